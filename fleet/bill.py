@@ -1,0 +1,30 @@
+"""The bill of a fleet: one line for each thing that is paid by the hour."""
+
+from __future__ import annotations
+
+from fleet.placement import Placement
+from fleet.pricing import Line, Money, nodes
+from fleet.providers import PROVIDERS
+from fleet.settings import Fleet
+
+
+def bill(fleet: Fleet) -> tuple[Line, ...]:
+    """Every line, cluster by cluster: GPU pools first, then what the provider charges besides."""
+    return tuple(line for name, cluster in fleet.clusters_by_name() for line in PROVIDERS[cluster.provider].bill(name, cluster))
+
+
+def runner_hour(placement: Placement, region: str) -> tuple[Money, Money]:
+    """(least, most) USD of one runner-hour over the pool's types: the price of a full node shared by its runners."""
+    each = [
+        nodes("", "", (found.machine.name,), region, placement.pool.capacity, 1, 1).dear.times(1 / found.count)
+        for found in placement.fits
+        if found.count
+    ]
+    known = [money for money in each if not money.unknown]
+    if not known:
+        return Money(unknown=1), Money(unknown=1)
+    return min(known, key=_usd), max(known, key=_usd)
+
+
+def _usd(money: Money) -> float:
+    return money.usd

@@ -1,0 +1,42 @@
+"""What every cluster has, whatever its provider."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Self
+
+from pydantic import Field, model_validator
+
+from fleet.model import DnsLabel, Model, QuotedText, problem
+from fleet.runner import PodRunner, SetName
+from fleet.scheduling import SYSTEM_POOL
+
+
+class Cluster(Model):
+    """One Kubernetes cluster with GPU pools and runner sets. A provider's model adds its cloud's settings."""
+
+    provider: str
+    region: Annotated[str, Field(min_length=1)]
+    zones: Annotated[tuple[str, ...], Field(min_length=1)]
+    kubernetes_version: QuotedText
+    pools: dict[DnsLabel, Any]
+    runners: dict[SetName, PodRunner]
+
+    @model_validator(mode="after")
+    def _cluster_rules(self) -> Self:
+        """Refuse a pool with the system pool's name and a runner that names no pool."""
+        if SYSTEM_POOL in self.pools:
+            raise problem(
+                "pool_name",
+                f"'{SYSTEM_POOL}' is the untainted pool's name; give the GPU pool another",
+                at=("pools", SYSTEM_POOL),
+            )
+        for name, runner in self.runners.items():
+            if runner.pool not in self.pools:
+                known = ", ".join(self.pools) or "none"
+                raise problem(
+                    "runner_pool",
+                    f"no pool of that name in this cluster; its pools: {known}",
+                    at=("runners", name, "pool"),
+                    value=runner.pool,
+                )
+        return self

@@ -1,0 +1,45 @@
+"""The GitHub scope that runner scale sets register with."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from fleet.model import Model, QuotedText, problem
+
+_SCOPE = re.compile(r"https://[A-Za-z0-9.-]+/[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)?")
+
+
+def _scope_url(url: str) -> str:
+    if "/enterprises/" in url:
+        raise problem(
+            "github_scope",
+            "a GitHub App cannot register runners of an enterprise; give the URL of an organisation or repository",
+        )
+    if not _SCOPE.fullmatch(url):
+        raise problem(
+            "github_scope",
+            "not a GitHub scope; write https://github.com/<organisation> or …/<organisation>/<repository>",
+        )
+    return url
+
+
+def _digits(text: str) -> str:
+    if not text.isdigit():
+        raise problem("github_id", 'an id is a quoted number, for example "123456"')
+    return text
+
+
+Identifier = Annotated[QuotedText, AfterValidator(_digits)]
+
+
+class GitHub(Model):
+    """Where runners register and as which GitHub App; the App's private key is the secret `gpu-ci:githubPrivateKey`."""
+
+    url: Annotated[str, AfterValidator(_scope_url)]
+    app_id: Identifier
+    installation_id: Identifier
+    group: Annotated[str, Field(min_length=1)] = "default"
+    """Runner group of sets that name none. It must exist on GitHub."""

@@ -1,0 +1,186 @@
+"""Machines, their GPUs and their prices: one table, read from `data/*.csv`.
+
+Standard library only: the policy pack ships this module. Sources, dates and how to update: `data/README.md`.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+ON_DEMAND = "on-demand"
+SPOT = "spot"
+
+_DATA = Path(__file__).parent / "data"
+_UNIT = "unit"
+_EVERYWHERE = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """One GPU model.
+
+    `compute_capability` is NVIDIA's ("7.5"), empty for AMD. `accelerator` is the value of the accelerator label that
+    Cluster Autoscaler knows, or one in the same style. The driver branches are NVIDIA's (580): the newest that still
+    drives the GPU and the oldest that does; None where no limit is known.
+    """
+
+    name: str
+    vendor: str
+    architecture: str
+    compute_capability: str
+    accelerator: str
+    mig: bool
+    max_driver_branch: int | None
+    min_driver_branch: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """One instance type, shape or owned machine.
+
+    `cloud` is "aws", "oci" or "owned"; `arch` is "x86_64" or "arm64". `gpu_memory_mib` is that of one GPU, 0 without
+    GPU. `nvme_gb` (10^9 bytes) is the sum of the local disks, 0 where there is none or none is known. `network_gbps` is
+    the sustained bandwidth, 0 where it is not known. `max_pods` is the VPC CNI's limit without prefix delegation, None
+    outside EC2.
+    """
+
+    name: str
+    cloud: str
+    gpus: int
+    gpu: Gpu | None
+    gpu_memory_mib: int
+    vcpus: int
+    memory_mib: int
+    arch: str
+    sockets: int
+    nvme_gb: int
+    network_gbps: float
+    max_pods: int | None
+    bare_metal: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """USD per hour with its source and ISO date. `at_most` marks an upper bound: the real price may be lower."""
+
+    usd_per_hour: float
+    at_most: bool
+    source: str
+    date: str
+
+
+class UnknownMachine(KeyError):  # noqa: N818 - a name, as KeyError's callers read it
+    """No machine has this name; the message offers the closest ones."""
+
+    def __init__(self, name: str) -> None:
+        import difflib  # noqa: PLC0415 - only an error needs it, and loading must stay fast
+
+        close = difflib.get_close_matches(name, _machines(), n=3)
+        mend = f"did you mean {', '.join(close)}?" if close else "names are those of fleet/data/instances.csv"
+        super().__init__(f"unknown machine {name!r}; {mend}")
+        self.name = name
+
+    def __str__(self) -> str:
+        """The message as written: KeyError would quote it."""
+        return str(self.args[0])
+
+
+def machine(name: str) -> Machine:
+    """The machine of this name, as the cloud spells it. Raises UnknownMachine."""
+    found = _machines().get(name)
+    if found is None:
+        raise UnknownMachine(name)
+    return found
+
+
+def machines(cloud: str | None = None) -> tuple[Machine, ...]:
+    """Every machine in table order, of one cloud ("aws", "oci", "owned") if named."""
+    return tuple(each for each in _machines().values() if cloud in (None, each.cloud))
+
+
+def price(name: str, region: str, capacity: str) -> Price | None:
+    """What an hour of the machine costs in a region; None where no sourced price is known, never 0.
+
+    `capacity` is "on-demand" or "spot", else ValueError. Spot without a price of its own is bounded by on-demand.
+    """
+    if capacity not in (ON_DEMAND, SPOT):
+        raise ValueError(f"capacity: {ON_DEMAND} or {SPOT}, not {capacity!r}; write one of the two")
+    exact = _price(name, region, capacity)
+    if exact is not None or capacity == ON_DEMAND:
+        return exact
+    bound = _price(name, region, ON_DEMAND)
+    return bound and Price(bound.usd_per_hour, at_most=True, source=bound.source, date=bound.date)
+
+
+def unit_price(item: str, region: str) -> Price | None:
+    """What an hour of something that is no machine costs; None where unknown, never 0.
+
+    Items: "eks-control-plane" (a cluster in standard support), "nat-gateway" (one, without traffic), "gp3-gb" (a GiB of
+    volume: the price of a month / 730).
+    """
+    return _price(item, region, _UNIT)
+
+
+def _price(item: str, region: str, capacity: str) -> Price | None:
+    table = _prices()
+    return table.get((item, region, capacity)) or table.get((item, _EVERYWHERE, capacity))
+
+
+@cache
+def _prices() -> dict[tuple[str, str, str], Price]:
+    return {
+        (row["item"], row["region"], row["capacity"]): Price(
+            float(row["usd_per_hour"]), at_most=False, source=row["source"], date=row["date"]
+        )
+        for row in _rows("prices.csv")
+    }
+
+
+@cache
+def _machines() -> dict[str, Machine]:
+    gpus = {row["name"]: _gpu(row) for row in _rows("gpus.csv")}
+    return {row["name"]: _machine(row, gpus) for row in _rows("instances.csv")}
+
+
+def _machine(row: dict[str, str], gpus: dict[str, Gpu]) -> Machine:
+    return Machine(
+        name=row["name"],
+        cloud=row["cloud"],
+        gpus=int(row["gpus"]),
+        gpu=gpus[row["gpu"]] if row["gpu"] else None,
+        gpu_memory_mib=int(row["gpu_memory_mib"]),
+        vcpus=int(row["vcpus"]),
+        memory_mib=int(row["memory_mib"]),
+        arch=row["arch"],
+        sockets=int(row["sockets"]),
+        nvme_gb=int(row["nvme_gb"] or 0),
+        network_gbps=float(row["network_gbps"] or 0),
+        max_pods=_optional(row["max_pods"]),
+        bare_metal=row["bare_metal"] == "true",
+    )
+
+
+def _gpu(row: dict[str, str]) -> Gpu:
+    return Gpu(
+        name=row["name"],
+        vendor=row["vendor"],
+        architecture=row["architecture"],
+        compute_capability=row["compute_capability"],
+        accelerator=row["accelerator"],
+        mig=row["mig"] == "true",
+        max_driver_branch=_optional(row["max_driver_branch"]),
+        min_driver_branch=_optional(row["min_driver_branch"]),
+    )
+
+
+def _optional(text: str) -> int | None:
+    return int(text) if text else None
+
+
+def _rows(name: str) -> Iterator[dict[str, str]]:
+    with (_DATA / name).open(encoding="utf-8", newline="") as table:
+        yield from csv.DictReader(table)

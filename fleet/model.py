@@ -1,0 +1,173 @@
+"""The base of every settings model, and the field types that stack files use.
+
+All models are frozen and forbid unknown keys. They are validated in strict JSON mode: a string is not a number, a number is
+not a string. Quantities are held in one unit each: millicores, MiB, seconds.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import Annotated, Any, Self
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
+
+
+class Model(BaseModel):
+    """Frozen, strict, closed; keys in camelCase."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        alias_generator=to_camel,
+        validate_by_alias=True,
+        validate_by_name=False,
+        str_strip_whitespace=False,
+    )
+
+
+def problem(rule: str, message: str, **context: object) -> PydanticCustomError:
+    """An error of a settings rule: `rule` is its short name, `message` says what is wrong and how to mend it."""
+    return PydanticCustomError(f"gpu_ci_{rule}", "{message}", {"message": message, **context})
+
+
+_DNS_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+
+
+def _dns_label(text: str) -> str:
+    if len(text) > 63 or not _DNS_LABEL.fullmatch(text):
+        raise problem(
+            "name",
+            "a name is a DNS label: lower-case letters, digits and hyphens, a letter first, at most 63 characters",
+        )
+    return text
+
+
+DnsLabel = Annotated[str, AfterValidator(_dns_label)]
+"""A name that becomes part of Kubernetes objects and label values."""
+
+
+def _quoted(value: object) -> object:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        raise problem("quote", f'a version or time is a string: quote it, "{value}"')
+    return value
+
+
+QuotedText = Annotated[str, BeforeValidator(_quoted)]
+"""A string that YAML would read as a number if left unquoted (1.30 becomes 1.3)."""
+
+_CPU = re.compile(r"(\d+)m|(\d+(?:\.\d{1,3})?)")
+
+
+def _millicores(value: object) -> int:
+    text = str(value) if isinstance(value, int | float | str) and not isinstance(value, bool) else ""
+    match = _CPU.fullmatch(text)
+    cores = 0 if match is None else int(match[1]) if match[1] else round(float(match[2]) * 1000)
+    if cores <= 0:
+        raise problem("cpu", "a CPU quantity is a positive number of cores (4, 0.5) or of millicores (500m)")
+    return cores
+
+
+Cpu = Annotated[int, BeforeValidator(_millicores)]
+"""CPU in millicores."""
+
+_MEMORY = re.compile(r"(\d+)(Mi|Gi)")
+
+
+def _mebibytes(value: object) -> int:
+    match = _MEMORY.fullmatch(value) if isinstance(value, str) else None
+    if match is None or int(match[1]) == 0:
+        raise problem("memory", "a memory quantity is a positive whole number with its unit, Mi or Gi: 16Gi")
+    return int(match[1]) * (1024 if match[2] == "Gi" else 1)
+
+
+Memory = Annotated[int, BeforeValidator(_mebibytes)]
+"""Memory or storage in MiB."""
+
+_DURATION = re.compile(r"(\d+)(s|m|h)")
+_SECONDS = {"s": 1, "m": 60, "h": 3600}
+
+
+def _seconds(value: object) -> int:
+    match = _DURATION.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
+        raise problem("duration", "a duration is a whole number with its unit, s, m or h: 10m")
+    return int(match[1]) * _SECONDS[match[2]]
+
+
+Duration = Annotated[int, BeforeValidator(_seconds)]
+"""A length of time in seconds."""
+
+
+def _cidr(text: str) -> str:
+    try:
+        network = ipaddress.ip_network(text)
+    except ValueError as error:
+        raise problem("cidr", f"not a CIDR block ({error}); write a network such as 203.0.113.0/24") from None
+    return str(network)
+
+
+Cidr = Annotated[str, AfterValidator(_cidr)]
+"""An IPv4 or IPv6 network in CIDR notation."""
+
+
+def cpu_text(millicores: int) -> str:
+    """Millicores as Kubernetes writes them: 4000 → "4", 500 → "500m"."""
+    return str(millicores // 1000) if millicores % 1000 == 0 else f"{millicores}m"
+
+
+def memory_text(mebibytes: int) -> str:
+    """MiB as Kubernetes writes them: 16384 → "16Gi", 512 → "512Mi"."""
+    return f"{mebibytes // 1024}Gi" if mebibytes % 1024 == 0 else f"{mebibytes}Mi"
+
+
+def go_duration(seconds: int) -> str:
+    """Seconds as Go's time.ParseDuration reads them: 600 → "10m0s"."""
+    hours, rest = divmod(seconds, 3600)
+    minutes, seconds = divmod(rest, 60)
+    return f"{hours}h{minutes}m{seconds}s" if hours else f"{minutes}m{seconds}s"
+
+
+class Span(Model):
+    """A request and a limit in one unit: `request` is what the scheduler reserves."""
+
+    request: Any
+    limit: Any
+
+    @model_validator(mode="after")
+    def _rules(self) -> Self:
+        """Refuse a limit below the request: the API server would."""
+        if self.limit < self.request:
+            raise problem("limit", "limit is below request; raise limit or lower request", at=("limit",))
+        return self
+
+
+class CpuSpan(Span):
+    """CPU request and limit."""
+
+    request: Cpu
+    limit: Cpu
+
+
+class MemorySpan(Span):
+    """Memory request and limit."""
+
+    request: Memory
+    limit: Memory
+
+
+class Scale(Model):
+    """The least and the greatest count of nodes or runners."""
+
+    min: Annotated[int, Field(ge=0)] = 0
+    max: Annotated[int, Field(ge=1)]
+
+    @model_validator(mode="after")
+    def _rules(self) -> Self:
+        """Refuse min above max."""
+        if self.min > self.max:
+            raise problem("scale", f"min is above max {self.max}; lower min or raise max", at=("min",), value=self.min)
+        return self

@@ -1,0 +1,125 @@
+"""GPU pools and the system pool: groups of like nodes."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from fleet import hardware
+from fleet.model import Duration, Memory, Model, Scale, problem
+from fleet.scheduling import Standing, term
+
+Role = Literal["burst", "release"]
+Capacity = Literal["on-demand", "spot"]
+
+
+def _gpu_machine(name: str) -> str:
+    machine = _known(name)
+    if machine.gpus == 0:
+        raise problem("gpu_type", f"{name} has no GPU; a pool is made of GPU types, CPU nodes are the system pool's")
+    return name
+
+
+def _cpu_machine(name: str) -> str:
+    if _known(name).gpus:
+        raise problem("system_type", f"{name} has a GPU; the system pool runs controllers, give it a CPU type such as m6i.large")
+    return name
+
+
+def _known(name: str) -> hardware.Machine:
+    try:
+        return hardware.machine(name)
+    except hardware.UnknownMachine as error:
+        raise problem("instance_type", str(error.args[0])) from None
+
+
+GpuType = Annotated[str, AfterValidator(_gpu_machine)]
+CpuType = Annotated[str, AfterValidator(_cpu_machine)]
+
+
+class Pool(Model):
+    """A GPU pool. All its types have the same GPU model and count, so that one pod shape fits them all."""
+
+    instance_types: Annotated[tuple[GpuType, ...], Field(min_length=1)]
+    capacity: Capacity
+    role: Role
+    nodes: Scale
+    idle_delay: Annotated[Duration, Field(ge=60, le=86_400)] = 600
+    """How long a node stays unneeded before the autoscaler removes it, in seconds."""
+    disk: Memory = 200 * 1024
+    """Root volume. CUDA images are 10-20 GB each."""
+    labels: dict[str, str] = Field(default_factory=dict)
+    """Further node labels; the vocabulary's own are set by the program."""
+
+    @model_validator(mode="after")
+    def _pool_rules(self) -> Self:
+        """Refuse mixed hardware, spot for release jobs, and labels that the vocabulary claims."""
+        machines = self.machines
+        if len({(machine.gpus, machine.gpu) for machine in machines}) > 1:
+            found = ", ".join(f"{machine.name} {machine.gpus}x{machine.gpu.name if machine.gpu else ''}" for machine in machines)
+            raise problem(
+                "mixed_gpus",
+                f"types of one pool have one GPU model and count, here {found}; split the pool",
+                at=("instanceTypes",),
+                value=list(self.instance_types),
+            )
+        if len(set(self.instance_types)) < len(self.instance_types):
+            raise problem(
+                "repeated_type",
+                "an instance type is given twice; remove one",
+                at=("instanceTypes",),
+                value=list(self.instance_types),
+            )
+        if self.role == "release" and self.capacity == "spot":
+            raise problem(
+                "release_spot",
+                "a release pool is never spot: an interruption would abort a release; use on-demand",
+                at=("capacity",),
+                value="spot",
+            )
+        for key in self.labels:
+            if (known := term("label", key)) is not None:
+                raise problem(
+                    "claimed_label", _claimed(key, known.standing, known.instead), at=("labels", key), value=self.labels[key]
+                )
+        return self
+
+    @property
+    def machines(self) -> tuple[hardware.Machine, ...]:
+        """The pool's instance types as hardware."""
+        return tuple(hardware.machine(name) for name in self.instance_types)
+
+    @property
+    def gpus_per_node(self) -> int:
+        """GPUs that one node advertises."""
+        return self.machines[0].gpus
+
+    @property
+    def accelerator(self) -> str:
+        """Value of the accelerator labels, for example nvidia-tesla-t4."""
+        gpu = self.machines[0].gpu
+        return gpu.accelerator if gpu else ""
+
+
+def _claimed(key: str, standing: Standing, instead: str) -> str:
+    why = {
+        Standing.OURS: "is set by the program",
+        Standing.ALIAS: "is set by the program as an alias",
+        Standing.PROVIDER: "is set by the provider",
+        Standing.REFUSED: "is refused",
+    }[standing]
+    return f"label {key} {why}; remove it" + (f" and use {instead}" if instead else "")
+
+
+class SystemPool(Model):
+    """The untainted CPU pool: controllers, listeners, CoreDNS."""
+
+    instance_types: Annotated[tuple[CpuType, ...], Field(min_length=1)] = ("m6i.large",)
+    nodes: Scale = Scale(min=2, max=4)
+    disk: Memory = 50 * 1024
+
+    @property
+    def machines(self) -> tuple[hardware.Machine, ...]:
+        """The pool's instance types as hardware."""
+        return tuple(hardware.machine(name) for name in self.instance_types)

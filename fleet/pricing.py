@@ -1,0 +1,99 @@
+"""What an hour costs, before anything is bought: line by line, idle and at worst.
+
+Standard library only, hardware aside: the policy pack ships this module. *Idle* is every pool at its minimum, *worst* every
+pool at its maximum on its dearest type. Data transfer, load balancers and taxes are in neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from fleet import hardware
+
+
+@dataclass(frozen=True, slots=True)
+class Money:
+    """USD an hour. `unknown` counts the parts without any price, which are not in `usd`; `at_most` marks an upper bound."""
+
+    usd: float = 0.0
+    at_most: bool = False
+    unknown: int = 0
+
+    def __add__(self, other: Money) -> Money:
+        return Money(self.usd + other.usd, self.at_most or other.at_most, self.unknown + other.unknown)
+
+    def times(self, count: float) -> Money:
+        """The same for `count` of them; nothing bought costs nothing, even at an unknown price."""
+        return Money(self.usd * count, self.at_most, self.unknown) if count else Money()
+
+    def exceeds(self, ceiling: float) -> bool:
+        """Whether it breaks a ceiling in USD an hour; an unknown price always does."""
+        return self.unknown > 0 or self.usd > ceiling
+
+    def __str__(self) -> str:
+        if self.unknown and not self.usd:
+            return "unknown"
+        return f"{'≤' if self.at_most else ''}{self.usd:.2f}" + (" + unknown" if self.unknown else "")
+
+
+def quoted(price: hardware.Price | None) -> Money:
+    """A listed price as money; none at all is unknown, never 0."""
+    return Money(unknown=1) if price is None else Money(price.usd_per_hour, price.at_most)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One item of a cluster's bill: the counts at idle and at worst, and the least and greatest price of one."""
+
+    cluster: str
+    item: str
+    what: str
+    least: float
+    most: float
+    cheap: Money
+    dear: Money
+    sources: tuple[str, ...]
+
+    @property
+    def idle(self) -> Money:
+        """At the least count; on the dearest type, since which one is bought is not ours to choose."""
+        return self.dear.times(self.least)
+
+    @property
+    def worst(self) -> Money:
+        """At the greatest count, on the dearest type."""
+        return self.dear.times(self.most)
+
+
+def nodes(cluster: str, item: str, types: Iterable[str], region: str, capacity: str, least: int, most: int) -> Line:
+    """The line of a group of nodes of one or several types."""
+    prices = {name: hardware.price(name, region, capacity) for name in types}
+    money = [quoted(price) for price in prices.values()]
+    known = [price for price in money if not price.unknown]
+    dearest = max(known, key=lambda price: price.usd, default=Money())
+    return Line(
+        cluster,
+        item,
+        f"{' or '.join(prices)} {capacity}",
+        least,
+        most,
+        min(known, key=lambda price: price.usd, default=Money(unknown=1)),
+        Money(dearest.usd, dearest.at_most, len(money) - len(known)),
+        tuple(sorted({f"{price.source}, {price.date}" for price in prices.values() if price})),
+    )
+
+
+def units(cluster: str, item: str, what: str, unit: str, region: str, least: float, most: float) -> Line:
+    """The line of something sold by the hour or the GiB-hour."""
+    price = hardware.unit_price(unit, region)
+    money = quoted(price)
+    return Line(cluster, item, what, least, most, money, money, (f"{price.source}, {price.date}",) if price else ())
+
+
+def total(lines: Iterable[Line]) -> tuple[Money, Money]:
+    """(idle, worst) of a bill."""
+    idle = worst = Money()
+    for line in lines:
+        idle, worst = idle + line.idle, worst + line.worst
+    return idle, worst

@@ -1,0 +1,29 @@
+"""The providers: one row each, and no other place that tells them apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from fleet.cluster import Cluster
+from fleet.pricing import Line
+from fleet.providers.eks import EksCluster
+from fleet.providers.eks_bill import eks_bill
+from fleet.scheduling import EKS_PROFILE, SchedulingProfile
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """One target. `builder` is "module:function", imported only when a stack has such a cluster; `bill` prices one cluster."""
+
+    settings: type[Cluster]
+    profile: SchedulingProfile
+    bill: Callable[[str, Any], tuple[Line, ...]]
+    builder: str
+    deployable: bool
+
+
+PROVIDERS: dict[str, Provider] = {
+    "eks": Provider(EksCluster, EKS_PROFILE, eks_bill, "components.eks.stack:build", deployable=True),
+}

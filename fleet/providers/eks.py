@@ -1,0 +1,166 @@
+"""Settings of an EKS cluster."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from fleet import versions
+from fleet.cluster import Cluster
+from fleet.model import Cidr, DnsLabel, Model, problem
+from fleet.pool import Pool, SystemPool
+from fleet.scheduling import EKS_PROFILE
+
+_WORLD = ("0.0.0.0/0", "::/0")
+_PRINCIPAL = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:(role|user)/[\w+=,.@/-]+")
+_REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-\d")
+_SUBNET = re.compile(r"subnet-[0-9a-f]{8,17}")
+_VPC = re.compile(r"vpc-[0-9a-f]{8,17}")
+
+
+def _public_cidr(cidr: str) -> str:
+    if cidr in _WORLD:
+        raise problem("open_endpoint", "the API server would be open to the world; list your own networks, or set private: true")
+    return cidr
+
+
+def _principal(arn: str) -> str:
+    if not _PRINCIPAL.fullmatch(arn):
+        raise problem("principal", "not an IAM principal; write arn:aws:iam::<account>:role/<name> (no assumed-role session)")
+    return arn
+
+
+class Endpoint(Model):
+    """Who reaches the API server: named public networks, or nobody outside the VPC."""
+
+    public_cidrs: tuple[Annotated[Cidr, AfterValidator(_public_cidr)], ...] = ()
+    private: bool = False
+    reachable_from: Literal["vpc-agent", "vpn"] | None = None
+    """From where the program reaches a private endpoint."""
+
+    @model_validator(mode="after")
+    def _rules(self) -> Self:
+        """Exactly one way in, and a private endpoint says from where it is reached."""
+        if self.private == bool(self.public_cidrs):
+            raise problem("endpoint", "give either publicCidrs with your networks or private: true")
+        if self.private and self.reachable_from is None:
+            raise problem("endpoint_reach", "a private endpoint needs reachableFrom (vpc-agent or vpn), or nobody can deploy")
+        if not self.private and self.reachable_from is not None:
+            raise problem("endpoint_reach", "reachableFrom belongs to a private endpoint; remove it or set private: true")
+        return self
+
+
+class Network(Model):
+    """The cluster's VPC: a new one, or existing private subnets. Nodes have private addresses either way."""
+
+    cidr: Cidr | None = None
+    """Of a new VPC with one public and one private subnet a zone; 10.0.0.0/16 when nothing is given."""
+    nat_gateways: Literal["one", "per-zone"] | None = None
+    """One (the default of a new VPC) is cheaper; per zone survives the loss of a zone and saves cross-zone traffic."""
+    vpc_id: str | None = None
+    private_subnets: dict[str, str] = Field(default_factory=dict)
+    """Existing subnets by zone, with a way out (NAT gateway or endpoints) of their own."""
+
+    @model_validator(mode="after")
+    def _network_rules(self) -> Self:
+        """Either a new VPC or a given one, and what EC2 refuses."""
+        if bool(self.private_subnets) != (self.vpc_id is not None):
+            raise problem("given_network", "an existing network needs both vpcId and privateSubnets; give both or neither")
+        if self.vpc_id is None:
+            # Below /22 there is no room for a public and a private subnet in each of several zones.
+            if ":" in self.new_cidr or not 16 <= int(self.new_cidr.partition("/")[2]) <= 22:
+                raise problem(
+                    "vpc_cidr",
+                    "a new VPC is an IPv4 network from /16 to /22; write for example 10.0.0.0/16",
+                    at=("cidr",),
+                )
+            return self
+        if self.cidr or self.nat_gateways:
+            raise problem("given_network", "cidr and natGateways belong to a new VPC; remove them, or remove vpcId")
+        if not _VPC.fullmatch(self.vpc_id):
+            raise problem("vpc_id", "not a VPC id; write vpc-… as AWS shows it", at=("vpcId",), value=self.vpc_id)
+        for zone, subnet in self.private_subnets.items():
+            if not _SUBNET.fullmatch(subnet):
+                raise problem("subnet_id", "not a subnet id; write subnet-…", at=("privateSubnets", zone), value=subnet)
+        return self
+
+    @property
+    def new_cidr(self) -> str:
+        """Address range of a new VPC."""
+        return self.cidr or "10.0.0.0/16"
+
+    def nat_count(self, zones: int) -> int:
+        """NAT gateways that the program makes."""
+        if self.vpc_id is not None:
+            return 0
+        return zones if self.nat_gateways == "per-zone" else 1
+
+
+class EksCluster(Cluster):
+    """An EKS cluster: control plane, system pool, GPU pools as managed node groups."""
+
+    provider: Literal["eks"]
+    endpoint: Endpoint
+    network: Network = Network()
+    admins: tuple[Annotated[str, AfterValidator(_principal)], ...] = ()
+    """IAM principals with cluster-admin through access entries, besides the principal that creates the cluster."""
+    log_types: tuple[Literal["api", "audit", "authenticator", "controllerManager", "scheduler"], ...] = (
+        "api",
+        "audit",
+        "authenticator",
+    )
+    enablement: Literal["device-plugin"] = "device-plugin"
+    delivery: Literal["helm"] = "helm"
+    system: SystemPool = SystemPool()
+    pools: dict[DnsLabel, Pool]
+
+    @model_validator(mode="after")
+    def _eks_rules(self) -> Self:
+        """Refuse what EKS refuses: foreign zones, one zone, an unsupported version, reserved label prefixes."""
+        if not _REGION.fullmatch(self.region):
+            raise problem("region", "not an AWS region; write for example us-west-2", at=("region",), value=self.region)
+        for zone in self.zones:
+            if not re.fullmatch(re.escape(self.region) + "[a-z]", zone):
+                raise problem("zone", f"not a zone of {self.region}; write for example {self.region}a", at=("zones",), value=zone)
+        if len(set(self.zones)) < 2:
+            raise problem(
+                "zones",
+                "an EKS control plane needs two different zones at least",
+                at=("zones",),
+                value=list(self.zones),
+            )
+        if self.kubernetes_version not in versions.KUBERNETES:
+            known = ", ".join(versions.KUBERNETES)
+            raise problem(
+                "kubernetes_version",
+                f"no node image is known for it; supported: {known}",
+                at=("kubernetesVersion",),
+                value=self.kubernetes_version,
+            )
+        if self.network.vpc_id is not None and set(self.network.private_subnets) != set(self.zones):
+            raise problem(
+                "subnet_zones",
+                "privateSubnets names one subnet for each of the cluster's zones",
+                at=("network", "privateSubnets"),
+                value=sorted(self.network.private_subnets),
+            )
+        for name, pool in self.pools.items():
+            for machine in pool.machines:
+                if machine.cloud != "aws":
+                    raise problem(
+                        "foreign_type",
+                        "not an EC2 instance type; give this cluster EC2 types",
+                        at=("pools", name, "instanceTypes"),
+                        value=machine.name,
+                    )
+            for key in pool.labels:
+                if key.startswith(EKS_PROFILE.reserved_prefixes):
+                    raise problem(
+                        "reserved_label",
+                        "EKS reserves this prefix; use one of your own",
+                        at=("pools", name, "labels"),
+                        value=key,
+                    )
+        return self

@@ -1,0 +1,27 @@
+"""What an EKS cluster costs an hour."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fleet.pricing import Line, nodes, units
+from fleet.providers.eks import EksCluster
+
+
+def eks_bill(name: str, cluster: EksCluster) -> tuple[Line, ...]:
+    """GPU pools, system pool, control plane, NAT gateways, disks: each its own line."""
+    return tuple(_lines(name, cluster))
+
+
+def _lines(name: str, cluster: EksCluster) -> Iterator[Line]:
+    region, system = cluster.region, cluster.system
+    for pool_name, pool in cluster.pools.items():
+        yield nodes(name, f"pool {pool_name}", pool.instance_types, region, pool.capacity, pool.nodes.min, pool.nodes.max)
+    yield nodes(name, "system pool", system.instance_types, region, "on-demand", system.nodes.min, system.nodes.max)
+    yield units(name, "control plane", "EKS, standard support", "eks-control-plane", region, 1, 1)
+    if gateways := cluster.network.nat_count(len(set(cluster.zones))):
+        yield units(name, "NAT gateways", "without traffic", "nat-gateway", region, gateways, gateways)
+    groups = [(pool.nodes, pool.disk) for pool in cluster.pools.values()] + [(system.nodes, system.disk)]
+    least = sum(scale.min * disk for scale, disk in groups) / 1024
+    most = sum(scale.max * disk for scale, disk in groups) / 1024
+    yield units(name, "disks", "gp3, GiB", "gp3-gb", region, least, most)

@@ -1,0 +1,71 @@
+"""Runner classes: what a workflow's `runs-on` reaches."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from fleet.model import CpuSpan, DnsLabel, Memory, MemorySpan, Model, Scale, memory_text, problem
+
+GENERIC_LABELS = ("self-hosted", "linux", "x64", "gpu", "cuda")
+"""Labels that say nothing of one set in particular (seed 000): only the default set of a GitHub scope carries them."""
+
+MAX_SET_NAME = 45
+"""The scale-set chart refuses a longer name (gha-runner-scale-set 0.14.2, _helpers.tpl)."""
+
+
+def _set_name(name: str) -> str:
+    if len(name) > MAX_SET_NAME:
+        raise problem("set_name", f"a runner set's name has at most {MAX_SET_NAME} characters, this one has {len(name)}")
+    return name
+
+
+SetName = Annotated[DnsLabel, AfterValidator(_set_name)]
+
+
+def _runner_label(label: str) -> str:
+    if not 0 < len(label) < 256 or "," in label or label != label.strip():
+        raise problem("runner_label", "a runner label has 1 to 255 characters, no comma and no space around it")
+    return label
+
+
+RunnerLabel = Annotated[str, AfterValidator(_runner_label)]
+
+
+class PodRunner(Model):
+    """A runner scale set whose runners are pods of one pool, one job each."""
+
+    kind: Literal["pod"] = "pod"
+    pool: str
+    gpus: Annotated[int, Field(ge=1)] = 1
+    cpu: CpuSpan
+    memory: MemorySpan
+    shm: Memory = 2048
+    """Size of /dev/shm; a memory volume counts against the memory limit. The 64 MiB default breaks NCCL and data loaders."""
+    scratch: Memory = 20480
+    """Ephemeral storage requested for the job's workspace."""
+    labels: tuple[RunnerLabel, ...] = ()
+    group: Annotated[str, Field(min_length=1)] | None = None
+    scale: Scale
+    image: Annotated[str, Field(min_length=1)] | None = None
+
+    @model_validator(mode="after")
+    def _rules(self) -> Self:
+        """Refuse a /dev/shm that fills the memory limit, and a label given twice."""
+        if self.shm >= self.memory.limit:
+            raise problem(
+                "shm",
+                "shm counts against the memory limit and would fill it; lower shm or raise memory.limit",
+                at=("shm",),
+                value=memory_text(self.shm),
+            )
+        folded = [label.lower() for label in self.labels]
+        if repeated := sorted({label for label in folded if folded.count(label) > 1}):
+            raise problem(
+                "labels",
+                f"label given twice: {', '.join(repeated)} (GitHub ignores case)",
+                at=("labels",),
+                value=list(self.labels),
+            )
+        return self

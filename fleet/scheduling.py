@@ -1,0 +1,232 @@
+"""Labels, taints, tolerations and selectors: the only place where they are spelled.
+
+Standard library only: the policy pack ships this module.
+
+A *scheduling contract* is what every target (EKS, OKE, Talos) promises to a pod: GPU nodes carry one taint key, the labels
+of `pool_labels`, and advertise one resource name; a pod with `GPU_TOLERATION` and a selector on `POOL_LABEL` lands there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+GPU_RESOURCE = "nvidia.com/gpu"
+RUNTIME_CLASS = "nvidia"
+
+POOL_LABEL = "gpu-ci/pool"
+ROLE_LABEL = "gpu-ci/role"
+CAPACITY_LABEL = "gpu-ci/capacity"
+CLUSTER_LABEL = "gpu-ci/cluster"
+
+SYSTEM_POOL = "system"
+"""Name and role of the untainted CPU pool: controllers, listeners, CoreDNS."""
+
+
+class Effect(StrEnum):
+    """Taint effects in Kubernetes' spelling; `EKS_EFFECT` has the EKS API's."""
+
+    NO_SCHEDULE = "NoSchedule"
+    PREFER_NO_SCHEDULE = "PreferNoSchedule"
+    NO_EXECUTE = "NoExecute"
+
+
+EKS_EFFECT = {
+    Effect.NO_SCHEDULE: "NO_SCHEDULE",
+    Effect.PREFER_NO_SCHEDULE: "PREFER_NO_SCHEDULE",
+    Effect.NO_EXECUTE: "NO_EXECUTE",
+}
+"""Kubernetes' effect to the EKS API's: node groups refuse the Kubernetes spelling, and the reverse."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taint:
+    """A node taint. `value` is what the provider really sets."""
+
+    key: str
+    value: str
+    effect: Effect
+
+    def __str__(self) -> str:
+        return f"{self.key}={self.value}:{self.effect}"
+
+
+@dataclass(frozen=True, slots=True)
+class Toleration:
+    """A pod toleration; `value` is empty exactly when `operator` is Exists. An empty effect tolerates every effect."""
+
+    key: str
+    operator: str = "Exists"
+    value: str = ""
+    effect: str = Effect.NO_SCHEDULE
+
+    def covers(self, taint: Taint) -> bool:
+        """Whether this toleration lets a pod onto a node with `taint` (Kubernetes' rules, key-less Exists included)."""
+        if self.effect and self.effect != taint.effect:
+            return False
+        if not self.key:
+            return self.operator == "Exists"
+        return self.key == taint.key and (self.operator == "Exists" or self.value == taint.value)
+
+    def manifest(self) -> dict[str, str]:
+        """The toleration as a pod spec holds it."""
+        fields = {"key": self.key, "operator": self.operator, "value": self.value, "effect": str(self.effect)}
+        return {name: value for name, value in fields.items() if value}
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulingProfile:
+    """What one provider does to its GPU nodes.
+
+    `gpu_taint` is the taint the nodes carry; `provider_taints` says that the provider sets it by itself, so that the program
+    must not; `accelerator_label` is a label key that the provider's autoscaler reads to know a GPU node that is still
+    booting (empty: none); `reserved_prefixes` are label prefixes that the provider refuses from users; `from_zero` and
+    `idle_delay_per_pool` say whether its autoscaler starts a pool at zero nodes and can wait per pool before it removes one.
+    """
+
+    gpu_taint: Taint
+    provider_taints: bool
+    accelerator_label: str
+    reserved_prefixes: tuple[str, ...]
+    from_zero: bool
+    idle_delay_per_pool: bool
+
+
+GPU_TAINT_KEY = "nvidia.com/gpu"
+
+EKS_PROFILE = SchedulingProfile(
+    gpu_taint=Taint(GPU_TAINT_KEY, "true", Effect.NO_SCHEDULE),
+    provider_taints=False,
+    # Cluster Autoscaler's GPU label on AWS; without it a booting GPU node counts as ready and is bought twice.
+    accelerator_label="k8s.amazonaws.com/accelerator",
+    reserved_prefixes=("eks.amazonaws.com/", "kubernetes.io/", "k8s.io/", "node.kubernetes.io/"),
+    from_zero=True,
+    idle_delay_per_pool=True,
+)
+
+GPU_TOLERATION = Toleration(GPU_TAINT_KEY)
+"""Exists, not Equal: EKS and Talos nodes carry `=true`, OKE sets `=present` itself."""
+
+
+# -- labels ------------------------------------------------------------------------------------------------------------
+
+
+class Standing(StrEnum):
+    """What this project does with a label or taint that people use."""
+
+    OURS = "ours"
+    ALIAS = "alias"
+    REFUSED = "refused"
+    PROVIDER = "provider"
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One label or taint of the field: where it comes from, what we do with it, and what to write instead."""
+
+    kind: str
+    text: str
+    standing: Standing
+    instead: str
+    source: str
+
+    @property
+    def key(self) -> str:
+        """The label or taint key."""
+        return self.text.partition("=")[0]
+
+
+VOCABULARY: tuple[Term, ...] = (
+    Term("label", f"{POOL_LABEL}=<pool>", Standing.OURS, "", "gpu-ci"),
+    Term("label", f"{ROLE_LABEL}=<role>", Standing.OURS, "", "gpu-ci"),
+    Term("label", f"{CAPACITY_LABEL}=<capacity type>", Standing.OURS, "", "gpu-ci"),
+    Term("label", f"{CLUSTER_LABEL}=<cluster>", Standing.OURS, "", "gpu-ci"),
+    Term("label", "nvidia.com/gpu=true", Standing.OURS, "", "seed 000"),
+    # The device plugin's required node affinity matches this one, not seed 000's.
+    Term("label", "nvidia.com/gpu.present=true", Standing.OURS, "", "nvidia-device-plugin 0.20.0"),
+    Term("label", "role=gpu", Standing.ALIAS, f"{POOL_LABEL}=<pool>", "seed 000"),
+    Term("label", "accelerator=<accelerator>", Standing.ALIAS, f"{POOL_LABEL}=<pool>", "seed 001"),
+    Term("label", "node-type=gpu-worker", Standing.ALIAS, f"{POOL_LABEL}=<pool>", "seed 004"),
+    Term("label", "gpu=true", Standing.ALIAS, f"{POOL_LABEL}=<pool>", "seed 004"),
+    Term("label", "k8s.amazonaws.com/accelerator=<accelerator>", Standing.OURS, "", "Cluster Autoscaler on AWS"),
+    Term("label", "node.kubernetes.io/lifecycle=spot", Standing.REFUSED, f"{CAPACITY_LABEL}=spot", "seed 001"),
+    Term("label", "node.kubernetes.io/instance-type=<type>", Standing.PROVIDER, "the pool's instanceTypes", "seed 001"),
+    Term("label", "eks.amazonaws.com/capacityType=SPOT", Standing.PROVIDER, f"{CAPACITY_LABEL}=spot", "EKS"),
+    Term("label", "karpenter.sh/capacity-type=spot", Standing.PROVIDER, f"{CAPACITY_LABEL}=spot", "Karpenter"),
+    Term("taint", "nvidia.com/gpu=true:NoSchedule", Standing.OURS, "", "seeds 000, 001, 004"),
+    Term("taint", "nvidia.com/gpu=present:NoSchedule", Standing.PROVIDER, "", "OKE"),
+    Term("taint", "sku=gpu:NoSchedule", Standing.REFUSED, "nvidia.com/gpu=true:NoSchedule", "seed 003"),
+    Term("taint", "spot=true:NoSchedule", Standing.REFUSED, f"a runner's pool, or {CAPACITY_LABEL}=spot", "seed 001"),
+)
+"""Every label and taint that the seeds and the charts use, once each."""
+
+
+def term(kind: str, key: str) -> Term | None:
+    """The vocabulary's entry for a label or taint key, or None for a key that nobody claims."""
+    return next((entry for entry in VOCABULARY if entry.kind == kind and entry.key == key), None)
+
+
+def pool_labels(
+    *, cluster: str, pool: str, role: str, capacity: str, accelerator: str, profile: SchedulingProfile
+) -> dict[str, str]:
+    """Node labels of a GPU pool: ours, then the aliases that the seeds' manifests select on."""
+    labels = {
+        CLUSTER_LABEL: cluster,
+        POOL_LABEL: pool,
+        ROLE_LABEL: role,
+        CAPACITY_LABEL: capacity,
+        "nvidia.com/gpu": "true",
+        "nvidia.com/gpu.present": "true",
+        "role": "gpu",
+        "accelerator": accelerator,
+        "node-type": "gpu-worker",
+        "gpu": "true",
+    }
+    if profile.accelerator_label:
+        labels[profile.accelerator_label] = accelerator
+    return labels
+
+
+def system_labels(cluster: str) -> dict[str, str]:
+    """Node labels of the untainted system pool."""
+    return {CLUSTER_LABEL: cluster, POOL_LABEL: SYSTEM_POOL, ROLE_LABEL: SYSTEM_POOL}
+
+
+def pool_selector(pool: str) -> dict[str, str]:
+    """The node selector that binds a pod to one pool."""
+    return {POOL_LABEL: pool}
+
+
+# -- resources ---------------------------------------------------------------------------------------------------------
+
+_GPU_RESOURCE = re.compile(
+    r"(nvidia\.com/(gpu|mig-\d+g\.\d+gb(\.me)?)(\.shared)?|amd\.com/gpu|gpu\.intel\.com/\w+|aws\.amazon\.com/neuron(core|device)?)"
+)
+
+
+def is_gpu_resource(name: str) -> bool:
+    """Whether an extended resource is a GPU or another accelerator (MIG slices and `.shared` included)."""
+    return _GPU_RESOURCE.fullmatch(name) is not None
+
+
+# -- autoscaler --------------------------------------------------------------------------------------------------------
+
+_TEMPLATE = "k8s.io/cluster-autoscaler/node-template"
+
+
+def autoscaler_tags(
+    labels: Mapping[str, str], taints: tuple[Taint, ...], resources: Mapping[str, str], idle_delay: str
+) -> dict[str, str]:
+    """Auto Scaling group tags from which Cluster Autoscaler builds a node that does not exist yet.
+
+    `resources` is what such a node offers to pods: without it the autoscaler reckons with the machine's whole CPU and memory,
+    no ephemeral storage, and its own GPU table. The taint's value must read `value:Effect`; a bare effect is silently ignored
+    (cloudprovider/aws, aws_manager.go). `idle_delay` is a Go duration ("10m0s"), the group's own scale-down delay.
+    """
+    tags = {f"{_TEMPLATE}/label/{key}": value for key, value in labels.items()}
+    tags |= {f"{_TEMPLATE}/taint/{taint.key}": f"{taint.value}:{taint.effect}" for taint in taints}
+    tags |= {f"{_TEMPLATE}/resources/{name}": quantity for name, quantity in resources.items()}
+    tags[f"{_TEMPLATE}/autoscaling-options/scaledownunneededtime"] = idle_delay
+    return tags
