@@ -1,0 +1,17 @@
+"""What `pulumi up` runs: load the fleet, build it, export its outputs."""
+
+import pulumi
+
+from components.build import build
+from components.config import read_fleet
+from fleet.errors import FleetError
+from fleet.placement import PlacementError
+
+config = pulumi.Config()
+try:
+    fleet = read_fleet(config)
+    clusters = build(fleet, pulumi.get_project(), pulumi.get_stack(), config.require_secret("githubPrivateKey"))
+except (FleetError, PlacementError) as error:
+    raise pulumi.RunError(str(error)) from error
+for name, outputs in clusters.items():
+    pulumi.export(name, outputs)

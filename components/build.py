@@ -1,0 +1,30 @@
+"""Builds every cluster of a fleet, each by its provider's builder."""
+
+from __future__ import annotations
+
+import importlib
+
+import pulumi
+
+from components.context import Context
+from fleet import placement
+from fleet.providers import PROVIDERS
+from fleet.settings import Fleet
+
+
+def build(fleet: Fleet, project: str, stack: str, private_key: pulumi.Output[str]) -> dict[str, dict[str, object]]:
+    """Declare the fleet's resources; returns the stack outputs by cluster.
+
+    Raises PlacementError before the first resource when a runner set fits no node, RunError for a provider that nobody deploys.
+    """
+    placement.require(placement.place(fleet))
+    context = Context(project, stack, {"gpu-ci/stack": stack} | fleet.tags)
+    outputs: dict[str, dict[str, object]] = {}
+    for name, cluster in fleet.clusters_by_name():
+        row = PROVIDERS[cluster.provider]
+        if not row.deployable:
+            raise pulumi.RunError(f"{name}: provider {cluster.provider} is not deployed by Pulumi; run make render STACK={stack}")
+        module, _, function = row.builder.partition(":")
+        # Imported here, so that a stack pays only for the clouds it has.
+        outputs[name] = getattr(importlib.import_module(module), function)(name, cluster, fleet, context, private_key)
+    return outputs

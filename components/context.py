@@ -1,0 +1,18 @@
+"""What every component of a stack shares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The stack's names and tags. `tags` go on every cloud resource through the provider's default tags."""
+
+    project: str
+    stack: str
+    tags: dict[str, str]
+
+    def cluster_name(self, cluster: str) -> str:
+        """Physical name of a cluster: autoscaler tags, IAM conditions and kubeconfigs need it before the cluster exists."""
+        return f"{self.project}-{self.stack}-{cluster}"

@@ -1,0 +1,109 @@
+"""Cluster Autoscaler of one EKS cluster, with no more rights than it needs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pulumi
+import pulumi_aws as aws
+
+from components.kubernetes.deliver import deliver
+from fleet import charts
+
+POD_IDENTITY_TRUST = json.dumps(
+    {
+        "Version": "2012-10-17",
+        "Statement": [
+            {
+                "Effect": "Allow",
+                "Principal": {"Service": "pods.eks.amazonaws.com"},
+                "Action": ["sts:AssumeRole", "sts:TagSession"],
+            }
+        ],
+    }
+)
+
+
+def autoscaler_rights(cluster_name: str) -> dict[str, Any]:
+    """The IAM policy: reading is not bound to resources in EC2's API; changing is bound to this cluster's groups by their tags.
+
+    Actions: kubernetes/autoscaler, cloudprovider/aws/README.md at 1.34.5.
+    """
+    return {
+        "Version": "2012-10-17",
+        "Statement": [
+            {
+                "Effect": "Allow",
+                "Action": [
+                    "autoscaling:DescribeAutoScalingGroups",
+                    "autoscaling:DescribeAutoScalingInstances",
+                    "autoscaling:DescribeLaunchConfigurations",
+                    "autoscaling:DescribeScalingActivities",
+                    "ec2:DescribeImages",
+                    "ec2:DescribeInstanceTypes",
+                    "ec2:DescribeLaunchTemplateVersions",
+                    "ec2:GetInstanceTypesFromInstanceRequirements",
+                    "eks:DescribeNodegroup",
+                ],
+                "Resource": "*",
+            },
+            {
+                "Effect": "Allow",
+                "Action": ["autoscaling:SetDesiredCapacity", "autoscaling:TerminateInstanceInAutoScalingGroup"],
+                "Resource": "*",
+                "Condition": {
+                    # EKS puts both tags on the groups of its managed node groups.
+                    "StringEquals": {
+                        "aws:ResourceTag/k8s.io/cluster-autoscaler/enabled": "true",
+                        f"aws:ResourceTag/k8s.io/cluster-autoscaler/{cluster_name}": "owned",
+                    }
+                },
+            },
+        ],
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class EksAutoscalerArgs:
+    """`physical_name` is the cluster's name as text; `cluster_name` the same with its dependency on the control plane."""
+
+    physical_name: str
+    cluster_name: pulumi.Input[str]
+    region: str
+    kubernetes_version: str
+    ready: Sequence[pulumi.Resource]
+
+
+class EksAutoscaler(pulumi.ComponentResource):
+    """A role, its association with the autoscaler's service account, and the chart."""
+
+    role_arn: pulumi.Output[str]
+    """Of the autoscaler's IAM role."""
+
+    def __init__(self, name: str, args: EksAutoscalerArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("gpu-ci:index:EksAutoscaler", name, {}, opts)
+        child = pulumi.ResourceOptions(parent=self)
+        role = aws.iam.Role(f"{name}-role", assume_role_policy=POD_IDENTITY_TRUST, opts=child)
+        rights = aws.iam.RolePolicy(
+            f"{name}-rights", role=role.id, policy=json.dumps(autoscaler_rights(args.physical_name)), opts=child
+        )
+        association = aws.eks.PodIdentityAssociation(
+            f"{name}-identity",
+            cluster_name=args.cluster_name,
+            namespace=charts.KUBE_SYSTEM,
+            service_account=charts.AUTOSCALER,
+            role_arn=role.arn,
+            opts=child,
+        )
+        deliver(
+            f"{name}-chart",
+            charts.cluster_autoscaler(args.physical_name, args.region, args.kubernetes_version),
+            parent=self,
+            # A pod gets its credentials when it starts: the association must stand before.
+            depends_on=[rights, association, *args.ready],
+        )
+        self.role_arn = role.arn
+        self.register_outputs({"roleArn": self.role_arn})

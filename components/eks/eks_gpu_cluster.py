@@ -1,0 +1,194 @@
+"""An EKS cluster ready for GPU pools: network, control plane, add-ons, untainted system pool, autoscaler."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import pulumi
+import pulumi_aws as aws
+import pulumi_eks as eks
+import pulumi_kubernetes as kubernetes
+
+from components.eks.autoscaler import EksAutoscaler, EksAutoscalerArgs
+from components.eks.launch import launch_template
+from components.eks.network import EksNetwork, EksNetworkArgs
+from fleet import versions
+from fleet.providers.eks import EksCluster
+from fleet.scheduling import GPU_TOLERATION, system_labels
+
+_NODE_POLICIES = ("AmazonEKSWorkerNodePolicy", "AmazonEKS_CNI_Policy", "AmazonEC2ContainerRegistryPullOnly")
+_ADMIN_POLICY = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
+_BEFORE_NODES = ("vpc-cni", "kube-proxy", "eks-pod-identity-agent")
+"""Add-ons without which a node never becomes ready, or a pod never gets its rights."""
+_ON_NODES = ("coredns", "eks-node-monitoring-agent")
+"""Add-ons that wait for a node to run on."""
+_ADDON_VALUES = {
+    # Its GPU health check does not tolerate the GPU taint by itself, and then reports nothing, silently.
+    "eks-node-monitoring-agent": {"dcgmAgent": {"tolerations": [GPU_TOLERATION.manifest()]}},
+}
+_NODE_TRUST = json.dumps(
+    {
+        "Version": "2012-10-17",
+        "Statement": [{"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"}],
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EksGpuClusterArgs:
+    """`cluster` is the cluster's name in the settings, `physical_name` its name in AWS."""
+
+    cluster: str
+    physical_name: str
+    settings: EksCluster
+    tags: dict[str, str]
+
+
+class EksGpuCluster(pulumi.ComponentResource):
+    """Control plane by `eks.Cluster`; everything that policies judge is a resource of its own beside it."""
+
+    cluster_name: pulumi.Output[str]
+    """The physical name, known in preview, carrying the dependency on the control plane."""
+    kubeconfig: pulumi.Output[str]
+    """JSON kubeconfig; its credentials come from the AWS CLI of whoever uses it."""
+    node_role_arn: pulumi.Output[str]
+    """Of the role that every node has."""
+
+    def __init__(self, name: str, args: EksGpuClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("gpu-ci:index:EksGpuCluster", name, {}, opts)
+        settings = args.settings
+        vpc_id, self.subnet_ids = self._network(name, settings)
+        control_plane = self._control_plane(name, args, vpc_id)
+        # The bare string would let a node group start before the cluster it joins.
+        self.cluster_name = control_plane.urn.apply(lambda _: args.physical_name)
+        self.kubeconfig = control_plane.kubeconfig_json
+        self.kubernetes_provider = kubernetes.Provider(
+            f"{name}-kubernetes",
+            kubeconfig=self.kubeconfig,
+            # Without it any change of the kubeconfig plans the replacement of everything in the cluster.
+            cluster_identifier=args.physical_name,
+            enable_server_side_apply=True,
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+        self._admins(name, settings)
+        role, rights = self._node_role(name)
+        self.node_role_arn = role.arn
+        first = [self._addon(name, addon, settings, []) for addon in _BEFORE_NODES]
+        self.before_nodes: tuple[pulumi.Resource, ...] = (*rights, *first)
+        """What a node needs to join."""
+        system = self._system_pool(name, args)
+        last = [self._addon(name, addon, settings, [system]) for addon in _ON_NODES]
+        self.ready: tuple[pulumi.Resource, ...] = (system, *last)
+        """What a chart needs to run: system nodes and name resolution."""
+        EksAutoscaler(
+            f"{name}-autoscaler",
+            EksAutoscalerArgs(args.physical_name, self.cluster_name, settings.region, settings.kubernetes_version, self.ready),
+            opts=pulumi.ResourceOptions(parent=self, providers=[self.kubernetes_provider]),
+        )
+        self.register_outputs(
+            {"clusterName": self.cluster_name, "kubeconfig": self.kubeconfig, "nodeRoleArn": self.node_role_arn}
+        )
+
+    def _network(self, name: str, settings: EksCluster) -> tuple[pulumi.Input[str], list[pulumi.Input[str]]]:
+        given = settings.network
+        if given.vpc_id is not None:
+            return given.vpc_id, [given.private_subnets[zone] for zone in settings.zones]
+        network = EksNetwork(
+            f"{name}-network",
+            EksNetworkArgs(settings.region, settings.zones, given),
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+        return network.vpc_id, list(network.private_subnet_ids)
+
+    def _control_plane(self, name: str, args: EksGpuClusterArgs, vpc_id: pulumi.Input[str]) -> eks.Cluster:
+        settings = args.settings
+        return eks.Cluster(
+            f"{name}-control-plane",
+            name=args.physical_name,
+            version=settings.kubernetes_version,
+            vpc_id=vpc_id,
+            private_subnet_ids=self.subnet_ids,
+            endpoint_private_access=True,
+            endpoint_public_access=not settings.endpoint.private,
+            public_access_cidrs=list(settings.endpoint.public_cidrs) or None,
+            authentication_mode=eks.AuthenticationMode.API,
+            enabled_cluster_log_types=list(settings.log_types),
+            # Nodes, add-ons and security groups are ours or EKS's own, so that the plan shows and judges them.
+            skip_default_node_group=True,
+            skip_default_security_groups=True,
+            bootstrap_self_managed_addons=False,
+            use_default_vpc_cni=True,
+            coredns_addon_options=eks.CoreDnsAddonOptionsArgs(enabled=False),
+            kube_proxy_addon_options=eks.KubeProxyAddonOptionsArgs(enabled=False),
+            create_oidc_provider=False,
+            tags=args.tags,
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+
+    def _admins(self, name: str, settings: EksCluster) -> None:
+        for principal in settings.admins:
+            who = principal.rpartition("/")[2]
+            entry = aws.eks.AccessEntry(
+                f"{name}-admin-{who}",
+                cluster_name=self.cluster_name,
+                principal_arn=principal,
+                opts=pulumi.ResourceOptions(parent=self),
+            )
+            aws.eks.AccessPolicyAssociation(
+                f"{name}-admin-{who}",
+                cluster_name=self.cluster_name,
+                principal_arn=entry.principal_arn,
+                policy_arn=_ADMIN_POLICY,
+                access_scope=aws.eks.AccessPolicyAssociationAccessScopeArgs(type="cluster"),
+                opts=pulumi.ResourceOptions(parent=self),
+            )
+
+    def _node_role(self, name: str) -> tuple[aws.iam.Role, list[pulumi.Resource]]:
+        child = pulumi.ResourceOptions(parent=self)
+        role = aws.iam.Role(f"{name}-node-role", assume_role_policy=_NODE_TRUST, opts=child)
+        rights: list[pulumi.Resource] = [
+            aws.iam.RolePolicyAttachment(
+                f"{name}-node-{policy}", role=role.name, policy_arn=f"arn:aws:iam::aws:policy/{policy}", opts=child
+            )
+            for policy in _NODE_POLICIES
+        ]
+        return role, rights
+
+    def _addon(self, name: str, addon: str, settings: EksCluster, after: list[pulumi.Resource]) -> aws.eks.Addon:
+        values = _ADDON_VALUES.get(addon)
+        return aws.eks.Addon(
+            f"{name}-addon-{addon}",
+            cluster_name=self.cluster_name,
+            addon_name=addon,
+            addon_version=versions.KUBERNETES[settings.kubernetes_version].addons[addon],
+            configuration_values=json.dumps(values) if values else None,
+            resolve_conflicts_on_create="OVERWRITE",
+            resolve_conflicts_on_update="PRESERVE",
+            opts=pulumi.ResourceOptions(parent=self, depends_on=after),
+        )
+
+    def _system_pool(self, name: str, args: EksGpuClusterArgs) -> aws.eks.NodeGroup:
+        settings, pool = args.settings, args.settings.system
+        template = launch_template(f"{name}-system-launch", pool.disk, args.tags, parent=self)
+        return aws.eks.NodeGroup(
+            f"{name}-system",
+            cluster_name=self.cluster_name,
+            node_role_arn=self.node_role_arn,
+            subnet_ids=self.subnet_ids,
+            ami_type="AL2023_x86_64_STANDARD",
+            version=settings.kubernetes_version,
+            release_version=versions.KUBERNETES[settings.kubernetes_version].ami_release,
+            capacity_type="ON_DEMAND",
+            instance_types=list(pool.instance_types),
+            launch_template=aws.eks.NodeGroupLaunchTemplateArgs(id=template.id, version=template.latest_version.apply(str)),
+            labels=system_labels(args.cluster),
+            scaling_config=aws.eks.NodeGroupScalingConfigArgs(
+                min_size=pool.nodes.min, max_size=pool.nodes.max, desired_size=pool.nodes.min
+            ),
+            update_config=aws.eks.NodeGroupUpdateConfigArgs(max_unavailable=1),
+            node_repair_config=aws.eks.NodeGroupNodeRepairConfigArgs(enabled=True),
+            opts=pulumi.ResourceOptions(
+                parent=self, depends_on=list(self.before_nodes), ignore_changes=["scalingConfig.desiredSize"]
+            ),
+        )

@@ -1,0 +1,108 @@
+"""A GPU pool on EKS: one managed node group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pulumi
+import pulumi_aws as aws
+
+from components.eks.launch import launch_template
+from fleet import versions
+from fleet.model import cpu_text, go_duration
+from fleet.placement import smallest_offer
+from fleet.pool import Pool
+from fleet.scheduling import EKS_EFFECT, EKS_PROFILE, GPU_RESOURCE, autoscaler_tags, pool_labels
+
+CAPACITY_TYPE = {"on-demand": "ON_DEMAND", "spot": "SPOT"}
+"""Our capacity types in the EKS API's spelling."""
+
+
+@dataclass(frozen=True, slots=True)
+class GpuNodeGroupArgs:
+    """`cluster_name` must carry its dependency on the control plane; `ready` are the add-ons and rights a node needs to join."""
+
+    cluster: str
+    cluster_name: pulumi.Input[str]
+    kubernetes_version: str
+    node_role_arn: pulumi.Input[str]
+    subnet_ids: Sequence[pulumi.Input[str]]
+    pool_name: str
+    pool: Pool
+    tags: dict[str, str]
+    ready: Sequence[pulumi.Resource]
+
+
+class GpuNodeGroup(pulumi.ComponentResource):
+    """A launch template, a node group with the GPU taint, and the tags by which the autoscaler knows a node before it exists."""
+
+    node_group_name: pulumi.Output[str]
+    """Physical name of the node group."""
+
+    def __init__(self, name: str, args: GpuNodeGroupArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("gpu-ci:index:GpuNodeGroup", name, {}, opts)
+        pool = args.pool
+        labels = pool.labels | pool_labels(
+            cluster=args.cluster,
+            pool=args.pool_name,
+            role=pool.role,
+            capacity=pool.capacity,
+            accelerator=pool.accelerator,
+            profile=EKS_PROFILE,
+        )
+        taint = EKS_PROFILE.gpu_taint
+        template = launch_template(f"{name}-launch", pool.disk, args.tags, parent=self)
+        group = aws.eks.NodeGroup(
+            f"{name}-nodes",
+            cluster_name=args.cluster_name,
+            node_role_arn=args.node_role_arn,
+            subnet_ids=list(args.subnet_ids),
+            ami_type="AL2023_x86_64_NVIDIA",
+            version=args.kubernetes_version,
+            release_version=versions.KUBERNETES[args.kubernetes_version].ami_release,
+            capacity_type=CAPACITY_TYPE[pool.capacity],
+            instance_types=list(pool.instance_types),
+            launch_template=aws.eks.NodeGroupLaunchTemplateArgs(id=template.id, version=template.latest_version.apply(str)),
+            labels=labels,
+            taints=[aws.eks.NodeGroupTaintArgs(key=taint.key, value=taint.value, effect=EKS_EFFECT[taint.effect])],
+            scaling_config=aws.eks.NodeGroupScalingConfigArgs(
+                min_size=pool.nodes.min, max_size=pool.nodes.max, desired_size=pool.nodes.min
+            ),
+            update_config=aws.eks.NodeGroupUpdateConfigArgs(max_unavailable=1),
+            # Replaces a node whose GPU the monitoring agent reports broken.
+            node_repair_config=aws.eks.NodeGroupNodeRepairConfigArgs(enabled=True),
+            opts=pulumi.ResourceOptions(
+                parent=self,
+                depends_on=list(args.ready),
+                # The autoscaler owns the size.
+                ignore_changes=["scalingConfig.desiredSize"],
+            ),
+        )
+        # Tags of a managed node group do not reach its Auto Scaling group (aws/containers-roadmap#608).
+        scaling_group = group.resources.apply(lambda found: found[0].autoscaling_groups[0].name)
+        for index, (key, value) in enumerate(_tags(pool, labels).items()):
+            aws.autoscaling.Tag(
+                f"{name}-tag-{_short(key) or index}",
+                autoscaling_group_name=scaling_group,
+                tag=aws.autoscaling.TagTagArgs(key=key, value=value, propagate_at_launch=False),
+                opts=pulumi.ResourceOptions(parent=self),
+            )
+        self.node_group_name = group.node_group_name
+        self.register_outputs({"nodeGroupName": self.node_group_name})
+
+
+def _tags(pool: Pool, labels: dict[str, str]) -> dict[str, str]:
+    offer = smallest_offer(pool)
+    resources = {
+        "cpu": cpu_text(offer.cpu),
+        "memory": f"{offer.memory}Mi",
+        "ephemeral-storage": f"{offer.storage}Mi",
+        GPU_RESOURCE: str(offer.gpus),
+    }
+    return autoscaler_tags(labels, (EKS_PROFILE.gpu_taint,), resources, go_duration(pool.idle_delay))
+
+
+def _short(key: str) -> str:
+    """The tag's part of the logical name: what follows the autoscaler's prefix, so that reordering replaces nothing."""
+    return key.partition("node-template/")[2].replace("/", "-")

@@ -1,0 +1,34 @@
+"""The launch template of every EKS node, GPU or not."""
+
+from __future__ import annotations
+
+import pulumi
+import pulumi_aws as aws
+
+
+def launch_template(logical_name: str, disk: int, tags: dict[str, str], *, parent: pulumi.Resource) -> aws.ec2.LaunchTemplate:
+    """IMDSv2 with one hop, so that no pod reads the node's credentials; an encrypted gp3 root volume of `disk` MiB.
+
+    Instance types stay on the node group: through the template a spot pool would have one type.
+    """
+    return aws.ec2.LaunchTemplate(
+        logical_name,
+        metadata_options=aws.ec2.LaunchTemplateMetadataOptionsArgs(
+            http_endpoint="enabled", http_tokens="required", http_put_response_hop_limit=1
+        ),
+        block_device_mappings=[
+            aws.ec2.LaunchTemplateBlockDeviceMappingArgs(
+                device_name="/dev/xvda",
+                ebs=aws.ec2.LaunchTemplateBlockDeviceMappingEbsArgs(
+                    volume_size=-(-disk // 1024), volume_type="gp3", encrypted="true", delete_on_termination="true"
+                ),
+            )
+        ],
+        # Default tags of the provider do not reach what EKS launches.
+        tag_specifications=[
+            aws.ec2.LaunchTemplateTagSpecificationArgs(resource_type=kind, tags=tags)
+            for kind in ("instance", "volume", "network-interface")
+        ],
+        update_default_version=True,
+        opts=pulumi.ResourceOptions(parent=parent),
+    )

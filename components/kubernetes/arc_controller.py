@@ -1,0 +1,33 @@
+"""The controller of GitHub's runner scale sets, once a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+from components.kubernetes.deliver import deliver
+from components.kubernetes.namespace import namespace
+from fleet import charts
+
+
+@dataclass(frozen=True, slots=True)
+class ArcControllerArgs:
+    """`ready` are the resources that stand before any chart: control plane and system nodes."""
+
+    ready: Sequence[pulumi.Resource]
+
+
+class ArcController(pulumi.ComponentResource):
+    """Actions Runner Controller; runner sets wait for `release`, so that they are also removed before it."""
+
+    release: kubernetes.helm.v3.Release
+    """The controller's release: without it the finalizers of runner sets never end."""
+
+    def __init__(self, name: str, args: ArcControllerArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("gpu-ci:index:ArcController", name, {}, opts)
+        home = namespace(f"{name}-namespace", charts.CONTROLLER_NAMESPACE, "restricted", parent=self, depends_on=args.ready)
+        self.release = deliver(f"{name}-chart", charts.arc_controller(), parent=self, depends_on=[home, *args.ready])
+        self.register_outputs({})

@@ -1,0 +1,127 @@
+"""A plan: the fleet of one stack, proved without engine or cloud."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from fleet import bill as billing
+from fleet import placement as placing
+from fleet.errors import FleetError
+from fleet.placement import Placement
+from fleet.pricing import Line, Money, total
+from fleet.settings import CONFIG_KEYS, NAMESPACE, SECRETS, Fleet
+from fleet.settings import load as load_fleet
+from offline import stackfile
+from offline.errors import InputError
+from offline.judge import Verdict, judge
+from offline.record import Recording, Resource, record
+from offline.stackfile import StackConfig
+from policies.rules import RULES
+
+Progress = Callable[[str], None]
+"""Told what is done next."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All that is known of a stack before anything is bought. `recording` is None when a proof failed before the program ran."""
+
+    config: StackConfig
+    fleet: Fleet
+    placements: tuple[Placement, ...]
+    overbooked: tuple[str, ...]
+    bill: tuple[Line, ...]
+    recording: Recording | None
+    verdicts: tuple[Verdict, ...]
+
+    @property
+    def resources(self) -> tuple[Resource, ...]:
+        """What would be registered, the stack itself aside."""
+        return self.recording.resources[1:] if self.recording else ()
+
+    @property
+    def cost(self) -> tuple[Money, Money]:
+        """(idle, worst) USD an hour."""
+        return total(self.bill)
+
+    @property
+    def unplaced(self) -> tuple[Placement, ...]:
+        """Runner sets that no node of their pool can hold."""
+        return tuple(found for found in self.placements if found.error)
+
+    @property
+    def broken(self) -> tuple[Verdict, ...]:
+        """Violations of mandatory policies."""
+        return tuple(verdict for verdict in self.verdicts if verdict.kind == "violation" and verdict.level == "mandatory")
+
+    @property
+    def clean(self) -> bool:
+        """Whether every proof holds and no mandatory policy is broken."""
+        return not self.unplaced and not self.broken
+
+
+def make_plan(stack: str, root: Path, stack_file: Path | None = None, progress: Progress = lambda _: None) -> Plan:
+    """Load, prove, record and judge one stack of the project in `root`.
+
+    Raises InputError for whatever is wrong in the stack's files; any other exception is the program's own fault.
+    """
+    progress("reading settings")
+    config = stackfile.load(stack, root, stack_file=stack_file)
+    fleet = fleet_of(config)
+    placements = placing.place(fleet)
+    lines = billing.bill(fleet)
+    overbooked = tuple(placing.overbooked(placements))
+    if any(found.error for found in placements):
+        return Plan(config, fleet, placements, overbooked, lines, None, ())
+    progress("building resources")
+    config = stackfile.with_placeholders(config, [f"{NAMESPACE}:{key}" for key in SECRETS])
+    recording = record(root / "__main__.py", config)
+    progress("judging policies")
+    verdicts = judge(recording, RULES, policy_settings(stack, root))
+    return Plan(config, fleet, placements, overbooked, lines, recording, verdicts)
+
+
+def fleet_of(config: StackConfig) -> Fleet:
+    """The fleet of a stack file; InputError names each problem's line."""
+    prefix = f"{NAMESPACE}:"
+    held = {key.removeprefix(prefix): value for key, value in config.objects.items() if key.startswith(prefix)}
+    unknown = sorted(held.keys() - {*CONFIG_KEYS, *SECRETS})
+    if unknown:
+        known = ", ".join(sorted({*CONFIG_KEYS, *SECRETS}))
+        raise InputError("\n".join(_at(config, (f"{prefix}{key}",), f"unknown key; known keys: {known}") for key in unknown))
+    for key in SECRETS:
+        if f"{prefix}{key}" in config.values and f"{prefix}{key}" not in config.secret_keys:
+            command = f"pulumi config set --secret {prefix}{key}"
+            raise InputError(_at(config, (f"{prefix}{key}",), f"a secret in clear text; set it with: {command}"))
+    try:
+        return load_fleet({key: held[key] for key in CONFIG_KEYS if key in held})
+    except FleetError as error:
+        raise InputError(
+            "\n".join(
+                _at(config, problem.path, problem.message) + (f"; got {problem.value}" if problem.value else "")
+                for problem in error.problems
+            )
+        ) from error
+
+
+def policy_settings(stack: str, root: Path) -> Mapping[str, object]:
+    """The stack's policy config, or nothing: then every policy has its defaults."""
+    path = root / "policies" / "config" / f"{stack}.json"
+    if not path.exists():
+        return {}
+    try:
+        settings = json.loads(path.read_text())
+    except json.JSONDecodeError as error:
+        raise InputError(f"{path.name}:{error.lineno}: not JSON ({error.msg}); mend the file") from error
+    if not isinstance(settings, dict):
+        raise InputError(f"{path.name}:1: a policy config is an object keyed by policy; mend the file")
+    return settings
+
+
+def _at(config: StackConfig, path: tuple[str, ...], message: str) -> str:
+    keys = tuple(int(part) if part.isdigit() else part for part in path)
+    line = config.line_of(*keys) or config.line_of(*path) or 1
+    return f"{config.path.name}:{line}: {'.'.join(path)}: {message}"

@@ -1,0 +1,42 @@
+"""A line on stderr when a command takes longer than a person expects."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from types import TracebackType
+from typing import Self
+
+
+class Progress:
+    """Says what is going on, but only once `after` seconds have passed."""
+
+    def __init__(self, after: float = 2.0) -> None:
+        self._stage = "starting"
+        self._late = False
+        self._lock = threading.Lock()
+        self._timer = threading.Timer(after, self._on_time)
+        self._timer.daemon = True
+
+    def __enter__(self) -> Self:
+        self._timer.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._timer.cancel()
+
+    def __call__(self, stage: str) -> None:
+        """The next stage begins."""
+        with self._lock:
+            self._stage = stage
+            if self._late:
+                self._say()
+
+    def _on_time(self) -> None:
+        with self._lock:
+            self._late = True
+            self._say()
+
+    def _say(self) -> None:
+        sys.stderr.write(f"… {self._stage}\n")
+        sys.stderr.flush()

@@ -1,0 +1,249 @@
+"""A plan as its reader sees it: resources, placement, price, policies, and one line that says how it stands."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+from rich.tree import Tree
+
+from fleet.bill import runner_hour
+from fleet.placement import Placement
+from fleet.pricing import Line
+from offline.plan import Plan
+from offline.record import Resource
+from policies.rules import RULES
+
+_FEW = 3
+"""Siblings of one type that are listed one by one; more become one line with their count."""
+
+
+def report(plan: Plan, console: Console) -> None:
+    """Print the whole plan."""
+    _head(plan, console)
+    if plan.recording is not None:
+        console.print(_heading(f"Resources: {len(plan.resources)}"), _tree(plan), sep="\n")
+    console.print()
+    console.print(_heading("Placement"), _placement(plan), sep="\n")
+    for remark in _remarks(plan):
+        console.print(Text(f"  ! {remark}", style="yellow"))
+    console.print()
+    console.print(_heading("Price, USD an hour"), _price(plan), sep="\n")
+    for note in _price_notes(plan):
+        console.print(Text(f"  {note}", style="dim"))
+    if plan.recording is not None:
+        console.print()
+        console.print(_heading("Policies"), _policies(plan), sep="\n")
+        for verdict in plan.verdicts:
+            if verdict.kind != "not-applicable":
+                console.print(Text(f"  {verdict.level} {verdict.rule}: {_name(verdict.urn)}: {verdict.message}"))
+    console.print()
+    _verdict(plan, console)
+
+
+def _heading(text: str) -> Text:
+    return Text(text, style="bold")
+
+
+def _head(plan: Plan, console: Console) -> None:
+    console.print(Text(f"gpu-ci plan of stack {plan.config.stack}", style="bold"))
+    console.print("What the settings declare, proved offline. Not a diff against what is deployed: pulumi preview shows that.")
+    if plan.config.placed:
+        console.print(f"Secrets not in the stack file, a placeholder stands in: {', '.join(plan.config.placed)}")
+    console.print()
+
+
+# -- resources ---------------------------------------------------------------------------------------------------------
+
+
+def _tree(plan: Plan) -> Tree:
+    children: dict[str, list[Resource]] = {}
+    for resource in plan.resources:
+        children.setdefault(resource.parent, []).append(resource)
+    stack = plan.recording.resources[0] if plan.recording else None
+    root = Tree(Text(f"{plan.config.project}-{plan.config.stack}"), guide_style="dim")
+    if stack is not None:
+        _grow(root, stack.urn, children)
+    return root
+
+
+def _grow(branch: Tree, urn: str, children: Mapping[str, list[Resource]]) -> None:
+    mine = children.get(urn, [])
+    counts = Counter(resource.type for resource in mine if resource.urn not in children)
+    listed: set[str] = set()
+    for resource in sorted(mine, key=_order):
+        if resource.urn in children:
+            _grow(branch.add(_label(resource)), resource.urn, children)
+        elif counts[resource.type] <= _FEW:
+            branch.add(_label(resource))
+        elif resource.type not in listed:
+            listed.add(resource.type)
+            branch.add(Text.assemble((_short(resource.type), "cyan"), f" x{counts[resource.type]}"))
+
+
+def _order(resource: Resource) -> tuple[bool, str, str]:
+    """Providers first, then by type and name: registration order depends on timing of the program's own making."""
+    return not resource.type.startswith("pulumi:"), resource.type, resource.name
+
+
+def _label(resource: Resource) -> Text:
+    detail = _DETAILS.get(resource.type, _nothing)(resource.inputs)
+    if resource.remote:
+        detail = f"{detail}; opaque: children judged at preview"
+    return Text.assemble((_short(resource.type), "cyan"), f" {resource.name}", (f"  {detail}" if detail else "", "dim"))
+
+
+def _short(token: str) -> str:
+    """aws:eks/nodeGroup:NodeGroup → aws.eks.NodeGroup."""
+    package, _, rest = token.partition(":")
+    module, _, name = rest.rpartition(":")
+    return ".".join(part for part in (package, module.partition("/")[0].replace("index", ""), name) if part)
+
+
+def _nothing(_inputs: Mapping[str, object]) -> str:
+    return ""
+
+
+def _node_group(inputs: Mapping[str, object]) -> str:
+    scaling = inputs["scalingConfig"]
+    sizes = f"{scaling['minSize']}-{scaling['maxSize']} nodes" if isinstance(scaling, Mapping) else ""
+    types = inputs["instanceTypes"]
+    return f"{inputs['capacityType']} {', '.join(map(str, types)) if isinstance(types, list | tuple) else types}, {sizes}"
+
+
+def _release(inputs: Mapping[str, object]) -> str:
+    return f"{str(inputs['chart']).rpartition('/')[2]} {inputs['version']} in {inputs['namespace']}"
+
+
+def _addon(inputs: Mapping[str, object]) -> str:
+    return f"{inputs['addonVersion']}"
+
+
+def _cluster(inputs: Mapping[str, object]) -> str:
+    return f"Kubernetes {inputs['version']}"
+
+
+_DETAILS: Mapping[str, Callable[[Mapping[str, object]], str]] = {
+    "aws:eks/nodeGroup:NodeGroup": _node_group,
+    "kubernetes:helm.sh/v3:Release": _release,
+    "aws:eks/addon:Addon": _addon,
+    "eks:index:Cluster": _cluster,
+}
+
+
+# -- placement ---------------------------------------------------------------------------------------------------------
+
+
+def _placement(plan: Plan) -> Table:
+    table = _table("runner set", "runs-on", "asks", "pool", "a node holds", ">runners", ">pool holds", ">$/runner-hour")
+    for found in plan.placements:
+        runner = found.runner
+        least, most = runner_hour(found, plan.fleet.clusters[found.cluster].region)
+        price = str(most) if least == most else f"{least} - {most}"
+        table.add_row(
+            f"{found.cluster}/{found.runner_set}",
+            ", ".join((found.runner_set, *runner.labels)),
+            f"{runner.gpus} GPU, {runner.cpu.request / 1000:g} CPU, {runner.memory.request / 1024:g}Gi",
+            found.pool_name,
+            "\n".join(_holds(found)),
+            f"{runner.scale.min}-{runner.scale.max}",
+            "-" if found.error else str(found.capacity),
+            "-" if found.error else price,
+        )
+    return table
+
+
+def _holds(found: Placement) -> Iterator[str]:
+    for fit in found.fits:
+        stranded = f", {fit.stranded} GPU idle" if fit.stranded and fit.count else ""
+        yield f"{fit.machine.name}: {fit.count} ({fit.limited_by}{stranded})"
+
+
+def _remarks(plan: Plan) -> Iterator[str]:
+    for found in plan.placements:
+        where = f"{found.cluster}/{found.runner_set}"
+        if found.error:
+            yield f"{where} cannot be placed: {found.error}"
+        for remark in found.remarks:
+            yield f"{where}: {remark}"
+    yield from plan.overbooked
+
+
+# -- price -------------------------------------------------------------------------------------------------------------
+
+
+def _price(plan: Plan) -> Table:
+    table = _table("cluster", "item", "what", ">count", ">each", ">idle", ">worst")
+    for line in plan.bill:
+        table.add_row(line.cluster, line.item, line.what, _count(line), _each(line), str(line.idle), str(line.worst))
+    idle, worst = plan.cost
+    table.add_section()
+    table.add_row("", "total", "", "", "", str(idle), str(worst), style="bold")
+    return table
+
+
+def _count(line: Line) -> str:
+    return f"{line.least:g}" if line.least == line.most else f"{line.least:g}-{line.most:g}"
+
+
+def _each(line: Line) -> str:
+    texts = [f"{'≤' if money.at_most else ''}{money.usd:.4g}" if money.usd else str(money) for money in (line.cheap, line.dear)]
+    return texts[0] if texts[0] == texts[1] else " - ".join(texts)
+
+
+def _price_notes(plan: Plan) -> Iterator[str]:
+    yield "idle: every pool at its minimum; worst: every pool at its maximum on its dearest type. Traffic and taxes are in neither."
+    if any(money.at_most for money in plan.cost):
+        yield "≤: no dated spot price is at hand; a spot price is at most the on-demand price."
+    sources = sorted({source for line in plan.bill for source in line.sources})
+    yield f"sources: {'; '.join(sources)}"
+
+
+# -- policies ----------------------------------------------------------------------------------------------------------
+
+
+def _policies(plan: Plan) -> Table:
+    table = _table("policy", "severity", ">judged", ">broken", ">undeterminable", "what it demands")
+    types = Counter(resource.type for resource in plan.resources)
+    found = Counter((verdict.rule, verdict.kind) for verdict in plan.verdicts)
+    for rule in RULES:
+        table.add_row(
+            rule.id,
+            rule.severity,
+            str(sum(types[kind] for kind in rule.types)),
+            str(found[rule.id, "violation"]),
+            str(found[rule.id, "undeterminable"]),
+            rule.title,
+        )
+    return table
+
+
+def _name(urn: str) -> str:
+    return urn.rpartition("::")[2]
+
+
+def _verdict(plan: Plan, console: Console) -> None:
+    idle, worst = plan.cost
+    cost = f"{idle} USD an hour idle, {worst} at worst"
+    if plan.clean:
+        doubt = sum(verdict.kind == "undeterminable" for verdict in plan.verdicts)
+        known = f", {doubt} undeterminable before the cloud answers" if doubt else ""
+        console.print(
+            Text(f"OK: {len(plan.resources)} resources, {len(RULES)} policies hold{known}; {cost}.", style="bold green")
+        )
+        return
+    faults = [f"{len(plan.unplaced)} runner sets cannot be placed"] if plan.unplaced else []
+    faults += [f"{len(plan.broken)} mandatory policy violations"] if plan.broken else []
+    console.print(Text(f"FAILED: {'; '.join(faults)}; {cost}.", style="bold red"))
+
+
+def _table(*columns: str) -> Table:
+    """A plain table; a column whose heading starts with > is right-aligned."""
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for column in columns:
+        table.add_column(column.removeprefix(">"), justify="right" if column.startswith(">") else "left", overflow="fold")
+    return table
