@@ -1,0 +1,60 @@
+"""Type tokens are state: a changed one replaces everything below it. This list is the promise."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+
+import pulumi
+
+import components
+from tests.components.recorded import of_type
+
+TOKENS = {
+    "ArcController": "gpu-ci:index:ArcController",
+    "ArcRunnerSet": "gpu-ci:index:ArcRunnerSet",
+    "DevicePluginStack": "gpu-ci:index:DevicePluginStack",
+    "EksAutoscaler": "gpu-ci:index:EksAutoscaler",
+    "EksGpuCluster": "gpu-ci:index:EksGpuCluster",
+    "EksNetwork": "gpu-ci:index:EksNetwork",
+    "GpuNodeGroup": "gpu-ci:index:GpuNodeGroup",
+}
+
+
+def component_classes() -> dict[str, type[pulumi.ComponentResource]]:
+    modules = [
+        importlib.import_module(module.name)
+        for module in pkgutil.walk_packages(components.__path__, "components.")
+        if not module.ispkg
+    ]
+    return {
+        name: found
+        for module in modules
+        for name, found in vars(module).items()
+        if inspect.isclass(found) and issubclass(found, pulumi.ComponentResource) and found.__module__ == module.__name__
+    }
+
+
+def test_every_component_is_listed_and_no_other():
+    assert component_classes().keys() == TOKENS.keys(), "a component without a promised type token, or a token without component"
+
+
+def test_each_component_registers_its_promised_token(staging):
+    registered = {resource.type for resource in staging.resources if resource.type.startswith("gpu-ci:")}
+    assert registered == set(TOKENS.values()), "staging has every component of this step, each by its promised token"
+
+
+def test_each_component_has_args_beside_it_and_takes_opts():
+    for name, found in component_classes().items():
+        module = importlib.import_module(found.__module__)
+        assert hasattr(module, f"{name}Args"), f"{name} has no {name}Args beside it"
+        parameters = list(inspect.signature(found.__init__).parameters)
+        assert parameters == ["self", "name", "args", "opts"], f"{name}: {parameters}"
+
+
+def test_each_component_says_what_its_outputs_are(staging):
+    for token in TOKENS.values():
+        for resource in of_type(staging, token):
+            assert not resource.custom, f"{resource.name} is a component"
+            assert not resource.remote, f"{resource.name} is built here"

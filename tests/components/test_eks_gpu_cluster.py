@@ -1,0 +1,169 @@
+"""Network, control plane, access, add-ons and the autoscaler's rights."""
+
+from __future__ import annotations
+
+import copy
+import ipaddress
+import json
+
+import pulumi
+import pulumi_aws as aws
+import pulumi_eks as eks
+import pytest
+
+from components.eks.autoscaler import autoscaler_rights
+from components.eks.eks_gpu_cluster import EksGpuCluster, EksGpuClusterArgs
+from fleet.settings import load
+from fleet.versions import KUBERNETES
+from tests.components.recorded import build_alone, of_type, stack_config
+
+
+def config():
+    held = {key.removeprefix("gpu-ci:"): value for key, value in stack_config("staging").objects.items()}
+    return copy.deepcopy({key: held[key] for key in ("github", "clusters")})
+
+
+def cluster(**changes):
+    """The staging cluster alone, with settings changed."""
+    settings = config()
+    settings["clusters"]["usw2"] |= changes
+    fleet = load(settings)
+
+    def program():
+        cloud = [aws.Provider("aws", region="us-west-2"), eks.Provider("eks")]
+        EksGpuCluster(
+            "usw2",
+            EksGpuClusterArgs("usw2", "gpu-ci-test-usw2", fleet.clusters["usw2"], {}),
+            opts=pulumi.ResourceOptions(providers=cloud),
+        )
+
+    return build_alone(program)
+
+
+def control_plane(recording):
+    (found,) = of_type(recording, "eks:index:Cluster")
+    return found.inputs
+
+
+def subnets(recording, kind):
+    return {
+        subnet.inputs["availabilityZone"]: ipaddress.ip_network(subnet.inputs["cidrBlock"])
+        for subnet in of_type(recording, "aws:ec2/subnet:Subnet")
+        if f"-{kind}-" in subnet.name
+    }
+
+
+def test_control_plane_brings_no_nodes_addons_or_groups_of_its_own(staging):
+    inputs = control_plane(staging)
+    assert inputs["skipDefaultNodeGroup"] is True
+    assert inputs["authenticationMode"] == "API", "the aws-auth map is lost when a cluster is replaced"
+    assert inputs["bootstrapSelfManagedAddons"] is False
+    assert inputs["version"] == "1.34"
+    assert inputs["name"] == "gpu-ci-staging-usw2"
+
+
+def test_public_endpoint_admits_only_the_networks_named(staging):
+    inputs = control_plane(staging)
+    assert inputs["publicAccessCidrs"] == ["203.0.113.0/24"]
+    assert inputs["endpointPublicAccess"] is True
+    assert inputs["endpointPrivateAccess"] is True, "nodes reach the API inside the VPC"
+
+
+def test_private_endpoint_is_closed_to_the_internet():
+    inputs = control_plane(cluster(endpoint={"private": True, "reachableFrom": "vpc-agent"}))
+    assert inputs["endpointPublicAccess"] is False
+    assert "publicAccessCidrs" not in inputs
+
+
+def test_nodes_stand_in_private_subnets_only(recording):
+    (table,) = [table for table in of_type(recording, "aws:ec2/routeTable:RouteTable") if table.name == "usw2-network-public"]
+    public = {subnet.urn for subnet in of_type(recording, "aws:ec2/subnet:Subnet") if "-public-" in subnet.name}
+    assert table.inputs["routes"][0]["cidrBlock"] == "0.0.0.0/0"
+    for pool in of_type(recording, "aws:eks/nodeGroup:NodeGroup"):
+        assert not public & set(pool.dependencies), f"{pool.name} has nodes in a public subnet"
+    for subnet in of_type(recording, "aws:ec2/subnet:Subnet"):
+        assert subnet.inputs["mapPublicIpOnLaunch"] is False
+
+
+def test_subnets_are_inside_the_vpc_and_apart():
+    recording = cluster(network={"cidr": "10.20.0.0/18"})
+    blocks = [*subnets(recording, "private").values(), *subnets(recording, "public").values()]
+    assert len(blocks) == 6
+    assert all(block.subnet_of(ipaddress.ip_network("10.20.0.0/18")) for block in blocks)
+    assert not any(one.overlaps(other) for index, one in enumerate(blocks) for other in blocks[index + 1 :])
+
+
+def test_a_zone_more_moves_no_subnet():
+    two, three = cluster(zones=["us-west-2a", "us-west-2c"]), cluster()
+    for kind in ("private", "public"):
+        assert subnets(two, kind).items() <= subnets(three, kind).items(), "a moved subnet replaces the nodes in it"
+
+
+@pytest.mark.parametrize(("setting", "count"), [("one", 1), ("per-zone", 3)])
+def test_nat_gateways_are_as_the_settings_say(setting, count):
+    recording = cluster(network={"natGateways": setting})
+    assert len(of_type(recording, "aws:ec2/natGateway:NatGateway")) == count
+    routes = [
+        table.inputs["routes"][0] for table in of_type(recording, "aws:ec2/routeTable:RouteTable") if "-private-" in table.name
+    ]
+    assert len(routes) == 3, "every zone has a way out"
+
+
+def test_given_subnets_are_used_as_they_are():
+    given = {f"us-west-2{letter}": f"subnet-0123456789abcde{index}" for index, letter in enumerate("abc")}
+    recording = cluster(network={"vpcId": "vpc-0123456789abcdef0", "privateSubnets": given})
+    assert not of_type(recording, "aws:ec2/vpc:Vpc")
+    assert control_plane(recording)["vpcId"] == "vpc-0123456789abcdef0"
+    (system,) = of_type(recording, "aws:eks/nodeGroup:NodeGroup")
+    assert system.inputs["subnetIds"] == list(given.values())
+
+
+def test_admins_get_access_entries_of_their_own():
+    admins = ["arn:aws:iam::123456789012:role/ops", "arn:aws:iam::123456789012:user/ada"]
+    recording = cluster(admins=admins)
+    entries = of_type(recording, "aws:eks/accessEntry:AccessEntry")
+    assert [entry.inputs["principalArn"] for entry in entries] == admins
+    for association in of_type(recording, "aws:eks/accessPolicyAssociation:AccessPolicyAssociation"):
+        assert association.inputs["policyArn"].endswith(":cluster-access-policy/AmazonEKSClusterAdminPolicy")
+        assert association.inputs["accessScope"] == {"type": "cluster"}
+
+
+def test_addons_are_pinned_and_all_there(staging):
+    addons = {addon.inputs["addonName"]: addon.inputs["addonVersion"] for addon in of_type(staging, "aws:eks/addon:Addon")}
+    assert addons == KUBERNETES["1.34"].addons
+
+
+def test_gpu_health_check_tolerates_the_gpu_taint(staging):
+    (agent,) = [
+        addon for addon in of_type(staging, "aws:eks/addon:Addon") if addon.inputs["addonName"] == "eks-node-monitoring-agent"
+    ]
+    (toleration,) = json.loads(agent.inputs["configurationValues"])["dcgmAgent"]["tolerations"]
+    assert toleration == {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+
+
+def test_kubernetes_provider_is_not_replaced_with_its_kubeconfig(staging):
+    (provider,) = of_type(staging, "pulumi:providers:kubernetes")
+    assert provider.inputs["clusterIdentifier"] == "gpu-ci-staging-usw2"
+
+
+def test_autoscaler_may_change_this_clusters_groups_and_no_others():
+    reading, changing = autoscaler_rights("mine")["Statement"]
+    assert not [action for action in reading["Action"] if not action.partition(":")[2].startswith(("Describe", "Get"))]
+    assert changing["Action"] == ["autoscaling:SetDesiredCapacity", "autoscaling:TerminateInstanceInAutoScalingGroup"]
+    assert changing["Condition"]["StringEquals"] == {
+        "aws:ResourceTag/k8s.io/cluster-autoscaler/enabled": "true",
+        "aws:ResourceTag/k8s.io/cluster-autoscaler/mine": "owned",
+    }
+
+
+def test_autoscaler_has_its_rights_before_it_starts(staging):
+    (chart,) = [chart for chart in of_type(staging, "kubernetes:helm.sh/v3:Release") if chart.name == "usw2-autoscaler-chart"]
+    kinds = {urn.split("::")[2].rpartition("$")[2] for urn in chart.dependencies}
+    assert {"aws:eks/podIdentityAssociation:PodIdentityAssociation", "aws:iam/rolePolicy:RolePolicy"} <= kinds
+    (association,) = of_type(staging, "aws:eks/podIdentityAssociation:PodIdentityAssociation")
+    assert association.inputs["serviceAccount"] == chart.inputs["values"]["rbac"]["serviceAccount"]["name"]
+    assert association.inputs["namespace"] == chart.inputs["namespace"]
+    (role,) = [role for role in of_type(staging, "aws:iam/role:Role") if role.name == "usw2-autoscaler-role"]
+    (trust,) = json.loads(role.inputs["assumeRolePolicy"])["Statement"]
+    assert trust["Principal"] == {"Service": "pods.eks.amazonaws.com"}
+    assert trust["Action"] == ["sts:AssumeRole", "sts:TagSession"]

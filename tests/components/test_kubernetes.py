@@ -1,0 +1,83 @@
+"""Charts, namespaces and secrets inside the cluster."""
+
+from __future__ import annotations
+
+import pytest
+
+from fleet import charts
+from tests.components.recorded import named, of_type
+
+RELEASE = "kubernetes:helm.sh/v3:Release"
+NAMESPACE = "kubernetes:core/v1:Namespace"
+LEVEL = "pod-security.kubernetes.io/enforce"
+
+
+def test_every_release_is_named_pinned_and_rolls_back(recording):
+    for release in of_type(recording, RELEASE):
+        inputs = release.inputs
+        assert inputs["name"], "an invented name changes with every replacement"
+        assert inputs["version"]
+        assert inputs["atomic"] is True
+        assert inputs["cleanupOnFail"] is True
+        assert inputs["timeout"] == 600
+        assert release.delete_before_replace is True, "two releases of one name cannot stand together"
+
+
+def test_oci_and_https_charts_are_addressed_each_in_its_way(staging):
+    plugin = named(staging, "usw2-device-plugin-chart", RELEASE).inputs
+    assert plugin["chart"] == "nvidia-device-plugin"
+    assert plugin["repositoryOpts"] == {"repo": "https://nvidia.github.io/k8s-device-plugin"}
+    controller = named(staging, "usw2-arc-chart", RELEASE).inputs
+    assert controller["chart"] == "oci://ghcr.io/actions/actions-runner-controller-charts/gha-runner-scale-set-controller"
+    assert "repositoryOpts" not in controller
+
+
+def test_a_change_of_labels_replaces_the_set(staging):
+    release = named(staging, "usw2-gpu-t4-chart", RELEASE)
+    assert release.replace_on_changes == ("values.scaleSetLabels", "values.githubConfigUrl"), (
+        "GitHub never hears of a label that is changed in place"
+    )
+    assert release.inputs["values"]["scaleSetLabels"] == ["self-hosted", "linux", "x64", "gpu", "cuda"]
+
+
+@pytest.mark.parametrize(
+    ("name", "level"),
+    [
+        ("usw2-device-plugin-namespace", "privileged"),
+        ("usw2-arc-namespace", "restricted"),
+        ("usw2-gpu-t4-namespace", "restricted"),
+    ],
+)
+def test_namespaces_hold_their_pods_to_a_standard(staging, name, level):
+    assert named(staging, name, NAMESPACE).inputs["metadata"]["labels"] == {LEVEL: level}
+
+
+def test_every_set_has_a_namespace_of_its_own_apart_from_the_controllers(recording):
+    names = [space.inputs["metadata"]["name"] for space in of_type(recording, NAMESPACE)]
+    assert len(set(names)) == len(names)
+    for release in of_type(recording, RELEASE):
+        if str(release.inputs["chart"]).endswith("/gha-runner-scale-set"):
+            assert release.inputs["namespace"] == f"runners-{release.inputs['name']}"
+            assert release.inputs["namespace"] != charts.CONTROLLER_NAMESPACE
+
+
+def test_the_app_secret_is_passed_by_name(staging):
+    release = named(staging, "usw2-gpu-t4-chart", RELEASE).inputs
+    secret = named(staging, "usw2-gpu-t4-github-app", "kubernetes:core/v1:Secret").inputs
+    assert release["values"]["githubConfigSecret"] == secret["metadata"]["name"]
+    assert release["namespace"] == secret["metadata"]["namespace"]
+
+
+def test_runners_are_unprivileged_and_have_no_account_token(recording):
+    for release in of_type(recording, RELEASE):
+        if not str(release.inputs["chart"]).endswith("/gha-runner-scale-set"):
+            continue
+        values = release.inputs["values"]
+        pod = values["template"]["spec"]
+        (runner,) = pod["containers"]
+        assert "containerMode" not in values, "dind adds a privileged container that no value shows"
+        assert pod["automountServiceAccountToken"] is False
+        assert "serviceAccountName" not in pod, "the chart's own account has no rights"
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        assert runner["securityContext"] == {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+        assert "privileged" not in str(pod)

@@ -1,0 +1,170 @@
+"""What holds for every stack as a whole: inventory, parents, providers, order, secrets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import ClassVar
+
+import pulumi
+import pytest
+
+from components.build import build
+from components.config import read_fleet
+from offline import stackfile
+from offline.record import Recording, Resource, record
+from offline.wire import Secret
+from tests.components.recorded import ROOT, SECRET, STACKS, of_type, stack_config
+
+POOL = "aws:eks/nodeGroup:NodeGroup"
+RELEASE = "kubernetes:helm.sh/v3:Release"
+KEY = "-----BEGIN RSA PRIVATE KEY----- made up for a test"
+
+
+def before(recording: Recording, resource: Resource) -> set[str]:
+    """URNs of all that stands before a resource: dependencies, parents, providers, and theirs."""
+    found: set[str] = set()
+    todo = [resource]
+    while todo:
+        here = todo.pop()
+        wanted = {*here.dependencies, here.provider_urn, here.parent} - {""}
+        for urn in wanted - found:
+            found.add(urn)
+            todo.append(recording.by_urn[urn])
+    return found
+
+
+def components_above(recording: Recording, resource: Resource) -> Iterator[str]:
+    while resource.parent:
+        resource = recording.by_urn[resource.parent]
+        yield resource.type
+
+
+def test_inventory_is_the_reviewed_one(recording, snapshot):
+    inventory = "\n".join(sorted(f"{resource.type} {resource.name}" for resource in recording.resources))
+    assert inventory == snapshot
+
+
+def test_nothing_uses_a_default_provider(recording):
+    for resource in recording.resources:
+        if (resource.custom or resource.remote) and not resource.type.startswith("pulumi:"):
+            assert resource.provider, f"{resource.type} {resource.name} would land on a default provider"
+
+
+def test_default_providers_are_off_in_every_stack():
+    for stack in STACKS:
+        assert stack_config(stack).objects["pulumi:disable-default-providers"] == ["*"]
+
+
+def test_children_hang_below_their_own_component(recording):
+    for resource in recording.resources:
+        if resource.custom and not resource.type.startswith("pulumi:"):
+            above = next(components_above(recording, resource))
+            assert above.startswith("gpu-ci:index:"), f"{resource.name} was re-parented to {above}"
+
+
+def test_every_pool_and_chart_waits_for_its_control_plane(recording):
+    (control_plane,) = of_type(recording, "eks:index:Cluster")
+    for resource in (*of_type(recording, POOL), *of_type(recording, RELEASE)):
+        assert control_plane.urn in before(recording, resource), f"{resource.name} may start before the control plane"
+
+
+def test_every_pool_waits_for_network_addons_and_rights(recording):
+    for pool in of_type(recording, POOL):
+        names = {urn.rpartition("::")[2] for urn in before(recording, pool)}
+        for needed in ("usw2-addon-vpc-cni", "usw2-addon-kube-proxy", "usw2-node-AmazonEKSWorkerNodePolicy"):
+            assert needed in names, f"{pool.name} may start before {needed} and never become ready"
+
+
+def test_every_chart_waits_for_the_system_nodes(recording):
+    system = next(pool.urn for pool in of_type(recording, POOL) if pool.name == "usw2-system")
+    for chart in of_type(recording, RELEASE):
+        assert system in before(recording, chart), f"{chart.name} may wait for a node that is never made"
+
+
+def test_every_runner_set_waits_for_the_controller_and_its_secret(recording):
+    controller = next(chart.urn for chart in of_type(recording, RELEASE) if chart.name == "usw2-arc-chart")
+    sets = [
+        chart for chart in of_type(recording, RELEASE) if str(chart.inputs["chart"]).rpartition("/")[2] == "gha-runner-scale-set"
+    ]
+    assert sets, "a stack has runner sets"
+    for chart in sets:
+        assert controller in chart.dependencies, f"{chart.name}: removed after the controller, its finalizers never end"
+        secrets = [urn for urn in chart.dependencies if "Secret::" in urn]
+        assert len(secrets) == 1, f"{chart.name} starts before its GitHub App secret"
+
+
+def test_no_dependency_is_a_component_that_contains_its_dependant(recording):
+    for resource in recording.resources:
+        above = set(_ancestors(recording, resource))
+        assert not above & set(resource.dependencies), f"{resource.name} waits for its own parent: a cycle"
+
+
+def _ancestors(recording: Recording, resource: Resource) -> Iterator[str]:
+    while resource.parent:
+        yield resource.parent
+        resource = recording.by_urn[resource.parent]
+
+
+def test_no_output_enters_a_charts_values(recording):
+    for chart in of_type(recording, RELEASE):
+        text = json.dumps(chart.inputs["values"])
+        assert "[unknown]" not in text, f"{chart.name}: policies and Git could not see this value"
+        assert "[secret]" not in text, f"{chart.name}: a secret is passed by name, never as a value"
+
+
+def test_the_private_key_reaches_secrets_only_and_is_marked():
+    config = stackfile.load("staging", ROOT)
+    values = {**config.values, SECRET: KEY}
+    with_key = stackfile.StackConfig(
+        config.project, config.stack, config.path, values, frozenset({SECRET}), {**config.objects, SECRET: KEY}
+    )
+    recording = record(ROOT / "__main__.py", with_key)
+    holders = {resource.type for resource in recording.resources if KEY in str(resource.wire)}
+    assert holders == {"kubernetes:core/v1:Secret"}
+    for resource in of_type(recording, "kubernetes:core/v1:Secret"):
+        data = resource.inputs["stringData"]
+        key = data if isinstance(data, Secret) else data["github_app_private_key"]  # type: ignore[index]
+        assert isinstance(key, Secret), f"{resource.name} would hold the key in clear in the state"
+    assert KEY not in repr(recording.resources)
+
+
+class Cloud(pulumi.runtime.Mocks):
+    """Answers as the clouds would, with what our program reads back."""
+
+    outputs: ClassVar[dict[str, dict[str, object]]] = {
+        POOL: {"resources": [{"autoscalingGroups": [{"name": "eks-made-by-eks"}]}], "nodeGroupName": "named-by-eks"},
+        "eks:index:Cluster": {"kubeconfigJson": "{}"},
+        "aws:ec2/launchTemplate:LaunchTemplate": {"latestVersion": 1},
+    }
+
+    def __init__(self) -> None:
+        self.made: list[pulumi.runtime.MockResourceArgs] = []
+
+    def new_resource(self, args: pulumi.runtime.MockResourceArgs) -> tuple[str, dict]:
+        self.made.append(args)
+        return f"{args.name}-id", {**args.inputs, "arn": f"arn:{args.name}", "name": args.name, **self.outputs.get(args.typ, {})}
+
+    def call(self, args: pulumi.runtime.MockCallArgs) -> tuple[dict, None]:
+        raise AssertionError(f"an invoke makes a plan depend on a cloud: {args.token}")
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_update_mode_builds_what_preview_declares(stack, monkeypatch):
+    config = stack_config(stack)
+    monkeypatch.setenv("PULUMI_CONFIG", json.dumps(dict(config.values)))
+    cloud = Cloud()
+    pulumi.runtime.set_mocks(cloud, project=config.project, stack=config.stack, preview=False)
+    pulumi.runtime.set_all_config(dict(config.values), list(config.secret_keys))
+
+    def program() -> None:
+        settings = pulumi.Config()
+        build(read_fleet(settings), config.project, config.stack, settings.require_secret("githubPrivateKey"))
+
+    pulumi.runtime.test(program)()
+    declared = record(ROOT / "__main__.py", config)
+    assert sorted((made.typ, made.name) for made in cloud.made) == sorted(
+        (resource.type, resource.name) for resource in declared.resources[1:]
+    ), "what is built must not depend on what the cloud answers"
+    tags = [made.inputs["autoscalingGroupName"] for made in cloud.made if made.typ == "aws:autoscaling/tag:Tag"]
+    assert set(tags) == {"eks-made-by-eks"}, "tags go on the group that EKS made"
