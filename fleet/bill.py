@@ -23,7 +23,8 @@ def runner_hour(placement: Placement, region: str) -> tuple[Money, Money]:
     known = [money for money in each if not money.unknown]
     if not known:
         return Money(unknown=1), Money(unknown=1)
-    return min(known, key=_usd), max(known, key=_usd)
+    dearest = max(known, key=_usd)
+    return min(known, key=_usd), Money(dearest.usd, dearest.at_most, len(each) - len(known))
 
 
 def _usd(money: Money) -> float:

@@ -51,6 +51,11 @@ def _resources(cpu: int, memory: int) -> dict[str, Any]:
     }
 
 
+_CONFINED_POD = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+_CONFINED = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+"""What the Pod Security Standard `restricted` asks of a pod and of a container; the namespaces enforce it."""
+
+
 def device_plugin() -> Chart:
     """NVIDIA's device plugin: the one advertiser of `nvidia.com/gpu` on nodes whose image brings driver and toolkit."""
     ours = DAEMONSETS["nvidia-device-plugin"]
@@ -111,6 +116,8 @@ def arc_controller() -> Chart:
             "serviceAccount": {"name": CONTROLLER},
             "nodeSelector": pool_selector(SYSTEM_POOL),
             "resources": _resources(100, 256),
+            "podSecurityContext": _CONFINED_POD,
+            "securityContext": _CONFINED,
             "flags": {"logLevel": "info", "logFormat": "json"},
         },
     )
@@ -145,7 +152,8 @@ def runner_set(name: str, runner: PodRunner, github_url: str, group: str) -> Cha
             "listenerTemplate": {
                 "spec": {
                     "nodeSelector": pool_selector(SYSTEM_POOL),
-                    "containers": [{"name": "listener", "resources": _resources(50, 128)}],
+                    "securityContext": _CONFINED_POD,
+                    "containers": [{"name": "listener", "resources": _resources(50, 128), "securityContext": _CONFINED}],
                 }
             },
         },
@@ -160,12 +168,7 @@ def _runner_pod(runner: PodRunner) -> dict[str, Any]:
         "automountServiceAccountToken": False,
         "nodeSelector": pool_selector(runner.pool),
         "tolerations": [GPU_TOLERATION.manifest()],
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": RUNNER_UID,
-            "fsGroup": RUNNER_UID,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
+        "securityContext": _CONFINED_POD | {"runAsUser": RUNNER_UID, "fsGroup": RUNNER_UID},
         "containers": [
             {
                 # The chart finds the runner by this name.
@@ -179,7 +182,7 @@ def _runner_pod(runner: PodRunner) -> dict[str, Any]:
                     | scratch,
                     "limits": {"cpu": cpu_text(runner.cpu.limit), "memory": memory_text(runner.memory.limit)} | gpu,
                 },
-                "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+                "securityContext": _CONFINED,
                 "volumeMounts": [{"name": "shm", "mountPath": "/dev/shm"}],  # noqa: S108 - a mount point, not a temporary file
             }
         ],

@@ -29,13 +29,16 @@ class Cluster(Model):
                 "pool_name",
                 f"'{SYSTEM_POOL}' is the untainted pool's name; give the GPU pool another",
                 at=("pools", SYSTEM_POOL),
+                value=SYSTEM_POOL,
             )
         for name, runner in self.runners.items():
             if runner.pool not in self.pools:
-                known = ", ".join(self.pools) or "none"
+                known = ", ".join(self.pools)
                 raise problem(
                     "runner_pool",
-                    f"no pool of that name in this cluster; its pools: {known}",
+                    f"no pool of that name in this cluster; name one of: {known}"
+                    if known
+                    else "the cluster has no pool; add one",
                     at=("runners", name, "pool"),
                     value=runner.pool,
                 )

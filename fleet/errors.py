@@ -24,7 +24,7 @@ class Problem:
 
 
 class FleetError(Exception):
-    """The stack's settings cannot be a fleet. Holds every problem found, in the order of the file."""
+    """The stack's settings cannot be a fleet. Holds every problem found, in the order of the config."""
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:
         super().__init__("\n".join(map(str, problems)))

@@ -27,7 +27,7 @@ def _scope_url(url: str) -> str:
 
 
 def _digits(text: str) -> str:
-    if not text.isdigit():
+    if not (text.isascii() and text.isdigit()):
         raise problem("github_id", 'an id is a quoted number, for example "123456"')
     return text
 

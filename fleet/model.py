@@ -41,7 +41,7 @@ def _dns_label(text: str) -> str:
     if len(text) > 63 or not _DNS_LABEL.fullmatch(text):
         raise problem(
             "name",
-            "a name is a DNS label: lower-case letters, digits and hyphens, a letter first, at most 63 characters",
+            "a name is a DNS label: lower-case letters, digits and hyphens, a letter first, at most 63 characters; rename it",
         )
     return text
 
@@ -52,14 +52,14 @@ DnsLabel = Annotated[str, AfterValidator(_dns_label)]
 
 def _quoted(value: object) -> object:
     if isinstance(value, int | float) and not isinstance(value, bool):
-        raise problem("quote", f'a version or time is a string: quote it, "{value}"')
+        raise problem("quote", "YAML read a number here, and would read 1.30 as 1.3; put quotes around what you wrote")
     return value
 
 
 QuotedText = Annotated[str, BeforeValidator(_quoted)]
 """A string that YAML would read as a number if left unquoted (1.30 becomes 1.3)."""
 
-_CPU = re.compile(r"(\d+)m|(\d+(?:\.\d{1,3})?)")
+_CPU = re.compile(r"([0-9]{1,9})m|([0-9]{1,6}(?:\.[0-9]{1,3})?)")
 
 
 def _millicores(value: object) -> int:
@@ -74,7 +74,7 @@ def _millicores(value: object) -> int:
 Cpu = Annotated[int, BeforeValidator(_millicores)]
 """CPU in millicores."""
 
-_MEMORY = re.compile(r"(\d+)(Mi|Gi)")
+_MEMORY = re.compile(r"([0-9]{1,9})(Mi|Gi)")
 
 
 def _mebibytes(value: object) -> int:
@@ -87,7 +87,7 @@ def _mebibytes(value: object) -> int:
 Memory = Annotated[int, BeforeValidator(_mebibytes)]
 """Memory or storage in MiB."""
 
-_DURATION = re.compile(r"(\d+)(s|m|h)")
+_DURATION = re.compile(r"([0-9]{1,9})(s|m|h)")
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 
@@ -112,6 +112,35 @@ def _cidr(text: str) -> str:
 
 Cidr = Annotated[str, AfterValidator(_cidr)]
 """An IPv4 or IPv6 network in CIDR notation."""
+
+_LABEL_NAME = r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?"
+_LABEL_KEY = re.compile(rf"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?{_LABEL_NAME}")
+_LABEL_VALUE = re.compile(_LABEL_NAME)
+
+
+def _label_key(text: str) -> str:
+    if len(text) > 63 or not _LABEL_KEY.fullmatch(text):
+        raise problem(
+            "label_key",
+            "a label's key is a name, or domain/name, of letters, digits, '-', '_' and '.', at most 63 characters; rename it",
+        )
+    return text
+
+
+def _label_value(text: str) -> str:
+    if len(text) > 63 or not _LABEL_VALUE.fullmatch(text):
+        raise problem(
+            "label_value",
+            "a label's value has 1 to 63 letters, digits, '-', '_' and '.', a letter or digit at both ends; rename it",
+        )
+    return text
+
+
+LabelKey = Annotated[str, AfterValidator(_label_key)]
+"""Key of a node label. 63 characters in all is the EKS API's limit (labelKey); Kubernetes allows a longer domain."""
+
+LabelValue = Annotated[str, AfterValidator(_label_value)]
+"""Value of a node label. Kubernetes allows an empty one, the EKS API (labelValue) does not."""
 
 
 def cpu_text(millicores: int) -> str:
@@ -141,7 +170,7 @@ class Span(Model):
     def _rules(self) -> Self:
         """Refuse a limit below the request: the API server would."""
         if self.limit < self.request:
-            raise problem("limit", "limit is below request; raise limit or lower request", at=("limit",))
+            raise problem("limit", "limit is below request; raise limit or lower request")
         return self
 
 

@@ -139,7 +139,7 @@ class Placement:
 
 
 def place(fleet: Fleet) -> tuple[Placement, ...]:
-    """Every runner set on its pool, in the file's order."""
+    """Every runner set on its pool, in the order of the config."""
     return tuple(
         Placement(
             cluster,
@@ -184,8 +184,9 @@ def require(placements: Iterable[Placement]) -> None:
 
 def _unfit(runner: PodRunner, found: Fit, disk: int) -> str:
     offer, machine = found.offer, found.machine
+    if found.limited_by == "GPUs":
+        return f"asks {runner.gpus} GPUs, {machine.name} has {machine.gpus}"
     asked, left, whole = {
-        "GPUs": (f"{runner.gpus} GPUs", f"{offer.gpus}", f"{machine.gpus}"),
         "CPU": (f"{cpu_text(runner.cpu.request)} CPU", cpu_text(max(offer.cpu, 0)), f"{machine.vcpus}"),
         "memory": (memory_text(runner.memory.request), f"{max(offer.memory, 0)}Mi", memory_text(machine.memory_mib)),
         "disk": (f"{memory_text(runner.scratch)} of disk", f"{max(offer.storage, 0)}Mi", memory_text(disk)),

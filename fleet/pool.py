@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from fleet import hardware
-from fleet.model import Duration, Memory, Model, Scale, problem
+from fleet.model import Duration, LabelKey, LabelValue, Memory, Model, Scale, problem
 from fleet.scheduling import Standing, term
 
 Role = Literal["burst", "release"]
@@ -17,7 +17,7 @@ Capacity = Literal["on-demand", "spot"]
 def _gpu_machine(name: str) -> str:
     machine = _known(name)
     if machine.gpus == 0:
-        raise problem("gpu_type", f"{name} has no GPU; a pool is made of GPU types, CPU nodes are the system pool's")
+        raise problem("gpu_type", f"{name} has no GPU; a pool is made of GPU types (the system pool has the CPU nodes); name one")
     return name
 
 
@@ -34,6 +34,12 @@ def _known(name: str) -> hardware.Machine:
         raise problem("instance_type", str(error.args[0])) from None
 
 
+def _idle_delay(seconds: int) -> int:
+    if not 60 <= seconds <= 86_400:
+        raise problem("idle_delay", "an idle delay is from 1m to 24h; write one between, such as 10m")
+    return seconds
+
+
 GpuType = Annotated[str, AfterValidator(_gpu_machine)]
 CpuType = Annotated[str, AfterValidator(_cpu_machine)]
 
@@ -45,11 +51,11 @@ class Pool(Model):
     capacity: Capacity
     role: Role
     nodes: Scale
-    idle_delay: Annotated[Duration, Field(ge=60, le=86_400)] = 600
+    idle_delay: Annotated[Duration, AfterValidator(_idle_delay)] = 600
     """How long a node stays unneeded before the autoscaler removes it, in seconds."""
     disk: Memory = 200 * 1024
     """Root volume. CUDA images are 10-20 GB each."""
-    labels: dict[str, str] = Field(default_factory=dict)
+    labels: dict[LabelKey, LabelValue] = Field(default_factory=dict)
     """Further node labels; the vocabulary's own are set by the program."""
 
     @model_validator(mode="after")

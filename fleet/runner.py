@@ -17,7 +17,9 @@ MAX_SET_NAME = 45
 
 def _set_name(name: str) -> str:
     if len(name) > MAX_SET_NAME:
-        raise problem("set_name", f"a runner set's name has at most {MAX_SET_NAME} characters, this one has {len(name)}")
+        raise problem(
+            "set_name", f"a runner set's name has at most {MAX_SET_NAME} characters, this one has {len(name)}; shorten it"
+        )
     return name
 
 
@@ -26,7 +28,7 @@ SetName = Annotated[DnsLabel, AfterValidator(_set_name)]
 
 def _runner_label(label: str) -> str:
     if not 0 < len(label) < 256 or "," in label or label != label.strip():
-        raise problem("runner_label", "a runner label has 1 to 255 characters, no comma and no space around it")
+        raise problem("runner_label", "a runner label has 1 to 255 characters, no comma and no space around it; correct it")
     return label
 
 
@@ -64,7 +66,7 @@ class PodRunner(Model):
         if repeated := sorted({label for label in folded if folded.count(label) > 1}):
             raise problem(
                 "labels",
-                f"label given twice: {', '.join(repeated)} (GitHub ignores case)",
+                f"label given twice: {', '.join(repeated)} (GitHub ignores case); remove one",
                 at=("labels",),
                 value=list(self.labels),
             )

@@ -68,7 +68,9 @@ class Toleration:
             return False
         if not self.key:
             return self.operator == "Exists"
-        return self.key == taint.key and (self.operator == "Exists" or self.value == taint.value)
+        if self.key != taint.key:
+            return False
+        return self.operator == "Exists" or (self.operator in ("Equal", "") and self.value == taint.value)
 
     def manifest(self) -> dict[str, str]:
         """The toleration as a pod spec holds it."""
@@ -92,6 +94,11 @@ class SchedulingProfile:
     reserved_prefixes: tuple[str, ...]
     from_zero: bool
     idle_delay_per_pool: bool
+
+    def reserves(self, key: str) -> bool:
+        """Whether a user's label key is in a reserved domain or below one: kubelet exits on node-role.kubernetes.io/…, too."""
+        domain, slash, _ = key.partition("/")
+        return bool(slash) and f".{domain}/".endswith(tuple(f".{prefix}" for prefix in self.reserved_prefixes))
 
 
 GPU_TAINT_KEY = "nvidia.com/gpu"
@@ -202,7 +209,7 @@ def pool_selector(pool: str) -> dict[str, str]:
 # -- resources ---------------------------------------------------------------------------------------------------------
 
 _GPU_RESOURCE = re.compile(
-    r"(nvidia\.com/(gpu|mig-\d+g\.\d+gb(\.me)?)(\.shared)?|amd\.com/gpu|gpu\.intel\.com/\w+|aws\.amazon\.com/neuron(core|device)?)"
+    r"(nvidia\.com/(gpu|mig-\d+g\.\d+gb(\.me|\.me\.all|\.gfx|-me)?)(\.shared)?|amd\.com/gpu|gpu\.intel\.com/\w+|aws\.amazon\.com/neuron(core|device)?)"
 )
 
 

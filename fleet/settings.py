@@ -41,7 +41,8 @@ class Fleet(Model):
 
     @model_validator(mode="after")
     def _fleet_rules(self) -> Self:
-        """Refuse set names and labels that would leave a `runs-on` ambiguous."""
+        """Refuse names and labels that would leave a `runs-on` ambiguous."""
+        self._joined_names_differ()
         names: dict[tuple[str, str], str] = {}
         owners: dict[str, str] = {}
         for cluster, name, runner in self.runner_sets():
@@ -51,18 +52,35 @@ class Fleet(Model):
                 raise problem(
                     "set_unique", f"cluster {other} has a runner set of that name in group {group}; rename one", at=at, value=name
                 )
-            for label in (name, *runner.labels):
+            if (owner := owners.setdefault(name, name)) != name:
+                raise problem(
+                    "name_is_label",
+                    f"set {owner} carries this name as a label; remove it there or rename this set",
+                    at=at,
+                    value=name,
+                )
+            for label in runner.labels:
                 owner = owners.setdefault(label.lower(), name)
                 if owner != name:
                     raise problem("label_unique", _ambiguous(label, owner), at=(*at, "labels"), value=list(runner.labels))
         return self
 
+    def _joined_names_differ(self) -> None:
+        """Resources are named cluster-pool and cluster-set: a-b with c and a with b-c would be one resource."""
+        joined: dict[tuple[str, str], str] = {}
+        for cluster, settings in self.clusters_by_name():
+            for kind, names in (("pools", settings.pools), ("runners", settings.runners)):
+                for name in names:
+                    if (other := joined.setdefault((kind, f"{cluster}-{name}"), cluster)) != cluster:
+                        message = f"'{cluster}-{name}' is also the joined name of one of cluster {other}'s {kind}; rename one"
+                        raise problem("joined_name", message, at=("clusters", cluster, kind, name), value=name)
+
     def clusters_by_name(self) -> Iterator[tuple[str, Cluster]]:
-        """Clusters in the file's order."""
+        """Clusters by name, in the order of the config."""
         yield from self.clusters.items()
 
     def runner_sets(self) -> Iterator[tuple[str, str, PodRunner]]:
-        """(cluster, set name, runner class) in the file's order."""
+        """(cluster, set name, runner class) in the order of the config."""
         for cluster, settings in self.clusters_by_name():
             for name, runner in settings.runners.items():
                 yield cluster, name, runner
@@ -93,18 +111,28 @@ def load(config: Mapping[str, object]) -> Fleet:
     try:
         return Fleet.model_validate_json(json.dumps(config))
     except ValidationError as error:
-        raise FleetError(tuple(_problem(entry) for entry in error.errors())) from None
+        raise FleetError(tuple(_problem(entry) for entry in error.errors() if not _shadow(entry))) from None
+
+
+def _shadow(error: ErrorDetails) -> bool:
+    """Pydantic counts only a list's good items, and calls one of bad items too short as well."""
+    return error["type"] == "too_short" and len(error["input"]) >= error.get("ctx", {})["min_length"]
+
+
+_NO_VALUE = ("missing", "json_invalid")
 
 
 def _problem(error: ErrorDetails) -> Problem:
     """A pydantic error as path, rule and value. A rule of a whole model may point further down with `at` and `value`."""
     context = error.get("ctx", {})
-    located = tuple(str(part) for part in error["loc"] if part != "[key]")
+    # Pydantic marks a bad key by "[key]" after it; the file has no such key.
+    marked = error["loc"][-2:] == (error["input"], "[key]")
+    located = tuple(map(str, error["loc"][:-1] if marked else error["loc"]))
     path = _untagged(located) + tuple(context.get("at", ()))
-    if "value" in context:
-        value = shown(context["value"])
-    else:
-        value = "" if error["type"] == "missing" or "at" in context else shown(error["input"])
+    value = "" if error["type"] in _NO_VALUE else shown(context.get("value", error["input"]))
+    if error["type"] in ("union_tag_invalid", "union_tag_not_found"):
+        path = (*path, "provider")
+        value = shown(error["input"]["provider"]) if "provider" in error["input"] else ""
     head = f"{NAMESPACE}:{path[0]}" if path else NAMESPACE
     return Problem((head, *path[1:]), hint(error, Fleet, located), value)
 

@@ -13,14 +13,22 @@ from pydantic_core import ErrorDetails
 
 from fleet.providers import PROVIDERS
 
-_PROVIDER = f"provider is one of: {', '.join(PROVIDERS)}; name one of them"
+_PROVIDER = f"must be one of: {', '.join(PROVIDERS)}; name one of them"
+_MAPPING = "not a mapping; write its keys below it"
 _MEND = {
     "missing": "required key is missing; add it",
+    "literal_error": "must be {expected}; correct it",
+    "too_short": "at least {min_length} entry is needed; add one",
+    "greater_than_equal": "must be at least {ge}; raise it",
     "union_tag_invalid": _PROVIDER,
-    "union_tag_not_found": _PROVIDER,
-    "string_type": "not a string; quote it if it looks like a number",
-    "int_type": "not a whole number; write it without quotes",
-    "int_from_float": "not a whole number; write it without a fraction",
+    "union_tag_not_found": f"required key is missing; name one of: {', '.join(PROVIDERS)}",
+    "string_type": "not a string; fill it in, in quotes if it looks like a number",
+    "string_too_short": "empty; fill it in",
+    "int_type": "not a whole number; write digits without quotes",
+    "bool_type": "not a truth value; write true or false without quotes",
+    "model_type": _MAPPING,
+    "dict_type": _MAPPING,
+    "tuple_type": "not a list; write [one, another]",
 }
 
 
@@ -32,12 +40,8 @@ def hint(error: ErrorDetails, root: type[BaseModel], path: tuple[str, ...]) -> s
         return str(context["message"])
     if kind == "extra_forbidden":
         return "unknown key; " + _instead(path[-1], _keys(_model_at(root, path[:-1])))
-    if kind == "literal_error":
-        return f"not one of {context['expected']}; write one of these"
     if kind in _MEND:
-        return _MEND[kind]
-    if kind == "too_short":
-        return f"at least {context['min_length']} entry is needed; add one"
+        return _MEND[kind].format(**context)
     return f"{error['msg'][0].lower()}{error['msg'][1:]}; correct the value"
 
 

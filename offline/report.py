@@ -213,7 +213,7 @@ def _policies(plan: Plan) -> Table:
     for rule in RULES:
         table.add_row(
             rule.id,
-            rule.severity,
+            rule.severity.name.lower(),
             str(sum(types[kind] for kind in rule.types)),
             str(found[rule.id, "violation"]),
             str(found[rule.id, "undeterminable"]),

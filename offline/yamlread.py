@@ -37,6 +37,7 @@ _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _INTEGER = re.compile(r"(?P<sign>[-+]?)(?P<digits>0[xX][0-9a-fA-F]+|0[oO]?[0-7]+|0[bB][01]+|0|[1-9][0-9]*)")
 _CLOCK = r"[0-9]{1,2}:[0-9]{1,2}:[0-9]{1,2}(\.[0-9]+)?"
 _TIMESTAMP = re.compile(rf"[0-9]{{4}}-[0-9]{{1,2}}-[0-9]{{1,2}}([Tt]{_CLOCK}(Z|[-+][0-9]{{2}}:[0-9]{{2}})| {_CLOCK})?")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _TAG = "tag:yaml.org,2002:"
 _KINDS = {"str": str, "int": int, "float": float, "bool": bool, "null": type(None)}
 _LARGEST = 2**64
@@ -182,6 +183,8 @@ class _Builder:
 
     def _scalar(self, event: Any) -> object:
         text: str = event.value
+        if event.style == '"' and _SURROGATE.search(text):
+            raise self._error(event, "an escape must name a whole character", text, "write \\U and eight digits")
         tag = event.tag
         if tag is not None and tag != "!":
             kind = tag.removeprefix(_TAG)

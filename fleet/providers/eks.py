@@ -14,8 +14,8 @@ from fleet.pool import Pool, SystemPool
 from fleet.scheduling import EKS_PROFILE
 
 _WORLD = ("0.0.0.0/0", "::/0")
-_PRINCIPAL = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:(role|user)/[\w+=,.@/-]+")
-_REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-\d")
+_PRINCIPAL = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:(role|user)/[A-Za-z0-9_+=,.@/-]+")
+_REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-[0-9]")
 _SUBNET = re.compile(r"subnet-[0-9a-f]{8,17}")
 _VPC = re.compile(r"vpc-[0-9a-f]{8,17}")
 
@@ -75,6 +75,7 @@ class Network(Model):
                     "vpc_cidr",
                     "a new VPC is an IPv4 network from /16 to /22; write for example 10.0.0.0/16",
                     at=("cidr",),
+                    value=self.new_cidr,
                 )
             return self
         if self.cidr or self.nat_gateways:
@@ -127,22 +128,24 @@ class EksCluster(Cluster):
         if len(set(self.zones)) < 2:
             raise problem(
                 "zones",
-                "an EKS control plane needs two different zones at least",
+                "an EKS control plane needs two different zones at least; add one",
                 at=("zones",),
                 value=list(self.zones),
             )
+        if len(set(self.zones)) < len(self.zones):
+            raise problem("repeated_zone", "a zone is given twice; remove one", at=("zones",), value=list(self.zones))
         if self.kubernetes_version not in versions.KUBERNETES:
             known = ", ".join(versions.KUBERNETES)
             raise problem(
                 "kubernetes_version",
-                f"no node image is known for it; supported: {known}",
+                f"no node image is known for this version; use one of: {known}",
                 at=("kubernetesVersion",),
                 value=self.kubernetes_version,
             )
         if self.network.vpc_id is not None and set(self.network.private_subnets) != set(self.zones):
             raise problem(
                 "subnet_zones",
-                "privateSubnets names one subnet for each of the cluster's zones",
+                "privateSubnets names one subnet for each of the cluster's zones; give the same zones",
                 at=("network", "privateSubnets"),
                 value=sorted(self.network.private_subnets),
             )
@@ -156,11 +159,11 @@ class EksCluster(Cluster):
                         value=machine.name,
                     )
             for key in pool.labels:
-                if key.startswith(EKS_PROFILE.reserved_prefixes):
+                if EKS_PROFILE.reserves(key):
                     raise problem(
                         "reserved_label",
-                        "EKS reserves this prefix; use one of your own",
-                        at=("pools", name, "labels"),
-                        value=key,
+                        "EKS or kubelet refuses labels of this domain; use one of your own, such as example.com/team",
+                        at=("pools", name, "labels", key),
+                        value=pool.labels[key],
                     )
         return self

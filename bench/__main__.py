@@ -1,0 +1,142 @@
+"""`make bench`: what a plan costs beside bare mocks, as ratios within one run.
+
+Every figure is the least of several whole processes, run in turns so that a busy machine weighs on all alike. Seconds are
+printed with the machine's cores for orientation; only the ratios are held against a limit.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from bench.fleet import write_fleet
+
+ROOT = Path(__file__).resolve().parent.parent
+console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """The least wall time in seconds and the least peak memory in MiB of several processes."""
+
+    seconds: float
+    mebibytes: float
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A process to measure: a mode of `bench.program` and its stack file."""
+
+    mode: str
+    path: Path | None
+
+
+def measure(cases: Iterable[Case], rounds: int) -> dict[Case, Figure]:
+    """Runs the cases in turns, `rounds` times."""
+    wanted = tuple(cases)
+    figures: dict[Case, list[tuple[float, float]]] = {case: [] for case in wanted}
+    for _ in range(rounds):
+        for case in wanted:
+            figures[case].append(_run(case))
+    return {case: Figure(min(s for s, _ in taken), min(m for _, m in taken)) for case, taken in figures.items()}
+
+
+def _run(case: Case) -> tuple[float, float]:
+    command = [sys.executable, "-m", "bench.program", case.mode, *([str(case.path)] if case.path else [])]
+    start = time.perf_counter()
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:  # noqa: S603 - our own
+        errors = process.stderr.read() if process.stderr else b""
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        console.print(errors.decode(), markup=False)
+        raise typer.Exit(process.returncode)
+    # ru_maxrss is KiB on Linux and bytes on macOS.
+    return time.perf_counter() - start, usage.ru_maxrss / (1024 if sys.platform != "darwin" else 1024**2)
+
+
+def main(
+    sizes: Annotated[str, typer.Option(help="Pools (and as many runner sets) of the made fleets.")] = "100,1000",
+    rounds: Annotated[int, typer.Option(help="Times that each process runs.")] = 2,
+) -> None:
+    """Print the table of ratios; exit 1 when one is over its limit."""
+    counts = [int(size) for size in sizes.split(",")]
+    over: list[str] = []
+    with tempfile.TemporaryDirectory() as folder:
+        staging = Case("plan", ROOT / "Pulumi.staging.yaml")
+        nothing = Case("empty", None)
+        console.print(f"{os.cpu_count()} cores, Python {sys.version.split()[0]}, least of {rounds} runs")
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        for column in ("fleet", "process", "seconds", "MiB", "ratio of time", "limit", "ratio of memory", "limit"):
+            table.add_column(column, justify="left" if column in ("fleet", "process") else "right")
+        small = measure((nothing, staging), rounds + 1)
+        _row(table, "-", "empty program", small[nothing])
+        over += _row(table, "staging", "plan", small[staging], small[nothing], 1.5, None)
+        plans: dict[int, Figure] = {}
+        for count in counts:
+            path = write_fleet(count, Path(folder))
+            bare, recorded, judged, planned = (Case(mode, path) for mode in ("bare", "record", "judge", "plan"))
+            found = measure((bare, recorded, judged, planned), rounds if count < 500 else 1)
+            name = f"{count} + {count}"
+            plans[count] = found[planned]
+            _row(table, name, "bare mocks", found[bare])
+            over += _row(table, name, "recorder alone", found[recorded], found[bare], 1.3, 1.4)
+            over += _row(table, name, "recorder and policies, to recorder", found[judged], found[recorded], 1.15, None)
+            over += _row(table, name, "plan", found[planned], found[bare], 1.3, 1.4)
+        console.print(table)
+        if len(counts) > 1:
+            least, most = counts[0], counts[-1]
+            base = small[nothing].seconds
+            # What start-up costs is no growth.
+            growth = math.log((plans[most].seconds - base) / (plans[least].seconds - base)) / math.log(most / least)
+            console.print(f"growth of the plan from {least} to {most}: exponent {growth:.2f} (limit 1.10)")
+            over += [f"growth exponent {growth:.2f} over 1.10"] if growth > 1.1 else []
+    for line in over:
+        console.print(f"over: {line}")
+    raise typer.Exit(1 if over else 0)
+
+
+def _row(
+    table: Table,
+    fleet: str,
+    process: str,
+    figure: Figure,
+    base: Figure | None = None,
+    time_limit: float | None = None,
+    memory_limit: float | None = None,
+) -> list[str]:
+    if base is None:
+        table.add_row(fleet, process, f"{figure.seconds:.2f}", f"{figure.mebibytes:.0f}", "", "", "", "")
+        return []
+    slower, larger = figure.seconds / base.seconds, figure.mebibytes / base.mebibytes
+    table.add_row(
+        fleet,
+        process,
+        f"{figure.seconds:.2f}",
+        f"{figure.mebibytes:.0f}",
+        f"{slower:.2f}x",
+        f"{time_limit}x" if time_limit else "",
+        f"{larger:.2f}x",
+        f"{memory_limit}x" if memory_limit else "",
+    )
+    over = [f"{fleet} {process}: {slower:.2f}x the time, limit {time_limit}x"] if time_limit and slower > time_limit else []
+    if memory_limit and larger > memory_limit:
+        over.append(f"{fleet} {process}: {larger:.2f}x the memory, limit {memory_limit}x")
+    return over
+
+
+if __name__ == "__main__":
+    typer.run(main)

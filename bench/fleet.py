@@ -1,0 +1,33 @@
+"""Writes a stack file with as many pools and runner sets as wanted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_HEAD = """\
+config:
+  pulumi:disable-default-providers: ["*"]
+  gpu-ci:github: {url: https://github.com/example, appId: "1", installationId: "2"}
+  gpu-ci:clusters:
+    big:
+      provider: eks
+      region: us-west-2
+      zones: [us-west-2a, us-west-2b]
+      kubernetesVersion: "1.34"
+      endpoint: {publicCidrs: [203.0.113.0/24]}
+"""
+_POOL = "        p{n}: {{instanceTypes: [g4dn.2xlarge, g4dn.4xlarge], capacity: spot, role: burst, nodes: {{max: 5}}}}\n"
+_RUNNER = (
+    "        r{n}: {{pool: p{n}, cpu: {{request: 4, limit: 8}}, memory: {{request: 16Gi, limit: 28Gi}}, scale: {{max: 5}}}}\n"
+)
+
+
+def write_fleet(count: int, folder: Path) -> Path:
+    """A stack file with `count` pools and as many runner sets, one to a pool."""
+    path = folder / f"Pulumi.bench-{count}.yaml"
+    with path.open("w") as file:
+        file.write(_HEAD + "      pools:\n")
+        file.writelines(_POOL.format(n=number) for number in range(count))
+        file.write("      runners:\n")
+        file.writelines(_RUNNER.format(n=number) for number in range(count))
+    return path

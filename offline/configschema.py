@@ -1,0 +1,99 @@
+"""Checks a value against the JSON Schema words that policy configs use.
+
+A small, closed set of words instead of a library: the plan's run-time dependencies hold none, and a word that is not
+known here is an error in the schema rather than a rule silently not held.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+_TYPES: dict[str, Callable[[Any], bool]] = {
+    "array": lambda value: isinstance(value, list | tuple),
+    "boolean": lambda value: isinstance(value, bool),
+    "integer": lambda value: _is_number(value) and float(value).is_integer(),
+    "null": lambda value: value is None,
+    "number": _is_number,
+    "object": lambda value: isinstance(value, Mapping),
+    "string": lambda value: isinstance(value, str),
+}
+_REMARKS = frozenset({"default", "description", "title", "examples"})
+
+
+def faults(schema: Mapping[str, Any], value: object, path: str) -> list[str]:
+    """What is wrong with `value`: one "<path>: <rule>; got <value>" for each fault, none if it fits.
+
+    Raises ValueError for a schema with a word not known here, whatever the value.
+    """
+    unknown = set(schema) - _REMARKS - {"type", "properties", "required", "additionalProperties", "items"} - set(_RULES)
+    if unknown:
+        raise ValueError(f"{path}: the schema uses {', '.join(sorted(unknown))}, which this checker does not know")
+    found: list[str] = []
+    kinds = schema.get("type")
+    if kinds is not None:
+        several = [kinds] if isinstance(kinds, str) else list(kinds)
+        if not any(_TYPES[kind](value) for kind in several):
+            return [f"{path}: must be of type {' or '.join(several)}; got {value!r}"]
+    for word, (applies, holds, rule) in _RULES.items():
+        if word in schema and applies(value) and not holds(value, schema[word]):
+            found.append(f"{path}: {rule.format(schema[word])}; got {value!r}")
+    if _TYPES["array"](value) and "items" in schema:
+        for number, item in enumerate(_sequence(value)):
+            found += faults(schema["items"], item, f"{path}[{number}]")
+    if isinstance(value, Mapping):
+        found += _object_faults(schema, value, path)
+    return found
+
+
+def _object_faults(schema: Mapping[str, Any], value: Mapping[str, object], path: str) -> list[str]:
+    properties: Mapping[str, Any] = schema.get("properties", {})
+    others = schema.get("additionalProperties", True)
+    found = [f"{path}.{name}: is required; got nothing" for name in schema.get("required", ()) if name not in value]
+    for name, item in value.items():
+        if name in properties:
+            found += faults(properties[name], item, f"{path}.{name}")
+        elif others is False:
+            known = ", ".join(sorted(properties)) or "nothing"
+            found.append(f"{path}.{name}: is not known, there is {known}; got {item!r}")
+        elif isinstance(others, Mapping):
+            found += faults(others, item, f"{path}.{name}")
+    return found
+
+
+def _sequence(value: object) -> Sequence[object]:
+    return value if isinstance(value, list | tuple) else ()
+
+
+def _same(left: object, right: object) -> bool:
+    """Equality as JSON has it: true is not 1, 1.0 is 1."""
+    if isinstance(left, Mapping) and isinstance(right, Mapping):
+        return left.keys() == right.keys() and all(_same(left[key], right[key]) for key in left)
+    if isinstance(left, list | tuple) and isinstance(right, list | tuple):
+        return len(left) == len(right) and all(map(_same, left, right))
+    return isinstance(left, bool) == isinstance(right, bool) and left == right
+
+
+def _unique(values: Sequence[object]) -> bool:
+    return not any(_same(one, other) for number, one in enumerate(values) for other in values[:number])
+
+
+_Rule = tuple[Callable[[Any], bool], Callable[[Any, Any], bool], str]
+_RULES: dict[str, _Rule] = {
+    "enum": (lambda _: True, lambda value, known: any(_same(value, item) for item in known), "must be one of {}"),
+    "const": (lambda _: True, _same, "must be {}"),
+    "minimum": (_is_number, lambda value, limit: value >= limit, "must be at least {}"),
+    "maximum": (_is_number, lambda value, limit: value <= limit, "must be at most {}"),
+    "exclusiveMinimum": (_is_number, lambda value, limit: value > limit, "must be more than {}"),
+    "exclusiveMaximum": (_is_number, lambda value, limit: value < limit, "must be less than {}"),
+    "minLength": (_TYPES["string"], lambda value, limit: len(value) >= limit, "must have at least {} characters"),
+    "maxLength": (_TYPES["string"], lambda value, limit: len(value) <= limit, "must have at most {} characters"),
+    "pattern": (_TYPES["string"], lambda value, form: re.search(form, value) is not None, "must match {}"),
+    "minItems": (_TYPES["array"], lambda value, limit: len(value) >= limit, "must have at least {} items"),
+    "maxItems": (_TYPES["array"], lambda value, limit: len(value) <= limit, "must have at most {} items"),
+    "uniqueItems": (_TYPES["array"], lambda value, wanted: not wanted or _unique(value), "must hold no item twice"),
+}

@@ -1,0 +1,291 @@
+"""Judges a recording by the rules of the policy pack, in this process.
+
+The rules run through the SDK's own policy objects and proxies on what the engine would send them, so a verdict here is
+what the pack says over gRPC for the same resource. What differs is speed: the pack deserializes a resource once for
+every policy, the judge once for all rules of its type, and not at all where no rule wants the type.
+"""
+
+import asyncio
+import inspect
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Protocol
+
+from google.protobuf import json_format, struct_pb2
+from pulumi.runtime import proto
+from pulumi_policy import (
+    EnforcementLevel,
+    PolicyCustomTimeouts,
+    PolicyProviderResource,
+    PolicyResourceOptions,
+    ResourceValidationArgs,
+    ResourceValidationPolicy,
+)
+from pulumi_policy.deserialize import deserialize_properties
+from pulumi_policy.policy import _NotApplicableError
+from pulumi_policy.proxy import UnknownValueError, unknown_checking_proxy
+
+from offline import wire
+from offline.configschema import faults
+from offline.errors import InputError
+from offline.record import Recording, Resource
+
+ALL = "all"
+_ENVIRONMENTS = "environments"  # ESC environments of a pack's config; the CLI takes the key out
+_LEVELS = {level.value: level for level in EnforcementLevel}
+_NO_VALIDATION = "Policy does not implement validate"  # the SDK's text
+
+
+class Rule(Protocol):
+    """What the judge needs of a rule of the pack."""
+
+    @property
+    def id(self) -> str:
+        """The policy's name."""
+
+    @property
+    def types(self) -> frozenset[str]:
+        """Type tokens of the resources that the rule looks at; of others the pack's policy has nothing to say."""
+
+    def policy(self) -> ResourceValidationPolicy:
+        """The policy as the pack has it."""
+
+
+Settings = Mapping[str, object]
+"""policies/config/<stack>.json, parsed: policy id to level, or to {"enforcementLevel": level, property: value}."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What one rule says of one resource.
+
+    `level`: "mandatory" or "advisory"; the engine takes an undeterminable verdict as advisory, whatever the rule's
+    level, and `level` is that of the rule. `kind`: "violation"; "undeterminable" (the rule met an unknown: what it
+    would have said after that is not known); "not-applicable". `message`: the rule's own text; the pack's diagnostic
+    puts the policy's description on a line before it.
+    """
+
+    rule: str
+    level: str
+    kind: str
+    urn: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Configured:
+    """One policy with its level and complete config, as the CLI hands them to the pack."""
+
+    policy: ResourceValidationPolicy
+    types: frozenset[str]
+    level: EnforcementLevel
+    config: Mapping[str, Any]
+
+
+def judge(recording: Recording, rules: Iterable[Rule], settings: Settings) -> tuple[Verdict, ...]:
+    """All verdicts, by resource in the order of the recording and by rule in the order given; disabled rules say none.
+
+    Raises InputError for settings that the rules do not take. An exception of a rule is a bug of the rule: it passes,
+    with a note of rule and URN.
+    """
+    by_type: dict[str, list[Configured]] = {}
+    for configured in configure(rules, settings):
+        if configured.level is not EnforcementLevel.DISABLED:
+            for token in configured.types:
+                by_type.setdefault(token, []).append(configured)
+    session = _Session()
+    verdicts: list[Verdict] = []
+    for resource in recording.resources:
+        wanted = by_type.get(resource.type)
+        # A resource that is only read never reaches the analyzers of an engine.
+        if wanted and not resource.read:
+            verdicts += session.judge(resource, wanted)
+    return tuple(verdicts)
+
+
+def configure(rules: Iterable[Rule], settings: Settings) -> tuple[Configured, ...]:
+    """Each rule's policy with level and config: schema defaults, then the settings' "all", then its own entry.
+
+    Raises InputError naming the entry for an unknown policy or property, a level that is none, a value that does not
+    fit the policy's schema. Facts: pulumi/pulumi, pkg/resource/analyzer/config.go; unknown names pass there.
+    """
+    policies = [(rule.policy(), rule.types) for rule in rules]
+    names = [policy.name for policy, _ in policies]
+    repeated = {name for name in names if names.count(name) > 1}
+    if repeated:
+        raise ValueError(f"two rules of one id: {', '.join(sorted(repeated))}")
+    for name in settings:
+        if name not in names and name not in (ALL, _ENVIRONMENTS):
+            known = ", ".join(sorted(names))
+            raise InputError(f"policy config: {name}: there is no such policy; got {name!r}; give one of: {known}")
+    level, properties = _entry(ALL, settings.get(ALL, {}))
+    if properties:
+        raise InputError(f"policy config: {ALL}: sets the level only; got {sorted(properties)}; give them by policy")
+    return tuple(_configured(policy, types, level, settings.get(policy.name, {})) for policy, types in policies)
+
+
+def _configured(
+    policy: ResourceValidationPolicy, types: frozenset[str], general: EnforcementLevel | None, entry: object
+) -> Configured:
+    own, given = _entry(policy.name, entry)
+    schema = policy.config_schema
+    known: Mapping[str, Mapping[str, Any]] = schema.properties if schema is not None else {}
+    for name in given:
+        if name not in known:
+            there = ", ".join(sorted(known)) or "none"
+            raise InputError(
+                f"policy config: {policy.name}.{name}: there is no such property; got {given[name]!r}; its properties: {there}"
+            )
+    config = {name: part["default"] for name, part in known.items() if "default" in part} | given
+    wrong = faults(
+        {"type": "object", "properties": known, "required": (schema.required or ()) if schema is not None else ()},
+        config,
+        policy.name,
+    )
+    if wrong:
+        raise InputError("\n".join(f"policy config: {fault}; correct the value" for fault in wrong))
+    level = own or general or policy.enforcement_level or EnforcementLevel.ADVISORY
+    return Configured(policy, types, level, MappingProxyType(_as_sent(config)))
+
+
+def _entry(name: str, entry: object) -> tuple[EnforcementLevel | None, dict[str, Any]]:
+    if isinstance(entry, str):
+        return _level(name, entry), {}
+    if not isinstance(entry, Mapping):
+        raise InputError(f"policy config: {name}: must be a level or an object; got {entry!r}; correct it")
+    properties = dict(entry)
+    level = properties.pop("enforcementLevel", None)
+    return (None if level is None else _level(name, level)), properties
+
+
+def _level(name: str, level: object) -> EnforcementLevel:
+    if not isinstance(level, str) or level not in _LEVELS:
+        raise InputError(f"policy config: {name}: a level is one of {', '.join(_LEVELS)}; got {level!r}; correct it")
+    return _LEVELS[level]
+
+
+def _as_sent(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The config after its way over the wire: every number a float."""
+    struct = struct_pb2.Struct()
+    struct.update(config)
+    sent: dict[str, Any] = json_format.MessageToDict(struct)
+    return sent
+
+
+class _Session:
+    """Judges resources one by one; keeps the properties of providers, which many resources share."""
+
+    def __init__(self) -> None:
+        self._providers: dict[str, PolicyProviderResource] = {}
+
+    def judge(self, resource: Resource, wanted: Iterable[Configured]) -> list[Verdict]:
+        props = unknown_checking_proxy(deserialize_properties(wire.analyzed(wire.raw(resource.wire))))
+        options = _options(resource)
+        provider = self._provider(resource.provider_resource)
+        verdicts: list[Verdict] = []
+        for rule in wanted:
+            arguments = ResourceValidationArgs(
+                resource.type, props, resource.urn, resource.name, options, provider, dict(rule.config), _NO_TAGS
+            )
+            verdicts += _ask(rule, arguments)
+        return verdicts
+
+    def _provider(self, resource: Resource | None) -> PolicyProviderResource | None:
+        if resource is None:
+            return None
+        if resource.urn not in self._providers:
+            props = unknown_checking_proxy(deserialize_properties(wire.analyzed(wire.raw(resource.wire))))
+            self._providers[resource.urn] = PolicyProviderResource(resource.type, props, resource.urn, resource.name)
+        return self._providers[resource.urn]
+
+
+_NO_TAGS: Mapping[str, str] = MappingProxyType({})
+
+
+def _options(resource: Resource) -> PolicyResourceOptions:
+    return PolicyResourceOptions(
+        resource.protect,
+        list(resource.ignore_changes),
+        resource.delete_before_replace,
+        list(resource.aliases),
+        PolicyCustomTimeouts(*resource.custom_timeouts),
+        list(resource.additional_secret_outputs),
+        resource.parent or None,
+    )
+
+
+def _ask(rule: Configured, arguments: ResourceValidationArgs) -> list[Verdict]:
+    policy = rule.policy
+    # What is still wrong after a remediation is reported as mandatory.
+    level = "advisory" if rule.level is EnforcementLevel.ADVISORY else "mandatory"
+    verdicts: list[Verdict] = []
+
+    def say(kind: str, message: str) -> None:
+        verdicts.append(Verdict(policy.name, level, kind, arguments.urn, message))
+
+    def report(message: str, urn: str | None = None) -> None:
+        # The types are checked as the SDK checks them; of a resource policy's URN the engine takes no notice.
+        if message and not isinstance(message, str):
+            raise TypeError("Expected message to be a string")
+        if urn is not None and not isinstance(urn, str):
+            raise TypeError("Expected urn to be a string")
+        say("violation", message or "")
+
+    if not policy.has_validation():
+        say("not-applicable", _NO_VALIDATION)
+        return verdicts
+    try:
+        result = policy.validate(arguments, report)
+        if inspect.isawaitable(result):
+            with asyncio.Runner() as runner:
+                runner.run(_finish(result))
+    except UnknownValueError as unknown:
+        say("undeterminable", unknown.message)
+    except _NotApplicableError as reason:
+        say("not-applicable", reason.reason or "")
+    except Exception as error:
+        error.add_note(f"raised by policy {policy.name} on {arguments.urn}")
+        raise
+    return verdicts
+
+
+async def _finish(result: Any) -> None:
+    await result
+
+
+def analyze_request(resource: Resource) -> proto.AnalyzeRequest:
+    """The same resource as the engine would send it to a policy pack."""
+    create, update, delete = resource.custom_timeouts
+    timeouts = proto.AnalyzerResourceOptions.CustomTimeouts(create=create, update=update, delete=delete)
+    options = proto.AnalyzerResourceOptions(
+        protect=resource.protect,
+        ignoreChanges=resource.ignore_changes,
+        deleteBeforeReplace=resource.delete_before_replace or False,
+        deleteBeforeReplaceDefined=resource.delete_before_replace is not None,
+        aliases=resource.aliases,
+        customTimeouts=timeouts,
+        additionalSecretOutputs=resource.additional_secret_outputs,
+        parent=resource.parent,
+    )
+    request = proto.AnalyzeRequest(
+        type=resource.type,
+        properties=_properties(resource),
+        urn=resource.urn,
+        name=resource.name,
+        options=options,
+    )
+    made_by = resource.provider_resource
+    if made_by is not None:
+        request.provider.CopyFrom(
+            proto.AnalyzerProviderResource(type=made_by.type, properties=_properties(made_by), urn=made_by.urn, name=made_by.name)
+        )
+    return request
+
+
+def _properties(resource: Resource) -> struct_pb2.Struct:
+    if not wire.needs_analysis(resource.wire):
+        return resource.wire
+    struct = struct_pb2.Struct()
+    struct.update(wire.analyzed(wire.raw(resource.wire)))
+    return struct

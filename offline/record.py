@@ -1,0 +1,467 @@
+"""Runs a Pulumi program without engine or cloud and records what it asks the engine to register.
+
+The program runs as the CLI runs it (`pulumi.runtime.run_in_stack`), against a resource monitor in this process. The
+monitor answers like a preview: a resource's outputs are its inputs and nothing else, its id is unknown, so whatever
+the cloud decides stays unknown. A remote component's outputs are all unknown, for its provider makes them.
+
+Everything runs on one thread: a request is answered before the next one is made, so the order of a recording does not
+depend on timing. All state of the SDK lives in context variables; each recording has a context of its own.
+"""
+
+import asyncio
+import contextlib
+import contextvars
+import functools
+import inspect
+import json
+import os
+import re
+import runpy
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import pulumi
+from google.protobuf import empty_pb2, struct_pb2
+from pulumi.runtime import mocks, settings
+from pulumi.runtime.proto import alias_pb2, engine_pb2, resource_pb2
+
+from offline import wire
+from offline.stackfile import StackConfig
+
+Program = Path | str | Callable[[], object]
+Answer = Callable[[Mapping[str, object]], Mapping[str, object]]
+"""Answers one invoke: its arguments in, its result out, both with wire (camelCase) names."""
+
+STACK_TYPE = "pulumi:pulumi:Stack"
+_ORGANIZATION = "organization"  # what the CLI gives with a backend that knows no organizations
+
+
+class ProgramError(Exception):
+    """The program asks for what no engine would grant, or what no recording can know. The text says how to mend it."""
+
+
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+def _nothing() -> Mapping[str, Any]:
+    return _NOTHING  # one for all resources
+
+
+@dataclass(frozen=True, eq=False)
+class Resource:
+    """One resource as the program declared it.
+
+    `parent`, `dependencies`, `property_dependencies` and `deleted_with` hold URNs; `provider` is "<urn>::<id>" or "".
+    `wire` is the inputs' Struct: do not change it. `custom_timeouts` are seconds (create, update, delete), 0 where
+    none is set. `read` marks a resource that is looked up, not made. `id` is "" where only the cloud decides it.
+    """
+
+    urn: str
+    type: str
+    name: str
+    parent: str
+    custom: bool
+    remote: bool
+    read: bool
+    id: str
+    wire: struct_pb2.Struct = field(repr=False)
+    provider: str = ""
+    providers: Mapping[str, str] = field(default_factory=_nothing)
+    provider_resource: "Resource | None" = field(default=None, repr=False)
+    dependencies: tuple[str, ...] = ()
+    property_dependencies: Mapping[str, tuple[str, ...]] = field(default_factory=_nothing)
+    ignore_changes: tuple[str, ...] = ()
+    replace_on_changes: tuple[str, ...] = ()
+    additional_secret_outputs: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+    protect: bool = False
+    retain_on_delete: bool = False
+    delete_before_replace: bool | None = None
+    deleted_with: str = ""
+    import_id: str = ""
+    version: str = ""
+    custom_timeouts: tuple[float, float, float] = (0.0, 0.0, 0.0)
+
+    @functools.cached_property
+    def inputs(self) -> Mapping[str, object]:
+        """The inputs for reading and printing: UNKNOWN and Secret markers, whole numbers as ints. Do not change it."""
+        return wire.view(wire.raw(self.wire))
+
+    @property
+    def provider_urn(self) -> str:
+        """The URN of the provider resource; "" where the engine would take a default provider."""
+        return self.provider.rpartition("::")[0]
+
+
+@dataclass(frozen=True)
+class Message:
+    """What the program logged: severity is "info", "warning" or "error"."""
+
+    severity: str
+    text: str
+    urn: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """All resources in the order of their registration (a parent before its children), the stack itself first."""
+
+    project: str
+    stack: str
+    preview: bool
+    resources: tuple[Resource, ...]
+    outputs: Mapping[str, object]
+    messages: tuple[Message, ...] = ()
+
+    @functools.cached_property
+    def by_urn(self) -> Mapping[str, Resource]:
+        """URN to resource."""
+        return MappingProxyType({resource.urn: resource for resource in self.resources})
+
+
+def record(
+    program: Program, config: StackConfig, *, preview: bool = True, answers: Mapping[str, Answer] | None = None
+) -> Recording:
+    """Runs the program under one stack's configuration.
+
+    `program`: a callable, or the path of a `__main__.py` or other Python file, which then runs in its own folder.
+    `preview=False` runs it as an update: ids are "<name>-id", and outputs that are no inputs are None.
+    `answers`: invoke token to its answer; the program may make no other invoke.
+    Raises the program's own exception, as it is; ProgramError for what an engine would refuse (a duplicate URN) and
+    for what is not known here (an invoke without answer, a call of a method, transforms).
+    """
+    monitor = _Monitor(config, preview, answers or {})
+    contextvars.Context().run(_run, program, config, preview, monitor)
+    return monitor.recording()
+
+
+def _run(program: Program, config: StackConfig, preview: bool, monitor: "_Monitor") -> None:
+    loop = _Loop()
+    loop.set_exception_handler(lambda *_: None)  # what is left over after a failure is no news
+    failures: list[BaseException] = []
+
+    async def body() -> None:
+        try:
+            result = program() if callable(program) else _run_file(Path(program))
+            if inspect.isawaitable(result):
+                await result
+        except BaseException as error:
+            failures.append(error)
+            raise
+        # Lets the registrations start: the SDK then waits for each of them, which is cheaper than for all outputs.
+        await asyncio.sleep(0)
+
+    settings.configure(
+        settings.Settings(
+            project=config.project,
+            stack=config.stack,
+            monitor=monitor,
+            engine=monitor.engine,
+            dry_run=preview,
+            legacy_apply_enabled=False,
+            organization=_ORGANIZATION,
+            root_directory=str(config.path.parent),
+        )
+    )
+    settings.ROOT.set(None)
+    pulumi.runtime.set_all_config(dict(config.values), sorted(config.secret_keys))
+    with _steady_environment():
+        try:
+            loop.run_until_complete(pulumi.runtime.run_in_stack(body))
+        except BaseException as error:  # noqa: BLE001 - raised again below, once all is closed
+            failures.append(settings.SETTINGS.rpc_manager.unhandled_exception or error)
+        finally:
+            _close(loop)
+            _forget()
+    if failures:
+        raise _own(failures[0])
+
+
+def _run_file(path: Path) -> object:
+    # The CLI names the folder, which puts it on sys.path while the program's top level runs.
+    target = path.parent if path.name == "__main__.py" else path
+    with contextlib.chdir(path.parent):
+        return runpy.run_path(str(target.resolve()), run_name="__main__")
+
+
+def _own(error: BaseException) -> BaseException:
+    """The program's exception without the SDK's wrappers (a ValueError or AssertionError that names the resource)."""
+    notes: list[str] = []
+    while type(error) in (ValueError, AssertionError) and str(error).startswith("While processing") and error.__context__:
+        notes.append(str(error).splitlines()[0])
+        # Not the cause: waiting for a registration, the SDK raises its exception "from" the same one again.
+        error = error.__context__
+    for note in notes:
+        error.add_note(note)
+    if error.__cause__ is error:
+        error.__cause__ = error.__context__
+    return error
+
+
+class _Loop(asyncio.SelectorEventLoop):
+    """An event loop that answers what would go to a thread at once, in the caller's."""
+
+    def run_in_executor(self, executor: object, func: Callable[..., Any], *args: object) -> asyncio.Future[Any]:
+        future = self.create_future()
+        try:
+            future.set_result(func(*args))
+        except Exception as error:  # noqa: BLE001 - the future carries it to whoever awaits
+            future.set_exception(error)
+        return future
+
+
+def _close(loop: asyncio.AbstractEventLoop) -> None:
+    tasks = asyncio.all_tasks(loop)
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+    loop.run_until_complete(loop.shutdown_asyncgens())
+    loop.close()
+
+
+def _forget() -> None:
+    # The SDK's context properties keep the value they are set to while unset as a process-wide default. Setting None
+    # twice (over the value, then over None) takes that default back, and with it the recording's memory.
+    for name in ("monitor", "engine", "project", "stack", "dry_run", "organization", "root_directory", "callbacks"):
+        setattr(settings.SETTINGS, name, None)
+        setattr(settings.SETTINGS, name, None)
+
+
+@contextlib.contextmanager
+def _steady_environment() -> Iterator[None]:
+    """Hides the variables by which an outer Pulumi run would reach into this one."""
+    names = [name for name in os.environ if name.startswith("PULUMI_CONFIG")]
+    hidden = {name: os.environ.pop(name) for name in (*names, "PULUMI_DISABLE_RESOURCE_REFERENCES") if name in os.environ}
+    try:
+        yield
+    finally:
+        os.environ.update(hidden)
+
+
+class _Engine:
+    """Keeps the program's log messages."""
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+
+    def Log(self, request: Any) -> None:  # noqa: N802 - gRPC's name
+        if request.severity != engine_pb2.DEBUG:
+            severity = engine_pb2.LogSeverity.Name(request.severity).lower()
+            self.messages.append(Message(severity, request.message, request.urn))
+
+    def RequirePulumiVersion(self, request: Any) -> Any:  # noqa: N802 - gRPC's name
+        return engine_pb2.RequirePulumiVersionResponse()  # there is no CLI whose version could be wrong
+
+
+class _NoMocks(mocks.Mocks):
+    """The base class asks for mocks; the monitor below answers without."""
+
+    def call(self, args: Any) -> Any:
+        raise NotImplementedError
+
+    def new_resource(self, args: Any) -> Any:
+        raise NotImplementedError
+
+
+class _Monitor(mocks.MockMonitor):
+    """Records requests in wire form; nothing is deserialized to be answered."""
+
+    def __init__(self, config: StackConfig, preview: bool, answers: Mapping[str, Answer]) -> None:
+        super().__init__(_NoMocks())
+        self.engine = _Engine()
+        self._config = config
+        self._preview = preview
+        self._answers = answers
+        self._recorded: dict[str, Resource] = {}
+        self._outputs = struct_pb2.Struct()
+
+    def recording(self) -> Recording:
+        """What was recorded."""
+        return Recording(
+            project=self._config.project,
+            stack=self._config.stack,
+            preview=self._preview,
+            resources=tuple(self._recorded.values()),
+            outputs=MappingProxyType(wire.view(wire.raw(self._outputs))),
+            messages=tuple(self.engine.messages),
+        )
+
+    def make_urn(self, parent: str, type_: str, name: str) -> str:
+        """The URN as the engine makes it: the types of all ancestors but the stack."""
+        qualified = parent.split("::")[2] if parent else ""
+        if qualified and qualified != STACK_TYPE:
+            type_ = f"{qualified}${type_}"
+        return f"urn:pulumi:{self._config.stack}::{self._config.project}::{type_}::{name}"
+
+    def RegisterResource(self, request: Any) -> Any:  # noqa: N802 - gRPC's name
+        """Records the resource and answers with its inputs."""
+        urn = self.make_urn(request.parent, request.type, request.name)
+        if request.transforms:
+            raise ProgramError(_NO_TRANSFORMS.format(what=f"{request.type} {request.name!r}"))
+        identity = request.importId or ("" if self._preview or not request.custom else f"{request.name}-id")
+        if request.remote and self._preview:
+            response = resource_pb2.RegisterResourceResponse(urn=urn, id=identity)
+            inputs = struct_pb2.Struct()
+            inputs.CopyFrom(request.object)
+        else:
+            response = resource_pb2.RegisterResourceResponse(urn=urn, id=identity, object=request.object)
+            inputs = response.object  # shares the response's memory and lets the request, with its stack trace, go
+        self._add(
+            Resource(
+                urn=urn,
+                type=request.type,
+                name=request.name,
+                parent=request.parent,
+                custom=request.custom,
+                remote=request.remote,
+                read=False,
+                id=identity,
+                wire=inputs,
+                provider=request.provider,
+                providers=_pairs(request.providers),
+                provider_resource=self._provider(request.provider),
+                dependencies=_texts(request.dependencies),
+                property_dependencies=_dependencies(request.propertyDependencies),
+                ignore_changes=tuple(request.ignoreChanges),
+                replace_on_changes=tuple(request.replaceOnChanges),
+                additional_secret_outputs=tuple(request.additionalSecretOutputs),
+                aliases=self._aliases(request),
+                protect=request.protect,
+                retain_on_delete=request.retainOnDelete,
+                delete_before_replace=request.deleteBeforeReplace if request.deleteBeforeReplaceDefined else None,
+                deleted_with=request.deletedWith,
+                import_id=request.importId,
+                version=request.version,
+                custom_timeouts=_timeouts(request) if request.HasField("customTimeouts") else (0.0, 0.0, 0.0),
+            )
+        )
+        return response
+
+    def ReadResource(self, request: Any) -> Any:  # noqa: N802 - gRPC's name
+        """Records the look-up; what the program gave is all that is known of the resource."""
+        urn = self.make_urn(request.parent, request.type, request.name)
+        identity = "" if request.id in wire.SENTINELS else request.id
+        response = resource_pb2.ReadResourceResponse(urn=urn, id=identity, properties=request.properties)
+        self._add(
+            Resource(
+                urn=urn,
+                type=request.type,
+                name=request.name,
+                parent=request.parent,
+                custom=True,
+                remote=False,
+                read=True,
+                id=identity,
+                wire=response.properties,
+                provider=request.provider,
+                provider_resource=self._provider(request.provider),
+                dependencies=_texts(request.dependencies),
+                additional_secret_outputs=tuple(request.additionalSecretOutputs),
+                version=request.version,
+            )
+        )
+        return response
+
+    def RegisterResourceOutputs(self, request: Any) -> Any:  # noqa: N802 - gRPC's name
+        """Keeps the stack's outputs."""
+        resource = self._recorded.get(request.urn)
+        if resource is not None and resource.type == STACK_TYPE:
+            self._outputs.CopyFrom(request.outputs)
+        return empty_pb2.Empty()
+
+    def Invoke(self, request: Any) -> Any:  # noqa: N802 - gRPC's name
+        """Answers from `answers`; raises ProgramError for any other token."""
+        result = struct_pb2.Struct()
+        arguments = wire.raw(request.args)
+        if request.tok == "pulumi:pulumi:getResource":
+            known = self._recorded[str(arguments["urn"])]
+            result.update({"urn": known.urn, "id": known.id})
+            result.fields["state"].struct_value.CopyFrom(known.wire)
+        elif request.tok in self._answers:
+            result.update(self._answers[request.tok](arguments))
+        else:
+            shown = json.dumps(wire.view(arguments), sort_keys=True)
+            raise ProgramError(
+                f"invoke {request.tok}: a plan without a cloud cannot ask it; called with {shown}; "
+                "take the value from the stack's settings"
+            )
+        return resource_pb2.ResourceInvokeResponse(**{"return": result})
+
+    def Call(self, request: Any) -> Any:  # noqa: N802 - gRPC's name
+        """No method of a resource can be called without its provider."""
+        raise ProgramError(f"call {request.tok}: a plan without a cloud cannot call a method; use the resource's outputs")
+
+    def RegisterStackTransform(self, request: Any) -> Any:  # noqa: N802 - gRPC's name
+        """Transforms are not run here, so a plan with them would be wrong."""
+        raise ProgramError(_NO_TRANSFORMS.format(what="the stack"))
+
+    def RegisterStackInvokeTransform(self, request: Any) -> Any:  # noqa: N802 - gRPC's name
+        """As RegisterStackTransform."""
+        raise ProgramError(_NO_TRANSFORMS.format(what="the stack's invokes"))
+
+    def _add(self, resource: Resource) -> None:
+        if resource.urn in self._recorded:
+            raise ProgramError(
+                f"duplicate URN {resource.urn}: a name may be used once for one type and parent; got "
+                f"{resource.name!r} twice; give one of the two resources another name"
+            )
+        self._recorded[resource.urn] = resource
+
+    def _provider(self, reference: str) -> Resource | None:
+        return self._recorded.get(reference.rpartition("::")[0]) if reference else None
+
+    def _aliases(self, request: Any) -> tuple[str, ...]:
+        if not request.aliases and not request.aliasURNs:
+            return ()
+        urns = [alias.urn or self._alias(request, alias.spec) for alias in request.aliases]
+        return tuple(dict.fromkeys((*urns, *request.aliasURNs)))
+
+    def _alias(self, request: Any, spec: alias_pb2.Alias.Spec) -> str:
+        parent = "" if spec.noParent else spec.parentUrn or request.parent
+        if parent and parent.split("::")[2] == STACK_TYPE:
+            parent = ""
+        tail = f"{spec.type or request.type}::{spec.name or request.name}"
+        if parent:
+            return f"{parent.rpartition('::')[0]}${tail}"
+        return f"urn:pulumi:{spec.stack or self._config.stack}::{spec.project or self._config.project}::{tail}"
+
+
+_NO_TRANSFORMS = "transforms of {what}: they run in the engine, so a plan would miss them; set the properties directly"
+
+
+def _texts(values: Any) -> tuple[str, ...]:
+    return tuple(sorted(values)) if values else ()
+
+
+def _pairs(values: Any) -> Mapping[str, str]:
+    return dict(sorted(values.items())) if values else _NOTHING
+
+
+def _dependencies(values: Any) -> Mapping[str, tuple[str, ...]]:
+    # Only properties that depend on something; the SDK sends the others with an empty list.
+    return {key: _texts(values[key].urns) for key in sorted(values) if values[key].urns}
+
+
+_UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_DURATION = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
+
+
+def _timeouts(request: Any) -> tuple[float, float, float]:
+    timeouts = request.customTimeouts
+    create, update, delete = (_seconds(request, text) for text in (timeouts.create, timeouts.update, timeouts.delete))
+    return create, update, delete
+
+
+def _seconds(request: Any, text: str) -> float:
+    """Seconds of a Go duration such as "1h30m"; 0 for none."""
+    bare = text.lstrip("+")
+    parts = _DURATION.findall(bare)
+    if "".join(number + unit for number, unit in parts) != bare and bare != "0":
+        raise ProgramError(
+            f"{request.type} {request.name!r}: custom_timeouts must be durations such as 90s or 1h30m; got {text!r}; correct it"
+        )
+    return sum((float(number) * _UNITS[unit] for number, unit in parts), 0.0)

@@ -1,0 +1,143 @@
+"""Property values in wire form, and plain Python views of them.
+
+On the wire (protobuf Struct) numbers are doubles, an unknown is a sentinel string, and a secret, an asset, an archive
+or a reference to a resource is an object that carries a signature. Facts: pulumi/pulumi,
+sdk/go/common/resource/properties.go (signatures) and pkg/resource/plugin/rpc.go (what an analyzer is sent).
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from google.protobuf import struct_pb2
+from pulumi.runtime import rpc
+from pulumi_policy import proxy
+
+SIGNATURE: Final = "4dabf18193072939515e22adb298388d"
+SECRET: Final = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 - a public constant of the wire format
+ASSET: Final = "c44067f5952c0a294b673a41bacd8c17"
+ARCHIVE: Final = "0def7320c3a5731c473e5ecbe6d01bc7"
+RESOURCE: Final = "5cf8f73096256a8f31e491e813e4eb8e"
+
+SENTINELS: Final = frozenset(
+    {
+        rpc.UNKNOWN,
+        proxy.UNKNOWN_BOOLEAN_VALUE,
+        proxy.UNKNOWN_NUMBER_VALUE,
+        proxy.UNKNOWN_STRING_VALUE,
+        proxy.UNKNOWN_ARRAY_VALUE,
+        proxy.UNKNOWN_ASSET_VALUE,
+        proxy.UNKNOWN_ARCHIVE_VALUE,
+        proxy.UNKNOWN_OBJECT_VALUE,
+    }
+)
+
+
+class Unknown(str):
+    """A value that only the cloud decides; prints and serialises as "[unknown]". Compare with `is UNKNOWN`."""
+
+    __slots__ = ()
+
+    def __new__(cls) -> "Unknown":
+        return super().__new__(cls, "[unknown]")
+
+    def __repr__(self) -> str:
+        return "[unknown]"
+
+
+UNKNOWN: Final = Unknown()
+
+
+class Secret(str):
+    """A secret value; as text, repr and JSON it is "[secret]". `reveal()` gives what is inside, for tests."""
+
+    __slots__ = ("_inner",)
+    _inner: object
+
+    def __new__(cls, value: object) -> "Secret":
+        secret = super().__new__(cls, "[secret]")
+        secret._inner = value
+        return secret
+
+    def __init__(self, value: object) -> None:
+        """Keeps `value` out of sight."""
+
+    def __repr__(self) -> str:
+        return "[secret]"
+
+    def __reduce__(self) -> tuple[type["Secret"], tuple[None]]:
+        return Secret, (None,)  # a pickle or copy loses the value, never tells it
+
+    def reveal(self) -> object:
+        """The value inside."""
+        return self._inner
+
+
+def raw(struct: struct_pb2.Struct) -> dict[str, object]:
+    """The Struct as json_format.MessageToDict gives it (floats, sentinels, signatures), its keys sorted."""
+    fields = struct.fields
+    return {key: _raw(fields[key]) for key in sorted(fields)}
+
+
+def _raw(value: struct_pb2.Value) -> object:
+    kind = value.WhichOneof("kind")
+    if kind == "string_value":
+        return value.string_value
+    if kind == "struct_value":
+        return raw(value.struct_value)
+    if kind == "list_value":
+        return [_raw(item) for item in value.list_value.values]
+    if kind == "number_value":
+        return value.number_value
+    return value.bool_value if kind == "bool_value" else None
+
+
+def analyzed(properties: Mapping[str, object]) -> dict[str, object]:
+    """Raw properties as the engine sends them to a policy pack.
+
+    Keys that start with two underscores are left out at the top; a reference to a resource becomes that resource's id,
+    or its URN where it has none.
+    """
+    return {key: _analyzed(value) for key, value in properties.items() if not key.startswith("__")}
+
+
+def _analyzed(value: object) -> object:
+    if isinstance(value, dict):
+        if value.get(SIGNATURE) == RESOURCE:
+            # An id that is there but empty is one that only the cloud decides.
+            return value["urn"] if value.get("id") is None else value["id"] or rpc.UNKNOWN
+        return {key: _analyzed(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_analyzed(item) for item in value]
+    return value
+
+
+def needs_analysis(struct: struct_pb2.Struct) -> bool:
+    """Whether `analyzed` would change this Struct; cheap enough to ask of every resource."""
+    return any(key.startswith("__") for key in struct.fields) or RESOURCE.encode() in struct.SerializeToString()
+
+
+def view(properties: Mapping[str, object]) -> dict[str, object]:
+    """Raw properties for reading and printing: whole floats as ints, UNKNOWN, Secret, assets as {"asset": …}."""
+    return {key: _view(value) for key, value in properties.items()}
+
+
+def _view(value: object) -> object:
+    if isinstance(value, str):
+        return UNKNOWN if value in SENTINELS else value
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else value
+    if isinstance(value, list):
+        return [_view(item) for item in value]
+    return _object_view(value) if isinstance(value, dict) else value
+
+
+def _object_view(value: dict[str, object]) -> object:
+    signature = value.get(SIGNATURE)
+    if signature is None:
+        return view(value)
+    if signature == SECRET:
+        return Secret(_view(value.get("value")))
+    if signature == RESOURCE:
+        return _view(_analyzed(value))
+    rest = view({key: item for key, item in value.items() if key != SIGNATURE})
+    return {{ASSET: "asset", ARCHIVE: "archive"}.get(str(signature), str(signature)): rest}

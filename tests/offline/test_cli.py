@@ -1,0 +1,190 @@
+"""The offline command as a person or a pipeline meets it: statuses, sections, errors, JSON."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from offline.cli import ROOT, app
+
+STAGING = (ROOT / "Pulumi.staging.yaml").read_text()
+
+
+def run(*arguments: str):
+    return CliRunner().invoke(app, list(arguments))
+
+
+def changed(tmp_path: Path, *replacements: tuple[str, str]) -> str:
+    """A copy of the staging file with texts replaced."""
+    text = STAGING
+    for old, new in replacements:
+        assert old in text, f"the staging file has no {old!r} any more"
+        text = text.replace(old, new)
+    path = tmp_path / "Pulumi.staging.yaml"
+    path.write_text(text)
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def staging():
+    return run("plan", "staging")
+
+
+def test_staging_is_clean(staging):
+    assert staging.exit_code == 0, staging.output
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "gpu-ci plan of stack staging",
+        "Not a diff against what is deployed",
+        "a placeholder stands in: gpu-ci:githubPrivateKey",
+        "gpu-ci.GpuNodeGroup usw2-t4-spot",
+        "SPOT g4dn.2xlarge, g4dn.4xlarge, 0-5 nodes",
+        "opaque: children judged at preview",
+        "10 gpu-t4 runners need 10 nodes, the pool has at most 5: jobs beyond that wait",
+        "spot-required-nonprod",
+        "OK: 97 resources",
+    ],
+)
+def test_the_plan_says(staging, text):
+    assert text in staging.stdout
+
+
+def test_the_plan_prices_each_thing_on_its_own_line(staging):
+    for item in ("pool t4-spot", "pool t4-release", "system pool", "control plane", "NAT gateways", "disks", "total"):
+        assert item in staging.stdout
+    assert "≤0.752 - ≤1.204" in staging.stdout, "an unsourced spot price is bounded by on-demand and marked"
+
+
+def test_a_plain_log_has_no_escape_codes(staging):
+    assert "\x1b" not in staging.stdout
+
+
+def test_right_size_example_is_clean():
+    result = run("plan", "right-size", "--file", str(ROOT / "examples" / "Pulumi.right-size.yaml"))
+    assert result.exit_code == 0, result.output
+    for machine in ("g4dn.xlarge", "g4dn.2xlarge", "p3.2xlarge", "p4d.24xlarge"):
+        assert machine in result.stdout
+
+
+def test_json_has_the_same_facts():
+    result = run("plan", "staging", "--json")
+    assert result.exit_code == 0
+    plan = json.loads(result.stdout)
+    assert plan["clean"] is True
+    assert len(plan["resources"]) == 97
+    assert {placed["runnerSet"]: placed["poolHolds"] for placed in plan["placement"]} == {"gpu-t4": 5, "gpu-t4-release": 2}
+    assert plan["price"]["worst"]["atMost"] is True
+    assert plan["placeholders"] == ["gpu-ci:githubPrivateKey"]
+    providers = {resource["provider"] for resource in plan["resources"] if resource["type"].startswith("aws:")}
+    assert len(providers) == 1
+
+
+def test_a_secret_of_the_stack_file_is_never_shown(tmp_path):
+    cipher = "AAABAHsecretciphertext"
+    path = changed(tmp_path, ("config:\n", f"config:\n  gpu-ci:githubPrivateKey: {{secure: {cipher}}}\n"))
+    for arguments in (("plan", "staging", "--file", path), ("plan", "staging", "--json", "--file", path)):
+        result = run(*arguments)
+        assert result.exit_code == 0, result.output
+        assert cipher not in result.output
+        assert "placeholder stands in" not in result.output, "the stack has its secret"
+
+
+def test_a_secret_in_clear_is_refused_and_not_repeated(tmp_path):
+    path = changed(tmp_path, ("config:\n", "config:\n  gpu-ci:githubPrivateKey: very-private\n"))
+    result = run("plan", "staging", "--file", path)
+    assert result.exit_code == 2
+    assert "pulumi config set --secret gpu-ci:githubPrivateKey" in result.stderr
+    assert "very-private" not in result.output
+
+
+def test_a_broken_mandatory_policy_is_status_1(tmp_path):
+    path = changed(tmp_path, ("capacity: spot", "capacity: on-demand"))
+    result = run("plan", "staging", "--file", path)
+    assert result.exit_code == 1
+    assert "mandatory spot-required-nonprod: usw2-t4-spot-nodes" in result.stdout
+    assert "FAILED: 1 mandatory policy violations" in result.stdout
+
+
+def test_a_runner_that_fits_nowhere_is_status_1_and_says_what_would_do(tmp_path):
+    path = changed(tmp_path, ("[g4dn.2xlarge, g4dn.4xlarge]", "[g4dn.xlarge]"))
+    result = run("plan", "staging", "--file", path)
+    assert result.exit_code == 1
+    assert "usw2/gpu-t4 cannot be placed: asks" in result.stdout
+    assert "the smallest type that would do is g4dn.2xlarge" in result.stdout
+    assert "Resources:" not in result.stdout, "nothing is built that cannot be placed"
+
+
+def test_the_program_itself_refuses_a_runner_that_fits_nowhere(tmp_path):
+    import pulumi
+
+    from offline import stackfile
+    from offline.record import record
+
+    path = changed(tmp_path, ("[g4dn.2xlarge, g4dn.4xlarge]", "[g4dn.xlarge]"))
+    config = stackfile.with_placeholders(stackfile.load("staging", ROOT, stack_file=Path(path)), ["gpu-ci:githubPrivateKey"])
+    with pytest.raises(pulumi.RunError, match="the smallest type that would do is g4dn"):
+        record(ROOT / "__main__.py", config)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            'kubernetesVersion: "1.34"',
+            "kubernetesVersion: 1.34",
+            "kubernetesVersion: YAML read a number here, and would read 1.30 as 1.3; put quotes around what you wrote; got 1.34",
+        ),
+        ("nodes: {min: 0, max: 5}", "nodes: {min: 6, max: 5}", "nodes.min: min is above max 5; lower min or raise max; got 6"),
+        ("pool: t4-spot", "pool: t5-spot", "no pool of that name in this cluster"),
+        ("idleDelay: 5m", "idleDely: 5m", "unknown key; did you mean idleDelay?"),
+        ("  gpu-ci:tags:", "  gpu-ci:tag:", "gpu-ci:tag: unknown key"),
+    ],
+)
+def test_wrong_input_is_one_line_with_file_line_path_rule_and_value(tmp_path, old, new, message):
+    result = run("plan", "staging", "--file", changed(tmp_path, (old, new)))
+    assert result.exit_code == 2
+    assert result.stdout == "", "nothing half-done"
+    (line,) = [line for line in result.stderr.splitlines() if not line.startswith("…")]
+    assert line.startswith("error: Pulumi.staging.yaml:")
+    assert message in line
+    number = int(line.split(":")[2])
+    key = new.strip().split(":")[0] if "tag" not in new else "gpu-ci:tag"
+    assert key in Path(tmp_path / "Pulumi.staging.yaml").read_text().splitlines()[number - 1], "the line is the one to mend"
+
+
+def test_an_unknown_stack_names_those_that_exist():
+    result = run("plan", "stagin")
+    assert result.exit_code == 2
+    assert "staging" in result.stderr
+
+
+def test_a_plan_opens_no_connection(monkeypatch):
+    def refuse(*_args: object, **_kwargs: object) -> None:
+        raise AssertionError("a plan asked the network")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    assert run("plan", "staging").exit_code == 0
+
+
+def test_the_command_works_as_a_process_with_a_bare_environment(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "offline", "plan", "staging"],
+        cwd=ROOT,
+        env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "OK: 97 resources" in done.stdout
