@@ -1,0 +1,76 @@
+"""Reads the project's Markdown pages: fences, inline code, links, anchors."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+ROOT = Path(__file__).resolve().parents[2]
+_MADE = {"build"}
+"""Folders that the project's commands write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """A fenced block: its page, the line that it starts at, its language and its text."""
+
+    page: Path
+    line: int
+    language: str
+    text: str
+
+    @property
+    def place(self) -> str:
+        """Page and line, for messages."""
+        return f"{self.page.relative_to(ROOT)}:{self.line}"
+
+
+def pages() -> tuple[Path, ...]:
+    """Every Markdown page of the project."""
+    folders = [path for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith(".") and path.name not in _MADE]
+    return tuple(sorted([*ROOT.glob("*.md"), *(page for folder in folders for page in folder.rglob("*.md"))]))
+
+
+def fences() -> tuple[Fence, ...]:
+    """Every fenced block of every page."""
+    return tuple(
+        Fence(page, token.map[0] + 1, token.info.strip(), token.content)
+        for page in pages()
+        for token in _tokens(page)
+        if token.type == "fence" and token.map
+    )
+
+
+def inline_code() -> tuple[tuple[Path, str], ...]:
+    """(page, text) of every piece of code within a line."""
+    return tuple((page, child.content) for page in pages() for child in _children(page) if child.type == "code_inline")
+
+
+def links(page: Path) -> tuple[str, ...]:
+    """Targets of a page's links and images."""
+    found = (child.attrGet("href") or child.attrGet("src") for child in _children(page))
+    return tuple(str(target) for target in found if target)
+
+
+def anchors(page: Path) -> frozenset[str]:
+    """Anchors that GitHub gives the page's headings."""
+    tokens = _tokens(page)
+    titles = [after.content for token, after in itertools.pairwise(tokens) if token.type == "heading_open"]
+    return frozenset(re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles)
+
+
+@cache
+def _tokens(page: Path) -> tuple[Token, ...]:
+    return tuple(MarkdownIt("commonmark").enable("table").parse(page.read_text()))
+
+
+def _children(page: Path) -> Iterator[Token]:
+    for token in _tokens(page):
+        yield from token.children or ()

@@ -1,0 +1,369 @@
+"""Commands, manifests and links of the documentation hold what they promise, without a cluster."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+import pytest
+from pydantic import TypeAdapter
+from ruamel.yaml import YAML
+
+from components.context import Context
+from fleet import charts, placement, settings, versions
+from fleet.model import Cpu, Memory
+from fleet.scheduling import EKS_PROFILE, GPU_RESOURCE, POOL_LABEL, Toleration, pool_labels, system_labels
+from policies.rules.gpu_limits_required import RULE
+from tests.builders import read_stack, staging
+from tests.docs.kubectl import HEREDOC, Call, calls
+from tests.docs.markdown import ROOT, Fence, anchors, fences, inline_code, links, pages
+from tests.fleet.test_pod_security import violations
+from tests.policies.harness import CLEAN, judge
+
+SHELLCHECK = Path(sys.executable).parent / "shellcheck"
+MAKEFILE = (ROOT / "Makefile").read_text()
+FLEET = staging()
+(CLUSTER,) = FLEET.clusters
+KUBERNETES = FLEET.clusters[CLUSTER].kubernetes_version
+SETS = frozenset(name for _, name, _ in FLEET.runner_sets())
+RUNNERS = frozenset(map(charts.runner_namespace, SETS))
+NAMESPACES = frozenset((charts.KUBE_SYSTEM, charts.DEVICE_PLUGIN_NAMESPACE, charts.CONTROLLER_NAMESPACE)) | RUNNERS
+
+# -- blocks --------------------------------------------------------------------------------------------------------------
+
+SHELLS = ("bash", "sh")
+SHELL = [pytest.param(fence, id=fence.place) for fence in fences() if fence.language in SHELLS]
+
+
+def test_every_block_says_what_it_is():
+    unknown = [fence.place for fence in fences() if fence.language not in (*SHELLS, "yaml", "text", "python", "json")]
+    assert not unknown, "a block of no language, or of another shell, is not checked: name sh, bash, yaml or text"
+
+
+def test_the_operators_pages_have_commands():
+    told = {fence.page.name for fence in fences() if fence.language in SHELLS}
+    assert {"operate.md", "troubleshooting.md"} <= told
+
+
+@pytest.mark.parametrize("fence", SHELL)
+def test_a_shell_block_parses(fence):
+    done = subprocess.run(["/usr/bin/env", "bash", "-n"], input=fence.text, text=True, capture_output=True, check=False)
+    assert done.returncode == 0, f"{fence.place}: {done.stderr}"
+
+
+@pytest.mark.skipif(not SHELLCHECK.exists(), reason="shellcheck is not installed beside this Python")
+@pytest.mark.parametrize("fence", SHELL)
+def test_shellcheck_finds_nothing_in_a_shell_block(fence):
+    done = subprocess.run(
+        [str(SHELLCHECK), f"--shell={fence.language}", "-"], input=fence.text, text=True, capture_output=True, check=False
+    )
+    assert done.returncode == 0, f"{fence.place}: {done.stdout}"
+
+
+# -- manifests -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A Kubernetes object that a page holds, and the namespace that its command names."""
+
+    place: str
+    namespace: str | None
+    body: dict[str, Any]
+
+
+def documents() -> Iterator[tuple[Fence, str | None, str]]:
+    for fence in fences():
+        if fence.language == "yaml":
+            yield fence, None, fence.text
+        for match in HEREDOC.finditer(fence.text) if fence.language in SHELLS else ():
+            line = fence.text[fence.text.rfind("\n", 0, match.start()) + 1 : match.start()]
+            yield fence, Call(fence.place, tuple(line.split())).namespace, match[2]
+
+
+def manifests() -> Iterator[Manifest]:
+    for fence, namespace, text in documents():
+        for body in YAML(typ="safe", pure=True).load_all(text):
+            if isinstance(body, dict) and "apiVersion" in body:
+                yield Manifest(f"{fence.place} {body['metadata']['name']}", namespace, body)
+
+
+def pods() -> list[Any]:
+    return [pytest.param(found, id=found.place) for found in manifests() if found.body["kind"] == "Pod"]
+
+
+@pytest.mark.parametrize("manifest", [pytest.param(found, id=found.place) for found in manifests()])
+def test_a_manifest_is_what_the_api_takes(manifest):
+    kubernetes_validate.validate(manifest.body, KUBERNETES, strict=True)
+
+
+def test_a_misspelt_field_is_not_what_the_api_takes():
+    spec: dict[str, Any] = {"containers": [{"name": "a"}]}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": spec}
+    kubernetes_validate.validate(pod, KUBERNETES, strict=True)
+    spec["nodeSelectors"] = {}
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate(pod, KUBERNETES, strict=True)
+
+
+@pytest.mark.parametrize("manifest", pods())
+def test_a_pod_passes_our_own_policy(manifest):
+    assert judge(RULE, "kubernetes:core/v1:Pod", manifest.body) == CLEAN
+
+
+@pytest.mark.parametrize("manifest", pods())
+def test_a_pod_of_a_runners_namespace_is_admitted_there(manifest):
+    assert manifest.namespace in RUNNERS, f"{manifest.place}: run it where runners run"
+    assert violations(manifest.body["spec"]) == [], "the namespace enforces the restricted standard"
+
+
+@pytest.mark.parametrize("manifest", pods())
+def test_a_pod_lands_on_a_pool_of_staging(manifest):
+    spec = manifest.body["spec"]
+    pool = FLEET.clusters[CLUSTER].pools[spec["nodeSelector"][POOL_LABEL]]
+    assert any(Toleration(**held).covers(EKS_PROFILE.gpu_taint) for held in spec["tolerations"])
+    for machine in pool.machines:
+        offer = placement.for_runners(machine, pool.disk)
+        for container in spec["containers"]:
+            asked = container["resources"]["requests"]
+            assert TypeAdapter(Cpu).validate_python(asked["cpu"]) <= offer.cpu, manifest.place
+            assert TypeAdapter(Memory).validate_python(asked["memory"]) <= offer.memory, manifest.place
+            assert container["resources"]["limits"][GPU_RESOURCE] <= offer.gpus, manifest.place
+
+
+@pytest.mark.parametrize("manifest", pods())
+def test_a_pod_runs_once_and_its_python_parses(manifest):
+    assert manifest.body["spec"]["restartPolicy"] == "Never", "a smoke test that restarts never ends"
+    for container in manifest.body["spec"]["containers"]:
+        if container["command"][:2] == ["python3", "-c"]:
+            ast.parse(container["command"][2])
+
+
+def stack_parts() -> list[Any]:
+    """YAML blocks that are part of a cluster's settings."""
+    found = [(fence, YAML(typ="safe", pure=True).load(fence.text)) for fence in fences() if fence.language == "yaml"]
+    return [
+        pytest.param(part, id=fence.place) for fence, part in found if isinstance(part, dict) and {"pools", "runners"} & set(part)
+    ]
+
+
+@pytest.mark.parametrize("part", stack_parts())
+def test_a_part_of_a_stack_file_fits_into_staging(part):
+    config = read_stack(ROOT / "Pulumi.staging.yaml")
+    for key, entries in part.items():
+        config["clusters"][CLUSTER][key] |= entries
+    placement.require(placement.place(settings.load(config)))
+
+
+# -- names ---------------------------------------------------------------------------------------------------------------
+
+READ_AT = {
+    "nvidia-device-plugin": "0.20.0",
+    "gha-runner-scale-set-controller": "0.14.2",
+    "gha-runner-scale-set": "0.14.2",
+    "cluster-autoscaler": "9.59.0",
+}
+"""Chart versions at which the names below were read."""
+
+PLUGIN = charts.device_plugin()
+PROVIDER_LABELS = frozenset(("node.kubernetes.io/instance-type",))
+
+
+@cache
+def pod_labels(namespace: str) -> dict[str, frozenset[str]]:
+    """Labels that pods of a namespace carry, each with its values."""
+    if namespace in RUNNERS:
+        # actions-runner-controller: controllers/actions.github.com/resourcebuilder.go, newEphemeralRunner.
+        return {"app.kubernetes.io/component": frozenset(("runner",)), "actions.github.com/scale-set-name": SETS}
+    return {
+        # NVIDIA/k8s-device-plugin: deployments/helm/nvidia-device-plugin/templates/_helpers.tpl, templateLabels.
+        charts.DEVICE_PLUGIN_NAMESPACE: {
+            "app.kubernetes.io/name": frozenset((PLUGIN.chart,)),
+            "app.kubernetes.io/instance": frozenset((PLUGIN.name,)),
+        },
+        # actions-runner-controller: the controller chart's deployment.yaml; resourcebuilder.go, newAutoScalingListener.
+        charts.CONTROLLER_NAMESPACE: {
+            "app.kubernetes.io/component": frozenset(("controller-manager", "runner-scale-set-listener")),
+            "actions.github.com/scale-set-name": SETS,
+        },
+        # aws/eks-node-monitoring-agent 51af5494 (v1.7.0): charts/eks-node-monitoring-agent/templates/dcgm-daemonset.yaml.
+        charts.KUBE_SYSTEM: {"k8s-app": frozenset(("dcgm-server",))},
+    }[namespace]
+
+
+@cache
+def objects() -> dict[tuple[str | None, str], frozenset[str]]:
+    """Names of objects by namespace and kind, as far as pages name them."""
+    smoke = {found.body["metadata"]["name"] for found in manifests()}
+    autoscaler = charts.cluster_autoscaler("cluster", "region", KUBERNETES).values["fullnameOverride"]
+    return {
+        (None, "namespace"): NAMESPACES,
+        # The chart's fullname is the release's name, since that contains the chart's.
+        (charts.DEVICE_PLUGIN_NAMESPACE, "daemonset"): frozenset((PLUGIN.name,)),
+        (charts.CONTROLLER_NAMESPACE, "deployment"): frozenset((charts.arc_controller().values["fullnameOverride"],)),
+        (charts.KUBE_SYSTEM, "deployment"): frozenset((autoscaler,)),
+        # kubernetes/autoscaler cluster-autoscaler-1.34.5: config/flags/flags.go, status-config-map-name.
+        (charts.KUBE_SYSTEM, "configmap"): frozenset(("cluster-autoscaler-status",)),
+    } | {(namespace, "pod"): frozenset(smoke) for namespace in RUNNERS}
+
+
+@cache
+def node_labels() -> dict[str, frozenset[str]]:
+    """Labels that nodes of staging carry, each with its values."""
+    held = [system_labels(CLUSTER)] + [
+        pool_labels(
+            cluster=CLUSTER,
+            pool=name,
+            role=pool.role,
+            capacity=pool.capacity,
+            accelerator=pool.accelerator,
+            profile=EKS_PROFILE,
+        )
+        for name, pool in FLEET.clusters[CLUSTER].pools.items()
+    ]
+    return {key: frozenset(labels[key] for labels in held if key in labels) for labels in held for key in labels}
+
+
+def wrong_names(call: Call) -> Iterator[str]:
+    """What a call names and this project does not make."""
+    before = call.words[: call.words.index("--")] if "--" in call.words else call.words
+    call = Call(call.place, before)
+    if call.namespace is not None and call.namespace not in NAMESPACES:
+        yield f"namespace {call.namespace}"
+        return
+    nodes = bool({"node", "nodes"} & set(before))
+    known = node_labels() if nodes else pod_labels(call.namespace) if call.namespace else {}
+    for selector in (call.option("-l", "--selector") or "").split(","):
+        key, _, value = selector.partition("=")
+        if selector and value not in known.get(key, ()):
+            yield f"label {selector}"
+    for key in (call.option("-L", "--label-columns") or "").split(","):
+        if key and key not in {*known, *PROVIDER_LABELS}:
+            yield f"label column {key}"
+    for word in before:
+        kind, slash, name = word.partition("/")
+        if slash and kind in KINDS and name not in objects().get((call.namespace, kind), ()):
+            yield f"{kind} {name} in {call.namespace}"
+    if "label" in before[:3]:
+        for key, _, value in (word.partition("=") for word in before if "=" in word and not word.startswith("-")):
+            if value not in node_labels().get(key, ()):
+                yield f"label {key}={value}"
+
+
+KINDS = frozenset(kind for _, kind in objects()) | {"service", "secret", "job", "statefulset"}
+CALLS = [call for fence in fences() if fence.language in SHELLS for call in calls(fence.text, fence.place)]
+
+
+def test_names_were_read_at_the_versions_that_are_pinned():
+    pinned = {name: versions.CHARTS[name].version for name in READ_AT}
+    assert pinned == READ_AT, "read names and labels of the new version's templates, then write the version here"
+    assert versions.KUBERNETES[KUBERNETES].addons["eks-node-monitoring-agent"] == "v1.7.0-eksbuild.1"
+
+
+def test_kubectl_names_only_what_the_project_makes():
+    assert CALLS, "no page has a call of kubectl"
+    assert [f"{call.place}: {wrong}" for call in CALLS for wrong in wrong_names(call)] == []
+
+
+@pytest.mark.parametrize(
+    ("line", "wrong"),
+    [
+        ("kubectl -n arc-runners get pods", ["namespace arc-runners"]),
+        ("kubectl get pods --namespace=gpu-operator", ["namespace gpu-operator"]),
+        ("kubectl -n kube-system get pods -l name=nvidia-device-plugin-ds", ["label name=nvidia-device-plugin-ds"]),
+        ("kubectl get nodes -l gpu-ci/pool=t9", ["label gpu-ci/pool=t9"]),
+        ("kubectl get nodes -l nvidia.com/gpu", ["label nvidia.com/gpu"]),
+        ("kubectl get nodes -L accelerators,gpu", ["label column accelerators"]),
+        ("X=$(kubectl -n arc-systems logs deployment/arc) # why", ["deployment arc in arc-systems"]),
+        ("true | kubectl -n kube-system get daemonset/a", ["daemonset a in kube-system"]),
+        ("kubectl label node a nvidia.com/gpu.present=yes", ["label nvidia.com/gpu.present=yes"]),
+        ("kubectl -n runners-gpu-t4 exec pod/gpu-smoke -- ls -n x", []),
+    ],
+)
+def test_a_name_that_nobody_makes_is_found(line, wrong):
+    assert [fault for call in calls(line, "here") for fault in wrong_names(call)] == wrong
+
+
+def test_pages_name_the_cluster_as_the_program_does():
+    name = Context(settings.NAMESPACE, "staging", {}).cluster_name(CLUSTER)
+    updates = [line for fence in fences() for line in fence.text.splitlines() if line.startswith("aws eks ")]
+    assert updates, "no page says how to reach the cluster"
+    for line in updates:
+        words = line.split()
+        assert words[words.index("--name") + 1] == name
+        assert words[words.index("--region") + 1] == FLEET.clusters[CLUSTER].region
+
+
+def test_pulumi_commands_name_what_is_there():
+    for fence in fences():
+        for words in (line.split() for line in fence.text.splitlines() if line.startswith("pulumi ")):
+            for option in ("--policy-pack", "--policy-pack-config"):
+                if option in words:
+                    assert (ROOT / words[words.index(option) + 1]).exists(), f"{fence.place}: {' '.join(words)}"
+            if "--secret" in words:
+                assert words[words.index("--secret") + 1] in {f"{settings.NAMESPACE}:{key}" for key in settings.SECRETS}, (
+                    fence.place
+                )
+            if "-s" in words:
+                assert (ROOT / f"Pulumi.{words[words.index('-s') + 1]}.yaml").exists(), fence.place
+
+
+def make_faults(line: str) -> list[str]:
+    """Targets and variables of a make call that the Makefile does not have."""
+    faults = []
+    for word in line.split()[1:]:
+        name, sets, _ = word.partition("=")
+        if not re.fullmatch(r"[A-Za-z]+", name):
+            continue
+        if not re.search(rf"^{name} \?=" if sets else rf"^{name}:", MAKEFILE, re.MULTILINE):
+            faults.append(word)
+    return faults
+
+
+def test_make_has_every_target_and_variable_that_pages_name():
+    told = [(fence.page, line) for fence in fences() if fence.language in SHELLS for line in fence.text.splitlines()]
+    lines = [(page, text.strip()) for page, text in (*told, *inline_code()) if text.strip().startswith("make ")]
+    assert lines, "no page has a call of make"
+    assert [f"{page.relative_to(ROOT)}: {line}" for page, line in lines if make_faults(line)] == []
+
+
+def test_a_target_that_make_lacks_is_found():
+    assert make_faults("make deploy STACK=staging") == ["deploy"]
+    assert make_faults("make plan STAGE=staging") == ["STAGE=staging"]
+    assert make_faults("make plan STACK=staging ARGS=--json") == []
+
+
+# -- links ---------------------------------------------------------------------------------------------------------------
+
+
+def dead(page: Path, target: str) -> bool:
+    """Whether a link within the project leads nowhere."""
+    path, _, anchor = target.partition("#")
+    there = (page.parent / path).resolve() if path else page
+    return not there.exists() or (anchor != "" and anchor not in anchors(there))
+
+
+def test_links_within_the_project_lead_somewhere():
+    inside = [(page, target) for page in pages() for target in links(page) if not re.match(r"[a-z]+:", target)]
+    assert inside, "no page has a link within the project"
+    assert [f"{page.relative_to(ROOT)}: {target}" for page, target in inside if dead(page, target)] == []
+
+
+def test_a_dead_link_is_found():
+    page = ROOT / "docs" / "operate.md"
+    assert dead(page, "operation.md")
+    assert dead(page, "troubleshooting.md#no-such-heading")
+    assert dead(page, "#no-such-heading")
+    assert not dead(page, "#smoke-tests")
+
+
+def test_no_link_goes_over_plain_http():
+    assert [target for page in pages() for target in links(page) if target.startswith("http:")] == []

@@ -1,0 +1,230 @@
+"""`docs/seeds.md` names only what there is: files, names in them, tests, replacements with a reason."""
+
+from __future__ import annotations
+
+import ast
+import csv
+import os
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from tests.docs.markdown import ROOT, anchors
+
+PAGE = ROOT / "docs" / "seeds.md"
+SEEDS = {"000": (1, 73), "001": (74, 119), "002": (120, 142), "003": (143, 156), "004": (157, 191)}
+"""First and last item of each seed."""
+
+_SECTION = re.compile(r"## Seed (\d{3}): items (\d+) to (\d+)")
+_ROW = re.compile(r"\| *(\d+) *\|(.*)\|(.*)\|(.*)\|")
+_CODE = re.compile(r"`([^`]+)`")
+_REPLACED = re.compile(r"instead of .+, because .+", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One item: its number, its seed by the section that it stands in, and the three cells."""
+
+    number: int
+    seed: str
+    item: str
+    given: str
+    test: str
+
+    @property
+    def replaced(self) -> bool:
+        """Whether the item is honoured by something else, with the reason."""
+        return _REPLACED.search(self.given) is not None
+
+
+def rows(text: str) -> Iterator[Row]:
+    seed = ""
+    for line in text.splitlines():
+        if section := _SECTION.fullmatch(line):
+            seed = section[1]
+        elif row := _ROW.fullmatch(line):
+            yield Row(int(row[1]), seed, row[2].strip(), row[3].strip(), row[4].strip())
+
+
+def faults(text: str) -> Iterator[str]:
+    """What is wrong with a page, line by line of its tables."""
+    for seed, *ends in _SECTION.findall(text):
+        if SEEDS.get(seed) != tuple(map(int, ends)):
+            yield f"seed {seed}: items {' to '.join(ends)} are not its own"
+    last = 0
+    for row in rows(text):
+        first, end = SEEDS.get(row.seed, (1, 0))
+        if not first <= row.number <= end:
+            yield f"{row.number}: no item of seed {row.seed or 'of no section'}"
+        if row.number <= last:
+            yield f"{row.number}: after {last}; a number occurs once, in order"
+        last = row.number
+        yield from (f"{row.number}: {fault}" for fault in row_faults(row))
+
+
+def row_faults(row: Row) -> Iterator[str]:
+    """What is wrong with one row's cells."""
+    if not row.item:
+        yield "the item is empty"
+    given = [reference for reference in _CODE.findall(row.given) if is_path(reference)]
+    tests = _CODE.findall(row.test)
+    if not given:
+        yield "nothing that gives it"
+    if not tests and not row.replaced:
+        yield "no test, and no replacement with a reason"
+    if "instead" in row.given.lower() and not row.replaced:
+        yield "a replacement is written 'instead of …, because …'"
+    yield from (f"{reference} does not exist" for reference in given if not exists(reference))
+    yield from (f"test {reference} does not exist" for reference in tests if not is_test(reference))
+
+
+def is_path(reference: str) -> bool:
+    """Whether a piece of code in the second column names a file of the project, and not a value."""
+    return re.fullmatch(r"[\w./-]+\.(py|md|yaml|json|toml|csv)(#[\w-]+|:[\w./-]+)?|Makefile(:[\w-]+)?", reference) is not None
+
+
+@cache
+def exists(reference: str) -> bool:
+    """Whether a file exists and holds the name after the colon, or the heading after the sharp."""
+    path, _, anchor = reference.partition("#")
+    path, _, name = path.partition(":")
+    file = ROOT / path
+    if not file.is_file():
+        return False
+    return (not anchor or anchor in anchors(file)) and (not name or name in names(file))
+
+
+@cache
+def names(file: Path) -> frozenset[str]:
+    """Names that a file defines: of Python, YAML, TOML and JSON the keys, of CSV the first column, of make the targets."""
+    text = file.read_text()
+    match file.suffix:
+        case ".py":
+            return frozenset(defined(ast.parse(text)))
+        case ".yaml" | ".json":
+            return frozenset(keys(YAML(typ="safe", pure=True).load(text)))
+        case ".toml":
+            return frozenset(keys(tomllib.loads(text)))
+        case ".csv":
+            return frozenset(row[0] for row in csv.reader(text.splitlines()))
+        case _:
+            return frozenset(re.findall(r"^([\w-]+):", text, re.MULTILINE))
+
+
+def defined(tree: ast.Module | ast.ClassDef) -> Iterator[str]:
+    """Functions, classes and assigned names of a module, and of its classes as `Class.name`."""
+    for node in tree.body:
+        match node:
+            case ast.FunctionDef(name=name) | ast.AnnAssign(target=ast.Name(id=name)):
+                yield name
+            case ast.ClassDef(name=name):
+                yield name
+                yield from (f"{name}.{inner}" for inner in defined(node))
+            case ast.Assign(targets=targets):
+                yield from (target.id for target in targets if isinstance(target, ast.Name))
+
+
+def keys(tree: Any) -> Iterator[str]:
+    """Keys of a mapping and of everything below it."""
+    if isinstance(tree, dict):
+        for key, value in tree.items():
+            yield str(key)
+            yield from keys(value)
+    elif isinstance(tree, list):
+        for value in tree:
+            yield from keys(value)
+
+
+@cache
+def is_test(reference: str) -> bool:
+    """Whether `tests/path.py::test_name` is a test."""
+    path, _, name = reference.partition("::")
+    file = ROOT / path
+    return path.startswith("tests/") and name.startswith("test_") and file.is_file() and name in names(file)
+
+
+def test_every_row_names_what_there_is():
+    found = list(faults(PAGE.read_text()))
+    assert found == [], "\n".join(found)
+
+
+def test_the_items_without_a_row_are_counted(capsys, record_property):
+    having = [row.seed for row in rows(PAGE.read_text())]
+    missing = {seed: last - first + 1 - having.count(seed) for seed, (first, last) in SEEDS.items()}
+    total = sum(last - first + 1 for first, last in SEEDS.values())
+    record_property("seed_items_without_row", sum(missing.values()))
+    with capsys.disabled():
+        each = ", ".join(f"{seed}: {count}" for seed, count in missing.items())
+        sys.stdout.write(f"\nseed items without a row: {sum(missing.values())} of {total} ({each})\n")
+    assert having, "the page has rows"
+    assert min(missing.values()) >= 0, "no seed has more rows than items"
+
+
+HEAD = "## Seed 000: items 1 to 73\n"
+TEST = "`tests/docs/test_seeds.py::test_a_good_row_has_no_fault`"
+
+
+def test_a_good_row_has_no_fault():
+    assert list(faults(HEAD + f"| 1 | a | `fleet/charts.py:Chart.name`, `1.2.3` | {TEST} |")) == []
+    assert list(faults(HEAD + "| 1 | a | `Makefile:plan`, instead of just, because make is there | none |")) == []
+
+
+@pytest.mark.parametrize(
+    ("row", "fault"),
+    [
+        (f"| 74 | a | `Makefile` | {TEST} |", "74: no item of seed 000"),
+        (f"| 2 | a | `Makefile` | {TEST} |\n" * 2, "2: after 2; a number occurs once, in order"),
+        (f"| 1 | | `Makefile` | {TEST} |", "1: the item is empty"),
+        (f"| 1 | a | words | {TEST} |", "1: nothing that gives it"),
+        ("| 1 | a | `Makefile` | none |", "1: no test, and no replacement with a reason"),
+        (f"| 1 | a | `Makefile` instead of just | {TEST} |", "1: a replacement is written 'instead of …, because …'"),
+        ("| 1 | a | `Makefile` | `tests/docs/gone.py::test_gone` |", "1: test tests/docs/gone.py::test_gone does not exist"),
+        ("| 1 | a | `Makefile` | `tests/docs/test_seeds.py::rows` |", "1: test tests/docs/test_seeds.py::rows does not exist"),
+    ],
+)
+def test_a_faulty_row_is_found(row, fault):
+    assert fault in list(faults(HEAD + row))
+
+
+@pytest.mark.parametrize(
+    "gone",
+    [
+        "fleet/gone.py",
+        "fleet/charts.py:gone",
+        "fleet/charts.py:Chart.gone",
+        "Pulumi.staging.yaml:gone",
+        "fleet/data/versions.toml:gone",
+        "fleet/data/instances.csv:g4dn.gone",
+        "docs/operate.md#gone",
+        "Makefile:gone",
+    ],
+)
+def test_a_name_that_does_not_exist_is_found(gone):
+    assert list(faults(HEAD + f"| 1 | a | `{gone}` | {TEST} |")) == [f"1: {gone} does not exist"]
+
+
+def test_a_row_or_section_out_of_place_is_found():
+    assert list(faults("## Seed 000: items 1 to 74")) == ["seed 000: items 1 to 74 are not its own"]
+    assert list(faults(f"| 1 | a | `Makefile` | {TEST} |")) == ["1: no item of seed of no section"]
+
+
+@pytest.mark.reference
+def test_the_ranges_are_those_of_the_list_of_items():
+    folder = os.environ.get("GPU_CI_REFERENCE")
+    if not folder:
+        pytest.skip("GPU_CI_REFERENCE names no folder with the source data")
+    text = (Path(folder).parent / "seed-items.md").read_text()
+    sections = re.split(r"^## Seed (\d{3})", text, flags=re.MULTILINE)[1:]
+    numbers = {
+        seed: [int(number) for number in re.findall(r"^\| (\d+) \|", body, re.MULTILINE)]
+        for seed, body in zip(sections[::2], sections[1::2], strict=True)
+    }
+    assert numbers == {seed: list(range(first, last + 1)) for seed, (first, last) in SEEDS.items()}
