@@ -186,13 +186,30 @@ def _unfit(runner: PodRunner, found: Fit, disk: int) -> str:
     offer, machine = found.offer, found.machine
     if found.limited_by == "GPUs":
         return f"asks {runner.gpus} GPUs, {machine.name} has {machine.gpus}"
-    asked, left, whole = {
-        "CPU": (f"{cpu_text(runner.cpu.request)} CPU", cpu_text(max(offer.cpu, 0)), f"{machine.vcpus}"),
-        "memory": (memory_text(runner.memory.request), f"{max(offer.memory, 0)}Mi", memory_text(machine.memory_mib)),
-        "disk": (f"{memory_text(runner.scratch)} of disk", f"{max(offer.storage, 0)}Mi", memory_text(disk)),
-        "pods": ("room for a pod", f"{offer.pods}", f"{machine.max_pods}"),
-    }[found.limited_by]
-    return f"asks {asked}, {machine.name} leaves {left} of {whole} after kubelet and DaemonSets"
+    # Every shortage at once: mending one only to meet the next is a tedious way to size a runner.
+    rows = (
+        (
+            runner.cpu.request,
+            offer.cpu,
+            f"{cpu_text(runner.cpu.request)} CPU",
+            f"{cpu_text(max(offer.cpu, 0))} of {machine.vcpus}",
+        ),
+        (
+            runner.memory.request,
+            offer.memory,
+            memory_text(runner.memory.request),
+            f"{max(offer.memory, 0)}Mi of {memory_text(machine.memory_mib)}",
+        ),
+        (
+            runner.scratch,
+            offer.storage,
+            f"{memory_text(runner.scratch)} of disk",
+            f"{max(offer.storage, 0)}Mi of {memory_text(disk)}",
+        ),
+        (1, offer.pods, "room for a pod", f"{max(offer.pods, 0)} of {machine.max_pods}"),
+    )
+    asked, left = zip(*((want, rest) for needed, has, want, rest in rows if needed > has), strict=True)
+    return f"asks {' and '.join(asked)}, {machine.name} leaves {' and '.join(left)} after kubelet and DaemonSets"
 
 
 def _mend(placement: Placement) -> str:

@@ -86,7 +86,7 @@ class Resource:
     custom_timeouts: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
     @functools.cached_property
-    def inputs(self) -> Mapping[str, object]:
+    def inputs(self) -> Mapping[str, Any]:
         """The inputs for reading and printing: UNKNOWN and Secret markers, whole numbers as ints. Do not change it."""
         return wire.view(wire.raw(self.wire))
 

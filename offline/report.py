@@ -13,7 +13,7 @@ from rich.tree import Tree
 
 from fleet.bill import runner_hour
 from fleet.placement import Placement
-from fleet.pricing import Line
+from fleet.pricing import Line, Money
 from offline.plan import Plan
 from offline.record import Resource
 from policies.rules import RULES
@@ -191,8 +191,13 @@ def _count(line: Line) -> str:
 
 
 def _each(line: Line) -> str:
-    texts = [f"{'≤' if money.at_most else ''}{money.usd:.4g}" if money.usd else str(money) for money in (line.cheap, line.dear)]
-    return texts[0] if texts[0] == texts[1] else " - ".join(texts)
+    cheap, dear = _unit(line.cheap), _unit(line.dear)
+    return cheap if cheap == dear else f"{cheap} - {dear}"
+
+
+def _unit(money: Money) -> str:
+    """A unit price with the digits that it has, for disks cost a hundredth of a cent."""
+    return f"{'≤' if money.at_most else ''}{money.usd:.4g}" if money.usd and not money.unknown else str(money)
 
 
 def _price_notes(plan: Plan) -> Iterator[str]:

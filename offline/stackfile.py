@@ -155,9 +155,9 @@ def _declared(path: Path, document: Document, project: str, key: str, raw: objec
     ours = full.startswith(f"{project}:")
     if _PATH_SIGNS.search(full.partition(":")[2]):
         raise _wrong(path, line, f"config.{key}", "must name a whole key, not a path in one", key, "declare the key")
-    if isinstance(raw, str | int | list) or raw is None:
+    if isinstance(raw, str | int | list):
         # The short form: a plain value is a default for the project's own keys, a value for others'.
-        raw = {} if raw is None else {"default" if ours else "value": raw}
+        raw = {"default" if ours else "value": raw}
     if not isinstance(raw, dict):
         raise _wrong(path, line, f"config.{key}", "must be a string, integer, boolean, list or mapping", raw, "quote it")
     for word in raw:

@@ -6,9 +6,11 @@ an integer may hold underscores, `0777` is octal, `0b101` is binary, and digits 
 keeps the schema in one place and gives every key its line.
 """
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +36,10 @@ _CONSTANTS: dict[str, object] = {
 }
 _NOT_JSON = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_PARTED = re.compile(r"\.[0-9]+(_[0-9]+)*([eE][-+]?[0-9]+(_[0-9]+)*)?")
 _INTEGER = re.compile(r"(?P<sign>[-+]?)(?P<digits>0[xX][0-9a-fA-F]+|0[oO]?[0-7]+|0[bB][01]+|0|[1-9][0-9]*)")
 _CLOCK = r"[0-9]{1,2}:[0-9]{1,2}:[0-9]{1,2}(\.[0-9]+)?"
-_TIMESTAMP = re.compile(rf"[0-9]{{4}}-[0-9]{{1,2}}-[0-9]{{1,2}}([Tt]{_CLOCK}(Z|[-+][0-9]{{2}}:[0-9]{{2}})| {_CLOCK})?")
+_DATE = re.compile(rf"[0-9]{{4}}-[0-9]{{1,2}}-[0-9]{{1,2}}([Tt]{_CLOCK}(Z|[-+][0-9]{{2}}:[0-9]{{2}})| {_CLOCK})?")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _TAG = "tag:yaml.org,2002:"
 _KINDS = {"str": str, "int": int, "float": float, "bool": bool, "null": type(None)}
@@ -55,7 +58,7 @@ class Document:
 def read_yaml(path: Path) -> Document:
     """Reads one YAML file.
 
-    Raises InputError for bad YAML, a second document, a duplicate key, a key that is not a scalar, an unquoted date,
+    Raises InputError for bad YAML, a second document, a duplicate key, a key that is not a string, an unquoted date,
     `.inf`/`.nan` (no JSON can hold them) and tags other than the core schema's. OSError passes.
     """
     try:
@@ -175,10 +178,8 @@ class _Builder:
             key = self._scalar(event)
         else:
             raise self._error(event, "a key must be a scalar", "a mapping or list", "write one word as the key")
-        if isinstance(key, bool):
-            return "true" if key else "false"
-        if isinstance(key, str | int):
-            return str(key)
+        if isinstance(key, str):
+            return key
         raise self._error(event, "a key must be a string", key, "quote it")
 
     def _scalar(self, event: Any) -> object:
@@ -207,21 +208,34 @@ class _Builder:
             return text
         if _NOT_JSON.fullmatch(text):
             raise self._error(event, "no configuration can hold an infinite or undefined number", text, "quote it")
-        if _TIMESTAMP.fullmatch(text):
+        if _is_date(text):
             raise self._error(event, "an unquoted date turns into a time of day in UTC", text, "quote it")
         return plain_number(text)
 
 
 def plain_number(text: str) -> int | float | str:
     """The number that a plain scalar spells, or the text itself where it spells none."""
-    bare = text.replace("_", "") if text[0] != "." else text
+    # Underscores count for nothing anywhere, except behind a leading point: there they must part digits.
+    bare = text.replace("_", "") if text[0] != "." or _PARTED.fullmatch(text) else text
     match = _INTEGER.fullmatch(bare)
     if match:
         value = _integer(match["digits"]) * (-1 if match["sign"] == "-" else 1)
         # What 64 bits cannot hold is read as a float, and a sign bars the unsigned range.
         if _SMALLEST <= value < (_LARGEST if not match["sign"] else -_SMALLEST):
             return value
-    return float(bare) if _FLOAT.fullmatch(bare) else text
+    if _FLOAT.fullmatch(bare) and math.isfinite(number := float(bare)):
+        return number
+    return text
+
+
+def _is_date(text: str) -> bool:
+    if not _DATE.fullmatch(text):
+        return False
+    try:
+        datetime(*(int(digits) for digits in re.split(r"[-Tt: .Z+]", text)[:6]))  # type: ignore[arg-type]
+    except ValueError:
+        return False  # no such day or time: the CLI takes the text
+    return True
 
 
 def _integer(digits: str) -> int:

@@ -1,0 +1,209 @@
+"""The engine's part that a program talks to, small enough to read: it makes the simulated providers' calls in order.
+
+It stands in where no Pulumi CLI is, to prove that our program runs to its end on the simulated providers, in preview
+and in an update. It has no state, no diff and no policies; those belong to the tests of the real engine.
+Facts: pulumi/pulumi 3.260, pkg/resource/deploy (source_eval.go, providers/registry.go).
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from concurrent import futures
+from pathlib import Path
+from typing import Any
+
+import grpc
+from google.protobuf import empty_pb2, struct_pb2
+from pulumi.runtime import rpc
+from pulumi.runtime.proto import engine_pb2_grpc, provider_pb2, provider_pb2_grpc, resource_pb2, resource_pb2_grpc
+
+from offline import wire
+from offline.record import STACK_TYPE
+from offline.stackfile import StackConfig
+from tests.engine.provider import MESSAGE_LIMIT, Provider
+
+_FEATURES = frozenset({"secrets", "resourceReferences", "aliasSpecs", "deletedWith"})
+_PROVIDER = "pulumi:providers:"
+
+# What the CLI's language host does, reduced to what the SDK needs.
+_RUNNER = """
+import asyncio, json, runpy, sys
+import pulumi
+given = json.load(sys.stdin)
+pulumi.runtime.set_all_config(given["config"], given["secretKeys"])
+pulumi.runtime.configure(pulumi.runtime.Settings(**given["settings"]))
+asyncio.new_event_loop().run_until_complete(
+    pulumi.runtime.run_in_stack(lambda: runpy.run_path(given["program"], run_name="__main__"))
+)
+"""
+
+
+class SmallEngine(resource_pb2_grpc.ResourceMonitorServicer):
+    """Registers one program's resources with simulated providers. `resources` is in the form of a state file's."""
+
+    def __init__(self, config: StackConfig, providers: Mapping[str, Provider], *, preview: bool) -> None:
+        self._config = config
+        self._providers = providers
+        self._preview = preview
+        self._configured: set[str] = set()
+        self._lock = threading.Lock()
+        self.resources: dict[str, dict[str, Any]] = {}
+        self.outputs: dict[str, object] = {}
+        self.log = _Log()
+        self._server = grpc.server(futures.ThreadPoolExecutor(64), options=MESSAGE_LIMIT)
+        resource_pb2_grpc.add_ResourceMonitorServicer_to_server(self, self._server)
+        engine_pb2_grpc.add_EngineServicer_to_server(self.log, self._server)
+        self._address = f"127.0.0.1:{self._server.add_insecure_port('127.0.0.1:0')}"
+
+    def run(self, folder: Path, secrets: Mapping[str, str], timeout: float = 100) -> subprocess.CompletedProcess[str]:
+        """Runs the program of `folder` in a process of its own; `secrets` are the clear texts of secret keys."""
+        settings = {
+            "project": self._config.project,
+            "stack": self._config.stack,
+            "organization": "organization",
+            "monitor": self._address,
+            "engine": self._address,
+            "dry_run": self._preview,
+            "parallel": 16,
+            "root_directory": str(folder),
+        }
+        given = {
+            "program": str(folder),
+            "settings": settings,
+            "config": {**self._config.values, **secrets},
+            "secretKeys": sorted({*self._config.secret_keys, *secrets}),
+        }
+        self._server.start()
+        try:
+            return subprocess.run(
+                [sys.executable, "-c", _RUNNER],
+                input=json.dumps(given),
+                cwd=folder,
+                capture_output=True,
+                text=True,
+                timeout=timeout,
+                check=False,
+            )
+        finally:
+            self._server.stop(grace=None).wait()
+
+    def SupportsFeature(self, request: Any, context: Any) -> Any:  # noqa: N802 - gRPC's name, as below
+        """Says yes to what this engine honours."""
+        return resource_pb2.SupportsFeatureResponse(hasSupport=request.id in _FEATURES)
+
+    def RegisterResource(self, request: Any, context: Any) -> Any:  # noqa: N802
+        """Check, then Create, of the package's provider; Construct for a remote component."""
+        if request.remote:
+            return self._construct(request)
+        urn = self._urn(request)
+        response = resource_pb2.RegisterResourceResponse(urn=urn)
+        if request.type.startswith(_PROVIDER):
+            self._configure(urn, request)
+            response.id = rpc.UNKNOWN if self._preview else f"{request.name}-id"
+            response.object.CopyFrom(request.object)
+        elif request.custom:
+            self._create(urn, request, response)
+        with self._lock:
+            if urn in self.resources:
+                context.abort(grpc.StatusCode.ALREADY_EXISTS, f"duplicate URN {urn}")
+            self.resources[urn] = _state(urn, request, response)
+        return response
+
+    def RegisterResourceOutputs(self, request: Any, context: Any) -> Any:  # noqa: N802
+        """Keeps the stack's outputs."""
+        if request.urn.split("::")[2] == STACK_TYPE:
+            self.outputs = wire.view(wire.raw(request.outputs))
+        return empty_pb2.Empty()
+
+    def RegisterPackage(self, request: Any, context: Any) -> Any:  # noqa: N802
+        """Every package is known by its name."""
+        return resource_pb2.RegisterPackageResponse(ref=request.name)
+
+    def SignalAndWaitForShutdown(self, request: Any, context: Any) -> Any:  # noqa: N802
+        """There is nothing to wait for."""
+        return empty_pb2.Empty()
+
+    def _urn(self, request: Any) -> str:
+        kind = request.type
+        ancestors = request.parent.split("::")[2] if request.parent else STACK_TYPE
+        if ancestors != STACK_TYPE:
+            kind = f"{ancestors}${kind}"
+        return f"urn:pulumi:{self._config.stack}::{self._config.project}::{kind}::{request.name}"
+
+    def _stub(self, package: str) -> Any:
+        channel = grpc.insecure_channel(f"127.0.0.1:{self._providers[package].port}", options=MESSAGE_LIMIT)
+        return provider_pb2_grpc.ResourceProviderStub(channel)
+
+    def _configure(self, urn: str, request: Any) -> None:
+        stub = self._stub(request.type.removeprefix(_PROVIDER))
+        stub.CheckConfig(provider_pb2.CheckRequest(urn=urn, name=request.name, type=request.type, news=request.object))
+        # With an unknown in its configuration a provider is left alone.
+        if not _has_unknown(request.object):
+            self._configured.add(urn)
+            stub.Configure(provider_pb2.ConfigureRequest(urn=urn, type=request.type, args=request.object))
+
+    def _create(self, urn: str, request: Any, response: Any) -> None:
+        if request.provider.rpartition("::")[0] not in self._configured:
+            response.id = rpc.UNKNOWN
+            return
+        stub = self._stub(request.type.partition(":")[0])
+        named = {"urn": urn, "name": request.name, "type": request.type}
+        checked = stub.Check(provider_pb2.CheckRequest(news=request.object, **named))
+        made = stub.Create(provider_pb2.CreateRequest(properties=checked.inputs, preview=self._preview, **named))
+        response.id = made.id or rpc.UNKNOWN
+        for key, value in made.properties.fields.items():
+            if request.supportsPartialValues or not _has_unknown(value):
+                response.object.fields[key].CopyFrom(value)
+
+    def _construct(self, request: Any) -> Any:
+        made = self._stub(request.type.partition(":")[0]).Construct(
+            provider_pb2.ConstructRequest(
+                type=request.type,
+                name=request.name,
+                parent=request.parent,
+                inputs=request.object,
+                providers=request.providers,
+                dependencies=request.dependencies,
+                dryRun=self._preview,
+                monitorEndpoint=self._address,
+            )
+        )
+        sources = {
+            key: resource_pb2.RegisterResourceResponse.PropertyDependencies(urns=value.urns)
+            for key, value in made.stateDependencies.items()
+        }
+        return resource_pb2.RegisterResourceResponse(urn=made.urn, object=made.state, propertyDependencies=sources)
+
+
+class _Log(engine_pb2_grpc.EngineServicer):
+    """Keeps what the program logs."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def Log(self, request: Any, context: Any) -> Any:  # noqa: N802
+        self.lines.append(request.message)
+        return empty_pb2.Empty()
+
+
+def _has_unknown(value: Any) -> bool:
+    return rpc.UNKNOWN.encode() in value.SerializeToString()
+
+
+def _state(urn: str, request: Any, response: Any) -> dict[str, Any]:
+    inputs = struct_pb2.Struct()
+    inputs.CopyFrom(request.object)
+    return {
+        "urn": urn,
+        "type": request.type,
+        "custom": request.custom,
+        "parent": request.parent,
+        "dependencies": list(request.dependencies),
+        "provider": request.provider,
+        "inputs": wire.view(wire.raw(inputs)),
+        "outputs": wire.view(wire.raw(response.object)),
+    }
