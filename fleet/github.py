@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from fleet.model import Model, QuotedText, problem
+from fleet.model import YAML_WORDS, Model, QuotedText, problem
 
 _SCOPE = re.compile(r"https://[A-Za-z0-9.-]+/[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)?")
 
@@ -34,6 +34,22 @@ def _digits(text: str) -> str:
 
 Identifier = Annotated[QuotedText, AfterValidator(_digits)]
 
+_GROUP = re.compile(r"[A-Za-z][A-Za-z0-9 _.-]*")
+
+
+def _group(name: str) -> str:
+    # gha-runner-scale-set 0.14.2 writes the group without quotes (templates/autoscalingrunnerset.yaml).
+    if not _GROUP.fullmatch(name) or name != name.strip() or name.lower() in YAML_WORDS:
+        raise problem(
+            "runner_group",
+            "a runner group begins with a letter, goes on with letters, digits, spaces, _ . or -, and is no YAML word "
+            "such as on, since the chart does not quote it; rename the group on GitHub",
+        )
+    return name
+
+
+RunnerGroup = Annotated[str, Field(min_length=1), AfterValidator(_group)]
+
 
 class GitHub(Model):
     """Where runners register and as which GitHub App; the App's private key is the secret `gpu-ci:githubPrivateKey`."""
@@ -41,5 +57,5 @@ class GitHub(Model):
     url: Annotated[str, AfterValidator(_scope_url)]
     app_id: Identifier
     installation_id: Identifier
-    group: Annotated[str, Field(min_length=1)] = "default"
+    group: RunnerGroup = "default"
     """Runner group of sets that name none. It must exist on GitHub."""

@@ -160,6 +160,26 @@ def go_duration(seconds: int) -> str:
     return f"{hours}h{minutes}m{seconds}s" if hours else f"{minutes}m{seconds}s"
 
 
+YAML_WORDS = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
+"""Words that a chart which forgets its quotes turns into something else than text."""
+
+
+def _tag_key(key: str) -> str:
+    if not 0 < len(key) <= 128 or key.lower().startswith("aws:"):
+        raise problem("tag", "a tag's key has 1 to 128 characters and does not start with aws:; rename it")
+    return key
+
+
+def _tag_value(value: str) -> str:
+    if len(value) > 256:
+        raise problem("tag", f"a tag's value has at most 256 characters, this one has {len(value)}; shorten it")
+    return value
+
+
+TagKey = Annotated[str, AfterValidator(_tag_key)]
+TagValue = Annotated[str, AfterValidator(_tag_value)]
+
+
 class Span(Model):
     """A request and a limit in one unit: `request` is what the scheduler reserves."""
 

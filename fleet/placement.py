@@ -209,7 +209,7 @@ def _unfit(runner: PodRunner, found: Fit, disk: int) -> str:
         (1, offer.pods, "room for a pod", f"{max(offer.pods, 0)} of {machine.max_pods}"),
     )
     asked, left = zip(*((want, rest) for needed, has, want, rest in rows if needed > has), strict=True)
-    return f"asks {' and '.join(asked)}, {machine.name} leaves {' and '.join(left)} after kubelet and DaemonSets"
+    return f"asks {' and '.join(asked)}, {machine.name} leaves pods {' and '.join(left)}"
 
 
 def _mend(placement: Placement) -> str:

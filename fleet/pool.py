@@ -40,8 +40,19 @@ def _idle_delay(seconds: int) -> int:
     return seconds
 
 
+def _disk(mebibytes: int) -> int:
+    if mebibytes % 1024 or mebibytes < 30 * 1024:
+        raise problem("disk", "a root disk is a whole number of Gi, 30Gi at least for the node image; write for example 100Gi")
+    return mebibytes
+
+
 GpuType = Annotated[str, AfterValidator(_gpu_machine)]
 CpuType = Annotated[str, AfterValidator(_cpu_machine)]
+Disk = Annotated[Memory, AfterValidator(_disk)]
+"""Size of a root volume in MiB, whole GiB."""
+
+MAX_LABELS = 25
+"""Further labels of a pool: with ours they are tags of its Auto Scaling group, which holds 50."""
 
 
 class Pool(Model):
@@ -53,7 +64,7 @@ class Pool(Model):
     nodes: Scale
     idle_delay: Annotated[Duration, AfterValidator(_idle_delay)] = 600
     """How long a node stays unneeded before the autoscaler removes it, in seconds."""
-    disk: Memory = 200 * 1024
+    disk: Disk = 200 * 1024
     """Root volume. CUDA images are 10-20 GB each."""
     labels: dict[LabelKey, LabelValue] = Field(default_factory=dict)
     """Further node labels; the vocabulary's own are set by the program."""
@@ -62,11 +73,11 @@ class Pool(Model):
     def _pool_rules(self) -> Self:
         """Refuse mixed hardware, spot for release jobs, and labels that the vocabulary claims."""
         machines = self.machines
-        if len({(machine.gpus, machine.gpu) for machine in machines}) > 1:
-            found = ", ".join(f"{machine.name} {machine.gpus}x{machine.gpu.name if machine.gpu else ''}" for machine in machines)
+        if len({(machine.gpus, machine.gpu, machine.gpu_memory_mib) for machine in machines}) > 1:
+            found = ", ".join(map(_gpus, machines))
             raise problem(
                 "mixed_gpus",
-                f"types of one pool have one GPU model and count, here {found}; split the pool",
+                f"types of one pool have one GPU model, memory and count, here {found}; split the pool",
                 at=("instanceTypes",),
                 value=list(self.instance_types),
             )
@@ -83,6 +94,13 @@ class Pool(Model):
                 "a release pool is never spot: an interruption would abort a release; use on-demand",
                 at=("capacity",),
                 value="spot",
+            )
+        if len(self.labels) > MAX_LABELS:
+            raise problem(
+                "many_labels",
+                f"a pool has at most {MAX_LABELS} labels of its own; remove some",
+                at=("labels",),
+                value=self.labels,
             )
         for key in self.labels:
             if (known := term("label", key)) is not None:
@@ -108,6 +126,11 @@ class Pool(Model):
         return gpu.accelerator if gpu else ""
 
 
+def _gpus(machine: hardware.Machine) -> str:
+    name = machine.gpu.name if machine.gpu else "no GPU"
+    return f"{machine.name} {machine.gpus}x {name} {machine.gpu_memory_mib / 1024:.0f}Gi"
+
+
 def _claimed(key: str, standing: Standing, instead: str) -> str:
     why = {
         Standing.OURS: "is set by the program",
@@ -123,7 +146,7 @@ class SystemPool(Model):
 
     instance_types: Annotated[tuple[CpuType, ...], Field(min_length=1)] = ("m6i.large",)
     nodes: Scale = Scale(min=2, max=4)
-    disk: Memory = 50 * 1024
+    disk: Disk = 50 * 1024
 
     @property
     def machines(self) -> tuple[hardware.Machine, ...]:

@@ -6,7 +6,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from fleet.model import CpuSpan, DnsLabel, Memory, MemorySpan, Model, Scale, memory_text, problem
+from fleet.github import RunnerGroup
+from fleet.model import YAML_WORDS, CpuSpan, DnsLabel, Memory, MemorySpan, Model, Scale, memory_text, problem
 
 GENERIC_LABELS = ("self-hosted", "linux", "x64", "gpu", "cuda")
 """Labels that say nothing of one set in particular (seed 000): only the default set of a GitHub scope carries them."""
@@ -20,6 +21,9 @@ def _set_name(name: str) -> str:
         raise problem(
             "set_name", f"a runner set's name has at most {MAX_SET_NAME} characters, this one has {len(name)}; shorten it"
         )
+    # gha-runner-scale-set 0.14.2 writes the name without quotes (templates/autoscalingrunnerset.yaml).
+    if name in YAML_WORDS:
+        raise problem("set_name_word", f"YAML reads {name} as no text, and the chart does not quote it; rename the set")
     return name
 
 
@@ -48,7 +52,7 @@ class PodRunner(Model):
     scratch: Memory = 20480
     """Ephemeral storage requested for the job's workspace."""
     labels: tuple[RunnerLabel, ...] = ()
-    group: Annotated[str, Field(min_length=1)] | None = None
+    group: RunnerGroup | None = None
     scale: Scale
     image: Annotated[str, Field(min_length=1)] | None = None
 

@@ -12,7 +12,7 @@ from pydantic_core import CoreSchema, ErrorDetails, core_schema
 from fleet.cluster import Cluster
 from fleet.errors import FleetError, Problem, shown
 from fleet.github import GitHub
-from fleet.model import DnsLabel, Model, problem
+from fleet.model import DnsLabel, Model, TagKey, TagValue, problem
 from fleet.providers import PROVIDERS
 from fleet.runner import GENERIC_LABELS, PodRunner
 from fleet.suggest import hint
@@ -36,7 +36,7 @@ class Fleet(Model):
 
     github: GitHub
     clusters: Annotated[dict[DnsLabel, Annotated[Any, _ByProvider()]], Field(min_length=1)]
-    tags: dict[str, str] = Field(default_factory=dict)
+    tags: Annotated[dict[TagKey, TagValue], Field(max_length=40)] = Field(default_factory=dict)
     """Tags of every cloud resource, besides the program's own."""
 
     @model_validator(mode="after")

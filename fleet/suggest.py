@@ -19,6 +19,7 @@ _MEND = {
     "missing": "required key is missing; add it",
     "literal_error": "must be {expected}; correct it",
     "too_short": "at least {min_length} entry is needed; add one",
+    "too_long": "at most {max_length} entries are possible; remove some",
     "greater_than_equal": "must be at least {ge}; raise it",
     "union_tag_invalid": _PROVIDER,
     "union_tag_not_found": f"required key is missing; name one of: {', '.join(PROVIDERS)}",

@@ -201,7 +201,7 @@ def _unit(money: Money) -> str:
 
 
 def _price_notes(plan: Plan) -> Iterator[str]:
-    yield "idle: every pool at its minimum; worst: every pool at its maximum on its dearest type. Traffic and taxes are in neither."
+    yield "idle: every pool at its minimum; worst: at its maximum, on its dearest type. Traffic and taxes are in neither."
     if any(money.at_most for money in plan.cost):
         yield "≤: no dated spot price is at hand; a spot price is at most the on-demand price."
     sources = sorted({source for line in plan.bill for source in line.sources})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from typing import Annotated, Literal, Self
 
@@ -13,7 +14,8 @@ from fleet.model import Cidr, DnsLabel, Model, problem
 from fleet.pool import Pool, SystemPool
 from fleet.scheduling import EKS_PROFILE
 
-_WORLD = ("0.0.0.0/0", "::/0")
+_WIDEST = {4: 8, 6: 32}
+"""The shortest prefix of a public network by IP version: no one organisation owns more."""
 _PRINCIPAL = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:(role|user)/[A-Za-z0-9_+=,.@/-]+")
 _REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-[0-9]")
 _SUBNET = re.compile(r"subnet-[0-9a-f]{8,17}")
@@ -21,7 +23,8 @@ _VPC = re.compile(r"vpc-[0-9a-f]{8,17}")
 
 
 def _public_cidr(cidr: str) -> str:
-    if cidr in _WORLD:
+    network = ipaddress.ip_network(cidr)
+    if network.prefixlen < _WIDEST[network.version]:
         raise problem("open_endpoint", "the API server would be open to the world; list your own networks, or set private: true")
     return cidr
 

@@ -124,7 +124,7 @@ def test_the_private_key_reaches_secrets_only_and_is_marked():
     assert holders == {"kubernetes:core/v1:Secret"}
     for resource in of_type(recording, "kubernetes:core/v1:Secret"):
         data = resource.inputs["stringData"]
-        key = data if isinstance(data, Secret) else data["github_app_private_key"]  # type: ignore[index]
+        key = data if isinstance(data, Secret) else data["github_app_private_key"]
         assert isinstance(key, Secret), f"{resource.name} would hold the key in clear in the state"
     assert KEY not in repr(recording.resources)
 

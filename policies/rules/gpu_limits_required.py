@@ -1,0 +1,235 @@
+"""gpu-limits-required: a pod that is meant for GPU nodes says how many GPUs it takes.
+
+Judged: every kind with a pod spec, ARC's runner set, and the runner pod in the values of chart gha-runner-scale-set. A
+claim of dynamic resource allocation is no limit: this project's GPUs are counted by the device plugin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
+
+from fleet.scheduling import GPU_RESOURCE, RUNTIME_CLASS, Toleration, is_gpu_resource
+
+from .kinds import HELM, POD, RUNNER_SET, PodSpec, is_scale_set, pod_specs
+from .labels import GPU_TAINTS, INSTANCE_TYPE_LABEL, key_means_gpu, means_gpu, telling
+from .pools import machine_sign
+from .read import Later, count, items, keys, label, quantity, shown, text, walk, whole
+from .rule import Rule
+
+ALLOWED = (
+    # Container names of charts nvidia-device-plugin 0.20 and dcgm-exporter 4.8, then those of plain manifests.
+    "nvidia-device-plugin-init",
+    "nvidia-device-plugin-sidecar",
+    "nvidia-device-plugin-ctr",
+    "gpu-feature-discovery-init",
+    "gpu-feature-discovery-sidecar",
+    "gpu-feature-discovery-ctr",
+    "exporter",
+    "nvidia-device-plugin",
+    "dcgm-exporter",
+)
+
+_VISIBLE = "NVIDIA_VISIBLE_DEVICES"
+# NVIDIA's container runtime injects no GPU for these values.
+_NO_GPU = ("", "void", "none")
+# The plain runtime class, and the toolkit's explicit modes of it.
+_RUNTIME_CLASSES = (RUNTIME_CLASS, f"{RUNTIME_CLASS}-cdi", f"{RUNTIME_CLASS}-legacy")
+_AFFINITY = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
+
+
+@dataclass(frozen=True, slots=True)
+class _Container:
+    """`path` within the pod spec ("containers[0]") and the container as the wire gives it."""
+
+    path: str
+    body: Any
+
+
+def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
+    later = Later()
+    allowed = {text(name) for _, name in items(args.get_config().get("allowNoLimitNames", ALLOWED), later)}
+    if args.resource_type in HELM:
+        with later:
+            if is_scale_set(args.props) and count(walk(args.props, "valueYamlFiles")):
+                report("valueYamlFiles: files may change the runner pod and are not read here; move them to values", None)
+    for pod in pod_specs(args.resource_type, args.props, later):
+        _check_pod(pod, allowed, report, later)
+    later.settle()
+
+
+def _check_pod(pod: PodSpec, allowed: set[str], report: ReportViolation, later: Later) -> None:
+    # Only an unknown container or limit can hide that the pod has a limit; `later` takes every other unknown.
+    hidden = Later()
+    containers = tuple(_containers(pod.spec, hidden))
+    limited = False
+    faults: list[str] = []
+    for container in containers:
+        unknown_limit = Later()
+        limits = _gpu_amounts(container, "limits", unknown_limit)
+        requests = _gpu_amounts(container, "requests", later)
+        limited = limited or bool(limits)
+        faults += _limit_faults(container, limits)
+        faults += _request_faults(container, requests, limits, bool(unknown_limit))
+        hidden.join(unknown_limit)
+    for fault in faults:
+        report(f"{pod.path}.{fault}", None)
+    if not (limited or faults or hidden):
+        _check_unlimited(pod, containers, allowed, report, later)
+    later.join(hidden)
+
+
+def _containers(spec: Any, later: Later) -> Iterator[_Container]:
+    for field in ("initContainers", "containers"):
+        with later:
+            for index, body in items(walk(spec, field), later):
+                yield _Container(f"{field}[{index}]", body)
+
+
+def _gpu_amounts(container: _Container, field: str, later: Later) -> dict[str, Any]:
+    found = {}
+    with later:
+        amounts = walk(container.body, "resources", field)
+        for name in keys(amounts):
+            with later:
+                if _is_gpu(name, amounts) and (amount := walk(amounts, name)) is not None:
+                    found[name] = amount
+    return found
+
+
+def _is_gpu(name: str, amounts: Any) -> bool:
+    """A GPU resource, or the first half of one whose dot YAML or `--set` took for nesting."""
+    head, _, tail = GPU_RESOURCE.partition(".")
+    return is_gpu_resource(name) or (name == head and walk(amounts, head, tail) is not None)
+
+
+def _limit_faults(container: _Container, limits: dict[str, Any]) -> Iterator[str]:
+    for name, amount in limits.items():
+        field = f"{container.path}.resources.limits[{shown(name)}]"
+        if not is_gpu_resource(name):
+            yield f"{field} is an object: a resource name is one key; write {shown(GPU_RESOURCE)} in quotes"
+        elif (whole(amount) or 0) < 1:
+            yield f"{field} is {shown(amount)}: a GPU limit is a whole number of at least 1; write 1 or more"
+
+
+def _request_faults(
+    container: _Container, requests: dict[str, Any], limits: dict[str, Any], limits_unknown: bool
+) -> Iterator[str]:
+    for name, amount in requests.items():
+        field = f"{container.path}.resources.requests[{shown(name)}] is {shown(amount)}"
+        if name not in limits:
+            if not limits_unknown:
+                yield f"{field} without a limit: a GPU request equals its limit; set the limit to the same number"
+        elif quantity(amount) != quantity(limits[name]):
+            yield f"{field}, the limit {shown(limits[name])}: a GPU request equals its limit; write one number for both"
+
+
+def _check_unlimited(
+    pod: PodSpec, containers: tuple[_Container, ...], allowed: set[str], report: ReportViolation, later: Later
+) -> None:
+    unnamed, unsigned = Later(), Later()
+    if _is_exempt(containers, allowed, unnamed):
+        return
+    sign = next(_signs(pod.spec, containers, unsigned), "")
+    if sign and not unnamed:
+        report(
+            f"{pod.path}: meant for GPU nodes ({sign}), but no container has a GPU limit; "
+            f"set resources.limits[{shown(GPU_RESOURCE)}] on the container that uses the GPU",
+            None,
+        )
+    later.join(unnamed if sign else unsigned)
+
+
+def _is_exempt(containers: tuple[_Container, ...], allowed: set[str], later: Later) -> bool:
+    """Whether every container is one that serves the node; a name that is unknown is put off if it could decide."""
+    unknown = Later()
+    for container in containers:
+        with unknown:
+            if text(walk(container.body, "name")) not in allowed:
+                return False
+    later.join(unknown)
+    return bool(containers) and not unknown
+
+
+def _signs(spec: Any, containers: tuple[_Container, ...], later: Later) -> Iterator[str]:
+    """What tells that the pod is meant for GPU nodes, where in its spec."""
+    with later:
+        for index, item in items(walk(spec, "tolerations"), later):
+            with later:
+                toleration = Toleration(
+                    key=text(walk(item, "key")),
+                    operator=text(walk(item, "operator")),
+                    value=text(walk(item, "value")),
+                    effect=text(walk(item, "effect")),
+                )
+                if taint := next(filter(toleration.covers, GPU_TAINTS), None):
+                    yield f"tolerations[{index}] covers {taint}"
+    with later:
+        selector = walk(spec, "nodeSelector")
+        for key in filter(telling, keys(selector)):
+            with later:
+                if _selects(key, walk(selector, key)):
+                    yield f"nodeSelector[{shown(key)}] is {shown(walk(selector, key))}"
+    with later:
+        for index, term in items(walk(spec, *_AFFINITY), later):
+            with later:
+                for number, expression in items(walk(term, "matchExpressions"), later):
+                    with later:
+                        if sign := _affinity_sign(expression, later):
+                            yield f"affinity, nodeSelectorTerms[{index}].matchExpressions[{number}]: {sign}"
+    with later:
+        if text(walk(spec, "runtimeClassName")) in _RUNTIME_CLASSES:
+            yield f"runtimeClassName is {shown(walk(spec, 'runtimeClassName'))}"
+    for container in containers:
+        with later:
+            for index, variable in items(walk(container.body, "env"), later):
+                with later:
+                    if text(walk(variable, "name")) == _VISIBLE and _sees_gpus(variable):
+                        yield f"{container.path}.env[{index}] sets {_VISIBLE}"
+
+
+def _selects(key: str, value: Any) -> bool:
+    return bool(machine_sign(label(value))) if key == INSTANCE_TYPE_LABEL else means_gpu(key, label(value))
+
+
+def _affinity_sign(expression: Any, later: Later) -> str:
+    key = text(walk(expression, "key"))
+    if not telling(key):
+        return ""
+    operator = text(walk(expression, "operator"))
+    if operator == "Exists" and key_means_gpu(key):
+        return f"{shown(key)} exists"
+    if operator == "In":
+        for _, value in items(walk(expression, "values"), later):
+            if _selects(key, value):
+                return f"{shown(key)} in {shown(value)}"
+    return ""
+
+
+def _sees_gpus(variable: Any) -> bool:
+    # A value that comes from elsewhere (valueFrom) is none of the three that rule GPUs out, as far as the program says.
+    return walk(variable, "valueFrom") is not None or text(walk(variable, "value")) not in _NO_GPU
+
+
+RULE = Rule(
+    id="gpu-limits-required",
+    title="GPU pods limit their GPUs",
+    severity=Severity.HIGH,
+    types=POD | RUNNER_SET | HELM,
+    levels={"dev": "mandatory", "staging": "mandatory", "prod": "mandatory"},
+    config={
+        "allowNoLimitNames": {
+            "type": "array",
+            "items": {"type": "string"},
+            "default": list(ALLOWED),
+            "description": "Names of containers that serve a GPU node without taking a GPU; a pod of these alone is exempt.",
+        },
+    },
+    rationale="A pod on a GPU node without a GPU limit gets no GPU, or takes every one past the scheduler's count.",
+    source="https://kubernetes.io/docs/tasks/manage-gpus/scheduling-gpus/",
+    fix=f"Set resources.limits of {GPU_RESOURCE} to a whole number on the container that uses the GPU, and no other request.",
+    check=_check,
+)

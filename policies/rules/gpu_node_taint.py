@@ -1,0 +1,136 @@
+"""gpu-node-taint: every GPU pool carries the GPU taint, so that only pods which ask for a GPU wake its nodes.
+
+Judged: EKS managed node groups, OKE node pools, Karpenter NodePools. Components of `eks` are not: their node group is a
+resource of its own. Self-managed groups taint in user data, which is not read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
+
+from fleet.scheduling import EKS_EFFECT, GPU_TAINT_KEY, VOCABULARY, Effect, Standing
+
+from .kinds import EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL, POOLS
+from .pools import gpu_sign
+from .read import Later, items, line, shown, text, walk
+from .rule import Rule
+
+_KEEPS_OFF = (Effect.NO_SCHEDULE, Effect.NO_EXECUTE)
+_KUBERNETES_EFFECT = {effect: effect.value for effect in Effect}
+_OKE_TAINTS = tuple(term for term in VOCABULARY if (term.kind, term.standing, term.source) == ("taint", Standing.PROVIDER, "OKE"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Dialect:
+    """Where a kind keeps its taints, and how it spells effects; `foreign` is the spelling that it refuses."""
+
+    owner: str
+    path: tuple[str, ...]
+    effects: Mapping[Effect, str]
+    foreign: Mapping[Effect, str]
+
+
+_DIALECTS = {
+    EKS_NODE_GROUP: _Dialect("EKS", ("taints",), EKS_EFFECT, _KUBERNETES_EFFECT),
+    KARPENTER_NODE_POOL: _Dialect("Karpenter", ("spec", "template", "spec", "taints"), _KUBERNETES_EFFECT, EKS_EFFECT),
+}
+
+
+@dataclass(slots=True)
+class _Taints:
+    """What the taints with the GPU key are: one that keeps pods off; ones misspelt; ones too weak, as messages."""
+
+    hard: bool = False
+    misspelt: list[str] = field(default_factory=list)
+    weak: list[str] = field(default_factory=list)
+
+
+def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
+    key = text(args.get_config().get("key", GPU_TAINT_KEY))
+    if args.resource_type == OKE_NODE_POOL:
+        _check_oke(args.props, key, report)
+        return
+    dialect = _DIALECTS[args.resource_type]
+    hidden, unsigned = Later(), Later()
+    taints = _read(args.props, dialect, key, hidden)
+    if taints.hard and not (taints.misspelt or hidden):
+        return
+    sign = gpu_sign(args.resource_type, args.props, unsigned)
+    if not sign:
+        unsigned.settle()
+        return
+    for fault in taints.misspelt:
+        report(fault, None)
+    # An unknown taint may be the one that is missing, or one more that is misspelt.
+    hidden.settle()
+    if taints.hard:
+        return
+    for fault in taints.weak:
+        report(fault, None)
+    if not (taints.misspelt or taints.weak):
+        report(_missing(dialect, key, sign), None)
+
+
+def _read(props: Any, dialect: _Dialect, key: str, later: Later) -> _Taints:
+    found = _Taints()
+    hard = [dialect.effects[effect] for effect in _KEEPS_OFF]
+    native = {foreign: dialect.effects[effect] for effect, foreign in dialect.foreign.items()}
+    with later:
+        for index, taint in items(walk(props, *dialect.path), later):
+            with later:
+                if text(walk(taint, "key")) != key:
+                    continue
+                effect = text(walk(taint, "effect"))
+                place = f"{'.'.join(dialect.path)}[{index}].effect is {shown(walk(taint, 'effect'))}"
+                if effect in hard:
+                    found.hard = True
+                elif effect in native:
+                    found.misspelt.append(f"{place}: {dialect.owner} spells it {native[effect]}; write that")
+                else:
+                    found.weak.append(f"{place}: only {' and '.join(hard)} keep pods off GPU nodes; write {hard[0]}")
+    return found
+
+
+def _missing(dialect: _Dialect, key: str, sign: str) -> str:
+    hard = [dialect.effects[effect] for effect in _KEEPS_OFF]
+    return (
+        f"{'.'.join(dialect.path)}: a GPU pool ({sign}) has a taint {line(key)} with effect {' or '.join(hard)}; "
+        f'add {{key: {line(key)}, value: "true", effect: {hard[0]}}}'
+    )
+
+
+def _check_oke(props: Any, key: str, report: ReportViolation) -> None:
+    """OKE has no taints to set: it taints GPU nodes by itself, and that taint has to be the one that is asked for."""
+    if any(term.key == key for term in _OKE_TAINTS):
+        return
+    unsigned = Later()
+    if sign := gpu_sign(OKE_NODE_POOL, props, unsigned):
+        given = ", ".join(term.text for term in _OKE_TAINTS)
+        report(f"{sign}: OKE itself taints such nodes, with {given} and not {line(key)}; set this policy's key to OKE's", None)
+    unsigned.settle()
+
+
+RULE = Rule(
+    id="gpu-node-taint",
+    title="GPU pools are tainted",
+    severity=Severity.HIGH,
+    types=POOLS,
+    # The catalogue remediates on dev; until there is a remediation, dev is held as the others are.
+    levels={"dev": "mandatory", "staging": "mandatory", "prod": "mandatory"},
+    config={
+        "key": {
+            "type": "string",
+            "minLength": 1,
+            "default": GPU_TAINT_KEY,
+            "description": "The key of the GPU taint; its value is free, since providers differ.",
+        },
+    },
+    rationale="Without a taint any pod starts or keeps a GPU node, and the cluster pays for GPUs that nobody uses.",
+    source="https://docs.aws.amazon.com/eks/latest/userguide/node-taints-managed-node-groups.html",
+    fix=f"Add the taint {GPU_TAINT_KEY} with effect NO_SCHEDULE (EKS) or NoSchedule (Karpenter) to the pool.",
+    check=_check,
+)

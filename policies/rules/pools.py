@@ -1,0 +1,143 @@
+"""Whether a node pool is a GPU pool, why, and which role it has: for each of `kinds.POOLS`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+from fleet.hardware import UnknownMachine, machine
+from fleet.scheduling import ROLE_LABEL, is_gpu_resource
+
+from .kinds import EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL
+from .labels import INSTANCE_TYPE_LABEL, PLACEMENT_LABELS, means_gpu, telling
+from .read import Later, items, keys, label, line, quantity, shown, text, walk
+
+# EC2 families of the accelerated kind start with p or g (p5, g4dn, gr6); OCI names its GPU shapes so.
+_ACCELERATED_FAMILY = re.compile(r"(?:p|gr?)[0-9][0-9a-z-]*")
+_ACCELERATED = re.compile(rf"{_ACCELERATED_FAMILY.pattern}\..*|(?:VM|BM)\.GPU.*", re.DOTALL)
+_ACCELERATED_CATEGORY = ("g", "gr", "p")
+
+_FAMILY_LABEL = "karpenter.k8s.aws/instance-family"
+_CATEGORY_LABEL = "karpenter.k8s.aws/instance-category"
+_GPU_LABEL_PREFIX = "karpenter.k8s.aws/instance-gpu-"
+# Operators of a requirement that ask for a label; NotIn, DoesNotExist, Lt and Lte keep nodes away from it.
+_ASKING = ("Exists", "Gt", "Gte")
+
+
+@lru_cache(maxsize=1024)
+def machine_sign(name: str) -> str:
+    """Why a machine is a GPU machine ("g5.xlarge has 1 GPU"); "" for one without GPU."""
+    try:
+        found = machine(name)
+    except UnknownMachine:
+        if _ACCELERATED.fullmatch(name) is None:
+            return ""
+        return f"{shown(name)} is of an accelerated family, though not in the hardware table"
+    return f"{name} has {found.gpus} GPU{'' if found.gpus == 1 else 's'}" if found.gpus else ""
+
+
+def gpu_sign(token: str, props: Any, later: Later) -> str:
+    """Where and why the pool is a GPU pool; "" where nothing known says so. Unknown values are put off."""
+    return next(_SIGNS[token](props, later), "")
+
+
+def role(token: str, props: Any) -> str:
+    """The pool's role label; "" without one. Raises UnknownValueError."""
+    return label(_ROLES[token](props))
+
+
+def template_labels(props: Any) -> Any:
+    """The node labels of a Karpenter NodePool. Raises UnknownValueError."""
+    return walk(props, "spec", "template", "metadata", "labels")
+
+
+def requirements(props: Any, later: Later) -> Iterator[tuple[str, str, str, Any]]:
+    """Path, key, operator and the whole of each requirement of a Karpenter NodePool. Unknown ones are put off."""
+    path = ("spec", "template", "spec", "requirements")
+    with later:
+        for index, item in items(walk(props, *path), later):
+            with later:
+                yield f"{'.'.join(path)}[{index}]", text(walk(item, "key")), text(walk(item, "operator")), item
+
+
+def _eks(props: Any, later: Later) -> Iterator[str]:
+    with later:
+        ami = text(walk(props, "amiType"))
+        # AL2_x86_64_GPU is the only GPU AMI type without the vendor's name (EKS API, AMITypes).
+        if "_NVIDIA" in ami or ami == "AL2_x86_64_GPU":
+            yield f"amiType is {shown(ami)}"
+    with later:
+        yield from _machines("instanceTypes", walk(props, "instanceTypes"), later)
+    with later:
+        yield from _labels("labels", walk(props, "labels"), later)
+
+
+def _oke(props: Any, later: Later) -> Iterator[str]:
+    with later:
+        if sign := machine_sign(text(walk(props, "nodeShape"))):
+            yield f"nodeShape: {sign}"
+
+
+def _karpenter(props: Any, later: Later) -> Iterator[str]:
+    for path, key, operator, item in requirements(props, later):
+        if key.startswith(_GPU_LABEL_PREFIX) and operator in (*_ASKING, "In"):
+            yield f"{path} asks for {line(key)}"
+        elif operator == "In" and key in (INSTANCE_TYPE_LABEL, _FAMILY_LABEL, _CATEGORY_LABEL):
+            with later:
+                signs = _machines if key == INSTANCE_TYPE_LABEL else _families
+                yield from signs(f"{path}.values", walk(item, "values"), later)
+    with later:
+        yield from _labels("spec.template.metadata.labels", template_labels(props), later)
+    with later:
+        limits = walk(props, "spec", "limits")
+        for name in filter(is_gpu_resource, keys(limits)):
+            with later:
+                value = walk(limits, name)
+                if quantity(value):
+                    yield f"spec.limits[{shown(name)}] is {shown(value)}"
+
+
+def _machines(path: str, names: Any, later: Later) -> Iterator[str]:
+    for index, name in items(names, later):
+        if sign := machine_sign(text(name)):
+            yield f"{path}[{index}]: {sign}"
+
+
+def _families(path: str, names: Any, later: Later) -> Iterator[str]:
+    for index, item in items(names, later):
+        name = text(item)
+        if name in _ACCELERATED_CATEGORY or _ACCELERATED_FAMILY.fullmatch(name):
+            yield f"{path}[{index}]: {shown(name)} is accelerated"
+
+
+def _labels(path: str, labels: Any, later: Later) -> Iterator[str]:
+    for key in keys(labels):
+        if key not in PLACEMENT_LABELS and telling(key):
+            with later:
+                value = walk(labels, key)
+                if means_gpu(key, label(value)):
+                    yield f"{path}[{shown(key)}] is {shown(value)}"
+
+
+def _eks_role(props: Any) -> Any:
+    return walk(props, "labels", ROLE_LABEL)
+
+
+def _karpenter_role(props: Any) -> Any:
+    return walk(template_labels(props), ROLE_LABEL)
+
+
+def _oke_role(props: Any) -> Any:
+    unsure = Later()
+    for _, entry in items(walk(props, "initialNodeLabels"), unsure):
+        with unsure:
+            if text(walk(entry, "key")) == ROLE_LABEL:
+                return walk(entry, "value")
+    unsure.settle()
+    return None
+
+
+_SIGNS = {EKS_NODE_GROUP: _eks, OKE_NODE_POOL: _oke, KARPENTER_NODE_POOL: _karpenter}
+_ROLES = {EKS_NODE_GROUP: _eks_role, OKE_NODE_POOL: _oke_role, KARPENTER_NODE_POOL: _karpenter_role}

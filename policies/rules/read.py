@@ -1,0 +1,162 @@
+"""Reading resource properties as the wire gives them.
+
+The SDK hands a policy proxies: objects are `Mapping`, lists are `Sequence` (never `dict` and `list`), numbers are floats,
+keys are camelCase, and touching a value that is unknown in preview raises UnknownValueError. Iterating keys and asking a
+length are safe. An exception of any other kind would end the whole run, so nothing here raises one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from types import TracebackType
+from typing import Any, Self
+
+from pulumi_policy.proxy import UnknownValueError
+
+_SUFFIXES = {
+    "": Fraction(1),
+    **{suffix: Fraction(10) ** power for suffix, power in zip("numkMGTPE", (-9, -6, -3, 3, 6, 9, 12, 15, 18), strict=True)},
+    **{f"{suffix}i": Fraction(1024) ** (power + 1) for power, suffix in enumerate("KMGTPE")},
+}
+# Kubernetes' grammar (apimachinery, resource.Quantity); digits are bounded so that no number here is expensive.
+_QUANTITY = re.compile(r"([+-]?(?:[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30}))([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]{1,2})?")
+
+_SHOWN = 60
+_HUGE = 2**63
+"""Kubernetes quantities and the providers' integers stay below."""
+
+
+class Later:
+    """Puts off the unknown: `with later:` swallows UnknownValueError and keeps the first one; `settle` raises it.
+
+    True when an unknown was met. A policy judges each part under `with`, reports what is certain, then settles.
+    """
+
+    __slots__ = ("_first",)
+
+    def __init__(self) -> None:
+        self._first: UnknownValueError | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> bool:
+        if not isinstance(error, UnknownValueError):
+            return False
+        self.note(error)
+        return True
+
+    def __bool__(self) -> bool:
+        return self._first is not None
+
+    def note(self, error: UnknownValueError) -> None:
+        """Keeps an unknown for later."""
+        if self._first is None:
+            self._first = error
+
+    def join(self, other: Later) -> None:
+        """Keeps what another one has put off."""
+        if other._first is not None:
+            self.note(other._first)
+
+    def settle(self) -> None:
+        """Raises the first unknown, if there was one."""
+        if self._first is not None:
+            raise self._first
+
+
+def walk(value: Any, *path: str) -> Any:
+    """The value under nested object keys; None where a step is absent or no object. Raises UnknownValueError."""
+    for key in path:
+        if key not in keys(value):
+            return None
+        value = value[key]
+    return value
+
+
+def items(value: Any, later: Later) -> Iterator[tuple[int, Any]]:
+    """Index and item of a list, none for anything else; an unknown item is put off."""
+    for index in range(count(value)):
+        try:
+            item = value[index]
+        except UnknownValueError as error:
+            later.note(error)
+        else:
+            yield index, item
+
+
+def count(value: Any) -> int:
+    """The length of a list, 0 for anything else; its items may be unknown."""
+    return len(value) if isinstance(value, Sequence) and not isinstance(value, (str, bytes)) else 0
+
+
+def keys(value: Any) -> tuple[str, ...]:
+    """The keys of an object, none for anything else; their values may be unknown."""
+    return tuple(value) if isinstance(value, Mapping) else ()
+
+
+def text(value: Any) -> str:
+    """The string, or "" for anything else."""
+    return value if isinstance(value, str) else ""
+
+
+def label(value: Any) -> str:
+    """A label's value as Kubernetes would store it: an unquoted true, false or number of YAML is its text."""
+    if isinstance(value, (bool, int, float)):
+        return shown(value)
+    return text(value)
+
+
+def true(value: Any) -> bool:
+    """Whether a flag is on: true, or "true" as some providers spell it."""
+    return value is True or text(value).lower() == "true"
+
+
+def quantity(value: Any) -> Fraction | None:
+    """A Kubernetes quantity (1, 1.0, "1", "1k", "500m", "1Gi"); None for what is none."""
+    if isinstance(value, (int, float)):
+        # A wire number is a float; comparing first keeps infinity and NaN out of Fraction.
+        return Fraction(value) if not isinstance(value, bool) and abs(value) < _HUGE else None
+    match = _QUANTITY.fullmatch(text(value))
+    if match is None:
+        return None
+    number, suffix = Fraction(match[1]), match[2] or ""
+    if suffix in _SUFFIXES:
+        return number * _SUFFIXES[suffix]
+    return number * Fraction(10) ** int(suffix[1:])
+
+
+def whole(value: Any) -> int | None:
+    """A quantity that is a whole number, as int; None for what is none."""
+    found = quantity(value)
+    return int(found) if found is not None and found.denominator == 1 else None
+
+
+def shown(value: Any) -> str:
+    """A value for a message: 1 for 1.0, strings quoted and cut to 60 characters, no content of objects and lists."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, float)):
+        return _number(value)
+    if isinstance(value, str):
+        return f'"{line(value)}"'
+    if isinstance(value, Mapping):
+        return "an object"
+    if isinstance(value, Sequence):
+        return "a list"
+    return "not set" if value is None else "of another kind"
+
+
+def line(value: str) -> str:
+    """A name as part of a message: cut to 60 characters, and escaped where it would not stay on its line."""
+    cut = value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…"
+    return cut if cut.isprintable() else json.dumps(cut)[1:-1]
+
+
+def _number(value: float) -> str:
+    if not abs(value) < _HUGE:
+        return "out of range"
+    return str(int(value)) if value == int(value) else repr(value)

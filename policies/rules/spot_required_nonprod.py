@@ -1,0 +1,132 @@
+"""spot-required-nonprod: GPU pools for bursts of jobs run on spot capacity outside production.
+
+Judged: EKS managed node groups, OKE node pools, Karpenter NodePools. A launch template's market options are not read: a
+managed node group's capacity type alone decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
+
+from fleet.scheduling import ROLE_LABEL
+
+from .kinds import EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL, POOLS
+from .pools import gpu_sign, requirements, role
+from .read import Later, count, items, keys, line, shown, text, walk
+from .rule import Rule
+
+ROLES = ("burst",)
+
+_CAPACITY_KEY = "karpenter.sh/capacity-type"
+# Capacity that is paid for whether used or not (capacity blocks, reservations) is not bought again by using it.
+_EKS_CHEAP = ("SPOT", "CAPACITY_BLOCK")
+_KARPENTER_CHEAP = ("spot", "reserved")
+
+
+def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
+    later, unsure = Later(), Later()
+    roles = [text(name) for _, name in items(args.get_config().get("roles", ROLES), later)]
+    faults = list(_FAULTS[args.resource_type](args.props, unsure))
+    if not (faults or unsure):
+        return
+    named = ""
+    with later:
+        named = role(args.resource_type, args.props)
+        if named and named not in roles:
+            return
+    unsigned = Later()
+    sign = gpu_sign(args.resource_type, args.props, unsigned)
+    if not sign:
+        unsigned.settle()
+        return
+    # An unknown role may be one that is free of this rule.
+    later.settle()
+    listed = ", ".join(map(line, roles))
+    mend = f"or set {ROLE_LABEL} to a role outside {listed}"
+    if not named:
+        mend = f"or set the pool's role: without a {ROLE_LABEL} label it is judged as {listed}"
+    for fault in faults:
+        report(f"{fault}, {mend} ({sign})", None)
+    unsure.settle()
+
+
+def _eks(props: Any, later: Later) -> Iterator[str]:
+    with later:
+        capacity = walk(props, "capacityType")
+        if text(capacity) not in _EKS_CHEAP:
+            bought = "; EKS then buys ON_DEMAND" if capacity is None else ""
+            yield f"capacityType is {shown(capacity)}{bought}: burst GPU pools run on spot; write SPOT"
+
+
+def _oke(props: Any, later: Later) -> Iterator[str]:
+    path = "nodeConfigDetails.placementConfigs"
+    with later:
+        places = walk(props, "nodeConfigDetails", "placementConfigs")
+        if not count(places):
+            yield f"{path} has no entry: burst GPU pools are preemptible; write one with preemptibleNodeConfig"
+        for index, place in items(places, later):
+            with later:
+                if not keys(walk(place, "preemptibleNodeConfig")):
+                    yield f"{path}[{index}].preemptibleNodeConfig is not set: burst GPU pools are preemptible; set it"
+
+
+def _karpenter(props: Any, later: Later) -> Iterator[str]:
+    # Requirements are joined by AND: one that leaves spot alone is enough for the pool, one without spot enough against it.
+    hidden = Later()
+    faults: list[tuple[bool, str]] = []
+    for path, key, operator, requirement in requirements(props, hidden):
+        if key != _CAPACITY_KEY:
+            continue
+        unread = Later()
+        names = []
+        with unread:
+            names = [text(name) for _, name in items(walk(requirement, "values"), unread)]
+        cheap = [name for name in names if name in _KARPENTER_CHEAP]
+        if operator == "In" and cheap == names and (names or unread):
+            if not unread:
+                return
+            hidden.join(unread)
+            continue
+        bars = operator == "In" and not cheap and not unread
+        given = f"{line(operator)} [{', '.join(map(line, names))}]"
+        faults.append((bars, f"{path}: {_CAPACITY_KEY} is not In [spot] ({given}): burst GPU pools run on spot; write that"))
+    if not (faults or hidden):
+        yield (
+            f"spec.template.spec.requirements: none leaves {_CAPACITY_KEY} to spot, and burst GPU pools run on spot; "
+            f"add {{key: {_CAPACITY_KEY}, operator: In, values: [spot]}}"
+        )
+    for bars, fault in faults:
+        if bars or not hidden:
+            yield fault
+    later.join(hidden)
+
+
+_FAULTS: dict[str, Callable[[Any, Later], Iterator[str]]] = {
+    EKS_NODE_GROUP: _eks,
+    OKE_NODE_POOL: _oke,
+    KARPENTER_NODE_POOL: _karpenter,
+}
+
+RULE = Rule(
+    id="spot-required-nonprod",
+    title="Burst GPU pools run on spot",
+    severity=Severity.MEDIUM,
+    types=POOLS,
+    levels={"dev": "mandatory", "staging": "mandatory", "prod": "disabled"},
+    config={
+        "roles": {
+            "type": "array",
+            "items": {"type": "string"},
+            "minItems": 1,
+            "default": list(ROLES),
+            "description": f"Roles ({ROLE_LABEL}) of the GPU pools that must run on spot; a pool without a role is one.",
+        },
+    },
+    rationale="A CI job that is interrupted can run again, so outside production a burst of jobs need not pay on-demand.",
+    source="https://docs.aws.amazon.com/eks/latest/userguide/managed-node-groups.html",
+    fix="EKS: capacityType SPOT. Karpenter: capacity-type In [spot]. OKE: preemptibleNodeConfig in every placement.",
+    check=_check,
+)

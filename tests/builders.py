@@ -1,0 +1,79 @@
+"""Valid settings as plain data, and a reader of stack files for tests that need no loader."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter
+from ruamel.yaml import YAML
+
+from fleet import settings
+from fleet.pool import Pool
+from fleet.runner import PodRunner
+
+ROOT = Path(settings.__file__).parents[1]
+
+
+def pool(**changes: Any) -> dict[str, Any]:
+    """A pool of g4dn.2xlarge; `changes` replace keys."""
+    return {"instanceTypes": ["g4dn.2xlarge"], "capacity": "on-demand", "role": "burst", "nodes": {"max": 2}} | changes
+
+
+def runner(**changes: Any) -> dict[str, Any]:
+    """A runner of one GPU, 4 CPU and 16Gi in the pool t4; `changes` replace keys."""
+    size = {"cpu": {"request": 4, "limit": 4}, "memory": {"request": "16Gi", "limit": "16Gi"}}
+    return {"pool": "t4", **size, "scale": {"max": 2}} | changes
+
+
+def cluster(**changes: Any) -> dict[str, Any]:
+    """An EKS cluster in us-west-2 with the pool t4 and the runner set gpu-t4; `changes` replace keys."""
+    return {
+        "provider": "eks",
+        "region": "us-west-2",
+        "zones": ["us-west-2a", "us-west-2b"],
+        "kubernetesVersion": "1.34",
+        "endpoint": {"publicCidrs": ["203.0.113.0/24"]},
+        "pools": {"t4": pool()},
+        "runners": {"gpu-t4": runner()},
+    } | changes
+
+
+def config(**changes: Any) -> dict[str, Any]:
+    """A stack's config by key without namespace, with the one cluster usw2; `changes` replace keys."""
+    github = {"url": "https://github.com/example", "appId": "123456", "installationId": "12345678"}
+    return {"github": github, "clusters": {"usw2": cluster()}} | changes
+
+
+def pool_of(**changes: Any) -> Pool:
+    """The same pool as a model."""
+    return TypeAdapter(Pool).validate_json(json.dumps(pool(**changes)))
+
+
+def runner_of(gpus: int = 1, cpu: object = 4, memory: str = "16Gi", **changes: Any) -> PodRunner:
+    """A runner as a model, with limits equal to its requests."""
+    size = {"cpu": {"request": cpu, "limit": cpu}, "memory": {"request": memory, "limit": memory}}
+    return TypeAdapter(PodRunner).validate_json(json.dumps(runner(gpus=gpus, **size, **changes)))
+
+
+def read_stack(path: Path) -> dict[str, Any]:
+    """The config of a stack file under our namespace, read as YAML 1.2, by key without namespace and without secrets."""
+    held = YAML(typ="safe", pure=True).load(path)["config"]
+    ours = {key.partition(":")[2]: value for key, value in held.items() if key.startswith(f"{settings.NAMESPACE}:")}
+    return {key: value for key, value in ours.items() if key not in settings.SECRETS}
+
+
+def reference(path: str) -> Path:
+    """A file of the published source data that some tests compare with; skips the test where there is no copy of it."""
+    folder = os.environ.get("GPU_CI_REFERENCE")
+    if not folder:
+        pytest.skip("GPU_CI_REFERENCE is not set: no copy of the source data to compare with")
+    return Path(folder) / path
+
+
+def staging() -> settings.Fleet:
+    """The fleet of the staging stack."""
+    return settings.load(read_stack(ROOT / "Pulumi.staging.yaml"))

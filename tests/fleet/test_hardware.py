@@ -1,0 +1,430 @@
+"""The hardware table against what AWS' API says (moto, botocore), Karpenter and the price lists."""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import gzip
+import json
+import os
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import moto.ec2
+import pytest
+from botocore.loaders import Loader
+
+from fleet import hardware
+from fleet.hardware import Machine
+
+ROOT = Path(hardware.__file__).parents[1]
+EC2 = hardware.machines("aws")
+EC2_GPU_FAMILIES = [
+    "g4dn",
+    "g5",
+    "g6",
+    "g6e",
+    "g7e",
+    "p3",
+    "p3dn",
+    "p4d",
+    "p4de",
+    "p5",
+    "p5e",
+    "p5en",
+    "p6-b200",
+    "p6-b300",
+]
+SYSTEM_FAMILIES = ["m5", "m6a", "m6i", "m7a", "m7i", "t3"]
+
+# AWS' announcement of P3 (2017, as reprinted by InfoQ China on 2019-11-07): GPUs, vCPU, GiB, Gbps at most.
+P3_OF_AWS = {"p3.2xlarge": (1, 8, 61, 10), "p3.8xlarge": (4, 32, 244, 10), "p3.16xlarge": (8, 64, 488, 25)}
+# aws/amazon-vpc-cni-k8s misc/eni-max-pods.txt: p3, which moto lacks, and types with several cards or odd limits.
+PODS_OF_AWS = {
+    "p3.2xlarge": 58,
+    "p3.8xlarge": 234,
+    "p3.16xlarge": 234,
+    "p3dn.24xlarge": 737,
+    "g5.48xlarge": 345,
+    "g6e.24xlarge": 492,
+    "p4d.24xlarge": 737,
+    "p5.48xlarge": 100,
+    "p5en.48xlarge": 198,
+    "t3.large": 35,
+}
+
+reference = pytest.mark.reference
+
+
+@cache
+def api() -> dict[str, Any]:
+    """EC2's DescribeInstanceTypes as moto recorded it."""
+    table = Path(moto.ec2.__file__).parent / "resources" / "instance_types.json.gz"
+    return dict(json.loads(gzip.decompress(table.read_bytes())))
+
+
+def both() -> list[Machine]:
+    return [machine for machine in EC2 if machine.name in api()]
+
+
+def reference_data(path: str) -> Path:
+    folder = os.environ.get("GPU_CI_REFERENCE")
+    if not folder:
+        pytest.skip("GPU_CI_REFERENCE is not set: no copy of the source data to compare with")
+    return Path(folder) / path
+
+
+def price_rows(path: str) -> list[dict[str, str]]:
+    with reference_data(path).open(newline="") as table:
+        return list(csv.DictReader(table))
+
+
+def own_rows(name: str) -> list[dict[str, str]]:
+    with (ROOT / "fleet" / "data" / name).open(newline="") as table:
+        return list(csv.DictReader(table))
+
+
+def default_card(name: str) -> dict[str, Any]:
+    network = api()[name]["NetworkInfo"]
+    index = network["DefaultNetworkCardIndex"]
+    return next(dict(card) for card in network["NetworkCards"] if card["NetworkCardIndex"] == index)
+
+
+# --- EC2 as its API has it
+
+
+@pytest.mark.parametrize("machine", both(), ids=lambda machine: machine.name)
+def test_an_ec2_type_is_what_the_api_says(machine: Machine) -> None:
+    truth = api()[machine.name]
+    gpus = truth.get("GpuInfo", {}).get("Gpus", [])
+    assert machine.gpus == sum(gpu["Count"] for gpu in gpus)
+    assert machine.gpu_memory_mib == (gpus[0]["MemoryInfo"]["SizeInMiB"] if gpus else 0)
+    assert machine.vcpus == truth["VCpuInfo"]["DefaultVCpus"]
+    assert machine.memory_mib == truth["MemoryInfo"]["SizeInMiB"]
+    assert machine.arch in truth["ProcessorInfo"]["SupportedArchitectures"]
+    assert machine.nvme_gb == truth.get("InstanceStorageInfo", {}).get("TotalSizeInGB", 0)
+    assert machine.bare_metal == truth["BareMetal"]
+
+
+@pytest.mark.parametrize("machine", both(), ids=lambda machine: machine.name)
+def test_pods_are_limited_by_the_addresses_of_the_default_network_card(machine: Machine) -> None:
+    addresses = api()[machine.name]["NetworkInfo"]["Ipv4AddressesPerInterface"]
+    assert machine.max_pods == default_card(machine.name)["MaximumNetworkInterfaces"] * (addresses - 1) + 2
+
+
+@pytest.mark.parametrize("machine", both(), ids=lambda machine: machine.name)
+def test_the_gpu_name_is_the_apis(machine: Machine) -> None:
+    named = {gpu["Name"] for gpu in api()[machine.name].get("GpuInfo", {}).get("Gpus", [])}
+    ours = set() if machine.gpu is None else {machine.gpu.name}
+    assert ours == {name.replace("RTX PRO Server 6000", "RTX PRO 6000") for name in named}
+
+
+def test_every_size_of_the_gpu_families_is_in_the_table() -> None:
+    known = {machine.name for machine in EC2}
+    listed = {name for name in api() if name.split(".")[0] in EC2_GPU_FAMILIES}
+    assert len(listed) > 40, "moto's table has lost the GPU families: this test would see nothing"
+    assert listed - known == set()
+    assert {name.split(".")[0] for name in known} == {*EC2_GPU_FAMILIES, *SYSTEM_FAMILIES}
+
+
+@pytest.mark.parametrize(("name", "truth"), P3_OF_AWS.items())
+def test_p3_is_what_aws_published(name: str, truth: tuple[int, int, int, int]) -> None:
+    machine = hardware.machine(name)
+    gpus, vcpus, gib, gbps = truth
+    assert (machine.gpus, machine.vcpus, machine.memory_mib) == (gpus, vcpus, gib * 1024)
+    assert machine.gpu_memory_mib == 16 * 1024
+    assert 0 < machine.network_gbps <= gbps
+    assert machine.nvme_gb == 0
+
+
+@pytest.mark.parametrize(("name", "pods"), PODS_OF_AWS.items())
+def test_pods_are_those_of_awss_own_list(name: str, pods: int) -> None:
+    assert hardware.machine(name).max_pods == pods
+
+
+def test_ec2_knows_every_name() -> None:
+    enum = set(Loader().load_service_model("ec2", "service-2")["shapes"]["InstanceType"]["enum"])
+    assert {machine.name for machine in EC2} - enum == set()
+
+
+def test_a_size_spans_both_sockets_exactly_when_it_has_more_than_half_of_the_host() -> None:
+    for family in EC2_GPU_FAMILIES:
+        sizes = [machine for machine in EC2 if machine.name.split(".")[0] == family]
+        host = max(machine.vcpus for machine in sizes)
+        assert {machine.name: machine.sockets for machine in sizes} == {
+            machine.name: 2 if machine.vcpus * 2 > host else 1 for machine in sizes
+        }
+
+
+# --- the table holds together
+
+
+@pytest.mark.parametrize("machine", hardware.machines(), ids=lambda machine: machine.name)
+def test_every_machine_makes_sense(machine: Machine) -> None:
+    assert machine.cloud in ("aws", "oci", "owned")
+    assert machine.arch in ("x86_64", "arm64")
+    assert machine.vcpus > 0
+    assert machine.memory_mib >= 1024
+    assert machine.sockets in (1, 2)
+    assert machine.nvme_gb >= 0
+    assert machine.network_gbps >= 0
+    assert (machine.gpu is None) == (machine.gpus == 0) == (machine.gpu_memory_mib == 0)
+    assert (machine.max_pods is None) == (machine.cloud != "aws")
+    if machine.cloud == "oci":
+        assert machine.bare_metal == machine.name.startswith("BM."), "OCI's prefix says what is bare metal"
+        assert machine.name.endswith(f".{machine.gpus}"), "an OCI GPU shape ends with its GPU count"
+    if machine.cloud == "owned":
+        assert machine.name.endswith(f"-{machine.gpus}"), "an owned machine ends with its GPU count"
+
+
+def test_a_name_occurs_once_in_each_table() -> None:
+    for table, key in (("instances.csv", ("name",)), ("gpus.csv", ("name",))):
+        names = [tuple(row[part] for part in key) for row in own_rows(table)]
+        assert len(names) == len(set(names)), f"{table}: a second row would silently win"
+    keys = [(row["item"], row["region"], row["capacity"]) for row in own_rows("prices.csv")]
+    assert len(keys) == len(set(keys)), "prices.csv: a second row would silently win"
+
+
+def test_every_gpu_is_used() -> None:
+    assert {row["name"] for row in own_rows("gpus.csv")} == {m.gpu.name for m in hardware.machines() if m.gpu}
+
+
+def test_only_nvidia_has_a_compute_capability_and_mig() -> None:
+    for gpu in {machine.gpu for machine in hardware.machines() if machine.gpu}:
+        assert bool(gpu.compute_capability) == (gpu.vendor == "nvidia")
+        assert gpu.accelerator.startswith(f"{gpu.vendor}-")
+        assert not (gpu.mig and gpu.vendor == "amd")
+
+
+def test_volta_and_older_end_at_driver_580_and_blackwell_starts_at_570() -> None:
+    for gpu in {machine.gpu for machine in hardware.machines() if machine.gpu}:
+        assert gpu.max_driver_branch == (580 if gpu.architecture in ("maxwell", "pascal", "volta") else None)
+        assert (gpu.min_driver_branch is not None) == (gpu.architecture == "blackwell")
+        assert gpu.min_driver_branch is None or gpu.min_driver_branch >= 570
+
+
+def test_mig_is_for_the_gpus_of_nvidias_list() -> None:
+    capable = {machine.gpu.name for machine in hardware.machines() if machine.gpu and machine.gpu.mig}
+    assert capable == {"A100", "H100", "H200", "B200", "B300", "GB200", "GB300", "RTX PRO 6000"}
+
+
+def test_the_accelerator_label_is_what_cluster_autoscaler_knows() -> None:
+    labels = {m.gpu.name: m.gpu.accelerator for m in hardware.machines() if m.gpu}
+    known = {
+        "P100": "nvidia-tesla-p100",
+        "V100": "nvidia-tesla-v100",
+        "T4": "nvidia-tesla-t4",
+        "A100": "nvidia-tesla-a100",
+        "A10G": "nvidia-a10g",
+        "L4": "nvidia-l4",
+        "L40S": "nvidia-l40s",
+    }
+    assert {name: labels[name] for name in known} == known
+
+
+# --- finding machines
+
+
+def test_machines_of_a_cloud_are_a_part_in_table_order() -> None:
+    everything = hardware.machines()
+    parts = [machine for cloud in ("aws", "oci", "owned") for machine in hardware.machines(cloud)]
+    assert parts == list(everything)
+    assert [machine.name for machine in everything] == [row["name"] for row in own_rows("instances.csv")]
+
+
+def test_a_wrong_name_is_answered_with_close_ones() -> None:
+    with pytest.raises(hardware.UnknownMachine) as caught:
+        hardware.machine("g4dn.2xlrage")
+    assert "'g4dn.2xlrage'" in str(caught.value)
+    assert "g4dn.2xlarge" in str(caught.value)
+    assert str(caught.value).count("g4dn.") <= 4, "three proposals at most, beside the name itself"
+    assert isinstance(caught.value, KeyError)
+
+
+def test_a_name_like_no_other_says_where_the_names_are() -> None:
+    with pytest.raises(hardware.UnknownMachine, match=r"instances\.csv"):
+        hardware.machine("???")
+
+
+# --- prices
+
+
+@pytest.mark.parametrize("row", own_rows("prices.csv"), ids=lambda row: f"{row['item']}-{row['region']}-{row['capacity']}")
+def test_a_price_row_is_positive_dated_sourced_and_of_something_known(row: dict[str, str]) -> None:
+    assert float(row["usd_per_hour"]) > 0
+    assert datetime.date.fromisoformat(row["date"]) <= datetime.datetime.now(datetime.UTC).date()
+    assert row["source"].strip()
+    if row["capacity"] == "unit":
+        assert row["item"] in ("eks-control-plane", "nat-gateway", "gp3-gb")
+    else:
+        assert row["capacity"] in ("on-demand", "spot")
+        cloud = hardware.machine(row["item"]).cloud
+        assert (row["region"] == "*") == (cloud != "aws"), "EC2 prices are a region's; the others hold everywhere"
+
+
+def test_every_source_is_explained() -> None:
+    text = (ROOT / "fleet" / "data" / "README.md").read_text()
+    assert {row["source"] for row in own_rows("prices.csv") if f"| {row['source']} |" not in text} == set()
+
+
+def test_on_demand_is_exact() -> None:
+    price = hardware.price("g4dn.2xlarge", "us-east-1", "on-demand")
+    assert price is not None
+    assert (price.usd_per_hour, price.at_most, price.date) == (0.752, False, "2026-07-20")
+    assert "Karpenter" in price.source
+
+
+def test_spot_without_a_price_of_its_own_is_bounded_by_on_demand() -> None:
+    spot, on_demand = (hardware.price("g4dn.2xlarge", "us-west-2", capacity) for capacity in ("spot", "on-demand"))
+    assert spot is not None
+    assert on_demand is not None
+    assert spot.at_most
+    assert not on_demand.at_most
+    assert (spot.usd_per_hour, spot.source, spot.date) == (on_demand.usd_per_hour, on_demand.source, on_demand.date)
+
+
+def test_a_sourced_spot_price_is_exact_and_no_dearer_than_on_demand() -> None:
+    exact = [row["item"] for row in own_rows("prices.csv") if row["capacity"] == "spot"]
+    assert exact, "no spot row left: this test would see nothing"
+    for name in exact:
+        spot, on_demand = (hardware.price(name, "eu-frankfurt-1", capacity) for capacity in ("spot", "on-demand"))
+        assert spot is not None
+        assert on_demand is not None
+        assert not spot.at_most
+        assert spot.usd_per_hour <= on_demand.usd_per_hour
+
+
+@pytest.mark.parametrize("capacity", ["on-demand", "spot"])
+@pytest.mark.parametrize(
+    ("name", "region"),
+    [("p5e.48xlarge", "us-east-2"), ("g4dn.xlarge", "eu-west-3"), ("BM.GPU.B4.8", "us-ashburn-1"), ("none.such", "*")],
+)
+def test_an_unknown_price_is_none(name: str, region: str, capacity: str) -> None:
+    assert hardware.price(name, region, capacity) is None
+
+
+def test_a_capacity_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(ValueError, match="on-demand or spot"):
+        hardware.price("g4dn.xlarge", "us-east-1", "unit")
+
+
+def test_oci_and_owned_prices_hold_in_every_region() -> None:
+    for name in ("VM.GPU.A10.1", "owned.rtx3090-2"):
+        prices = {hardware.price(name, region, "on-demand") for region in ("us-ashburn-1", "home", "*")}
+        assert len(prices) == 1
+        assert None not in prices
+
+
+@pytest.mark.parametrize("item", ["eks-control-plane", "nat-gateway", "gp3-gb"])
+@pytest.mark.parametrize("region", ["us-east-1", "us-east-2", "us-west-2"])
+def test_what_a_cluster_needs_besides_machines_is_priced(item: str, region: str) -> None:
+    price = hardware.unit_price(item, region)
+    assert price is not None
+    assert not price.at_most
+    assert price.usd_per_hour == pytest.approx(
+        {"eks-control-plane": 0.10, "nat-gateway": 0.045, "gp3-gb": 0.08 / 730}[item], rel=1e-5
+    )
+
+
+def test_an_unknown_item_has_no_unit_price_and_a_machine_is_no_item() -> None:
+    assert hardware.unit_price("load-balancer", "us-east-1") is None
+    assert hardware.unit_price("g4dn.xlarge", "us-east-1") is None
+
+
+def test_loading_needs_the_standard_library_alone() -> None:
+    script = (
+        f"import sys; sys.path.insert(0, {str(ROOT)!r}); from fleet import hardware; "
+        "hardware.machines(); hardware.price('g5.xlarge', 'us-east-1', 'spot'); "
+        "own = {'fleet', 'fleet.hardware', '__main__'}; "
+        "print(*sorted(m for m in sys.modules if m.split('.')[0] not in sys.stdlib_module_names and m not in own))"
+    )
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+
+
+# --- against the source data (GPU_CI_REFERENCE)
+
+
+@reference
+def test_ec2_agrees_with_karpenters_instance_types() -> None:
+    published = json.loads(reference_data("instances/karpenter-instance-types-gpu.json").read_text())
+    compared = 0
+    for machine in EC2:
+        if machine.name not in published:
+            continue
+        compared += 1
+        labels = {key.rsplit("/", 1)[1]: value for key, value in published[machine.name]["labels"].items()}
+        assert {
+            "gpus": machine.gpus,
+            "memory of a GPU": machine.gpu_memory_mib,
+            "vCPU": machine.vcpus,
+            "memory": machine.memory_mib,
+            "NVMe": machine.nvme_gb,
+            "Mbps": round(machine.network_gbps * 1000),
+            "pods": machine.max_pods,
+        } == {
+            "gpus": int(labels["instance-gpu-count"]),
+            "memory of a GPU": int(labels["instance-gpu-memory"]),
+            "vCPU": int(labels["instance-cpu"]),
+            "memory": int(labels["instance-memory"]),
+            "NVMe": int(labels.get("instance-local-nvme", 0)),
+            "Mbps": int(labels["instance-network-bandwidth"]),
+            "pods": int(published[machine.name]["resources"]["pods"]),
+        }, machine.name
+    assert compared == 46, "all EC2 GPU types but the three p3 sizes that Karpenter does not list"
+
+
+@reference
+def test_oci_agrees_with_oracles_shape_index() -> None:
+    index = json.loads(reference_data("instances/oci-gpu-shapes-index.json").read_text())["shapes"]
+    left_out = {"VM.GPU3.8"}  # its OCPU count contradicts its sisters'
+    spelled = {"BM.GPU.A100-V2.8": "BM.GPU.A100-v2.8"}
+    docs_say = {"BM.GPU.GB200.4": 960}  # Oracle's shape page; the index has 1024
+    for name, shape in index.items():
+        if name in left_out:
+            continue
+        machine = hardware.machine(spelled.get(name, name))
+        threads = 1 if machine.arch == "arm64" else 2
+        assert machine.gpus == shape["gpu_count"], name
+        assert machine.vcpus == shape["cpu_count"] * threads, name
+        assert machine.memory_mib == docs_say.get(name, shape["cpu_memory_in_gbs"]) * 1024, name
+        total = shape["gpu_memory_in_gbs"]
+        assert machine.gpu_memory_mib * machine.gpus / 1024 == pytest.approx(total, rel=0.07), name
+        assert machine.gpu is not None
+        assert machine.gpu.name == shape["gpu_type"], name
+
+
+@reference
+def test_on_demand_in_us_east_1_is_karpenters_table() -> None:
+    listed = {
+        row["instance_type"]: float(row["on_demand_usd_per_hour"])
+        for row in price_rows("prices/aws-on-demand-us-east-1.csv")
+        if row["instance_type"].split(".")[0] in EC2_GPU_FAMILIES
+    }
+    assert len(listed) > 40
+    ours = {name: hardware.price(name, "us-east-1", "on-demand") for name in listed}
+    assert {name: price and price.usd_per_hour for name, price in ours.items()} == listed
+
+
+@reference
+def test_on_demand_in_the_three_regions_is_the_catalogues() -> None:
+    for row in price_rows("prices/aws-gpu.csv"):
+        price = hardware.price(row["instance_type"], row["region"], "on-demand")
+        listed = float(row["on_demand_usd_per_hour"]) if row["on_demand_usd_per_hour"] else None
+        assert (price and price.usd_per_hour) == listed, row
+
+
+@reference
+def test_oci_prices_are_the_list_prices() -> None:
+    for row in price_rows("prices/oci-gpu.csv"):
+        price = hardware.price(row["shape"], "us-ashburn-1", "on-demand")
+        assert price is not None, row
+        assert price.usd_per_hour == float(row["usd_per_hour"]), row
+        assert hardware.machine(row["shape"]).gpus == int(row["gpus"]), row
+        spot = hardware.price(row["shape"], "us-ashburn-1", "spot")
+        assert spot is not None
+        assert spot.at_most == (not row["preemptible_usd_per_hour"]), row
+        assert spot.usd_per_hour == float(row["preemptible_usd_per_hour"] or row["usd_per_hour"]), row

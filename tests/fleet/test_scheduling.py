@@ -1,0 +1,388 @@
+"""Labels, taints and tolerations: Kubernetes' rules, what the five source guides select on, and what EKS and EC2 accept."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from botocore.loaders import Loader
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fleet import scheduling
+from fleet.model import go_duration
+from fleet.placement import smallest_offer
+from fleet.pool import Pool
+from fleet.providers import PROVIDERS
+from fleet.scheduling import (
+    EKS_EFFECT,
+    EKS_PROFILE,
+    GPU_RESOURCE,
+    GPU_TOLERATION,
+    POOL_LABEL,
+    VOCABULARY,
+    Effect,
+    Standing,
+    Taint,
+    Toleration,
+    autoscaler_tags,
+    is_gpu_resource,
+    pool_labels,
+    pool_selector,
+    system_labels,
+    term,
+)
+from tests.builders import ROOT, pool_of, reference, staging
+
+# -- tolerations -------------------------------------------------------------------------------------------------------
+
+GPU_TRUE = Taint("nvidia.com/gpu", "true", Effect.NO_SCHEDULE)
+GPU_PRESENT = Taint("nvidia.com/gpu", "present", Effect.NO_SCHEDULE)
+EVICTING = Taint("nvidia.com/gpu", "true", Effect.NO_EXECUTE)
+
+
+@pytest.mark.parametrize(
+    ("toleration", "taint", "covered"),
+    [
+        (Toleration("nvidia.com/gpu"), GPU_TRUE, True),
+        (Toleration("nvidia.com/gpu"), GPU_PRESENT, True),
+        (Toleration("nvidia.com/gpu"), EVICTING, False),
+        (Toleration("nvidia.com/gpu", effect=""), EVICTING, True),
+        (Toleration("nvidia.com/gpu", "Equal", "true"), GPU_TRUE, True),
+        (Toleration("nvidia.com/gpu", "Equal", "true"), GPU_PRESENT, False),
+        (Toleration("nvidia.com/gpu", "Equal", "True"), GPU_TRUE, False),
+        (Toleration("nvidia.com/gpu", "", "true"), GPU_TRUE, True),
+        (Toleration("nvidia.com/gpu", "Equal", ""), Taint("nvidia.com/gpu", "", Effect.NO_SCHEDULE), True),
+        (Toleration("nvidia.com/gpu", "Like", "true"), GPU_TRUE, False),
+        (Toleration("nvidia.com"), GPU_TRUE, False),
+        (Toleration("sku", "Equal", "gpu"), GPU_TRUE, False),
+        (Toleration("", effect=""), GPU_TRUE, True),
+        (Toleration("", effect=""), EVICTING, True),
+        (Toleration(""), EVICTING, False),
+        (Toleration("", "Equal", "true"), GPU_TRUE, False),
+    ],
+)
+def test_a_toleration_covers_a_taint_as_in_kubernetes(toleration: Toleration, taint: Taint, covered: bool) -> None:
+    assert toleration.covers(taint) is covered
+
+
+_KEYS, _VALUES, _EFFECTS = ("nvidia.com/gpu", "spot"), ("", "true", "present"), tuple(Effect)
+_TAINTS = st.builds(Taint, st.sampled_from(_KEYS), st.sampled_from(_VALUES), st.sampled_from(_EFFECTS))
+# The API server takes no other: Exists has no value, and only Exists has no key.
+_TOLERATIONS = st.one_of(
+    st.builds(Toleration, st.sampled_from(("", *_KEYS)), st.just("Exists"), st.just(""), st.sampled_from(("", *_EFFECTS))),
+    st.builds(Toleration, st.sampled_from(_KEYS), st.just("Equal"), st.sampled_from(_VALUES), st.sampled_from(("", *_EFFECTS))),
+)
+
+
+@settings(deadline=None, max_examples=200, database=None)
+@given(_TOLERATIONS, _TAINTS)
+def test_covers_agrees_with_the_four_conditions_of_the_reference(toleration: Toleration, taint: Taint) -> None:
+    """kubernetes.io, "Taints and Tolerations": key and effect equal or left out, and Exists or an equal value."""
+    conditions = (
+        toleration.key in ("", taint.key),
+        toleration.effect in ("", taint.effect),
+        toleration.operator == "Exists" or toleration.value == taint.value,
+    )
+    assert toleration.covers(taint) is all(conditions)
+
+
+def test_our_toleration_covers_the_taint_of_every_provider() -> None:
+    taints = [row.profile.gpu_taint for row in PROVIDERS.values()] + [GPU_PRESENT]
+    assert [str(taint) for taint in taints if not GPU_TOLERATION.covers(taint)] == []
+
+
+def test_a_toleration_is_written_without_empty_fields() -> None:
+    assert GPU_TOLERATION.manifest() == {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+    assert Toleration("", effect="").manifest() == {"operator": "Exists"}
+    assert Toleration("spot", "Equal", "true").manifest() == {
+        "key": "spot",
+        "operator": "Equal",
+        "value": "true",
+        "effect": "NoSchedule",
+    }
+
+
+def test_effects_have_the_spelling_of_the_eks_api() -> None:
+    shapes = Loader().load_service_model("eks", "service-2")["shapes"]
+    assert set(EKS_EFFECT.values()) == set(shapes["TaintEffect"]["enum"])
+    assert set(EKS_EFFECT) == set(Effect), "every effect has one"
+
+
+# -- vocabulary --------------------------------------------------------------------------------------------------------
+
+# Every label that a source guide sets or selects on and every taint that it sets or tolerates: guide, line, kind, text.
+USED = [
+    ("seed 000", 33, "taint", "nvidia.com/gpu=true"),
+    ("seed 000", 64, "label", "nvidia.com/gpu=true"),
+    ("seed 000", 71, "taint", "nvidia.com/gpu=true:NoSchedule"),
+    ("seed 000", 72, "label", "nvidia.com/gpu=true"),
+    ("seed 000", 72, "label", "role=gpu"),
+    ("seed 000", 169, "taint", "nvidia.com/gpu=true:NoSchedule"),
+    ("seed 000", 192, "label", "nvidia.com/gpu=true"),
+    ("seed 000", 204, "label", "nvidia.com/gpu=true"),
+    ("seed 000", 204, "taint", "nvidia.com/gpu=true:NoSchedule"),
+    ("seed 000", 311, "taint", "nvidia.com/gpu=true:NoSchedule"),
+    ("seed 001", 33, "label", "accelerator=nvidia-tesla-v100"),
+    ("seed 001", 36, "label", "accelerator=nvidia-tesla-a100"),
+    ("seed 001", 42, "taint", "nvidia.com/gpu=true:NoSchedule"),
+    ("seed 001", 142, "label", "node.kubernetes.io/instance-type=p3.2xlarge"),
+    ("seed 001", 150, "label", "node.kubernetes.io/instance-type=p4d.24xlarge"),
+    ("seed 001", 162, "label", "accelerator=nvidia-tesla-a100"),
+    ("seed 001", 253, "label", "node.kubernetes.io/lifecycle=spot"),
+    ("seed 001", 255, "taint", "spot=true:NoSchedule"),
+    ("seed 003", 124, "taint", "sku=gpu:NoSchedule"),
+    ("seed 004", 66, "label", "node-type=gpu-worker"),
+    ("seed 004", 216, "label", "gpu=true"),
+    ("seed 004", 278, "taint", "nvidia.com/gpu"),
+]
+
+
+@pytest.mark.parametrize(("guide", "line", "kind", "text"), USED)
+def test_what_the_guides_use_is_in_the_vocabulary(guide: str, line: int, kind: str, text: str) -> None:
+    key, _, value = text.partition("=")
+    entry = term(kind, key)
+    assert entry is not None, f"{guide}, line {line}: {kind} {text} has no entry"
+    ours = entry.text.partition("=")[2]
+    same = ours.partition(":")[0] == value.partition(":")[0]
+    assert same or ours.startswith("<") or not value, f"{entry.text} is not {text}"
+    if entry.standing in (Standing.REFUSED, Standing.ALIAS):
+        assert entry.instead, f"{entry.text} is {entry.standing}: say what to use instead"
+
+
+def test_the_vocabulary_has_each_key_once_a_kind_but_for_the_two_spellings_of_the_gpu_taint() -> None:
+    keys = [(entry.kind, entry.key) for entry in VOCABULARY]
+    repeated = {key for key in keys if keys.count(key) > 1}
+    assert repeated == {("taint", "nvidia.com/gpu")}
+
+
+def test_every_entry_has_a_source_and_every_refused_one_a_replacement() -> None:
+    assert [entry.text for entry in VOCABULARY if not entry.source] == []
+    assert [entry.text for entry in VOCABULARY if entry.standing is Standing.REFUSED and not entry.instead] == []
+    assert {entry.kind for entry in VOCABULARY} == {"label", "taint"}
+
+
+def test_a_label_that_nobody_claims_has_no_entry() -> None:
+    assert term("label", "example.com/team") is None
+    assert term("taint", "role") is None, "labels and taints are apart"
+
+
+LABELS = pool_labels(
+    cluster="usw2", pool="t4-spot", role="burst", capacity="spot", accelerator="nvidia-tesla-t4", profile=EKS_PROFILE
+)
+
+
+def test_pool_labels_carry_every_label_that_is_ours_or_an_alias_and_no_other() -> None:
+    promised = {entry.key for entry in VOCABULARY if entry.kind == "label" and entry.standing in (Standing.OURS, Standing.ALIAS)}
+    assert set(LABELS) == promised
+
+
+def test_pool_labels_have_the_values_that_the_vocabulary_gives() -> None:
+    meant = {
+        "<pool>": "t4-spot",
+        "<role>": "burst",
+        "<capacity type>": "spot",
+        "<cluster>": "usw2",
+        "<accelerator>": "nvidia-tesla-t4",
+    }
+    for entry in VOCABULARY:
+        if entry.key in LABELS and entry.kind == "label":
+            value = entry.text.partition("=")[2]
+            assert LABELS[entry.key] == meant.get(value, value), entry.text
+
+
+def test_the_selector_of_a_pool_matches_its_nodes_and_not_the_system_pools() -> None:
+    assert pool_selector("t4-spot").items() <= LABELS.items()
+    assert not pool_selector("t4-spot").items() <= system_labels("usw2").items()
+    assert pool_selector("system").items() <= system_labels("usw2").items()
+    assert "nvidia.com/gpu.present" not in system_labels("usw2"), "no device plugin on a node without a GPU"
+
+
+@pytest.mark.parametrize(
+    ("key", "reserved"),
+    [
+        ("kubernetes.io/role", True),
+        ("node-role.kubernetes.io/gpu", True),
+        ("topology.kubernetes.io/zone", True),
+        ("k8s.io/team", True),
+        ("node.k8s.io/capacity-type", True),
+        ("eks.amazonaws.com/nodegroup", True),
+        ("k8s.amazonaws.com/accelerator", False),
+        ("notkubernetes.io/team", False),
+        ("example.com/kubernetes.io", False),
+        ("kubernetes.io", False),
+        ("team", False),
+    ],
+)
+def test_reserved_domains_and_those_below_them_are_refused_to_users(key: str, reserved: bool) -> None:
+    """Kubelet exits on an unknown label of kubernetes.io or k8s.io in --node-labels (kubernetes/kubernetes#85503)."""
+    assert EKS_PROFILE.reserves(key) is reserved
+
+
+def test_our_own_labels_are_none_that_the_provider_refuses() -> None:
+    assert [key for key in (*LABELS, *system_labels("usw2")) if EKS_PROFILE.reserves(key)] == []
+
+
+# -- what EKS and EC2 accept -------------------------------------------------------------------------------------------
+
+LONGEST = "n" * 63
+POOLS = [(name, held) for _, cluster in staging().clusters_by_name() for name, held in cluster.pools.items()]
+POOLS += [(LONGEST, pool_of(labels={f"example.com/{'k' * 51}": "v" * 63}, idleDelay="24h"))]
+
+
+def _labels(name: str, pool: Pool) -> dict[str, str]:
+    ours = pool_labels(
+        cluster=LONGEST,
+        pool=name,
+        role=pool.role,
+        capacity=pool.capacity,
+        accelerator=pool.accelerator,
+        profile=EKS_PROFILE,
+    )
+    return pool.labels | ours
+
+
+def _tags(name: str, pool: Pool) -> dict[str, str]:
+    offer = smallest_offer(pool)
+    resources = {"cpu": f"{offer.cpu}m", "memory": f"{offer.memory}Mi", "ephemeral-storage": f"{offer.storage}Mi"}
+    resources[GPU_RESOURCE] = str(offer.gpus)
+    return autoscaler_tags(_labels(name, pool), (EKS_PROFILE.gpu_taint,), resources, go_duration(pool.idle_delay))
+
+
+@pytest.mark.parametrize(("name", "pool"), POOLS)
+def test_labels_of_real_pools_are_valid_for_kubernetes_and_the_eks_api(name: str, pool: Pool) -> None:
+    shapes = Loader().load_service_model("eks", "service-2")["shapes"]
+    name_part = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+    for key, value in _labels(name, pool).items():
+        assert shapes["labelKey"]["min"] <= len(key) <= shapes["labelKey"]["max"], key
+        assert shapes["labelValue"]["min"] <= len(value) <= shapes["labelValue"]["max"], f"{key}={value}"
+        assert name_part.fullmatch(key.rpartition("/")[2]), key
+        assert name_part.fullmatch(value), f"{key}={value}"
+
+
+@pytest.mark.parametrize(("name", "pool"), POOLS)
+def test_autoscaler_tags_are_within_the_limits_of_auto_scaling(name: str, pool: Pool) -> None:
+    shapes = Loader().load_service_model("autoscaling", "service-2")["shapes"]
+    tags = _tags(name, pool)
+    assert max(map(len, tags)) <= shapes["TagKey"]["max"]
+    assert max(map(len, tags.values())) <= shapes["TagValue"]["max"]
+    # EKS puts five of its own on the group; EC2 allows 50.
+    assert len(tags) + 5 <= 50
+
+
+@pytest.mark.parametrize(("name", "pool"), POOLS)
+def test_autoscaler_tags_tell_labels_taints_resources_and_the_delay_of_the_nodes(name: str, pool: Pool) -> None:
+    prefix = "k8s.io/cluster-autoscaler/node-template/"
+    tags = _tags(name, pool)
+    assert all(key.startswith(prefix) for key in tags)
+    parts = {part: _below(tags, f"{prefix}{part}/") for part in ("label", "taint", "resources", "autoscaling-options")}
+    assert parts["label"] == _labels(name, pool)
+    assert parts["taint"] == {"nvidia.com/gpu": "true:NoSchedule"}, "value:Effect in Kubernetes' spelling"
+    assert parts["resources"]["nvidia.com/gpu"] == "1"
+    assert parts["autoscaling-options"] == {"scaledownunneededtime": go_duration(pool.idle_delay)}
+    assert sum(map(len, parts.values())) == len(tags), "nothing else"
+
+
+def _below(tags: dict[str, str], prefix: str) -> dict[str, str]:
+    return {key.removeprefix(prefix): value for key, value in tags.items() if key.startswith(prefix)}
+
+
+def test_the_taint_of_a_tag_has_the_form_that_the_autoscaler_parses() -> None:
+    """cluster-autoscaler, cloudprovider/aws/aws_manager.go: `(.*):(?:NoSchedule|NoExecute|PreferNoSchedule)`."""
+    for effect in Effect:
+        tags = autoscaler_tags({}, (Taint("spot", "true", effect),), {}, "10m0s")
+        value = tags["k8s.io/cluster-autoscaler/node-template/taint/spot"]
+        match = re.fullmatch(r"(.*):(NoSchedule|NoExecute|PreferNoSchedule)", value)
+        assert match, value
+        assert match.groups() == ("true", str(effect))
+
+
+# -- resources ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "nvidia.com/gpu",
+        "nvidia.com/gpu.shared",
+        "nvidia.com/mig-1g.5gb",
+        "nvidia.com/mig-7g.80gb",
+        "nvidia.com/mig-1g.10gb.me",
+        "nvidia.com/mig-1g.24gb.me.all",
+        "nvidia.com/mig-2g.48gb-me",
+        "nvidia.com/mig-4g.96gb.gfx",
+        "nvidia.com/mig-1g.5gb.shared",
+        "amd.com/gpu",
+        "gpu.intel.com/i915",
+        "gpu.intel.com/xe",
+        "aws.amazon.com/neuron",
+        "aws.amazon.com/neuroncore",
+        "aws.amazon.com/neurondevice",
+    ],
+)
+def test_accelerators_are_gpu_resources(name: str) -> None:
+    assert is_gpu_resource(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "cpu",
+        "memory",
+        "ephemeral-storage",
+        "gpu",
+        "nvidia.com/gpu.present",
+        "nvidia.com/gpus",
+        "nvidia.com/mig",
+        "nvidia.com/mig-1g",
+        "amd.com/cpu",
+        "vpc.amazonaws.com/efa",
+        "requests.nvidia.com/gpu",
+        "nvidia.com/gpu\n",
+        "",
+    ],
+)
+def test_what_is_no_accelerator_is_no_gpu_resource(name: str) -> None:
+    assert not is_gpu_resource(name)
+
+
+@pytest.mark.reference
+def test_every_mig_profile_of_the_gpu_operator_is_a_gpu_resource() -> None:
+    files = sorted(reference("mig").glob("*.yaml"))
+    profiles = {found for file in files for found in re.findall(r"\d+g\.\d+gb[+.a-z-]*", file.read_text(encoding="utf-8"))}
+    assert len(profiles) > 50, "the profiles were found"
+    # The device plugin writes a plus as a dot: a resource's name has none.
+    names = [f"nvidia.com/mig-{profile.replace('+', '.')}" for profile in profiles]
+    assert sorted(name for name in names if not is_gpu_resource(name)) == []
+
+
+# -- the policy pack's part --------------------------------------------------------------------------------------------
+
+
+def test_the_three_modules_that_the_policy_pack_ships_need_the_standard_library_alone() -> None:
+    code = (
+        "import json, sys; sys.path.insert(0, sys.argv[1]); before = set(sys.modules)\n"
+        "import fleet.hardware, fleet.pricing, fleet.scheduling\n"
+        "fleet.hardware.machine('g4dn.xlarge')\n"
+        "new = {name.partition('.')[0] for name in set(sys.modules) - before} - set(sys.stdlib_module_names)\n"
+        "print(json.dumps([sorted(new), sorted(name for name in sys.modules if name.startswith('fleet'))]))"
+    )
+    # -S: no site-packages, so an import of anything installed would fail here.
+    run = subprocess.run([sys.executable, "-I", "-S", "-c", code, str(ROOT)], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    foreign, ours = json.loads(run.stdout)
+    assert foreign == ["fleet"]
+    assert ours == ["fleet", "fleet.hardware", "fleet.pricing", "fleet.scheduling"]
+
+
+def test_our_labels_are_spelled_in_one_module_only() -> None:
+    """Anything else takes the constant, so that a renamed label cannot be missed."""
+    spelled = re.compile(r"[\"']gpu-ci/(pool|role|capacity|cluster)\b")
+    others = [path for path in (ROOT / "fleet").rglob("*.py") if path != Path(scheduling.__file__)]
+    others += (ROOT / "components").rglob("*.py")
+    assert [str(path.relative_to(ROOT)) for path in others if spelled.search(path.read_text(encoding="utf-8"))] == []
+    assert POOL_LABEL == "gpu-ci/pool"

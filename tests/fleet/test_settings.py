@@ -1,0 +1,221 @@
+"""The settings as a whole: what is valid loads, what is not fails with FleetError and a path that can be found in the file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from fleet.errors import FleetError, Problem, shown
+from fleet.model import Cpu, Duration, Memory, cpu_text, go_duration, memory_text
+from fleet.settings import CONFIG_KEYS, SECRETS, Fleet, load
+from tests.builders import cluster, config, pool, runner, staging
+from tests.strategies import FULL, configs, parent_of, slips
+
+few = settings(
+    deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], database=None
+)
+
+
+@few
+@given(configs())
+def test_any_valid_config_loads_and_keeps_every_name(document: dict[str, Any]) -> None:
+    fleet = load(document)
+    assert list(fleet.clusters) == list(document["clusters"]), "clusters come in the file's order"
+    written = [
+        (name, runner_set, held["pool"])
+        for name, cluster in document["clusters"].items()
+        for runner_set, held in cluster["runners"].items()
+    ]
+    assert [(name, runner_set, runner.pool) for name, runner_set, runner in fleet.runner_sets()] == written
+
+
+@few
+@given(configs())
+def test_every_model_of_a_fleet_is_frozen(document: dict[str, Any]) -> None:
+    for model in _models(load(document)):
+        for name in type(model).model_fields:
+            with pytest.raises(ValidationError, match="frozen"):
+                setattr(model, name, None)
+
+
+def _models(value: object) -> Iterator[BaseModel]:
+    if isinstance(value, BaseModel):
+        yield value
+        for name in type(value).model_fields:
+            yield from _models(getattr(value, name))
+    elif isinstance(value, dict):
+        for inner in value.values():
+            yield from _models(inner)
+
+
+@settings(few, max_examples=300)
+@given(slips())
+@example(config(clusters={"[key]": {}}))
+@example(config(clusters={"usw2": cluster(provider=None)}))
+@example(config(clusters={"usw2": cluster(runners={"gpu-t4": runner(cpu={"request": "9" * 400, "limit": 4})})}))
+@example(config(clusters={"usw2": cluster(runners={"gpu-t4": runner(memory={"request": "1Gi", "limit": "1Gi"})})}))
+@example(config(clusters={"usw2": cluster(zones=[1, 2])}))
+def test_a_slip_loads_or_fails_with_paths_that_lead_into_the_file(document: dict[str, Any]) -> None:
+    for problem in _told(document):
+        _leads_into({f"gpu-ci:{key}": value for key, value in document.items()}, problem)
+
+
+def _told(document: dict[str, Any]) -> tuple[Problem, ...]:
+    """The problems of a config, none if it loads. Any other exception than FleetError passes, and fails the test."""
+    try:
+        load(document)
+    except FleetError as error:
+        return error.problems or (Problem((), "an error without a problem", ""),)
+    return ()
+
+
+def _leads_into(document: Any, problem: Problem) -> None:
+    """The path's last step may be a key that is missing, its parent may not."""
+    assert problem.path, "a problem points somewhere"
+    assert problem.message, problem
+    holder = parent_of(document, problem.path)
+    assert isinstance(holder, dict | list), f"{problem.where} has no parent in the file"
+    if isinstance(holder, list):
+        assert int(problem.path[-1]) < len(holder), f"{problem.where} is not in the file"
+
+
+def test_a_key_that_looks_like_a_mark_of_the_validator_is_named_in_full() -> None:
+    with pytest.raises(FleetError) as caught:
+        load(config(clusters={"[key]": {}}))
+    assert {problem.where for problem in caught.value.problems} == {"gpu-ci:clusters.[key]", "gpu-ci:clusters.[key].provider"}
+
+
+def test_a_cluster_named_like_its_provider_keeps_its_path() -> None:
+    with pytest.raises(FleetError) as caught:
+        load(config(clusters={"eks": cluster(region=5)}))
+    assert caught.value.problems[0].where == "gpu-ci:clusters.eks.region"
+
+
+def test_all_problems_are_told_at_once() -> None:
+    broken = cluster(region=5, pools={"t4": pool(role="ci", capacity="SPOT")})
+    with pytest.raises(FleetError) as caught:
+        load(config(clusters={"usw2": broken}))
+    assert [problem.where.removeprefix("gpu-ci:clusters.usw2.") for problem in caught.value.problems] == [
+        "region",
+        "pools.t4.capacity",
+        "pools.t4.role",
+    ]
+    assert str(caught.value).count("\n") == 2, "one line a problem"
+
+
+def test_the_config_keys_are_those_of_the_stack_file() -> None:
+    assert CONFIG_KEYS == ("github", "clusters", "tags")
+    assert not set(CONFIG_KEYS) & set(SECRETS), "a secret never enters the model"
+
+
+def test_staging_loads_and_reads_as_written() -> None:
+    fleet = staging()
+    assert fleet.github.app_id == "123456"
+    usw2 = fleet.clusters["usw2"]
+    assert usw2.pools["t4-spot"].idle_delay == 300
+    assert usw2.pools["t4-release"].idle_delay == 600, "ten minutes unless said otherwise"
+    runner = usw2.runners["gpu-t4"]
+    assert (runner.cpu.request, runner.cpu.limit) == (4000, 8000), "CPU is held in millicores"
+    assert (runner.memory.request, runner.memory.limit) == (16 * 1024, 32 * 1024), "memory is held in MiB"
+    assert [name for name, _ in fleet.clusters_by_name()] == ["usw2"]
+    assert fleet.group_of(runner) == "gpu", "a set without a group takes the scope's"
+
+
+def test_sets_of_one_name_may_live_in_two_groups() -> None:
+    second = cluster(region="us-east-1", zones=["us-east-1a", "us-east-1b"], runners={"gpu-t4": runner(group="east")})
+    fleet = load(config(clusters={"usw2": cluster(), "use1": second}))
+    assert [fleet.group_of(runner) for _, _, runner in fleet.runner_sets()] == ["default", "east"]
+
+
+def test_the_configs_that_are_to_be_broken_are_valid_and_use_every_key() -> None:
+    unused: dict[str, set[str]] = {}
+    for model in (model for document in FULL for model in _models(load(document))):
+        unused.setdefault(type(model).__name__, set(type(model).model_fields)).difference_update(model.model_fields_set)
+    assert {name: fields for name, fields in unused.items() if fields} == {}
+
+
+@pytest.mark.parametrize(
+    ("network", "zones", "gateways"),
+    [
+        ({}, 3, 1),
+        ({"natGateways": "one"}, 3, 1),
+        ({"natGateways": "per-zone"}, 3, 3),
+        ({"vpcId": "vpc-01234567", "privateSubnets": {"us-west-2a": "subnet-01234567", "us-west-2b": "subnet-89abcdef"}}, 2, 0),
+    ],
+)
+def test_nat_gateways_are_counted_for_a_new_vpc_only(network: dict[str, Any], zones: int, gateways: int) -> None:
+    fleet = load(config(clusters={"usw2": cluster(network=network)}))
+    assert fleet.clusters["usw2"].network.nat_count(zones) == gateways
+
+
+# -- quantities --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        (Cpu, "4", 4000),
+        (Cpu, '"4"', 4000),
+        (Cpu, "0.5", 500),
+        (Cpu, '"1.25"', 1250),
+        (Cpu, '"500m"', 500),
+        (Memory, '"16Gi"', 16384),
+        (Memory, '"512Mi"', 512),
+        (Duration, '"90s"', 90),
+        (Duration, '"10m"', 600),
+        (Duration, '"2h"', 7200),
+    ],
+)
+def test_quantities_are_held_in_one_unit(kind: Any, text: str, value: int) -> None:
+    assert TypeAdapter(kind).validate_json(text) == value
+
+
+@pytest.mark.parametrize("text", ['"٣"', '"4 "', '"+4"', '"1e3"', "-1", "0", '"0m"', '"4k"', "true", "null", '"0.0001"', '""'])
+def test_what_is_no_cpu_quantity_is_refused(text: str) -> None:
+    with pytest.raises(ValidationError, match="CPU quantity"):
+        TypeAdapter(Cpu).validate_json(text)
+
+
+@few
+@given(st.integers(1, 10**8))
+def test_cpu_text_reads_back(millicores: int) -> None:
+    assert TypeAdapter(Cpu).validate_json(f'"{cpu_text(millicores)}"') == millicores
+
+
+@few
+@given(st.integers(1, 10**8))
+def test_memory_text_reads_back(mebibytes: int) -> None:
+    assert TypeAdapter(Memory).validate_json(f'"{memory_text(mebibytes)}"') == mebibytes
+
+
+@few
+@given(st.integers(0, 10**6))
+def test_a_go_duration_adds_up_and_is_normal(seconds: int) -> None:
+    parts = re.fullmatch(r"(?:(\d+)h)?(\d+)m(\d+)s", go_duration(seconds))
+    assert parts, go_duration(seconds)
+    hours, minutes, rest = (int(part or 0) for part in parts.groups())
+    assert hours * 3600 + minutes * 60 + rest == seconds
+    assert minutes < 60
+    assert rest < 60
+
+
+def test_go_durations_are_written_as_go_writes_them() -> None:
+    assert [go_duration(seconds) for seconds in (60, 600, 5400, 86_400)] == ["1m0s", "10m0s", "1h30m0s", "24h0m0s"]
+
+
+def test_a_long_value_is_cut_in_the_error_line() -> None:
+    assert shown("x" * 100) == '"' + "x" * 58 + "…"
+    assert len(shown(["x" * 100])) == 60
+    assert shown("x" * 58) == '"' + "x" * 58 + '"', "what fits is shown whole"
+
+
+def test_a_fleet_holds_no_secret() -> None:
+    names = {field.alias or name for name, field in Fleet.model_fields.items()}
+    github = {field.alias or name for name, field in Fleet.model_fields["github"].annotation.model_fields.items()}  # type: ignore[union-attr]
+    assert not [name for name in names | github if re.search("key|token|secret|password", name, re.I)]

@@ -1,0 +1,236 @@
+"""Two ways to judge a resource: in process, as the SDK would hand it over, and by the real pack over gRPC."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import grpc
+from google.protobuf import empty_pb2, json_format, struct_pb2
+from pulumi.runtime.proto import analyzer_pb2, analyzer_pb2_grpc
+from pulumi_policy import PolicyCustomTimeouts, PolicyResourceOptions, ResourceValidationArgs, ResourceValidationPolicy
+from pulumi_policy.deserialize import SPECIAL_SECRET_SIG, SPECIAL_SIG_KEY, deserialize_properties
+from pulumi_policy.proxy import UNKNOWN_STRING_VALUE, UnknownValueError, unknown_checking_proxy
+
+from policies.rules import RULES, Rule
+
+POLICIES = Path(__file__).resolve().parents[2] / "policies"
+UNKNOWN = UNKNOWN_STRING_VALUE
+NAME = "fixture"
+REMOVE = object()
+
+Step = str | int
+
+
+def secret(value: Any) -> dict[str, Any]:
+    """A secret as the engine sends it."""
+    return {SPECIAL_SIG_KEY: SPECIAL_SECRET_SIG, "value": value}
+
+
+def changed(props: Any, *path_and_value: Any) -> Any:
+    """A copy with the value at a path replaced, added, or taken away (REMOVE)."""
+    *path, last, value = path_and_value
+    found = copied = copy.deepcopy(props)
+    for step in path:
+        found = found[step]
+    if value is REMOVE:
+        del found[last]
+    elif isinstance(found, list) and last == len(found):
+        found.append(value)
+    else:
+        found[last] = value
+    return copied
+
+
+def paths(props: Any, prefix: tuple[Step, ...] = ()) -> Iterator[tuple[Step, ...]]:
+    """Every path below the top, inner ones first."""
+    steps: Any = enumerate(props) if isinstance(props, list) else props.items() if isinstance(props, dict) else ()
+    for step, value in steps:
+        yield (*prefix, step)
+        yield from paths(value, (*prefix, step))
+
+
+def at(props: Any, path: tuple[Step, ...]) -> Any:
+    """The value at a path."""
+    for step in path:
+        props = props[step]
+    return props
+
+
+def wire(value: Mapping[str, Any]) -> dict[str, Any]:
+    """A value after the trip through protobuf: floats for numbers, as MessageToDict gives them."""
+    struct = struct_pb2.Struct()
+    json_format.ParseDict(dict(value), struct)
+    result: dict[str, Any] = json_format.MessageToDict(struct)
+    return result
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a rule said: its messages, and the path of the unknown that stopped it ("" for none)."""
+
+    messages: tuple[str, ...] = ()
+    unknown: str = ""
+
+
+def said(*messages: str, unknown: str = "") -> Verdict:
+    """The verdict with these messages."""
+    return Verdict(messages, unknown)
+
+
+CLEAN = Verdict()
+
+
+def judge(
+    rule: Rule,
+    token: str,
+    props: Mapping[str, Any],
+    config: Mapping[str, Any] | None = None,
+    unknown: tuple[Step, ...] = (),
+) -> Verdict:
+    """The rule's verdict through the SDK's own deserialisation and proxies; `unknown` is a path that preview cannot know."""
+    if unknown:
+        props = changed(props, *unknown, UNKNOWN)
+    proxied = unknown_checking_proxy(deserialize_properties(wire(props)))
+    given = wire({name: schema["default"] for name, schema in rule.config.items()} | dict(config or {}))
+    options = PolicyResourceOptions(False, [], None, [], PolicyCustomTimeouts(0, 0, 0), [])
+    messages: list[str] = []
+
+    def report(message: str, urn: str | None = None) -> None:
+        assert urn is None, "the SDK ignores a resource policy's urn"
+        messages.append(message)
+
+    try:
+        _policy(rule.id).validate(ResourceValidationArgs(token, proxied, urn(token), NAME, options, None, given), report)
+    except UnknownValueError as error:
+        return Verdict(tuple(messages), ".".join(error.props))
+    return Verdict(tuple(messages))
+
+
+@cache
+def _policy(rule_id: str) -> ResourceValidationPolicy:
+    return next(rule.policy() for rule in RULES if rule.id == rule_id)
+
+
+def urn(token: str) -> str:
+    """The URN of the resource under test."""
+    return f"urn:pulumi:staging::gpu-ci::{token}::{NAME}"
+
+
+# -- the pack as a process ---------------------------------------------------------------------------------------------
+
+_START_S = 30
+_CALL_S = 10
+_MESSAGES = [("grpc.max_receive_message_length", 400 * 1024 * 1024), ("grpc.max_send_message_length", 400 * 1024 * 1024)]
+
+
+@dataclass(frozen=True, order=True)
+class Diagnostic:
+    """One diagnostic of the pack, without the fields that are the same in all."""
+
+    policy: str
+    message: str
+    level: str
+    severity: str
+
+
+@dataclass
+class Pack:
+    """A running pack."""
+
+    process: subprocess.Popen[bytes]
+    stub: Any
+    first_line: str
+    configured: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
+
+    def info(self) -> Any:
+        """The pack's AnalyzerInfo."""
+        return self.stub.GetAnalyzerInfo(empty_pb2.Empty(), timeout=_CALL_S)
+
+    def configure(self, stack_file: Mapping[str, Any]) -> None:
+        """Reconciles as the CLI does (schema defaults, the policy's level, the file's "all", the file's entry) and sends it."""
+        request = analyzer_pb2.ConfigureAnalyzerRequest()
+        for policy in self.info().policies:
+            schema = json_format.MessageToDict(policy.configSchema.properties)
+            config = {name: entry["default"] for name, entry in schema.items()}
+            level = analyzer_pb2.EnforcementLevel.Name(policy.enforcementLevel).lower()
+            for key in ("all", policy.name):
+                entry = stack_file.get(key, {})
+                entry = {"enforcementLevel": entry} if isinstance(entry, str) else entry
+                level = entry.get("enforcementLevel", level)
+                if key == policy.name:
+                    config |= {name: value for name, value in entry.items() if name != "enforcementLevel"}
+            self.configured[policy.name] = (level, config)
+            sent = request.policyConfig[policy.name]
+            sent.enforcementLevel = analyzer_pb2.EnforcementLevel.Value(level.upper())
+            json_format.ParseDict(config, sent.properties)
+        self.stub.Configure(request, timeout=_CALL_S)
+
+    def analyze(self, token: str, props: Mapping[str, Any]) -> list[Diagnostic]:
+        """The pack's diagnostics for one resource, in its order."""
+        request = analyzer_pb2.AnalyzeRequest(type=token, name=NAME, urn=urn(token))
+        json_format.ParseDict(dict(props), request.properties)
+        return [
+            Diagnostic(
+                each.policyName,
+                each.message,
+                analyzer_pb2.EnforcementLevel.Name(each.enforcementLevel).lower(),
+                analyzer_pb2.PolicySeverity.Name(each.severity).removeprefix("POLICY_SEVERITY_").lower(),
+            )
+            for each in self.stub.Analyze(request, timeout=_CALL_S).diagnostics
+        ]
+
+
+@contextmanager
+def started(directory: Path, log: Path, dry_run: bool = True) -> Iterator[Pack]:
+    """The pack in `directory`, started as the Python language host starts it; stderr goes to `log`."""
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith(("PULUMI_", "PYTHON"))},
+        "PULUMI_ORGANIZATION": "organization",
+        "PULUMI_PROJECT": "gpu-ci",
+        "PULUMI_STACK": "staging",
+        "PULUMI_DRY_RUN": json.dumps(dry_run),
+        "PULUMI_CONFIG": "{}",
+    }
+    command = [sys.executable, "-u", "-m", "pulumi.policy", "127.0.0.1:1", "."]
+    with log.open("wb") as stderr:
+        process = subprocess.Popen(command, cwd=directory, env=environment, stdout=subprocess.PIPE, stderr=stderr)
+    try:
+        line = _first_line(process, log)
+        with grpc.insecure_channel(f"127.0.0.1:{int(line)}", options=_MESSAGES) as channel:
+            yield Pack(process, analyzer_pb2_grpc.AnalyzerStub(channel), line)
+    finally:
+        process.terminate()
+        try:
+            process.wait(5)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(5)
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+def _first_line(process: subprocess.Popen[bytes], log: Path) -> str:
+    assert process.stdout is not None
+    read, end = b"", time.monotonic() + _START_S
+    while not read.endswith(b"\n"):
+        ready, _, _ = select.select([process.stdout], [], [], max(0.0, end - time.monotonic()))
+        byte = os.read(process.stdout.fileno(), 1) if ready else b""
+        if not byte:
+            raise RuntimeError(f"no port on stdout: {read!r}, exit status {process.poll()}; stderr:\n{log.read_text()}")
+        read += byte
+    line = read.decode().rstrip("\n")
+    if not line.isdigit():
+        raise RuntimeError(f"the first line on stdout must be the port, not {line!r}; stderr:\n{log.read_text()}")
+    return line

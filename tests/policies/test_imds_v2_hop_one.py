@@ -1,0 +1,154 @@
+"""imds-v2-hop-one: each clause broken once, each kind, and what it leaves to the launch template."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from policies.rules.imds_v2_hop_one import RULE
+from tests.policies.fixtures import (
+    EC2_INSTANCE,
+    LAUNCH_TEMPLATE,
+    METADATA_OPTIONS,
+    NODE_CLASS,
+    NODE_GROUP,
+    NODE_GROUP_PROPS,
+    OCI_CONFIGURATION,
+    OCI_INSTANCE,
+    OCI_OPTIONS,
+    SYSTEM_GROUP_PROPS,
+)
+from tests.policies.harness import CLEAN, REMOVE, changed, judge, said
+
+WHOLE = {"metadataOptions": METADATA_OPTIONS}
+WANTED = "{httpTokens: required, httpPutResponseHopLimit: 1}"
+HOP = "httpPutResponseHopLimit"
+
+
+def hop_fault(shown: str, path: str = "metadataOptions", limit: int = 1) -> str:
+    return f"{path}.{HOP} is {shown}: beyond {limit} pods reach the node's credentials; write {limit}"
+
+
+def token_fault(shown: str, path: str = "metadataOptions") -> str:
+    return f"{path}.httpTokens is {shown}: IMDSv2 asks for a session token; write required"
+
+
+def legacy_fault(path: str, shown: str = "not set") -> str:
+    return f"{path}instanceOptions.areLegacyImdsEndpointsDisabled is {shown}: IMDSv1 then answers without a token; write true"
+
+
+@pytest.mark.parametrize("token", [LAUNCH_TEMPLATE, EC2_INSTANCE])
+@pytest.mark.parametrize("options", [REMOVE, None, {}, "required"])
+def test_the_options_must_be_there(token: str, options: Any) -> None:
+    message = f"metadataOptions is not set: metadata would answer without a token; write {WANTED}"
+    assert judge(RULE, token, changed(WHOLE, "metadataOptions", options)) == said(message)
+
+
+@pytest.mark.parametrize("token", [LAUNCH_TEMPLATE, EC2_INSTANCE])
+@pytest.mark.parametrize(("tokens", "shown"), [("optional", '"optional"'), (REMOVE, "not set"), (True, "true")])
+def test_tokens_are_required(token: str, tokens: Any, shown: str) -> None:
+    assert judge(RULE, token, changed(WHOLE, "metadataOptions", "httpTokens", tokens)) == said(token_fault(shown))
+
+
+@pytest.mark.parametrize("token", [LAUNCH_TEMPLATE, EC2_INSTANCE])
+@pytest.mark.parametrize(
+    ("hop", "shown"), [(2, "2"), ("64", '"64"'), (0, "0"), (1.5, "1.5"), (REMOVE, "not set"), (None, "not set"), ([], "a list")]
+)
+def test_the_answer_does_not_leave_the_node(token: str, hop: Any, shown: str) -> None:
+    assert judge(RULE, token, changed(WHOLE, "metadataOptions", HOP, hop)) == said(hop_fault(shown))
+
+
+@pytest.mark.parametrize("hop", [1, 1.0, "1"])
+def test_one_hop_passes_however_it_is_written(hop: Any) -> None:
+    assert judge(RULE, LAUNCH_TEMPLATE, changed(WHOLE, "metadataOptions", HOP, hop)) == CLEAN
+
+
+def test_the_hop_limit_is_configurable_but_not_below_one() -> None:
+    two = changed(WHOLE, "metadataOptions", HOP, 2)
+    assert judge(RULE, LAUNCH_TEMPLATE, two, {"maxHop": 2}) == CLEAN
+    assert judge(RULE, LAUNCH_TEMPLATE, changed(two, "metadataOptions", HOP, 3), {"maxHop": 2}) == said(hop_fault("3", limit=2))
+
+
+@pytest.mark.parametrize("limit", [0, "all", None])
+def test_a_hop_limit_that_is_none_leaves_the_default(limit: Any) -> None:
+    assert judge(RULE, LAUNCH_TEMPLATE, WHOLE, {"maxHop": limit}) == CLEAN
+    assert judge(RULE, LAUNCH_TEMPLATE, changed(WHOLE, "metadataOptions", HOP, 2), {"maxHop": limit}) == said(hop_fault("2"))
+
+
+def test_a_disabled_endpoint_is_no_excuse() -> None:
+    props = changed(WHOLE, "metadataOptions", {"httpEndpoint": "disabled"})
+    assert judge(RULE, LAUNCH_TEMPLATE, props) == said(token_fault("not set"), hop_fault("not set"))
+
+
+@pytest.mark.parametrize("template", [REMOVE, None, {}])
+@pytest.mark.parametrize("props", [NODE_GROUP_PROPS, SYSTEM_GROUP_PROPS])
+def test_every_node_group_has_a_launch_template(props: dict[str, Any], template: Any) -> None:
+    message = (
+        f"launchTemplate is not set: EKS then chooses the metadata options; set a launch template with metadataOptions {WANTED}"
+    )
+    assert judge(RULE, NODE_GROUP, changed(props, "launchTemplate", template)) == said(message)
+
+
+@pytest.mark.parametrize("step", ["id", "version"])
+def test_the_ids_of_a_launch_template_may_be_unknown(step: str) -> None:
+    assert judge(RULE, NODE_GROUP, NODE_GROUP_PROPS, unknown=("launchTemplate", step)) == CLEAN
+    props = {"launchTemplate": {"id": "lt-1", "version": "1"}}
+    assert judge(RULE, EC2_INSTANCE, props, unknown=("launchTemplate", step)) == CLEAN
+
+
+def test_an_instance_with_options_of_its_own_is_judged_by_them() -> None:
+    props = {"launchTemplate": {"id": "lt-1"}, "metadataOptions": {"httpTokens": "optional", HOP: 1}}
+    assert judge(RULE, EC2_INSTANCE, props) == said(token_fault('"optional"'))
+
+
+def test_karpenter_fills_in_safe_values_for_what_is_absent() -> None:
+    for options in ({}, {"httpTokens": "required"}, {HOP: 1}, None):
+        assert judge(RULE, NODE_CLASS, {"spec": {"metadataOptions": options}}) == CLEAN
+    props = {"spec": {"metadataOptions": {"httpTokens": "optional", HOP: 2}}}
+    path = "spec.metadataOptions"
+    assert judge(RULE, NODE_CLASS, props) == said(token_fault('"optional"', path), hop_fault("2", path))
+
+
+@pytest.mark.parametrize(("value", "shown"), [(REMOVE, "not set"), (False, "false"), ("false", '"false"'), (1, "1")])
+def test_oci_turns_the_legacy_endpoints_off(value: Any, shown: str) -> None:
+    key = "areLegacyImdsEndpointsDisabled"
+    options = changed({"instanceOptions": OCI_OPTIONS}, "instanceOptions", key, value)
+    assert judge(RULE, OCI_INSTANCE, options) == said(legacy_fault("", shown))
+    props = {"instanceDetails": {"launchDetails": options}}
+    assert judge(RULE, OCI_CONFIGURATION, props) == said(legacy_fault("instanceDetails.launchDetails.", shown))
+    props = {"instanceDetails": {"options": [{"launchDetails": {"instanceOptions": OCI_OPTIONS}}, {"launchDetails": options}]}}
+    assert judge(RULE, OCI_CONFIGURATION, props) == said(legacy_fault("instanceDetails.options[1].launchDetails.", shown))
+
+
+def test_oci_takes_the_flag_as_text_too() -> None:
+    assert judge(RULE, OCI_INSTANCE, {"instanceOptions": {"areLegacyImdsEndpointsDisabled": "true"}}) == CLEAN
+
+
+@pytest.mark.parametrize("props", [{}, {"instanceDetails": {}}, {"source": "INSTANCE", "instanceId": "ocid1"}])
+def test_a_configuration_that_says_nothing_is_not_safe(props: dict[str, Any]) -> None:
+    assert judge(RULE, OCI_CONFIGURATION, props) == said(legacy_fault("instanceDetails.launchDetails."))
+
+
+@pytest.mark.parametrize(
+    ("token", "props", "path"),
+    [
+        (LAUNCH_TEMPLATE, WHOLE, ("metadataOptions",)),
+        (LAUNCH_TEMPLATE, WHOLE, ("metadataOptions", "httpTokens")),
+        (LAUNCH_TEMPLATE, WHOLE, ("metadataOptions", HOP)),
+        (EC2_INSTANCE, WHOLE, ("metadataOptions",)),
+        (NODE_GROUP, NODE_GROUP_PROPS, ("launchTemplate",)),
+        (NODE_CLASS, {"spec": WHOLE}, ("spec",)),
+        (NODE_CLASS, {"spec": WHOLE}, ("spec", "metadataOptions", HOP)),
+        (OCI_INSTANCE, {"instanceOptions": OCI_OPTIONS}, ("instanceOptions",)),
+        (OCI_CONFIGURATION, {"instanceDetails": {"options": []}}, ("instanceDetails", "options")),
+    ],
+)
+def test_what_is_read_must_be_known(token: str, props: dict[str, Any], path: tuple[str, ...]) -> None:
+    assert judge(RULE, token, props, unknown=path) == said(unknown=".".join(path))
+
+
+def test_a_known_fault_is_reported_before_an_unknown_stops_the_rule() -> None:
+    props = changed(WHOLE, "metadataOptions", HOP, 2)
+    found = judge(RULE, LAUNCH_TEMPLATE, props, unknown=("metadataOptions", "httpTokens"))
+    assert found == said(hop_fault("2"), unknown="metadataOptions.httpTokens")
