@@ -34,7 +34,10 @@ class Money:
     def __str__(self) -> str:
         if self.unknown and not self.usd:
             return "unknown"
-        return f"{'≤' if self.at_most else ''}{self.usd:.2f}" + (" + unknown" if self.unknown else "")
+        # Tenths of a cent below ten dollars: a NAT gateway costs 0.045.
+        digits = 3 if self.usd < 10 else 2
+        usd = f"{self.usd:.{digits}f}" if self.usd else "0"
+        return f"{'≤' if self.at_most else ''}{usd}" + (" + unknown" if self.unknown else "")
 
 
 def quoted(price: hardware.Price | None) -> Money:

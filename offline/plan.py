@@ -16,7 +16,7 @@ from fleet.settings import CONFIG_KEYS, NAMESPACE, SECRETS, Fleet
 from fleet.settings import load as load_fleet
 from offline import stackfile
 from offline.errors import InputError
-from offline.judge import Verdict, judge
+from offline.judge import Verdict, configure, judge
 from offline.record import Recording, Resource, record
 from offline.stackfile import StackConfig
 from policies.rules import RULES
@@ -36,6 +36,8 @@ class Plan:
     bill: tuple[Line, ...]
     recording: Recording | None
     verdicts: tuple[Verdict, ...]
+    levels: Mapping[str, str]
+    """Level in force of each policy, by its id."""
 
     @property
     def resources(self) -> tuple[Resource, ...]:
@@ -71,17 +73,19 @@ def make_plan(stack: str, root: Path, stack_file: Path | None = None, progress: 
     progress("reading settings")
     config = stackfile.load(stack, root, stack_file=stack_file)
     fleet = fleet_of(config)
+    settings = policy_settings(stack, root)
+    levels = {configured.policy.name: configured.level.value for configured in configure(RULES, settings)}
     placements = placing.place(fleet)
     lines = billing.bill(fleet)
     overbooked = tuple(placing.overbooked(placements))
     if any(found.error for found in placements):
-        return Plan(config, fleet, placements, overbooked, lines, None, ())
+        return Plan(config, fleet, placements, overbooked, lines, None, (), levels)
     progress("building resources")
     config = stackfile.with_placeholders(config, [f"{NAMESPACE}:{key}" for key in SECRETS])
     recording = record(root / "__main__.py", config)
     progress("judging policies")
-    verdicts = judge(recording, RULES, policy_settings(stack, root))
-    return Plan(config, fleet, placements, overbooked, lines, recording, verdicts)
+    verdicts = judge(recording, RULES, settings)
+    return Plan(config, fleet, placements, overbooked, lines, recording, verdicts, levels)
 
 
 def fleet_of(config: StackConfig) -> Fleet:

@@ -139,7 +139,9 @@ _DETAILS: Mapping[str, Callable[[Mapping[str, object]], str]] = {
 
 
 def _placement(plan: Plan) -> Table:
-    table = _table("runner set", "runs-on", "asks", "pool", "a node holds", ">runners", ">pool holds", ">$/runner-hour")
+    table = _table(
+        "runner set", "runs-on", "asks", "pool", "a node holds, limited by", ">runners", ">pool holds", ">$/runner-hour"
+    )
     for found in plan.placements:
         runner = found.runner
         least, most = runner_hour(found, plan.fleet.clusters[found.cluster].region)
@@ -160,7 +162,7 @@ def _placement(plan: Plan) -> Table:
 def _holds(found: Placement) -> Iterator[str]:
     for fit in found.fits:
         stranded = f", {fit.stranded} GPU idle" if fit.stranded and fit.count else ""
-        yield f"{fit.machine.name}: {fit.count} ({fit.limited_by}{stranded})"
+        yield f"{fit.machine.name}: {fit.count}, {fit.limited_by}{stranded}"
 
 
 def _remarks(plan: Plan) -> Iterator[str]:
@@ -212,12 +214,13 @@ def _price_notes(plan: Plan) -> Iterator[str]:
 
 
 def _policies(plan: Plan) -> Table:
-    table = _table("policy", "severity", ">judged", ">broken", ">undeterminable", "what it demands")
+    table = _table("policy", "level", "severity", ">judged", ">broken", ">undeterminable", "what it demands")
     types = Counter(resource.type for resource in plan.resources)
     found = Counter((verdict.rule, verdict.kind) for verdict in plan.verdicts)
     for rule in RULES:
         table.add_row(
             rule.id,
+            plan.levels[rule.id],
             rule.severity.name.lower(),
             str(sum(types[kind] for kind in rule.types)),
             str(found[rule.id, "violation"]),

@@ -71,13 +71,13 @@ def test_a_ceiling_may_be_reached_but_not_passed() -> None:
 @pytest.mark.parametrize(
     ("money", "text"),
     [
-        (Money(), "0.00"),
-        (Money(1.204), "1.20"),
-        (Money(6.02, at_most=True), "≤6.02"),
+        (Money(), "0"),
+        (Money(1.204), "1.204"),
+        (Money(6.02, at_most=True), "≤6.020"),
         (Money(unknown=1), "unknown"),
         (Money(unknown=2, at_most=True), "unknown"),
-        (Money(5.0, unknown=1), "5.00 + unknown"),
-        (Money(5.0, at_most=True, unknown=1), "≤5.00 + unknown"),
+        (Money(5.0, unknown=1), "5.000 + unknown"),
+        (Money(5.0, at_most=True, unknown=1), "≤5.000 + unknown"),
     ],
 )
 def test_money_is_written_with_its_marks(money: Money, text: str) -> None:
@@ -105,7 +105,7 @@ def test_a_line_of_nodes_reckons_with_the_dearest_type() -> None:
 def test_spot_without_a_price_of_its_own_is_bounded_by_on_demand() -> None:
     line = nodes("usw2", "pool t4", ["g4dn.2xlarge"], OREGON, "spot", 0, 5)
     assert line.dear == Money(_listed("g4dn.2xlarge"), at_most=True)
-    assert str(line.worst) == "≤3.76"
+    assert str(line.worst) == "≤3.760"
     assert line.idle == Money(), "no node, no price, no mark"
 
 
@@ -195,7 +195,7 @@ def test_the_bill_of_staging_is_the_arithmetic_of_its_prices() -> None:
         assert lines[item].worst.usd == pytest.approx(at_worst, abs=1e-9), item
         assert lines[item].worst.at_most is at_most, item
     idle, worst = total(lines.values())
-    assert (str(idle), str(worst)) == ("0.35", "≤8.23"), "at the prices of 2026-07-20"
+    assert (str(idle), str(worst)) == ("0.348", "≤8.228"), "at the prices of 2026-07-20"
 
 
 def _fleet(**changes: object) -> Fleet:
@@ -277,5 +277,5 @@ def test_a_runner_that_fits_nowhere_has_no_price() -> None:
 
 def test_the_runner_hours_of_staging() -> None:
     spot, release = (runner_hour(found, OREGON) for found in place(staging()))
-    assert list(map(str, spot)) == ["≤0.75", "≤1.20"]
-    assert list(map(str, release)) == ["0.75", "0.75"]
+    assert list(map(str, spot)) == ["≤0.752", "≤1.204"]
+    assert list(map(str, release)) == ["0.752", "0.752"]

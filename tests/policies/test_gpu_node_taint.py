@@ -128,6 +128,18 @@ def test_karpenter_pools_carry_the_taint_in_the_spelling_of_kubernetes() -> None
     )
 
 
+def test_a_karpenter_gpu_pool_is_known_by_its_labels() -> None:
+    props = {"spec": {"template": {"metadata": {"labels": {"nvidia.com/gpu.present": "true"}}}}}
+    (message,) = judge(RULE, KARPENTER_POOL, props).messages
+    assert '(spec.template.metadata.labels["nvidia.com/gpu.present"] is "true")' in message
+
+
+def test_labels_that_say_nothing_of_gpus_may_be_unknown() -> None:
+    props = changed(SYSTEM_GROUP_PROPS, "labels", "owner", "ci")
+    assert judge(RULE, NODE_GROUP, props, unknown=("labels", "owner")) == CLEAN
+    assert judge(RULE, NODE_GROUP, props, unknown=("labels", "gpu-ci/pool")) == CLEAN
+
+
 def test_a_startup_taint_goes_away_and_does_not_count() -> None:
     taints = KARPENTER_POOL_PROPS["spec"]["template"]["spec"]["taints"]
     props = changed(changed(KARPENTER_POOL_PROPS, *TEMPLATE, "taints", []), *TEMPLATE, "startupTaints", taints)
@@ -165,6 +177,7 @@ def test_a_karpenter_gpu_pool_is_known_by_its_requirements(requirement: dict[str
         {"key": "karpenter.k8s.aws/instance-category", "operator": "In", "values": ["c", "m", "r"]},
         {"key": "karpenter.k8s.aws/instance-family", "operator": "In", "values": ["m6g", "r6gd"]},
         {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["m6i.large"]},
+        {"key": "example.com/family", "operator": "In", "values": ["g5"]},
     ],
 )
 def test_requirements_that_keep_gpus_out_make_no_gpu_pool(requirement: dict[str, Any]) -> None:

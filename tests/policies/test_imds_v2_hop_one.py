@@ -121,6 +121,12 @@ def test_oci_turns_the_legacy_endpoints_off(value: Any, shown: str) -> None:
     assert judge(RULE, OCI_CONFIGURATION, props) == said(legacy_fault("instanceDetails.options[1].launchDetails.", shown))
 
 
+def test_launch_details_beside_options_are_judged_too() -> None:
+    good = {"launchDetails": {"instanceOptions": OCI_OPTIONS}}
+    props = {"instanceDetails": {"options": [good], "launchDetails": {}}}
+    assert judge(RULE, OCI_CONFIGURATION, props) == said(legacy_fault("instanceDetails.launchDetails."))
+
+
 def test_oci_takes_the_flag_as_text_too() -> None:
     assert judge(RULE, OCI_INSTANCE, {"instanceOptions": {"areLegacyImdsEndpointsDisabled": "true"}}) == CLEAN
 
