@@ -12,7 +12,6 @@ from fleet.scheduling import (
     SYSTEM_POOL,
     VOCABULARY,
     Effect,
-    Standing,
     Taint,
     pool_labels,
 )
@@ -39,7 +38,7 @@ _DISCOVERED = "nvidia.com/"
 GPU_TAINTS = tuple(
     Taint(GPU_TAINT_KEY, term.text.partition("=")[2].partition(":")[0], effect)
     for term in VOCABULARY
-    if term.kind == "taint" and term.key == GPU_TAINT_KEY and term.standing in (Standing.OURS, Standing.PROVIDER)
+    if term.kind == "taint" and term.key == GPU_TAINT_KEY
     for effect in (Effect.NO_SCHEDULE, Effect.NO_EXECUTE)
 )
 """The taints that GPU nodes carry, by whatever provider, with either effect that keeps pods off."""
@@ -57,7 +56,7 @@ def means_gpu(key: str, value: str) -> bool:
     wanted = _ONLY_GPU.get(key)
     if wanted is not None:
         return wanted in (_ANY, value)
-    return key.startswith(_DISCOVERED) and value != "false"
+    return key.startswith(_DISCOVERED)
 
 
 def key_means_gpu(key: str) -> bool:

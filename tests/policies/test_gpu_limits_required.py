@@ -87,6 +87,7 @@ def test_a_pod_without_a_limit_is_found_in_every_kind(token: str, props: dict[st
         ({"nodeSelector": {"gpu": True}}, 'nodeSelector["gpu"] is true'),
         ({"nodeSelector": {"node-type": "gpu-worker"}}, 'nodeSelector["node-type"] is "gpu-worker"'),
         ({"nodeSelector": {"accelerator": "nvidia-t4"}}, 'nodeSelector["accelerator"] is "nvidia-t4"'),
+        ({"nodeSelector": {"nvidia.com/mig.capable": "false"}}, 'nodeSelector["nvidia.com/mig.capable"] is "false"'),
         ({"nodeSelector": {"nvidia.com/gpu.product": "Tesla-T4"}}, 'nodeSelector["nvidia.com/gpu.product"] is "Tesla-T4"'),
         (
             {"nodeSelector": {"node.kubernetes.io/instance-type": "g5.xlarge"}},

@@ -91,6 +91,6 @@ def test_labels_of_gpu_pools_mean_gpus_and_labels_of_the_system_pool_do_not() ->
 
 
 def test_the_taints_of_gpu_nodes_are_those_of_the_vocabulary() -> None:
-    assert {str(taint) for taint in GPU_TAINTS} == {
+    assert [str(taint) for taint in GPU_TAINTS] == [
         f"nvidia.com/gpu={value}:{effect}" for value in ("true", "present") for effect in ("NoSchedule", "NoExecute")
-    }
+    ]
