@@ -1,7 +1,8 @@
 """`make bench`: what a plan costs beside bare mocks, as ratios within one run.
 
 Every figure is the least of several whole processes, run in turns so that a busy machine weighs on all alike. Seconds are
-printed with the machine's cores for orientation; only the ratios are held against a limit.
+those of the processor, which other work on the machine stretches least, and are printed with its cores for orientation; only the
+ratios are held against a limit.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +30,7 @@ console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """The least wall time in seconds and the least peak memory in MiB of several processes."""
+    """The least processor time in seconds and the least peak memory in MiB of several processes."""
 
     seconds: float
     mebibytes: float
@@ -56,7 +56,6 @@ def measure(cases: Iterable[Case], rounds: int) -> dict[Case, Figure]:
 
 def _run(case: Case) -> tuple[float, float]:
     command = [sys.executable, "-m", "bench.program", case.mode, *([str(case.path)] if case.path else [])]
-    start = time.perf_counter()
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:  # noqa: S603 - our own
         errors = process.stderr.read() if process.stderr else b""
         _, status, usage = os.wait4(process.pid, 0)
@@ -65,7 +64,7 @@ def _run(case: Case) -> tuple[float, float]:
         console.print(errors.decode(), markup=False)
         raise typer.Exit(process.returncode)
     # ru_maxrss is KiB on Linux and bytes on macOS.
-    return time.perf_counter() - start, usage.ru_maxrss / (1024 if sys.platform != "darwin" else 1024**2)
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / (1024 if sys.platform != "darwin" else 1024**2)
 
 
 def main(
