@@ -6,8 +6,9 @@ from components.build import build
 from components.config import read_fleet
 from fleet.errors import FleetError
 from fleet.placement import PlacementError
+from fleet.settings import NAMESPACE
 
-config = pulumi.Config()
+config = pulumi.Config(NAMESPACE)
 try:
     fleet = read_fleet(config)
     clusters = build(fleet, pulumi.get_project(), pulumi.get_stack(), config.require_secret("githubPrivateKey"))

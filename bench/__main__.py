@@ -7,8 +7,10 @@ ratios are held against a limit.
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -67,12 +69,22 @@ def _run(case: Case) -> tuple[float, float]:
     return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / (1024 if sys.platform != "darwin" else 1024**2)
 
 
+def _counts(sizes: str) -> tuple[int, ...]:
+    """The sizes as numbers; a usage error for what is no rising list of them, for growth is told from first to last."""
+    parts = [part.strip() for part in sizes.split(",")]
+    counts = tuple(int(part) for part in parts if re.fullmatch(r"[1-9][0-9]{0,5}", part))
+    if len(counts) != len(parts) or any(one >= next_ for one, next_ in itertools.pairwise(counts)):
+        hint = "whole numbers of pools, each larger than the one before, as 100,1000"
+        raise typer.BadParameter(f"must be {hint}; got {sizes!r}", param_hint="--sizes")
+    return counts
+
+
 def main(
-    sizes: Annotated[str, typer.Option(help="Pools (and as many runner sets) of the made fleets.")] = "100,1000",
-    rounds: Annotated[int, typer.Option(help="Times that each process runs.")] = 2,
+    sizes: Annotated[str, typer.Option(help="Pools (and as many runner sets) of the made fleets, smallest first.")] = "100,1000",
+    rounds: Annotated[int, typer.Option(min=1, help="Times that each process runs.")] = 2,
 ) -> None:
     """Print the table of ratios; exit 1 when one is over its limit."""
-    counts = [int(size) for size in sizes.split(",")]
+    counts = _counts(sizes)
     over: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
         staging = Case("plan", ROOT / "Pulumi.staging.yaml")

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import pulumi
 
-from fleet.errors import FleetError, Problem
-from fleet.settings import CONFIG_KEYS, NAMESPACE, SECRETS, Fleet, load
+from fleet.settings import CONFIG_KEYS, NAMESPACE, Fleet, check_keys, load
 
 
 def read_fleet(config: pulumi.Config) -> Fleet:
-    """The fleet of the stack that runs. Raises FleetError, also for a key of our namespace that does not exist."""
-    known = {*CONFIG_KEYS, *SECRETS}
-    unknown = [key for key in _keys() if key not in known]
-    if unknown:
-        raise FleetError(
-            tuple(Problem((f"{NAMESPACE}:{key}",), f"unknown key; known keys: {', '.join(sorted(known))}", "") for key in unknown)
-        )
+    """The fleet of the stack that runs. Raises FleetError, also for keys of our namespace that are unknown or wrongly secret."""
+    held = _keys()
+    check_keys(held, [key for key in held if pulumi.runtime.config.is_config_secret(f"{NAMESPACE}:{key}")])
     values = {key: config.get_object(key) for key in CONFIG_KEYS}
     return load({key: value for key, value in values.items() if value is not None})
 

@@ -23,8 +23,7 @@ def runner_hour(placement: Placement, region: str) -> tuple[Money, Money]:
     known = [money for money in each if not money.unknown]
     if not known:
         return Money(unknown=1), Money(unknown=1)
-    dearest = max(known, key=_usd)
-    return min(known, key=_usd), Money(dearest.usd, dearest.at_most, len(each) - len(known))
+    return min(known, key=_usd), max(known, key=_usd) if len(known) == len(each) else Money(unknown=1)
 
 
 def _usd(money: Money) -> float:

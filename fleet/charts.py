@@ -12,7 +12,14 @@ from typing import Any
 from fleet import versions
 from fleet.model import cpu_text, memory_text
 from fleet.runner import PodRunner
-from fleet.scheduling import GPU_RESOURCE, GPU_TOLERATION, SYSTEM_POOL, pool_selector
+from fleet.scheduling import (
+    GPU_PRESENT_LABEL,
+    GPU_RESOURCE,
+    GPU_TOLERATION,
+    SAFE_TO_EVICT,
+    SYSTEM_POOL,
+    pool_selector,
+)
 from fleet.versions import DAEMONSETS, RUNNER_IMAGE
 
 KUBE_SYSTEM = "kube-system"
@@ -59,7 +66,7 @@ _CONFINED = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]
 def device_plugin() -> Chart:
     """NVIDIA's device plugin: the one advertiser of `nvidia.com/gpu` on nodes whose image brings driver and toolkit."""
     ours = DAEMONSETS["nvidia-device-plugin"]
-    on_gpu_nodes = {"key": "nvidia.com/gpu.present", "operator": "In", "values": ["true"]}
+    on_gpu_nodes = {"key": GPU_PRESENT_LABEL, "operator": "In", "values": ["true"]}
     return _chart(
         "nvidia-device-plugin",
         "nvidia-device-plugin",
@@ -98,6 +105,8 @@ def cluster_autoscaler(cluster: str, region: str, kubernetes: str) -> Chart:
                 "skip-nodes-with-system-pods": False,
                 # A GPU node boots, joins and pulls in five to ten minutes.
                 "max-node-provision-time": "20m",
+                # Ten minutes by default, for all pools: a pool's own shorter idleDelay would mean nothing.
+                "scale-down-delay-after-add": "1m",
             },
             "nodeSelector": pool_selector(SYSTEM_POOL),
             "resources": _resources(100, 600),
@@ -146,7 +155,7 @@ def runner_set(name: str, runner: PodRunner, github_url: str, group: str) -> Cha
             # Given, because the chart otherwise looks for it in a cluster that a preview does not have.
             "controllerServiceAccount": {"namespace": CONTROLLER_NAMESPACE, "name": CONTROLLER},
             "template": {
-                "metadata": {"annotations": {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}},
+                "metadata": {"annotations": {SAFE_TO_EVICT: "false"}},
                 "spec": _runner_pod(runner),
             },
             "listenerTemplate": {

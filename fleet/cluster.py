@@ -21,6 +21,11 @@ class Cluster(Model):
     pools: dict[DnsLabel, Any]
     runners: dict[SetName, PodRunner]
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What an owner should know though the settings are a fleet."""
+        return ()
+
     @model_validator(mode="after")
     def _cluster_rules(self) -> Self:
         """Refuse a pool with the system pool's name and a runner that names no pool."""

@@ -18,7 +18,7 @@ def _scope_url(url: str) -> str:
             "github_scope",
             "a GitHub App cannot register runners of an enterprise; give the URL of an organisation or repository",
         )
-    if not _SCOPE.fullmatch(url):
+    if not _SCOPE.fullmatch(url) or "/orgs/" in url:
         raise problem(
             "github_scope",
             "not a GitHub scope; write https://github.com/<organisation> or …/<organisation>/<repository>",

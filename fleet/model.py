@@ -164,15 +164,20 @@ YAML_WORDS = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", 
 """Words that a chart which forgets its quotes turns into something else than text."""
 
 
+_TAG = re.compile(r"[\w .:/=+@-]*")
+
+
 def _tag_key(key: str) -> str:
-    if not 0 < len(key) <= 128 or key.lower().startswith("aws:"):
-        raise problem("tag", "a tag's key has 1 to 128 characters and does not start with aws:; rename it")
+    if not 0 < len(key) <= 128 or key.lower().startswith("aws:") or not _TAG.fullmatch(key):
+        raise problem(
+            "tag", "a tag's key has 1 to 128 letters, digits, spaces or _.:/=+-@, and does not start with aws:; rename it"
+        )
     return key
 
 
 def _tag_value(value: str) -> str:
-    if len(value) > 256:
-        raise problem("tag", f"a tag's value has at most 256 characters, this one has {len(value)}; shorten it")
+    if len(value) > 256 or not _TAG.fullmatch(value):
+        raise problem("tag", "a tag's value has at most 256 letters, digits, spaces or _.:/=+-@; correct it")
     return value
 
 

@@ -93,16 +93,21 @@ class Fit:
 def fit(runner: PodRunner, machine: hardware.Machine, disk: int) -> Fit:
     """How many runners of a class one machine holds."""
     offer = for_runners(machine, disk)
-    rooms = {
+    rooms = _rooms(runner, offer)
+    count = min(rooms.values())
+    limited_by = next(name for name, room in rooms.items() if room == count)
+    return Fit(machine, offer, count, limited_by, offer.gpus - count * runner.gpus)
+
+
+def _rooms(runner: PodRunner, offer: Offer) -> dict[str, int]:
+    """How many runners each resource alone would hold."""
+    return {
         "GPUs": offer.gpus // runner.gpus,
         "CPU": max(offer.cpu, 0) // runner.cpu.request,
         "memory": max(offer.memory, 0) // runner.memory.request,
         "disk": max(offer.storage, 0) // runner.scratch,
         "pods": offer.pods,
     }
-    count = min(rooms.values())
-    limited_by = next(name for name, room in rooms.items() if room == count)
-    return Fit(machine, offer, count, limited_by, offer.gpus - count * runner.gpus)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +219,9 @@ def _unfit(runner: PodRunner, found: Fit, disk: int) -> str:
 
 def _mend(placement: Placement) -> str:
     best = smallest(placement.runner, placement.pool)
+    short = {room for found in placement.fits for room, count in _rooms(placement.runner, found.offer).items() if not count}
+    if short == {"disk"}:
+        return f"; raise the pool's disk to {math.ceil((placement.runner.scratch + 1024) / 0.9 / 1024)}Gi"
     return (
         f"; the smallest type that would do is {best.name}" if best else "; no type of this GPU and cloud would do: ask for less"
     )

@@ -148,6 +148,18 @@ class SystemPool(Model):
     nodes: Scale = Scale(min=2, max=4)
     disk: Disk = 50 * 1024
 
+    @model_validator(mode="after")
+    def _system_rules(self) -> Self:
+        """Refuse an empty system pool: the autoscaler itself runs there, so nothing would ever start."""
+        if self.nodes.min < 1:
+            raise problem(
+                "system_size",
+                "the autoscaler runs in the system pool and cannot start it; raise min to 1 or more",
+                at=("nodes", "min"),
+                value=self.nodes.min,
+            )
+        return self
+
     @property
     def machines(self) -> tuple[hardware.Machine, ...]:
         """The pool's instance types as hardware."""

@@ -74,7 +74,8 @@ def nodes(cluster: str, item: str, types: Iterable[str], region: str, capacity: 
     prices = {name: hardware.price(name, region, capacity) for name in types}
     money = [quoted(price) for price in prices.values()]
     known = [price for price in money if not price.unknown]
-    dearest = max(known, key=lambda price: price.usd, default=Money())
+    # One of several types is bought: without all their prices the dearest is unknown.
+    dearest = max(known, key=lambda price: price.usd) if len(known) == len(money) else Money(unknown=1)
     return Line(
         cluster,
         item,
@@ -82,7 +83,7 @@ def nodes(cluster: str, item: str, types: Iterable[str], region: str, capacity: 
         least,
         most,
         min(known, key=lambda price: price.usd, default=Money(unknown=1)),
-        Money(dearest.usd, dearest.at_most, len(money) - len(known)),
+        dearest,
         tuple(sorted({f"{price.source}, {price.date}" for price in prices.values() if price})),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
@@ -31,9 +32,23 @@ SetName = Annotated[DnsLabel, AfterValidator(_set_name)]
 
 
 def _runner_label(label: str) -> str:
-    if not 0 < len(label) < 256 or "," in label or label != label.strip():
-        raise problem("runner_label", "a runner label has 1 to 255 characters, no comma and no space around it; correct it")
+    if not 0 < len(label) < 256 or "," in label or label != label.strip() or not label.isprintable():
+        raise problem(
+            "runner_label",
+            "a runner label has 1 to 255 characters, no comma, no control character and no space around it; correct it",
+        )
     return label
+
+
+_IMAGE = re.compile(r"[a-z0-9][a-z0-9._/:-]*(:(?!latest$)[A-Za-z0-9_][A-Za-z0-9_.-]*|@sha256:[0-9a-f]{64})")
+
+
+def _image(reference: str) -> str:
+    if not _IMAGE.fullmatch(reference.partition("@")[0] if ":" in reference.partition("@")[0].rpartition("/")[2] else reference):
+        raise problem(
+            "image", "an image names its version or digest, not latest; write registry/name:version or registry/name@sha256:…"
+        )
+    return reference
 
 
 RunnerLabel = Annotated[str, AfterValidator(_runner_label)]
@@ -54,7 +69,7 @@ class PodRunner(Model):
     labels: tuple[RunnerLabel, ...] = ()
     group: RunnerGroup | None = None
     scale: Scale
-    image: Annotated[str, Field(min_length=1)] | None = None
+    image: Annotated[str, Field(min_length=1), AfterValidator(_image)] | None = None
 
     @model_validator(mode="after")
     def _rules(self) -> Self:

@@ -15,6 +15,8 @@ from enum import StrEnum
 
 GPU_RESOURCE = "nvidia.com/gpu"
 RUNTIME_CLASS = "nvidia"
+GPU_PRESENT_LABEL = "nvidia.com/gpu.present"
+"""The label that the device plugin's affinity matches without node feature discovery."""
 
 POOL_LABEL = "gpu-ci/pool"
 ROLE_LABEL = "gpu-ci/role"
@@ -82,17 +84,14 @@ class Toleration:
 class SchedulingProfile:
     """What one provider does to its GPU nodes.
 
-    `gpu_taint` is the taint the nodes carry; `provider_taints` says that the provider sets it by itself, so that the program
-    must not; `accelerator_label` is a label key that the provider's autoscaler reads to know a GPU node that is still
-    booting (empty: none); `reserved_prefixes` are label prefixes that the provider refuses from users; `from_zero` and
-    `idle_delay_per_pool` say whether its autoscaler starts a pool at zero nodes and can wait per pool before it removes one.
+    `gpu_taint` is the taint the nodes carry; `accelerator_label` is a label key that the provider's autoscaler reads to know a
+    GPU node that is still booting (empty: none); `reserved_prefixes` are label domains that the provider or kubelet refuses;
+    `idle_delay_per_pool` says whether its autoscaler can wait per pool before it removes a node.
     """
 
     gpu_taint: Taint
-    provider_taints: bool
     accelerator_label: str
     reserved_prefixes: tuple[str, ...]
-    from_zero: bool
     idle_delay_per_pool: bool
 
     def reserves(self, key: str) -> bool:
@@ -105,11 +104,9 @@ GPU_TAINT_KEY = "nvidia.com/gpu"
 
 EKS_PROFILE = SchedulingProfile(
     gpu_taint=Taint(GPU_TAINT_KEY, "true", Effect.NO_SCHEDULE),
-    provider_taints=False,
     # Cluster Autoscaler's GPU label on AWS; without it a booting GPU node counts as ready and is bought twice.
     accelerator_label="k8s.amazonaws.com/accelerator",
     reserved_prefixes=("eks.amazonaws.com/", "kubernetes.io/", "k8s.io/", "node.kubernetes.io/"),
-    from_zero=True,
     idle_delay_per_pool=True,
 )
 
@@ -152,7 +149,7 @@ VOCABULARY: tuple[Term, ...] = (
     Term("label", f"{CLUSTER_LABEL}=<cluster>", Standing.OURS, "", "gpu-ci"),
     Term("label", "nvidia.com/gpu=true", Standing.OURS, "", "seed 000"),
     # The device plugin's required node affinity matches this one, not seed 000's.
-    Term("label", "nvidia.com/gpu.present=true", Standing.OURS, "", "nvidia-device-plugin 0.20.0"),
+    Term("label", f"{GPU_PRESENT_LABEL}=true", Standing.OURS, "", "nvidia-device-plugin 0.20.0"),
     Term("label", "role=gpu", Standing.ALIAS, f"{POOL_LABEL}=<pool>", "seed 000"),
     Term("label", "accelerator=<accelerator>", Standing.ALIAS, f"{POOL_LABEL}=<pool>", "seed 001"),
     Term("label", "node-type=gpu-worker", Standing.ALIAS, f"{POOL_LABEL}=<pool>", "seed 004"),
@@ -185,7 +182,7 @@ def pool_labels(
         ROLE_LABEL: role,
         CAPACITY_LABEL: capacity,
         "nvidia.com/gpu": "true",
-        "nvidia.com/gpu.present": "true",
+        GPU_PRESENT_LABEL: "true",
         "role": "gpu",
         "accelerator": accelerator,
         "node-type": "gpu-worker",
@@ -220,7 +217,17 @@ def is_gpu_resource(name: str) -> bool:
 
 # -- autoscaler --------------------------------------------------------------------------------------------------------
 
-_TEMPLATE = "k8s.io/cluster-autoscaler/node-template"
+TEMPLATE = "k8s.io/cluster-autoscaler/node-template/"
+"""Prefix of the tags that describe a node before it exists."""
+DISCOVERY_TAG = "k8s.io/cluster-autoscaler/enabled"
+"""EKS puts it on the groups of its managed node groups, with value true."""
+SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+"""Pod annotation: "false" keeps the autoscaler from removing the node under a running job."""
+
+
+def owner_tag(cluster: str) -> str:
+    """The tag, with value owned, by which a group belongs to one cluster."""
+    return f"k8s.io/cluster-autoscaler/{cluster}"
 
 
 def autoscaler_tags(
@@ -232,8 +239,8 @@ def autoscaler_tags(
     no ephemeral storage, and its own GPU table. The taint's value must read `value:Effect`; a bare effect is silently ignored
     (cloudprovider/aws, aws_manager.go). `idle_delay` is a Go duration ("10m0s"), the group's own scale-down delay.
     """
-    tags = {f"{_TEMPLATE}/label/{key}": value for key, value in labels.items()}
-    tags |= {f"{_TEMPLATE}/taint/{taint.key}": f"{taint.value}:{taint.effect}" for taint in taints}
-    tags |= {f"{_TEMPLATE}/resources/{name}": quantity for name, quantity in resources.items()}
-    tags[f"{_TEMPLATE}/autoscaling-options/scaledownunneededtime"] = idle_delay
+    tags = {f"{TEMPLATE}label/{key}": value for key, value in labels.items()}
+    tags |= {f"{TEMPLATE}taint/{taint.key}": f"{taint.value}:{taint.effect}" for taint in taints}
+    tags |= {f"{TEMPLATE}resources/{name}": quantity for name, quantity in resources.items()}
+    tags[f"{TEMPLATE}autoscaling-options/scaledownunneededtime"] = idle_delay
     return tags

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Annotated, Any, Self
 
 from pydantic import Field, GetCoreSchemaHandler, ValidationError, model_validator
@@ -18,6 +20,10 @@ from fleet.runner import GENERIC_LABELS, PodRunner
 from fleet.suggest import hint
 
 NAMESPACE = "gpu-ci"
+_MAX_CLUSTER = 28
+"""IAM role names have 64 characters; the longest is <cluster>-control-plane-eksRole-role and eight of Pulumi's."""
+_MAX_JOINED = 48
+"""Node group names have 63 characters: <cluster>-<pool>-nodes and eight of Pulumi's."""
 SECRETS = ("githubPrivateKey",)
 """Config keys that hold a secret each. They never enter the model: a secret nested in an object makes the object secret."""
 
@@ -41,39 +47,71 @@ class Fleet(Model):
 
     @model_validator(mode="after")
     def _fleet_rules(self) -> Self:
-        """Refuse names and labels that would leave a `runs-on` ambiguous."""
-        self._joined_names_differ()
+        """Refuse what only shows over all clusters: names that meet, labels that reach two sets, what a target cannot do."""
+        self._joined_names_fit()
+        self._sets_are_told_apart()
+        for cluster, settings in self.clusters_by_name():
+            profile = PROVIDERS[settings.provider].profile
+            for name, pool in settings.pools.items():
+                if "idle_delay" in pool.model_fields_set and not profile.idle_delay_per_pool:
+                    raise problem(
+                        "idle_delay_target",
+                        f"the autoscaler of provider {settings.provider} has one delay for all pools; remove idleDelay",
+                        at=("clusters", cluster, "pools", name, "idleDelay"),
+                        value=pool.idle_delay,
+                    )
+        return self
+
+    def _sets_are_told_apart(self) -> None:
+        """One set a name and group, one set a label, one default set for all generic labels."""
         names: dict[tuple[str, str], str] = {}
         owners: dict[str, str] = {}
+        default = ""
+        own_names = {name for _, name, _ in self.runner_sets()}
         for cluster, name, runner in self.runner_sets():
-            at = ("clusters", cluster, "runners", name)
-            group = self.group_of(runner)
+            at, this, group = ("clusters", cluster, "runners", name), f"{cluster}/{name}", self.group_of(runner)
             if (other := names.setdefault((group, name), cluster)) != cluster:
                 raise problem(
                     "set_unique", f"cluster {other} has a runner set of that name in group {group}; rename one", at=at, value=name
                 )
-            if (owner := owners.setdefault(name, name)) != name:
-                raise problem(
-                    "name_is_label",
-                    f"set {owner} carries this name as a label; remove it there or rename this set",
-                    at=at,
-                    value=name,
-                )
-            for label in runner.labels:
-                owner = owners.setdefault(label.lower(), name)
-                if owner != name:
-                    raise problem("label_unique", _ambiguous(label, owner), at=(*at, "labels"), value=list(runner.labels))
-        return self
+            for label in map(str.lower, runner.labels):
+                labels = {"at": (*at, "labels"), "value": list(runner.labels)}
+                if label in GENERIC_LABELS and (default := default or this) != this:
+                    raise problem("generic_label", _generic(label, default), **labels)
+                if label in own_names and label != name:
+                    raise problem(
+                        "label_is_name", f"label '{label}' is the name of a runner set; remove it or rename one", **labels
+                    )
+                if (owner := owners.setdefault(label, this)) != this:
+                    message = (
+                        f"label '{label}' already reaches set {owner}, so a runs-on would be ambiguous; remove it or rename it"
+                    )
+                    raise problem("label_unique", message, **labels)
 
-    def _joined_names_differ(self) -> None:
+    def _joined_names_fit(self) -> None:
         """Resources are named cluster-pool and cluster-set: a-b with c and a with b-c would be one resource."""
         joined: dict[tuple[str, str], str] = {}
         for cluster, settings in self.clusters_by_name():
+            if len(cluster) > _MAX_CLUSTER:
+                message = (
+                    f"a cluster's name has at most {_MAX_CLUSTER} characters, cloud resources are named after it; shorten it"
+                )
+                raise problem("cluster_length", message, at=("clusters", cluster), value=cluster)
             for kind, names in (("pools", settings.pools), ("runners", settings.runners)):
                 for name in names:
+                    at = ("clusters", cluster, kind, name)
+                    if kind == "pools" and len(cluster) + len(name) > _MAX_JOINED:
+                        message = f"cluster and pool names together have at most {_MAX_JOINED} characters; shorten one"
+                        raise problem("joined_length", message, at=at, value=name)
                     if (other := joined.setdefault((kind, f"{cluster}-{name}"), cluster)) != cluster:
                         message = f"'{cluster}-{name}' is also the joined name of one of cluster {other}'s {kind}; rename one"
-                        raise problem("joined_name", message, at=("clusters", cluster, kind, name), value=name)
+                        raise problem("joined_name", message, at=at, value=name)
+
+    @property
+    def shared_names(self) -> tuple[str, ...]:
+        """Names that sets of several groups have: a runs-on must then give the group too."""
+        counts = Counter(name for _, name, _ in self.runner_sets())
+        return tuple(name for name, count in counts.items() if count > 1)
 
     def clusters_by_name(self) -> Iterator[tuple[str, Cluster]]:
         """Clusters by name, in the order of the config."""
@@ -90,17 +128,39 @@ class Fleet(Model):
         return runner.group or self.github.group
 
 
-def _ambiguous(label: str, owner: str) -> str:
-    if label.lower() in GENERIC_LABELS:
-        return (
-            f"generic label '{label}' already belongs to the default set {owner}; one default set per GitHub scope carries "
-            f"{', '.join(GENERIC_LABELS)}, every other set is reached by its name or a label of its own: remove it here"
-        )
-    return f"label '{label}' already reaches set {owner}, so a runs-on would be ambiguous; remove it here or rename it"
+def _generic(label: str, default: str) -> str:
+    return (
+        f"generic label '{label}', but {default} is the default set; one default set per GitHub scope carries "
+        f"{', '.join(GENERIC_LABELS)}, every other set is reached by its name or a label of its own: remove it here"
+    )
 
 
 CONFIG_KEYS = tuple(field.alias or name for name, field in Fleet.model_fields.items())
 """The keys of the config namespace that make the model; `SECRETS` are the others."""
+
+
+def check_keys(keys: Iterable[str], secret: Collection[str]) -> None:
+    """Hold the config's keys (without namespace) to those that exist; `secret` are the encrypted ones.
+
+    Raises FleetError for an unknown key, a secret in clear, and a secret inside the model: that would make a whole key secret
+    and put its plain value in tags and chart values.
+    """
+    known = ", ".join(sorted({*CONFIG_KEYS, *SECRETS}))
+    problems = []
+    for key in keys:
+        if key not in (*CONFIG_KEYS, *SECRETS):
+            message = f"unknown key; known keys: {known}"
+        elif key in CONFIG_KEYS and key in secret:
+            message = (
+                f"holds a secret, which would end in clear in tags and values; take it out ({SECRETS[0]} is the key for one)"
+            )
+        elif key in SECRETS and key not in secret:
+            message = f"a secret in clear text; set it with: pulumi config set --secret {NAMESPACE}:{key}"
+        else:
+            continue
+        problems.append(Problem((f"{NAMESPACE}:{key}",), message, ""))
+    if problems:
+        raise FleetError(tuple(problems))
 
 
 def load(config: Mapping[str, object]) -> Fleet:
@@ -120,6 +180,8 @@ def _shadow(error: ErrorDetails) -> bool:
 
 
 _NO_VALUE = ("missing", "json_invalid")
+_PRIVATE = re.compile("key|secret|token|password|credential", re.IGNORECASE)
+"""Unknown keys of such names may hold what nobody should read in an error."""
 
 
 def _problem(error: ErrorDetails) -> Problem:
@@ -129,7 +191,8 @@ def _problem(error: ErrorDetails) -> Problem:
     marked = error["loc"][-2:] == (error["input"], "[key]")
     located = tuple(map(str, error["loc"][:-1] if marked else error["loc"]))
     path = _untagged(located) + tuple(context.get("at", ()))
-    value = "" if error["type"] in _NO_VALUE else shown(context.get("value", error["input"]))
+    private = error["type"] == "extra_forbidden" and _PRIVATE.search(path[-1])
+    value = "" if private or error["type"] in _NO_VALUE else shown(context.get("value", error["input"]))
     if error["type"] in ("union_tag_invalid", "union_tag_not_found"):
         path = (*path, "provider")
         value = shown(error["input"]["provider"]) if "provider" in error["input"] else ""

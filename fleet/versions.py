@@ -25,6 +25,7 @@ class KubernetesVersion:
     ami_release: str
     cluster_autoscaler: str
     addons: dict[str, str]
+    standard_support_until: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ CHARTS: dict[str, ChartVersion] = {
     name: ChartVersion(name, row["repository"], row["version"]) for name, row in _DATA["charts"].items()
 }
 KUBERNETES: dict[str, KubernetesVersion] = {
-    minor: KubernetesVersion(minor, row["ami-release"], row["cluster-autoscaler"], row["addons"])
+    minor: KubernetesVersion(minor, row["ami-release"], row["cluster-autoscaler"], row["addons"], row["standard-support-until"])
     for minor, row in _DATA["kubernetes"].items()
 }
 DAEMONSETS: dict[str, DaemonSet] = {name: DaemonSet(name, row["cpu"], row["memory"]) for name, row in _DATA["daemonsets"].items()}

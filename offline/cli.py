@@ -1,14 +1,16 @@
 """`python -m offline`: plan and render a stack without engine or cloud.
 
-Exit status: 0 clean, 1 a proof or a mandatory policy fails, 2 the input is wrong.
+Exit status: 0 clean, 1 a proof or a mandatory policy fails, 2 the input is wrong, 70 the program itself is at fault.
 """
 
 from __future__ import annotations
 
 import sys
+import traceback
 from pathlib import Path
 from typing import Annotated
 
+import pulumi
 import typer
 from rich.console import Console
 
@@ -20,6 +22,8 @@ from offline.render import render as write_files
 from offline.report import report
 
 ROOT = Path(__file__).resolve().parent.parent
+_OUR_FAULT = 70
+"""EX_SOFTWARE of sysexits.h."""
 _PLAIN_WIDTH = 160
 """Columns where the output is no terminal: a log does not wrap for us."""
 
@@ -47,7 +51,7 @@ def render(stack: Stack, out: Annotated[Path, typer.Option(help="Folder to write
     """Write the stack's Kubernetes manifests and chart values, one file an object."""
     found = _plan(stack, file)
     if not found.clean:
-        report(found, Console(stderr=True, highlight=False))
+        report(found, Console(stderr=True, highlight=False, markup=False, emoji=False))
         raise typer.Exit(1)
     try:
         files = write_files(found, out)
@@ -60,14 +64,19 @@ def _plan(stack: str, file: Path | None) -> Plan:
     with Progress() as progress:
         try:
             return make_plan(stack, ROOT, file, progress)
-        except InputError as error:
+        except (InputError, pulumi.RunError) as error:
             raise _wrong(error) from error
+        except Exception as error:
+            # Python's own status would be 1: a pipeline must not take a fault of ours for a failed proof.
+            traceback.print_exc()
+            raise typer.Exit(_OUR_FAULT) from error
 
 
-def _wrong(error: InputError) -> typer.Exit:
+def _wrong(error: Exception) -> typer.Exit:
     sys.stderr.writelines(f"error: {line}\n" for line in str(error).splitlines())
     return typer.Exit(2)
 
 
 def _console() -> Console:
-    return Console(highlight=False) if sys.stdout.isatty() else Console(highlight=False, width=_PLAIN_WIDTH)
+    # No markup: names and labels are data, and [red] in one of them is no colour.
+    return Console(highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else _PLAIN_WIDTH)

@@ -23,7 +23,9 @@ def _plan(plan: Plan) -> dict[str, Any]:
     return {
         "stack": plan.config.stack,
         "clean": plan.clean,
-        "placeholders": list(plan.config.placed),
+        "built": plan.recording is not None,
+        "secrets": list(plan.secrets),
+        "remarks": list(plan.remarks),
         "placement": [
             {
                 "cluster": found.cluster,
@@ -43,13 +45,22 @@ def _plan(plan: Plan) -> dict[str, Any]:
                 "poolHolds": found.capacity,
                 "runnerHour": [_money(money) for money in runner_hour(found, plan.fleet.clusters[found.cluster].region)],
                 "error": found.error,
-                "remarks": list(found.remarks),
             }
             for found in plan.placements
         ],
-        "overbooked": list(plan.overbooked),
         "price": {"lines": [_line(line) for line in plan.bill], "idle": _money(idle), "worst": _money(worst)},
         "policies": [
+            {
+                "policy": found.rule,
+                "level": found.level,
+                "state": found.state if plan.recording is not None else "not judged",
+                "judged": found.judged,
+                "broken": found.broken,
+                "undeterminable": found.undeterminable,
+            }
+            for found in plan.outcomes()
+        ],
+        "verdicts": [
             {
                 "policy": verdict.rule,
                 "level": verdict.level,

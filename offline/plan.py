@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,17 +12,40 @@ from fleet import placement as placing
 from fleet.errors import FleetError
 from fleet.placement import Placement
 from fleet.pricing import Line, Money, total
-from fleet.settings import CONFIG_KEYS, NAMESPACE, SECRETS, Fleet
+from fleet.settings import CONFIG_KEYS, NAMESPACE, SECRETS, Fleet, check_keys
 from fleet.settings import load as load_fleet
 from offline import stackfile
 from offline.errors import InputError
 from offline.judge import Verdict, configure, judge
+from offline.policyfile import policy_settings
 from offline.record import Recording, Resource, record
 from offline.stackfile import StackConfig
 from policies.rules import RULES
 
 Progress = Callable[[str], None]
 """Told what is done next."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How one policy stands: what it judged, what broke it, what it could not tell before the cloud answers."""
+
+    rule: str
+    title: str
+    severity: str
+    level: str
+    judged: int
+    broken: int
+    undeterminable: int
+
+    @property
+    def state(self) -> str:
+        """holds, broken, undeterminable or disabled."""
+        if self.level == "disabled":
+            return "disabled"
+        if self.broken:
+            return "broken"
+        return "undeterminable" if self.undeterminable else "holds"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +71,44 @@ class Plan:
     def cost(self) -> tuple[Money, Money]:
         """(idle, worst) USD an hour."""
         return total(self.bill)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a reader should know though nothing fails: of clusters, runner sets and pools."""
+        return tuple(self._remarks())
+
+    def _remarks(self) -> Iterator[str]:
+        for name, cluster in self.fleet.clusters_by_name():
+            yield from (f"{name}: {remark}" for remark in cluster.remarks)
+        for name in self.fleet.shared_names:
+            yield f"runner set {name} stands in several groups: a runs-on must give the group too"
+        for found in self.placements:
+            yield from (f"{found.cluster}/{found.runner_set}: {remark}" for remark in found.remarks)
+        yield from self.overbooked
+        if self.recording is not None:
+            yield from (f"{message.severity}: {message.text}" for message in self.recording.messages)
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Config keys whose values are not read offline: encrypted in the stack file, or missing there."""
+        return tuple(sorted(self.config.secret_keys | {f"{NAMESPACE}:{key}" for key in SECRETS}))
+
+    def outcomes(self) -> tuple[Outcome, ...]:
+        """How each policy stands, in the pack's order."""
+        types = Counter(resource.type for resource in self.resources)
+        kinds = Counter((verdict.rule, verdict.kind) for verdict in self.verdicts)
+        return tuple(
+            Outcome(
+                rule.id,
+                rule.title,
+                rule.severity.value,
+                self.levels[rule.id],
+                sum(types[kind] for kind in rule.types) if self.levels[rule.id] != "disabled" else 0,
+                kinds[rule.id, "violation"],
+                kinds[rule.id, "undeterminable"],
+            )
+            for rule in RULES
+        )
 
     @property
     def unplaced(self) -> tuple[Placement, ...]:
@@ -92,15 +153,8 @@ def fleet_of(config: StackConfig) -> Fleet:
     """The fleet of a stack file; InputError names each problem's line."""
     prefix = f"{NAMESPACE}:"
     held = {key.removeprefix(prefix): value for key, value in config.objects.items() if key.startswith(prefix)}
-    unknown = sorted(held.keys() - {*CONFIG_KEYS, *SECRETS})
-    if unknown:
-        known = ", ".join(sorted({*CONFIG_KEYS, *SECRETS}))
-        raise InputError("\n".join(_at(config, (f"{prefix}{key}",), f"unknown key; known keys: {known}") for key in unknown))
-    for key in SECRETS:
-        if f"{prefix}{key}" in config.values and f"{prefix}{key}" not in config.secret_keys:
-            command = f"pulumi config set --secret {prefix}{key}"
-            raise InputError(_at(config, (f"{prefix}{key}",), f"a secret in clear text; set it with: {command}"))
     try:
+        check_keys(sorted(held), [key.removeprefix(prefix) for key in config.secret_keys])
         return load_fleet({key: held[key] for key in CONFIG_KEYS if key in held})
     except FleetError as error:
         raise InputError(
@@ -109,20 +163,6 @@ def fleet_of(config: StackConfig) -> Fleet:
                 for problem in error.problems
             )
         ) from error
-
-
-def policy_settings(stack: str, root: Path) -> Mapping[str, object]:
-    """The stack's policy config, or nothing: then every policy has its defaults."""
-    path = root / "policies" / "config" / f"{stack}.json"
-    if not path.exists():
-        return {}
-    try:
-        settings = json.loads(path.read_text())
-    except json.JSONDecodeError as error:
-        raise InputError(f"{path.name}:{error.lineno}: not JSON ({error.msg}); mend the file") from error
-    if not isinstance(settings, dict):
-        raise InputError(f"{path.name}:1: a policy config is an object keyed by policy; mend the file")
-    return settings
 
 
 def _at(config: StackConfig, path: tuple[str, ...], message: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from ruamel.yaml import YAML
@@ -17,29 +17,87 @@ from offline.wire import Secret, Unknown
 
 MARK = ".gpu-ci-render"
 """Marks a folder as rendered, so that it may be replaced; any other non-empty folder is left alone."""
+_OLD = "old"
+_ROOT = Path(__file__).resolve().parent.parent
 _RELEASE = "kubernetes:helm.sh/v3:Release"
+_SECRET_MAPS = ("data", "stringData")
+"""Of a Kubernetes Secret: their keys are names, only their values are secret."""
 
 
 def render(plan: Plan, out: Path) -> tuple[Path, ...]:
     """Write the plan's objects below `out`, `<cluster>/manifests` and `<cluster>/values`; returns the files, sorted.
 
-    The folder is replaced whole, and only when all files are written. Raises InputError for a folder that something else filled.
+    `<cluster>` is the cluster's physical name (`<project>-<stack>-<key in the stack file>`), or `default` for objects
+    without a provider of their own. A link as `out` means what it leads to. The folder is replaced whole, and only when
+    all files are written; on any failure it is as it was. Raises InputError for a folder that something else filled, one
+    that the command or the project stands in, and one that cannot be written.
     """
-    if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not (out / MARK).exists())):
-        raise InputError(f"OUT: {out} is not empty and was not rendered by gpu-ci; name a new folder or empty it yourself")
-    out.parent.mkdir(parents=True, exist_ok=True)
     files = sorted(_files(plan))
-    with tempfile.TemporaryDirectory(dir=out.parent, prefix=".gpu-ci-") as scratch:
-        fresh = Path(scratch) / "tree"
-        fresh.mkdir()
-        (fresh / MARK).write_text(f"stack {plan.config.stack}\n")
+    try:
+        target = _resolved(out)
+        _refuse(out, target)
+        _write(target, [(MARK, f"stack {plan.config.stack}\n"), *files])
+    except OSError as error:
+        raise InputError(f"OUT: {out} cannot be written ({error.strerror or error}); name a folder that can") from error
+    return tuple(out / path for path, _ in files)
+
+
+def _resolved(out: Path) -> Path:
+    try:
+        return out.resolve()
+    except RuntimeError as error:  # so Python before 3.13 has it
+        raise InputError(f"OUT: {out} is a link that leads in a circle; name a folder") from error
+
+
+def _refuse(out: Path, target: Path) -> None:
+    """InputError for a folder that must not be replaced."""
+    here = Path.cwd()
+    for held, name in ((here, "the current folder"), (_ROOT, "the project")):
+        if held == target or target in held.parents:
+            is_it = "is" if held == target else "contains"
+            raise InputError(f"OUT: {out} {is_it} {name}, and is replaced whole; name a folder of its own, as build/staging")
+    if target.exists() and not target.is_dir():
+        raise InputError(f"OUT: {out} must be a folder and is none; name a new folder")
+    if target.exists() and any(target.iterdir()) and not (target / MARK).exists():
+        raise InputError(f"OUT: {out} is not empty and was not rendered by gpu-ci; name a new folder or empty it yourself")
+
+
+def _write(target: Path, files: Iterable[tuple[str, str]]) -> None:
+    """Make the folder `target` anew out of paths and texts; whatever fails, it and its parents are as they were."""
+    made = [folder for folder in target.parents if not folder.exists()]
+    scratch = None
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        # Beside the target, so that a rename is all it takes.
+        scratch = Path(tempfile.mkdtemp(dir=target.parent, prefix=".gpu-ci-"))
+        fresh = scratch / "tree"
         for path, text in files:
             (fresh / path).parent.mkdir(parents=True, exist_ok=True)
-            (fresh / path).write_text(text)
-        if out.exists():
-            shutil.move(out, Path(scratch) / "old")
-        shutil.move(fresh, out)
-    return tuple(out / path for path, _ in files)
+            (fresh / path).write_text(text, encoding="utf-8")
+        _swap(fresh, target, scratch / _OLD)
+    except BaseException:
+        if scratch is not None and not (scratch / _OLD).exists():
+            shutil.rmtree(scratch, ignore_errors=True)
+        for folder in made:
+            if folder.exists() and not any(folder.iterdir()):
+                folder.rmdir()
+        raise
+    shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _swap(fresh: Path, target: Path, old: Path) -> None:
+    """`fresh` takes the place of `target`, which goes to `old`, or comes back from there when the move fails."""
+    try:
+        if target.exists():
+            target.rename(old)
+        fresh.rename(target)
+    except BaseException as error:
+        if old.exists():
+            try:
+                old.rename(target)
+            except OSError:
+                raise InputError(f"OUT: {target} cannot be written ({error}); what it held lies in {old}") from error
+        raise
 
 
 def _files(plan: Plan) -> Iterator[tuple[str, str]]:
@@ -69,21 +127,47 @@ def _values(resource: Resource) -> str:
     chart, version = resource.inputs["chart"], resource.inputs["version"]
     repository = resource.inputs.get("repositoryOpts")
     source = f" of {repository['repo']}" if isinstance(repository, Mapping) else ""
-    return f"# values of chart {chart} {version}{source}, release {resource.inputs['name']}\n" + _yaml(resource.inputs["values"])
+    values = {"values": resource.inputs["values"]}
+    head = f"# values of chart {chart} {version}{source}, release {resource.inputs['name']}\n"
+    return head + _note(_hidden(values)) + _yaml(_shown(values).get("values", {}))
 
 
 def _manifest(resource: Resource) -> str:
-    hidden = sorted(_hidden(resource.inputs))
-    note = f"# left out, `pulumi up` sets it from the stack's secrets: {', '.join(hidden)}\n" if hidden else ""
-    return note + _yaml(resource.inputs)
+    hidden = _hidden(resource.inputs)
+    if resource.inputs["kind"] == "Secret":
+        hidden = (found for path, value in hidden for found in _named(path, value))
+    return _note(hidden) + _yaml(_shown(resource.inputs))
 
 
-def _hidden(value: object, path: str = "") -> Iterator[str]:
+def _note(hidden: Iterable[tuple[str, object]]) -> str:
+    """What a reader must know to be left out, a line for secrets and one for what is not known yet."""
+    found = sorted(hidden, key=lambda part: part[0])
+    secret = [path for path, value in found if isinstance(value, Secret)]
+    unknown = [path for path, value in found if isinstance(value, Unknown)]
+    lines = (("secret or set beside a secret", secret), ("known only then", unknown))
+    return "".join(f"# left out, `pulumi up` sets it ({why}): {', '.join(paths)}\n" for why, paths in lines if paths)
+
+
+def _hidden(value: object, path: str = "") -> Iterator[tuple[str, object]]:
+    """Path and value of each part that nobody may read or knows yet."""
     if isinstance(value, Secret | Unknown):
-        yield path
+        yield path, value
     elif isinstance(value, Mapping):
         for key, entry in value.items():
             yield from _hidden(entry, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list | tuple):
+        for index, entry in enumerate(value):
+            yield from _hidden(entry, f"{path}[{index}]")
+
+
+def _named(path: str, value: object) -> Iterator[tuple[str, object]]:
+    """The keys of a Secret's map, which the SDK makes secret as one when a single value is; never the values."""
+    inside = value.reveal() if isinstance(value, Secret) and path in _SECRET_MAPS else None
+    if isinstance(inside, Mapping) and inside:
+        for key in inside:
+            yield f"{path}.{key}", value
+    else:
+        yield path, value
 
 
 def _yaml(value: object) -> str:
@@ -91,14 +175,18 @@ def _yaml(value: object) -> str:
     writer.default_flow_style = False
     writer.width = 4096
     text = io.StringIO()
-    writer.dump(_shown(value), text)
+    writer.dump(value, text)
     return text.getvalue()
 
 
-def _shown(value: object) -> object:
-    """The value without what nobody may read or knows yet."""
+def _shown(value: Mapping[str, object]) -> dict[str, object]:
+    """The mapping without what nobody may read or knows yet."""
+    return {key: _part(entry) for key, entry in value.items() if not isinstance(entry, Secret | Unknown)}
+
+
+def _part(value: object) -> object:
     if isinstance(value, Mapping):
-        return {key: _shown(entry) for key, entry in value.items() if not isinstance(entry, Secret | Unknown)}
+        return _shown(value)
     if isinstance(value, list | tuple):
-        return [_shown(entry) for entry in value]
+        return [_part(entry) for entry in value if not isinstance(entry, Secret | Unknown)]
     return value

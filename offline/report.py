@@ -16,7 +16,6 @@ from fleet.placement import Placement
 from fleet.pricing import Line, Money
 from offline.plan import Plan
 from offline.record import Resource
-from policies.rules import RULES
 
 _FEW = 3
 """Siblings of one type that are listed one by one; more become one line with their count."""
@@ -29,7 +28,7 @@ def report(plan: Plan, console: Console) -> None:
         console.print(_heading(f"Resources: {len(plan.resources)}"), _tree(plan), sep="\n")
     console.print()
     console.print(_heading("Placement"), _placement(plan), sep="\n")
-    for remark in _remarks(plan):
+    for remark in (*(f"{_where(found)} cannot be placed: {found.error}" for found in plan.unplaced), *plan.remarks):
         console.print(Text(f"  ! {remark}", style="yellow"))
     console.print()
     console.print(_heading("Price, USD an hour"), _price(plan), sep="\n")
@@ -52,8 +51,7 @@ def _heading(text: str) -> Text:
 def _head(plan: Plan, console: Console) -> None:
     console.print(Text(f"gpu-ci plan of stack {plan.config.stack}", style="bold"))
     console.print("What the settings declare, proved offline. Not a diff against what is deployed: pulumi preview shows that.")
-    if plan.config.placed:
-        console.print(f"Secrets not in the stack file, a placeholder stands in: {', '.join(plan.config.placed)}")
+    console.print(f"Secrets are not read offline, a placeholder stands in: {', '.join(plan.secrets)}")
     console.print()
 
 
@@ -101,7 +99,8 @@ def _short(token: str) -> str:
     """aws:eks/nodeGroup:NodeGroup → aws.eks.NodeGroup."""
     package, _, rest = token.partition(":")
     module, _, name = rest.rpartition(":")
-    return ".".join(part for part in (package, module.partition("/")[0].replace("index", ""), name) if part)
+    module = module.partition("/")[0]
+    return ".".join(part for part in (package, module if module != "index" else "", name) if part)
 
 
 def _nothing(_inputs: Mapping[str, object]) -> str:
@@ -165,14 +164,8 @@ def _holds(found: Placement) -> Iterator[str]:
         yield f"{fit.machine.name}: {fit.count}, {fit.limited_by}{stranded}"
 
 
-def _remarks(plan: Plan) -> Iterator[str]:
-    for found in plan.placements:
-        where = f"{found.cluster}/{found.runner_set}"
-        if found.error:
-            yield f"{where} cannot be placed: {found.error}"
-        for remark in found.remarks:
-            yield f"{where}: {remark}"
-    yield from plan.overbooked
+def _where(found: Placement) -> str:
+    return f"{found.cluster}/{found.runner_set}"
 
 
 # -- price -------------------------------------------------------------------------------------------------------------
@@ -215,18 +208,11 @@ def _price_notes(plan: Plan) -> Iterator[str]:
 
 def _policies(plan: Plan) -> Table:
     table = _table("policy", "level", "severity", ">judged", ">broken", ">undeterminable", "what it demands")
-    types = Counter(resource.type for resource in plan.resources)
-    found = Counter((verdict.rule, verdict.kind) for verdict in plan.verdicts)
-    for rule in RULES:
-        table.add_row(
-            rule.id,
-            plan.levels[rule.id],
-            rule.severity.name.lower(),
-            str(sum(types[kind] for kind in rule.types)),
-            str(found[rule.id, "violation"]),
-            str(found[rule.id, "undeterminable"]),
-            rule.title,
-        )
+    for found in plan.outcomes():
+        counts = (str(found.judged), str(found.broken), str(found.undeterminable))
+        if found.state == "disabled":
+            counts = ("-", "-", "-")
+        table.add_row(found.rule, found.level, found.severity, *counts, found.title)
     return table
 
 
@@ -237,16 +223,25 @@ def _name(urn: str) -> str:
 def _verdict(plan: Plan, console: Console) -> None:
     idle, worst = plan.cost
     cost = f"{idle} USD an hour idle, {worst} at worst"
-    if plan.clean:
-        doubt = sum(verdict.kind == "undeterminable" for verdict in plan.verdicts)
-        known = f", {doubt} undeterminable before the cloud answers" if doubt else ""
-        console.print(
-            Text(f"OK: {len(plan.resources)} resources, {len(RULES)} policies hold{known}; {cost}.", style="bold green")
-        )
+    if plan.recording is None:
+        faults = _count_of(len(plan.unplaced), "runner set cannot", "runner sets cannot")
+        console.print(Text(f"FAILED: {faults} be placed, nothing was built or judged; {cost}.", style="bold red"))
         return
-    faults = [f"{len(plan.unplaced)} runner sets cannot be placed"] if plan.unplaced else []
-    faults += [f"{len(plan.broken)} mandatory policy violations"] if plan.broken else []
-    console.print(Text(f"FAILED: {'; '.join(faults)}; {cost}.", style="bold red"))
+    states = Counter(found.state for found in plan.outcomes())
+    policies = ", ".join(
+        f"{states[state]} {state}" for state in ("holds", "broken", "undeterminable", "disabled") if states[state]
+    )
+    policies = policies.replace("holds", "hold") if states["holds"] != 1 else policies
+    facts = f"{len(plan.resources)} resources; policies: {policies}; {cost}."
+    if plan.clean:
+        console.print(Text(f"OK: {facts}", style="bold green"))
+        return
+    faults = _count_of(len(plan.broken), "mandatory policy violation", "mandatory policy violations")
+    console.print(Text(f"FAILED: {faults}; {facts}", style="bold red"))
+
+
+def _count_of(count: int, one: str, many: str) -> str:
+    return f"{count} {one if count == 1 else many}"
 
 
 def _table(*columns: str) -> Table:

@@ -79,12 +79,9 @@ def load(stack: str, root: Path, project_file: Path | None = None, stack_file: P
     project = _Project.read(project_path)
     folder = project_path.parent / project.stack_folder
     path = stack_file or folder / f"Pulumi.{stack}.yaml"
-    if not path.is_file():
-        raise InputError(
-            f"stack: there must be a file for the stack; {path} does not exist; "
-            f"create it or give one of: {_listed(stacks(folder))}"
-        )
-    return _StackFile(path, read_yaml(path), project).config(stack)
+    mend = f"create it or give one of: {_listed(stacks(folder))}"
+    document = _document(path, "stack: there must be a file for the stack", mend)
+    return _StackFile(path, document, project).config(stack)
 
 
 def with_placeholders(config: StackConfig, keys: Iterable[str]) -> StackConfig:
@@ -125,9 +122,7 @@ class _Project:
 
     @classmethod
     def read(cls, path: Path) -> "_Project":
-        if not path.is_file():
-            raise InputError(f"project: there must be a project file; {path} does not exist; run from the project's folder")
-        document = read_yaml(path)
+        document = _document(path, "project: there must be a project file", "run from the project's folder")
         top = document.value
         if not isinstance(top, dict):
             raise _wrong(path, 1, "Pulumi.yaml", "must be a mapping", top, "start with `name:` and `runtime:`")
@@ -278,6 +273,23 @@ class _StackFile:
         if key not in self._secret and not _fits(declared.type, declared.items, self._objects[key]):
             wanted = _type_name(declared.type, declared.items)
             raise _wrong(self._path, line, key, f"must be of type {wanted}", self._objects[key], "correct the value")
+
+
+def _document(path: Path, rule: str, mend: str) -> Document:
+    """The file's document; InputError with `rule` and `mend` for what is no readable file."""
+    try:
+        if path.is_file():
+            return read_yaml(path)
+        fault = "does not exist"
+        if path.is_dir():
+            fault = "is a folder" + (" (an empty name means the current one)" if path == Path() else "")
+        elif path.is_symlink():
+            fault = f"is a link to {path.readlink()}, which does not exist"
+        elif path.exists():
+            fault = "is no regular file"
+    except OSError as error:
+        fault = f"cannot be read ({error.strerror})"
+    raise InputError(f"{rule}; {path} {fault}; {mend}")
 
 
 def _wrong(path: Path, line: int | None, field: str, rule: str, value: object, mend: str) -> InputError:

@@ -45,6 +45,13 @@ _TAG = "tag:yaml.org,2002:"
 _KINDS = {"str": str, "int": int, "float": float, "bool": bool, "null": type(None)}
 _LARGEST = 2**64
 _SMALLEST = -(2**63)
+_MOST_DIGITS = 20
+"""Of a decimal integer that 64 bits can hold."""
+_DEEPEST = 100
+"""Levels of mappings and lists; the CLI's limit is 10,000, which nobody's settings come near."""
+_MOST_COPIES = 100_000
+"""Values that aliases may add. A few lines of aliases of aliases can stand for more than any memory holds."""
+_TOO_MANY = f"values nest at most {_DEEPEST} levels deep and aliases add at most {_MOST_COPIES:,} values"
 
 
 @dataclass(frozen=True)
@@ -59,7 +66,8 @@ def read_yaml(path: Path) -> Document:
     """Reads one YAML file.
 
     Raises InputError for bad YAML, a second document, a duplicate key, a key that is not a string, an unquoted date,
-    `.inf`/`.nan` (no JSON can hold them) and tags other than the core schema's. OSError passes.
+    `.inf`/`.nan` (no JSON can hold them), tags other than the core schema's, nesting below 100 levels and aliases that
+    add more than 100,000 values. OSError passes.
     """
     try:
         text = path.read_bytes().decode("utf-8-sig")
@@ -82,6 +90,9 @@ class _Builder:
         self._events = events
         self._anchors: dict[str, tuple[object, dict[Keys, int]]] = {}
         self._open: set[str] = set()
+        self._depth = 0
+        self._written = 0
+        self._copied = 0
 
     def document(self) -> Document:
         value: object = None
@@ -93,7 +104,24 @@ class _Builder:
                     raise self._error(event, "one document is allowed", "---", "move the second into a file of its own")
                 seen = True
                 value = self._node(next(self._events), (), lines)
+        self._check_size(value)
         return Document(value, lines)
+
+    def _check_size(self, value: object) -> None:
+        """What aliases put together out of parts that are each small enough must be so too."""
+        depth = total = 0
+        # A part that stands in many places is looked at once a level, with how often it stands there.
+        level = {id(value): (value, 1)}
+        while level:
+            depth += 1
+            total += sum(times for _, times in level.values())
+            if depth > _DEEPEST + 1 or total > self._written + _MOST_COPIES:
+                raise InputError(f"{self._path}: {_TOO_MANY}; got aliases of aliases; write out what they stand for")
+            below: dict[int, tuple[object, int]] = {}
+            for part, times in level.values():
+                for child in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
+                    below[id(child)] = (child, below.get(id(child), (None, 0))[1] + times)
+            level = below
 
     def _error(self, event: Any, rule: str, value: object, mend: str) -> InputError:
         return InputError(f"{self._path}:{event.start_mark.line + 1}: {rule}; got {value!r}; {mend}")
@@ -118,17 +146,24 @@ class _Builder:
         if event.anchor not in self._anchors:
             raise self._error(event, "an alias needs an anchor above it", f"*{event.anchor}", f"add &{event.anchor}")
         value, inner = self._anchors[event.anchor]
+        self._copied += len(inner) + 1
+        if self._copied > _MOST_COPIES:
+            raise self._error(event, _TOO_MANY, f"*{event.anchor}", "write out what the aliases stand for")
         lines.update((at + keys, line) for keys, line in inner.items())
         return value
 
     def _content(self, event: Any, at: Keys, lines: dict[Keys, int]) -> object:
+        self._written += 1
         if isinstance(event, ScalarEvent):
             return self._scalar(event)
         if event.tag not in (None, "!", _TAG + "map", _TAG + "seq"):
             raise self._error(event, "only YAML's core tags are known", event.tag, "remove the tag")
-        if isinstance(event, MappingStartEvent):
-            return self._mapping(at, lines)
-        return self._sequence(at, lines)
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise self._error(event, f"values nest at most {_DEEPEST} levels deep", f"level {self._depth}", "flatten them")
+        value = self._mapping(at, lines) if isinstance(event, MappingStartEvent) else self._sequence(at, lines)
+        self._depth -= 1
+        return value
 
     def _sequence(self, at: Keys, lines: dict[Keys, int]) -> list[object]:
         items: list[object] = []
@@ -218,7 +253,8 @@ def plain_number(text: str) -> int | float | str:
     # Underscores count for nothing anywhere, except behind a leading point: there they must part digits.
     bare = text.replace("_", "") if text[0] != "." or _PARTED.fullmatch(text) else text
     match = _INTEGER.fullmatch(bare)
-    if match:
+    # Python refuses to convert thousands of digits; far fewer are no 64-bit integer already.
+    if match and (match["digits"][0] == "0" or len(match["digits"]) <= _MOST_DIGITS):
         value = _integer(match["digits"]) * (-1 if match["sign"] == "-" else 1)
         # What 64 bits cannot hold is read as a float, and a sign bars the unsigned range.
         if _SMALLEST <= value < (_LARGEST if not match["sign"] else -_SMALLEST):

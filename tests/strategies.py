@@ -14,7 +14,7 @@ from tests.builders import cluster, config, pool, runner
 
 Path = tuple[str | int, ...]
 
-REGIONS = ("us-east-1", "us-east-2", "us-west-2", "eu-central-1", "us-gov-west-1")
+REGIONS = ("us-east-1", "us-east-2", "us-west-2", "eu-central-1", "ap-southeast-2")
 # Far faster than from_regex; the first letter keeps them clear of the names and labels that have a meaning.
 NAMES = st.text("abcxyz0189-", max_size=12).map(lambda tail: f"nx{tail}".rstrip("-"))
 
@@ -91,12 +91,15 @@ def clusters(draw: st.DrawFn, sets: dict[str, list[str]]) -> dict[str, Any]:
     region = draw(st.sampled_from(REGIONS))
     zones = [f"{region}{letter}" for letter in draw(st.lists(st.sampled_from("abcdef"), min_size=2, max_size=4, unique=True))]
     names = draw(st.lists(NAMES, min_size=1, max_size=3, unique=True))
-    networks_of = st.sampled_from(["203.0.113.0/24", "198.51.100.7/32", "2001:db8::/32"])
+    networks_of = st.sampled_from(["203.0.113.0/24", "198.51.100.7/32", "52.94.76.0/22"])
     endpoint = st.one_of(
         st.builds(lambda cidrs: {"publicCidrs": cidrs}, st.lists(networks_of, min_size=1, unique=True)),
         st.sampled_from([{"private": True, "reachableFrom": reach} for reach in ("vpc-agent", "vpn")]),
     )
-    system = {"instanceTypes": st.lists(st.sampled_from(_CPU_TYPES), min_size=1, max_size=2, unique=True), "nodes": scales()}
+    system = {
+        "instanceTypes": st.lists(st.sampled_from(_CPU_TYPES), min_size=1, max_size=2, unique=True),
+        "nodes": scales().filter(lambda nodes: nodes.get("min", 0) > 0),
+    }
     optional = {
         "network": networks(zones),
         "system": st.fixed_dictionaries({}, optional=system),
@@ -199,7 +202,7 @@ FULL = tuple(
     )
     for endpoint, network in (
         ({"publicCidrs": ["203.0.113.0/24"]}, {"cidr": "10.1.0.0/16", "natGateways": "one"}),
-        ({"private": True, "reachableFrom": "vpn"}, _GIVEN),
+        ({"private": True, "reachableFrom": "vpn", "privateCidrs": ["10.2.0.0/16"]}, _GIVEN),
     )
 )
 """Valid configs that use every key between them."""

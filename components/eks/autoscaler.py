@@ -12,6 +12,7 @@ import pulumi_aws as aws
 
 from components.kubernetes.deliver import deliver
 from fleet import charts
+from fleet.scheduling import DISCOVERY_TAG, owner_tag
 
 POD_IDENTITY_TRUST = json.dumps(
     {
@@ -57,8 +58,8 @@ def autoscaler_rights(cluster_name: str) -> dict[str, Any]:
                 "Condition": {
                     # EKS puts both tags on the groups of its managed node groups.
                     "StringEquals": {
-                        "aws:ResourceTag/k8s.io/cluster-autoscaler/enabled": "true",
-                        f"aws:ResourceTag/k8s.io/cluster-autoscaler/{cluster_name}": "owned",
+                        f"aws:ResourceTag/{DISCOVERY_TAG}": "true",
+                        f"aws:ResourceTag/{owner_tag(cluster_name)}": "owned",
                     }
                 },
             },

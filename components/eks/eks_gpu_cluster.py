@@ -79,7 +79,8 @@ class EksGpuCluster(pulumi.ComponentResource):
         """What a node needs to join."""
         system = self._system_pool(name, args)
         last = [self._addon(name, addon, settings, [system]) for addon in _ON_NODES]
-        self.ready: tuple[pulumi.Resource, ...] = (system, *last)
+        doors = self._doors(name, settings, control_plane)
+        self.ready: tuple[pulumi.Resource, ...] = (system, *last, *doors)
         """What a chart needs to run: system nodes and name resolution."""
         EksAutoscaler(
             f"{name}-autoscaler",
@@ -126,9 +127,26 @@ class EksGpuCluster(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions(parent=self),
         )
 
+    def _doors(self, name: str, settings: EksCluster, control_plane: eks.Cluster) -> list[pulumi.Resource]:
+        """What lets the program in to a private endpoint: the cluster's own security group admits its members alone."""
+        return [
+            aws.vpc.SecurityGroupIngressRule(
+                f"{name}-api-from-{source}",
+                security_group_id=control_plane.cluster_security_group_id,
+                cidr_ipv4=source,
+                ip_protocol="tcp",
+                from_port=443,
+                to_port=443,
+                description="Kubernetes API from where the program runs",
+                opts=pulumi.ResourceOptions(parent=self),
+            )
+            for source in settings.private_sources
+        ]
+
     def _admins(self, name: str, settings: EksCluster) -> None:
         for principal in settings.admins:
-            who = principal.rpartition("/")[2]
+            # Roles of two accounts may share their last part: account, kind and path make the name.
+            who = principal.removeprefix("arn:aws:iam::").replace(":", "-").replace("/", "-")
             entry = aws.eks.AccessEntry(
                 f"{name}-admin-{who}",
                 cluster_name=self.cluster_name,

@@ -13,7 +13,7 @@ from fleet import versions
 from fleet.model import cpu_text, go_duration
 from fleet.placement import smallest_offer
 from fleet.pool import Pool
-from fleet.scheduling import EKS_EFFECT, EKS_PROFILE, GPU_RESOURCE, autoscaler_tags, pool_labels
+from fleet.scheduling import EKS_EFFECT, EKS_PROFILE, GPU_RESOURCE, TEMPLATE, autoscaler_tags, pool_labels
 
 CAPACITY_TYPE = {"on-demand": "ON_DEMAND", "spot": "SPOT"}
 """Our capacity types in the EKS API's spelling."""
@@ -81,9 +81,9 @@ class GpuNodeGroup(pulumi.ComponentResource):
         )
         # Tags of a managed node group do not reach its Auto Scaling group (aws/containers-roadmap#608).
         scaling_group = group.resources.apply(lambda found: found[0].autoscaling_groups[0].name)
-        for index, (key, value) in enumerate(_tags(pool, labels).items()):
+        for key, value in _tags(pool, labels).items():
             aws.autoscaling.Tag(
-                f"{name}-tag-{_short(key) or index}",
+                f"{name}-tag-{key.removeprefix(TEMPLATE)}",
                 autoscaling_group_name=scaling_group,
                 tag=aws.autoscaling.TagTagArgs(key=key, value=value, propagate_at_launch=False),
                 opts=pulumi.ResourceOptions(parent=self),
@@ -101,8 +101,3 @@ def _tags(pool: Pool, labels: dict[str, str]) -> dict[str, str]:
         GPU_RESOURCE: str(offer.gpus),
     }
     return autoscaler_tags(labels, (EKS_PROFILE.gpu_taint,), resources, go_duration(pool.idle_delay))
-
-
-def _short(key: str) -> str:
-    """The tag's part of the logical name: what follows the autoscaler's prefix, so that reordering replaces nothing."""
-    return key.partition("node-template/")[2].replace("/", "-")

@@ -52,12 +52,15 @@ class EksNetwork(pulumi.ComponentResource):
             opts=child,
         )
         public = {zone: self._subnet(name, "public", vpc, zone, _public_cidr(args.network.new_cidr, zone)) for zone in args.zones}
-        for zone, subnet in public.items():
+        ways_out = [
             aws.ec2.RouteTableAssociation(
                 f"{name}-public-{zone}", subnet_id=subnet.id, route_table_id=public_routes.id, opts=child
             )
+            for zone, subnet in public.items()
+        ]
         gateways = [
-            self._nat(name, zone, public[zone], gateway) for zone in args.zones[: args.network.nat_count(len(args.zones))]
+            self._nat(name, zone, public[zone], [gateway, *ways_out])
+            for zone in args.zones[: args.network.nat_count(len(args.zones))]
         ]
         tables: list[pulumi.Output[str]] = []
         self.private_subnet_ids = []
@@ -100,7 +103,8 @@ class EksNetwork(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions(parent=self),
         )
 
-    def _nat(self, name: str, zone: str, subnet: aws.ec2.Subnet, gateway: aws.ec2.InternetGateway) -> aws.ec2.NatGateway:
+    def _nat(self, name: str, zone: str, subnet: aws.ec2.Subnet, after: list[pulumi.Resource]) -> aws.ec2.NatGateway:
+        """A NAT gateway that goes before its own way out does: on destroy the sets still sign off at GitHub."""
         address = aws.ec2.Eip(
             f"{name}-nat-{zone}", domain="vpc", tags={"Name": f"{name}-nat-{zone}"}, opts=pulumi.ResourceOptions(parent=self)
         )
@@ -109,7 +113,7 @@ class EksNetwork(pulumi.ComponentResource):
             subnet_id=subnet.id,
             allocation_id=address.id,
             tags={"Name": f"{name}-nat-{zone}"},
-            opts=pulumi.ResourceOptions(parent=self, depends_on=[gateway]),
+            opts=pulumi.ResourceOptions(parent=self, depends_on=after),
         )
 
 

@@ -12,6 +12,7 @@ from components.eks.gpu_node_group import GpuNodeGroup, GpuNodeGroupArgs
 from components.kubernetes.arc_controller import ArcController, ArcControllerArgs
 from components.kubernetes.arc_runner_set import ArcRunnerSet, ArcRunnerSetArgs
 from components.kubernetes.device_plugin_stack import DevicePluginStack, DevicePluginStackArgs
+from fleet import charts
 from fleet.providers.eks import EksCluster
 from fleet.settings import Fleet
 
@@ -60,7 +61,7 @@ def build(name: str, settings: EksCluster, fleet: Fleet, context: Context, priva
                 github=fleet.github,
                 group=fleet.group_of(runner),
                 private_key=private_key,
-                controller=controller.release,
+                releases={charts.CONTROLLER: controller.release},
                 ready=cluster.ready,
             ),
             opts=inside,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pulumi
@@ -15,19 +15,20 @@ from fleet.github import GitHub
 from fleet.runner import PodRunner
 
 # GitHub never hears of a label changed later (actions-runner-controller#4424), and a set is registered at one URL.
-_REPLACE_ON = ("scaleSetLabels", "githubConfigUrl")
+# A new controller deletes the sets of another minor, under an upgrade that Helm then calls deployed.
+_REPLACE_ON = ("values.scaleSetLabels", "values.githubConfigUrl", "version")
 
 
 @dataclass(frozen=True, slots=True)
 class ArcRunnerSetArgs:
-    """`private_key` is the GitHub App's key, a secret; `ready` and `controller` stand before the set and outlive it."""
+    """`private_key` is the App's key, a secret; `ready` and what the chart needs of `releases` (by name) outlive the set."""
 
     set_name: str
     runner: PodRunner
     github: GitHub
     group: str
     private_key: pulumi.Input[str]
-    controller: pulumi.Resource
+    releases: Mapping[str, pulumi.Resource]
     ready: Sequence[pulumi.Resource]
 
 
@@ -55,7 +56,7 @@ class ArcRunnerSet(pulumi.ComponentResource):
             f"{name}-chart",
             chart,
             parent=self,
-            depends_on=[home, secret, args.controller, *args.ready],
+            depends_on=[home, secret, *(args.releases[needed] for needed in chart.needs), *args.ready],
             replace_on=_REPLACE_ON,
         )
         self.runs_on = pulumi.Output.from_input([args.set_name, *args.runner.labels])

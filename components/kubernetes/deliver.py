@@ -23,7 +23,7 @@ def deliver(
 ) -> kubernetes.helm.v3.Release:
     """The chart as a Helm release of explicit name and version.
 
-    `replace_on` names values whose change replaces the release (the old one goes first, since the name is the same).
+    `replace_on` are property paths whose change replaces the release (the old one goes first, since the name is the same).
     """
     oci = chart.repository.startswith("oci://")
     return kubernetes.helm.v3.Release(
@@ -41,7 +41,7 @@ def deliver(
         opts=pulumi.ResourceOptions(
             parent=parent,
             depends_on=list(depends_on),
-            replace_on_changes=[f"values.{path}" for path in replace_on],
+            replace_on_changes=list(replace_on),
             delete_before_replace=True,
         ),
     )

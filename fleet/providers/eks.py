@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Iterator
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
@@ -16,8 +17,10 @@ from fleet.scheduling import EKS_PROFILE
 
 _WIDEST = {4: 8, 6: 32}
 """The shortest prefix of a public network by IP version: no one organisation owns more."""
-_PRINCIPAL = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:(role|user)/[A-Za-z0-9_+=,.@/-]+")
-_REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-[0-9]")
+_PRINCIPAL = re.compile(r"arn:aws:iam::[0-9]{12}:(role|user)/[A-Za-z0-9_+=,.@/-]+")
+_REGION = re.compile(r"(af|ap|ca|eu|il|me|mx|sa|us)-(north|south|east|west|central|(north|south)(east|west))-[1-9]")
+"""Regions of the partition `aws`: the program's IAM policies are of that partition."""
+_PRIVATE = tuple(map(ipaddress.ip_network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")))
 _SUBNET = re.compile(r"subnet-[0-9a-f]{8,17}")
 _VPC = re.compile(r"vpc-[0-9a-f]{8,17}")
 
@@ -26,6 +29,10 @@ def _public_cidr(cidr: str) -> str:
     network = ipaddress.ip_network(cidr)
     if network.prefixlen < _WIDEST[network.version]:
         raise problem("open_endpoint", "the API server would be open to the world; list your own networks, or set private: true")
+    if not isinstance(network, ipaddress.IPv4Network) or any(network.overlaps(private) for private in _PRIVATE):
+        raise problem(
+            "endpoint_family", "a public endpoint is reached from public IPv4 networks; list those, or set private: true"
+        )
     return cidr
 
 
@@ -42,6 +49,8 @@ class Endpoint(Model):
     private: bool = False
     reachable_from: Literal["vpc-agent", "vpn"] | None = None
     """From where the program reaches a private endpoint."""
+    private_cidrs: tuple[Cidr, ...] = ()
+    """Networks let in to a private endpoint; a new VPC lets in itself."""
 
     @model_validator(mode="after")
     def _rules(self) -> Self:
@@ -52,6 +61,8 @@ class Endpoint(Model):
             raise problem("endpoint_reach", "a private endpoint needs reachableFrom (vpc-agent or vpn), or nobody can deploy")
         if not self.private and self.reachable_from is not None:
             raise problem("endpoint_reach", "reachableFrom belongs to a private endpoint; remove it or set private: true")
+        if not self.private and self.private_cidrs:
+            raise problem("endpoint_reach", "privateCidrs belongs to a private endpoint; remove it or set private: true")
         return self
 
 
@@ -109,7 +120,8 @@ class EksCluster(Cluster):
     endpoint: Endpoint
     network: Network = Network()
     admins: tuple[Annotated[str, AfterValidator(_principal)], ...] = ()
-    """IAM principals with cluster-admin through access entries, besides the principal that creates the cluster."""
+    """IAM principals with cluster-admin through access entries. Not the one that creates the cluster: EKS gives it one itself
+    and refuses a second."""
     log_types: tuple[Literal["api", "audit", "authenticator", "controllerManager", "scheduler"], ...] = (
         "api",
         "audit",
@@ -120,11 +132,32 @@ class EksCluster(Cluster):
     system: SystemPool = SystemPool()
     pools: dict[DnsLabel, Pool]
 
+    @property
+    def private_sources(self) -> tuple[str, ...]:
+        """Networks that reach a private endpoint on port 443; EKS itself lets in the nodes alone."""
+        if not self.endpoint.private:
+            return ()
+        return self.endpoint.private_cidrs or ((self.network.new_cidr,) if self.network.vpc_id is None else ())
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What keeps `pulumi up` from working or ages soon, though the settings are a fleet."""
+        return tuple(self._remarks())
+
+    def _remarks(self) -> Iterator[str]:
+        for cidr in self.endpoint.public_cidrs:
+            if not ipaddress.ip_network(cidr).is_global:
+                yield f"endpoint.publicCidrs: {cidr} is reserved, EKS refuses it; set your own networks before pulumi up"
+        if self.endpoint.private and not self.private_sources:
+            yield "endpoint: nothing but the nodes reaches the private endpoint; name your networks in privateCidrs"
+        until = versions.KUBERNETES[self.kubernetes_version].standard_support_until
+        yield f"kubernetesVersion: EKS supports {self.kubernetes_version} at the standard price until {until}, dearer after that"
+
     @model_validator(mode="after")
     def _eks_rules(self) -> Self:
-        """Refuse what EKS refuses: foreign zones, one zone, an unsupported version, reserved label prefixes."""
+        """Refuse what EKS refuses: foreign zones, one zone, an unsupported version, subnets of other zones."""
         if not _REGION.fullmatch(self.region):
-            raise problem("region", "not an AWS region; write for example us-west-2", at=("region",), value=self.region)
+            raise problem("region", "not a commercial AWS region; write for example us-west-2", at=("region",), value=self.region)
         for zone in self.zones:
             if not re.fullmatch(re.escape(self.region) + "[a-z]", zone):
                 raise problem("zone", f"not a zone of {self.region}; write for example {self.region}a", at=("zones",), value=zone)
@@ -135,6 +168,12 @@ class EksCluster(Cluster):
                 at=("zones",),
                 value=list(self.zones),
             )
+        if self.network.vpc_id is None and any(zone[-1] > "g" for zone in self.zones):
+            raise problem(
+                "zone_letter", "a new VPC has subnets for zones a to g; use those", at=("zones",), value=list(self.zones)
+            )
+        if len(set(self.admins)) < len(self.admins):
+            raise problem("repeated_admin", "a principal is given twice; remove one", at=("admins",), value=list(self.admins))
         if len(set(self.zones)) < len(self.zones):
             raise problem("repeated_zone", "a zone is given twice; remove one", at=("zones",), value=list(self.zones))
         if self.kubernetes_version not in versions.KUBERNETES:
@@ -152,6 +191,11 @@ class EksCluster(Cluster):
                 at=("network", "privateSubnets"),
                 value=sorted(self.network.private_subnets),
             )
+        return self
+
+    @model_validator(mode="after")
+    def _eks_pool_rules(self) -> Self:
+        """Refuse types of another cloud and label domains that EKS keeps for itself."""
         for name, pool in self.pools.items():
             for machine in pool.machines:
                 if machine.cloud != "aws":

@@ -19,6 +19,8 @@ from .read import Later, count, items, keys, line, shown, text, walk
 from .rule import Rule
 
 ROLES = ("burst",)
+KNOWN_ROLES = ("burst", "release")
+"""Roles that a pool of a stack file can have; a release pool's jobs must not be interrupted."""
 
 _CAPACITY_KEY = "karpenter.sh/capacity-type"
 # Capacity that is paid for whether used or not (capacity blocks, reservations) is not bought again by using it.
@@ -44,13 +46,20 @@ def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
         return
     # An unknown role may be one that is free of this rule.
     later.settle()
-    listed = ", ".join(map(line, roles))
-    mend = f"or set {ROLE_LABEL} to a role outside {listed}"
-    if not named:
-        mend = f"or set the pool's role: without a {ROLE_LABEL} label it is judged as {listed}"
+    mend = _free(named, roles)
     for fault in faults:
-        report(f"{fault}, {mend} ({sign})", None)
+        report(f"{fault}{mend} ({sign})", None)
     unsure.settle()
+
+
+def _free(named: str, roles: list[str]) -> str:
+    """How a pool becomes one that this rule leaves alone. Pools of a stack file have a role; others may lack the label."""
+    judged = f"without a {ROLE_LABEL} label it is judged as {', '.join(map(line, roles))}"
+    if "release" in roles:
+        return "" if named else f"; {judged}"
+    if named:
+        return ", or, if its jobs must not be interrupted, write `role: release` for the pool in the stack file"
+    return f", or label it {ROLE_LABEL}=release: {judged}"
 
 
 def _eks(props: Any, later: Later) -> Iterator[str]:
@@ -119,7 +128,7 @@ RULE = Rule(
     config={
         "roles": {
             "type": "array",
-            "items": {"type": "string"},
+            "items": {"type": "string", "enum": list(KNOWN_ROLES)},
             "minItems": 1,
             "default": list(ROLES),
             "description": f"Roles ({ROLE_LABEL}) of the GPU pools that must run on spot; a pool without a role is one.",

@@ -123,9 +123,48 @@ def test_admins_get_access_entries_of_their_own():
     recording = cluster(admins=admins)
     entries = of_type(recording, "aws:eks/accessEntry:AccessEntry")
     assert [entry.inputs["principalArn"] for entry in entries] == admins
-    for association in of_type(recording, "aws:eks/accessPolicyAssociation:AccessPolicyAssociation"):
+    associations = of_type(recording, "aws:eks/accessPolicyAssociation:AccessPolicyAssociation")
+    assert len(associations) == len(admins)
+    for association in associations:
         assert association.inputs["policyArn"].endswith(":cluster-access-policy/AmazonEKSClusterAdminPolicy")
         assert association.inputs["accessScope"] == {"type": "cluster"}
+
+
+def test_admins_of_two_accounts_may_share_a_role_name():
+    admins = ["arn:aws:iam::123456789012:role/ops", "arn:aws:iam::210987654321:role/ops", "arn:aws:iam::123456789012:user/ops"]
+    assert len(of_type(cluster(admins=admins), "aws:eks/accessEntry:AccessEntry")) == 3
+
+
+@pytest.mark.parametrize(
+    ("changes", "doors"),
+    [
+        ({"endpoint": {"private": True, "reachableFrom": "vpc-agent"}}, ["10.0.0.0/16"]),
+        (
+            {
+                "endpoint": {"private": True, "reachableFrom": "vpn", "privateCidrs": ["10.8.0.0/16", "10.9.0.0/16"]},
+                "network": {
+                    "vpcId": "vpc-0123456789abcdef0",
+                    "privateSubnets": {f"us-west-2{letter}": f"subnet-0123456{letter}" for letter in "abc"},
+                },
+            },
+            ["10.8.0.0/16", "10.9.0.0/16"],
+        ),
+        ({}, []),
+    ],
+)
+def test_a_private_endpoint_has_a_door_for_those_who_deploy(changes, doors):
+    recording = cluster(**changes)
+    rules = of_type(recording, "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule")
+    assert [rule.inputs["cidrIpv4"] for rule in rules] == doors
+    assert all((rule.inputs["fromPort"], rule.inputs["toPort"], rule.inputs["ipProtocol"]) == (443, 443, "tcp") for rule in rules)
+
+
+def test_the_way_out_outlives_what_signs_off_through_it(staging):
+    (gateway,) = of_type(staging, "aws:ec2/natGateway:NatGateway")
+    names = {urn.rpartition("::")[2] for urn in gateway.dependencies}
+    assert "usw2-network-public-us-west-2a" in names, (
+        "without its route the controller cannot remove runners at GitHub on destroy"
+    )
 
 
 def test_addons_are_pinned_and_all_there(staging):

@@ -81,6 +81,12 @@ def test_autoscaler_tags_say_what_the_smallest_type_offers(staging):
     assert resources == {"nvidia.com/gpu": "1", "cpu": "7910m", "memory": "29636Mi", "ephemeral-storage": "183296Mi"}
 
 
+def test_labels_that_differ_by_a_slash_alone_are_two_tags(staging):
+    names = [tag.name for tag in of_type(staging, "aws:autoscaling/tag:Tag")]
+    assert "usw2-t4-spot-tag-label/nvidia.com/gpu.present" in names, "a/b and a-b must not be one resource"
+    assert len(set(names)) == len(names)
+
+
 def test_idle_delay_is_the_pools_own(staging):
     option = f"{TEMPLATE}/autoscaling-options/scaledownunneededtime"
     assert tags(staging, "t4-spot")[option] == "5m0s"

@@ -15,7 +15,7 @@ import pytest
 
 from offline import stackfile
 from offline.judge import Verdict, judge
-from offline.plan import policy_settings
+from offline.policyfile import policy_settings
 from offline.record import Recording, record
 from policies.rules import RULES
 from tests.engine.cli import STACK_FILE, Cli, Outcome, copy_project, environment

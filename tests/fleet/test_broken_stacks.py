@@ -551,7 +551,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "region": (
         "gpu-ci:clusters.usw2.region",
-        "not an AWS region; write for example us-west-2",
+        "not a commercial AWS region; write for example us-west-2",
         '"oregon"',
     ),
     "region-empty": (
@@ -654,12 +654,12 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "tag-key": (
         "gpu-ci:tags.aws:team",
-        "a tag's key has 1 to 128 characters and does not start with aws:; rename it",
+        ("a tag's key has 1 to 128 letters, digits, spaces or _.:/=+-@, and does not start with aws:; rename it"),
         '"aws:team"',
     ),
     "tag-value": (
         "gpu-ci:tags.team",
-        "a tag's value has at most 256 characters, this one has 257; shorten it",
+        "a tag's value has at most 256 letters, digits, spaces or _.:/=+-@; correct it",
         '"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…',
     ),
     "tags-too-many": (
@@ -729,12 +729,12 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "runner-label-comma": (
         "gpu-ci:clusters.usw2.runners.gpu-t4.labels.0",
-        "a runner label has 1 to 255 characters, no comma and no space around it; correct it",
+        ("a runner label has 1 to 255 characters, no comma, no control character and no space around it; correct it"),
         '"gpu,cuda"',
     ),
     "runner-label-empty": (
         "gpu-ci:clusters.usw2.runners.gpu-t4.labels.0",
-        "a runner label has 1 to 255 characters, no comma and no space around it; correct it",
+        ("a runner label has 1 to 255 characters, no comma, no control character and no space around it; correct it"),
         '""',
     ),
     "runner-label-twice": (
@@ -755,26 +755,26 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     "generic-label-on-two-sets": (
         "gpu-ci:clusters.usw2.runners.gpu-big.labels",
         (
-            "generic label 'gpu' already belongs to the default set gpu-t4; one default set per GitHub scope "
-            "carries self-hosted, linux, x64, gpu, cuda, every other set is reached by its name or a label "
-            "of its own: remove it here"
+            "generic label 'gpu', but usw2/gpu-t4 is the default set; one default set per GitHub scope carries "
+            "self-hosted, linux, x64, gpu, cuda, every other set is reached by its name or a label of its own: "
+            "remove it here"
         ),
         '["gpu"]',
     ),
     "own-label-on-two-sets": (
         "gpu-ci:clusters.usw2.runners.gpu-big.labels",
-        ("label 'Vision' already reaches set gpu-t4, so a runs-on would be ambiguous; remove it here or rename it"),
+        ("label 'vision' already reaches set usw2/gpu-t4, so a runs-on would be ambiguous; remove it or rename it"),
         '["Vision"]',
     ),
     "set-name-as-label": (
         "gpu-ci:clusters.usw2.runners.gpu-big.labels",
-        ("label 'GPU-T4' already reaches set gpu-t4, so a runs-on would be ambiguous; remove it here or rename it"),
+        "label 'gpu-t4' is the name of a runner set; remove it or rename one",
         '["GPU-T4"]',
     ),
     "set-named-like-a-label": (
-        "gpu-ci:clusters.usw2.runners.gpu-big",
-        "set gpu-t4 carries this name as a label; remove it there or rename this set",
-        '"gpu-big"',
+        "gpu-ci:clusters.usw2.runners.gpu-t4.labels",
+        "label 'gpu-big' is the name of a runner set; remove it or rename one",
+        '["gpu-big"]',
     ),
     "set-in-two-clusters": (
         "gpu-ci:clusters.use1.runners.gpu-t4",
@@ -785,6 +785,85 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "gpu-ci:clusters.usw2-b.pools.t4",
         "'usw2-b-t4' is also the joined name of one of cluster usw2's pools; rename one",
         '"t4"',
+    ),
+    "admin-twice": (
+        "gpu-ci:clusters.usw2.admins",
+        "a principal is given twice; remove one",
+        '["arn:aws:iam::123456789012:role/ops", "arn:aws:iam::123456…',
+    ),
+    "cluster-name-29-characters": (
+        "gpu-ci:clusters.ccccccccccccccccccccccccccccc",
+        "a cluster's name has at most 28 characters, cloud resources are named after it; shorten it",
+        '"ccccccccccccccccccccccccccccc"',
+    ),
+    "endpoint-ipv6": (
+        "gpu-ci:clusters.usw2.endpoint.publicCidrs.0",
+        "a public endpoint is reached from public IPv4 networks; list those, or set private: true",
+        '"2600:1f14::/36"',
+    ),
+    "endpoint-private-cidrs-without-private": (
+        "gpu-ci:clusters.usw2.endpoint",
+        "privateCidrs belongs to a private endpoint; remove it or set private: true",
+        '{"publicCidrs": ["203.0.113.0/24"], "privateCidrs": ["10.0.…',
+    ),
+    "endpoint-private-network": (
+        "gpu-ci:clusters.usw2.endpoint.publicCidrs.0",
+        "a public endpoint is reached from public IPv4 networks; list those, or set private: true",
+        '"10.1.0.0/16"',
+    ),
+    "generic-labels-split-over-two-sets": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4-b.labels",
+        (
+            "generic label 'linux', but usw2/gpu-t4 is the default set; one default set per GitHub scope carries "
+            "self-hosted, linux, x64, gpu, cuda, every other set is reached by its name or a label of its own: "
+            "remove it here"
+        ),
+        '["linux"]',
+    ),
+    "github-orgs-page": (
+        "gpu-ci:github.url",
+        "not a GitHub scope; write https://github.com/<organisation> or …/<organisation>/<repository>",
+        '"https://github.com/orgs/example"',
+    ),
+    "names-too-long-together": (
+        "gpu-ci:clusters.usw2.pools.t4-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+        "cluster and pool names together have at most 48 characters; shorten one",
+        '"t4-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"',
+    ),
+    "own-label-on-two-sets-of-one-name": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.labels",
+        ("label 't4-special' already reaches set use1/gpu-t4, so a runs-on would be ambiguous; remove it or rename it"),
+        '["t4-special"]',
+    ),
+    "runner-image-latest": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.image",
+        ("an image names its version or digest, not latest; write registry/name:version or registry/name@sha256:…"),
+        '"ghcr.io/example/runner:latest"',
+    ),
+    "runner-label-control": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.labels.0",
+        ("a runner label has 1 to 255 characters, no comma, no control character and no space around it; correct it"),
+        '"a\\u0007b"',
+    ),
+    "system-pool-empty": (
+        "gpu-ci:clusters.usw2.system.nodes.min",
+        "the autoscaler runs in the system pool and cannot start it; raise min to 1 or more",
+        "0",
+    ),
+    "tag-character": (
+        "gpu-ci:tags.team",
+        "a tag's value has at most 256 letters, digits, spaces or _.:/=+-@; correct it",
+        '"ci\\n"',
+    ),
+    "unknown-key-private": (
+        "gpu-ci:github.privateKey",
+        "unknown key; known keys: url, appId, installationId, group",
+        "",
+    ),
+    "zone-beyond-g": (
+        "gpu-ci:clusters.usw2.zones",
+        "a new VPC has subnets for zones a to g; use those",
+        '["us-west-2a", "us-west-2h"]',
     ),
 }
 
@@ -897,13 +976,17 @@ def _pattern(message: ast.expr) -> str:
     return ".*"
 
 
+BEYOND_FILES = {"idle_delay_target"}
+"""No provider of this version breaks it; test_settings gives it one that does."""
+
+
 def test_every_rule_of_the_settings_has_a_broken_file() -> None:
     raised, calls = _raised(), list(_calls())
     assert len(calls) > 40, "the calls were found"
     unshown = [
         f"{place} {rule}"
         for place, rule, pattern in calls
-        if not any(rule == known and pattern.fullmatch(message) for known, message in raised)
+        if rule not in BEYOND_FILES and not any(rule == known and pattern.fullmatch(message) for known, message in raised)
     ]
     assert unshown == [], "add a file to broken/ for each"
 

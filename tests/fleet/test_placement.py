@@ -249,7 +249,7 @@ def test_one_type_of_a_pool_that_is_too_small_is_an_error() -> None:
         (
             {"scratch": "90Gi"},
             {"disk": "50Gi"},
-            "asks 90Gi of disk, g4dn.2xlarge leaves pods 45056Mi of 50Gi; no type of this GPU and cloud would do: ask for less",
+            "asks 90Gi of disk, g4dn.2xlarge leaves pods 45056Mi of 50Gi; raise the pool's disk to 102Gi",
         ),
         (
             _size("7700m", "16Gi"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -13,7 +14,8 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from fleet.errors import FleetError, Problem, shown
 from fleet.model import Cpu, Duration, Memory, cpu_text, go_duration, memory_text
-from fleet.settings import CONFIG_KEYS, SECRETS, Fleet, load
+from fleet.providers import PROVIDERS
+from fleet.settings import CONFIG_KEYS, SECRETS, Fleet, check_keys, load
 from tests.builders import cluster, config, pool, runner, staging
 from tests.strategies import FULL, configs, parent_of, slips
 
@@ -219,3 +221,41 @@ def test_a_fleet_holds_no_secret() -> None:
     names = {field.alias or name for name, field in Fleet.model_fields.items()}
     github = {field.alias or name for name, field in Fleet.model_fields["github"].annotation.model_fields.items()}  # type: ignore[union-attr]
     assert not [name for name in names | github if re.search("key|token|secret|password", name, re.I)]
+
+
+def test_a_target_with_one_delay_for_all_pools_refuses_a_pools_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    eks = PROVIDERS["eks"]
+    shared = dataclasses.replace(eks, profile=dataclasses.replace(eks.profile, idle_delay_per_pool=False))
+    monkeypatch.setitem(PROVIDERS, "eks", shared)
+    load(config(clusters={"usw2": cluster(pools={"t4": pool()})}))
+    with pytest.raises(FleetError, match="has one delay for all pools; remove idleDelay"):
+        load(config(clusters={"usw2": cluster(pools={"t4": pool(idleDelay="5m")})}))
+
+
+@pytest.mark.parametrize(
+    ("keys", "secret", "message"),
+    [
+        (["github", "clusters", "githubPrivateKey"], ["githubPrivateKey"], ""),
+        (["tag"], [], "gpu-ci:tag: unknown key; known keys: clusters, github, githubPrivateKey, tags"),
+        (["tags"], ["tags"], "gpu-ci:tags: holds a secret, which would end in clear in tags and values; take it out"),
+        (["githubPrivateKey"], [], "gpu-ci:githubPrivateKey: a secret in clear text; set it with: pulumi config set --secret"),
+    ],
+)
+def test_keys_are_known_and_secret_where_they_must_be_and_nowhere_else(keys: list[str], secret: list[str], message: str) -> None:
+    if not message:
+        check_keys(keys, secret)
+        return
+    with pytest.raises(FleetError, match=re.escape(message)):
+        check_keys(keys, secret)
+
+
+def test_a_name_in_two_groups_is_told_of() -> None:
+    clusters = {name: cluster(runners={"gpu-t4": runner(group=group)}) for name, group in (("usw2", "one"), ("use1", "two"))}
+    assert load(config(clusters=clusters)).shared_names == ("gpu-t4",)
+
+
+def test_what_keeps_up_from_working_is_a_remark() -> None:
+    fleet = load(config(clusters={"usw2": cluster(endpoint={"publicCidrs": ["203.0.113.0/24", "52.94.76.0/22"]})}))
+    reserved, support = fleet.clusters["usw2"].remarks
+    assert reserved == "endpoint.publicCidrs: 203.0.113.0/24 is reserved, EKS refuses it; set your own networks before pulumi up"
+    assert support == "kubernetesVersion: EKS supports 1.34 at the standard price until 2026-12-02, dearer after that"

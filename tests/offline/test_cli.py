@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import offline.plan
 from offline.cli import ROOT, app
+from policies.rules import RULES
 
 STAGING = (ROOT / "Pulumi.staging.yaml").read_text()
 
@@ -45,13 +47,14 @@ def test_staging_is_clean(staging):
     [
         "gpu-ci plan of stack staging",
         "Not a diff against what is deployed",
-        "a placeholder stands in: gpu-ci:githubPrivateKey",
+        "Secrets are not read offline, a placeholder stands in: gpu-ci:githubPrivateKey",
+        "usw2: endpoint.publicCidrs: 203.0.113.0/24 is reserved, EKS refuses it",
         "gpu-ci.GpuNodeGroup usw2-t4-spot",
         "SPOT g4dn.2xlarge, g4dn.4xlarge, 0-5 nodes",
         "opaque: children judged at preview",
         "10 gpu-t4 runners need 10 nodes, the pool has at most 5: jobs beyond that wait",
         "spot-required-nonprod",
-        "OK: 97 resources",
+        "OK: 97 resources; policies: 4 hold; 0.348 USD an hour idle, ≤8.228 at worst.",
     ],
 )
 def test_the_plan_says(staging, text):
@@ -83,7 +86,8 @@ def test_json_has_the_same_facts():
     assert len(plan["resources"]) == 97
     assert {placed["runnerSet"]: placed["poolHolds"] for placed in plan["placement"]} == {"gpu-t4": 5, "gpu-t4-release": 2}
     assert plan["price"]["worst"]["atMost"] is True
-    assert plan["placeholders"] == ["gpu-ci:githubPrivateKey"]
+    assert plan["secrets"] == ["gpu-ci:githubPrivateKey"]
+    assert [(found["policy"], found["state"]) for found in plan["policies"]] == [(rule.id, "holds") for rule in RULES]
     providers = {resource["provider"] for resource in plan["resources"] if resource["type"].startswith("aws:")}
     assert len(providers) == 1
 
@@ -95,7 +99,6 @@ def test_a_secret_of_the_stack_file_is_never_shown(tmp_path):
         result = run(*arguments)
         assert result.exit_code == 0, result.output
         assert cipher not in result.output
-        assert "placeholder stands in" not in result.output, "the stack has its secret"
 
 
 def test_a_secret_in_clear_is_refused_and_not_repeated(tmp_path):
@@ -111,7 +114,7 @@ def test_a_broken_mandatory_policy_is_status_1(tmp_path):
     result = run("plan", "staging", "--file", path)
     assert result.exit_code == 1
     assert "mandatory spot-required-nonprod: usw2-t4-spot-nodes" in result.stdout
-    assert "FAILED: 1 mandatory policy violations" in result.stdout
+    assert "FAILED: 1 mandatory policy violation; 97 resources; policies: 3 hold, 1 broken; " in result.stdout
 
 
 def test_a_runner_that_fits_nowhere_is_status_1_and_says_what_would_do(tmp_path):
@@ -121,6 +124,10 @@ def test_a_runner_that_fits_nowhere_is_status_1_and_says_what_would_do(tmp_path)
     assert "usw2/gpu-t4 cannot be placed: asks" in result.stdout
     assert "the smallest type that would do is g4dn.2xlarge" in result.stdout
     assert "Resources:" not in result.stdout, "nothing is built that cannot be placed"
+    assert "FAILED: 1 runner set cannot be placed, nothing was built or judged" in result.stdout
+    as_json = json.loads(run("plan", "staging", "--json", "--file", path).stdout)
+    assert (as_json["clean"], as_json["built"]) == (False, False)
+    assert {found["state"] for found in as_json["policies"]} == {"not judged"}, "not judged is not clean"
 
 
 def test_the_program_itself_refuses_a_runner_that_fits_nowhere(tmp_path):
@@ -133,6 +140,59 @@ def test_the_program_itself_refuses_a_runner_that_fits_nowhere(tmp_path):
     config = stackfile.with_placeholders(stackfile.load("staging", ROOT, stack_file=Path(path)), ["gpu-ci:githubPrivateKey"])
     with pytest.raises(pulumi.RunError, match="the smallest type that would do is g4dn"):
         record(ROOT / "__main__.py", config)
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ({"all": "disabled"}, "policies: 4 disabled;"),
+        ({"spot-required-nonprod": "disabled", "imds-v2-hop-one": "advisory"}, "policies: 3 hold, 1 disabled;"),
+    ],
+)
+def test_what_was_not_judged_is_not_said_to_hold(monkeypatch, config, said):
+    monkeypatch.setattr(offline.plan, "policy_settings", lambda *_: config)
+    result = run("plan", "staging")
+    assert result.exit_code == 0
+    assert said in result.stdout
+
+
+def test_a_broken_advisory_policy_is_told_and_does_not_fail(monkeypatch, tmp_path):
+    monkeypatch.setattr(offline.plan, "policy_settings", lambda *_: {"spot-required-nonprod": "advisory"})
+    result = run("plan", "staging", "--file", changed(tmp_path, ("capacity: spot", "capacity: on-demand")))
+    assert result.exit_code == 0
+    assert "policies: 3 hold, 1 broken;" in result.stdout
+    assert "advisory spot-required-nonprod: usw2-t4-spot-nodes" in result.stdout
+
+
+def test_labels_are_data_and_no_markup(tmp_path):
+    result = run(
+        "plan",
+        "staging",
+        "--file",
+        changed(tmp_path, ("labels: [self-hosted, linux", 'labels: ["[red]", "[/x]", self-hosted, linux')),
+    )
+    assert result.exit_code == 0, result.output
+    assert "[red], [/x]" in result.stdout
+
+
+def test_a_fault_of_ours_is_no_failed_proof(monkeypatch):
+    def broken(*_: object) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(offline.plan, "judge", broken)
+    result = run("plan", "staging")
+    assert result.exit_code == 70
+    assert "RuntimeError: a bug" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("old", "key"), [("owner: ci-platform", "gpu-ci:tags"), ("url: https://github.com/example", "gpu-ci:github")]
+)
+def test_a_secret_inside_the_model_is_refused(tmp_path, old, key):
+    path = changed(tmp_path, (old, old.partition(":")[0] + ": {secure: abc}"))
+    result = run("plan", "staging", "--file", path)
+    assert result.exit_code == 2
+    assert f"{key}: holds a secret, which would end in clear in tags and values" in result.stderr
 
 
 @pytest.mark.parametrize(

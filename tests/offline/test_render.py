@@ -9,11 +9,31 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from offline.cli import app
+from offline import render as rendering
+from offline.cli import ROOT, app
+from offline.errors import InputError
+from offline.plan import make_plan
+from offline.record import Resource
+from offline.wire import UNKNOWN, Secret
 
 
 def render(out: Path):
     return CliRunner().invoke(app, ["render", "staging", "--out", str(out)])
+
+
+@pytest.fixture(scope="module")
+def plan():
+    return make_plan("staging", ROOT)
+
+
+def refused(plan, out: Path) -> str:
+    """The one line that says why `out` is not written."""
+    with pytest.raises(InputError) as caught:
+        rendering.render(plan, out)
+    message = str(caught.value)
+    assert message.startswith("OUT: "), message
+    assert "\n" not in message
+    return message
 
 
 def tree(out: Path) -> dict[str, bytes]:
@@ -50,7 +70,11 @@ def test_no_secret_value_is_written(rendered):
     for path in secrets:
         text = path.read_text()
         assert "stringData:" not in text
-        assert text.startswith("# left out, `pulumi up` sets it"), "a reader learns what is missing"
+        assert text.splitlines()[0] == (
+            "# left out, `pulumi up` sets it (secret or set beside a secret): stringData.github_app_id, "
+            "stringData.github_app_installation_id, stringData.github_app_private_key"
+        ), "a reader learns what is missing"
+        assert "[secret]" not in text
 
 
 def test_values_say_whose_they_are(rendered):
@@ -81,3 +105,176 @@ def test_a_folder_of_somebody_else_is_left_alone(tmp_path):
     assert result.exit_code == 2
     assert "not rendered by gpu-ci" in result.stderr
     assert tree(tmp_path) == {"thesis.txt": b"years of work"}
+    assert [path.name for path in tmp_path.parent.glob(".gpu-ci-*")] == []
+
+
+# -- where to ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_link_to_a_folder_means_the_folder(plan, rendered, tmp_path):
+    (tmp_path / "real").mkdir()
+    link = tmp_path / "link"
+    link.symlink_to("real")
+    for _ in range(2):
+        files = rendering.render(plan, link)
+        assert link.is_symlink(), "the link stays a link"
+        assert tree(tmp_path / "real") == tree(rendered[0])
+    assert files[0].is_relative_to(link), "files are named as OUT was"
+
+
+def test_a_link_to_a_folder_of_somebody_else_is_left_alone(plan, tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "thesis.txt").write_text("years of work")
+    (tmp_path / "link").symlink_to("real")
+    assert "not rendered by gpu-ci" in refused(plan, tmp_path / "link")
+    assert tree(tmp_path / "real") == {"thesis.txt": b"years of work"}
+
+
+def test_a_link_to_a_folder_that_is_not_there_yet_makes_it(plan, rendered, tmp_path):
+    (tmp_path / "link").symlink_to("later")
+    rendering.render(plan, tmp_path / "link")
+    assert tree(tmp_path / "later") == tree(rendered[0])
+
+
+def test_links_in_a_circle_lead_to_no_folder(plan, tmp_path):
+    (tmp_path / "one").symlink_to("two")
+    (tmp_path / "two").symlink_to("one")
+    refused(plan, tmp_path / "one")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["one", "two"]
+
+
+@pytest.mark.parametrize("out", [".", "", "..", "../here", "/"])
+def test_the_current_folder_and_what_contains_it_are_refused(plan, tmp_path, monkeypatch, out):
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    said = "is the current folder" if out in (".", "", "../here") else "contains the current folder"
+    assert said in refused(plan, Path(out))
+    assert list(here.iterdir()) == []
+
+
+def test_the_current_folder_is_refused_though_it_was_rendered(plan, tmp_path, monkeypatch):
+    rendering.render(plan, tmp_path / "out")
+    before = tree(tmp_path / "out")
+    monkeypatch.chdir(tmp_path / "out")
+    assert "is the current folder" in refused(plan, Path())
+    assert tree(tmp_path / "out") == before
+
+
+@pytest.mark.parametrize(("out", "said"), [("gpu-ci", "is the project"), (".", "contains the project")])
+def test_the_project_and_what_contains_it_are_refused(plan, tmp_path, monkeypatch, out, said):
+    (tmp_path / "work" / "gpu-ci").mkdir(parents=True)
+    monkeypatch.setattr(rendering, "_ROOT", tmp_path / "work" / "gpu-ci")
+    assert said in refused(plan, tmp_path / "work" / out)
+    assert tree(tmp_path) == {}
+
+
+def test_a_file_is_no_folder(plan, tmp_path):
+    (tmp_path / "file").write_text("mine")
+    assert "must be a folder" in refused(plan, tmp_path / "file")
+    assert "Not a directory" in refused(plan, tmp_path / "file" / "deep" / "out")
+    assert tree(tmp_path) == {"file": b"mine"}
+
+
+def test_where_no_folder_can_be_made_is_one_line_and_status_2():
+    result = render(Path("/proc/gpu-ci-render"))
+    assert result.exit_code == 2, result.output
+    assert "error: OUT: /proc/gpu-ci-render cannot be written (" in result.stderr
+    assert "Traceback" not in result.output
+
+
+# -- failures on the way -------------------------------------------------------------------------------------------------
+
+
+def full(*_, **__):
+    raise OSError(28, "No space left on device")
+
+
+def failing_renames(monkeypatch, *numbers: int) -> None:
+    """Let the renames of these numbers fail, counted from one."""
+    made, rename = [], Path.rename
+
+    def counted(self: Path, target: Path) -> Path:
+        made.append(self)
+        return full() if len(made) in numbers else rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", counted)
+
+
+@pytest.fixture
+def older(tmp_path):
+    """A folder that an older plan rendered."""
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / rendering.MARK).write_text("stack staging\n")
+    (out / "old.yaml").write_text("old")
+    return out
+
+
+def test_a_full_disk_leaves_the_folder_as_it_was(plan, older, monkeypatch):
+    before = tree(older)
+    monkeypatch.setattr(Path, "write_text", full)
+    assert "(No space left on device)" in refused(plan, older)
+    assert tree(older.parent) == {f"out/{path}": held for path, held in before.items()}, "nothing is left beside it either"
+
+
+def test_parents_that_a_failure_made_are_gone_again(plan, tmp_path, monkeypatch):
+    (tmp_path / "there").mkdir()
+    monkeypatch.setattr(Path, "write_text", full)
+    refused(plan, tmp_path / "there" / "a" / "b" / "out")
+    assert list((tmp_path / "there").iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_the_old_folder_is_put_back_when_a_move_fails(plan, older, monkeypatch, number):
+    before = tree(older)
+    failing_renames(monkeypatch, number)
+    refused(plan, older)
+    assert tree(older) == before
+    assert list(older.parent.iterdir()) == [older]
+
+
+def test_the_old_folder_is_not_lost_when_it_cannot_be_put_back(plan, older, monkeypatch):
+    before = tree(older)
+    failing_renames(monkeypatch, 2, 3)
+    _, _, place = refused(plan, older).partition("what it held lies in ")
+    assert tree(Path(place)) == before
+
+
+# -- what is left out ----------------------------------------------------------------------------------------------------
+
+
+def manifest(monkeypatch, **inputs: object) -> str:
+    monkeypatch.setattr(Resource, "inputs", inputs)
+    return rendering._manifest(object.__new__(Resource))
+
+
+def test_what_hides_in_a_list_is_named_and_left_out(monkeypatch):
+    entries = [{"name": "A", "value": Secret("hush")}, {"name": "B", "value": "b"}, Secret("hush"), UNKNOWN]
+    text = manifest(monkeypatch, kind="ConfigMap", env=entries, at=UNKNOWN)
+    secret, unknown, *rest = text.splitlines()
+    assert secret.endswith(": env[0].value, env[2]")
+    assert unknown.endswith("(known only then): at, env[3]")
+    assert yaml.safe_load("\n".join(rest)) == {"kind": "ConfigMap", "env": [{"name": "A"}, {"name": "B", "value": "b"}]}
+
+
+def test_only_keys_of_a_secrets_maps_are_named_and_values_never(monkeypatch):
+    hidden = Secret({"token": "hush", "inner": {"deep": "hush"}})
+    text = manifest(monkeypatch, kind="Secret", stringData=hidden, data=Secret("hush"), metadata=hidden)
+    assert text.splitlines()[0].endswith(": data, metadata, stringData.inner, stringData.token")
+    assert "hush" not in text
+    assert "deep" not in text
+    text = manifest(monkeypatch, kind="ConfigMap", data=hidden)
+    assert text.splitlines()[0].endswith(": data"), "keys of another kind's map may be secret"
+
+
+def test_secret_chart_values_are_named_and_left_out(monkeypatch):
+    release = {"chart": "c", "version": "1", "name": "r"}
+    monkeypatch.setattr(Resource, "inputs", {**release, "values": {"a": {"key": Secret("hush")}, "b": 1}}, raising=False)
+    text = rendering._values(object.__new__(Resource))
+    assert text.splitlines()[1].endswith(": values.a.key")
+    assert yaml.safe_load(text) == {"a": {}, "b": 1}
+    monkeypatch.setattr(Resource, "inputs", {**release, "values": Secret({"a": "hush"})})
+    text = rendering._values(object.__new__(Resource))
+    assert text.splitlines()[1].endswith(": values")
+    assert yaml.safe_load(text) == {}

@@ -2,6 +2,8 @@
 
 import json
 import math
+import os
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -70,6 +72,8 @@ def value_of(folder, text):
         ("[1, on, 9:00, 1.50]", '[1,"on","9:00",1.5]'),
         ("{b: 1, a: {z: true, y: x}}", '{"a":{"y":"x","z":true},"b":1}'),
         ("1e400", "1e400"),
+        pytest.param("1" + "0" * 4999, "1" + "0" * 4999, id="5000-digits"),
+        pytest.param("0o" + "0" * 4999 + "7", "7", id="5000-octal-digits"),
         (".36_1", "0.361"),
         ("._1", "._1"),
         ("2026-13-45", "2026-13-45"),
@@ -226,6 +230,14 @@ def test_esc_environments_are_told_for_their_values_are_not_seen(tmp_path):
         ("config:\n  a: {<<: text}\n", 2, ["<< takes a mapping"]),
         ('config:\n  a: "\\ud800"\n', 2, ["whole character"]),
         ("config: {}\n---\nconfig: {}\n", 2, ["one document"]),
+        pytest.param(f"config:\n  a: {'[' * 3000}{']' * 3000}\n", 2, ["at most 100 levels", "flatten"], id="deep-list"),
+        pytest.param(f"config:\n  a: {'{x: ' * 3000}1{'}' * 3000}\n", 2, ["at most 100 levels"], id="deep-mapping"),
+        pytest.param(
+            "config:\n  a0: &a0 [x]\n" + "".join(f"  a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 9)),
+            6,
+            ["aliases add at most 100,000 values", "write out"],
+            id="many-aliases",
+        ),
     ],
 )
 def test_a_wrong_stack_file_is_one_error_with_file_line_rule_and_mend(tmp_path, text, line, words):
@@ -303,6 +315,62 @@ def test_a_missing_stack_lists_those_that_exist(tmp_path):
     write(tmp_path, "", stack="prod")
     with pytest.raises(InputError, match=r"Pulumi\.staging\.yaml does not exist.*prod"):
         load("staging", tmp_path)
+
+
+def test_depth_that_aliases_build_is_depth(tmp_path):
+    links = "".join(f"  a{n}: &a{n} {'[' * 50}*a{n - 1}{']' * 50}\n" for n in range(1, 40))
+    with pytest.raises(InputError, match="at most 100 levels"):
+        write(tmp_path, "config:\n  a0: &a0 x\n" + links)
+
+
+def test_what_merged_lists_multiply_is_counted(tmp_path):
+    parts = "".join(f"  a{n}: &a{n} {{{', '.join(f'k{k}: {{<<: [*a{n - 1}]}}' for k in range(10))}}}\n" for n in range(1, 9))
+    with pytest.raises(InputError, match="aliases add at most 100,000 values"):
+        write(tmp_path, "config:\n  a0: &a0 {x: 1}\n" + parts)
+
+
+def test_a_hundred_levels_and_a_large_file_are_read(tmp_path):
+    deep = write(tmp_path, f"config:\n  a: {'[' * 98}{']' * 98}\n")
+    assert deep.values["gpu-ci:a"] == "[" * 98 + "]" * 98
+    base = "config:\n  base: &b {x: 1, y: 2}\n  many:\n"
+    config = write(tmp_path, base + "".join(f"    n{n}: {{<<: *b, z: {n}}}\n" for n in range(3000)))
+    assert len(config.objects["gpu-ci:many"]) == 3000
+
+
+@pytest.mark.parametrize(
+    ("make", "fault"),
+    [
+        (lambda path: path.mkdir(), "is a folder; "),
+        (lambda path: path.symlink_to("gone"), "is a link to gone, which does not exist; "),
+        (os.mkfifo, "is no regular file; "),
+    ],
+)
+@pytest.mark.parametrize("name", ["Pulumi.yaml", "Pulumi.dev.yaml"])
+def test_what_is_there_but_no_file_is_not_said_to_be_missing(tmp_path, name, make, fault):
+    (tmp_path / "Pulumi.yaml").write_text(PROJECT)
+    (tmp_path / name).unlink(missing_ok=True)
+    make(tmp_path / name)
+    with pytest.raises(InputError) as caught:
+        load("dev", tmp_path)
+    assert f"there must be a {'project file' if name == 'Pulumi.yaml' else 'file for the stack'}; " in str(caught.value)
+    assert f"{tmp_path / name} {fault}" in str(caught.value)
+
+
+def test_an_empty_name_is_not_said_to_be_missing(tmp_path):
+    (tmp_path / "Pulumi.yaml").write_text(PROJECT)
+    with pytest.raises(InputError, match=r"; \. is a folder \(an empty name means the current one\); "):
+        load("dev", tmp_path, stack_file=Path())
+
+
+def test_a_file_that_cannot_be_read_is_an_input_error(tmp_path, monkeypatch):
+    write(tmp_path, "")
+
+    def refuse(_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    with pytest.raises(InputError, match=r"Pulumi\.yaml cannot be read \(Permission denied\)"):
+        load("dev", tmp_path)
 
 
 def test_a_missing_project_says_where_it_was_looked_for(tmp_path):

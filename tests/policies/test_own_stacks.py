@@ -11,7 +11,7 @@ import pytest
 from google.protobuf import struct_pb2
 
 from offline.judge import Verdict, analyze_request, judge
-from offline.plan import policy_settings
+from offline.policyfile import policy_settings
 from offline.record import Recording, Resource, record
 from offline.wire import raw
 from policies.rules import RULES

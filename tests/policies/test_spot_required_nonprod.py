@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Any, get_args
 
 import botocore.session
 import pytest
 
-from policies.rules.spot_required_nonprod import RULE
+from fleet.pool import Role
+from offline.errors import InputError
+from offline.judge import configure
+from policies.rules.spot_required_nonprod import KNOWN_ROLES, RULE
 from tests.policies.fixtures import (
     KARPENTER_POOL,
     KARPENTER_POOL_PROPS,
@@ -20,8 +24,8 @@ from tests.policies.fixtures import (
 from tests.policies.harness import CLEAN, REMOVE, UNKNOWN, changed, judge, said
 
 ROLE = "gpu-ci/role"
-ROLE_MEND = f"or set {ROLE} to a role outside burst"
-NO_ROLE_MEND = f"or set the pool's role: without a {ROLE} label it is judged as burst"
+ROLE_MEND = "or, if its jobs must not be interrupted, write `role: release` for the pool in the stack file"
+NO_ROLE_MEND = f"or label it {ROLE}=release: without a {ROLE} label it is judged as burst"
 NVIDIA = '(amiType is "AL2023_x86_64_NVIDIA")'
 ON_DEMAND = changed(NODE_GROUP_PROPS, "capacityType", "ON_DEMAND")
 EKS_FAULT = 'capacityType is "ON_DEMAND": burst GPU pools run on spot; write SPOT'
@@ -70,8 +74,28 @@ def test_the_role_decides_and_a_pool_without_one_is_burst(labels: Any, verdict: 
 def test_the_roles_are_configurable() -> None:
     release = changed(ON_DEMAND, "labels", ROLE, "release")
     both = {"roles": ["burst", "release"]}
-    assert judge(RULE, NODE_GROUP, release, both) == said(f"{EKS_FAULT}, {ROLE_MEND}, release {NVIDIA}")
+    assert judge(RULE, NODE_GROUP, release, both) == said(f"{EKS_FAULT} {NVIDIA}"), "no role is free, so none is advised"
+    bare = changed(ON_DEMAND, "labels", {})
+    unnamed = f"without a {ROLE} label it is judged as burst, release"
+    assert judge(RULE, NODE_GROUP, bare, both) == said(f"{EKS_FAULT}; {unnamed} {NVIDIA}")
     assert judge(RULE, NODE_GROUP, ON_DEMAND, {"roles": ["release"]}) == CLEAN
+
+
+def test_a_role_that_no_pool_has_is_no_config() -> None:
+    with pytest.raises(
+        InputError, match=r"spot-required-nonprod\.roles\[0\]: must be one of \['burst', 'release'\]; got 'brust'"
+    ):
+        configure([RULE], {RULE.id: {"roles": ["brust"]}})
+    (configured,) = configure([RULE], {RULE.id: {"roles": ["release"]}})
+    assert configured.config["roles"] == ["release"]
+    assert get_args(Role) == KNOWN_ROLES, "the rule knows the roles of the stack file"
+
+
+def test_what_the_message_advises_is_what_a_stack_file_takes() -> None:
+    (message,) = judge(RULE, NODE_GROUP, ON_DEMAND).messages
+    (role,) = re.findall(r"`role: (\w+)`", message)
+    assert role in get_args(Role)
+    assert judge(RULE, NODE_GROUP, changed(ON_DEMAND, "labels", ROLE, role)) == CLEAN
 
 
 def test_a_cpu_pool_may_be_on_demand() -> None:

@@ -1,0 +1,108 @@
+"""A stack's policy config: what is read, and what is refused with file and line."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from offline.errors import InputError
+from offline.policyfile import policy_settings
+
+NAME = "policies/config/dev.json"
+
+
+def place(root):
+    path = root / NAME
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def read(root, text):
+    place(root).write_bytes(text if isinstance(text, bytes) else text.encode())
+    return policy_settings("dev", root)
+
+
+def test_the_entries_are_given_as_they_stand(tmp_path):
+    text = '{"all": "advisory", "spot-required-nonprod": {"enforcementLevel": "mandatory", "roles": ["burst"]}}'
+    assert read(tmp_path, text) == json.loads(text)
+
+
+def test_without_a_file_every_policy_has_its_defaults(tmp_path):
+    assert policy_settings("dev", tmp_path) == {}
+
+
+def test_a_file_of_another_stack_counts_for_nothing(tmp_path):
+    read(tmp_path, '{"all": "disabled"}')
+    assert policy_settings("prod", tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        (b'{\n"a": "\xff"}', 2, ["UTF-8", "0xff"]),
+        ('{\n\n"a": }', 3, ["must be JSON", "column 6"]),
+        ("", 1, ["must be JSON"]),
+        ('{"a": NaN}', 1, ["NaN"]),
+        ("[" * 100_000, 1, ["must be JSON"]),
+        ('{"a": 1' + "0" * 5000 + "}", 1, ["must be JSON"]),
+        ("\n\n[]", 3, ["object keyed by policy", "a list"]),
+        ("null", 1, ["object keyed by policy"]),
+        ('{"a": "mandatory",\n"b": {},\n"a": "disabled"}', 3, ["may stand once", "'a'", "line 1 too"]),
+        ('{"a": {"x": [{"y": 1,\n"y": 2}]}}', 2, ["may stand once", "'y'"]),
+        ('{"a": 1,\n"\\u0061" : 2}', 2, ["may stand once", "'a'"]),
+    ],
+)
+def test_a_wrong_file_is_one_error_with_file_line_and_rule(tmp_path, text, line, words):
+    with pytest.raises(InputError) as caught:
+        read(tmp_path, text)
+    message = str(caught.value)
+    assert message.startswith(f"{NAME}:{line}: "), message
+    assert "\n" not in message
+    for word in words:
+        assert word in message, f"{word!r} is not in: {message}"
+
+
+def test_a_folder_is_no_file(tmp_path):
+    place(tmp_path).mkdir()
+    with pytest.raises(InputError, match=rf"^{NAME}: must be a file; got a folder"):
+        policy_settings("dev", tmp_path)
+
+
+def test_a_link_that_leads_nowhere_is_not_taken_for_no_file(tmp_path):
+    place(tmp_path).symlink_to("gone.json")
+    with pytest.raises(InputError, match=rf"^{NAME}: is a link to gone\.json"):
+        policy_settings("dev", tmp_path)
+
+
+def test_a_link_to_a_file_is_that_file(tmp_path):
+    place(tmp_path).symlink_to(tmp_path / "real.json")
+    (tmp_path / "real.json").write_text('{"all": "advisory"}')
+    assert policy_settings("dev", tmp_path) == {"all": "advisory"}
+
+
+def test_what_cannot_be_read_is_an_input_error(tmp_path, monkeypatch):
+    read(tmp_path, "{}")
+
+    def refuse(_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    with pytest.raises(InputError, match=rf"^{NAME}: cannot be read \(Permission denied\)"):
+        policy_settings("dev", tmp_path)
+
+
+TREES = st.dictionaries(
+    st.text(max_size=4),
+    st.recursive(
+        st.booleans() | st.text(max_size=6), lambda inner: st.lists(inner) | st.dictionaries(st.text(max_size=3), inner)
+    ),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(tree=TREES, indent=st.sampled_from([None, 2]), ascii_only=st.booleans())
+def test_whatever_json_writes_is_read_back(tmp_path_factory, tree, indent, ascii_only):
+    root = tmp_path_factory.mktemp("root")
+    assert read(root, json.dumps(tree, indent=indent, ensure_ascii=ascii_only)) == tree, "braces and colons in texts are texts"
