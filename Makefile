@@ -1,10 +1,17 @@
 # Every target sets up what it needs: a virtual environment in .venv from the hashed locks. STACK names the stack.
 # Statuses: make fails or succeeds; `python -m offline plan` tells 1 (a proof or policy fails) from 2 (wrong input).
 
-STACK ?= staging
-OUT ?= build/$(STACK)
-ARGS ?=
-FILE ?=
+# Only the command line sets these four: OUT or FILE of somebody else's environment would write or read where nobody asked.
+# STACK, OUT and FILE are taken as they stand and reach the recipes as variables of the shell, so that neither make nor the
+# shell runs or parts what is in them. ARGS is words for the shell: quote in it what belongs together.
+STACK := staging
+override STACK := $(value STACK)
+OUT := build/$(STACK)
+override OUT := $(value OUT)
+FILE :=
+override FILE := $(value FILE)
+ARGS :=
+export STACK OUT FILE
 PYTHON ?= $(firstword $(foreach name,python3.13 python3.12 python3.11 python3,\
   $(shell $(name) -c 'import sys; sys.version_info >= (3, 11) and print("$(name)")' 2>/dev/null)))
 BIN := .venv/bin
@@ -17,10 +24,10 @@ help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 plan: .venv/run ## Prove a stack offline: STACK=staging [FILE=path] [ARGS=--json]
-	@$(BIN)/python -m offline plan $(STACK) $(if $(FILE),--file $(FILE)) $(ARGS)
+	@$(BIN)/python -m offline plan $${FILE:+--file "$$FILE"} $(ARGS) -- "$$STACK"
 
 render: .venv/run ## Write a stack's manifests and chart values: STACK=staging OUT=DIR
-	@$(BIN)/python -m offline render $(STACK) --out $(OUT) $(if $(FILE),--file $(FILE)) $(ARGS)
+	@$(BIN)/python -m offline render --out "$$OUT" $${FILE:+--file "$$FILE"} $(ARGS) -- "$$STACK"
 
 test: .venv/dev lint ## Run lint and every test that needs no cloud
 	$(BIN)/python -m pytest -q $(ARGS)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+import typer
 
 from bench import __main__ as bench
 from tests.builders import ROOT
@@ -13,7 +14,7 @@ from tests.builders import ROOT
 
 @pytest.mark.parametrize("sizes", ["abc", "", "100,", "0", "-5", "1.5", "100,100", "1000,100", "1_0", "٣"])
 def test_sizes_that_are_no_rising_numbers_are_a_usage_error(sizes):
-    with pytest.raises(bench.typer.BadParameter) as caught:
+    with pytest.raises(typer.BadParameter) as caught:
         bench._counts(sizes)
     assert caught.value.message == f"must be whole numbers of pools, each larger than the one before, as 100,1000; got {sizes!r}"
 

@@ -294,11 +294,14 @@ def test_a_name_that_nobody_makes_is_found(line, wrong):
 
 def test_pages_name_the_cluster_as_the_program_does():
     name = Context(settings.NAMESPACE, "staging", {}).cluster_name(CLUSTER)
-    updates = [line for fence in fences() for line in fence.text.splitlines() if line.startswith("aws eks ")]
-    assert updates, "no page says how to reach the cluster"
-    for line in updates:
-        words = line.split()
-        assert words[words.index("--name") + 1] == name
+    commands = [line.split() for fence in fences() for line in fence.text.splitlines() if line.startswith("aws eks ")]
+    named = {"update-kubeconfig": "--name", "list-nodegroups": "--cluster-name", "update-nodegroup-config": "--cluster-name"}
+    assert named.keys() <= {words[2] for words in commands}, "a page says how to reach the cluster and how to size a pool"
+    for words in commands:
+        if words[2] == "describe-addon-versions":
+            assert words[words.index("--kubernetes-version") + 1] == FLEET.clusters[CLUSTER].kubernetes_version
+            continue
+        assert words[words.index(named[words[2]]) + 1] == name
         assert words[words.index("--region") + 1] == FLEET.clusters[CLUSTER].region
 
 
