@@ -326,7 +326,7 @@ def make_faults(line: str) -> list[str]:
         name, sets, _ = word.partition("=")
         if not re.fullmatch(r"[A-Za-z]+", name):
             continue
-        if not re.search(rf"^{name} \?=" if sets else rf"^{name}:", MAKEFILE, re.MULTILINE):
+        if not re.search(rf"^{name} [?:]=" if sets else rf"^{name}:", MAKEFILE, re.MULTILINE):
             faults.append(word)
     return faults
 

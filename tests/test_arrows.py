@@ -1,0 +1,216 @@
+"""Imports follow the arrows: fleet ← components; fleet ← rules; fleet, rules ← offline. Read from the syntax, not from lines."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.builders import ROOT
+
+OURS = ("fleet", "components", "policies", "offline", "bench", "tests", "rules")
+IMPORTERS = ("__import__", "import_module", "run_module")
+PROGRAMS = ("__main__", "offline.__main__", "policies.__main__")
+
+
+def imports(tree: ast.Module, package: str, lazy: bool = True) -> Iterator[str]:
+    """Full names that a module of `package` imports, each `from` name as a module of its own, for it may be one.
+
+    Names given to import functions count too. Without `lazy` only what loading the module imports: no function bodies,
+    nothing for type checkers alone.
+    """
+    nodes: list[ast.AST] = [tree]
+    while nodes:
+        node = nodes.pop()
+        if not lazy and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            continue
+        if not lazy and isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+            nodes += node.orelse
+            continue
+        nodes += ast.iter_child_nodes(node)
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            base = ".".join([*above, *([node.module] if node.module else [])])
+            yield from (f"{base}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in IMPORTERS:
+            yield from (text.value for text in node.args[:1] if isinstance(text, ast.Constant) and isinstance(text.value, str))
+
+
+@cache
+def modules() -> dict[str, Path]:
+    """Our modules by name: `fleet.settings`, `fleet` for its __init__."""
+    folders = [ROOT / name for name in OURS if (ROOT / name).is_dir()]
+    paths = [*(path for folder in folders for path in sorted(folder.rglob("*.py"))), *ROOT.glob("*.py")]
+    parts = {path: path.relative_to(ROOT).with_suffix("").parts for path in paths}
+    return {".".join(part[:-1] if part[-1] == "__init__" else part): path for path, part in parts.items()}
+
+
+def module_of(name: str) -> str:
+    """The module that an imported name is or lies in: `fleet.settings.Fleet` lies in `fleet.settings`."""
+    while name and name not in modules():
+        name = name.rpartition(".")[0]
+    return name
+
+
+@cache
+def imported(module: str, lazy: bool = True) -> frozenset[str]:
+    """What one of our modules imports: our modules by name, others as spelled."""
+    path = modules()[module]
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    names = imports(ast.parse(path.read_text()), package, lazy)
+    # The pack runs with its own folder first on the path.
+    homely = (f"policies.{name}" if name.split(".")[0] == "rules" else name for name in names)
+    return frozenset(module_of(name) if name.split(".")[0] in OURS else name for name in homely)
+
+
+def below(folder: str) -> list[str]:
+    """Our modules in a package."""
+    found = [name for name in modules() if name == folder or name.startswith(f"{folder}.")]
+    assert found, f"there is no package {folder}"
+    return found
+
+
+def astray(folder: str, *allowed: str) -> list[str]:
+    """Imports of ours in a package that are neither in it nor in `allowed` packages and modules."""
+    homes = (folder, *allowed)
+    return [
+        f"{module} imports {name or '?'}"
+        for module in below(folder)
+        for name in sorted(imported(module))
+        if name.split(".")[0] in ("", *OURS) and not any(name == home or name.startswith(f"{home}.") for home in homes)
+    ]
+
+
+def of_sdk(name: str) -> bool:
+    """Whether a name is Pulumi's or a provider's."""
+    top, *_ = name.split(".")
+    return top == "pulumi" or top.startswith("pulumi_")
+
+
+def test_fleet_imports_nothing_else_of_ours_and_nothing_of_pulumi():
+    assert astray("fleet") == []
+    assert [f"{module} imports {name}" for module in below("fleet") for name in imported(module) if of_sdk(name)] == []
+
+
+def test_components_import_fleet_alone():
+    assert astray("components", "fleet") == []
+
+
+def test_rules_import_what_the_published_pack_carries():
+    assert astray("policies.rules", "fleet.hardware", "fleet.scheduling", "fleet.pricing") == []
+
+
+def test_what_the_published_pack_carries_brings_nothing_else_of_ours():
+    carried = {"fleet", "fleet.hardware", "fleet.scheduling", "fleet.pricing"}
+    assert {name for module in carried for name in imported(module) if name.split(".")[0] in OURS} <= carried
+
+
+def test_offline_runs_the_program_and_imports_no_component():
+    assert astray("offline", "fleet", "policies.rules") == []
+
+
+def test_nothing_that_ships_imports_tests_or_bench():
+    for folder in ("fleet", "components", "policies", "offline"):
+        found = {name.split(".")[0] for module in below(folder) for name in imported(module)}
+        assert not found & {"tests", "bench"}, folder
+
+
+def loaded(*programs: str) -> set[str]:
+    """Every module, ours by name and others as spelled, that these programs import before any function of them runs."""
+    found: set[str] = set()
+    waiting = list(programs)
+    while waiting:
+        module = waiting.pop()
+        if module not in found:
+            found.add(module)
+            if module in modules():
+                waiting += [*imported(module, lazy=False), *([module.rpartition(".")[0]] if "." in module else [])]
+    return found
+
+
+def test_no_program_loads_the_sdk_of_a_cloud_that_it_may_not_use():
+    names = loaded(*PROGRAMS)
+    assert {"components.build", "fleet.settings", "offline.record", "policies.rules.labels", "pulumi"} <= names, (
+        "the walk must reach what it is to judge"
+    )
+    assert [name for name in names if name.split(".")[0] == "pulumi_oci"] == []
+
+
+def test_a_plan_of_an_eks_stack_loads_no_sdk_of_oracle():
+    program = """
+        import sys
+        from pathlib import Path
+        from offline.plan import make_plan
+
+        plan = make_plan("staging", Path.cwd())
+        assert any(resource.type == "aws:eks/nodeGroup:NodeGroup" for resource in plan.resources)
+        print(sorted(name for name in sys.modules if name.startswith("pulumi_") and "." not in name))
+        """
+    command = [sys.executable, "-c", textwrap.dedent(program)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=100)
+    assert done.returncode == 0, done.stderr
+    names = ast.literal_eval(done.stdout)
+    assert {"pulumi_aws", "pulumi_eks", "pulumi_kubernetes"} <= set(names), "the recording needs these"
+    assert "pulumi_oci" not in names, "it costs every plan seconds and memory"
+
+
+# -- the reader itself ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("import offline.plan as p, os", {"offline.plan", "os"}),
+        ("from fleet import versions, model as m", {"fleet.versions", "fleet.model"}),
+        ("from . import read", {"a.b.read"}),
+        ("from .read import x", {"a.b.read.x"}),
+        ("from ..c import x", {"a.c.x"}),
+        ("from .. import c", {"a.c"}),
+        ("def f():\n    import pulumi_oci", {"pulumi_oci"}),
+        ("try:\n    import one\nexcept ImportError:\n    import two", {"one", "two"}),
+        ("if TYPE_CHECKING:\n    import typed", {"typed"}),
+        ("x = importlib.import_module('components.build')", {"components.build"}),
+        ("'import text'  # import remark", set()),
+    ],
+)
+def test_every_way_to_import_is_seen(text, found):
+    assert set(imports(ast.parse(text), "a.b")) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("def f():\n    import late", set()),
+        ("async def f():\n    import late", set()),
+        ("class A:\n    import early\n    def f(self):\n        import late", {"early"}),
+        ("if typing.TYPE_CHECKING:\n    import typed\nelse:\n    import early", {"early"}),
+        ("try:\n    import early\nfinally:\n    pass", {"early"}),
+    ],
+)
+def test_loading_a_module_runs_no_function_of_it(text, found):
+    assert set(imports(ast.parse(text), "a.b", lazy=False)) == found
+
+
+@pytest.mark.parametrize(
+    ("folder", "allowed", "wrong"),
+    [
+        ("fleet", (), ["components.build", "offline.plan", "policies.rules"]),
+        ("components", ("fleet",), ["offline.plan", "policies.rules"]),
+        ("policies.rules", ("fleet.hardware",), ["components.build", "fleet.settings", "offline.plan"]),
+        ("offline", ("fleet", "policies.rules"), ["components.build"]),
+    ],
+)
+def test_an_import_against_the_arrows_is_found(monkeypatch, tmp_path, folder, allowed, wrong):
+    path = tmp_path / "wrong.py"
+    path.write_text("from fleet import settings\nfrom offline.plan import Plan\nimport policies.rules, components.build\n")
+    monkeypatch.setitem(modules(), f"{folder}.wrong", path)
+    found = [line for line in astray(folder, *allowed) if line.startswith(f"{folder}.wrong ")]
+    assert found == [f"{folder}.wrong imports {name}" for name in wrong]
