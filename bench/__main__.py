@@ -99,13 +99,14 @@ def main(
         plans: dict[int, Figure] = {}
         for count in counts:
             path = write_fleet(count, Path(folder))
-            bare, recorded, judged, planned = (Case(mode, path) for mode in ("bare", "record", "judge", "plan"))
-            found = measure((bare, recorded, judged, planned), rounds if count < 500 else 1)
+            bare, recorded, judged, fifty, planned = (Case(mode, path) for mode in ("bare", "record", "judge", "judge50", "plan"))
+            found = measure((bare, recorded, judged, fifty, planned), rounds if count < 500 else 1)
             name = f"{count} + {count}"
             plans[count] = found[planned]
             _row(table, name, "bare mocks", found[bare])
             over += _row(table, name, "recorder alone", found[recorded], found[bare], 1.3, 1.4)
             over += _row(table, name, "recorder and policies, to recorder", found[judged], found[recorded], 1.15, None)
+            over += _row(table, name, "50 policies, to 4", found[fifty], found[judged], 1.15, None)
             over += _row(table, name, "plan", found[planned], found[bare], 1.3, 1.4)
         console.print(table)
         if len(counts) > 1:

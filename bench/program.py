@@ -1,9 +1,10 @@
-"""What a measured process does: `python -m bench.program empty|bare|record|judge|plan [STACK FILE]`.
+"""What a measured process does: `python -m bench.program empty|bare|record|judge|judge50|plan [STACK FILE]`.
 
 - empty: touches the resource modules that an EKS fleet uses, and pulumi_policy, and registers nothing.
 - bare: the fleet's program under the SDK's own mocks.
 - record: the same under our recorder, nothing judged.
 - judge: the same, judged by the policies.
+- judge50: as judge, with 46 more policies that look at other types.
 - plan: all of `python -m offline plan`, with its printed report.
 """
 
@@ -11,6 +12,9 @@ from __future__ import annotations
 
 import runpy
 import sys
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -67,13 +71,14 @@ def recorded(stack: str, path: Path) -> None:
     record(ROOT / "__main__.py", _config(stack, path))
 
 
-def judged(stack: str, path: Path) -> None:
-    """The fleet under our recorder, then under the policies."""
+def judged(stack: str, path: Path, more: int = 0) -> None:
+    """The fleet under our recorder, then under the policies and `more` that look at types it has not."""
     from offline.judge import judge  # noqa: PLC0415
     from offline.record import record  # noqa: PLC0415
     from policies.rules import RULES  # noqa: PLC0415
 
-    judge(record(ROOT / "__main__.py", _config(stack, path)), RULES, {})
+    others = [replace(RULES[0], id=f"other-{n}", types=frozenset({f"other:index:Type{n}"})) for n in range(more)]
+    judge(record(ROOT / "__main__.py", _config(stack, path)), (*RULES, *others), {})
 
 
 def planned(stack: str, path: Path) -> None:
@@ -109,7 +114,14 @@ def main() -> None:
         return
     path = Path(rest[0])
     stack = path.name.removeprefix("Pulumi.").removesuffix(".yaml")
-    {"bare": bare, "record": recorded, "judge": judged, "plan": planned}[mode](stack, path)
+    modes: dict[str, Callable[[str, Path], None]] = {
+        "bare": bare,
+        "record": recorded,
+        "judge": judged,
+        "judge50": partial(judged, more=46),
+        "plan": planned,
+    }
+    modes[mode](stack, path)
 
 
 if __name__ == "__main__":

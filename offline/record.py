@@ -261,10 +261,10 @@ class _NoMocks(mocks.Mocks):
     """The base class asks for mocks; the monitor below answers without."""
 
     def call(self, args: Any) -> Any:
-        raise NotImplementedError
+        raise AssertionError("the monitor answers invokes by itself")
 
     def new_resource(self, args: Any) -> Any:
-        raise NotImplementedError
+        raise AssertionError("the monitor answers registrations by itself")
 
 
 class _Monitor(mocks.MockMonitor):

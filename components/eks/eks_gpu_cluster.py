@@ -11,7 +11,7 @@ import pulumi_eks as eks
 import pulumi_kubernetes as kubernetes
 
 from components.eks.autoscaler import EksAutoscaler, EksAutoscalerArgs
-from components.eks.launch import launch_template
+from components.eks.managed_nodes import ManagedNodes, managed_nodes
 from components.eks.network import EksNetwork, EksNetworkArgs
 from fleet import versions
 from fleet.providers.eks import EksCluster
@@ -188,25 +188,22 @@ class EksGpuCluster(pulumi.ComponentResource):
 
     def _system_pool(self, name: str, args: EksGpuClusterArgs) -> aws.eks.NodeGroup:
         settings, pool = args.settings, args.settings.system
-        template = launch_template(f"{name}-system-launch", pool.disk, args.tags, parent=self)
-        return aws.eks.NodeGroup(
+        return managed_nodes(
             f"{name}-system",
-            cluster_name=self.cluster_name,
-            node_role_arn=self.node_role_arn,
-            subnet_ids=self.subnet_ids,
-            ami_type="AL2023_x86_64_STANDARD",
-            version=settings.kubernetes_version,
-            release_version=versions.KUBERNETES[settings.kubernetes_version].ami_release,
-            capacity_type="ON_DEMAND",
-            instance_types=list(pool.instance_types),
-            launch_template=aws.eks.NodeGroupLaunchTemplateArgs(id=template.id, version=template.latest_version.apply(str)),
-            labels=system_labels(args.cluster),
-            scaling_config=aws.eks.NodeGroupScalingConfigArgs(
-                min_size=pool.nodes.min, max_size=pool.nodes.max, desired_size=pool.nodes.min
+            ManagedNodes(
+                cluster_name=self.cluster_name,
+                kubernetes_version=settings.kubernetes_version,
+                node_role_arn=self.node_role_arn,
+                subnet_ids=self.subnet_ids,
+                ami_type="AL2023_x86_64_STANDARD",
+                capacity_type="ON_DEMAND",
+                instance_types=pool.instance_types,
+                disk=pool.disk,
+                labels=system_labels(args.cluster),
+                taints=(),
+                nodes=pool.nodes,
+                tags=args.tags,
+                ready=self.before_nodes,
             ),
-            update_config=aws.eks.NodeGroupUpdateConfigArgs(max_unavailable=1),
-            node_repair_config=aws.eks.NodeGroupNodeRepairConfigArgs(enabled=True),
-            opts=pulumi.ResourceOptions(
-                parent=self, depends_on=list(self.before_nodes), ignore_changes=["scalingConfig.desiredSize"]
-            ),
+            parent=self,
         )

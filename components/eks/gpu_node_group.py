@@ -8,12 +8,11 @@ from dataclasses import dataclass
 import pulumi
 import pulumi_aws as aws
 
-from components.eks.launch import launch_template
-from fleet import versions
+from components.eks.managed_nodes import ManagedNodes, managed_nodes
 from fleet.model import cpu_text, go_duration
 from fleet.placement import smallest_offer
 from fleet.pool import Pool
-from fleet.scheduling import EKS_EFFECT, EKS_PROFILE, GPU_RESOURCE, TEMPLATE, autoscaler_tags, pool_labels
+from fleet.scheduling import EKS_PROFILE, GPU_RESOURCE, TEMPLATE, autoscaler_tags, pool_labels
 
 CAPACITY_TYPE = {"on-demand": "ON_DEMAND", "spot": "SPOT"}
 """Our capacity types in the EKS API's spelling."""
@@ -51,33 +50,24 @@ class GpuNodeGroup(pulumi.ComponentResource):
             accelerator=pool.accelerator,
             profile=EKS_PROFILE,
         )
-        taint = EKS_PROFILE.gpu_taint
-        template = launch_template(f"{name}-launch", pool.disk, args.tags, parent=self)
-        group = aws.eks.NodeGroup(
-            f"{name}-nodes",
-            cluster_name=args.cluster_name,
-            node_role_arn=args.node_role_arn,
-            subnet_ids=list(args.subnet_ids),
-            ami_type="AL2023_x86_64_NVIDIA",
-            version=args.kubernetes_version,
-            release_version=versions.KUBERNETES[args.kubernetes_version].ami_release,
-            capacity_type=CAPACITY_TYPE[pool.capacity],
-            instance_types=list(pool.instance_types),
-            launch_template=aws.eks.NodeGroupLaunchTemplateArgs(id=template.id, version=template.latest_version.apply(str)),
-            labels=labels,
-            taints=[aws.eks.NodeGroupTaintArgs(key=taint.key, value=taint.value, effect=EKS_EFFECT[taint.effect])],
-            scaling_config=aws.eks.NodeGroupScalingConfigArgs(
-                min_size=pool.nodes.min, max_size=pool.nodes.max, desired_size=pool.nodes.min
+        group = managed_nodes(
+            name,
+            ManagedNodes(
+                cluster_name=args.cluster_name,
+                kubernetes_version=args.kubernetes_version,
+                node_role_arn=args.node_role_arn,
+                subnet_ids=args.subnet_ids,
+                ami_type="AL2023_x86_64_NVIDIA",
+                capacity_type=CAPACITY_TYPE[pool.capacity],
+                instance_types=pool.instance_types,
+                disk=pool.disk,
+                labels=labels,
+                taints=(EKS_PROFILE.gpu_taint,),
+                nodes=pool.nodes,
+                tags=args.tags,
+                ready=args.ready,
             ),
-            update_config=aws.eks.NodeGroupUpdateConfigArgs(max_unavailable=1),
-            # Replaces a node whose GPU the monitoring agent reports broken.
-            node_repair_config=aws.eks.NodeGroupNodeRepairConfigArgs(enabled=True),
-            opts=pulumi.ResourceOptions(
-                parent=self,
-                depends_on=list(args.ready),
-                # The autoscaler owns the size.
-                ignore_changes=["scalingConfig.desiredSize"],
-            ),
+            parent=self,
         )
         # Tags of a managed node group do not reach its Auto Scaling group (aws/containers-roadmap#608).
         scaling_group = group.resources.apply(lambda found: found[0].autoscaling_groups[0].name)

@@ -45,7 +45,7 @@ def test_every_enum_is_one_that_eks_knows(recording, eks_model):
 
 def test_gpu_pools_are_tainted_and_the_system_pool_is_not(recording):
     for pool in of_type(recording, POOL):
-        is_gpu = pool.name != "usw2-system"
+        is_gpu = pool.name != "usw2-system-nodes"
         assert bool(pool.inputs.get("taints")) == is_gpu, f"{pool.name}: controllers need one untainted pool, GPU pools the taint"
         assert pool.inputs["amiType"] == ("AL2023_x86_64_NVIDIA" if is_gpu else "AL2023_x86_64_STANDARD")
 
@@ -115,4 +115,4 @@ def test_templates_close_the_metadata_service_and_encrypt_the_disk(recording):
 def test_pools_fit_the_settings(staging):
     sizes = {pool.name: pool.inputs["scalingConfig"] for pool in of_type(staging, POOL)}
     assert sizes["usw2-t4-spot-nodes"] == {"minSize": 0, "maxSize": 5, "desiredSize": 0}
-    assert sizes["usw2-system"] == {"minSize": 2, "maxSize": 4, "desiredSize": 2}
+    assert sizes["usw2-system-nodes"] == {"minSize": 2, "maxSize": 4, "desiredSize": 2}

@@ -77,7 +77,7 @@ def test_every_pool_waits_for_network_addons_and_rights(recording):
 
 
 def test_every_chart_waits_for_the_system_nodes(recording):
-    system = next(pool.urn for pool in of_type(recording, POOL) if pool.name == "usw2-system")
+    system = next(pool.urn for pool in of_type(recording, POOL) if pool.name == "usw2-system-nodes")
     for chart in of_type(recording, RELEASE):
         assert system in before(recording, chart), f"{chart.name} may wait for a node that is never made"
 

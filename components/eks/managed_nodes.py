@@ -1,0 +1,67 @@
+"""A managed node group with its launch template: what the system pool and the GPU pools have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pulumi
+import pulumi_aws as aws
+
+from components.eks.launch import launch_template
+from fleet import versions
+from fleet.model import Scale
+from fleet.scheduling import EKS_EFFECT, Taint
+
+
+@dataclass(frozen=True, slots=True)
+class ManagedNodes:
+    """A group of like nodes. `cluster_name` carries its dependency on the control plane; `disk` is MiB; `ready` stands before."""
+
+    cluster_name: pulumi.Input[str]
+    kubernetes_version: str
+    node_role_arn: pulumi.Input[str]
+    subnet_ids: Sequence[pulumi.Input[str]]
+    ami_type: str
+    capacity_type: str
+    instance_types: Sequence[str]
+    disk: int
+    labels: Mapping[str, str]
+    taints: Sequence[Taint]
+    nodes: Scale
+    tags: dict[str, str]
+    ready: Sequence[pulumi.Resource]
+
+
+def managed_nodes(name: str, args: ManagedNodes, *, parent: pulumi.Resource) -> aws.eks.NodeGroup:
+    """The group `<name>-nodes` and its template `<name>-launch`, with a pinned node image."""
+    template = launch_template(f"{name}-launch", args.disk, args.tags, parent=parent)
+    return aws.eks.NodeGroup(
+        f"{name}-nodes",
+        cluster_name=args.cluster_name,
+        node_role_arn=args.node_role_arn,
+        subnet_ids=list(args.subnet_ids),
+        ami_type=args.ami_type,
+        version=args.kubernetes_version,
+        release_version=versions.KUBERNETES[args.kubernetes_version].ami_release,
+        capacity_type=args.capacity_type,
+        instance_types=list(args.instance_types),
+        launch_template=aws.eks.NodeGroupLaunchTemplateArgs(id=template.id, version=template.latest_version.apply(str)),
+        labels=dict(args.labels),
+        taints=[
+            aws.eks.NodeGroupTaintArgs(key=taint.key, value=taint.value, effect=EKS_EFFECT[taint.effect]) for taint in args.taints
+        ]
+        or None,
+        scaling_config=aws.eks.NodeGroupScalingConfigArgs(
+            min_size=args.nodes.min, max_size=args.nodes.max, desired_size=args.nodes.min
+        ),
+        update_config=aws.eks.NodeGroupUpdateConfigArgs(max_unavailable=1),
+        # Replaces a node that stays unready, or whose GPU the monitoring agent reports broken.
+        node_repair_config=aws.eks.NodeGroupNodeRepairConfigArgs(enabled=True),
+        opts=pulumi.ResourceOptions(
+            parent=parent,
+            depends_on=list(args.ready),
+            # The autoscaler owns the size.
+            ignore_changes=["scalingConfig.desiredSize"],
+        ),
+    )
