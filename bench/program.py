@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import runpy
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -72,13 +73,17 @@ def recorded(stack: str, path: Path) -> None:
 
 
 def judged(stack: str, path: Path, more: int = 0) -> None:
-    """The fleet under our recorder, then under the policies and `more` that look at types it has not."""
+    """Prints the processor seconds of the recorder, then of the policies and `more` that look at types the fleet has not."""
     from offline.judge import judge  # noqa: PLC0415
     from offline.record import record  # noqa: PLC0415
     from policies.rules import RULES  # noqa: PLC0415
 
     others = [replace(RULES[0], id=f"other-{n}", types=frozenset({f"other:index:Type{n}"})) for n in range(more)]
-    judge(record(ROOT / "__main__.py", _config(stack, path)), (*RULES, *others), {})
+    start = time.process_time()
+    recording = record(ROOT / "__main__.py", _config(stack, path))
+    between = time.process_time()
+    judge(recording, (*RULES, *others), {})
+    sys.stdout.write(f"{between - start} {time.process_time() - between}\n")
 
 
 def planned(stack: str, path: Path) -> None:

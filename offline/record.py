@@ -26,7 +26,8 @@ from typing import Any
 import pulumi
 from google.protobuf import empty_pb2, struct_pb2
 from pulumi.runtime import mocks, settings
-from pulumi.runtime.proto import alias_pb2, engine_pb2, resource_pb2
+from pulumi.runtime import resource as resource_registration
+from pulumi.runtime.proto import alias_pb2, engine_pb2, resource_pb2, source_pb2
 
 from offline import wire
 from offline.stackfile import StackConfig
@@ -168,7 +169,7 @@ def _run(program: Program, config: StackConfig, preview: bool, monitor: "_Monito
     )
     settings.ROOT.set(None)
     pulumi.runtime.set_all_config(dict(config.values), sorted(config.secret_keys))
-    with _steady_environment():
+    with _steady_environment(), _no_stack_traces():
         try:
             loop.run_until_complete(pulumi.runtime.run_in_stack(body))
         except BaseException as error:  # noqa: BLE001 - raised again below, once all is closed
@@ -240,6 +241,17 @@ def _steady_environment() -> Iterator[None]:
         yield
     finally:
         os.environ.update(hidden)
+
+
+@contextlib.contextmanager
+def _no_stack_traces() -> Iterator[None]:
+    """Spares the SDK the stack trace of each registration: a fifth of its time, for the engine's messages alone."""
+    real = resource_registration._get_stack_trace
+    resource_registration._get_stack_trace = source_pb2.StackTrace
+    try:
+        yield
+    finally:
+        resource_registration._get_stack_trace = real
 
 
 class _Engine:
