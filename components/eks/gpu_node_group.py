@@ -70,7 +70,7 @@ class GpuNodeGroup(pulumi.ComponentResource):
             parent=self,
         )
         # Tags of a managed node group do not reach its Auto Scaling group (aws/containers-roadmap#608).
-        scaling_group = group.resources.apply(lambda found: found[0].autoscaling_groups[0].name)
+        scaling_group = group.resources.apply(_scaling_group)
         for key, value in _tags(pool, labels).items():
             aws.autoscaling.Tag(
                 f"{name}-tag-{key.removeprefix(TEMPLATE)}",
@@ -80,6 +80,11 @@ class GpuNodeGroup(pulumi.ComponentResource):
             )
         self.node_group_name = group.node_group_name
         self.register_outputs({"nodeGroupName": self.node_group_name})
+
+
+def _scaling_group(found: Sequence[aws.eks.outputs.NodeGroupResource] | None) -> str | None:
+    """Name of the one Auto Scaling group that EKS makes; None where a simulated cloud reports none, which AWS would refuse."""
+    return found[0].autoscaling_groups[0].name if found else None
 
 
 def _tags(pool: Pool, labels: dict[str, str]) -> dict[str, str]:
