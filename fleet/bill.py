@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from fleet import hardware
 from fleet.placement import Placement
-from fleet.pricing import Line, Money, nodes
+from fleet.pricing import Line, Money, quoted, span
 from fleet.providers import PROVIDERS
 from fleet.settings import Fleet
 
@@ -15,16 +16,8 @@ def bill(fleet: Fleet) -> tuple[Line, ...]:
 
 def runner_hour(placement: Placement, region: str) -> tuple[Money, Money]:
     """(least, most) USD of one runner-hour over the pool's types: the price of a full node shared by its runners."""
-    each = [
-        nodes("", "", (found.machine.name,), region, placement.pool.capacity, 1, 1).dear.times(1 / found.count)
+    return span(
+        quoted(hardware.price(found.machine.name, region, placement.pool.capacity)).times(1 / found.count)
         for found in placement.fits
         if found.count
-    ]
-    known = [money for money in each if not money.unknown]
-    if not known:
-        return Money(unknown=1), Money(unknown=1)
-    return min(known, key=_usd), max(known, key=_usd) if len(known) == len(each) else Money(unknown=1)
-
-
-def _usd(money: Money) -> float:
-    return money.usd
+    )

@@ -19,6 +19,9 @@ from fleet.versions import DAEMONSETS, DaemonSet
 
 # A virtual machine shows less memory than its type's name; Karpenter reckons with the same share (vm-memory-overhead-percent).
 _VM_MEMORY = 0.925
+# Of the root disk, a tenth stays free before eviction and 1 GiB is kubelet's.
+_DISK_SHARE = 0.9
+_DISK_KEPT = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,7 @@ def allocatable(machine: hardware.Machine, disk: int) -> Offer:
     return Offer(
         cpu=machine.vcpus * 1000 - _reserved_cpu(machine.vcpus),
         memory=int(machine.memory_mib * _VM_MEMORY) - (255 + 11 * pods) - 100,
-        storage=int(disk * 0.9) - 1024,
+        storage=int(disk * _DISK_SHARE) - _DISK_KEPT,
         gpus=machine.gpus,
         pods=min(pods, 110 if machine.vcpus < 30 else 250),
     )
@@ -221,7 +224,7 @@ def _mend(placement: Placement) -> str:
     best = smallest(placement.runner, placement.pool)
     short = {room for found in placement.fits for room, count in _rooms(placement.runner, found.offer).items() if not count}
     if short == {"disk"}:
-        return f"; raise the pool's disk to {math.ceil((placement.runner.scratch + 1024) / 0.9 / 1024)}Gi"
+        return f"; raise the pool's disk to {math.ceil((placement.runner.scratch + _DISK_KEPT) / _DISK_SHARE / 1024)}Gi"
     return (
         f"; the smallest type that would do is {best.name}" if best else "; no type of this GPU and cloud would do: ask for less"
     )

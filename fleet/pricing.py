@@ -69,20 +69,26 @@ class Line:
         return self.dear.times(self.most)
 
 
+def span(prices: Iterable[Money]) -> tuple[Money, Money]:
+    """(least, most) of what is paid when one of several is bought: without all their prices the most is unknown."""
+    asked = list(prices)
+    known = sorted((price for price in asked if not price.unknown), key=lambda price: price.usd)
+    if not known:
+        return Money(unknown=1), Money(unknown=1)
+    return known[0], known[-1] if len(known) == len(asked) else Money(unknown=1)
+
+
 def nodes(cluster: str, item: str, types: Iterable[str], region: str, capacity: str, least: int, most: int) -> Line:
     """The line of a group of nodes of one or several types."""
     prices = {name: hardware.price(name, region, capacity) for name in types}
-    money = [quoted(price) for price in prices.values()]
-    known = [price for price in money if not price.unknown]
-    # One of several types is bought: without all their prices the dearest is unknown.
-    dearest = max(known, key=lambda price: price.usd) if len(known) == len(money) else Money(unknown=1)
+    cheapest, dearest = span(map(quoted, prices.values()))
     return Line(
         cluster,
         item,
         f"{' or '.join(prices)} {capacity}",
         least,
         most,
-        min(known, key=lambda price: price.usd, default=Money(unknown=1)),
+        cheapest,
         dearest,
         tuple(sorted({f"{price.source}, {price.date}" for price in prices.values() if price})),
     )

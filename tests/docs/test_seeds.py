@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import csv
-import os
 import re
 import sys
 import tomllib
@@ -17,6 +16,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from tests.builders import reference
 from tests.docs.markdown import ROOT, anchors
 
 PAGE = ROOT / "docs" / "seeds.md"
@@ -218,10 +218,7 @@ def test_a_row_or_section_out_of_place_is_found():
 
 @pytest.mark.reference
 def test_the_ranges_are_those_of_the_list_of_items():
-    folder = os.environ.get("GPU_CI_REFERENCE")
-    if not folder:
-        pytest.skip("GPU_CI_REFERENCE names no folder with the source data")
-    text = (Path(folder).parent / "seed-items.md").read_text()
+    text = reference("../seed-items.md").read_text()
     sections = re.split(r"^## Seed (\d{3})", text, flags=re.MULTILINE)[1:]
     numbers = {
         seed: [int(number) for number in re.findall(r"^\| (\d+) \|", body, re.MULTILINE)]

@@ -6,7 +6,6 @@ import csv
 import datetime
 import gzip
 import json
-import os
 import subprocess
 import sys
 from functools import cache
@@ -19,6 +18,7 @@ from botocore.loaders import Loader
 
 from fleet import hardware
 from fleet.hardware import Machine
+from tests.builders import reference
 
 ROOT = Path(hardware.__file__).parents[1]
 EC2 = hardware.machines("aws")
@@ -56,8 +56,6 @@ PODS_OF_AWS = {
     "t3.large": 35,
 }
 
-reference = pytest.mark.reference
-
 
 @cache
 def api() -> dict[str, Any]:
@@ -70,15 +68,8 @@ def both() -> list[Machine]:
     return [machine for machine in EC2 if machine.name in api()]
 
 
-def reference_data(path: str) -> Path:
-    folder = os.environ.get("GPU_CI_REFERENCE")
-    if not folder:
-        pytest.skip("GPU_CI_REFERENCE is not set: no copy of the source data to compare with")
-    return Path(folder) / path
-
-
 def price_rows(path: str) -> list[dict[str, str]]:
-    with reference_data(path).open(newline="") as table:
+    with reference(path).open(newline="") as table:
         return list(csv.DictReader(table))
 
 
@@ -348,9 +339,9 @@ def test_loading_needs_the_standard_library_alone() -> None:
 # --- against the source data (GPU_CI_REFERENCE)
 
 
-@reference
+@pytest.mark.reference
 def test_ec2_agrees_with_karpenters_instance_types() -> None:
-    published = json.loads(reference_data("instances/karpenter-instance-types-gpu.json").read_text())
+    published = json.loads(reference("instances/karpenter-instance-types-gpu.json").read_text())
     compared = 0
     for machine in EC2:
         if machine.name not in published:
@@ -377,9 +368,9 @@ def test_ec2_agrees_with_karpenters_instance_types() -> None:
     assert compared == 46, "all EC2 GPU types but the three p3 sizes that Karpenter does not list"
 
 
-@reference
+@pytest.mark.reference
 def test_oci_agrees_with_oracles_shape_index() -> None:
-    index = json.loads(reference_data("instances/oci-gpu-shapes-index.json").read_text())["shapes"]
+    index = json.loads(reference("instances/oci-gpu-shapes-index.json").read_text())["shapes"]
     left_out = {"VM.GPU3.8"}  # its OCPU count contradicts its sisters'
     spelled = {"BM.GPU.A100-V2.8": "BM.GPU.A100-v2.8"}
     docs_say = {"BM.GPU.GB200.4": 960}  # Oracle's shape page; the index has 1024
@@ -397,7 +388,7 @@ def test_oci_agrees_with_oracles_shape_index() -> None:
         assert machine.gpu.name == shape["gpu_type"], name
 
 
-@reference
+@pytest.mark.reference
 def test_on_demand_in_us_east_1_is_karpenters_table() -> None:
     listed = {
         row["instance_type"]: float(row["on_demand_usd_per_hour"])
@@ -409,7 +400,7 @@ def test_on_demand_in_us_east_1_is_karpenters_table() -> None:
     assert {name: price and price.usd_per_hour for name, price in ours.items()} == listed
 
 
-@reference
+@pytest.mark.reference
 def test_on_demand_in_the_three_regions_is_the_catalogues() -> None:
     for row in price_rows("prices/aws-gpu.csv"):
         price = hardware.price(row["instance_type"], row["region"], "on-demand")
@@ -417,7 +408,7 @@ def test_on_demand_in_the_three_regions_is_the_catalogues() -> None:
         assert (price and price.usd_per_hour) == listed, row
 
 
-@reference
+@pytest.mark.reference
 def test_oci_prices_are_the_list_prices() -> None:
     for row in price_rows("prices/oci-gpu.csv"):
         price = hardware.price(row["shape"], "us-ashburn-1", "on-demand")
