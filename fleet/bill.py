@@ -17,7 +17,7 @@ def bill(fleet: Fleet) -> tuple[Line, ...]:
 def runner_hour(placement: Placement, region: str) -> tuple[Money, Money]:
     """(least, most) USD of one runner-hour over the pool's types: the price of a full node shared by its runners."""
     return span(
-        quoted(hardware.price(found.machine.name, region, placement.pool.capacity)).times(1 / found.count)
+        quoted(hardware.price(found.machine.name, region, placement.host.capacity)).times(1 / found.count)
         for found in placement.fits
         if found.count
     )

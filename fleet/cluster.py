@@ -18,8 +18,10 @@ class Cluster(Model):
     region: Annotated[str, Field(min_length=1)]
     zones: Annotated[tuple[str, ...], Field(min_length=1)]
     kubernetes_version: QuotedText
+    enablement: Any
+    """What advertises the GPUs of its nodes: the name of a chart, or of what the provider brings."""
     pools: dict[DnsLabel, Any]
-    runners: dict[SetName, PodRunner]
+    runners: dict[SetName, Any]
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -37,7 +39,7 @@ class Cluster(Model):
                 value=SYSTEM_POOL,
             )
         for name, runner in self.runners.items():
-            if runner.pool not in self.pools:
+            if isinstance(runner, PodRunner) and runner.pool not in self.pools:
                 known = ", ".join(self.pools)
                 raise problem(
                     "runner_pool",

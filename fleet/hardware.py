@@ -13,6 +13,7 @@ from pathlib import Path
 
 ON_DEMAND = "on-demand"
 SPOT = "spot"
+RESERVED = "reserved"
 
 _DATA = Path(__file__).parent / "data"
 _UNIT = "unit"
@@ -105,22 +106,31 @@ def machines(cloud: str | None = None) -> tuple[Machine, ...]:
 def price(name: str, region: str, capacity: str) -> Price | None:
     """What an hour of the machine costs in a region; None where no sourced price is known, never 0.
 
-    `capacity` is "on-demand" or "spot", else ValueError. Spot without a price of its own is bounded by on-demand.
+    `capacity` is "on-demand", "spot" or "reserved", else ValueError. Spot without a price of its own is bounded by on-demand. A
+    reserved machine costs what it does on demand, in use or not (EC2 user guide, capacity reservation pricing); OCI takes less
+    while it is unused, so that is a bound there.
     """
-    if capacity not in (ON_DEMAND, SPOT):
-        raise ValueError(f"capacity: {ON_DEMAND} or {SPOT}, not {capacity!r}; write one of the two")
+    if capacity not in (ON_DEMAND, SPOT, RESERVED):
+        raise ValueError(f"capacity: {ON_DEMAND}, {SPOT} or {RESERVED}, not {capacity!r}; write one of them")
     exact = _price(name, region, capacity)
     if exact is not None or capacity == ON_DEMAND:
         return exact
     bound = _price(name, region, ON_DEMAND)
-    return bound and Price(bound.usd_per_hour, at_most=True, source=bound.source, date=bound.date)
+    less = capacity == SPOT or machine(name).cloud != "aws"
+    return bound and Price(bound.usd_per_hour, at_most=less, source=bound.source, date=bound.date)
+
+
+def preemptible(found: Machine) -> bool:
+    """Whether the cloud sells this machine as spot. EC2 sells every type so; OCI a list of shapes, which have a spot price."""
+    return found.cloud == "aws" or (found.cloud == "oci" and _price(found.name, _EVERYWHERE, SPOT) is not None)
 
 
 def unit_price(item: str, region: str) -> Price | None:
     """What an hour of something that is no machine costs; None where unknown, never 0.
 
     Items: "eks-control-plane" (a cluster in standard support), "nat-gateway" (one, without traffic), "gp3-gb" (a GiB of
-    volume: the price of a month / 730).
+    volume: the price of a month / 730); on OCI "oke-enhanced-cluster", "oci-e5-ocpu" and "oci-e5-gb" (VM.Standard.E5.Flex, an
+    OCPU and a GB), "oci-volume-gb" (a GB of balanced block volume).
     """
     return _price(item, region, _UNIT)
 

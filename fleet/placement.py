@@ -1,7 +1,8 @@
-"""Where each runner lands: what a node really offers, how many runners fit one, which GPUs are stranded.
+"""Where each runner lands: how many fit one machine, which GPUs are stranded, what can never be scheduled.
 
-A runner set is bound to one pool and must fit every instance type of it: the autoscaler reckons with the smallest, and any
-of them may be bought. Only requests count, as they do for the scheduler.
+A runner set of pods is bound to one pool and must fit every instance type of it: the autoscaler reckons with the smallest, and
+any of them may be bought. Only requests count, as they do for the scheduler. A runner that is a machine has it to itself; what
+is placed in the cluster is its launcher.
 """
 
 from __future__ import annotations
@@ -11,75 +12,28 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from fleet import hardware
+from fleet.cluster import Cluster
 from fleet.model import cpu_text, memory_text
-from fleet.pool import Pool
-from fleet.runner import PodRunner
+from fleet.offer import DISK_KEPT, DISK_SHARE, Offer, for_runners
+from fleet.runner import PodRunner, Runner
 from fleet.settings import Fleet
-from fleet.versions import DAEMONSETS, DaemonSet
-
-# A virtual machine shows less memory than its type's name; Karpenter reckons with the same share (vm-memory-overhead-percent).
-_VM_MEMORY = 0.925
-# Of the root disk, a tenth stays free before eviction and 1 GiB is kubelet's.
-_DISK_SHARE = 0.9
-_DISK_KEPT = 1024
+from fleet.versions import DaemonSet, daemonsets
+from fleet.vm_runner import MachineRunner
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
-    """What one node has for pods: millicores, MiB, MiB of ephemeral storage, GPUs, pods."""
+class Host:
+    """What runs a set's jobs: `count` machines at most, each of one of `machines`. `name` is the pool's, or says which machines.
 
-    cpu: int
-    memory: int
-    storage: int
-    gpus: int
-    pods: int
-
-
-def allocatable(machine: hardware.Machine, disk: int) -> Offer:
-    """What kubelet leaves of a machine with a root disk of `disk` MiB.
-
-    The reservations are nodeadm's (awslabs/amazon-eks-ami, nodeadm/internal/kubelet/config.go): 11 MiB for each pod of the ENI
-    formula and 255 MiB, 6 / 1 / 0.5 / 0.25 % of the cores, 100 MiB before eviction, a tenth of the disk and 1 GiB. Managed node
-    groups cap the pods themselves at 110, or 250 from 30 vCPU on.
+    `disk` is the root disk in MiB, `daemonsets` what every node runs beside the runners, `capacity` how it is bought.
     """
-    pods = machine.max_pods or 110
-    return Offer(
-        cpu=machine.vcpus * 1000 - _reserved_cpu(machine.vcpus),
-        memory=int(machine.memory_mib * _VM_MEMORY) - (255 + 11 * pods) - 100,
-        storage=int(disk * _DISK_SHARE) - _DISK_KEPT,
-        gpus=machine.gpus,
-        pods=min(pods, 110 if machine.vcpus < 30 else 250),
-    )
 
-
-def _reserved_cpu(vcpus: int) -> int:
-    shares = [60] * min(vcpus, 1) + [10] * min(max(vcpus - 1, 0), 1) + [5] * min(max(vcpus - 2, 0), 2)
-    return int(sum(shares) + 2.5 * max(vcpus - 4, 0))
-
-
-def smallest_offer(pool: Pool) -> Offer:
-    """What any node of a pool has at least, over its instance types: the template of the autoscaler."""
-    offers = [allocatable(machine, pool.disk) for machine in pool.machines]
-    return Offer(
-        cpu=min(offer.cpu for offer in offers),
-        memory=min(offer.memory for offer in offers),
-        storage=min(offer.storage for offer in offers),
-        gpus=pool.gpus_per_node,
-        pods=min(offer.pods for offer in offers),
-    )
-
-
-def for_runners(machine: hardware.Machine, disk: int, daemonsets: Iterable[DaemonSet] = tuple(DAEMONSETS.values())) -> Offer:
-    """What is left for runner pods after kubelet and the DaemonSets."""
-    offer = allocatable(machine, disk)
-    daemons = tuple(daemonsets)
-    return Offer(
-        cpu=offer.cpu - sum(daemon.cpu for daemon in daemons),
-        memory=offer.memory - sum(daemon.memory for daemon in daemons),
-        storage=offer.storage,
-        gpus=offer.gpus,
-        pods=offer.pods - len(daemons),
-    )
+    name: str
+    machines: tuple[hardware.Machine, ...]
+    count: int
+    capacity: str
+    disk: int
+    daemonsets: tuple[DaemonSet, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +47,9 @@ class Fit:
     stranded: int
 
 
-def fit(runner: PodRunner, machine: hardware.Machine, disk: int) -> Fit:
-    """How many runners of a class one machine holds."""
-    offer = for_runners(machine, disk)
+def fit(runner: PodRunner, machine: hardware.Machine, host: Host) -> Fit:
+    """How many runners of a class one machine of a host holds."""
+    offer = for_runners(machine, host.disk, host.daemonsets)
     rooms = _rooms(runner, offer)
     count = min(rooms.values())
     limited_by = next(name for name, room in rooms.items() if room == count)
@@ -115,13 +69,12 @@ def _rooms(runner: PodRunner, offer: Offer) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """One runner set on its pool. `capacity` is how many runners the pool holds when full, on its worst instance type."""
+    """One runner set on what runs its jobs. `capacity` is how many runners that holds when full, on its worst machine."""
 
     cluster: str
     runner_set: str
-    runner: PodRunner
-    pool_name: str
-    pool: Pool
+    runner: Runner
+    host: Host
     fits: tuple[Fit, ...]
 
     @property
@@ -131,49 +84,64 @@ class Placement:
 
     @property
     def capacity(self) -> int:
-        """Runners that the whole pool holds, reckoned on the worst type."""
-        return self.worst.count * self.pool.nodes.max
+        """Runners that the whole host holds, reckoned on the worst type."""
+        return self.worst.count * self.host.count
 
     @property
     def error(self) -> str:
         """Why the runner cannot be placed, or nothing."""
-        unfit = [found for found in self.fits if found.count == 0]
-        return "; ".join(_unfit(self.runner, found, self.pool.disk) for found in unfit) + _mend(self) if unfit else ""
+        if not isinstance(self.runner, PodRunner):
+            return ""
+        unfit = [_unfit(self.runner, found, self.host.disk) for found in self.fits if found.count == 0]
+        return "; ".join(unfit) + _mend(self.runner, self) if unfit else ""
 
     @property
     def remarks(self) -> tuple[str, ...]:
         """What an owner should know though it works."""
-        return tuple(_remarks(self))
+        return tuple(_remarks(self.runner, self)) if isinstance(self.runner, PodRunner) and not self.error else ()
 
 
 def place(fleet: Fleet) -> tuple[Placement, ...]:
-    """Every runner set on its pool, in the order of the config."""
-    return tuple(
-        Placement(
-            cluster,
-            name,
-            runner,
-            runner.pool,
-            pool := fleet.clusters[cluster].pools[runner.pool],
-            tuple(fit(runner, machine, pool.disk) for machine in pool.machines),
-        )
-        for cluster, name, runner in fleet.runner_sets()
-    )
+    """Every runner set on what runs its jobs, in the order of the config."""
+    return tuple(_place(cluster, fleet.clusters[cluster], name, runner) for cluster, name, runner in fleet.runner_sets())
+
+
+def _place(cluster: str, settings: Cluster, name: str, runner: Runner) -> Placement:
+    if isinstance(runner, MachineRunner):
+        host = Host(runner.called, runner.machines, runner.span.max, runner.capacity, runner.disk, ())
+        return Placement(cluster, name, runner, host, tuple(_whole(machine, runner.disk) for machine in host.machines))
+    if isinstance(runner, PodRunner):
+        host = pool_host(settings, runner.pool)
+        return Placement(cluster, name, runner, host, tuple(fit(runner, machine, host) for machine in host.machines))
+    raise TypeError(f"{name}: no placement for runners of kind {runner.kind}; add it here")
+
+
+def pool_host(settings: Cluster, pool_name: str) -> Host:
+    """A pool as what runs jobs."""
+    pool = settings.pools[pool_name]
+    daemons = daemonsets(settings.provider, settings.enablement)
+    return Host(pool_name, pool.machines, pool.nodes.max, pool.capacity, pool.disk, daemons)
+
+
+def _whole(machine: hardware.Machine, disk: int) -> Fit:
+    """A machine that is its job's alone."""
+    return Fit(machine, Offer(machine.vcpus * 1000, machine.memory_mib, disk, machine.gpus, 1), 1, "one job each", 0)
 
 
 def overbooked(placements: Iterable[Placement]) -> Iterator[str]:
     """A line for each pool whose sets together may ask for more runners than it holds."""
     by_pool: dict[tuple[str, str], list[Placement]] = {}
     for placement in placements:
-        by_pool.setdefault((placement.cluster, placement.pool_name), []).append(placement)
+        if isinstance(placement.runner, PodRunner):
+            by_pool.setdefault((placement.cluster, placement.host.name), []).append(placement)
     for (cluster, pool), sets in by_pool.items():
         if any(placement.error for placement in sets):
             continue
         # Share of a node that one runner takes on the worst type; sets of one pool add up.
-        needed = math.ceil(sum(found.runner.scale.max / found.worst.count for found in sets) - 1e-9)
-        most = sets[0].pool.nodes.max
+        needed = math.ceil(sum(found.runner.span.max / found.worst.count for found in sets) - 1e-9)
+        most = sets[0].host.count
         if needed > most:
-            asked = " + ".join(f"{found.runner.scale.max} {found.runner_set}" for found in sets)
+            asked = " + ".join(f"{found.runner.span.max} {found.runner_set}" for found in sets)
             yield f"{cluster}/{pool}: {asked} runners need {needed} nodes, the pool has at most {most}: jobs beyond that wait"
 
 
@@ -220,31 +188,27 @@ def _unfit(runner: PodRunner, found: Fit, disk: int) -> str:
     return f"asks {' and '.join(asked)}, {machine.name} leaves pods {' and '.join(left)}"
 
 
-def _mend(placement: Placement) -> str:
-    best = smallest(placement.runner, placement.pool)
-    short = {room for found in placement.fits for room, count in _rooms(placement.runner, found.offer).items() if not count}
+def _mend(runner: PodRunner, placement: Placement) -> str:
+    best = smallest(runner, placement.host)
+    short = {room for found in placement.fits for room, count in _rooms(runner, found.offer).items() if not count}
     if short == {"disk"}:
-        return f"; raise the pool's disk to {math.ceil((placement.runner.scratch + _DISK_KEPT) / _DISK_SHARE / 1024)}Gi"
+        return f"; raise the pool's disk to {math.ceil((runner.scratch + DISK_KEPT) / DISK_SHARE / 1024)}Gi"
     return (
         f"; the smallest type that would do is {best.name}" if best else "; no type of this GPU and cloud would do: ask for less"
     )
 
 
-def smallest(runner: PodRunner, pool: Pool) -> hardware.Machine | None:
-    """The smallest machine of the pool's cloud and GPU that holds the runner: fewest GPUs, then least memory and vCPU."""
-    first = pool.machines[0]
+def smallest(runner: PodRunner, host: Host) -> hardware.Machine | None:
+    """The smallest machine of the host's cloud and GPU that holds the runner: fewest GPUs, then least memory and vCPU."""
+    first = host.machines[0]
     fitting = (
-        machine
-        for machine in hardware.machines(first.cloud)
-        if machine.gpu == first.gpu and fit(runner, machine, pool.disk).count > 0
+        machine for machine in hardware.machines(first.cloud) if machine.gpu == first.gpu and fit(runner, machine, host).count > 0
     )
     return min(fitting, key=lambda machine: (machine.gpus, machine.memory_mib, machine.vcpus), default=None)
 
 
-def _remarks(placement: Placement) -> Iterator[str]:
-    if placement.error:
-        return
-    worst, runner = placement.worst, placement.runner
+def _remarks(runner: PodRunner, placement: Placement) -> Iterator[str]:
+    worst = placement.worst
     if worst.stranded:
         why = (
             f"{worst.limited_by} runs out first" if worst.limited_by != "GPUs" else f"runners of {runner.gpus} do not divide them"

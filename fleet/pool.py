@@ -11,7 +11,8 @@ from fleet.model import Duration, LabelKey, LabelValue, Memory, Model, Scale, pr
 from fleet.scheduling import Standing, term
 
 Role = Literal["burst", "release"]
-Capacity = Literal["on-demand", "spot"]
+Capacity = Literal["on-demand", "spot", "reserved"]
+"""How machines are bought. `spot` is preemptible capacity in OCI's words; `reserved` is paid for whether used or not."""
 
 
 def _gpu_machine(name: str) -> str:
@@ -34,7 +35,7 @@ def _known(name: str) -> hardware.Machine:
         raise problem("instance_type", str(error.args[0])) from None
 
 
-def _idle_delay(seconds: int) -> int:
+def idle_delay_range(seconds: int) -> int:
     if not 60 <= seconds <= 86_400:
         raise problem("idle_delay", "an idle delay is from 1m to 24h; write one between, such as 10m")
     return seconds
@@ -55,39 +56,55 @@ MAX_LABELS = 25
 """Further labels of a pool: with ours they are tags of its Auto Scaling group, which holds 50."""
 
 
+class Reservation(Model):
+    """Capacity that a cloud holds for the fleet: `count` machines in one zone, under the cloud's own id."""
+
+    id: Annotated[str, Field(min_length=1)]
+    zone: Annotated[str, Field(min_length=1)]
+    count: Annotated[int, Field(ge=1)]
+
+
 class Pool(Model):
     """A GPU pool. All its types have the same GPU model and count, so that one pod shape fits them all."""
 
     instance_types: Annotated[tuple[GpuType, ...], Field(min_length=1)]
     capacity: Capacity
+    reservation: Reservation | None = None
+    """The capacity reservation of a reserved pool."""
     role: Role
     nodes: Scale
-    idle_delay: Annotated[Duration, AfterValidator(_idle_delay)] = 600
+    idle_delay: Annotated[Duration, AfterValidator(idle_delay_range)] = 600
     """How long a node stays unneeded before the autoscaler removes it, in seconds."""
     disk: Disk = 200 * 1024
     """Root volume. CUDA images are 10-20 GB each."""
     labels: dict[LabelKey, LabelValue] = Field(default_factory=dict)
     """Further node labels; the vocabulary's own are set by the program."""
+    cdi: bool = False
+    """Whether containers get their GPUs by the Container Device Interface: docs/cdi.md says when that is safe."""
+
+    @model_validator(mode="after")
+    def _reservation_rules(self) -> Self:
+        """Hold capacity and reservation to each other."""
+        if (self.capacity == "reserved") != (self.reservation is not None):
+            raise problem(
+                "reservation",
+                "capacity reserved and a reservation (id, zone, count) belong together; give both or neither",
+                at=("capacity",),
+                value=self.capacity,
+            )
+        if self.reservation is not None and self.nodes.max > self.reservation.count:
+            raise problem(
+                "reservation_size",
+                f"the reservation holds {self.reservation.count} machines, a node beyond them never starts; lower max",
+                at=("nodes", "max"),
+                value=self.nodes.max,
+            )
+        return self
 
     @model_validator(mode="after")
     def _pool_rules(self) -> Self:
         """Refuse mixed hardware, spot for release jobs, and labels that the vocabulary claims."""
-        machines = self.machines
-        if len({(machine.gpus, machine.gpu, machine.gpu_memory_mib) for machine in machines}) > 1:
-            found = ", ".join(map(_gpus, machines))
-            raise problem(
-                "mixed_gpus",
-                f"types of one pool have one GPU model, memory and count, here {found}; split the pool",
-                at=("instanceTypes",),
-                value=list(self.instance_types),
-            )
-        if len(set(self.instance_types)) < len(self.instance_types):
-            raise problem(
-                "repeated_type",
-                "an instance type is given twice; remove one",
-                at=("instanceTypes",),
-                value=list(self.instance_types),
-            )
+        alike(self.machines, at=("instanceTypes",))
         if self.role == "release" and self.capacity == "spot":
             raise problem(
                 "release_spot",
@@ -115,6 +132,13 @@ class Pool(Model):
         return tuple(hardware.machine(name) for name in self.instance_types)
 
     @property
+    def paid_nodes(self) -> tuple[int, int]:
+        """The least and greatest count of machines that are paid for: a reservation is paid whole, used or not."""
+        if self.reservation is not None:
+            return self.reservation.count, self.reservation.count
+        return self.nodes.min, self.nodes.max
+
+    @property
     def gpus_per_node(self) -> int:
         """GPUs that one node advertises."""
         return self.machines[0].gpus
@@ -124,6 +148,29 @@ class Pool(Model):
         """Value of the accelerator labels, for example nvidia-tesla-t4."""
         gpu = self.machines[0].gpu
         return gpu.accelerator if gpu else ""
+
+
+def alike(machines: tuple[hardware.Machine, ...], *, at: tuple[str, ...]) -> None:
+    """Refuse machines of different GPUs where any of them may be bought, and one given twice."""
+    value = [machine.name for machine in machines]
+    if len({(machine.gpus, machine.gpu, machine.gpu_memory_mib) for machine in machines}) > 1:
+        found = ", ".join(map(_gpus, machines))
+        raise problem(
+            "mixed_gpus",
+            f"types of one pool have one GPU model, memory and count, here {found}; split the pool",
+            at=at,
+            value=value,
+        )
+    if len(set(machines)) < len(machines):
+        raise problem("repeated_type", "an instance type is given twice; remove one", at=at, value=value)
+
+
+def require_preemptible(machines: tuple[hardware.Machine, ...], *, at: tuple[str, ...]) -> None:
+    """Refuse as spot what its cloud does not sell so: of OCI, bare metal and all shapes but a few older ones."""
+    for machine in machines:
+        if not hardware.preemptible(machine):
+            what = "bare metal" if machine.bare_metal else "capacity of this shape"
+            raise problem("not_preemptible", f"OCI has no preemptible {what}; use on-demand", at=at, value=machine.name)
 
 
 def _gpus(machine: hardware.Machine) -> str:

@@ -1,4 +1,4 @@
-"""Runner classes: what a workflow's `runs-on` reaches."""
+"""Runner classes: what a workflow's `runs-on` reaches. Those that are machines of their own are in `vm_runner.py`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from fleet.model import YAML_WORDS, CpuSpan, DnsLabel, Memory, MemorySpan, Model
 
 GENERIC_LABELS = ("self-hosted", "linux", "x64", "gpu", "cuda")
 """Labels that say nothing of one set in particular (seed 000): only the default set of a GitHub scope carries them."""
+
+KINDS = ("pod", "vm", "vm-per-job")
+"""Kinds of runners: a pod of a pool, a standing machine, a machine booted for one job."""
 
 MAX_SET_NAME = 45
 """The scale-set chart refuses a longer name (gha-runner-scale-set 0.14.2, _helpers.tpl)."""
@@ -54,8 +57,43 @@ def _image(reference: str) -> str:
 RunnerLabel = Annotated[str, AfterValidator(_runner_label)]
 
 
-class PodRunner(Model):
-    """A runner scale set whose runners are pods of one pool, one job each."""
+ImageReference = Annotated[str, Field(min_length=1), AfterValidator(_image)]
+"""A container image by version or digest."""
+
+
+class Runner(Model):
+    """What every runner class has, whatever runs its jobs: each is one runner scale set, one job a runner."""
+
+    kind: str
+    labels: tuple[RunnerLabel, ...] = ()
+    group: RunnerGroup | None = None
+
+    @property
+    def span(self) -> Scale:
+        """The least and greatest count of runners."""
+        raise NotImplementedError
+
+    @property
+    def asks(self) -> str:
+        """What one runner gets, in words: "1 GPU, 4 CPU, 16Gi"."""
+        raise NotImplementedError
+
+    @model_validator(mode="after")
+    def _labels_once(self) -> Self:
+        """Refuse a label given twice."""
+        folded = [label.lower() for label in self.labels]
+        if repeated := sorted({label for label in folded if folded.count(label) > 1}):
+            raise problem(
+                "labels",
+                f"label given twice: {', '.join(repeated)} (GitHub ignores case); remove one",
+                at=("labels",),
+                value=list(self.labels),
+            )
+        return self
+
+
+class PodRunner(Runner):
+    """A runner scale set whose runners are pods of one pool."""
 
     kind: Literal["pod"] = "pod"
     pool: str
@@ -66,27 +104,27 @@ class PodRunner(Model):
     """Size of /dev/shm; a memory volume counts against the memory limit. The 64 MiB default breaks NCCL and data loaders."""
     scratch: Memory = 20480
     """Ephemeral storage requested for the job's workspace."""
-    labels: tuple[RunnerLabel, ...] = ()
-    group: RunnerGroup | None = None
     scale: Scale
-    image: Annotated[str, Field(min_length=1), AfterValidator(_image)] | None = None
+    image: ImageReference | None = None
+
+    @property
+    def span(self) -> Scale:
+        """The least and greatest count of pods."""
+        return self.scale
+
+    @property
+    def asks(self) -> str:
+        """Its requests in words."""
+        return f"{self.gpus} GPU, {self.cpu.request / 1000:g} CPU, {self.memory.request / 1024:g}Gi"
 
     @model_validator(mode="after")
     def _rules(self) -> Self:
-        """Refuse a /dev/shm that fills the memory limit, and a label given twice."""
+        """Refuse a /dev/shm that fills the memory limit."""
         if self.shm >= self.memory.limit:
             raise problem(
                 "shm",
                 "shm counts against the memory limit and would fill it; lower shm or raise memory.limit",
                 at=("shm",),
                 value=memory_text(self.shm),
-            )
-        folded = [label.lower() for label in self.labels]
-        if repeated := sorted({label for label in folded if folded.count(label) > 1}):
-            raise problem(
-                "labels",
-                f"label given twice: {', '.join(repeated)} (GitHub ignores case); remove one",
-                at=("labels",),
-                value=list(self.labels),
             )
         return self

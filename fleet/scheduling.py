@@ -86,13 +86,25 @@ class SchedulingProfile:
 
     `gpu_taint` is the taint the nodes carry; `accelerator_label` is a label key that the provider's autoscaler reads to know a
     GPU node that is still booting (empty: none); `reserved_prefixes` are label domains that the provider or kubelet refuses;
-    `idle_delay_per_pool` says whether its autoscaler can wait per pool before it removes a node.
+    `idle_delay_per_pool` says whether its autoscaler can wait per pool before it removes a node; `from_zero` whether it can
+    start the first node of an empty pool; `spot_taint` is one that the provider puts on spot nodes besides.
     """
 
     gpu_taint: Taint
     accelerator_label: str
     reserved_prefixes: tuple[str, ...]
     idle_delay_per_pool: bool
+    from_zero: bool
+    spot_taint: Taint | None = None
+
+    @property
+    def tolerations(self) -> tuple[Toleration, ...]:
+        """What a pod needs to run on any GPU node of this provider."""
+        return (GPU_TOLERATION,) if self.spot_taint is None else (GPU_TOLERATION, Toleration(self.spot_taint.key))
+
+    def pod_tolerations(self, capacity: str) -> tuple[Toleration, ...]:
+        """What a pod needs to run on the GPU nodes of a pool of this capacity type."""
+        return self.tolerations if capacity == "spot" else (GPU_TOLERATION,)
 
     def reserves(self, key: str) -> bool:
         """Whether a user's label key is in a reserved domain or below one: kubelet exits on node-role.kubernetes.io/…, too."""
@@ -108,10 +120,25 @@ EKS_PROFILE = SchedulingProfile(
     accelerator_label="k8s.amazonaws.com/accelerator",
     reserved_prefixes=("eks.amazonaws.com/", "kubernetes.io/", "k8s.io/", "node.kubernetes.io/"),
     idle_delay_per_pool=True,
+    from_zero=True,
+)
+
+OKE_PROFILE = SchedulingProfile(
+    # OKE sets it by itself; the autoscaler's template of an empty pool has the same key without a value.
+    gpu_taint=Taint(GPU_TAINT_KEY, "present", Effect.NO_SCHEDULE),
+    # Its autoscaler looks for no label.
+    accelerator_label="",
+    reserved_prefixes=("oci.oraclecloud.com/", "oke.oraclecloud.com/", "kubernetes.io/", "k8s.io/", "node.kubernetes.io/"),
+    idle_delay_per_pool=False,
+    from_zero=True,
+    spot_taint=Taint("oci.oraclecloud.com/oke-is-preemptible", "present", Effect.NO_SCHEDULE),
 )
 
 GPU_TOLERATION = Toleration(GPU_TAINT_KEY)
 """Exists, not Equal: EKS and Talos nodes carry `=true`, OKE sets `=present` itself."""
+
+OKE_NO_PLUGIN_LABEL = "oci.oraclecloud.com/disable-gpu-device-plugin"
+"""Node label: "true" keeps OKE's own device plugin off a node, add-on or not (oracle-quickstart/oci-hpc-oke, NVIDIA/aicr)."""
 
 
 # -- labels ------------------------------------------------------------------------------------------------------------
@@ -159,8 +186,11 @@ VOCABULARY: tuple[Term, ...] = (
     Term("label", "node.kubernetes.io/instance-type=<type>", Standing.PROVIDER, "the pool's instanceTypes", "seed 001"),
     Term("label", "eks.amazonaws.com/capacityType=SPOT", Standing.PROVIDER, f"{CAPACITY_LABEL}=spot", "EKS"),
     Term("label", "karpenter.sh/capacity-type=spot", Standing.PROVIDER, f"{CAPACITY_LABEL}=spot", "Karpenter"),
+    Term("label", f"{OKE_NO_PLUGIN_LABEL}=<true|false>", Standing.OURS, "", "oracle-quickstart/oci-hpc-oke"),
+    Term("label", "oci.oraclecloud.com/oke-is-preemptible=true", Standing.PROVIDER, f"{CAPACITY_LABEL}=spot", "OKE"),
     Term("taint", "nvidia.com/gpu=true:NoSchedule", Standing.OURS, "", "seeds 000, 001, 004"),
     Term("taint", "nvidia.com/gpu=present:NoSchedule", Standing.PROVIDER, "", "OKE"),
+    Term("taint", "oci.oraclecloud.com/oke-is-preemptible=present:NoSchedule", Standing.PROVIDER, "", "OKE"),
     Term("taint", "sku=gpu:NoSchedule", Standing.REFUSED, "nvidia.com/gpu=true:NoSchedule", "seed 003"),
     Term("taint", "spot=true:NoSchedule", Standing.REFUSED, f"a runner's pool, or {CAPACITY_LABEL}=spot", "seed 001"),
 )

@@ -16,7 +16,7 @@ from fleet.errors import FleetError, Problem, shown
 from fleet.github import GitHub
 from fleet.model import DnsLabel, Model, TagKey, TagValue, problem
 from fleet.providers import PROVIDERS
-from fleet.runner import GENERIC_LABELS, PodRunner
+from fleet.runner import GENERIC_LABELS, KINDS, Runner
 from fleet.suggest import hint
 
 NAMESPACE = "gpu-ci"
@@ -59,6 +59,13 @@ class Fleet(Model):
                         f"the autoscaler of provider {settings.provider} has one delay for all pools; remove idleDelay",
                         at=("clusters", cluster, "pools", name, "idleDelay"),
                         value=pool.idle_delay,
+                    )
+                if pool.nodes.min == 0 and not profile.from_zero:
+                    raise problem(
+                        "from_zero",
+                        f"the autoscaler of provider {settings.provider} cannot start the first node of a pool; raise min to 1",
+                        at=("clusters", cluster, "pools", name, "nodes", "min"),
+                        value=0,
                     )
         return self
 
@@ -117,13 +124,13 @@ class Fleet(Model):
         """Clusters by name, in the order of the config."""
         yield from self.clusters.items()
 
-    def runner_sets(self) -> Iterator[tuple[str, str, PodRunner]]:
+    def runner_sets(self) -> Iterator[tuple[str, str, Runner]]:
         """(cluster, set name, runner class) in the order of the config."""
         for cluster, settings in self.clusters_by_name():
             for name, runner in settings.runners.items():
                 yield cluster, name, runner
 
-    def group_of(self, runner: PodRunner) -> str:
+    def group_of(self, runner: Runner) -> str:
         """The runner group a set registers in."""
         return runner.group or self.github.group
 
@@ -201,7 +208,10 @@ def _problem(error: ErrorDetails) -> Problem:
 
 
 def _untagged(location: tuple[str, ...]) -> tuple[str, ...]:
-    """Pydantic puts the union's tag after the cluster's name; the file has no such key."""
+    """Pydantic puts a union's tag after the cluster's name, and after a runner's where the provider has several kinds."""
     if len(location) > 2 and location[0] == "clusters" and location[2] in PROVIDERS:
-        return location[:2] + location[3:]
+        location = location[:2] + location[3:]
+        # A set may be called pod: only the second of two names can be a tag.
+        if len(location) > 4 and location[2] == "runners" and location[4] in KINDS:
+            location = location[:4] + location[5:]
     return location

@@ -30,11 +30,34 @@ class KubernetesVersion:
 
 @dataclass(frozen=True, slots=True)
 class DaemonSet:
-    """What a DaemonSet's pod requests on each node: millicores and MiB."""
+    """What a DaemonSet's pod requests on each node: millicores and MiB.
+
+    `providers` are those whose nodes run it; a DaemonSet of an `enablement` runs wherever the cluster has that one.
+    """
 
     name: str
     cpu: int
     memory: int
+    providers: tuple[str, ...]
+    enablement: str
+
+
+@dataclass(frozen=True, slots=True)
+class Nvkind:
+    """The pinned nvkind (a commit), the container toolkit minors that it works with, and the Go that builds it."""
+
+    version: str
+    toolkits: tuple[str, ...]
+    go: str
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """A file of a publisher's site and its SHA-256."""
+
+    version: str
+    url: str
+    sha256: str
 
 
 def _read() -> dict[str, Any]:
@@ -51,5 +74,27 @@ KUBERNETES: dict[str, KubernetesVersion] = {
     minor: KubernetesVersion(minor, row["ami-release"], row["cluster-autoscaler"], row["addons"], row["standard-support-until"])
     for minor, row in _DATA["kubernetes"].items()
 }
-DAEMONSETS: dict[str, DaemonSet] = {name: DaemonSet(name, row["cpu"], row["memory"]) for name, row in _DATA["daemonsets"].items()}
+DAEMONSETS: dict[str, DaemonSet] = {
+    name: DaemonSet(name, row["cpu"], row["memory"], tuple(row.get("providers", ())), row.get("enablement", ""))
+    for name, row in _DATA["daemonsets"].items()
+}
+OKE_KUBERNETES: dict[str, str] = {minor: row["version"] for minor, row in _DATA["oke"].items()}
+"""Kubernetes minor → the version that OKE spells."""
 RUNNER_IMAGE: str = _DATA["images"]["actions-runner"]["reference"]
+LAUNCHER_IMAGE: str = _DATA["images"]["oci-cli"]["reference"]
+CNCF_LAUNCHER_IMAGE: str = _DATA["images"]["cncf-cloudrunner"]["reference"]
+OPERATOR_DRIVER: str = _DATA["driver"]["gpu-operator"]["version"]
+AL2023_DRIVER: str = _DATA["driver"]["al2023-nvidia"]["version"]
+VM_TOOLKIT: str = _DATA["vm"]["toolkit"]["version"]
+_NVKIND = _DATA["vm"]["nvkind"]
+NVKIND = Nvkind(_NVKIND["version"], tuple(_NVKIND["toolkits"]), _NVKIND["go"])
+DOWNLOADS: dict[str, Download] = {
+    name: Download(row["version"], row["url"].format(version=row["version"]), row["sha256"])
+    for name, row in _DATA["vm"]["downloads"].items()
+}
+"""What a machine fetches at boot, by tool."""
+
+
+def daemonsets(provider: str, enablement: str) -> tuple[DaemonSet, ...]:
+    """What every GPU node of a cluster runs before a runner."""
+    return tuple(row for row in DAEMONSETS.values() if provider in row.providers or row.enablement == enablement)

@@ -31,7 +31,8 @@ def _plan(plan: Plan) -> dict[str, Any]:
                 "cluster": found.cluster,
                 "runnerSet": found.runner_set,
                 "runsOn": [found.runner_set, *found.runner.labels],
-                "pool": found.pool_name,
+                "kind": found.runner.kind,
+                "pool": found.host.name,
                 "fits": [
                     {
                         "instanceType": fit.machine.name,
@@ -41,7 +42,7 @@ def _plan(plan: Plan) -> dict[str, Any]:
                     }
                     for fit in found.fits
                 ],
-                "maxRunners": found.runner.scale.max,
+                "maxRunners": found.runner.span.max,
                 "poolHolds": found.capacity,
                 "runnerHour": [_money(money) for money in runner_hour(found, plan.fleet.clusters[found.cluster].region)],
                 "error": found.error,

@@ -12,6 +12,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from fleet.bill import runner_hour
+from fleet.model import Scale
 from fleet.placement import Placement
 from fleet.pricing import Line, Money
 from offline.plan import Plan
@@ -148,14 +149,18 @@ def _placement(plan: Plan) -> Table:
         table.add_row(
             f"{found.cluster}/{found.runner_set}",
             ", ".join((found.runner_set, *runner.labels)),
-            f"{runner.gpus} GPU, {runner.cpu.request / 1000:g} CPU, {runner.memory.request / 1024:g}Gi",
-            found.pool_name,
+            runner.asks,
+            found.host.name,
             "\n".join(_holds(found)),
-            f"{runner.scale.min}-{runner.scale.max}",
+            _span(runner.span),
             "-" if found.error else str(found.capacity),
             "-" if found.error else price,
         )
     return table
+
+
+def _span(runners: Scale) -> str:
+    return f"{runners.min}-{runners.max}" if runners.min != runners.max else str(runners.max)
 
 
 def _holds(found: Placement) -> Iterator[str]:

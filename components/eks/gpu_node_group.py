@@ -10,7 +10,7 @@ import pulumi_aws as aws
 
 from components.eks.managed_nodes import ManagedNodes, managed_nodes
 from fleet.model import cpu_text, go_duration
-from fleet.placement import smallest_offer
+from fleet.offer import allocatable, least
 from fleet.pool import Pool
 from fleet.scheduling import EKS_PROFILE, GPU_RESOURCE, TEMPLATE, autoscaler_tags, pool_labels
 
@@ -88,7 +88,7 @@ def _scaling_group(found: Sequence[aws.eks.outputs.NodeGroupResource] | None) ->
 
 
 def _tags(pool: Pool, labels: dict[str, str]) -> dict[str, str]:
-    offer = smallest_offer(pool)
+    offer = least(allocatable(machine, pool.disk) for machine in pool.machines)
     resources = {
         "cpu": cpu_text(offer.cpu),
         "memory": f"{offer.memory}Mi",

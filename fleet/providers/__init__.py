@@ -10,7 +10,9 @@ from fleet.cluster import Cluster
 from fleet.pricing import Line
 from fleet.providers.eks import EksCluster
 from fleet.providers.eks_bill import eks_bill
-from fleet.scheduling import EKS_PROFILE, SchedulingProfile
+from fleet.providers.oke import OkeCluster
+from fleet.providers.oke_bill import oke_bill
+from fleet.scheduling import EKS_PROFILE, OKE_PROFILE, SchedulingProfile
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,4 +28,5 @@ class Provider:
 
 PROVIDERS: dict[str, Provider] = {
     "eks": Provider(EksCluster, EKS_PROFILE, eks_bill, "components.eks.stack:build", deployable=True),
+    "oke": Provider(OkeCluster, OKE_PROFILE, oke_bill, "components.oci.stack:build", deployable=True),
 }

@@ -11,59 +11,27 @@ from pydantic import AfterValidator, Field, model_validator
 
 from fleet import versions
 from fleet.cluster import Cluster
+from fleet.enablement import EnabledPool, Enablement, require_enablement
+from fleet.endpoint import Endpoint
 from fleet.model import Cidr, DnsLabel, Model, problem
+from fleet.node_image import NODE_IMAGES
+from fleet.operator import OperatorSettings
 from fleet.pool import Pool, SystemPool
+from fleet.runner import PodRunner, SetName
 from fleet.scheduling import EKS_PROFILE
 
-_WIDEST = {4: 8, 6: 32}
-"""The shortest prefix of a public network by IP version: no one organisation owns more."""
 _PRINCIPAL = re.compile(r"arn:aws:iam::[0-9]{12}:(role|user)/[A-Za-z0-9_+=,.@/-]+")
 _REGION = re.compile(r"(af|ap|ca|eu|il|me|mx|sa|us)-(north|south|east|west|central|(north|south)(east|west))-[1-9]")
 """Regions of the partition `aws`: the program's IAM policies are of that partition."""
-_PRIVATE = tuple(map(ipaddress.ip_network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")))
 _SUBNET = re.compile(r"subnet-[0-9a-f]{8,17}")
+_RESERVATION = re.compile(r"cr-[0-9a-f]{8,17}")
 _VPC = re.compile(r"vpc-[0-9a-f]{8,17}")
-
-
-def _public_cidr(cidr: str) -> str:
-    network = ipaddress.ip_network(cidr)
-    if network.prefixlen < _WIDEST[network.version]:
-        raise problem("open_endpoint", "the API server would be open to the world; list your own networks, or set private: true")
-    if not isinstance(network, ipaddress.IPv4Network) or any(network.overlaps(private) for private in _PRIVATE):
-        raise problem(
-            "endpoint_family", "a public endpoint is reached from public IPv4 networks; list those, or set private: true"
-        )
-    return cidr
 
 
 def _principal(arn: str) -> str:
     if not _PRINCIPAL.fullmatch(arn):
         raise problem("principal", "not an IAM principal; write arn:aws:iam::<account>:role/<name> (no assumed-role session)")
     return arn
-
-
-class Endpoint(Model):
-    """Who reaches the API server: named public networks, or nobody outside the VPC."""
-
-    public_cidrs: tuple[Annotated[Cidr, AfterValidator(_public_cidr)], ...] = ()
-    private: bool = False
-    reachable_from: Literal["vpc-agent", "vpn"] | None = None
-    """From where the program reaches a private endpoint."""
-    private_cidrs: tuple[Cidr, ...] = ()
-    """Networks let in to a private endpoint; a new VPC lets in itself."""
-
-    @model_validator(mode="after")
-    def _rules(self) -> Self:
-        """Exactly one way in, and a private endpoint says from where it is reached."""
-        if self.private == bool(self.public_cidrs):
-            raise problem("endpoint", "give either publicCidrs with your networks or private: true")
-        if self.private and self.reachable_from is None:
-            raise problem("endpoint_reach", "a private endpoint needs reachableFrom (vpc-agent or vpn), or nobody can deploy")
-        if not self.private and self.reachable_from is not None:
-            raise problem("endpoint_reach", "reachableFrom belongs to a private endpoint; remove it or set private: true")
-        if not self.private and self.private_cidrs:
-            raise problem("endpoint_reach", "privateCidrs belongs to a private endpoint; remove it or set private: true")
-        return self
 
 
 class Network(Model):
@@ -113,6 +81,25 @@ class Network(Model):
         return zones if self.nat_gateways == "per-zone" else 1
 
 
+class EksPool(Pool):
+    """A GPU pool of EC2 types, as a managed node group."""
+
+    image: Literal["al2023-nvidia", "bottlerocket-nvidia"] = "al2023-nvidia"
+    """Kind of node image: AWS' AL2023 with NVIDIA's driver and toolkit is the one that this program builds with."""
+
+    @model_validator(mode="after")
+    def _eks_rules(self) -> Self:
+        """Refuse a reservation whose id is not EC2's."""
+        if self.reservation is not None and not _RESERVATION.fullmatch(self.reservation.id):
+            raise problem(
+                "reservation_id",
+                "not a capacity reservation's id; write cr-… as AWS shows it",
+                at=("reservation", "id"),
+                value=self.reservation.id,
+            )
+        return self
+
+
 class EksCluster(Cluster):
     """An EKS cluster: control plane, system pool, GPU pools as managed node groups."""
 
@@ -127,10 +114,12 @@ class EksCluster(Cluster):
         "audit",
         "authenticator",
     )
-    enablement: Literal["device-plugin"] = "device-plugin"
+    enablement: Enablement = "device-plugin"
+    operator: OperatorSettings | None = None
     delivery: Literal["helm"] = "helm"
     system: SystemPool = SystemPool()
-    pools: dict[DnsLabel, Pool]
+    pools: dict[DnsLabel, EksPool]
+    runners: dict[SetName, PodRunner]
 
     @property
     def private_sources(self) -> tuple[str, ...]:
@@ -194,9 +183,26 @@ class EksCluster(Cluster):
         return self
 
     @model_validator(mode="after")
+    def _eks_enablement(self) -> Self:
+        """Hold pools and what advertises their GPUs to each other."""
+        enabled = {
+            name: EnabledPool(pool, NODE_IMAGES[pool.image], versions.AL2023_DRIVER if pool.image == "al2023-nvidia" else None)
+            for name, pool in self.pools.items()
+        }
+        require_enablement(self.enablement, self.operator, enabled)
+        return self
+
+    @model_validator(mode="after")
     def _eks_pool_rules(self) -> Self:
-        """Refuse types of another cloud and label domains that EKS keeps for itself."""
+        """Refuse types of another cloud, reservations elsewhere, and label domains that EKS keeps for itself."""
         for name, pool in self.pools.items():
+            if pool.reservation is not None and pool.reservation.zone not in self.zones:
+                raise problem(
+                    "reservation_zone",
+                    "the reservation's zone is none of the cluster's; add it to zones",
+                    at=("pools", name, "reservation", "zone"),
+                    value=pool.reservation.zone,
+                )
             for machine in pool.machines:
                 if machine.cloud != "aws":
                     raise problem(

@@ -16,7 +16,8 @@ def eks_bill(name: str, cluster: EksCluster) -> tuple[Line, ...]:
 def _lines(name: str, cluster: EksCluster) -> Iterator[Line]:
     region, system = cluster.region, cluster.system
     for pool_name, pool in cluster.pools.items():
-        yield nodes(name, f"pool {pool_name}", pool.instance_types, region, pool.capacity, pool.nodes.min, pool.nodes.max)
+        least_nodes, most_nodes = pool.paid_nodes
+        yield nodes(name, f"pool {pool_name}", pool.instance_types, region, pool.capacity, least_nodes, most_nodes)
     yield nodes(name, "system pool", system.instance_types, region, "on-demand", system.nodes.min, system.nodes.max)
     yield units(name, "control plane", "EKS, standard support", "eks-control-plane", region, 1, 1)
     if gateways := cluster.network.nat_count(len(set(cluster.zones))):

@@ -1,0 +1,46 @@
+"""Which driver drives which GPU, and which versions go together.
+
+NVIDIA names a driver by its branch: 580.159.03 is of R580. The oldest and newest branch of a GPU stand in `data/gpus.csv`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from fleet import hardware
+from fleet.model import problem
+
+_DRIVER = re.compile(r"([0-9]{3})\.[0-9]{2,3}(\.[0-9]{2})?")
+
+
+def driver_version(version: str) -> str:
+    """The version, if it is one of NVIDIA's drivers."""
+    if not _DRIVER.fullmatch(version):
+        raise problem("driver_version", "not a driver's version; write it as nvidia-smi shows it, for example 580.159.03")
+    return version
+
+
+def branch(version: str) -> int:
+    """The branch of a driver: 580.159.03 → 580."""
+    return int(version.partition(".")[0])
+
+
+def require_driver(machine: hardware.Machine, version: str, *, at: tuple[str, ...]) -> None:
+    """Refuse a driver that does not drive the machine's GPU; `at` is where the settings have it."""
+    gpu = machine.gpu
+    if gpu is None:
+        return
+    if gpu.max_driver_branch is not None and branch(version) > gpu.max_driver_branch:
+        raise problem(
+            "driver_too_new",
+            f"{gpu.name} ({machine.name}) is driven by branch R{gpu.max_driver_branch} at most; use a driver of that branch",
+            at=at,
+            value=version,
+        )
+    if gpu.min_driver_branch is not None and branch(version) < gpu.min_driver_branch:
+        raise problem(
+            "driver_too_old",
+            f"{gpu.name} ({machine.name}) needs branch R{gpu.min_driver_branch} at least; use a newer driver",
+            at=at,
+            value=version,
+        )

@@ -1,0 +1,125 @@
+"""Who makes a pool's GPUs schedulable: exactly one advertiser of `nvidia.com/gpu`, on nodes that have or get a driver."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from fleet import compatibility
+from fleet.model import problem
+from fleet.node_image import NodeImage
+from fleet.operator import OperatorSettings
+from fleet.pool import Pool
+
+DEVICE_PLUGIN = "device-plugin"
+GPU_OPERATOR = "gpu-operator"
+GPU_PLUGIN_ADDON = "gpu-plugin-addon"
+Enablement = Literal["device-plugin", "gpu-operator"]
+
+
+@dataclass(frozen=True, slots=True)
+class EnabledPool:
+    """A pool with its kind of node image and, where the image brings a driver, that driver's version."""
+
+    pool: Pool
+    image: NodeImage
+    driver: str | None
+
+
+def require_enablement(enablement: str, operator: OperatorSettings | None, pools: Mapping[str, EnabledPool]) -> None:
+    """Refuse settings under which a pool's GPUs have no driver, no advertiser, or two. Raises a settings problem."""
+    if operator is not None and enablement != GPU_OPERATOR:
+        raise problem(
+            "operator_unused",
+            f"operator belongs to enablement {GPU_OPERATOR}; remove it, or set enablement: {GPU_OPERATOR}",
+            at=("operator",),
+        )
+    for name, held in pools.items():
+        _require_one_advertiser(name, held, enablement)
+        _require_driver(name, held, enablement, operator or OperatorSettings())
+    if enablement == GPU_OPERATOR:
+        _require_one_policy(pools, operator or OperatorSettings())
+
+
+def advertisers(enablement: str, image: NodeImage) -> Iterator[str]:
+    """What would advertise the GPUs of a node with this image."""
+    yield {
+        DEVICE_PLUGIN: "the device plugin's chart",
+        GPU_OPERATOR: "the GPU operator",
+        GPU_PLUGIN_ADDON: "OKE's add-on NvidiaGpuPlugin",
+    }[enablement]
+    if image.advertises:
+        yield f"the node image {image.name}"
+
+
+def _require_one_advertiser(name: str, held: EnabledPool, enablement: str) -> None:
+    found = list(advertisers(enablement, held.image))
+    if len(found) > 1:
+        raise problem(
+            "two_advertisers",
+            f"{' and '.join(found)} would both advertise this pool's GPUs; use an image without a device plugin",
+            at=("pools", name, "image"),
+            value=held.image.name,
+        )
+
+
+def _require_driver(name: str, held: EnabledPool, enablement: str, operator: OperatorSettings) -> None:
+    image = held.image
+    if not image.driver and enablement != GPU_OPERATOR:
+        raise problem(
+            "image_without_driver",
+            f"image {image.name} brings no driver and enablement {enablement} installs none; "
+            f"use an image with one, or enablement: {GPU_OPERATOR}",
+            at=("pools", name, "image"),
+            value=image.name,
+        )
+    if image.licensed and operator.driver.license_secret is None:
+        raise problem(
+            "vgpu_license",
+            f"image {image.name} takes a licensed driver; give operator.driver.licenseSecret and repository",
+            at=("pools", name, "image"),
+            value=image.name,
+        )
+    where = ("pools", name, "image") if image.driver else ("operator", "driver", "version")
+    driver = held.driver if image.driver else operator.driver.version
+    if driver is not None:
+        for machine in held.pool.machines:
+            compatibility.require_driver(machine, driver, at=where)
+
+
+def _require_one_policy(pools: Mapping[str, EnabledPool], operator: OperatorSettings) -> None:
+    """The operator has one ClusterPolicy, so pools must agree on what stands there."""
+    first: tuple[str, EnabledPool] | None = None
+    for name, held in pools.items():
+        if operator.mig != "none" and not all(machine.gpu and machine.gpu.mig for machine in held.pool.machines):
+            raise problem(
+                "mig_gpu",
+                f"a GPU of pool {name} has no MIG; set mig: none, or give such pools a cluster of their own",
+                at=("operator", "mig"),
+                value=operator.mig,
+            )
+        if first is None:
+            first = (name, held)
+            continue
+        other, rest = first
+        if held.pool.cdi != rest.pool.cdi:
+            raise problem(
+                "operator_cdi",
+                f"the operator has one CDI setting a cluster and pool {other} has the other; set the same, "
+                f"or use enablement: {DEVICE_PLUGIN}",
+                at=("pools", name, "cdi"),
+                value=held.pool.cdi,
+            )
+        if (held.image.driver, held.image.toolkit, held.image.driver_root) != (
+            rest.image.driver,
+            rest.image.toolkit,
+            rest.image.driver_root,
+        ):
+            raise problem(
+                "operator_images",
+                f"the operator installs driver and toolkit on all nodes or none, and pool {other} has image {rest.image.name}; "
+                "use images of one kind in a cluster",
+                at=("pools", name, "image"),
+                value=held.image.name,
+            )

@@ -1,0 +1,33 @@
+"""What an OKE cluster and its machines cost an hour."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fleet.pricing import Line, nodes, units
+from fleet.providers.oke import FLEX_SHAPE, OkeCluster
+
+
+def oke_bill(name: str, cluster: OkeCluster) -> tuple[Line, ...]:
+    """GPU pools, machines that are runners, system pool, control plane, disks: each its own line."""
+    return tuple(_lines(name, cluster))
+
+
+def _lines(name: str, cluster: OkeCluster) -> Iterator[Line]:
+    region, system = cluster.region, cluster.system
+    disks = [(system.nodes, system.nodes, system.disk)]
+    for pool_name, pool in cluster.pools.items():
+        least, most = pool.paid_nodes
+        yield nodes(name, f"pool {pool_name}", pool.instance_types, region, pool.capacity, least, most)
+        disks.append((pool.nodes.min, pool.nodes.max, pool.disk))
+    for set_name, runner in cluster.machine_runners():
+        least, most = runner.span.min, runner.span.max
+        yield nodes(name, f"machines {set_name}", runner.shapes, region, runner.capacity, least, most)
+        disks.append((least, most, runner.disk))
+    ocpus, gigabytes = system.nodes * system.ocpus, system.nodes * system.memory / 1024
+    yield units(name, "system pool", f"{FLEX_SHAPE}, OCPUs", "oci-e5-ocpu", region, ocpus, ocpus)
+    yield units(name, "system pool", f"{FLEX_SHAPE}, GB", "oci-e5-gb", region, gigabytes, gigabytes)
+    yield units(name, "control plane", "OKE enhanced cluster", "oke-enhanced-cluster", region, 1, 1)
+    least_gib = sum(least * disk for least, _, disk in disks) / 1024
+    most_gib = sum(most * disk for _, most, disk in disks) / 1024
+    yield units(name, "disks", "boot volumes, balanced, GB", "oci-volume-gb", region, least_gib, most_gib)
