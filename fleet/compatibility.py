@@ -25,22 +25,23 @@ def branch(version: str) -> int:
     return int(version.partition(".")[0])
 
 
-def require_driver(machine: hardware.Machine, version: str, *, at: tuple[str, ...]) -> None:
-    """Refuse a driver that does not drive the machine's GPU; `at` is where the settings have it."""
+def require_driver(machine: hardware.Machine, version: str, *, at: tuple[str, ...], mend: str = "") -> None:
+    """Refuse a driver that does not drive the machine's GPU; `at` is where the settings have it, `mend` what to do about it."""
     gpu = machine.gpu
     if gpu is None:
         return
     if gpu.max_driver_branch is not None and branch(version) > gpu.max_driver_branch:
         raise problem(
             "driver_too_new",
-            f"{gpu.name} ({machine.name}) is driven by branch R{gpu.max_driver_branch} at most; use a driver of that branch",
+            f"{gpu.name} ({machine.name}) is driven by branch R{gpu.max_driver_branch} at most; "
+            + (mend or "use a driver of that branch"),
             at=at,
             value=version,
         )
     if gpu.min_driver_branch is not None and branch(version) < gpu.min_driver_branch:
         raise problem(
             "driver_too_old",
-            f"{gpu.name} ({machine.name}) needs branch R{gpu.min_driver_branch} at least; use a newer driver",
+            f"{gpu.name} ({machine.name}) needs branch R{gpu.min_driver_branch} at least; " + (mend or "use a newer driver"),
             at=at,
             value=version,
         )

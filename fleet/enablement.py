@@ -20,11 +20,15 @@ Enablement = Literal["device-plugin", "gpu-operator"]
 
 @dataclass(frozen=True, slots=True)
 class EnabledPool:
-    """A pool with its kind of node image and, where the image brings a driver, that driver's version."""
+    """A pool with its kind of node image and, where the image brings a driver, that driver's version.
+
+    `driver_at` is where the settings have that version, empty where they have none.
+    """
 
     pool: Pool
     image: NodeImage
     driver: str | None
+    driver_at: tuple[str, ...] = ()
 
 
 def require_enablement(enablement: str, operator: OperatorSettings | None, pools: Mapping[str, EnabledPool]) -> None:
@@ -58,9 +62,16 @@ def _require_one_advertiser(name: str, held: EnabledPool, enablement: str) -> No
     if len(found) > 1:
         raise problem(
             "two_advertisers",
-            f"{' and '.join(found)} would both advertise this pool's GPUs; use an image without a device plugin",
+            f"{' and '.join(found)} would both advertise this pool's GPUs; use an image without a device plugin of its own",
             at=("pools", name, "image"),
             value=held.image.name,
+        )
+    if enablement == GPU_PLUGIN_ADDON and held.pool.cdi:
+        raise problem(
+            "addon_cdi",
+            f"OKE's add-on gives out GPUs without CDI; remove cdi, or use enablement: {DEVICE_PLUGIN}",
+            at=("pools", name, "cdi"),
+            value=True,
         )
 
 
@@ -81,15 +92,36 @@ def _require_driver(name: str, held: EnabledPool, enablement: str, operator: Ope
             at=("pools", name, "image"),
             value=image.name,
         )
-    where = ("pools", name, "image") if image.driver else ("operator", "driver", "version")
-    driver = held.driver if image.driver else operator.driver.version
-    if driver is not None:
+    version, at, mend = _driver(name, held, operator)
+    if version is not None:
         for machine in held.pool.machines:
-            compatibility.require_driver(machine, driver, at=where)
+            compatibility.require_driver(machine, version, at=at, mend=mend)
+
+
+def _driver(name: str, held: EnabledPool, operator: OperatorSettings) -> tuple[str | None, tuple[str, ...], str]:
+    """(version, where it stands, how to mend it) of the driver on a pool's nodes."""
+    if held.image.driver:
+        return held.driver, held.driver_at or ("pools", name, "image"), ""
+    version = operator.driver.version
+    if "version" in operator.driver.model_fields_set:
+        return version, ("operator", "driver", "version"), ""
+    return version, ("pools", name, "image"), "set operator.driver.version, whose default this is"
 
 
 def _require_one_policy(pools: Mapping[str, EnabledPool], operator: OperatorSettings) -> None:
-    """The operator has one ClusterPolicy, so pools must agree on what stands there."""
+    """The operator has one ClusterPolicy, so pools must agree on what stands there, and some image must leave it the work."""
+    images = [held.image for held in pools.values()]
+    brought = {
+        "driver": ("driver", all(image.driver for image in images)),
+        "containerd": ("toolkit", all(image.toolkit for image in images)),
+    }
+    for setting, (what, by_image) in brought.items():
+        if pools and by_image and setting in operator.model_fields_set:
+            raise problem(
+                "operator_idle",
+                f"every pool's image brings its own {what}, so the operator installs none; remove {setting}",
+                at=("operator", setting),
+            )
     first: tuple[str, EnabledPool] | None = None
     for name, held in pools.items():
         if operator.mig != "none" and not all(machine.gpu and machine.gpu.mig for machine in held.pool.machines):

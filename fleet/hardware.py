@@ -45,8 +45,8 @@ class Machine:
 
     `cloud` is "aws", "oci" or "owned"; `arch` is "x86_64" or "arm64". `gpu_memory_mib` is that of one GPU, 0 without
     GPU. `nvme_gb` (10^9 bytes) is the sum of the local disks, 0 where there is none or none is known. `network_gbps` is
-    the sustained bandwidth, 0 where it is not known. `max_pods` is the VPC CNI's limit without prefix delegation, None
-    outside EC2.
+    the sustained bandwidth, 0 where it is not known. `max_pods` is how many pods the network has addresses for: the VPC
+    CNI's limit without prefix delegation; None outside EC2, flexible shapes aside.
     """
 
     name: str
@@ -103,6 +103,29 @@ def machines(cloud: str | None = None) -> tuple[Machine, ...]:
     return tuple(each for each in _machines().values() if cloud in (None, each.cloud))
 
 
+def flexible(name: str, ocpus: int, memory: int) -> Machine:
+    """A machine of a flexible OCI shape without GPU: `ocpus` x86 cores of two threads each, `memory` in MiB.
+
+    It has a network card for each OCPU, two at least, and pods have 31 addresses on each card but the first (docs.oracle.com,
+    compute shapes and OCI VCN-native pod networking).
+    """
+    return Machine(
+        name=name,
+        cloud="oci",
+        gpus=0,
+        gpu=None,
+        gpu_memory_mib=0,
+        vcpus=ocpus * 2,
+        memory_mib=memory,
+        arch="x86_64",
+        sockets=1,
+        nvme_gb=0,
+        network_gbps=0,
+        max_pods=(max(ocpus, 2) - 1) * 31,
+        bare_metal=False,
+    )
+
+
 def price(name: str, region: str, capacity: str) -> Price | None:
     """What an hour of the machine costs in a region; None where no sourced price is known, never 0.
 
@@ -116,8 +139,10 @@ def price(name: str, region: str, capacity: str) -> Price | None:
     if exact is not None or capacity == ON_DEMAND:
         return exact
     bound = _price(name, region, ON_DEMAND)
+    if bound is None:
+        return None
     less = capacity == SPOT or machine(name).cloud != "aws"
-    return bound and Price(bound.usd_per_hour, at_most=less, source=bound.source, date=bound.date)
+    return Price(bound.usd_per_hour, at_most=less, source=bound.source, date=bound.date)
 
 
 def preemptible(found: Machine) -> bool:

@@ -85,7 +85,7 @@ def _share_of_cores(vcpus: int) -> int:
 # -- OCI ---------------------------------------------------------------------------------------------------------------
 
 _PODS = 110
-"""OKE's limit; the network allows as many on every GPU shape ((VNICs - 1) x 31)."""
+"""OKE's limit; the network allows as many on every GPU shape."""
 # (from GB on, share kept above it, kept up to it in GB)
 _MEMORY_STEPS = ((128, 0.02, 9.32), (16, 0.06, 2.6), (8, 0.10, 1.8), (4, 0.20, 1.0), (0, 0.25, 0.0))
 _FIRST_CORES = (0, 60, 70, 80, 85, 90)
@@ -106,7 +106,7 @@ def _oke(machine: hardware.Machine, disk: int) -> Offer:
         memory=int(machine.memory_mib * _VM_MEMORY) - math.ceil(kept_memory * 1024) - 100 - 100,
         storage=int(disk * DISK_SHARE) - DISK_KEPT,
         gpus=machine.gpus,
-        pods=_PODS,
+        pods=min(machine.max_pods or _PODS, _PODS),
     )
 
 

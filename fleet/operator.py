@@ -11,6 +11,8 @@ from fleet import compatibility, versions
 from fleet.model import DnsLabel, Model, problem
 
 _PATH = re.compile(r"/[A-Za-z0-9._/-]+")
+_PUBLIC = "nvcr.io/nvidia"
+"""Where NVIDIA publishes the driver images of data-centre GPUs; those of vGPU guests are in no public registry."""
 _REPOSITORY = re.compile(r"[a-z0-9][a-z0-9.-]*(:[0-9]+)?(/[a-z0-9._-]+)*")
 
 
@@ -60,7 +62,7 @@ class OperatorSettings(Model):
     @model_validator(mode="after")
     def _rules(self) -> Self:
         """Refuse a licence without the private repository that a vGPU driver comes from."""
-        if self.driver.license_secret is not None and self.driver.repository is None:
+        if self.driver.license_secret is not None and self.driver.repository in (None, _PUBLIC):
             raise problem(
                 "vgpu_repository",
                 "a licensed vGPU driver is in no public registry; name your own in repository",

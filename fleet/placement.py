@@ -2,7 +2,7 @@
 
 A runner set of pods is bound to one pool and must fit every instance type of it: the autoscaler reckons with the smallest, and
 any of them may be bought. Only requests count, as they do for the scheduler. A runner that is a machine has it to itself; what
-is placed in the cluster is its launcher.
+is placed in the cluster is its launcher, which must have room in the system pool.
 """
 
 from __future__ import annotations
@@ -13,12 +13,15 @@ from dataclasses import dataclass
 
 from fleet import hardware
 from fleet.cluster import Cluster
+from fleet.launchers import LAUNCHER, launcher_room
 from fleet.model import cpu_text, memory_text
-from fleet.offer import DISK_KEPT, DISK_SHARE, Offer, for_runners
+from fleet.offer import DISK_KEPT, DISK_SHARE, Offer, allocatable, for_runners
+from fleet.providers.oke import OkeCluster
 from fleet.runner import PodRunner, Runner
+from fleet.scheduling import SYSTEM_POOL
 from fleet.settings import Fleet
 from fleet.versions import DaemonSet, daemonsets
-from fleet.vm_runner import MachineRunner
+from fleet.vm_runner import MachineRunner, VmPerJobRunner
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +72,17 @@ def _rooms(runner: PodRunner, offer: Offer) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """One runner set on what runs its jobs. `capacity` is how many runners that holds when full, on its worst machine."""
+    """One runner set on what runs its jobs. `capacity` is how many runners that holds when full, on its worst machine.
+
+    `launchers` is how many launchers the cluster's system pool holds, for all its sets of machines together; None for pods.
+    """
 
     cluster: str
     runner_set: str
     runner: Runner
     host: Host
     fits: tuple[Fit, ...]
+    launchers: int | None = None
 
     @property
     def worst(self) -> Fit:
@@ -91,14 +98,18 @@ class Placement:
     def error(self) -> str:
         """Why the runner cannot be placed, or nothing."""
         if not isinstance(self.runner, PodRunner):
-            return ""
+            return _NO_LAUNCHER if self.launchers == 0 else ""
         unfit = [_unfit(self.runner, found, self.host.disk) for found in self.fits if found.count == 0]
         return "; ".join(unfit) + _mend(self.runner, self) if unfit else ""
 
     @property
     def remarks(self) -> tuple[str, ...]:
         """What an owner should know though it works."""
-        return tuple(_remarks(self.runner, self)) if isinstance(self.runner, PodRunner) and not self.error else ()
+        if self.error:
+            return ()
+        if isinstance(self.runner, PodRunner):
+            return tuple(_remarks(self.runner, self))
+        return tuple(_fallback(self.runner)) if isinstance(self.runner, VmPerJobRunner) else ()
 
 
 def place(fleet: Fleet) -> tuple[Placement, ...]:
@@ -107,9 +118,10 @@ def place(fleet: Fleet) -> tuple[Placement, ...]:
 
 
 def _place(cluster: str, settings: Cluster, name: str, runner: Runner) -> Placement:
-    if isinstance(runner, MachineRunner):
+    if isinstance(runner, MachineRunner) and isinstance(settings, OkeCluster):
         host = Host(runner.called, runner.machines, runner.span.max, runner.capacity, runner.disk, ())
-        return Placement(cluster, name, runner, host, tuple(_whole(machine, runner.disk) for machine in host.machines))
+        fits = tuple(_whole(machine, runner.disk) for machine in host.machines)
+        return Placement(cluster, name, runner, host, fits, launcher_room(settings))
     if isinstance(runner, PodRunner):
         host = pool_host(settings, runner.pool)
         return Placement(cluster, name, runner, host, tuple(fit(runner, machine, host) for machine in host.machines))
@@ -125,15 +137,18 @@ def pool_host(settings: Cluster, pool_name: str) -> Host:
 
 def _whole(machine: hardware.Machine, disk: int) -> Fit:
     """A machine that is its job's alone."""
-    return Fit(machine, Offer(machine.vcpus * 1000, machine.memory_mib, disk, machine.gpus, 1), 1, "one job each", 0)
+    return Fit(machine, Offer(machine.vcpus * 1000, machine.memory_mib, disk, machine.gpus, 1), 1, "one job", 0)
 
 
 def overbooked(placements: Iterable[Placement]) -> Iterator[str]:
-    """A line for each pool whose sets together may ask for more runners than it holds."""
+    """A line for each pool whose sets together may ask for more runners than it holds, or for more launchers."""
     by_pool: dict[tuple[str, str], list[Placement]] = {}
+    of_machines: dict[str, list[Placement]] = {}
     for placement in placements:
         if isinstance(placement.runner, PodRunner):
             by_pool.setdefault((placement.cluster, placement.host.name), []).append(placement)
+        elif not placement.error:
+            of_machines.setdefault(placement.cluster, []).append(placement)
     for (cluster, pool), sets in by_pool.items():
         if any(placement.error for placement in sets):
             continue
@@ -141,8 +156,21 @@ def overbooked(placements: Iterable[Placement]) -> Iterator[str]:
         needed = math.ceil(sum(found.runner.span.max / found.worst.count for found in sets) - 1e-9)
         most = sets[0].host.count
         if needed > most:
-            asked = " + ".join(f"{found.runner.span.max} {found.runner_set}" for found in sets)
-            yield f"{cluster}/{pool}: {asked} runners need {needed} nodes, the pool has at most {most}: jobs beyond that wait"
+            yield (
+                f"{cluster}/{pool}: {_asked(sets)} runners need {needed} nodes, "
+                f"the pool has at most {most}: jobs beyond that wait"
+            )
+    for cluster, sets in of_machines.items():
+        room = sets[0].launchers or 0
+        if sum(found.runner.span.max for found in sets) > room:
+            yield (
+                f"{cluster}/{SYSTEM_POOL}: {_asked(sets)} machines need a launcher each, "
+                f"the system pool holds {room}: jobs beyond that wait"
+            )
+
+
+def _asked(sets: Iterable[Placement]) -> str:
+    return " + ".join(f"{found.runner.span.max} {found.runner_set}" for found in sets)
 
 
 class PlacementError(Exception):
@@ -182,10 +210,16 @@ def _unfit(runner: PodRunner, found: Fit, disk: int) -> str:
             f"{memory_text(runner.scratch)} of disk",
             f"{max(offer.storage, 0)}Mi of {memory_text(disk)}",
         ),
-        (1, offer.pods, "room for a pod", f"{max(offer.pods, 0)} of {machine.max_pods}"),
+        (1, offer.pods, "room for a pod", f"{max(offer.pods, 0)} of {allocatable(machine, disk).pods}"),
     )
     asked, left = zip(*((want, rest) for needed, has, want, rest in rows if needed > has), strict=True)
     return f"asks {' and '.join(asked)}, {machine.name} leaves pods {' and '.join(left)}"
+
+
+_NO_LAUNCHER = (
+    f"its launcher ({cpu_text(LAUNCHER.cpu)} CPU, {memory_text(LAUNCHER.memory)}) has no room in the system pool "
+    "beside ARC's controller and listeners; raise system.nodes"
+)
 
 
 def _mend(runner: PodRunner, placement: Placement) -> str:
@@ -217,3 +251,11 @@ def _remarks(runner: PodRunner, placement: Placement) -> Iterator[str]:
     if runner.memory.limit > worst.offer.memory:
         limit = memory_text(runner.memory.limit)
         yield f"memory limit {limit} is above the {worst.offer.memory}Mi of {worst.machine.name}: a job may be evicted before it"
+
+
+def _fallback(runner: VmPerJobRunner) -> Iterator[str]:
+    """In which order the launcher tries what it may boot, where there is a choice."""
+    domains = [domain.partition(":")[2] for place in runner.places for domain in place.availability_domains]
+    if len(runner.shapes) * len(domains) > 1:
+        tries = "; ".join(f"{shape} in {', '.join(domains)}" for shape in runner.shapes)
+        yield f"falls back in this order where OCI has no capacity: {tries}"

@@ -6,7 +6,7 @@ pool at its maximum on its dearest type. Data transfer, load balancers and taxes
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from fleet import hardware
@@ -99,6 +99,14 @@ def units(cluster: str, item: str, what: str, unit: str, region: str, least: flo
     price = hardware.unit_price(unit, region)
     money = quoted(price)
     return Line(cluster, item, what, least, most, money, money, (f"{price.source}, {price.date}",) if price else ())
+
+
+def bundle(cluster: str, item: str, what: str, parts: Mapping[str, float], region: str, least: float, most: float) -> Line:
+    """The line of something paid by its parts: `parts` says how many of each unit one of them has."""
+    prices = {unit: hardware.unit_price(unit, region) for unit in parts}
+    money = sum((quoted(price).times(parts[unit]) for unit, price in prices.items()), Money())
+    sources = tuple(sorted({f"{price.source}, {price.date}" for price in prices.values() if price}))
+    return Line(cluster, item, what, least, most, money, money, sources)
 
 
 def total(lines: Iterable[Line]) -> tuple[Money, Money]:

@@ -18,6 +18,11 @@ RUNTIME_CLASS = "nvidia"
 GPU_PRESENT_LABEL = "nvidia.com/gpu.present"
 """The label that the device plugin's affinity matches without node feature discovery."""
 
+PLUGIN_CONFIG_LABEL = "nvidia.com/device-plugin.config"
+"""The label by which the device plugin's chart gives a node one of several configs."""
+PLUGIN_CONFIG_CDI = "cdi"
+"""The config of pools whose containers get their GPUs by the Container Device Interface."""
+
 POOL_LABEL = "gpu-ci/pool"
 ROLE_LABEL = "gpu-ci/role"
 CAPACITY_LABEL = "gpu-ci/capacity"
@@ -177,6 +182,7 @@ VOCABULARY: tuple[Term, ...] = (
     Term("label", "nvidia.com/gpu=true", Standing.OURS, "", "seed 000"),
     # The device plugin's required node affinity matches this one, not seed 000's.
     Term("label", f"{GPU_PRESENT_LABEL}=true", Standing.OURS, "", "nvidia-device-plugin 0.20.0"),
+    Term("label", f"{PLUGIN_CONFIG_LABEL}=<config>", Standing.OURS, "", "nvidia-device-plugin 0.20.0"),
     Term("label", "role=gpu", Standing.ALIAS, f"{POOL_LABEL}=<pool>", "seed 000"),
     Term("label", "accelerator=<accelerator>", Standing.ALIAS, f"{POOL_LABEL}=<pool>", "seed 001"),
     Term("label", "node-type=gpu-worker", Standing.ALIAS, f"{POOL_LABEL}=<pool>", "seed 004"),
@@ -203,7 +209,7 @@ def term(kind: str, key: str) -> Term | None:
 
 
 def pool_labels(
-    *, cluster: str, pool: str, role: str, capacity: str, accelerator: str, profile: SchedulingProfile
+    *, cluster: str, pool: str, role: str, capacity: str, accelerator: str, profile: SchedulingProfile, cdi: bool = False
 ) -> dict[str, str]:
     """Node labels of a GPU pool: ours, then the aliases that the seeds' manifests select on."""
     labels = {
@@ -220,6 +226,8 @@ def pool_labels(
     }
     if profile.accelerator_label:
         labels[profile.accelerator_label] = accelerator
+    if cdi:
+        labels[PLUGIN_CONFIG_LABEL] = PLUGIN_CONFIG_CDI
     return labels
 
 

@@ -16,8 +16,8 @@ from fleet.errors import FleetError, Problem, shown
 from fleet.github import GitHub
 from fleet.model import DnsLabel, Model, TagKey, TagValue, problem
 from fleet.providers import PROVIDERS
-from fleet.runner import GENERIC_LABELS, KINDS, Runner
-from fleet.suggest import hint
+from fleet.runner import GENERIC_LABELS, Runner
+from fleet.suggest import hint, is_foreign_kind, untagged
 
 NAMESPACE = "gpu-ci"
 _MAX_CLUSTER = 28
@@ -50,15 +50,16 @@ class Fleet(Model):
         """Refuse what only shows over all clusters: names that meet, labels that reach two sets, what a target cannot do."""
         self._joined_names_fit()
         self._sets_are_told_apart()
+        self._reservations_are_whole()
         for cluster, settings in self.clusters_by_name():
             profile = PROVIDERS[settings.provider].profile
             for name, pool in settings.pools.items():
                 if "idle_delay" in pool.model_fields_set and not profile.idle_delay_per_pool:
                     raise problem(
                         "idle_delay_target",
-                        f"the autoscaler of provider {settings.provider} has one delay for all pools; remove idleDelay",
+                        f"the autoscaler of provider {settings.provider} has one delay for all pools; "
+                        "remove idleDelay here and set the cluster's",
                         at=("clusters", cluster, "pools", name, "idleDelay"),
-                        value=pool.idle_delay,
                     )
                 if pool.nodes.min == 0 and not profile.from_zero:
                     raise problem(
@@ -94,6 +95,20 @@ class Fleet(Model):
                         f"label '{label}' already reaches set {owner}, so a runs-on would be ambiguous; remove it or rename it"
                     )
                     raise problem("label_unique", message, **labels)
+
+    def _reservations_are_whole(self) -> None:
+        """A reservation's machines are counted, paid and filled by one pool."""
+        holders: dict[str, str] = {}
+        for cluster, settings in self.clusters_by_name():
+            for name, pool in settings.pools.items():
+                this = f"{cluster}/{name}"
+                if pool.reservation is not None and (other := holders.setdefault(pool.reservation.id, this)) != this:
+                    raise problem(
+                        "reservation_twice",
+                        f"pool {other} has that reservation; give each pool one of its own",
+                        at=("clusters", cluster, "pools", name, "reservation", "id"),
+                        value=pool.reservation.id,
+                    )
 
     def _joined_names_fit(self) -> None:
         """Resources are named cluster-pool and cluster-set: a-b with c and a with b-c would be one resource."""
@@ -178,17 +193,27 @@ def load(config: Mapping[str, object]) -> Fleet:
     try:
         return Fleet.model_validate_json(json.dumps(config))
     except ValidationError as error:
-        raise FleetError(tuple(_problem(entry) for entry in error.errors() if not _shadow(entry))) from None
+        errors = error.errors()
+        raise FleetError(tuple(_problem(entry) for entry in errors if not _shadow(entry, errors))) from None
 
 
-def _shadow(error: ErrorDetails) -> bool:
-    """Pydantic counts only a list's good items, and calls one of bad items too short as well."""
-    return error["type"] == "too_short" and len(error["input"]) >= error.get("ctx", {})["min_length"]
+def _shadow(error: ErrorDetails, errors: list[ErrorDetails]) -> bool:
+    """Whether an error only follows from another.
+
+    Pydantic counts only a list's good items, and calls one of bad items too short as well. A runner of a kind that the provider
+    has not is judged by a model that knows none of its keys.
+    """
+    if error["type"] == "too_short" and len(error["input"]) >= error.get("ctx", {})["min_length"]:
+        return True
+    foreign = [entry["loc"][:-1] for entry in errors if is_foreign_kind(entry)]
+    return any(error["loc"][: len(runner)] == runner for runner in foreign) and not is_foreign_kind(error)
 
 
 _NO_VALUE = ("missing", "json_invalid")
 _PRIVATE = re.compile("key|secret|token|password|credential", re.IGNORECASE)
 """Unknown keys of such names may hold what nobody should read in an error."""
+_UNION = {"union_tag_invalid": "provider", "union_tag_not_found": "provider", "gpu_ci_runner_kind": "kind"}
+"""The key that tells a union's models apart, by the error of one that fits none."""
 
 
 def _problem(error: ErrorDetails) -> Problem:
@@ -197,21 +222,20 @@ def _problem(error: ErrorDetails) -> Problem:
     # Pydantic marks a bad key by "[key]" after it; the file has no such key.
     marked = error["loc"][-2:] == (error["input"], "[key]")
     located = tuple(map(str, error["loc"][:-1] if marked else error["loc"]))
-    path = _untagged(located) + tuple(context.get("at", ()))
+    at = (_UNION[error["type"]],) if error["type"] in _UNION else tuple(context.get("at", ()))
+    path = untagged(Fleet, located) + at
     private = error["type"] == "extra_forbidden" and _PRIVATE.search(path[-1])
-    value = "" if private or error["type"] in _NO_VALUE else shown(context.get("value", error["input"]))
-    if error["type"] in ("union_tag_invalid", "union_tag_not_found"):
-        path = (*path, "provider")
-        value = shown(error["input"]["provider"]) if "provider" in error["input"] else ""
+    missing, there = (False, context["value"]) if "value" in context else _stands(error["input"], at)
+    value = "" if private or missing or error["type"] in _NO_VALUE else shown(there)
     head = f"{NAMESPACE}:{path[0]}" if path else NAMESPACE
     return Problem((head, *path[1:]), hint(error, Fleet, located), value)
 
 
-def _untagged(location: tuple[str, ...]) -> tuple[str, ...]:
-    """Pydantic puts a union's tag after the cluster's name, and after a runner's where the provider has several kinds."""
-    if len(location) > 2 and location[0] == "clusters" and location[2] in PROVIDERS:
-        location = location[:2] + location[3:]
-        # A set may be called pod: only the second of two names can be a tag.
-        if len(location) > 4 and location[2] == "runners" and location[4] in KINDS:
-            location = location[:4] + location[5:]
-    return location
+def _stands(value: Any, at: tuple[str, ...]) -> tuple[bool, Any]:
+    """(whether nothing stands there, what does) at a path below a value."""
+    for step in at:
+        try:
+            value = value[int(step)] if isinstance(value, list) else value[step]
+        except (LookupError, TypeError, ValueError):
+            return True, None
+    return False, value

@@ -5,13 +5,14 @@ from __future__ import annotations
 import difflib
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Tag
 from pydantic_core import ErrorDetails
 
 from fleet.providers import PROVIDERS
+from fleet.runner import KINDS
 
 _PROVIDER = f"must be one of: {', '.join(PROVIDERS)}; name one of them"
 _MAPPING = "not a mapping; write its keys below it"
@@ -21,6 +22,7 @@ _MEND = {
     "too_short": "at least {min_length} entry is needed; add one",
     "too_long": "at most {max_length} entries are possible; remove some",
     "greater_than_equal": "must be at least {ge}; raise it",
+    "less_than_equal": "must be at most {le}; lower it",
     "union_tag_invalid": _PROVIDER,
     "union_tag_not_found": f"required key is missing; name one of: {', '.join(PROVIDERS)}",
     "string_type": "not a string; fill it in, in quotes if it looks like a number",
@@ -41,6 +43,8 @@ def hint(error: ErrorDetails, root: type[BaseModel], path: tuple[str, ...]) -> s
         return str(context["message"])
     if kind == "extra_forbidden":
         return "unknown key; " + _instead(path[-1], _keys(_model_at(root, path[:-1])))
+    if is_foreign_kind(error):
+        return _foreign_kind(str(error["input"]), path[2])
     if kind in _MEND:
         return _MEND[kind].format(**context)
     return f"{error['msg'][0].lower()}{error['msg'][1:]}; correct the value"
@@ -55,25 +59,71 @@ def _keys(model: type[BaseModel] | None) -> tuple[str, ...]:
     return tuple(field.alias or name for name, field in model.model_fields.items()) if model else ()
 
 
-def _model_at(root: type[BaseModel], path: tuple[str, ...]) -> type[BaseModel] | None:
-    """The settings model at a path (with the provider after a cluster's name), or None where there is none."""
+def is_foreign_kind(error: ErrorDetails) -> bool:
+    """Whether a runner is of a kind that its cluster's provider has not: then its other keys are judged by the wrong model."""
+    return error["type"] == "literal_error" and error["loc"][-1] == "kind" and error["input"] in KINDS
+
+
+def _foreign_kind(kind: str, provider: str) -> str:
+    able = [name for name, row in PROVIDERS.items() if kind in _choices(_below(_below(row.settings, "runners"), ""))]
+    return (
+        f"provider {provider} runs pods alone, runners of kind {kind} are machines on OCI; "
+        f"give the set to a cluster of provider {' or '.join(able)}, or remove kind"
+    )
+
+
+def untagged(root: type[BaseModel], location: tuple[str, ...]) -> tuple[str, ...]:
+    """A location below `root` as the file has it: pydantic puts a union's tag after the name of what it judged."""
+    return tuple(step for step, tag, _ in _walk(root, location) if not tag)
+
+
+def _model_at(root: type[BaseModel], location: tuple[str, ...]) -> type[BaseModel] | None:
+    """The settings model at a location, or None where there is none."""
     here: Any = root
-    for part in path:
-        model = _model(here)
-        if model is not None:
-            here = next((field.annotation for name, field in model.model_fields.items() if part in (field.alias, name)), None)
-        elif typing.get_origin(here) in (dict, Mapping):
-            here = typing.get_args(here)[1]
-        elif part in PROVIDERS:
-            here = PROVIDERS[part].settings
-        else:
-            return None
+    for _, _, found in _walk(root, location):
+        here = found
     return _model(here)
 
 
+def _walk(root: type[BaseModel], location: tuple[str, ...]) -> Iterator[tuple[str, bool, Any]]:
+    """(step, whether it is a union's tag, annotation there) for each step; the annotation is None beyond the models."""
+    here: Any = root
+    for step in location:
+        tagged = _choices(here)
+        here = tagged[step] if step in tagged else _below(here, step)
+        yield step, step in tagged, here
+
+
+def _choices(annotation: Any) -> dict[str, Any]:
+    """What a tagged union may be, by tag: a cluster of each provider, a runner of each kind. Empty for anything else."""
+    annotation = _bare(annotation)
+    if annotation is Any:
+        return {name: row.settings for name, row in PROVIDERS.items()}
+    marked = [(mark, part) for part in _parts(annotation) for mark in getattr(part, "__metadata__", ())]
+    return {mark.tag: part for mark, part in marked if isinstance(mark, Tag)}
+
+
+def _below(annotation: Any, step: str) -> Any:
+    """The annotation of a field, of a mapping's values or of a list's items."""
+    model, bare = _model(annotation), _bare(annotation)
+    if model is not None:
+        return next((field.annotation for name, field in model.model_fields.items() if step in (field.alias, name)), None)
+    arguments = typing.get_args(bare)
+    if typing.get_origin(bare) in (dict, Mapping):
+        return arguments[1]
+    return arguments[0] if typing.get_origin(bare) in (tuple, list) else None
+
+
+def _bare(annotation: Any) -> Any:
+    return typing.get_args(annotation)[0] if typing.get_origin(annotation) is typing.Annotated else annotation
+
+
+def _parts(annotation: Any) -> tuple[Any, ...]:
+    return typing.get_args(annotation) if typing.get_origin(annotation) in (typing.Union, types.UnionType) else ()
+
+
 def _model(annotation: Any) -> type[BaseModel] | None:
-    if typing.get_origin(annotation) is typing.Annotated:
-        annotation = typing.get_args(annotation)[0]
-    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
-        return next((found for part in typing.get_args(annotation) if (found := _model(part))), None)
-    return annotation if isinstance(annotation, type) and issubclass(annotation, BaseModel) else None
+    bare = _bare(annotation)
+    if parts := _parts(bare):
+        return next((found for part in parts if (found := _model(part))), None)
+    return bare if isinstance(bare, type) and issubclass(bare, BaseModel) else None

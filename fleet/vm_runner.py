@@ -8,32 +8,41 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
 from fleet import compatibility, hardware, versions
 from fleet.model import Duration, Model, Scale, problem
-from fleet.ocid import AvailabilityDomain, ImageId, Region, SecurityGroupId, SubnetId, in_region
-from fleet.pool import Disk, GpuType, Role, alike, require_preemptible
+from fleet.ocid import (
+    AvailabilityDomain,
+    ImageId,
+    Region,
+    SecurityGroupId,
+    SubnetId,
+    in_region,
+    require_different,
+    require_region,
+)
+from fleet.pool import Role, require_preemptible
 from fleet.runner import ImageReference, Runner
+from fleet.shape import BootVolume, Shape
 
 _PACKAGE_VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+-[0-9]+")
+_LEAST_LIFETIME, _MOST_LIFETIME = 600, 5 * 86_400
+"""Seconds. GitHub ends a job of a self-hosted runner after five days (docs.github.com, usage limits)."""
 
 
 def _toolkit(version: str) -> str:
     if not _PACKAGE_VERSION.fullmatch(version):
-        raise problem("toolkit_version", "not a package version; write for example 1.17.8-1")
+        raise problem("toolkit_version", f"not a package version; write for example {versions.VM_TOOLKIT}")
     return version
 
 
-def _shape(name: str) -> str:
-    if hardware.machine(name).cloud != "oci":
-        raise problem("foreign_shape", f"{name} is not an OCI shape; name one such as VM.GPU.A10.1")
-    return name
-
-
-Shape = Annotated[GpuType, AfterValidator(_shape)]
+def _lifetime(seconds: int) -> int:
+    if not _LEAST_LIFETIME <= seconds <= _MOST_LIFETIME:
+        raise problem("lifetime", "a machine lives from 10m to 120h, when GitHub ends every job; write one between, such as 24h")
+    return seconds
 
 
 class Place(Model):
@@ -47,15 +56,19 @@ class Place(Model):
 
     @model_validator(mode="after")
     def _rules(self) -> Self:
-        """Refuse domains of another region."""
-        for domain in self.availability_domains:
+        """Refuse domains and OCIDs of another region, and a domain given twice."""
+        for index, domain in enumerate(self.availability_domains):
             if not in_region(domain, self.region):
                 raise problem(
                     "place_domain",
                     f"not an availability domain of {self.region}; use that region's",
-                    at=("availabilityDomains",),
+                    at=("availabilityDomains", str(index)),
                     value=domain,
                 )
+        require_different(self.availability_domains, at=("availabilityDomains",))
+        require_region(self.subnet, self.region, at=("subnet",))
+        require_region(self.security_group, self.region, at=("securityGroup",))
+        require_region(self.image, self.region, at=("image",))
         return self
 
 
@@ -71,11 +84,10 @@ class MachineRunner(Runner):
 
     shapes: Annotated[tuple[Shape, ...], Field(min_length=1)]
     """In the order in which they are tried."""
-    capacity: Any
+    capacity: Literal["on-demand", "spot"]
     role: Role
     image: MachineImage | None = None
-    disk: Disk = 400 * 1024
-    """Boot volume."""
+    disk: BootVolume = 400 * 1024
     toolkit: Annotated[str, AfterValidator(_toolkit)] = versions.VM_TOOLKIT
     """Version of the four packages of NVIDIA's container toolkit."""
     nvkind: bool = True
@@ -103,14 +115,17 @@ class MachineRunner(Runner):
         return tuple(self._remarks())
 
     def _remarks(self) -> Iterator[str]:
-        image = self.launcher_image or versions.LAUNCHER_IMAGE
-        if "@sha256:" not in image:
-            yield f"launcher image {image} is a tag, which can change; set launcherImage with a digest"
+        # Both launchers' own images are pinned by digest.
+        if self.launcher_image is not None and "@sha256:" not in self.launcher_image:
+            yield f"launcher image {self.launcher_image} is a tag, which can change; set launcherImage with a digest"
+        if bare := ", ".join(machine.name for machine in self.machines if machine.bare_metal):
+            # docs.oracle.com, Block Volume overview: of bare metal, three CPU shapes alone.
+            yield f"OCI encrypts the disk's traffic of no bare-metal GPU shape ({bare}); use VM shapes where that matters"
 
     @model_validator(mode="after")
     def _machine_rules(self) -> Self:
         """Refuse shapes that differ, a release on spot, spot where OCI sells none, and tools that do not go together."""
-        alike(self.machines, at=("shapes",))
+        self._shapes_are_alike()
         if self.capacity == "spot":
             if self.role == "release":
                 raise problem(
@@ -132,6 +147,27 @@ class MachineRunner(Runner):
             )
         return self
 
+    def _shapes_are_alike(self) -> None:
+        """Refuse shapes that a job cannot be indifferent to: it may land on any of them."""
+        for index, machine in enumerate(self.machines):
+            if machine.arch != "x86_64":
+                raise problem(
+                    "machine_arch",
+                    f"machines fetch their tools for x86_64, {machine.name} is {machine.arch}; name another shape, or use a pool",
+                    at=("shapes", str(index)),
+                    value=machine.name,
+                )
+        if len({(machine.gpus, machine.gpu, machine.gpu_memory_mib) for machine in self.machines}) > 1:
+            found = ", ".join(f"{machine.name} {machine.gpus}x {machine.gpu.name}" for machine in self.machines if machine.gpu)
+            raise problem(
+                "mixed_shapes",
+                f"shapes of one set have one GPU model and count, here {found}; give each a set of its own",
+                at=("shapes",),
+                value=list(self.shapes),
+            )
+        if len(set(self.shapes)) < len(self.shapes):
+            raise problem("repeated_shape", "a shape is given twice; remove one", at=("shapes",), value=list(self.shapes))
+
 
 class VmRunner(MachineRunner):
     """Standing machines: an instance pool that makes a clean machine for each that a job has used."""
@@ -139,9 +175,6 @@ class VmRunner(MachineRunner):
     kind: Literal["vm"]
     count: Annotated[int, Field(ge=1, le=50)]
     """Machines that stand ready; each is paid for whether a job runs or not."""
-    shapes: Annotated[tuple[Shape, ...], Field(min_length=1, max_length=1)]
-    capacity: Literal["on-demand"]
-    """Instance pools have no preemptible capacity (docs.oracle.com, preemptible instances)."""
     availability_domains: Annotated[tuple[AvailabilityDomain, ...], Field(min_length=1)]
     image: MachineImage
 
@@ -155,18 +188,38 @@ class VmRunner(MachineRunner):
         """As many runners as machines."""
         return Scale.model_construct(min=self.count, max=self.count)
 
+    @model_validator(mode="after")
+    def _pool_rules(self) -> Self:
+        """Hold the settings to what an instance pool can be."""
+        if self.capacity == "spot":
+            # docs.oracle.com, preemptible instances.
+            raise problem(
+                "standing_spot",
+                "OCI keeps no standing machines on preemptible capacity; use on-demand, or kind: vm-per-job",
+                at=("capacity",),
+                value="spot",
+            )
+        if len(self.shapes) > 1:
+            raise problem(
+                "standing_shapes",
+                "standing machines have one shape; write one, and a set for each other, or use kind: vm-per-job",
+                at=("shapes",),
+                value=list(self.shapes),
+            )
+        require_different(self.availability_domains, at=("availabilityDomains",))
+        return self
+
 
 class VmPerJobRunner(MachineRunner):
     """A machine for each job: booted when the job is assigned, terminated when it ends."""
 
     kind: Literal["vm-per-job"]
     scale: Scale
-    capacity: Literal["on-demand", "spot"]
     places: Annotated[tuple[Place, ...], Field(min_length=1)]
     """In the order in which they are tried: each shape in every place before the next shape."""
     launcher: Literal["gpu-ci", "cncf"] = "gpu-ci"
     """Whose program boots the machine: this project's, or CNCF's published one (docs/oci-runners.md compares them)."""
-    lifetime: Annotated[Duration, Field(ge=600)] = 86_400
+    lifetime: Annotated[Duration, AfterValidator(_lifetime)] = 86_400
     """A machine older than this is terminated whatever it does, in seconds: nothing leaks for good."""
 
     @property
@@ -180,8 +233,8 @@ class VmPerJobRunner(MachineRunner):
         return self.scale
 
     def _remarks(self) -> Iterator[str]:
+        yield from super()._remarks()
         if self.launcher == "gpu-ci":
-            yield from super()._remarks()
             return
         yield from (
             "CNCF's launcher reaches its machine by SSH at a public address: let port 22 in from the cluster's NAT address alone",
@@ -190,15 +243,49 @@ class VmPerJobRunner(MachineRunner):
         )
 
     @model_validator(mode="after")
+    def _place_rules(self) -> Self:
+        """Refuse an availability domain that stands in two places: the second try would be the first again."""
+        tried: set[str] = set()
+        for index, place in enumerate(self.places):
+            if again := sorted(tried.intersection(place.availability_domains)):
+                raise problem(
+                    "repeated_place",
+                    "a place before it has that availability domain; remove one",
+                    at=("places", str(index), "availabilityDomains"),
+                    value=again[0],
+                )
+            tried.update(place.availability_domains)
+        return self
+
+    @model_validator(mode="after")
     def _launcher_rules(self) -> Self:
         """Hold the settings to what the launcher can do with them."""
-        if self.launcher == "gpu-ci" and self.image is None:
-            raise problem("machine_image", "the launcher boots an image of yours; give image with id and driver", at=("image",))
-        if self.launcher == "cncf" and (self.image is not None or not all(place.subnet for place in self.places)):
+        if self.launcher == "gpu-ci":
+            if self.image is None:
+                raise problem(
+                    "machine_image", "the launcher boots an image of yours; give image with id and driver", at=("image",)
+                )
+            return self
+        if self.image is not None:
             raise problem(
-                "cncf_launcher",
-                "CNCF's launcher finds its image by name and needs a subnet in each place; remove image, add the subnets",
-                at=("launcher",),
-                value="cncf",
+                "cncf_image",
+                "CNCF's launcher finds its image by the name of its operating system; remove image",
+                at=("image",),
+                value=self.image.id,
             )
+        parts: list[tuple[tuple[str, ...], Model]] = [((), self)]
+        parts += [(("places", str(index)), place) for index, place in enumerate(self.places)]
+        for at, part in parts:
+            for field in sorted(_NOT_CNCF & part.model_fields_set):
+                key = type(part).model_fields[field].alias or field
+                raise problem("cncf_setting", f"CNCF's launcher has no setting for {key}; remove it", at=(*at, key))
+        for index, place in enumerate(self.places):
+            if place.subnet is None:
+                raise problem(
+                    "cncf_subnet", "CNCF's launcher needs a subnet in each place; add it", at=("places", str(index), "subnet")
+                )
         return self
+
+
+_NOT_CNCF = frozenset({"toolkit", "nvkind", "lifetime", "security_group", "image"})
+"""Settings of a set or a place that CNCF's launcher has no argument for."""

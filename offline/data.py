@@ -33,6 +33,7 @@ def _plan(plan: Plan) -> dict[str, Any]:
                 "runsOn": [found.runner_set, *found.runner.labels],
                 "kind": found.runner.kind,
                 "pool": found.host.name,
+                "capacity": found.host.capacity,
                 "fits": [
                     {
                         "instanceType": fit.machine.name,
@@ -44,6 +45,7 @@ def _plan(plan: Plan) -> dict[str, Any]:
                 ],
                 "maxRunners": found.runner.span.max,
                 "poolHolds": found.capacity,
+                "launcherRoom": found.launchers,
                 "runnerHour": [_money(money) for money in runner_hour(found, plan.fleet.clusters[found.cluster].region)],
                 "error": found.error,
             }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from rich import box
 from rich.console import Console
@@ -12,6 +13,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from fleet.bill import runner_hour
+from fleet.hardware import RESERVED, SPOT
 from fleet.model import Scale
 from fleet.placement import Placement
 from fleet.pricing import Line, Money
@@ -90,10 +92,15 @@ def _order(resource: Resource) -> tuple[bool, str, str]:
 
 
 def _label(resource: Resource) -> Text:
-    detail = _DETAILS.get(resource.type, _nothing)(resource.inputs)
+    told = detail(resource.type, resource.inputs)
     if resource.remote:
-        detail = f"{detail}; opaque: children judged at preview"
-    return Text.assemble((_short(resource.type), "cyan"), f" {resource.name}", (f"  {detail}" if detail else "", "dim"))
+        told = f"{told}; opaque: children judged at preview"
+    return Text.assemble((_short(resource.type), "cyan"), f" {resource.name}", (f"  {told}" if told else "", "dim"))
+
+
+def detail(token: str, inputs: Mapping[str, Any]) -> str:
+    """What the tree tells of a resource of this type beside its name; nothing of most."""
+    return _DETAILS.get(token, _nothing)(inputs)
 
 
 def _short(token: str) -> str:
@@ -127,11 +134,61 @@ def _cluster(inputs: Mapping[str, object]) -> str:
     return f"Kubernetes {inputs['version']}"
 
 
+def _oke_cluster(inputs: Mapping[str, object]) -> str:
+    return f"Kubernetes {inputs['kubernetesVersion']}"
+
+
+def _node_pool(inputs: Mapping[str, object]) -> str:
+    """The autoscaler owns the size of a GPU pool: this is the first one."""
+    flex = _object(inputs, "nodeShapeConfig")
+    size = f" {flex['ocpus']:g} OCPU {flex['memoryInGbs']:g} GB" if flex else ""
+    config = _object(inputs, "nodeConfigDetails")
+    first = _first(config, "placementConfigs")
+    bought = "preemptible, " if first.get("preemptibleNodeConfig") else "reserved, " if first.get("capacityReservationId") else ""
+    return f"{inputs['nodeShape']}{size}, {bought}starts with {_count_of(int(config['size']), 'node', 'nodes')}"
+
+
+def _oke_addon(inputs: Mapping[str, object]) -> str:
+    return f"{inputs['addonName']}"
+
+
+def _instance_configuration(inputs: Mapping[str, object]) -> str:
+    return f"{_object(_object(inputs, 'instanceDetails'), 'launchDetails')['shape']}"
+
+
+def _instance_pool(inputs: Mapping[str, object]) -> str:
+    places = inputs["placementConfigurations"]
+    domains = [place["availabilityDomain"] for place in places] if isinstance(places, list | tuple) else []
+    return f"{_count_of(int(float(str(inputs['size']))), 'machine', 'machines')} in {', '.join(map(_domain, domains))}"
+
+
+def _domain(name: object) -> str:
+    """An availability domain without the tenancy's own prefix."""
+    return str(name).rpartition(":")[2]
+
+
+def _object(inputs: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """An input that is an object; an empty one where it is left out."""
+    held = inputs.get(key)
+    return held if isinstance(held, Mapping) else {}
+
+
+def _first(inputs: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """The first object of an input that is a list."""
+    held = inputs.get(key)
+    return held[0] if isinstance(held, list | tuple) and held else {}
+
+
 _DETAILS: Mapping[str, Callable[[Mapping[str, object]], str]] = {
     "aws:eks/nodeGroup:NodeGroup": _node_group,
     "kubernetes:helm.sh/v3:Release": _release,
     "aws:eks/addon:Addon": _addon,
     "eks:index:Cluster": _cluster,
+    "oci:ContainerEngine/cluster:Cluster": _oke_cluster,
+    "oci:ContainerEngine/nodePool:NodePool": _node_pool,
+    "oci:ContainerEngine/addon:Addon": _oke_addon,
+    "oci:Core/instanceConfiguration:InstanceConfiguration": _instance_configuration,
+    "oci:Core/instancePool:InstancePool": _instance_pool,
 }
 
 
@@ -140,7 +197,7 @@ _DETAILS: Mapping[str, Callable[[Mapping[str, object]], str]] = {
 
 def _placement(plan: Plan) -> Table:
     table = _table(
-        "runner set", "runs-on", "asks", "pool", "a node holds, limited by", ">runners", ">pool holds", ">$/runner-hour"
+        "=runner set", "runs-on", "asks", "pool", "a node holds, limited by", ">runners", ">pool holds", ">$/runner-hour"
     )
     for found in plan.placements:
         runner = found.runner
@@ -202,10 +259,20 @@ def _unit(money: Money) -> str:
 
 def _price_notes(plan: Plan) -> Iterator[str]:
     yield "idle: every pool at its minimum; worst: at its maximum, on its dearest type. Traffic and taxes are in neither."
-    if any(money.at_most for money in plan.cost):
+    if always := [f"{line.cluster}/{line.item}" for line in plan.bill if _stands(line)]:
+        yield f"paid whether used or not: {', '.join(always)}."
+    bounded = [line for line in plan.bill if line.dear.at_most]
+    if any(SPOT in line.what for line in bounded):
         yield "≤: no dated spot price is at hand; a spot price is at most the on-demand price."
+    if any(RESERVED in line.what for line in bounded):
+        yield "≤: OCI takes less than the on-demand price for reserved machines that are not in use."
     sources = sorted({source for line in plan.bill for source in line.sources})
     yield f"sources: {'; '.join(sources)}"
+
+
+def _stands(line: Line) -> bool:
+    """Whether all GPU machines of a line are paid for at any time."""
+    return line.item.startswith(("pool ", "machines ")) and line.least == line.most
 
 
 # -- policies ----------------------------------------------------------------------------------------------------------
@@ -250,8 +317,9 @@ def _count_of(count: int, one: str, many: str) -> str:
 
 
 def _table(*columns: str) -> Table:
-    """A plain table; a column whose heading starts with > is right-aligned."""
+    """A plain table; a column whose heading starts with > is right-aligned, one with = is never folded."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for column in columns:
-        table.add_column(column.removeprefix(">"), justify="right" if column.startswith(">") else "left", overflow="fold")
+        mark, heading = (column[0], column[1:]) if column[0] in ">=" else ("", column)
+        table.add_column(heading, justify="right" if mark == ">" else "left", overflow="fold", no_wrap=mark == "=")
     return table

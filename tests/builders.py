@@ -42,6 +42,60 @@ def cluster(**changes: Any) -> dict[str, Any]:
     } | changes
 
 
+SAN_JOSE = "abcd:US-SANJOSE-1-AD-1"
+"""The one availability domain of us-sanjose-1, with an example of a tenancy's prefix."""
+
+
+def oke_pool(**changes: Any) -> dict[str, Any]:
+    """A pool of VM.GPU.A10.1; `changes` replace keys."""
+    return pool(instanceTypes=["VM.GPU.A10.1"]) | changes
+
+
+def vm(**changes: Any) -> dict[str, Any]:
+    """One standing machine of VM.GPU.A10.1; `changes` replace keys."""
+    return {
+        "kind": "vm",
+        "count": 1,
+        "shapes": ["VM.GPU.A10.1"],
+        "capacity": "on-demand",
+        "role": "burst",
+        "availabilityDomains": [SAN_JOSE],
+        "image": {"id": "ocid1.image.oc1..examplevm", "driver": "580.159.03"},
+    } | changes
+
+
+def vm_per_job(**changes: Any) -> dict[str, Any]:
+    """Up to two machines of VM.GPU.A10.1, one a job; `changes` replace keys."""
+    return {
+        "kind": "vm-per-job",
+        "shapes": ["VM.GPU.A10.1"],
+        "capacity": "on-demand",
+        "role": "burst",
+        "image": {"id": "ocid1.image.oc1..examplevm", "driver": "580.159.03"},
+        "places": [{"region": "us-sanjose-1", "availabilityDomains": [SAN_JOSE]}],
+        "scale": {"max": 2},
+    } | changes
+
+
+def oke_cluster(**changes: Any) -> dict[str, Any]:
+    """An OKE cluster in us-sanjose-1 with the pool a10 and the runner set oci-a10; `changes` replace keys."""
+    return {
+        "provider": "oke",
+        "region": "us-sanjose-1",
+        "zones": [SAN_JOSE],
+        "compartment": "ocid1.compartment.oc1..example",
+        "kubernetesVersion": "1.34",
+        "endpoint": {"publicCidrs": ["203.0.113.0/24"]},
+        "nodeImages": {
+            "system": {"id": "ocid1.image.oc1..examplesystem"},
+            "oke-gpu": {"id": "ocid1.image.oc1..examplegpu", "driver": "580.159.03"},
+            "ubuntu": {"id": "ocid1.image.oc1..exampleubuntu"},
+        },
+        "pools": {"a10": oke_pool()},
+        "runners": {"oci-a10": runner(pool="a10")},
+    } | changes
+
+
 def config(**changes: Any) -> dict[str, Any]:
     """A stack's config by key without namespace, with the one cluster usw2; `changes` replace keys."""
     github = {"url": "https://github.com/example", "appId": "123456", "installationId": "12345678"}

@@ -9,8 +9,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from fleet import hardware
-from fleet.runner import GENERIC_LABELS
-from tests.builders import cluster, config, pool, runner
+from fleet.runner import GENERIC_LABELS, KINDS
+from tests.builders import SAN_JOSE, cluster, config, oke_cluster, oke_pool, pool, runner, vm, vm_per_job
 
 Path = tuple[str | int, ...]
 
@@ -18,10 +18,26 @@ REGIONS = ("us-east-1", "us-east-2", "us-west-2", "eu-central-1", "ap-southeast-
 # Far faster than from_regex; the first letter keeps them clear of the names and labels that have a meaning.
 NAMES = st.text("abcxyz0189-", max_size=12).map(lambda tail: f"nx{tail}".rstrip("-"))
 
-_LIKE_TYPES: dict[tuple[str, int, int], list[str]] = {}
-for _machine in hardware.machines("aws"):
-    if _machine.gpu is not None:
-        _LIKE_TYPES.setdefault((_machine.gpu.name, _machine.gpu_memory_mib, _machine.gpus), []).append(_machine.name)
+# Availability domains by region of OCI: the oldest two regions leave something out of theirs.
+DOMAINS = {
+    "us-sanjose-1": [SAN_JOSE],
+    "us-ashburn-1": [f"abcd:US-ASHBURN-AD-{n}" for n in (1, 2, 3)],
+    "us-phoenix-1": [f"abcd:PHX-AD-{n}" for n in (1, 2, 3)],
+    "eu-frankfurt-1": [f"abcd:EU-FRANKFURT-1-AD-{n}" for n in (1, 2, 3)],
+}
+DRIVER = "580.159.03"
+"""Of the one branch that drives every GPU of the table."""
+
+
+def _alike(cloud: str) -> list[list[hardware.Machine]]:
+    """NVIDIA's machines of a cloud, grouped by GPU, its memory and count."""
+    groups: dict[tuple[str, int, int], list[hardware.Machine]] = {}
+    for machine in hardware.machines(cloud):
+        if machine.gpu is not None and machine.gpu.vendor == "nvidia":
+            groups.setdefault((machine.gpu.name, machine.gpu_memory_mib, machine.gpus), []).append(machine)
+    return [groups[key] for key in sorted(groups)]
+
+
 _CPU_TYPES = [machine.name for machine in hardware.machines("aws") if not machine.gpus]
 
 
@@ -33,23 +49,57 @@ def scales(draw: st.DrawFn) -> dict[str, int]:
 
 
 @st.composite
-def pools(draw: st.DrawFn) -> dict[str, Any]:
-    """A pool of one to three like types."""
-    types = draw(st.sampled_from(sorted(_LIKE_TYPES.values())))
-    role, capacity = draw(st.sampled_from([("burst", "spot"), ("burst", "on-demand"), ("release", "on-demand")]))
-    delays = st.one_of(st.integers(60, 86_400).map("{}s".format), st.integers(1, 1440).map("{}m".format), st.just("24h"))
-    keys = NAMES.map("example.com/{}".format)
+def _bought(draw: st.DrawFn, types: Sequence[hardware.Machine], zones: Sequence[str]) -> dict[str, Any]:
+    """How a pool of some types is bought, for which role, and its size. `configs` gives a reservation its id."""
+    preemptible = [("burst", "spot")] if all(map(hardware.preemptible, types)) else []
+    # A reservation is of one type.
+    reserved = [("release", "reserved")] if len(types) == 1 else []
+    kinds = [("burst", "on-demand"), ("release", "on-demand"), *reserved, *preemptible]
+    role, capacity = draw(st.sampled_from(kinds))
+    nodes = draw(scales())
+    bought: dict[str, Any] = {"capacity": capacity, "role": role, "nodes": nodes}
+    if capacity == "reserved":
+        count = nodes["max"] + draw(st.integers(0, 3))
+        bought["reservation"] = {"id": "", "zone": draw(st.sampled_from(zones)), "count": count}
+    return bought
+
+
+_LABELS = st.dictionaries(NAMES.map("example.com/{}".format), st.text("ABCxyz019-_.", max_size=12).map("A{}0".format), max_size=3)
+_DELAYS = st.one_of(st.integers(60, 86_400).map("{}s".format), st.integers(1, 1440).map("{}m".format), st.just("24h"))
+
+
+@st.composite
+def pools(draw: st.DrawFn, zones: Sequence[str], cdi: st.SearchStrategy[bool]) -> dict[str, Any]:
+    """A pool of one to three like EC2 types."""
+    types = draw(st.sampled_from(_alike("aws")).flatmap(_few_of))
     optional = {
-        "idleDelay": delays,
+        "idleDelay": _DELAYS,
         "disk": st.integers(30, 2000).map("{}Gi".format),
-        "labels": st.dictionaries(keys, st.text("ABCxyz019-_.", max_size=12).map("A{}0".format), max_size=3),
+        "labels": _LABELS,
+        "cdi": cdi,
+        "image": st.just("al2023-nvidia"),
     }
-    return {
-        "instanceTypes": draw(st.lists(st.sampled_from(types), min_size=1, max_size=3, unique=True)),
-        "capacity": capacity,
-        "role": role,
-        "nodes": draw(scales()),
-    } | draw(st.fixed_dictionaries({}, optional=optional))
+    return (
+        {"instanceTypes": [each.name for each in types]}
+        | draw(_bought(types, zones))
+        | draw(st.fixed_dictionaries({}, optional=optional))
+    )
+
+
+def _few_of(machines: Sequence[hardware.Machine]) -> st.SearchStrategy[list[hardware.Machine]]:
+    return st.lists(st.sampled_from(machines), min_size=1, max_size=3, unique=True)
+
+
+@st.composite
+def oke_pools(draw: st.DrawFn, zones: Sequence[str], cdi: st.SearchStrategy[bool], image: str) -> dict[str, Any]:
+    """A pool of one OCI shape, on nodes with one kind of image."""
+    shape = draw(st.sampled_from([machine for group in _alike("oci") for machine in group]))
+    optional = {"disk": st.integers(50, 2000).map("{}Gi".format), "labels": _LABELS, "cdi": cdi}
+    return (
+        {"instanceTypes": [shape.name], "image": image}
+        | draw(_bought([shape], zones))
+        | draw(st.fixed_dictionaries({}, optional=optional))
+    )
 
 
 @st.composite
@@ -73,6 +123,70 @@ def runners(draw: st.DrawFn, pool: str, labels: list[str]) -> dict[str, Any]:
     } | draw(st.fixed_dictionaries({}, optional=optional))
 
 
+def _ocid(kind: str, region: str) -> str:
+    """An OCID that stands in for a real one."""
+    return f"ocid1.{kind}.oc1.{region}.example"
+
+
+@st.composite
+def _machine(draw: st.DrawFn, region: str, labels: list[str], shapes: Sequence[hardware.Machine], spot: bool) -> dict[str, Any]:
+    """What both kinds of machine runners have."""
+    ways = [("burst", "spot")] if spot and all(map(hardware.preemptible, shapes)) else []
+    role, capacity = draw(st.sampled_from([("burst", "on-demand"), ("release", "on-demand"), *ways]))
+    tools: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
+        [{"toolkit": "1.19.1-1"}, {"nvkind": True}, {"nvkind": False, "toolkit": "1.20.0-1"}, {}]
+    )
+    optional = {
+        "disk": st.integers(50, 2000).map("{}Gi".format),
+        "group": NAMES,
+        "launcherImage": NAMES.map("registry.example.com/{}:1".format),
+    }
+    return {
+        "shapes": [shape.name for shape in shapes],
+        "capacity": capacity,
+        "role": role,
+        "labels": labels,
+        "image": {"id": _ocid("image", region), "driver": DRIVER},
+        **draw(tools),
+    } | draw(st.fixed_dictionaries({}, optional=optional))
+
+
+_MACHINES = [group for group in ([each for each in alike if each.arch == "x86_64"] for alike in _alike("oci")) if group]
+
+
+@st.composite
+def vms(draw: st.DrawFn, region: str, zones: Sequence[str], labels: list[str]) -> dict[str, Any]:
+    """Standing machines in a cluster of a region with these availability domains."""
+    shape = draw(st.sampled_from([machine for group in _MACHINES for machine in group]))
+    domains = draw(st.lists(st.sampled_from(zones), min_size=1, unique=True))
+    machine = draw(_machine(region, labels, [shape], spot=False))
+    return machine | {"kind": "vm", "count": draw(st.integers(1, 50)), "availabilityDomains": domains}
+
+
+@st.composite
+def vms_per_job(draw: st.DrawFn, region: str, labels: list[str]) -> dict[str, Any]:
+    """Machines for one job each, in the region of the cluster or another."""
+    shapes = draw(st.sampled_from(_MACHINES).flatmap(_few_of))
+    machine = draw(_machine(region, labels, shapes, spot=True)) | {"kind": "vm-per-job", "scale": draw(scales())}
+    regions = draw(st.lists(st.sampled_from(sorted(DOMAINS)), min_size=1, unique=True))
+    places: list[dict[str, Any]] = [{"region": each, "availabilityDomains": draw(_domains(each))} for each in regions]
+    if draw(st.booleans()):
+        for place in places:
+            place["subnet"] = _ocid("subnet", place["region"])
+        kept = {key: value for key, value in machine.items() if key not in ("image", "toolkit", "nvkind")}
+        return kept | {"launcher": "cncf", "places": places}
+    for place in places:
+        if place["region"] != region or draw(st.booleans()):
+            own = {"subnet": "subnet", "securityGroup": "networksecuritygroup", "image": "image"}
+            place |= {key: _ocid(kind, place["region"]) for key, kind in own.items()}
+    lifetimes = st.fixed_dictionaries({}, optional={"lifetime": st.integers(10, 7200).map("{}m".format)})
+    return machine | {"places": places} | draw(lifetimes)
+
+
+def _domains(region: str) -> st.SearchStrategy[list[str]]:
+    return st.lists(st.sampled_from(DOMAINS[region]), min_size=1, unique=True)
+
+
 @st.composite
 def networks(draw: st.DrawFn, zones: list[str]) -> dict[str, Any]:
     """A new VPC or a given one."""
@@ -85,27 +199,36 @@ def networks(draw: st.DrawFn, zones: list[str]) -> dict[str, Any]:
     return draw(st.fixed_dictionaries({}, optional=optional))
 
 
+_NETWORKS = st.sampled_from(["203.0.113.0/24", "198.51.100.7/32", "52.94.76.0/22"])
+_ENDPOINTS = st.one_of(
+    st.builds(lambda cidrs: {"publicCidrs": cidrs}, st.lists(_NETWORKS, min_size=1, unique=True)),
+    st.sampled_from([{"private": True, "reachableFrom": reach} for reach in ("vpc-agent", "vpn")]),
+)
+
+
 @st.composite
 def clusters(draw: st.DrawFn, sets: dict[str, list[str]]) -> dict[str, Any]:
     """An EKS cluster with the runner sets named, each with its labels."""
     region = draw(st.sampled_from(REGIONS))
     zones = [f"{region}{letter}" for letter in draw(st.lists(st.sampled_from("abcdef"), min_size=2, max_size=4, unique=True))]
     names = draw(st.lists(NAMES, min_size=1, max_size=3, unique=True))
-    networks_of = st.sampled_from(["203.0.113.0/24", "198.51.100.7/32", "52.94.76.0/22"])
-    endpoint = st.one_of(
-        st.builds(lambda cidrs: {"publicCidrs": cidrs}, st.lists(networks_of, min_size=1, unique=True)),
-        st.sampled_from([{"private": True, "reachableFrom": reach} for reach in ("vpc-agent", "vpn")]),
-    )
     system = {
         "instanceTypes": st.lists(st.sampled_from(_CPU_TYPES), min_size=1, max_size=2, unique=True),
         "nodes": scales().filter(lambda nodes: nodes.get("min", 0) > 0),
     }
+    # The operator has one CDI setting a cluster; the device plugin has one a pool.
+    by_operator = {"enablement": "gpu-operator", "operator": {"serviceMonitor": draw(st.booleans())}}
+    ways: list[tuple[dict[str, Any], st.SearchStrategy[bool]]] = [
+        ({"enablement": "device-plugin"}, st.booleans()),
+        ({}, st.booleans()),
+        (by_operator, st.just(value=False)),
+    ]
+    enablement, cdi = draw(st.sampled_from(ways))
     optional = {
         "network": networks(zones),
         "system": st.fixed_dictionaries({}, optional=system),
         "admins": st.just(["arn:aws:iam::123456789012:role/ops"]),
         "logTypes": st.lists(st.sampled_from(["api", "audit", "scheduler"]), unique=True),
-        "enablement": st.just("device-plugin"),
         "delivery": st.just("helm"),
     }
     return {
@@ -113,15 +236,66 @@ def clusters(draw: st.DrawFn, sets: dict[str, list[str]]) -> dict[str, Any]:
         "region": region,
         "zones": zones,
         "kubernetesVersion": "1.34",
-        "endpoint": draw(endpoint),
-        "pools": {name: draw(pools()) for name in names},
+        "endpoint": draw(_ENDPOINTS),
+        "pools": {name: draw(pools(zones, cdi)) for name in names},
         "runners": {name: draw(runners(draw(st.sampled_from(names)), labels)) for name, labels in sets.items()},
+        **enablement,
+    } | draw(st.fixed_dictionaries({}, optional=optional))
+
+
+@st.composite
+def oke_clusters(draw: st.DrawFn, sets: dict[str, list[str]]) -> dict[str, Any]:
+    """An OKE cluster with the runner sets named, of all kinds, each with its labels."""
+    region = draw(st.sampled_from(sorted(DOMAINS)))
+    zones = draw(_domains(region))
+    names = draw(st.lists(NAMES, min_size=1, max_size=3, unique=True))
+    operator = {"driver": {"version": DRIVER}, "containerd": {"defaultRuntime": draw(st.booleans())}}
+    ways: list[tuple[dict[str, Any], st.SearchStrategy[bool], str]] = [
+        ({}, st.just(value=False), "oke-gpu"),
+        ({"enablement": "gpu-plugin-addon", "gpuPluginAddon": True}, st.just(value=False), "oke-gpu"),
+        ({"enablement": "device-plugin", "gpuPluginAddon": False}, st.booleans(), "oke-gpu"),
+        ({"enablement": "gpu-operator", "operator": {"mig": "none"}}, st.just(value=False), "oke-gpu"),
+        ({"enablement": "gpu-operator", "operator": operator}, st.just(value=False), "ubuntu"),
+    ]
+    enablement, cdi, image = draw(st.sampled_from(ways))
+    driver = {"driver": DRIVER} if image == "oke-gpu" else {}
+    network = st.sampled_from([{}, {"cidr": "10.20.0.0/20"}, _GIVEN_VCN])
+    system = {
+        "ocpus": st.integers(2, 16),
+        "memory": st.integers(16, 128).map("{}Gi".format),
+        "nodes": st.integers(1, 9),
+        "disk": st.integers(50, 500).map("{}Gi".format),
+    }
+    optional = {
+        "network": network,
+        "system": st.fixed_dictionaries({}, optional=system),
+        "idleDelay": _DELAYS,
+        "machineCompartment": st.just("ocid1.compartment.oc1..examplevms"),
+        "homeRegion": st.sampled_from(sorted(DOMAINS)),
+    }
+    kinds = {name: draw(st.sampled_from(KINDS)) for name in sets}
+    of_kind = {
+        "pod": lambda labels: runners(draw(st.sampled_from(names)), labels),
+        "vm": lambda labels: vms(region, zones, labels),
+        "vm-per-job": lambda labels: vms_per_job(region, labels),
+    }
+    return {
+        "provider": "oke",
+        "region": region,
+        "zones": zones,
+        "compartment": "ocid1.compartment.oc1..example",
+        "kubernetesVersion": "1.34",
+        "endpoint": draw(_ENDPOINTS),
+        "nodeImages": {"system": {"id": _ocid("image", region)}, image: {"id": _ocid("image", region)} | driver},
+        "pools": {name: draw(oke_pools(zones, cdi, image)) for name in names},
+        "runners": {name: draw(of_kind[kinds[name]](labels)) for name, labels in sets.items()},
+        **enablement,
     } | draw(st.fixed_dictionaries({}, optional=optional))
 
 
 @st.composite
 def configs(draw: st.DrawFn) -> dict[str, Any]:
-    """Any valid config of one or two clusters. One set at most carries generic labels; names and own labels are all different."""
+    """Any valid config of two clusters. One set at most carries generic labels; names and own labels are all different."""
     words = draw(st.lists(NAMES, min_size=2, max_size=8, unique=True))
     generic = draw(st.lists(st.sampled_from(GENERIC_LABELS), unique=True))
     sets = {name: [label.upper()] for name, label in zip(words[::2], words[1::2], strict=False)}
@@ -130,10 +304,25 @@ def configs(draw: st.DrawFn) -> dict[str, Any]:
     parts = [dict(list(sets.items())[:cut]), dict(list(sets.items())[cut:])]
     names = draw(st.lists(NAMES, min_size=2, max_size=2, unique=True))
     github: dict[str, Any] = {"url": "https://github.com/example/repository", "appId": "1", "installationId": "2"}
+    held = {name: draw(st.one_of(clusters(part), oke_clusters(part))) for name, part in zip(names, parts, strict=True)}
+    _number_reservations(held)
     return {
         "github": github | draw(st.fixed_dictionaries({}, optional={"group": NAMES})),
-        "clusters": {name: draw(clusters(part)) for name, part in zip(names, parts, strict=True)},
+        "clusters": held,
     } | draw(st.fixed_dictionaries({}, optional={"tags": st.dictionaries(NAMES, NAMES)}))
+
+
+def _number_reservations(held: dict[str, Any]) -> None:
+    """Give each reservation an id of its own."""
+    forms = {"eks": "cr-{:017x}", "oke": "ocid1.capacityreservation.oc1..example{}"}
+    reserved = [
+        (each["provider"], pool["reservation"])
+        for each in held.values()
+        for pool in each["pools"].values()
+        if "reservation" in pool
+    ]
+    for number, (provider, reservation) in enumerate(reserved):
+        reservation["id"] = forms[provider].format(number)
 
 
 _ODD = [
@@ -148,8 +337,19 @@ _ODD = [
     "[key]",
     "system",
     "eks",
+    "oke",
+    "pod",
+    "vm",
+    "vm-per-job",
     "1.34",
     "g5.xlarge",
+    "VM.GPU.A10.2",
+    "BM.GPU.MI300X.8",
+    "ubuntu",
+    "gpu-operator",
+    "ocid1.image.oc1.iad.example",
+    "abcd:PHX-AD-1",
+    "595.91.07",
     -1,
     0,
 ]
@@ -177,34 +377,103 @@ def parent_of(document: Any, path: Sequence[str | int]) -> Any:
     return document
 
 
+_GIVEN_VCN = {"vcn": "ocid1.vcn.oc1..example", "endpointSubnet": _ocid("subnet", ""), "nodeSubnet": _ocid("subnet", "")}
 _GIVEN = {"vpcId": "vpc-01234567", "privateSubnets": {"us-west-2a": "subnet-01234567", "us-west-2b": "subnet-89abcdef"}}
 _NODES = {"min": 1, "max": 3}
-FULL = tuple(
-    config(
-        github={"url": "https://github.com/example", "appId": "1", "installationId": "2", "group": "gpu"},
-        tags={"owner": "ci"},
-        clusters={
-            "usw2": cluster(
-                endpoint=endpoint,
-                network=network,
-                admins=["arn:aws:iam::123456789012:role/ops"],
-                logTypes=["api"],
-                enablement="device-plugin",
-                delivery="helm",
-                system={"instanceTypes": ["m6i.large"], "nodes": _NODES, "disk": "60Gi"},
-                pools={"t4": pool(idleDelay="5m", disk="100Gi", labels={"example.com/team": "ml"}), "v100": pool(nodes=_NODES)},
-                runners={
-                    "gpu-t4": runner(kind="pod", gpus=1, shm="2Gi", scratch="20Gi", labels=["gpu", "t4"], image="example:1"),
-                    "gpu-v100": runner(pool="v100", group="big", labels=["v100"], scale=_NODES),
-                },
-            )
+_GITHUB = {"url": "https://github.com/example", "appId": "1", "installationId": "2", "group": "gpu"}
+_EKS = tuple(
+    cluster(
+        endpoint=endpoint,
+        network=network,
+        admins=["arn:aws:iam::123456789012:role/ops"],
+        logTypes=["api"],
+        delivery="helm",
+        system={"instanceTypes": ["m6i.large"], "nodes": _NODES, "disk": "60Gi"},
+        pools={
+            "t4": pool(idleDelay="5m", disk="100Gi", labels={"example.com/team": "ml"}, cdi=True, image="al2023-nvidia"),
+            "v100": pool(
+                capacity="reserved", nodes=_NODES, cdi=True, reservation={"id": "cr-01234567", "zone": "us-west-2a", "count": 3}
+            ),
         },
+        runners={
+            "gpu-t4": runner(kind="pod", gpus=1, shm="2Gi", scratch="20Gi", labels=["gpu", "t4"], image="example:1"),
+            "gpu-v100": runner(pool="v100", group="big", labels=["v100"], scale=_NODES),
+        },
+        **enablement,
     )
-    for endpoint, network in (
-        ({"publicCidrs": ["203.0.113.0/24"]}, {"cidr": "10.1.0.0/16", "natGateways": "one"}),
-        ({"private": True, "reachableFrom": "vpn", "privateCidrs": ["10.2.0.0/16"]}, _GIVEN),
+    for endpoint, network, enablement in (
+        ({"publicCidrs": ["203.0.113.0/24"]}, {"cidr": "10.1.0.0/16", "natGateways": "one"}, {"enablement": "device-plugin"}),
+        (
+            {"private": True, "reachableFrom": "vpn", "privateCidrs": ["10.2.0.0/16"]},
+            _GIVEN,
+            {"enablement": "gpu-operator", "operator": {"mig": "none", "serviceMonitor": True}},
+        ),
     )
 )
+_MACHINE: dict[str, Any] = {"disk": "300Gi", "toolkit": "1.19.1-1", "nvkind": True, "group": "vms"}
+_OKE = (
+    oke_cluster(
+        network=_GIVEN_VCN,
+        delivery="helm",
+        enablement="gpu-plugin-addon",
+        gpuPluginAddon=True,
+        idleDelay="5m",
+        machineCompartment="ocid1.compartment.oc1..examplevms",
+        homeRegion="us-ashburn-1",
+        system={"ocpus": 4, "memory": "32Gi", "nodes": 3, "disk": "100Gi"},
+        pools={"a10": oke_pool(disk="300Gi", labels={"example.com/team": "ml"}, cdi=False, image="oke-gpu")},
+        runners={
+            "oci-a10": runner(pool="a10"),
+            "standing": vm(labels=["standing"], launcherImage="example:1", **_MACHINE),
+            "per-job": vm_per_job(
+                labels=["per-job"],
+                launcher="gpu-ci",
+                lifetime="2h",
+                launcherImage="example:1",
+                places=[
+                    {"region": "us-sanjose-1", "availabilityDomains": [SAN_JOSE]},
+                    {
+                        "region": "us-ashburn-1",
+                        "availabilityDomains": DOMAINS["us-ashburn-1"],
+                        "subnet": "ocid1.subnet.oc1.iad.example",
+                        "securityGroup": "ocid1.networksecuritygroup.oc1.iad.example",
+                        "image": "ocid1.image.oc1.iad.example",
+                    },
+                ],
+                **_MACHINE,
+            ),
+        },
+    ),
+    oke_cluster(
+        network={"cidr": "10.1.0.0/16"},
+        enablement="gpu-operator",
+        operator={
+            "driver": {
+                "version": DRIVER,
+                "repository": "registry.example.com/nvidia",
+                "pullSecrets": ["registry"],
+                "licenseSecret": "vgpu",
+            },
+            "containerd": {"config": "/etc/containerd/config.toml", "socket": "/run/c.sock", "defaultRuntime": True},
+            "mig": "single",
+            "serviceMonitor": False,
+        },
+        pools={
+            "a100": oke_pool(
+                instanceTypes=["BM.GPU4.8"],
+                capacity="reserved",
+                image="ubuntu",
+                reservation={"id": "ocid1.capacityreservation.oc1..example", "zone": SAN_JOSE, "count": 2},
+            )
+        },
+        runners={
+            "oci-a100": runner(pool="a100"),
+            "cncf": {key: value for key, value in vm_per_job(launcher="cncf").items() if key != "image"}
+            | {"places": [{"region": "us-sanjose-1", "availabilityDomains": [SAN_JOSE], "subnet": "ocid1.subnet.oc1..example"}]},
+        },
+    ),
+)
+FULL = tuple(config(github=_GITHUB, tags={"owner": "ci"}, clusters={"one": held}) for held in (*_EKS, *_OKE))
 """Valid configs that use every key between them."""
 
 

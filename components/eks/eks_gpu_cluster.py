@@ -14,6 +14,7 @@ from components.eks.autoscaler import EksAutoscaler, EksAutoscalerArgs
 from components.eks.managed_nodes import ManagedNodes, managed_nodes
 from components.eks.network import EksNetwork, EksNetworkArgs
 from fleet import versions
+from fleet.pool import Pool
 from fleet.providers.eks import EksCluster
 from fleet.scheduling import GPU_TOLERATION, system_labels
 
@@ -59,6 +60,7 @@ class EksGpuCluster(pulumi.ComponentResource):
         super().__init__("gpu-ci:index:EksGpuCluster", name, {}, opts)
         settings = args.settings
         vpc_id, self.subnet_ids = self._network(name, settings)
+        self._zones = settings.zones
         control_plane = self._control_plane(name, args, vpc_id)
         # The bare string would let a node group start before the cluster it joins.
         self.cluster_name = control_plane.urn.apply(lambda _: args.physical_name)
@@ -90,6 +92,12 @@ class EksGpuCluster(pulumi.ComponentResource):
         self.register_outputs(
             {"clusterName": self.cluster_name, "kubeconfig": self.kubeconfig, "nodeRoleArn": self.node_role_arn}
         )
+
+    def subnets_of(self, pool: Pool) -> list[pulumi.Input[str]]:
+        """The private subnets that a pool's nodes may stand in: a reservation holds machines in one zone."""
+        if pool.reservation is None:
+            return self.subnet_ids
+        return [self.subnet_ids[self._zones.index(pool.reservation.zone)]]
 
     def _network(self, name: str, settings: EksCluster) -> tuple[pulumi.Input[str], list[pulumi.Input[str]]]:
         given = settings.network

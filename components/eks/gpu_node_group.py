@@ -14,8 +14,8 @@ from fleet.offer import allocatable, least
 from fleet.pool import Pool
 from fleet.scheduling import EKS_PROFILE, GPU_RESOURCE, TEMPLATE, autoscaler_tags, pool_labels
 
-CAPACITY_TYPE = {"on-demand": "ON_DEMAND", "spot": "SPOT"}
-"""Our capacity types in the EKS API's spelling."""
+CAPACITY_TYPE = {"on-demand": "ON_DEMAND", "spot": "SPOT", "reserved": "ON_DEMAND"}
+"""Our capacity types in the EKS API's spelling; machines in a capacity reservation are bought on demand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,7 @@ class GpuNodeGroup(pulumi.ComponentResource):
             capacity=pool.capacity,
             accelerator=pool.accelerator,
             profile=EKS_PROFILE,
+            cdi=pool.cdi,
         )
         group = managed_nodes(
             name,
@@ -66,6 +67,7 @@ class GpuNodeGroup(pulumi.ComponentResource):
                 nodes=pool.nodes,
                 tags=args.tags,
                 ready=args.ready,
+                reservation=pool.reservation.id if pool.reservation else None,
             ),
             parent=self,
         )

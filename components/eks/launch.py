@@ -6,10 +6,13 @@ import pulumi
 import pulumi_aws as aws
 
 
-def launch_template(logical_name: str, disk: int, tags: dict[str, str], *, parent: pulumi.Resource) -> aws.ec2.LaunchTemplate:
+def launch_template(
+    logical_name: str, disk: int, tags: dict[str, str], reservation: str | None, *, parent: pulumi.Resource
+) -> aws.ec2.LaunchTemplate:
     """IMDSv2 with one hop, so that no pod reads the node's credentials; an encrypted gp3 root volume of `disk` MiB.
 
-    Instance types stay on the node group: through the template a spot pool would have one type.
+    Instance types stay on the node group: through the template a spot pool would have one type. `reservation` is the id of the
+    capacity reservation that its machines run in, and nowhere else.
     """
     return aws.ec2.LaunchTemplate(
         logical_name,
@@ -24,6 +27,7 @@ def launch_template(logical_name: str, disk: int, tags: dict[str, str], *, paren
                 ),
             )
         ],
+        capacity_reservation_specification=_within(reservation) if reservation else None,
         # Default tags of the provider do not reach what EKS launches.
         tag_specifications=[
             aws.ec2.LaunchTemplateTagSpecificationArgs(resource_type=kind, tags=tags)
@@ -31,4 +35,13 @@ def launch_template(logical_name: str, disk: int, tags: dict[str, str], *, paren
         ],
         update_default_version=True,
         opts=pulumi.ResourceOptions(parent=parent),
+    )
+
+
+def _within(reservation: str) -> aws.ec2.LaunchTemplateCapacityReservationSpecificationArgs:
+    return aws.ec2.LaunchTemplateCapacityReservationSpecificationArgs(
+        capacity_reservation_preference="capacity-reservations-only",
+        capacity_reservation_target=aws.ec2.LaunchTemplateCapacityReservationSpecificationCapacityReservationTargetArgs(
+            capacity_reservation_id=reservation
+        ),
     )

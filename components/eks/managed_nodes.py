@@ -16,7 +16,10 @@ from fleet.scheduling import EKS_EFFECT, Taint
 
 @dataclass(frozen=True, slots=True)
 class ManagedNodes:
-    """A group of like nodes. `cluster_name` carries its dependency on the control plane; `disk` is MiB; `ready` stands before."""
+    """A group of like nodes. `cluster_name` carries its dependency on the control plane; `disk` is MiB; `ready` stands before.
+
+    `reservation` is the id of a capacity reservation.
+    """
 
     cluster_name: pulumi.Input[str]
     kubernetes_version: str
@@ -31,11 +34,12 @@ class ManagedNodes:
     nodes: Scale
     tags: dict[str, str]
     ready: Sequence[pulumi.Resource]
+    reservation: str | None = None
 
 
 def managed_nodes(name: str, args: ManagedNodes, *, parent: pulumi.Resource) -> aws.eks.NodeGroup:
     """The group `<name>-nodes` and its template `<name>-launch`, with a pinned node image."""
-    template = launch_template(f"{name}-launch", args.disk, args.tags, parent=parent)
+    template = launch_template(f"{name}-launch", args.disk, args.tags, args.reservation, parent=parent)
     return aws.eks.NodeGroup(
         f"{name}-nodes",
         cluster_name=args.cluster_name,

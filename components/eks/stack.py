@@ -9,10 +9,7 @@ import pulumi_eks as eks
 from components.context import Context
 from components.eks.eks_gpu_cluster import EksGpuCluster, EksGpuClusterArgs
 from components.eks.gpu_node_group import GpuNodeGroup, GpuNodeGroupArgs
-from components.kubernetes.arc_controller import ArcController, ArcControllerArgs
-from components.kubernetes.arc_runner_set import ArcRunnerSet, ArcRunnerSetArgs
-from components.kubernetes.device_plugin_stack import DevicePluginStack, DevicePluginStackArgs
-from fleet import charts
+from components.kubernetes.inside import Inside, install
 from fleet.providers.eks import EksCluster
 from fleet.settings import Fleet
 
@@ -41,7 +38,7 @@ def build(name: str, settings: EksCluster, fleet: Fleet, context: Context, priva
                 cluster_name=cluster.cluster_name,
                 kubernetes_version=settings.kubernetes_version,
                 node_role_arn=cluster.node_role_arn,
-                subnet_ids=cluster.subnet_ids,
+                subnet_ids=cluster.subnets_of(pool),
                 pool_name=pool_name,
                 pool=pool,
                 tags=context.tags,
@@ -49,27 +46,15 @@ def build(name: str, settings: EksCluster, fleet: Fleet, context: Context, priva
             ),
             opts=pulumi.ResourceOptions(providers=cloud),
         )
-    inside = pulumi.ResourceOptions(providers=[cluster.kubernetes_provider])
-    DevicePluginStack(f"{name}-device-plugin", DevicePluginStackArgs(cluster.ready), opts=inside)
-    controller = ArcController(f"{name}-arc", ArcControllerArgs(cluster.ready), opts=inside)
-    sets = {
-        set_name: ArcRunnerSet(
-            f"{name}-{set_name}",
-            ArcRunnerSetArgs(
-                set_name=set_name,
-                runner=runner,
-                github=fleet.github,
-                group=fleet.group_of(runner),
-                private_key=private_key,
-                releases={charts.CONTROLLER: controller.release},
-                ready=cluster.ready,
-            ),
-            opts=inside,
-        )
-        for set_name, runner in settings.runners.items()
-    }
+    inside = Inside(
+        name=name,
+        settings=settings,
+        operator=settings.operator,
+        ready=cluster.ready,
+        opts=pulumi.ResourceOptions(providers=[cluster.kubernetes_provider]),
+    )
     return {
         "clusterName": cluster.cluster_name,
         "kubeconfig": cluster.kubeconfig,
-        "runsOn": {set_name: runner_set.runs_on for set_name, runner_set in sets.items()},
+        "runsOn": install(inside, fleet, private_key),
     }

@@ -28,6 +28,7 @@ class ArcController(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: ArcControllerArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("gpu-ci:index:ArcController", name, {}, opts)
-        home = namespace(f"{name}-namespace", charts.CONTROLLER_NAMESPACE, "restricted", parent=self, depends_on=args.ready)
-        self.release = deliver(f"{name}-chart", charts.arc_controller(), parent=self, depends_on=[home, *args.ready])
+        chart = charts.arc_controller()
+        home = namespace(f"{name}-namespace", chart, parent=self, depends_on=args.ready)
+        self.release = deliver(f"{name}-chart", chart, parent=self, depends_on=[home, *args.ready])
         self.register_outputs({})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pulumi
@@ -11,25 +11,37 @@ import pulumi_kubernetes as kubernetes
 from components.kubernetes.deliver import deliver
 from components.kubernetes.namespace import namespace
 from fleet import charts
+from fleet.charts import Chart
 from fleet.github import GitHub
-from fleet.runner import PodRunner
 
 # GitHub never hears of a label changed later (actions-runner-controller#4424), and a set is registered at one URL.
 # A new controller deletes the sets of another minor, under an upgrade that Helm then calls deployed.
 _REPLACE_ON = ("values.scaleSetLabels", "values.githubConfigUrl", "version")
 
+Companions = Callable[[pulumi.Input[str], pulumi.Resource], Sequence[pulumi.Resource]]
+"""(namespace name, parent) → what the set's pods need in their namespace; made before the set, children of `parent`."""
+
 
 @dataclass(frozen=True, slots=True)
-class ArcRunnerSetArgs:
-    """`private_key` is the App's key, a secret; `ready` and what the chart needs of `releases` (by name) outlive the set."""
+class Arc:
+    """What all runner sets of a cluster share.
 
-    set_name: str
-    runner: PodRunner
+    `private_key` is the App's key, a secret; `ready` and what a chart needs of `releases` (by name) outlive the sets.
+    """
+
     github: GitHub
-    group: str
     private_key: pulumi.Input[str]
     releases: Mapping[str, pulumi.Resource]
     ready: Sequence[pulumi.Resource]
+
+
+@dataclass(frozen=True, slots=True)
+class ArcRunnerSetArgs:
+    """`chart` is the scale set, whose name is the chart's. `companions` makes what its pods need besides."""
+
+    chart: Chart
+    arc: Arc
+    companions: Companions | None = None
 
 
 class ArcRunnerSet(pulumi.ComponentResource):
@@ -40,24 +52,25 @@ class ArcRunnerSet(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: ArcRunnerSetArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("gpu-ci:index:ArcRunnerSet", name, {}, opts)
-        chart = charts.runner_set(args.set_name, args.runner, args.github.url, args.group)
-        home = namespace(f"{name}-namespace", chart.namespace, "restricted", parent=self, depends_on=args.ready)
+        chart, arc = args.chart, args.arc
+        home = namespace(f"{name}-namespace", chart, parent=self, depends_on=arc.ready)
         secret = kubernetes.core.v1.Secret(
             f"{name}-github-app",
             metadata=kubernetes.meta.v1.ObjectMetaArgs(name=charts.APP_SECRET, namespace=home.metadata.name),
             string_data={
-                "github_app_id": args.github.app_id,
-                "github_app_installation_id": args.github.installation_id,
-                "github_app_private_key": args.private_key,
+                "github_app_id": arc.github.app_id,
+                "github_app_installation_id": arc.github.installation_id,
+                "github_app_private_key": arc.private_key,
             },
             opts=pulumi.ResourceOptions(parent=self, delete_before_replace=True),
         )
+        companions = args.companions(home.metadata.name, self) if args.companions else ()
         deliver(
             f"{name}-chart",
             chart,
             parent=self,
-            depends_on=[home, secret, *(args.releases[needed] for needed in chart.needs), *args.ready],
+            depends_on=[home, secret, *companions, *(arc.releases[needed] for needed in chart.needs), *arc.ready],
             replace_on=_REPLACE_ON,
         )
-        self.runs_on = pulumi.Output.from_input([args.set_name, *args.runner.labels])
+        self.runs_on = pulumi.Output.from_input([chart.name, *chart.values["scaleSetLabels"]])
         self.register_outputs({"runsOn": self.runs_on})

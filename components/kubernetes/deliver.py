@@ -20,10 +20,12 @@ def deliver(
     parent: pulumi.Resource,
     depends_on: Sequence[pulumi.Resource],
     replace_on: Sequence[str] = (),
+    validate: bool = True,
 ) -> kubernetes.helm.v3.Release:
     """The chart as a Helm release of explicit name and version.
 
-    `replace_on` are property paths whose change replaces the release (the old one goes first, since the name is the same).
+    `replace_on` are property paths whose change replaces the release (the old one goes first, since the name is the same);
+    `validate` is whether Helm holds what it renders to the kinds that the cluster knows already.
     """
     oci = chart.repository.startswith("oci://")
     return kubernetes.helm.v3.Release(
@@ -38,6 +40,7 @@ def deliver(
         atomic=True,
         cleanup_on_fail=True,
         skip_await=False,
+        disable_openapi_validation=None if validate else True,
         opts=pulumi.ResourceOptions(
             parent=parent,
             depends_on=list(depends_on),

@@ -10,12 +10,18 @@ import pulumi
 from components.kubernetes.deliver import deliver
 from components.kubernetes.namespace import namespace
 from fleet import charts
+from fleet.scheduling import Toleration
 
 
 @dataclass(frozen=True, slots=True)
 class DevicePluginStackArgs:
-    """`ready` are the resources that stand before any chart: control plane and system nodes."""
+    """`tolerations` are those of the cluster's provider; `cdi` says whether some pool gets its GPUs by CDI.
 
+    `ready` are the resources that stand before any chart: control plane and system nodes.
+    """
+
+    tolerations: Sequence[Toleration]
+    cdi: bool
     ready: Sequence[pulumi.Resource]
 
 
@@ -27,8 +33,8 @@ class DevicePluginStack(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: DevicePluginStackArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("gpu-ci:index:DevicePluginStack", name, {}, opts)
-        # The plugin mounts the kubelet's socket folder from the host, which only this level allows.
-        home = namespace(f"{name}-namespace", charts.DEVICE_PLUGIN_NAMESPACE, "privileged", parent=self, depends_on=args.ready)
-        deliver(f"{name}-chart", charts.device_plugin(), parent=self, depends_on=[home, *args.ready])
+        chart = charts.device_plugin(args.tolerations, cdi=args.cdi)
+        home = namespace(f"{name}-namespace", chart, parent=self, depends_on=args.ready)
+        deliver(f"{name}-chart", chart, parent=self, depends_on=[home, *args.ready])
         self.namespace_name = home.metadata.name
         self.register_outputs({"namespaceName": self.namespace_name})

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-Level = Literal["privileged", "baseline", "restricted"]
+from fleet.charts import Chart
 
 
 def namespace(
-    logical_name: str, name: str, level: Level, *, parent: pulumi.Resource, depends_on: Sequence[pulumi.Resource]
+    logical_name: str, chart: Chart, *, parent: pulumi.Resource, depends_on: Sequence[pulumi.Resource]
 ) -> kubernetes.core.v1.Namespace:
-    """A namespace whose pods the API server holds to a Pod Security Standard."""
+    """A chart's own namespace, whose pods the API server holds to a Pod Security Standard."""
     return kubernetes.core.v1.Namespace(
         logical_name,
-        metadata=kubernetes.meta.v1.ObjectMetaArgs(name=name, labels={"pod-security.kubernetes.io/enforce": level}),
+        metadata=kubernetes.meta.v1.ObjectMetaArgs(
+            name=chart.namespace, labels={"pod-security.kubernetes.io/enforce": chart.pod_security}
+        ),
         opts=pulumi.ResourceOptions(parent=parent, depends_on=list(depends_on), delete_before_replace=True),
     )

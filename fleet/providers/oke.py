@@ -6,7 +6,7 @@ import ipaddress
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from fleet import compatibility, versions
 from fleet.cluster import Cluster
@@ -24,20 +24,27 @@ from fleet.ocid import (
     VcnId,
     in_region,
     is_example,
+    require_different,
+    require_region,
 )
 from fleet.operator import OperatorSettings
-from fleet.pool import Disk, Pool, Reservation, idle_delay_range, require_preemptible
+from fleet.pool import Pool, Reservation, idle_delay_range, require_preemptible
 from fleet.runner import KINDS, PodRunner, SetName
-from fleet.scheduling import OKE_PROFILE
+from fleet.scheduling import OKE_PROFILE, SYSTEM_POOL
+from fleet.shape import BootVolume, Shape
 from fleet.vm_runner import MachineRunner, VmPerJobRunner, VmRunner
 
 FLEX_SHAPE = "VM.Standard.E5.Flex"
 """Shape of the system pool: its price stands in the table by OCPU and GB."""
+_FLEX_MEMORY = 1049
+"""GB that the shape has at most (docs.oracle.com, compute shapes)."""
 
 
 def _kind(value: Any) -> str | None:
-    """The kind that a runner's settings name; pod where they name none."""
-    named = value.get("kind", "pod") if isinstance(value, dict) else getattr(value, "kind", None)
+    """The kind that a runner's settings name; pod where they name none, unless they name shapes."""
+    # A pod's model tells what is no mapping.
+    unnamed = None if isinstance(value, dict) and "shapes" in value else "pod"
+    named = value.get("kind", unnamed) if isinstance(value, dict) else getattr(value, "kind", unnamed)
     return named if named in KINDS else None
 
 
@@ -47,7 +54,9 @@ AnyRunner = Annotated[
         _kind,
         custom_error_type="gpu_ci_runner_kind",
         custom_error_message="{message}",
-        custom_error_context={"message": f"a runner's kind is one of: {', '.join(KINDS)}; write one, or leave kind out for pod"},
+        custom_error_context={
+            "message": f"a runner is of kind {', '.join(KINDS[:-1])} or {KINDS[-1]}; name one (a pod may leave kind out)"
+        },
     ),
 ]
 
@@ -59,15 +68,44 @@ class OciReservation(Reservation):
     zone: AvailabilityDomain
 
 
+def _node_image(kind: str) -> str:
+    known = [name for name, image in NODE_IMAGES.items() if "oci" in image.clouds]
+    if kind not in known:
+        raise problem("node_image", f"OKE nodes have an image of kind {' or '.join(known)}; write one")
+    return kind
+
+
 class OkePool(Pool):
     """A GPU pool of one shape, as a managed node pool."""
 
-    instance_types: Annotated[tuple[str, ...], Field(min_length=1)]
+    instance_types: Annotated[tuple[Shape, ...], Field(min_length=1)]
     reservation: OciReservation | None = None
-    disk: Disk = 400 * 1024
+    disk: BootVolume = 400 * 1024
     """Boot volume. CUDA images are 10-20 GB each, and OCI's default of 47 GB holds two."""
-    image: str = "oke-gpu"
+    image: Annotated[str, AfterValidator(_node_image)] = "oke-gpu"
     """Kind of node image; nodeImages has its OCID."""
+
+    @model_validator(mode="after")
+    def _oke_rules(self) -> Self:
+        """Refuse what OKE cannot make of a pool."""
+        if len(self.instance_types) > 1:
+            raise problem(
+                "one_shape",
+                "an OKE node pool has one shape; write one, and a pool for each other",
+                at=("instanceTypes",),
+                value=list(self.instance_types),
+            )
+        if self.capacity == "spot":
+            require_preemptible(self.machines, at=("instanceTypes",))
+        for key in self.labels:
+            if OKE_PROFILE.reserves(key):
+                raise problem(
+                    "oke_reserved_label",
+                    "OKE or kubelet refuses labels of this domain; use one of your own, such as example.com/team",
+                    at=("labels", key),
+                    value=self.labels[key],
+                )
+        return self
 
 
 class NodeImageId(Model):
@@ -77,20 +115,31 @@ class NodeImageId(Model):
     driver: Annotated[str, AfterValidator(compatibility.driver_version)] | None = None
 
 
+def _one_size(value: object) -> object:
+    if isinstance(value, dict):
+        raise problem(
+            "system_nodes", "the autoscaler leaves OKE's system pool alone, so it has one size; write a number, such as 2"
+        )
+    return value
+
+
 class OkeSystemPool(Model):
     """The untainted CPU pool: controllers, listeners, launchers, CoreDNS. The autoscaler leaves its size alone."""
 
     ocpus: Annotated[int, Field(ge=1, le=94)] = 2
     memory: Memory = 16 * 1024
-    nodes: Annotated[int, Field(ge=1, le=100)] = 2
-    disk: Disk = 100 * 1024
+    nodes: Annotated[int, BeforeValidator(_one_size), Field(ge=1, le=100)] = 2
+    disk: BootVolume = 100 * 1024
 
     @model_validator(mode="after")
     def _rules(self) -> Self:
         """Refuse memory that the shape does not have for its OCPUs: 1 to 64 GB each, whole GB."""
-        if self.memory % 1024 or not self.ocpus <= self.memory // 1024 <= 64 * self.ocpus:
+        most = min(64 * self.ocpus, _FLEX_MEMORY)
+        if self.memory % 1024 or not self.ocpus <= self.memory // 1024 <= most:
             raise problem(
-                "flex_memory", f"{FLEX_SHAPE} has 1Gi to 64Gi for each OCPU, whole Gi; write for example 16Gi", at=("memory",)
+                "flex_memory",
+                f"{FLEX_SHAPE} with ocpus {self.ocpus} has {self.ocpus}Gi to {most}Gi, whole Gi; write one between",
+                at=("memory",),
             )
         return self
 
@@ -136,6 +185,10 @@ class OkeCluster(Cluster):
     zones: Annotated[tuple[AvailabilityDomain, ...], Field(min_length=1)]
     """Availability domains, in the order in which pools use them."""
     compartment: CompartmentId
+    machine_compartment: CompartmentId | None = None
+    """Where machines that run jobs live; one of their own keeps the nodes out of the launchers' reach."""
+    home_region: Region | None = None
+    """The tenancy's, where it is not this one: OCI takes policies there alone."""
     endpoint: Endpoint
     network: OkeNetwork = OkeNetwork()
     node_images: dict[DnsLabel, NodeImageId]
@@ -183,20 +236,45 @@ class OkeCluster(Cluster):
 
     def _ocids(self) -> Iterator[str]:
         yield self.compartment
-        yield from (image.id for image in self.node_images.values())
-        yield from (runner.image.id for _, runner in self.machine_runners() if runner.image is not None)
-        yield from (pool.reservation.id for pool in self.pools.values() if pool.reservation is not None)
+        if self.machine_compartment is not None:
+            yield self.machine_compartment
+        yield from (ocid for _, ocid in self._here() if ocid is not None)
+        for _, runner in self.machine_runners():
+            if runner.image is not None:
+                yield runner.image.id
+            for place in runner.places if isinstance(runner, VmPerJobRunner) else ():
+                yield from filter(None, (place.subnet, place.security_group, place.image))
+
+    def _here(self) -> Iterator[tuple[tuple[str, ...], str | None]]:
+        """(path, OCID) of what must be of the cluster's own region."""
+        network = self.network
+        yield ("network", "vcn"), network.vcn
+        yield ("network", "endpointSubnet"), network.endpoint_subnet
+        yield ("network", "nodeSubnet"), network.node_subnet
+        for kind, image in self.node_images.items():
+            yield ("nodeImages", kind, "id"), image.id
+        for name, pool in self.pools.items():
+            yield ("pools", name, "reservation", "id"), pool.reservation.id if pool.reservation else None
+        for name, runner in self.machine_runners():
+            boots_here = isinstance(runner, VmRunner) or (
+                isinstance(runner, VmPerJobRunner)
+                and any(place.region == self.region and place.image is None for place in runner.places)
+            )
+            if runner.image is not None and boots_here:
+                yield ("runners", name, "image", "id"), runner.image.id
 
     @model_validator(mode="after")
     def _oke_rules(self) -> Self:
-        """Refuse foreign availability domains, an unsupported version, an image that is not named."""
-        for domain in self.zones:
+        """Refuse foreign availability domains, an unsupported version, images that are not named or of another region."""
+        for index, domain in enumerate(self.zones):
             if not in_region(domain, self.region):
                 raise problem(
-                    "oke_zone", f"not an availability domain of {self.region}; use its own", at=("zones",), value=domain
+                    "oke_zone",
+                    f"not an availability domain of {self.region}; use its own",
+                    at=("zones", str(index)),
+                    value=domain,
                 )
-        if len(set(self.zones)) < len(self.zones):
-            raise problem("repeated_zone", "a zone is given twice; remove one", at=("zones",), value=list(self.zones))
+        require_different(self.zones, at=("zones",))
         if self.kubernetes_version not in versions.OKE_KUBERNETES:
             known = ", ".join(versions.OKE_KUBERNETES)
             raise problem(
@@ -205,65 +283,33 @@ class OkeCluster(Cluster):
                 at=("kubernetesVersion",),
                 value=self.kubernetes_version,
             )
-        for name in ("system", *(pool.image for pool in self.pools.values())):
+        for name in (SYSTEM_POOL, *(pool.image for pool in self.pools.values())):
             if name not in self.node_images:
                 raise problem(
                     "node_image_id",
-                    f"nodeImages has no OCID for {name}; add it (oci ce node-pool-options get --node-pool-option-id all)",
+                    f"there is no OCID of an image of kind {name}; add {name}: {{id: ocid1.image.oc1.…}}, one of those that "
+                    "`oci ce node-pool-options get --node-pool-option-id all` lists",
                     at=("nodeImages",),
                     value=sorted(self.node_images),
                 )
-        return self
-
-    @model_validator(mode="after")
-    def _oke_pool_rules(self) -> Self:
-        """Refuse what OKE cannot make of a pool."""
+        for kind, image in self.node_images.items():
+            if image.driver is not None and not (kind in NODE_IMAGES and NODE_IMAGES[kind].driver):
+                raise problem(
+                    "node_image_driver",
+                    f"an image of kind {kind} brings no driver; remove driver",
+                    at=("nodeImages", kind, "driver"),
+                    value=image.driver,
+                )
+        for at, ocid in self._here():
+            require_region(ocid, self.region, at=at)
         for name, pool in self.pools.items():
-            at = ("pools", name)
-            if len(pool.instance_types) > 1:
-                raise problem(
-                    "one_shape",
-                    "an OKE node pool has one shape; write one, and a pool for each other",
-                    at=(*at, "instanceTypes"),
-                    value=list(pool.instance_types),
-                )
-            for machine in pool.machines:
-                if machine.cloud != "oci":
-                    raise problem(
-                        "foreign_pool_shape",
-                        "not an OCI shape; give this cluster OCI shapes such as VM.GPU.A10.1",
-                        at=(*at, "instanceTypes"),
-                        value=machine.name,
-                    )
-                if machine.gpu is None or machine.gpu.vendor != "NVIDIA":
-                    raise problem(
-                        "gpu_vendor",
-                        f"{machine.name} has no NVIDIA GPU, and nothing here advertises another; name an NVIDIA shape",
-                        at=(*at, "instanceTypes"),
-                        value=machine.name,
-                    )
-            if pool.capacity == "spot":
-                require_preemptible(pool.machines, at=(*at, "instanceTypes"))
-            if pool.image not in NODE_IMAGES or "oci" not in NODE_IMAGES[pool.image].clouds:
-                known = ", ".join(kind for kind, image in NODE_IMAGES.items() if "oci" in image.clouds)
-                raise problem(
-                    "node_image", f"OKE nodes have an image of kind {known}; write one", at=(*at, "image"), value=pool.image
-                )
             if pool.reservation is not None and pool.reservation.zone not in self.zones:
                 raise problem(
                     "oke_reservation_zone",
                     "the reservation's availability domain is none of the cluster's; add it to zones",
-                    at=(*at, "reservation", "zone"),
+                    at=("pools", name, "reservation", "zone"),
                     value=pool.reservation.zone,
                 )
-            for key in pool.labels:
-                if OKE_PROFILE.reserves(key):
-                    raise problem(
-                        "oke_reserved_label",
-                        "OKE or kubelet refuses labels of this domain; use one of your own, such as example.com/team",
-                        at=(*at, "labels", key),
-                        value=pool.labels[key],
-                    )
         return self
 
     @model_validator(mode="after")
@@ -278,12 +324,14 @@ class OkeCluster(Cluster):
             )
             raise problem(
                 "addon_advertiser",
-                f"{found}; remove gpuPluginAddon, it follows from enablement",
+                f"{found}; remove gpuPluginAddon, which follows from enablement, or set another enablement",
                 at=("gpuPluginAddon",),
                 value=self.gpu_plugin_addon,
             )
         enabled = {
-            name: EnabledPool(pool, NODE_IMAGES[pool.image], self.node_images[pool.image].driver)
+            name: EnabledPool(
+                pool, NODE_IMAGES[pool.image], self.node_images[pool.image].driver, ("nodeImages", pool.image, "driver")
+            )
             for name, pool in self.pools.items()
         }
         require_enablement(self.enablement, self.operator, enabled)
@@ -291,29 +339,26 @@ class OkeCluster(Cluster):
 
     @model_validator(mode="after")
     def _oke_machine_rules(self) -> Self:
-        """Refuse machines of other regions without a network and an image of their own, and domains that the pool has not."""
+        """Refuse standing machines outside the cluster's domains, and places of other regions without what they need there."""
         for name, runner in self.machine_runners():
-            at = ("runners", name)
             if isinstance(runner, VmRunner):
-                for domain in runner.availability_domains:
+                for index, domain in enumerate(runner.availability_domains):
                     if domain not in self.zones:
                         raise problem(
                             "vm_domain",
                             "standing machines are in the cluster's own availability domains; use one of zones",
-                            at=(*at, "availabilityDomains"),
+                            at=("runners", name, "availabilityDomains", str(index)),
                             value=domain,
                         )
-            if isinstance(runner, VmPerJobRunner):
+            if isinstance(runner, VmPerJobRunner) and runner.launcher == "gpu-ci":
                 for index, place in enumerate(runner.places):
-                    if (
-                        runner.launcher == "gpu-ci"
-                        and place.region != self.region
-                        and not (place.subnet and place.security_group and place.image)
-                    ):
+                    own = {"subnet": place.subnet, "securityGroup": place.security_group, "image": place.image}
+                    missing = [key for key, ocid in own.items() if ocid is None]
+                    if place.region != self.region and missing:
                         raise problem(
                             "place_network",
-                            "a place in another region brings its own subnet, securityGroup and image; add them",
-                            at=(*at, "places", str(index)),
+                            f"a place in another region than the cluster's needs what it has there; add {', '.join(missing)}",
+                            at=("runners", name, "places", str(index)),
                             value=place.region,
                         )
         return self

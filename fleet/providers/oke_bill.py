@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fleet.pricing import Line, nodes, units
+from fleet.pricing import Line, bundle, nodes, units
 from fleet.providers.oke import FLEX_SHAPE, OkeCluster
 
 
@@ -24,9 +24,10 @@ def _lines(name: str, cluster: OkeCluster) -> Iterator[Line]:
         least, most = runner.span.min, runner.span.max
         yield nodes(name, f"machines {set_name}", runner.shapes, region, runner.capacity, least, most)
         disks.append((least, most, runner.disk))
-    ocpus, gigabytes = system.nodes * system.ocpus, system.nodes * system.memory / 1024
-    yield units(name, "system pool", f"{FLEX_SHAPE}, OCPUs", "oci-e5-ocpu", region, ocpus, ocpus)
-    yield units(name, "system pool", f"{FLEX_SHAPE}, GB", "oci-e5-gb", region, gigabytes, gigabytes)
+    gigabytes = system.memory // 1024
+    node = {"oci-e5-ocpu": system.ocpus, "oci-e5-gb": gigabytes}
+    what = f"{FLEX_SHAPE}, {system.ocpus} OCPU, {gigabytes} GB"
+    yield bundle(name, "system pool", what, node, region, system.nodes, system.nodes)
     yield units(name, "control plane", "OKE enhanced cluster", "oke-enhanced-cluster", region, 1, 1)
     least_gib = sum(least * disk for least, _, disk in disks) / 1024
     most_gib = sum(most * disk for _, most, disk in disks) / 1024

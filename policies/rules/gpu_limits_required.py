@@ -2,6 +2,10 @@
 
 Judged: every kind with a pod spec, ARC's runner set, and the runner pod in the values of chart gha-runner-scale-set. A
 claim of dynamic resource allocation is no limit: this project's GPUs are counted by the device plugin.
+
+A pod is meant for GPU nodes when it says so itself: toleration, selector, required affinity, runtime class, visible devices. A
+launcher, the runner pod that boots a machine outside the cluster, says none of it: it takes no GPU of the cluster and needs no
+limit. One that strays onto GPU nodes is told so like any other pod. Machines are not judged: a whole one is its job's.
 """
 
 from __future__ import annotations

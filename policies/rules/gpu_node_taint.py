@@ -1,7 +1,8 @@
 """gpu-node-taint: every GPU pool carries the GPU taint, so that only pods which ask for a GPU wake its nodes.
 
 Judged: EKS managed node groups, OKE node pools, Karpenter NodePools. Components of `eks` are not: their node group is a
-resource of its own. Self-managed groups taint in user data, which is not read.
+resource of its own. Self-managed groups taint in user data, which is not read. OCI machines that run one job each (instance
+configurations, and what a launcher boots) join no cluster, so no pod can start or keep one.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 
 from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
 
-from fleet.scheduling import EKS_EFFECT, GPU_TAINT_KEY, VOCABULARY, Effect, Standing
+from fleet.scheduling import EKS_EFFECT, GPU_TAINT_KEY, OKE_PROFILE, Effect
 
 from .kinds import EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL, POOLS
 from .pools import gpu_sign
@@ -21,7 +22,6 @@ from .rule import Rule
 
 _KEEPS_OFF = (Effect.NO_SCHEDULE, Effect.NO_EXECUTE)
 _KUBERNETES_EFFECT = {effect: effect.value for effect in Effect}
-_OKE_TAINTS = tuple(term for term in VOCABULARY if (term.kind, term.standing, term.source) == ("taint", Standing.PROVIDER, "OKE"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +105,11 @@ def _missing(dialect: _Dialect, key: str, sign: str) -> str:
 
 def _check_oke(props: Any, key: str, report: ReportViolation) -> None:
     """OKE has no taints to set: it taints GPU nodes by itself, and that taint has to be the one that is asked for."""
-    if any(term.key == key for term in _OKE_TAINTS):
+    given = OKE_PROFILE.gpu_taint
+    if given.key == key:
         return
     unsigned = Later()
     if sign := gpu_sign(OKE_NODE_POOL, props, unsigned):
-        given = ", ".join(term.text for term in _OKE_TAINTS)
         report(f"{sign}: OKE itself taints such nodes, with {given} and not {line(key)}; set this policy's key to OKE's", None)
     unsigned.settle()
 

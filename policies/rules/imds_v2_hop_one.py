@@ -1,8 +1,12 @@
 """imds-v2-hop-one: instance metadata answers with a session token only, and no further than the node itself.
 
 Judged: launch templates, EC2 instances, EKS node groups without a launch template, Karpenter's EC2NodeClass, OCI
-instances and instance configurations. With a launch template, a node group (and an instance without options of its own)
-is judged there. Karpenter's CRD (1.14) fills in `required` and 1, so an EC2NodeClass may leave them out.
+instances and instance configurations, OKE node pools. With a launch template, a node group (and an instance without options
+of its own) is judged there. Karpenter's CRD (1.14) fills in `required` and 1, so an EC2NodeClass may leave them out.
+
+OCI has no hop limit: what it can do is answer no request without the v2 header. A node pool takes that from its nodes'
+metadata, as text (docs.oracle.com, Configuring IMDS for Kubernetes Clusters), and nodes that stand already keep what they
+have. A machine that a launcher boots for one job is no resource, so nothing here sees it.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ from .kinds import (
     LAUNCH_TEMPLATE,
     OCI_INSTANCE,
     OCI_INSTANCE_CONFIGURATION,
+    OKE_NODE_POOL,
 )
 from .read import Later, count, items, keys, shown, text, true, walk, whole
 from .rule import Rule
@@ -87,7 +92,7 @@ def _metadata_options(path: str, options: Any, max_hop: int, later: Later, *, de
 
 
 def _oci_instance(props: Any, _: int, later: Later) -> Iterator[str]:
-    yield from _legacy("", props, later)
+    yield from _legacy("", props, "instanceOptions", later)
 
 
 def _oci_configuration(props: Any, _: int, later: Later) -> Iterator[str]:
@@ -101,18 +106,22 @@ def _oci_configuration(props: Any, _: int, later: Later) -> Iterator[str]:
         for index, option in items(options, later):
             with later:
                 path = f"instanceDetails.options[{index}].launchDetails."
-                yield from _legacy(path, walk(option, "launchDetails"), later)
+                yield from _legacy(path, walk(option, "launchDetails"), "instanceOptions", later)
         launch = walk(details, "launchDetails")
         # A configuration of several options keeps its launch details in them.
         if launch is not None or not (count(options) or unread):
-            yield from _legacy("instanceDetails.launchDetails.", launch, later)
+            yield from _legacy("instanceDetails.launchDetails.", launch, "instanceOptions", later)
 
 
-def _legacy(path: str, details: Any, later: Later) -> Iterator[str]:
+def _oke_pool(props: Any, _: int, later: Later) -> Iterator[str]:
+    yield from _legacy("", props, "nodeMetadata", later, wanted='"true"')
+
+
+def _legacy(prefix: str, details: Any, field: str, later: Later, *, wanted: str = "true") -> Iterator[str]:
     with later:
-        disabled = walk(details, "instanceOptions", _LEGACY)
+        disabled = walk(details, field, _LEGACY)
         if not true(disabled):
-            yield f"{path}instanceOptions.{_LEGACY} is {shown(disabled)}: IMDSv1 then answers without a token; write true"
+            yield f"{prefix}{field}.{_LEGACY} is {shown(disabled)}: IMDSv1 then answers without a header; write {wanted}"
 
 
 _FAULTS = {
@@ -122,6 +131,7 @@ _FAULTS = {
     EC2_NODE_CLASS: _node_class,
     OCI_INSTANCE: _oci_instance,
     OCI_INSTANCE_CONFIGURATION: _oci_configuration,
+    OKE_NODE_POOL: _oke_pool,
 }
 
 RULE = Rule(
@@ -142,6 +152,9 @@ RULE = Rule(
     },
     rationale="A job that reads the node's metadata gets the node's cloud credentials, whatever its own rights are.",
     source="https://docs.aws.amazon.com/eks/latest/best-practices/identity-and-access-management.html",
-    fix=f"EC2: metadataOptions {{httpTokens: required, httpPutResponseHopLimit: 1}}. OCI: instanceOptions.{_LEGACY} true.",
+    fix=(
+        "EC2: metadataOptions {httpTokens: required, httpPutResponseHopLimit: 1}. "
+        f'OCI: instanceOptions.{_LEGACY} true; OKE: nodeMetadata.{_LEGACY} "true".'
+    ),
     check=_check,
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-from fleet.hardware import UnknownMachine, machine
+from fleet.hardware import UnknownMachine, machine, preemptible
 from fleet.scheduling import ROLE_LABEL, is_gpu_resource
 
 from .kinds import EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL
@@ -36,6 +36,15 @@ def machine_sign(name: str) -> str:
             return ""
         return f"{shown(name)} is of an accelerated family, though not in the hardware table"
     return f"{name} has {found.gpus} GPU{'' if found.gpus == 1 else 's'}" if found.gpus else ""
+
+
+@lru_cache(maxsize=1024)
+def sold_as_spot(name: str) -> bool:
+    """Whether the machine's cloud sells it as spot; a name that is not in the hardware table is on no list of such machines."""
+    try:
+        return preemptible(machine(name))
+    except UnknownMachine:
+        return False
 
 
 def gpu_sign(token: str, props: Any, later: Later) -> str:

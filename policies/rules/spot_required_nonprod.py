@@ -1,7 +1,18 @@
 """spot-required-nonprod: GPU pools for bursts of jobs run on spot capacity outside production.
 
-Judged: EKS managed node groups, OKE node pools, Karpenter NodePools. A launch template's market options are not read: a
-managed node group's capacity type alone decides.
+Judged: EKS managed node groups, OKE node pools, Karpenter NodePools. Capacity that is reserved passes too, since using it
+costs nothing more. Where it stands:
+
+- EKS: `capacityType`; a launch template's market options do not change it. A group in a capacity reservation is ON_DEMAND, the
+  reservation is in its launch template, and a preview does not know which template that is. So the group's own label
+  `gpu-ci/capacity=reserved` is believed, as its role label is; `GpuNodeGroup` sets it for pools with a reservation alone.
+- OKE: `preemptibleNodeConfig` or `capacityReservationId` of each placement. OCI sells few shapes as preemptible
+  (docs.oracle.com, Preemptible Instances; `fleet.hardware.preemptible`): of a pool on another, A10 or bare metal for
+  example, nothing is demanded.
+- Karpenter: the requirements.
+
+OCI machines that are runners are not judged. Instance pools and configurations cannot be preemptible at all (same page), and
+what a launcher boots for one job is no resource; the settings refuse spot where OCI sells none.
 """
 
 from __future__ import annotations
@@ -11,10 +22,11 @@ from typing import Any
 
 from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
 
-from fleet.scheduling import ROLE_LABEL
+from fleet.hardware import RESERVED
+from fleet.scheduling import CAPACITY_LABEL, ROLE_LABEL
 
 from .kinds import EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL, POOLS
-from .pools import gpu_sign, requirements, role
+from .pools import gpu_sign, requirements, role, sold_as_spot
 from .read import Later, count, items, keys, line, shown, text, walk
 from .rule import Rule
 
@@ -25,6 +37,7 @@ KNOWN_ROLES = ("burst", "release")
 _CAPACITY_KEY = "karpenter.sh/capacity-type"
 # Capacity that is paid for whether used or not (capacity blocks, reservations) is not bought again by using it.
 _EKS_CHEAP = ("SPOT", "CAPACITY_BLOCK")
+_EKS_ON_DEMAND = "ON_DEMAND"
 _KARPENTER_CHEAP = ("spot", "reserved")
 
 
@@ -65,21 +78,44 @@ def _free(named: str, roles: list[str]) -> str:
 def _eks(props: Any, later: Later) -> Iterator[str]:
     with later:
         capacity = walk(props, "capacityType")
+        on_demand = capacity is None or text(capacity) == _EKS_ON_DEMAND
+        if on_demand and text(walk(props, "labels", CAPACITY_LABEL)) == RESERVED:
+            return
         if text(capacity) not in _EKS_CHEAP:
-            bought = "; EKS then buys ON_DEMAND" if capacity is None else ""
+            bought = f"; EKS then buys {_EKS_ON_DEMAND}" if capacity is None else ""
             yield f"capacityType is {shown(capacity)}{bought}: burst GPU pools run on spot; write SPOT"
 
 
 def _oke(props: Any, later: Later) -> Iterator[str]:
+    hidden = Later()
+    faults = list(_oke_places(props, hidden))
+    if not (faults or hidden):
+        return
+    with later:
+        if not sold_as_spot(text(walk(props, "nodeShape"))):
+            return
+        later.join(hidden)
+        yield from faults
+
+
+def _oke_places(props: Any, later: Later) -> Iterator[str]:
     path = "nodeConfigDetails.placementConfigs"
     with later:
         places = walk(props, "nodeConfigDetails", "placementConfigs")
         if not count(places):
             yield f"{path} has no entry: burst GPU pools are preemptible; write one with preemptibleNodeConfig"
         for index, place in items(places, later):
-            with later:
-                if not keys(walk(place, "preemptibleNodeConfig")):
-                    yield f"{path}[{index}].preemptibleNodeConfig is not set: burst GPU pools are preemptible; set it"
+            unread = Later()
+            cheap = False
+            with unread:
+                cheap = bool(keys(walk(place, "preemptibleNodeConfig")))
+            with unread:
+                cheap = cheap or bool(text(walk(place, "capacityReservationId")))
+            if cheap:
+                continue
+            if not unread:
+                yield f"{path}[{index}].preemptibleNodeConfig is not set: burst GPU pools are preemptible; set it"
+            later.join(unread)
 
 
 def _karpenter(props: Any, later: Later) -> Iterator[str]:
@@ -136,6 +172,9 @@ RULE = Rule(
     },
     rationale="A CI job that is interrupted can run again, so outside production a burst of jobs need not pay on-demand.",
     source="https://docs.aws.amazon.com/eks/latest/userguide/managed-node-groups.html",
-    fix="EKS: capacityType SPOT. Karpenter: capacity-type In [spot]. OKE: preemptibleNodeConfig in every placement.",
+    fix=(
+        "EKS: capacityType SPOT. Karpenter: capacity-type In [spot]. "
+        "OKE, on shapes that OCI sells so: preemptibleNodeConfig in every placement."
+    ),
     check=_check,
 )

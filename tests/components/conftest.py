@@ -2,19 +2,38 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 
 from offline.record import Recording, record
 from tests.components.recorded import ROOT, STACKS, stack_config
 
 
+@cache
+def _recorded(stack: str) -> Recording:
+    return record(ROOT / "__main__.py", stack_config(stack))
+
+
 @pytest.fixture(scope="session", params=STACKS)
 def recording(request: pytest.FixtureRequest) -> Recording:
     """Each stack of the project, in preview."""
-    return record(ROOT / "__main__.py", stack_config(request.param))
+    return _recorded(request.param)
 
 
 @pytest.fixture(scope="session")
 def staging() -> Recording:
     """The staging stack, in preview."""
-    return record(ROOT / "__main__.py", stack_config("staging"))
+    return _recorded("staging")
+
+
+@pytest.fixture(scope="session")
+def prod() -> Recording:
+    """The production stack, in preview."""
+    return _recorded("prod")
+
+
+@pytest.fixture(scope="session")
+def machines() -> Recording:
+    """The example of what prod does not use of OCI, in preview."""
+    return _recorded("oci-machines")

@@ -10,7 +10,9 @@ from offline.record import Recording, Resource, record
 from offline.stackfile import StackConfig
 
 ROOT = Path(__file__).resolve().parents[2]
-STACKS = {"staging": None, "right-size": ROOT / "examples" / "Pulumi.right-size.yaml"}
+STACKS = {"staging": None, "prod": None} | {
+    path.name.split(".")[1]: path for path in sorted((ROOT / "examples").glob("Pulumi.*.yaml"))
+}
 SECRET = "gpu-ci:githubPrivateKey"  # noqa: S105 - a config key
 
 
@@ -34,3 +36,16 @@ def build_alone(program: Callable[[], object]) -> Recording:
     """What a program of a test's own declares, without any stack file."""
     config = StackConfig("gpu-ci", "test", ROOT / "Pulumi.test.yaml", {}, frozenset(), {})
     return record(program, config)
+
+
+def before(recording: Recording, resource: Resource) -> set[str]:
+    """URNs of all that stands before a resource: dependencies, parents, providers, and theirs."""
+    found: set[str] = set()
+    todo = [resource]
+    while todo:
+        here = todo.pop()
+        wanted = {*here.dependencies, here.provider_urn, here.parent} - {""}
+        for urn in wanted - found:
+            found.add(urn)
+            todo.append(recording.by_urn[urn])
+    return found

@@ -19,6 +19,13 @@ TOKENS = {
     "EksGpuCluster": "gpu-ci:index:EksGpuCluster",
     "EksNetwork": "gpu-ci:index:EksNetwork",
     "GpuNodeGroup": "gpu-ci:index:GpuNodeGroup",
+    "GpuOperator": "gpu-ci:index:GpuOperator",
+    "OciGpuRunner": "gpu-ci:index:OciGpuRunner",
+    "OkeAutoscaler": "gpu-ci:index:OkeAutoscaler",
+    "OkeGpuCluster": "gpu-ci:index:OkeGpuCluster",
+    "OkeGpuPool": "gpu-ci:index:OkeGpuPool",
+    "OkeNetwork": "gpu-ci:index:OkeNetwork",
+    "OkeSecurity": "gpu-ci:index:OkeSecurity",
 }
 
 
@@ -40,9 +47,11 @@ def test_every_component_is_listed_and_no_other():
     assert component_classes().keys() == TOKENS.keys(), "a component without a promised type token, or a token without component"
 
 
-def test_each_component_registers_its_promised_token(staging):
-    registered = {resource.type for resource in staging.resources if resource.type.startswith("gpu-ci:")}
-    assert registered == set(TOKENS.values()), "staging has every component of this step, each by its promised token"
+def test_each_component_registers_its_promised_token(staging, prod):
+    registered = {
+        resource.type for stack in (staging, prod) for resource in stack.resources if resource.type.startswith("gpu-ci:")
+    }
+    assert registered == set(TOKENS.values()), "staging and prod have every component, each by its promised token"
 
 
 def test_each_component_has_args_beside_it_and_takes_opts():
@@ -53,8 +62,8 @@ def test_each_component_has_args_beside_it_and_takes_opts():
         assert parameters == ["self", "name", "args", "opts"], f"{name}: {parameters}"
 
 
-def test_each_component_says_what_its_outputs_are(staging):
+def test_each_component_says_what_its_outputs_are(recording):
     for token in TOKENS.values():
-        for resource in of_type(staging, token):
+        for resource in of_type(recording, token):
             assert not resource.custom, f"{resource.name} is a component"
             assert not resource.remote, f"{resource.name} is built here"

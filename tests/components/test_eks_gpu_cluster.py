@@ -76,9 +76,10 @@ def test_private_endpoint_is_closed_to_the_internet():
 
 
 def test_nodes_stand_in_private_subnets_only(recording):
-    (table,) = [table for table in of_type(recording, "aws:ec2/routeTable:RouteTable") if table.name == "usw2-network-public"]
+    tables = [table for table in of_type(recording, "aws:ec2/routeTable:RouteTable") if table.name.endswith("-network-public")]
     public = {subnet.urn for subnet in of_type(recording, "aws:ec2/subnet:Subnet") if "-public-" in subnet.name}
-    assert table.inputs["routes"][0]["cidrBlock"] == "0.0.0.0/0"
+    for table in tables:
+        assert table.inputs["routes"][0]["cidrBlock"] == "0.0.0.0/0"
     for pool in of_type(recording, "aws:eks/nodeGroup:NodeGroup"):
         assert not public & set(pool.dependencies), f"{pool.name} has nodes in a public subnet"
     for subnet in of_type(recording, "aws:ec2/subnet:Subnet"):

@@ -40,12 +40,15 @@ def test_every_enum_is_one_that_eks_knows(recording, eks_model):
         assert pool.inputs["capacityType"] in eks_model["CapacityTypes"]["enum"]
         for taint in pool.inputs.get("taints", []):
             assert taint["effect"] in eks_model["TaintEffect"]["enum"]
+
+
+def test_effects_are_those_of_eks(eks_model):
     assert set(EKS_EFFECT.values()) == set(eks_model["TaintEffect"]["enum"])
 
 
 def test_gpu_pools_are_tainted_and_the_system_pool_is_not(recording):
     for pool in of_type(recording, POOL):
-        is_gpu = pool.name != "usw2-system-nodes"
+        is_gpu = not pool.name.endswith("-system-nodes")
         assert bool(pool.inputs.get("taints")) == is_gpu, f"{pool.name}: controllers need one untainted pool, GPU pools the taint"
         assert pool.inputs["amiType"] == ("AL2023_x86_64_NVIDIA" if is_gpu else "AL2023_x86_64_STANDARD")
 
@@ -116,3 +119,44 @@ def test_pools_fit_the_settings(staging):
     sizes = {pool.name: pool.inputs["scalingConfig"] for pool in of_type(staging, POOL)}
     assert sizes["usw2-t4-spot-nodes"] == {"minSize": 0, "maxSize": 5, "desiredSize": 0}
     assert sizes["usw2-system-nodes"] == {"minSize": 2, "maxSize": 4, "desiredSize": 2}
+
+
+# -- reserved capacity -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def ec2_model():
+    return botocore.loaders.Loader().load_service_model("ec2", "service-2")["shapes"]
+
+
+def test_a_reserved_pool_starts_machines_in_its_reservation_and_nowhere_else(prod, ec2_model):
+    (template,) = [
+        found for found in of_type(prod, "aws:ec2/launchTemplate:LaunchTemplate") if found.name == "use1-a100-reserved-launch"
+    ]
+    where = template.inputs["capacityReservationSpecification"]
+    assert where == {
+        "capacityReservationPreference": "capacity-reservations-only",
+        "capacityReservationTarget": {"capacityReservationId": "cr-0123456789abcdef0"},
+    }
+    assert where["capacityReservationPreference"] in ec2_model["CapacityReservationPreference"]["enum"]
+    assert named(prod, "use1-a100-reserved-nodes", POOL).inputs["capacityType"] == "ON_DEMAND", "EKS knows no reserved type"
+
+
+def test_no_other_pool_uses_a_reservation(prod):
+    for template in of_type(prod, "aws:ec2/launchTemplate:LaunchTemplate"):
+        if template.name != "use1-a100-reserved-launch":
+            assert "capacityReservationSpecification" not in template.inputs
+
+
+def test_a_reserved_pool_stands_in_the_reservations_zone(prod):
+    subnets = {
+        resource.urn: resource.inputs["availabilityZone"]
+        for resource in of_type(prod, "aws:ec2/subnet:Subnet")
+        if "-private-" in resource.name
+    }
+    zones = {
+        name: {subnets[urn] for urn in named(prod, name, POOL).dependencies if urn in subnets}
+        for name in ("use1-a100-reserved-nodes", "use1-t4-spot-nodes")
+    }
+    assert zones["use1-a100-reserved-nodes"] == {"us-east-1a"}, "a reservation holds machines of one zone"
+    assert zones["use1-t4-spot-nodes"] == {"us-east-1a", "us-east-1b", "us-east-1c"}

@@ -5,11 +5,17 @@ from __future__ import annotations
 import pytest
 
 from fleet import charts
+from fleet.scheduling import GPU_RESOURCE
+from offline.record import Recording, Resource
 from tests.components.recorded import named, of_type
 
 RELEASE = "kubernetes:helm.sh/v3:Release"
 NAMESPACE = "kubernetes:core/v1:Namespace"
 LEVEL = "pod-security.kubernetes.io/enforce"
+
+
+def runner_sets(recording: Recording) -> list[Resource]:
+    return [each for each in of_type(recording, RELEASE) if str(each.inputs["chart"]).endswith("/gha-runner-scale-set")]
 
 
 def test_every_release_is_named_pinned_and_rolls_back(recording):
@@ -58,12 +64,11 @@ def test_namespaces_hold_their_pods_to_a_standard(staging, name, level):
 
 
 def test_every_set_has_a_namespace_of_its_own_apart_from_the_controllers(recording):
-    names = [space.inputs["metadata"]["name"] for space in of_type(recording, NAMESPACE)]
-    assert len(set(names)) == len(names)
-    for release in of_type(recording, RELEASE):
-        if str(release.inputs["chart"]).endswith("/gha-runner-scale-set"):
-            assert release.inputs["namespace"] == f"runners-{release.inputs['name']}"
-            assert release.inputs["namespace"] != charts.CONTROLLER_NAMESPACE
+    names = [(space.provider_urn, space.inputs["metadata"]["name"]) for space in of_type(recording, NAMESPACE)]
+    assert len(set(names)) == len(names), "two components of one cluster would fight for a namespace"
+    for release in runner_sets(recording):
+        assert release.inputs["namespace"] == f"runners-{release.inputs['name']}"
+        assert release.inputs["namespace"] != charts.CONTROLLER_NAMESPACE
 
 
 def test_the_app_secret_is_passed_by_name(staging):
@@ -73,16 +78,43 @@ def test_the_app_secret_is_passed_by_name(staging):
     assert release["namespace"] == secret["metadata"]["namespace"]
 
 
-def test_runners_are_unprivileged_and_have_no_account_token(recording):
-    for release in of_type(recording, RELEASE):
-        if not str(release.inputs["chart"]).endswith("/gha-runner-scale-set"):
-            continue
+def test_jobs_run_unprivileged_and_have_no_account_token(recording):
+    for release in runner_sets(recording):
         values = release.inputs["values"]
+        assert "containerMode" not in values, "dind adds a privileged container that no value shows"
         pod = values["template"]["spec"]
         (runner,) = pod["containers"]
-        assert "containerMode" not in values, "dind adds a privileged container that no value shows"
+        assert "privileged" not in str(pod)
+        if GPU_RESOURCE not in runner["resources"]["requests"]:
+            continue
         assert pod["automountServiceAccountToken"] is False
         assert "serviceAccountName" not in pod, "the chart's own account has no rights"
         assert pod["securityContext"]["runAsNonRoot"] is True
         assert runner["securityContext"] == {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
-        assert "privileged" not in str(pod)
+
+
+def test_a_set_of_machines_is_a_set_of_launchers_on_the_system_pool(machines):
+    found = {release.inputs["name"]: release.inputs["values"]["template"]["spec"] for release in runner_sets(machines)}
+    assert {name for name, pod in found.items() if pod["nodeSelector"] == {"gpu-ci/pool": "system"}} == {
+        "a10-standing",
+        "oracle-vm-gpu-a10-1",
+    }
+
+
+@pytest.mark.parametrize(("runner_set", "level"), [("a10-standing", "restricted"), ("oracle-vm-gpu-a10-1", "baseline")])
+def test_the_namespace_of_a_launcher_is_as_tight_as_its_image_allows(machines, runner_set, level):
+    (space,) = [
+        each for each in of_type(machines, NAMESPACE) if each.inputs["metadata"]["name"] == charts.runner_namespace(runner_set)
+    ]
+    assert space.inputs["metadata"]["labels"] == {LEVEL: level}
+
+
+def test_a_runner_tolerates_what_its_own_pool_carries(machines, staging):
+    keys = {
+        release.inputs["name"]: {each["key"] for each in release.inputs["values"]["template"]["spec"].get("tolerations", [])}
+        for recording in (machines, staging)
+        for release in runner_sets(recording)
+    }
+    assert keys["gpu-v100"] == {"nvidia.com/gpu", "oci.oraclecloud.com/oke-is-preemptible"}, "OKE taints preemptible nodes"
+    assert keys["gpu-a100"] == {"nvidia.com/gpu"}, "this pool is reserved"
+    assert keys["gpu-t4"] == {"nvidia.com/gpu"}, "EKS puts no taint on spot nodes"

@@ -20,6 +20,7 @@ from ruamel.yaml import YAML
 from components.context import Context
 from fleet import charts, placement, settings, versions
 from fleet.model import Cpu, Memory
+from fleet.offer import for_runners
 from fleet.scheduling import EKS_PROFILE, GPU_RESOURCE, POOL_LABEL, Toleration, pool_labels, system_labels
 from policies.rules.gpu_limits_required import RULE
 from tests.builders import read_stack, staging
@@ -128,10 +129,10 @@ def test_a_pod_of_a_runners_namespace_is_admitted_there(manifest):
 @pytest.mark.parametrize("manifest", pods())
 def test_a_pod_lands_on_a_pool_of_staging(manifest):
     spec = manifest.body["spec"]
-    pool = FLEET.clusters[CLUSTER].pools[spec["nodeSelector"][POOL_LABEL]]
+    host = placement.pool_host(FLEET.clusters[CLUSTER], spec["nodeSelector"][POOL_LABEL])
     assert any(Toleration(**held).covers(EKS_PROFILE.gpu_taint) for held in spec["tolerations"])
-    for machine in pool.machines:
-        offer = placement.for_runners(machine, pool.disk)
+    for machine in host.machines:
+        offer = for_runners(machine, host.disk, host.daemonsets)
         for container in spec["containers"]:
             asked = container["resources"]["requests"]
             assert TypeAdapter(Cpu).validate_python(asked["cpu"]) <= offer.cpu, manifest.place

@@ -67,9 +67,9 @@ def test_the_burst_pool_is_spot_over_two_sizes_of_g4dn():
 
 
 def test_the_guides_runner_needs_more_than_the_guides_default_type():
-    disk = USW2.pools["t4-spot"].disk
-    assert placement.fit(SET, hardware.machine("g4dn.xlarge"), disk).count == 0, "or the guide's default would do after all"
-    assert placement.fit(SET, hardware.machine("g4dn.2xlarge"), disk).count == 1
+    host = placement.pool_host(USW2, "t4-spot")
+    assert placement.fit(SET, hardware.machine("g4dn.xlarge"), host).count == 0, "or the guide's default would do after all"
+    assert placement.fit(SET, hardware.machine("g4dn.2xlarge"), host).count == 1
 
 
 @pytest.mark.parametrize(

@@ -4,35 +4,72 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import jsonschema
 import kubernetes_validate
 import pytest
+from pydantic import TypeAdapter
 from ruamel.yaml import YAML
 
-from fleet import charts, versions
-from fleet.charts import Chart, arc_controller, cluster_autoscaler, device_plugin, runner_namespace, runner_set
+from fleet import charts, launchers, versions
+from fleet.charts import Chart, arc_controller, cluster_autoscaler, device_plugin, launcher_set, runner_namespace, runner_set
 from fleet.placement import place
-from fleet.pool import Pool
-from fleet.runner import MAX_SET_NAME, PodRunner
-from fleet.scheduling import EKS_PROFILE, GPU_RESOURCE, Toleration, pool_labels, system_labels
+from fleet.runner import MAX_SET_NAME, PodRunner, Runner
+from fleet.scheduling import (
+    EKS_PROFILE,
+    GPU_RESOURCE,
+    OKE_PROFILE,
+    PLUGIN_CONFIG_CDI,
+    PLUGIN_CONFIG_LABEL,
+    pool_labels,
+    system_labels,
+)
 from fleet.versions import DAEMONSETS, RUNNER_IMAGE
-from tests.builders import reference, runner_of, staging
+from fleet.vm_runner import MachineRunner, VmPerJobRunner, VmRunner
+from tests.builders import reference, runner_of, staging, vm, vm_per_job
+from tests.fleet.values import (
+    asks,
+    autoscaling_runner_set,
+    folder,
+    leaves,
+    mebibytes,
+    millicores,
+    pod_of,
+    runner_of_pod,
+    toleration,
+    unknown_keys,
+)
 
 KUBERNETES = "1.34"
 URL = "https://github.com/example"
 
-RUNNERS: dict[str, PodRunner] = {name: runner for _, name, runner in staging().runner_sets()}
-RUNNERS |= {
+RUNNERS = {name: runner for _, name, runner in staging().runner_sets() if isinstance(runner, PodRunner)} | {
     "gpu-whole": runner_of(8, 90, "300Gi", shm="64Gi", labels=["whole"], image="registry.example.com/runner:1"),
     "n" * MAX_SET_NAME: runner_of(1, "500m", "4Gi", scale={"min": 1, "max": 1}),
 }
 SETS = [runner_set(name, runner, URL, "gpu") for name, runner in RUNNERS.items()]
 BASE = [device_plugin(), cluster_autoscaler("usw2", "us-west-2", KUBERNETES), arc_controller()]
-ALL = [*BASE, *SETS]
+MACHINES: dict[str, MachineRunner] = {
+    "standing": TypeAdapter(VmRunner).validate_json(json.dumps(vm(count=2))),
+    "per-job": TypeAdapter(VmPerJobRunner).validate_json(json.dumps(vm_per_job(labels=["a10"]))),
+}
+LAUNCHERS = [
+    launcher_set(name, runner, URL, "gpu", region="us-sanjose-1", compartment="ocid1.compartment.oc1..example")
+    for name, runner in MACHINES.items()
+]
+CLASSES: dict[str, Runner] = {**RUNNERS, **MACHINES}
+ALL = [*BASE, *SETS, *LAUNCHERS]
+VARIANTS = [
+    pytest.param(device_plugin(OKE_PROFILE.tolerations, cdi=True), id="device plugin, CDI on some pool"),
+    pytest.param(
+        runner_set("gpu-t4", RUNNERS["gpu-t4"], URL, "gpu", OKE_PROFILE.tolerations, "nvidia"), id="runner set of a spot pool"
+    ),
+]
+"""The same charts with other settings; those of the operator are in test_gpu_operator.py."""
+
+each_chart = pytest.mark.parametrize("chart", [*(pytest.param(chart, id=chart.name) for chart in ALL), *VARIANTS])
 
 each_set = pytest.mark.parametrize(("name", "runner"), RUNNERS.items())
 
@@ -42,90 +79,43 @@ def _set(name: str) -> Chart:
 
 
 def _pod(name: str) -> dict[str, Any]:
-    """The runner pod of a set, completed as the chart's template does."""
-    template = _set(name).values["template"]
-    spec = {"restartPolicy": "Never", "serviceAccountName": f"{name}-gha-rs-no-permission"} | template["spec"]
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "runner"} | template["metadata"], "spec": spec}
+    return pod_of(_set(name))
 
 
 def _container(name: str) -> dict[str, Any]:
-    containers: list[dict[str, Any]] = _pod(name)["spec"]["containers"]
-    return next(each for each in containers if each["name"] == "runner")
-
-
-def _leaves(value: object, at: str = "") -> Iterator[tuple[str, object]]:
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield from _leaves(inner, f"{at}.{key}" if at else key)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _leaves(inner, at)
-    else:
-        yield at, value
+    return runner_of_pod(_pod(name))
 
 
 # -- against the charts' own values ------------------------------------------------------------------------------------
 
-# Maps that a chart hands on whole, to a pod or a command line; a map that is empty in its values.yaml is one too.
-FREE = {"affinity", "extraArgs", "template.spec", "listenerTemplate.spec"}
-# Read by gha-runner-scale-set's templates/autoscalingrunnerset.yaml, though its values.yaml names only template.spec.
-IN_TEMPLATES = {"template.metadata"}
-
-
-def _folder(chart: Chart) -> Path:
-    return reference(f"{chart.chart}/{chart.version}")
-
-
-def _unknown(values: dict[str, Any], defaults: object, text: str, at: str = "") -> Iterator[str]:
-    """Key paths that neither the chart's values nor the comments in them have."""
-    for key, value in values.items():
-        path = f"{at}{key}"
-        known = isinstance(defaults, dict) and key in defaults
-        if not known and path not in IN_TEMPLATES and not re.search(rf"^\s*#\s*{key}:", text, re.MULTILINE):
-            yield path
-        elif isinstance(value, dict) and path not in FREE | IN_TEMPLATES:
-            inner = defaults[key] if isinstance(defaults, dict) and key in defaults else None
-            if inner != {}:
-                yield from _unknown(value, inner, text, f"{path}.")
-
 
 @pytest.mark.reference
-@pytest.mark.parametrize("chart", ALL, ids=lambda chart: chart.name)
+@each_chart
 def test_every_value_is_one_that_the_chart_knows(chart: Chart) -> None:
-    text = (_folder(chart) / "values.yaml").read_text(encoding="utf-8")
-    defaults = YAML(typ="safe", pure=True).load(text)
-    assert list(_unknown(chart.values, defaults, text)) == [], "a chart ignores keys that it does not know"
+    assert unknown_keys(chart, chart.values) == [], "a chart ignores keys that it does not know"
 
 
 @pytest.mark.reference
 def test_the_search_for_unknown_keys_finds_the_keys_of_older_guides() -> None:
-    chart = _set("gpu-t4")
-    text = (_folder(chart) / "values.yaml").read_text(encoding="utf-8")
-    defaults = YAML(typ="safe", pure=True).load(text)
     old = {"runnerLabels": ["gpu"], "runnerResources": {}, "flags": {"logLevel": "info"}, "template": {"specs": {}}}
-    assert list(_unknown(old, defaults, text)) == ["runnerLabels", "runnerResources", "flags", "template.specs"]
+    assert unknown_keys(_set("gpu-t4"), old) == ["runnerLabels", "runnerResources", "flags", "template.specs"]
 
 
 @pytest.mark.reference
-@pytest.mark.parametrize("chart", ALL, ids=lambda chart: chart.name)
+@each_chart
 def test_the_pinned_version_is_one_that_was_read(chart: Chart) -> None:
-    published = YAML(typ="safe", pure=True).load((_folder(chart) / "Chart.yaml").read_text(encoding="utf-8"))
+    published = YAML(typ="safe", pure=True).load((folder(chart) / "Chart.yaml").read_text(encoding="utf-8"))
     assert (published["name"], published["version"]) == (chart.chart, chart.version)
 
 
 @pytest.mark.reference
-@each_set
-def test_the_scale_set_of_a_runner_class_is_one_that_the_crd_takes(name: str, runner: PodRunner) -> None:
-    chart = _set(name)
+@pytest.mark.parametrize("chart", [*SETS, *LAUNCHERS], ids=lambda chart: chart.name)
+def test_the_scale_set_of_a_runner_class_is_one_that_the_crd_takes(chart: Chart) -> None:
     path = reference("schemas/actions.github.com/autoscalingrunnerset_v1alpha1.json")
     schema = json.loads(path.read_text(encoding="utf-8"))
-    values = chart.values
-    copied = ("githubConfigUrl", "githubConfigSecret", "runnerGroup", "runnerScaleSetName", "minRunners", "maxRunners")
-    spec = {key: values[key] for key in (*copied, "listenerTemplate")}
-    spec |= {"runnerScaleSetLabels": values["scaleSetLabels"], "template": {"spec": _pod(name)["spec"]}}
-    kind = {"apiVersion": "actions.github.com/v1alpha1", "kind": "AutoscalingRunnerSet"}
-    jsonschema.Draft202012Validator(schema).validate(kind | {"metadata": {"name": name}, "spec": spec})
-    assert spec["maxRunners"] == runner.scale.max
+    found = autoscaling_runner_set(chart)
+    jsonschema.Draft202012Validator(schema).validate(found)
+    assert found["spec"]["maxRunners"] == CLASSES[chart.name].span.max
 
 
 # -- the runner pod ----------------------------------------------------------------------------------------------------
@@ -160,22 +150,14 @@ def test_the_validation_of_pods_finds_a_misspelt_key() -> None:
 def test_a_runner_asks_what_its_class_says(name: str, runner: PodRunner) -> None:
     resources = _container(name)["resources"]
     assert resources["requests"][GPU_RESOURCE] == resources["limits"][GPU_RESOURCE] == runner.gpus, "GPUs cannot be overcommitted"
-    for kind, span, unit in (("cpu", runner.cpu, _millicores), ("memory", runner.memory, _mebibytes)):
+    for kind, span, unit in (("cpu", runner.cpu, millicores), ("memory", runner.memory, mebibytes)):
         assert unit(resources["requests"][kind]) == span.request
         assert unit(resources["limits"][kind]) == span.limit
-    assert _mebibytes(resources["requests"]["ephemeral-storage"]) == runner.scratch
+    assert mebibytes(resources["requests"]["ephemeral-storage"]) == runner.scratch
     (shm,) = [volume for volume in _pod(name)["spec"]["volumes"] if volume["name"] == "shm"]
     assert shm["emptyDir"]["medium"] == "Memory"
-    assert _mebibytes(shm["emptyDir"]["sizeLimit"]) == runner.shm
+    assert mebibytes(shm["emptyDir"]["sizeLimit"]) == runner.shm
     assert {"name": "shm", "mountPath": "/dev/shm"} in _container(name)["volumeMounts"]  # noqa: S108 - a mount point
-
-
-def _millicores(text: str) -> int:
-    return int(text[:-1]) if text.endswith("m") else int(text) * 1000
-
-
-def _mebibytes(text: str) -> int:
-    return int(text[:-2]) * {"Mi": 1, "Gi": 1024}[text[-2:]]
 
 
 @each_set
@@ -186,13 +168,23 @@ def test_a_runner_lands_on_its_pool_and_nowhere_else(name: str, runner: PodRunne
     )
     assert spec["nodeSelector"].items() <= labels.items()
     assert not spec["nodeSelector"].items() <= (labels | {"gpu-ci/pool": "other"}).items()
-    assert any(_toleration(each).covers(EKS_PROFILE.gpu_taint) for each in spec["tolerations"])
+    assert any(toleration(each).covers(EKS_PROFILE.gpu_taint) for each in spec["tolerations"])
 
 
-def _toleration(manifest: dict[str, str]) -> Toleration:
-    return Toleration(
-        manifest.get("key", ""), manifest.get("operator", "Equal"), manifest.get("value", ""), manifest.get("effect", "")
-    )
+def test_a_runner_of_a_spot_pool_tolerates_what_its_provider_puts_there() -> None:
+    assert OKE_PROFILE.spot_taint is not None
+    runner = RUNNERS["gpu-t4"]
+    for capacity, tolerated in (("spot", True), ("on-demand", False)):
+        chart = runner_set("gpu-t4", runner, URL, "gpu", OKE_PROFILE.pod_tolerations(capacity))
+        tolerations = [toleration(each) for each in pod_of(chart)["spec"]["tolerations"]]
+        assert any(each.covers(OKE_PROFILE.gpu_taint) for each in tolerations)
+        assert any(each.covers(OKE_PROFILE.spot_taint) for each in tolerations) is tolerated, f"a runner of an {capacity} pool"
+
+
+def test_a_runner_names_a_runtime_class_only_where_it_has_to() -> None:
+    assert "runtimeClassName" not in _pod("gpu-t4")["spec"]
+    named = runner_set("gpu-t4", RUNNERS["gpu-t4"], URL, "gpu", runtime_class="nvidia")
+    assert pod_of(named)["spec"] == _pod("gpu-t4")["spec"] | {"runtimeClassName": "nvidia"}
 
 
 @each_set
@@ -269,23 +261,23 @@ def test_two_calls_give_equal_charts_that_share_nothing() -> None:
 # -- every chart -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("chart", ALL, ids=lambda chart: chart.name)
+@each_chart
 def test_values_are_plain_json(chart: Chart) -> None:
     assert json.loads(json.dumps(chart.values)) == chart.values
-    assert [path for path, value in _leaves(chart.values) if value is None] == [], "null removes a chart's default"
+    assert [path for path, value in leaves(chart.values) if value is None] == [], "null removes a chart's default"
 
 
-@pytest.mark.parametrize("chart", ALL, ids=lambda chart: chart.name)
+@each_chart
 def test_no_value_holds_a_secret(chart: Chart) -> None:
     secret = re.compile(r"token|password|private.?key|accessKey|credential", re.IGNORECASE)
     switches = {"template.spec.automountServiceAccountToken"}
-    leaves = [(path, value) for path, value in _leaves(chart.values) if path not in switches]
-    assert [path for path, value in leaves if secret.search(path) or secret.search(str(value))] == []
+    found = [(path, value) for path, value in leaves(chart.values) if path not in switches]
+    assert [path for path, value in found if secret.search(path) or secret.search(str(value))] == []
     if "githubConfigSecret" in chart.values:
         assert chart.values["githubConfigSecret"] == charts.APP_SECRET, "the name of a secret, not a secret"
 
 
-@pytest.mark.parametrize("chart", ALL, ids=lambda chart: chart.name)
+@each_chart
 def test_charts_come_from_a_registry_at_a_full_version(chart: Chart) -> None:
     assert re.match(r"(https|oci)://", chart.repository)
     assert re.fullmatch(r"\d+\.\d+\.\d+", chart.version), "no range, no v"
@@ -303,10 +295,10 @@ def test_the_device_plugin_runs_on_gpu_nodes_and_requests_what_placement_reckons
     gpu = pool_labels(cluster="c", pool="p", role="burst", capacity="spot", accelerator="nvidia-tesla-t4", profile=EKS_PROFILE)
     assert gpu[expression["key"]] in expression["values"], "it finds its nodes"
     assert expression["key"] not in system_labels("c"), "and no other"
-    assert any(_toleration(each).covers(EKS_PROFILE.gpu_taint) for each in values["tolerations"])
+    assert any(toleration(each).covers(EKS_PROFILE.gpu_taint) for each in values["tolerations"])
     requests = values["resources"]["requests"]
     ours = DAEMONSETS["nvidia-device-plugin"]
-    assert (_millicores(requests["cpu"]), _mebibytes(requests["memory"])) == (ours.cpu, ours.memory)
+    assert (millicores(requests["cpu"]), mebibytes(requests["memory"])) == (ours.cpu, ours.memory)
 
 
 def test_the_autoscaler_is_of_the_clusters_minor_and_has_what_its_chart_needs_to_render() -> None:
@@ -325,8 +317,79 @@ def test_controllers_stay_on_the_system_pool() -> None:
 
 def test_the_pods_of_staging_fit_where_they_are_placed() -> None:
     for found in place(staging()):
-        held: Pool = found.pool
         requests = _container(found.runner_set)["resources"]["requests"]
-        assert requests[GPU_RESOURCE] <= held.gpus_per_node
-        assert _millicores(requests["cpu"]) <= found.worst.offer.cpu
-        assert _mebibytes(requests["memory"]) <= found.worst.offer.memory
+        assert requests[GPU_RESOURCE] <= found.worst.offer.gpus
+        assert millicores(requests["cpu"]) <= found.worst.offer.cpu
+        assert mebibytes(requests["memory"]) <= found.worst.offer.memory
+
+
+# -- what placement and the system pool reckon with --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("resources", "counted"),
+    [
+        pytest.param(arc_controller().values["resources"], launchers.CONTROLLER, id="controller"),
+        pytest.param(SETS[0].values["listenerTemplate"]["spec"]["containers"][0]["resources"], launchers.LISTENER, id="listener"),
+        *(pytest.param(runner_of_pod(pod_of(chart))["resources"], launchers.LAUNCHER, id=chart.name) for chart in LAUNCHERS),
+    ],
+)
+def test_pods_of_the_system_pool_request_what_its_room_is_reckoned_with(
+    resources: dict[str, Any], counted: launchers.Asks
+) -> None:
+    assert asks(resources) == (counted.cpu, counted.memory)
+
+
+# -- the device plugin -------------------------------------------------------------------------------------------------
+
+
+def test_the_device_plugin_tolerates_what_its_provider_puts_on_gpu_nodes() -> None:
+    assert OKE_PROFILE.spot_taint is not None
+    for profile in (EKS_PROFILE, OKE_PROFILE):
+        tolerations = [toleration(each) for each in device_plugin(profile.tolerations).values["tolerations"]]
+        for taint in filter(None, (profile.gpu_taint, profile.spot_taint)):
+            assert any(each.covers(taint) for each in tolerations), f"{taint}: its GPUs would never be advertised"
+    assert not any(toleration(each).covers(OKE_PROFILE.spot_taint) for each in device_plugin().values["tolerations"])
+
+
+def test_without_cdi_the_device_plugin_has_no_config() -> None:
+    assert set(device_plugin().values) == {"affinity", "tolerations", "resources", "gfd"}
+
+
+def test_a_pool_chooses_cdi_by_its_label_and_every_other_pool_keeps_the_environment() -> None:
+    values = device_plugin(cdi=True).values
+    configs = {name: _plugin_config(text) for name, text in values["config"]["map"].items()}
+    default = values["config"]["default"]
+    assert set(configs) == {default, PLUGIN_CONFIG_CDI}
+    assert configs[default] == _handed_over_by("envvar"), "what the plugin does without a config"
+    assert configs[PLUGIN_CONFIG_CDI] == _handed_over_by("cdi-cri")
+    labels = partial(
+        pool_labels, cluster="c", pool="p", role="burst", capacity="spot", accelerator="nvidia-tesla-t4", profile=EKS_PROFILE
+    )
+    assert labels(cdi=True)[PLUGIN_CONFIG_LABEL] == PLUGIN_CONFIG_CDI
+    assert PLUGIN_CONFIG_LABEL not in labels(cdi=False)
+
+
+def _plugin_config(text: str) -> object:
+    """A config as the plugin reads it (NVIDIA/k8s-device-plugin v0.20.0 api/config/v1)."""
+    return YAML(typ="safe", pure=True).load(text)
+
+
+def _handed_over_by(strategy: str) -> dict[str, object]:
+    return {"version": "v1", "flags": {"migStrategy": "none", "plugin": {"deviceListStrategy": strategy}}}
+
+
+def test_no_variable_of_the_plugin_beats_its_configs_and_the_drivers_files_are_mounted() -> None:
+    """An environment variable wins over a config, and the chart makes one of the value deviceListStrategy."""
+    values = device_plugin(cdi=True).values
+    assert "deviceListStrategy" not in values
+    assert values["nvidiaDriverRoot"] == "/", "below it the plugin finds the libraries that a CDI specification lists"
+    assert values["migStrategy"] == "none"
+    assert values["securityContext"] == {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}, (
+        "with configs the chart adds SYS_ADMIN unless told otherwise"
+    )
+
+
+def test_cdi_on_some_pool_changes_nothing_else_of_the_plugin() -> None:
+    with_cdi = device_plugin(cdi=True).values
+    assert {key: with_cdi[key] for key in device_plugin().values} == device_plugin().values

@@ -73,6 +73,19 @@ def price_rows(path: str) -> list[dict[str, str]]:
         return list(csv.DictReader(table))
 
 
+UNITS = {
+    "eks-control-plane": 0.10,
+    "nat-gateway": 0.045,
+    "gp3-gb": 0.08 / 730,
+    "oke-enhanced-cluster": 0.10,
+    "oci-e5-ocpu": 0.03,
+    "oci-e5-gb": 0.002,
+    # Storage, and ten performance units: USD a GB-month.
+    "oci-volume-gb": (0.025 + 10 * 0.0017) / 730,
+}
+"""What is paid by the hour beside machines, in USD."""
+
+
 def own_rows(name: str) -> list[dict[str, str]]:
     with (ROOT / "fleet" / "data" / name).open(newline="") as table:
         return list(csv.DictReader(table))
@@ -249,7 +262,8 @@ def test_a_price_row_is_positive_dated_sourced_and_of_something_known(row: dict[
     assert datetime.date.fromisoformat(row["date"]) <= datetime.datetime.now(datetime.UTC).date()
     assert row["source"].strip()
     if row["capacity"] == "unit":
-        assert row["item"] in ("eks-control-plane", "nat-gateway", "gp3-gb")
+        assert row["item"] in UNITS
+        assert (row["region"] == "*") == row["item"].startswith(("oke-", "oci-")), "OCI has one price list for all regions"
     else:
         assert row["capacity"] in ("on-demand", "spot")
         cloud = hardware.machine(row["item"]).cloud
@@ -288,7 +302,7 @@ def test_a_sourced_spot_price_is_exact_and_no_dearer_than_on_demand() -> None:
         assert spot.usd_per_hour <= on_demand.usd_per_hour
 
 
-@pytest.mark.parametrize("capacity", ["on-demand", "spot"])
+@pytest.mark.parametrize("capacity", ["on-demand", "spot", "reserved"])
 @pytest.mark.parametrize(
     ("name", "region"),
     [("p5e.48xlarge", "us-east-2"), ("g4dn.xlarge", "eu-west-3"), ("BM.GPU.B4.8", "us-ashburn-1"), ("none.such", "*")],
@@ -298,8 +312,49 @@ def test_an_unknown_price_is_none(name: str, region: str, capacity: str) -> None
 
 
 def test_a_capacity_that_does_not_exist_is_refused() -> None:
-    with pytest.raises(ValueError, match="on-demand or spot"):
+    with pytest.raises(ValueError, match="on-demand, spot or reserved"):
         hardware.price("g4dn.xlarge", "us-east-1", "unit")
+
+
+def test_reserved_capacity_costs_what_it_does_on_demand_and_on_oci_at_most_that() -> None:
+    for name, region, bound in (("p4d.24xlarge", "us-east-1", False), ("BM.GPU4.8", "us-sanjose-1", True)):
+        reserved, on_demand = (hardware.price(name, region, capacity) for capacity in ("reserved", "on-demand"))
+        assert reserved is not None
+        assert on_demand is not None
+        assert (reserved.usd_per_hour, reserved.at_most) == (on_demand.usd_per_hour, bound)
+        assert (reserved.source, reserved.date) == (on_demand.source, on_demand.date)
+    assert hardware.price("p5e.48xlarge", "us-east-1", "reserved") is None, "no price is no bound"
+    held = hardware.price("VM.GPU3.1", "us-sanjose-1", "reserved")
+    assert held is not None
+    assert (held.usd_per_hour, held.at_most) == (2.95, True), "of on-demand, not of the preemptible price"
+
+
+PREEMPTIBLE = ("VM.GPU2.", "VM.GPU3.")
+"""Series of Oracle's list (docs.oracle.com, preemptible instances, 2025-02-11) that have a GPU."""
+
+
+@pytest.mark.parametrize("machine", hardware.machines(), ids=lambda machine: machine.name)
+def test_spot_is_what_the_cloud_sells_so(machine: Machine) -> None:
+    sold = {"aws": True, "oci": machine.name.startswith(PREEMPTIBLE), "owned": False}
+    assert hardware.preemptible(machine) is sold[machine.cloud]
+
+
+def test_a_preemptible_shape_costs_half() -> None:
+    for name in ("VM.GPU2.1", "VM.GPU3.1", "VM.GPU3.2", "VM.GPU3.4"):
+        spot, on_demand = (hardware.price(name, "us-ashburn-1", capacity) for capacity in ("spot", "on-demand"))
+        assert spot is not None
+        assert on_demand is not None
+        assert spot.usd_per_hour == pytest.approx(on_demand.usd_per_hour / 2), name
+
+
+def test_a_flexible_shape_is_a_machine_of_any_size_without_gpu() -> None:
+    found = hardware.flexible("VM.Standard.E5.Flex", 3, 24 * 1024)
+    assert found.max_pods == 2 * 31, "one card is the node's own"
+    assert hardware.flexible("VM.Standard.E5.Flex", 1, 8 * 1024).max_pods == 31, "two cards at least"
+    assert (found.cloud, found.vcpus, found.memory_mib, found.arch) == ("oci", 6, 24 * 1024, "x86_64"), "two threads a core"
+    assert (found.gpus, found.gpu, found.gpu_memory_mib, found.bare_metal) == (0, None, 0, False)
+    with pytest.raises(hardware.UnknownMachine):
+        hardware.machine("VM.Standard.E5.Flex")
 
 
 def test_oci_and_owned_prices_hold_in_every_region() -> None:
@@ -309,15 +364,20 @@ def test_oci_and_owned_prices_hold_in_every_region() -> None:
         assert None not in prices
 
 
-@pytest.mark.parametrize("item", ["eks-control-plane", "nat-gateway", "gp3-gb"])
-@pytest.mark.parametrize("region", ["us-east-1", "us-east-2", "us-west-2"])
-def test_what_a_cluster_needs_besides_machines_is_priced(item: str, region: str) -> None:
-    price = hardware.unit_price(item, region)
-    assert price is not None
-    assert not price.at_most
-    assert price.usd_per_hour == pytest.approx(
-        {"eks-control-plane": 0.10, "nat-gateway": 0.045, "gp3-gb": 0.08 / 730}[item], rel=1e-5
-    )
+@pytest.mark.parametrize(("item", "usd"), UNITS.items())
+def test_what_a_cluster_needs_besides_machines_is_priced(item: str, usd: float) -> None:
+    regions = ("us-sanjose-1", "us-ashburn-1") if item.startswith("o") else ("us-east-1", "us-east-2", "us-west-2")
+    for region in regions:
+        price = hardware.unit_price(item, region)
+        assert price is not None, region
+        assert not price.at_most
+        assert price.usd_per_hour == pytest.approx(usd, rel=1e-5)
+
+
+def test_every_unit_is_explained_beside_the_table() -> None:
+    text = (ROOT / "fleet" / "data" / "README.md").read_text()
+    assert {row["item"] for row in own_rows("prices.csv") if row["capacity"] == "unit"} == set(UNITS)
+    assert [item for item in UNITS if f"`{item}`" not in text] == []
 
 
 def test_an_unknown_item_has_no_unit_price_and_a_machine_is_no_item() -> None:

@@ -1,113 +1,63 @@
-"""Placement: what a node offers against Karpenter's published numbers, what fits, what is left over, what is told."""
+"""Placement of all three kinds of runners: what fits, what is left over, what is told."""
 
 from __future__ import annotations
 
-import dataclasses
-import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import TypeAdapter
 
-from fleet import hardware
-from fleet.model import cpu_text
-from fleet.placement import (
-    Placement,
-    PlacementError,
-    allocatable,
-    fit,
-    for_runners,
-    overbooked,
-    place,
-    require,
-    smallest,
-    smallest_offer,
-)
+from fleet import charts, hardware
+from fleet.launchers import CONTROLLER, LAUNCHER, LISTENER, Asks
+from fleet.model import Cpu, Memory, cpu_text
+from fleet.offer import allocatable, least
+from fleet.placement import Host, Placement, PlacementError, fit, overbooked, place, pool_host, require, smallest
 from fleet.pool import Pool
 from fleet.runner import PodRunner
 from fleet.settings import load
-from fleet.versions import DAEMONSETS, DaemonSet
-from tests.builders import cluster, config, pool, pool_of, reference, runner, runner_of, staging
+from fleet.versions import DAEMONSETS, daemonsets
+from tests.builders import (
+    ROOT,
+    SAN_JOSE,
+    cluster,
+    config,
+    oke_cluster,
+    oke_pool,
+    pool,
+    pool_of,
+    read_stack,
+    runner,
+    runner_of,
+    staging,
+    vm,
+    vm_per_job,
+)
 
 DISK = 200 * 1024
 GPU_TYPES = [machine for machine in hardware.machines("aws") if machine.gpus]
+EKS = daemonsets("eks", "device-plugin")
 
-# What our DaemonSets request on a node, in millicores and MiB: CNI, kube-proxy, node monitoring, device plugin.
+PLACES = [
+    {"region": "us-sanjose-1", "availabilityDomains": [SAN_JOSE]},
+    {
+        "region": "us-ashburn-1",
+        "availabilityDomains": ["abcd:US-ASHBURN-AD-2"],
+        "subnet": "ocid1.subnet.oc1..example",
+        "securityGroup": "ocid1.networksecuritygroup.oc1..example",
+        "image": "ocid1.image.oc1..examplevm",
+    },
+]
+"""The cluster's region, and another with its own network."""
+
+# What these request on a node, in millicores and MiB: CNI, kube-proxy, node monitoring, device plugin.
 DAEMON_CPU, DAEMON_MEMORY = 50 + 100 + 10 + 50, 30 + 100
 
 
-# -- what a node offers ------------------------------------------------------------------------------------------------
-
-
-def _karpenter() -> Iterator[tuple[hardware.Machine, dict[str, str]]]:
-    table = json.loads(reference("instances/karpenter-instance-types-gpu.json").read_text(encoding="utf-8"))
-    known = {machine.name: machine for machine in GPU_TYPES}
-    for name in sorted(known.keys() & table):
-        yield known[name], table[name]["resources"]
-
-
-@pytest.mark.reference
-def test_allocatable_cpu_and_memory_are_karpenters() -> None:
-    rows = list(_karpenter())
-    assert len(rows) > 40, "both tables have most types"
-    ours = {machine.name: (offer := allocatable(machine, DISK)) and (offer.cpu, offer.memory) for machine, _ in rows}
-    theirs = {machine.name: (int(row["cpu"][:-1]), int(row["memory"][:-2])) for machine, row in rows}
-    assert {row["cpu"][-1:] + row["memory"][-2:] for _, row in rows} == {"mMi"}, "millicores and Mi"
-    assert ours == theirs
-
-
-@pytest.mark.reference
-def test_allocatable_storage_and_gpus_are_karpenters() -> None:
-    """Karpenter's table is made for its default root volume of 20Gi."""
-    for machine, row in _karpenter():
-        offer = allocatable(machine, 20 * 1024)
-        assert row["ephemeral-storage"] == f"{offer.storage // 1024}Gi", machine.name
-        assert row["nvidia.com/gpu"] == str(offer.gpus), machine.name
-        assert offer.pods <= int(row["pods"]), f"{machine.name}: a managed node group allows no more pods than the network"
-
-
-@pytest.mark.parametrize(
-    ("name", "cpu", "memory", "pods"),
-    [
-        # 4000 - (60 + 10 + 2 x 5); 16384 x 0.925 = 15155 - (255 + 11 x 29) - 100
-        ("g4dn.xlarge", 3920, 14481, 29),
-        # 8000 - (80 + 4 x 2.5); 32768 x 0.925 = 30310 - 574 - 100
-        ("g4dn.2xlarge", 7910, 29636, 29),
-        # 96000 - (80 + 92 x 2.5); 393216 x 0.925 = 363724 - (255 + 11 x 737) - 100; 250 pods at most
-        ("g4dn.metal", 95690, 355262, 250),
-        # 2000 - (60 + 10); 8192 x 0.925 = 7577 - 574 - 100
-        ("m6i.large", 1930, 6903, 29),
-        # 58 addresses, and less than 30 vCPU allow 110
-        ("g5.2xlarge", 7910, 30310 - (255 + 11 * 58) - 100, 58),
-        # 234 addresses, capped at 110 below 30 vCPU
-        ("g5.4xlarge", 15890, 60620 - (255 + 11 * 234) - 100, 110),
-    ],
-)
-def test_allocatable_follows_the_reservations_of_the_node_image(name: str, cpu: int, memory: int, pods: int) -> None:
-    offer = allocatable(hardware.machine(name), DISK)
-    assert (offer.cpu, offer.memory, offer.pods) == (cpu, memory, pods)
-    assert offer.storage == int(DISK * 0.9) - 1024, "a tenth of the disk is for eviction, 1 GiB is reserved"
-
-
-def test_runners_get_what_the_daemonsets_leave() -> None:
-    machine = hardware.machine("g4dn.2xlarge")
-    offer, left = allocatable(machine, DISK), for_runners(machine, DISK)
-    assert offer.cpu - left.cpu == DAEMON_CPU
-    assert offer.memory - left.memory == DAEMON_MEMORY
-    assert offer.pods - left.pods == len(DAEMONSETS)
-    assert (left.gpus, left.storage) == (offer.gpus, offer.storage)
-    assert for_runners(machine, DISK, [DaemonSet("log-shipper", 100, 200)]).memory == offer.memory - 200
-    assert for_runners(machine, DISK, ()) == offer
-
-
-def test_the_template_of_a_pool_is_the_least_of_its_types() -> None:
-    mixed = pool_of(instanceTypes=["g4dn.4xlarge", "g4dn.2xlarge", "g4dn.8xlarge"], disk="100Gi")
-    offers = [allocatable(machine, mixed.disk) for machine in mixed.machines]
-    template = smallest_offer(mixed)
-    for field in dataclasses.fields(template):
-        assert getattr(template, field.name) == min(getattr(offer, field.name) for offer in offers), field.name
+def eks_host(*types: str, disk: int = DISK, count: int = 2) -> Host:
+    """On-demand EKS nodes of these types, two at most."""
+    return Host("t4", tuple(map(hardware.machine, types)), count, "on-demand", disk, EKS)
 
 
 # -- what fits ---------------------------------------------------------------------------------------------------------
@@ -135,12 +85,12 @@ def test_the_template_of_a_pool_is_the_least_of_its_types() -> None:
 def test_runners_on_one_machine_are_counted_by_what_runs_out_first(
     asked: tuple[int, int, str], name: str, count: int, limited_by: str, stranded: int
 ) -> None:
-    found = fit(runner_of(*asked), hardware.machine(name), DISK)
+    found = fit(runner_of(*asked), hardware.machine(name), eks_host(name))
     assert (found.count, found.limited_by, found.stranded) == (count, limited_by, stranded)
 
 
 def test_the_disk_limits_too() -> None:
-    found = fit(runner_of(scratch="60Gi"), hardware.machine("g4dn.12xlarge"), 200 * 1024)
+    found = fit(runner_of(scratch="60Gi"), hardware.machine("g4dn.12xlarge"), eks_host("g4dn.12xlarge", disk=200 * 1024))
     # 200Gi x 0.9 - 1Gi = 179Gi = 2 x 60Gi and a rest
     assert (found.count, found.limited_by, found.stranded) == (2, "disk", 2)
 
@@ -165,14 +115,14 @@ def _holds(asked: PodRunner, count: int, machine: hardware.Machine, disk: int) -
         and count * asked.cpu.request + DAEMON_CPU <= offer.cpu
         and count * asked.memory.request + DAEMON_MEMORY <= offer.memory
         and count * asked.scratch <= offer.storage
-        and count + len(DAEMONSETS) <= offer.pods
+        and count + len(EKS) <= offer.pods
     )
 
 
 @many
 @given(_RUNNERS, _MACHINES, _DISKS)
 def test_a_count_fits_and_one_more_does_not(asked: PodRunner, machine: hardware.Machine, disk: int) -> None:
-    found = fit(asked, machine, disk)
+    found = fit(asked, machine, eks_host(machine.name, disk=disk))
     assert found.count == 0 or _holds(asked, found.count, machine, disk)
     assert not _holds(asked, found.count + 1, machine, disk)
     assert found.stranded == machine.gpus - found.count * asked.gpus
@@ -182,9 +132,8 @@ def test_a_count_fits_and_one_more_does_not(asked: PodRunner, machine: hardware.
 @many
 @given(_RUNNERS, st.sampled_from(GPU_TYPES), _DISKS)
 def test_the_smallest_type_is_the_one_that_a_search_finds(asked: PodRunner, machine: hardware.Machine, disk: int) -> None:
-    of_pool = pool_of(instanceTypes=[machine.name], disk=f"{disk // 1024}Gi")
     holding = [other for other in GPU_TYPES if other.gpu == machine.gpu and _holds(asked, 1, other, disk)]
-    best = smallest(asked, of_pool)
+    best = smallest(asked, eks_host(machine.name, disk=disk))
     if not holding:
         assert best is None
         return
@@ -196,7 +145,7 @@ def test_the_smallest_type_is_the_one_that_a_search_finds(asked: PodRunner, mach
 
 def test_fewer_gpus_are_smaller_than_less_memory() -> None:
     # g5.12xlarge has less memory than g5.16xlarge, and four GPUs: three would be paid for nothing.
-    best = smallest(runner_of(1, 20, "140Gi"), pool_of(instanceTypes=["g5.2xlarge"]))
+    best = smallest(runner_of(1, 20, "140Gi"), eks_host("g5.2xlarge"))
     assert best is not None
     assert best.name == "g5.16xlarge"
 
@@ -272,8 +221,8 @@ def test_a_runner_that_does_not_fit_is_told_why_and_what_would_do(
 @many
 @given(_RUNNERS, _MACHINES, _DISKS)
 def test_there_is_an_error_exactly_when_no_runner_fits(asked: PodRunner, machine: hardware.Machine, disk: int) -> None:
-    of_pool = pool_of(instanceTypes=[machine.name], disk=f"{disk // 1024}Gi")
-    found = Placement("usw2", "gpu", asked, "t4", of_pool, (fit(asked, machine, disk),))
+    host = eks_host(machine.name, disk=disk)
+    found = Placement("usw2", "gpu", asked, host, (fit(asked, machine, host),))
     assert bool(found.error) is not _holds(asked, 1, machine, disk)
 
 
@@ -304,7 +253,7 @@ def test_a_memory_limit_beyond_the_machine_is_remarked() -> None:
 
 def test_staging_can_be_placed_whole() -> None:
     placements = place(staging())
-    assert [(found.cluster, found.runner_set, found.pool_name) for found in placements] == [
+    assert [(found.cluster, found.runner_set, found.host.name) for found in placements] == [
         ("usw2", "gpu-t4", "t4-spot"),
         ("usw2", "gpu-t4-release", "t4-release"),
     ]
@@ -373,4 +322,179 @@ def test_a_pool_of_one_type_is_a_pool_of_the_machine() -> None:
     held: Pool = pool_of(instanceTypes=["g5.12xlarge"])
     assert held.gpus_per_node == 4
     assert held.accelerator == "nvidia-a10g"
-    assert cpu_text(smallest_offer(held).cpu) == "47810m"
+    assert cpu_text(least(allocatable(machine, held.disk) for machine in held.machines).cpu) == "47810m"
+
+
+# -- OKE nodes ---------------------------------------------------------------------------------------------------------
+
+OKE = daemonsets("oke", "gpu-plugin-addon")
+"""What OKE runs on every node by itself, in millicores, MiB and pods."""
+OKE_CPU, OKE_MEMORY, OKE_PODS = sum(row.cpu for row in OKE), sum(row.memory for row in OKE), len(OKE)
+
+
+def _on_oke(runners: dict[str, Any], **changes: Any) -> tuple[Placement, ...]:
+    return place(load(config(clusters={"sjc": oke_cluster(runners=runners, **changes)})))
+
+
+def test_an_oke_pool_is_reckoned_by_oracles_rules_and_its_own_daemonsets() -> None:
+    (found,) = _on_oke({"gpu-a10": runner(pool="a10", **_size(29, "200Gi"))})
+    (only,) = found.fits
+    # 29672m and 215290Mi of VM.GPU.A10.1 (test_offer.py).
+    left = 29672 - OKE_CPU
+    assert (only.offer.cpu, only.offer.memory, only.offer.pods) == (left, 215290 - OKE_MEMORY, 110 - OKE_PODS)
+    assert (found.error, found.capacity, found.host.disk) == ("", 2, 400 * 1024)
+    assert _on_oke({"gpu-a10": runner(pool="a10", **_size(f"{left}m", "200Gi"))})[0].error == ""
+    assert _on_oke({"gpu-a10": runner(pool="a10", **_size(f"{left + 1}m", "200Gi"))})[0].error == (
+        f"asks {left + 1}m CPU, VM.GPU.A10.1 leaves pods {left}m of 30; the smallest type that would do is VM.GPU.A10.2"
+    )
+
+
+def test_what_advertises_the_gpus_takes_its_part_of_a_node() -> None:
+    offers = {
+        how: _on_oke({"gpu-a10": runner(pool="a10")}, enablement=how)[0].fits[0].offer
+        for how in ("gpu-plugin-addon", "device-plugin", "gpu-operator")
+    }
+    most, plugin, operands = offers["gpu-plugin-addon"], DAEMONSETS["nvidia-device-plugin"], DAEMONSETS["gpu-operator-operands"]
+    assert {how: (most.cpu - offer.cpu, most.memory - offer.memory) for how, offer in offers.items()} == {
+        "gpu-plugin-addon": (0, 0),
+        "device-plugin": (plugin.cpu, plugin.memory),
+        "gpu-operator": (operands.cpu, operands.memory),
+    }
+    assert plugin.cpu < operands.cpu
+    assert plugin.memory < operands.memory
+
+
+def test_a_pool_is_a_host_of_the_most_nodes_that_it_may_have() -> None:
+    held = load(config(clusters={"sjc": oke_cluster(pools={"a10": oke_pool(nodes={"min": 1, "max": 7}, disk="500Gi")})}))
+    assert pool_host(held.clusters["sjc"], "a10") == Host(
+        "a10", (hardware.machine("VM.GPU.A10.1"),), 7, "on-demand", 500 * 1024, OKE
+    )
+
+
+# -- machines ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_machine_holds_one_job_whatever_its_shape() -> None:
+    many_gpus = vm_per_job(shapes=["BM.GPU4.8", "BM.GPU.B4.8"], scale={"max": 5})
+    stands, boots = _on_oke({"stands": vm(count=2), "boots": many_gpus})
+    assert (stands.host.name, boots.host.name) == ("standing VMs", "VM per job")
+    assert (stands.capacity, boots.capacity) == (2, 5), "as many jobs as machines"
+    assert [(each.machine.name, each.count, each.limited_by, each.stranded) for each in boots.fits] == [
+        ("BM.GPU4.8", 1, "one job", 0),
+        ("BM.GPU.B4.8", 1, "one job", 0),
+    ]
+    assert [found.error for found in (stands, boots)] == ["", ""]
+
+
+def test_machines_that_fall_back_say_in_which_order() -> None:
+    two = vm_per_job(shapes=["BM.GPU4.8", "BM.GPU.B4.8"], places=PLACES)
+    (found,) = _on_oke({"boots": two})
+    assert found.remarks == (
+        "falls back in this order where OCI has no capacity: "
+        "BM.GPU4.8 in US-SANJOSE-1-AD-1, US-ASHBURN-AD-2; BM.GPU.B4.8 in US-SANJOSE-1-AD-1, US-ASHBURN-AD-2",
+    )
+    assert [found.remarks for found in _on_oke({"boots": vm_per_job(), "stands": vm(count=2)})] == [(), ()], (
+        "one shape, one place"
+    )
+
+
+def _machines(count: int, **system: Any) -> tuple[Placement, ...]:
+    """Machines of one set in a cluster without pools, on a system pool of one small node."""
+    small = {"ocpus": 1, "memory": "4Gi", "nodes": 1} | system
+    return _on_oke({"boots": vm_per_job(scale={"max": count})}, pools={}, system=small)
+
+
+def _room(cpu: int, memory: int, pods: int, listeners: int = 0) -> int:
+    """Launchers of 50m and 128Mi on a node of this; listeners ask the same, the controller beside them 100m and 256Mi."""
+    arc = (100 + 50 * listeners, 256 + 128 * listeners, 1 + listeners) if listeners else (0, 0, 0)
+    left = (cpu - OKE_CPU - arc[0], memory - OKE_MEMORY - arc[1], pods - OKE_PODS - arc[2])
+    return min(left[0] // 50, left[1] // 128, left[2])
+
+
+@pytest.mark.parametrize(
+    ("system", "room"),
+    [
+        # What nodes of these sizes offer: test_offer.py. The second of two has no pod of ARC's.
+        ({}, _room(1815, 2564, 31, 1)),
+        ({"nodes": 2}, _room(1815, 2564, 31, 1) + _room(1815, 2564, 31)),
+        ({"ocpus": 2, "memory": "16Gi"}, _room(3802, 12292, 31, 1)),
+        ({"ocpus": 8, "memory": "64Gi", "nodes": 3}, _room(15742, 54808, 110, 1) + 2 * _room(15742, 54808, 110)),
+    ],
+)
+def test_launchers_have_the_room_that_arcs_own_pods_leave(system: dict[str, Any], room: int) -> None:
+    assert _machines(1, **system)[0].launchers == room
+
+
+def test_each_of_cpu_memory_and_pods_may_run_out_first() -> None:
+    assert _room(1815, 2564, 31, 1) == (2564 - OKE_MEMORY - 384) // 128, "memory"
+    assert _room(3802, 12292, 31, 1) == 31 - OKE_PODS - 2, "addresses for pods"
+    assert _machines(1, memory="16Gi")[0].launchers == min((1815 - OKE_CPU - 150) // 50, 31 - OKE_PODS - 2)
+
+
+def test_more_machines_than_launchers_is_a_remark() -> None:
+    room = _room(1815, 2564, 31, 1)
+    assert list(overbooked(_machines(room))) == []
+    assert list(overbooked(_machines(room + 1))) == [
+        f"sjc/system: {room + 1} boots machines need a launcher each, the system pool holds {room}: jobs beyond that wait"
+    ]
+
+
+def test_all_sets_of_machines_share_the_system_pool_and_each_set_has_a_listener() -> None:
+    system = {"ocpus": 1, "memory": "4Gi", "nodes": 1}
+    pods = {"gpu-a10": runner(pool="a10", scale={"max": 2})}
+    sets = {"boots": vm_per_job(scale={"max": 8}), "stands": vm(count=8)} | pods
+    room = _room(1815, 2564, 31, 3)
+    placements = _on_oke(sets, system=system)
+    assert [found.launchers for found in placements] == [room, room, None]
+    assert list(overbooked(placements)) == [
+        f"sjc/system: 8 boots + 8 stands machines need a launcher each, the system pool holds {room}: jobs beyond that wait"
+    ]
+    assert list(overbooked(_on_oke(sets, system=system | {"nodes": 2}))) == []
+
+
+def test_a_system_pool_without_room_for_one_launcher_is_an_error() -> None:
+    (found,) = _machines(1, memory="1Gi")
+    assert found.error == (
+        "its launcher (50m CPU, 128Mi) has no room in the system pool beside ARC's controller and listeners; raise system.nodes"
+    )
+    assert list(overbooked([found])) == [], "an error says enough"
+    assert found.remarks == ()
+    with pytest.raises(PlacementError, match=r"sjc\.runners\.boots: its launcher"):
+        require([found])
+    require(_machines(1, memory="1Gi", nodes=2))
+
+
+def test_arcs_own_pods_that_fill_the_system_pool_leave_no_room() -> None:
+    many_sets = {f"boots-{index}": vm_per_job(scale={"max": 1}) for index in range(30)}
+    placements = _on_oke(many_sets, pools={}, system={"ocpus": 1, "memory": "4Gi", "nodes": 1})
+    assert {found.launchers for found in placements} == {0}
+
+
+def _asks(pod: dict[str, Any]) -> Asks:
+    """What the one container of a pod requests."""
+    (container,) = pod["containers"]
+    return _requests(container["resources"])
+
+
+def _requests(resources: dict[str, Any]) -> Asks:
+    asked = resources["requests"]
+    return Asks(TypeAdapter(Cpu).validate_python(asked["cpu"]), TypeAdapter(Memory).validate_python(asked["memory"]))
+
+
+def test_the_proof_reckons_with_what_the_charts_ask() -> None:
+    abroad = vm_per_job(launcher="cncf", places=[PLACES[0] | {"subnet": "ocid1.subnet.oc1..example"}])
+    abroad.pop("image")
+    held = load(config(clusters={"sjc": oke_cluster(runners={"boots": vm_per_job(), "cncf": abroad, "stands": vm()})}))
+    home = {"region": "us-sanjose-1", "compartment": "ocid1.compartment.oc1..example"}
+    for name, asked in held.clusters["sjc"].runners.items():
+        chart = charts.launcher_set(name, asked, "https://github.com/example", "gpu", **home)
+        assert _asks(chart.values["template"]["spec"]) == LAUNCHER, name
+        assert _asks(chart.values["listenerTemplate"]["spec"]) == LISTENER, name
+    assert _requests(charts.arc_controller().values["resources"]) == CONTROLLER
+
+
+def test_prod_can_be_placed_whole_and_its_launchers_fit() -> None:
+    placements = place(load(read_stack(ROOT / "Pulumi.prod.yaml")))
+    assert {found.runner.kind for found in placements} == {"pod", "vm-per-job"}
+    require(placements)
+    assert list(overbooked(placements)) == []

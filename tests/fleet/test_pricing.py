@@ -8,14 +8,42 @@ from hypothesis import strategies as st
 
 from fleet import hardware
 from fleet.bill import bill, runner_hour
-from fleet.placement import Placement, fit, place
-from fleet.pricing import Line, Money, nodes, quoted, total, units
+from fleet.placement import Host, Placement, fit, place
+from fleet.pricing import Line, Money, bundle, nodes, quoted, total, units
 from fleet.providers import PROVIDERS
 from fleet.settings import Fleet, load
-from tests.builders import cluster, config, pool, pool_of, runner_of, staging
+from fleet.versions import daemonsets
+from tests.builders import (
+    ROOT,
+    SAN_JOSE,
+    cluster,
+    config,
+    oke_cluster,
+    oke_pool,
+    pool,
+    read_stack,
+    runner,
+    runner_of,
+    staging,
+    vm,
+    vm_per_job,
+)
 from tests.strategies import configs
 
 OREGON = "us-west-2"
+PLACES = [
+    {"region": "us-sanjose-1", "availabilityDomains": [SAN_JOSE]},
+    {
+        "region": "us-ashburn-1",
+        "availabilityDomains": ["abcd:US-ASHBURN-AD-2"],
+        "subnet": "ocid1.subnet.oc1..example",
+        "securityGroup": "ocid1.networksecuritygroup.oc1..example",
+        "image": "ocid1.image.oc1..examplevm",
+    },
+]
+"""The cluster's region, and another with its own network."""
+P4D = 21.957642
+"""p4d.24xlarge in us-east-1."""
 some = settings(deadline=None, max_examples=60, database=None)
 
 
@@ -135,6 +163,22 @@ def test_units_are_priced_by_their_count() -> None:
     assert nowhere.worst == Money(unknown=1), "a region without a price is unknown"
 
 
+def test_something_paid_by_its_parts_costs_their_sum() -> None:
+    line = bundle("sjc", "system pool", "a node", {"oci-e5-ocpu": 4, "oci-e5-gb": 32}, "us-sanjose-1", 2, 3)
+    each = 4 * 0.03 + 32 * 0.002
+    assert line.cheap == line.dear
+    assert line.dear.usd == pytest.approx(each)
+    assert line.idle.usd == pytest.approx(2 * each)
+    assert line.worst.usd == pytest.approx(3 * each)
+    assert line.sources == ("Karpenter OCI price table, 2026-04-21",)
+
+
+def test_a_part_without_a_price_makes_the_whole_unknown_besides() -> None:
+    line = bundle("sjc", "system pool", "a node", {"oci-e5-ocpu": 1, "no-such-unit": 1}, "us-sanjose-1", 1, 1)
+    assert line.worst == Money(0.03, unknown=1)
+    assert line.worst.exceeds(1e9)
+
+
 _LINES = st.builds(
     Line,
     st.just("usw2"),
@@ -233,6 +277,88 @@ def test_an_unpriced_pool_makes_the_worst_hour_unknown_but_not_the_idle_one() ->
     assert str(worst).endswith(" + unknown")
 
 
+def test_a_reserved_pool_is_paid_whole_used_or_not() -> None:
+    reservation = {"id": "cr-0123456789abcdef0", "zone": "us-west-2a", "count": 3}
+    held = pool(instanceTypes=["p4d.24xlarge"], capacity="reserved", reservation=reservation, nodes={"min": 0, "max": 2})
+    line = _item(_fleet(pools={"a100": held}, runners={}), "pool a100")
+    assert line is not None
+    assert (line.least, line.most) == (3, 3), "all machines that are held, though two nodes at most use them"
+    assert line.idle == line.worst == Money(3 * _listed("p4d.24xlarge"))
+    assert not line.worst.at_most, "EC2 bills a reservation at the on-demand price"
+    disks = _item(_fleet(pools={"a100": held}, runners={}), "disks")
+    assert disks is not None
+    assert (disks.least, disks.most) == (2 * 50, 2 * 200 + 4 * 50), "a disk is paid for a node, not for a reservation"
+
+
+# -- OKE ---------------------------------------------------------------------------------------------------------------
+
+
+def _oke(**changes: object) -> dict[str, Line]:
+    fleet = load(config(clusters={"sjc": oke_cluster(**changes)}))
+    lines = {line.item: line for line in bill(fleet)}
+    assert len(lines) == len(bill(fleet)), "each thing is paid once"
+    return lines
+
+
+def test_the_bill_of_an_oke_cluster_is_the_arithmetic_of_its_prices() -> None:
+    lines = _oke(
+        runners={
+            "gpu-a10": runner(pool="a10"),
+            "stands": vm(count=2),
+            "boots": vm_per_job(shapes=["VM.GPU.A10.2"], scale={"max": 3}),
+        },
+        pools={"a10": oke_pool(nodes={"min": 1, "max": 4})},
+        system={"ocpus": 4, "memory": "32Gi", "nodes": 3},
+    )
+    node = 4 * 0.03 + 32 * 0.002
+    gb = (0.025 + 10 * 0.0017) / 730
+    expected = {
+        "pool a10": (2.0, 4 * 2.0),
+        "machines stands": (2 * 2.0, 2 * 2.0),
+        "machines boots": (0.0, 3 * 4.0),
+        "system pool": (3 * node, 3 * node),
+        "control plane": (0.1, 0.1),
+        # 3 x 100 GB of the system pool; 1 to 4 nodes, 2 machines and 0 to 3 machines of 400 GB
+        "disks": ((300 + 400 + 800) * gb, (300 + 1600 + 800 + 1200) * gb),
+    }
+    assert list(lines) == list(expected), "pools, machines, then what the cluster needs besides"
+    for item, (idle, worst) in expected.items():
+        assert lines[item].idle.usd == pytest.approx(idle, rel=1e-6), item
+        assert lines[item].worst.usd == pytest.approx(worst, rel=1e-6), item
+        assert not lines[item].worst.at_most, item
+        assert not lines[item].worst.unknown, item
+    assert lines["system pool"].what == "VM.Standard.E5.Flex, 4 OCPU, 32 GB"
+
+
+def test_standing_machines_are_paid_always_and_machines_of_jobs_from_their_least_count() -> None:
+    lines = _oke(pools={}, runners={"stands": vm(count=5), "boots": vm_per_job(scale={"min": 1, "max": 20})})
+    assert (str(lines["machines stands"].idle), str(lines["machines stands"].worst)) == ("10.00", "10.00")
+    assert (str(lines["machines boots"].idle), str(lines["machines boots"].worst)) == ("2.000", "40.00")
+
+
+def test_machines_of_several_shapes_are_reckoned_on_the_dearest() -> None:
+    shapes = ["BM.GPU4.8", "BM.GPU.B4.8"]
+    line = _oke(pools={}, runners={"boots": vm_per_job(shapes=shapes, scale={"max": 3})})["machines boots"]
+    assert hardware.price("BM.GPU.B4.8", "us-sanjose-1", "on-demand") is None, "else choose another shape for this test"
+    assert line.cheap == Money(24.4)
+    assert line.worst == Money(unknown=1), "the unpriced one may be the dearer"
+    assert line.idle == Money(), "none is booted"
+
+
+def test_preemptible_capacity_has_its_own_price() -> None:
+    runners = {"boots": vm_per_job(shapes=["VM.GPU3.1"], capacity="spot", scale={"max": 3})}
+    line = _oke(pools={"v100": oke_pool(instanceTypes=["VM.GPU3.1"], capacity="spot")}, runners=runners)
+    assert line["machines boots"].worst == Money(3 * 1.475)
+    assert line["pool v100"].worst == Money(2 * 1.475)
+
+
+def test_an_oci_reservation_is_paid_whole_at_most() -> None:
+    held = {"id": "ocid1.capacityreservation.oc1.sjc.example", "zone": "abcd:US-SANJOSE-1-AD-1", "count": 2}
+    reserved = oke_pool(instanceTypes=["BM.GPU4.8"], capacity="reserved", reservation=held, nodes={"max": 1})
+    line = _oke(pools={"a100": reserved}, runners={})["pool a100"]
+    assert line.idle == line.worst == Money(2 * 24.4, at_most=True), "OCI takes less while it is unused"
+
+
 def test_every_provider_has_a_bill() -> None:
     assert [name for name, row in PROVIDERS.items() if not callable(row.bill)] == []
 
@@ -241,8 +367,10 @@ def test_every_provider_has_a_bill() -> None:
 
 
 def _on(*types: str, gpus: int = 1, cpu: int = 4, memory: str = "8Gi", capacity: str = "on-demand") -> Placement:
-    asked, held = runner_of(gpus, cpu, memory), pool_of(instanceTypes=list(types), capacity=capacity)
-    return Placement("usw2", "gpu", asked, "t4", held, tuple(fit(asked, machine, held.disk) for machine in held.machines))
+    asked = runner_of(gpus, cpu, memory)
+    machines = tuple(map(hardware.machine, types))
+    host = Host("t4", machines, 2, capacity, 200 * 1024, daemonsets("eks", "device-plugin"))
+    return Placement("usw2", "gpu", asked, host, tuple(fit(asked, machine, host) for machine in machines))
 
 
 def test_a_runner_hour_is_its_share_of_a_full_node() -> None:
@@ -271,6 +399,26 @@ def test_a_runner_hour_on_a_type_without_a_price_is_unknown_at_most() -> None:
     assert runner_hour(_on("p5e.48xlarge", gpus=8), OREGON) == (Money(unknown=1), Money(unknown=1))
 
 
+def test_a_runner_hour_of_a_reserved_pool_is_its_share_of_the_full_price() -> None:
+    least, most = runner_hour(_on("p4d.24xlarge", cpu=11, memory="128Gi", capacity="reserved"), OREGON)
+    assert least == most == Money(_listed("p4d.24xlarge") / 8)
+
+
+def test_a_runner_hour_of_a_machine_is_the_machines() -> None:
+    runners = {
+        "stands": vm(count=2),
+        "boots": vm_per_job(shapes=["VM.GPU.A10.2"], places=PLACES),
+        "cheap": vm_per_job(shapes=["VM.GPU3.1"], capacity="spot"),
+        "either": vm_per_job(shapes=["BM.GPU4.8", "BM.GPU.B4.8"]),
+    }
+    placements = place(load(config(clusters={"sjc": oke_cluster(pools={}, runners=runners)})))
+    hours = {found.runner_set: runner_hour(found, "us-sanjose-1") for found in placements}
+    assert hours["stands"] == (Money(2.0), Money(2.0))
+    assert hours["boots"] == (Money(4.0), Money(4.0)), "a job has the machine with both GPUs"
+    assert hours["cheap"] == (Money(1.475), Money(1.475))
+    assert hours["either"] == (Money(24.4), Money(unknown=1))
+
+
 def test_a_runner_that_fits_nowhere_has_no_price() -> None:
     assert runner_hour(_on("g4dn.2xlarge", gpus=4), OREGON) == (Money(unknown=1), Money(unknown=1))
 
@@ -279,3 +427,37 @@ def test_the_runner_hours_of_staging() -> None:
     spot, release = (runner_hour(found, OREGON) for found in place(staging()))
     assert list(map(str, spot)) == ["≤0.752", "≤1.204"]
     assert list(map(str, release)) == ["0.752", "0.752"]
+
+
+def test_the_bill_of_prod_is_the_arithmetic_of_its_prices() -> None:
+    fleet = load(read_stack(ROOT / "Pulumi.prod.yaml"))
+    gib, gb = 0.08 / 730, (0.025 + 10 * 0.0017) / 730
+    expected = {
+        ("use1", "pool t4-spot"): (0, 10 * 1.204),
+        ("use1", "pool t4-release"): (0, 4 * 0.752),
+        ("use1", "pool a10g-spot"): (0, 8 * 1.624),
+        ("use1", "pool a10g-release"): (0, 2 * 1.212),
+        ("use1", "pool a100-reserved"): (P4D, P4D),
+        ("use1", "system pool"): (2 * 0.096, 4 * 0.096),
+        ("use1", "control plane"): (0.1, 0.1),
+        ("use1", "NAT gateways"): (3 * 0.045, 3 * 0.045),
+        # 500 + 2 x 50 GiB; 10 + 4 + 8 + 2 nodes of 200, one of 500, 4 x 50
+        ("use1", "disks"): (600 * gib, (24 * 200 + 500 + 200) * gib),
+        ("sjc", "pool a10"): (0, 4 * 2.0),
+        ("sjc", "machines oracle-vm-gpu-a10-1"): (0, 20 * 2.0),
+        ("sjc", "machines oracle-vm-gpu-a10-2"): (0, 20 * 4.0),
+        ("sjc", "system pool"): (2 * (4 * 0.03 + 32 * 0.002),) * 2,
+        ("sjc", "control plane"): (0.1, 0.1),
+        # 2 x 100 GB; 4 nodes and 40 machines of 400
+        ("sjc", "disks"): (200 * gb, (200 + 44 * 400) * gb),
+    }
+    lines = {(line.cluster, line.item): line for line in bill(fleet)}
+    assert list(lines) == list(expected)
+    for item, (at_idle, at_worst) in expected.items():
+        assert lines[item].idle.usd == pytest.approx(at_idle, rel=1e-5, abs=1e-9), item
+        assert lines[item].worst.usd == pytest.approx(at_worst, rel=1e-5), item
+        assert lines[item].worst.at_most is item[1].endswith("-spot"), item
+    idle, worst = total(lines.values())
+    assert idle.usd == pytest.approx(sum(least for least, _ in expected.values()), rel=1e-5)
+    assert worst.usd == pytest.approx(sum(most for _, most in expected.values()), rel=1e-5)
+    assert (idle.unknown, worst.unknown) == (0, 0)

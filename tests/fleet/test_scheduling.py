@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from fleet import scheduling
 from fleet.model import go_duration
-from fleet.placement import smallest_offer
+from fleet.offer import allocatable, least
 from fleet.pool import Pool
 from fleet.providers import PROVIDERS
 from fleet.scheduling import (
@@ -23,9 +23,14 @@ from fleet.scheduling import (
     EKS_PROFILE,
     GPU_RESOURCE,
     GPU_TOLERATION,
+    OKE_NO_PLUGIN_LABEL,
+    OKE_PROFILE,
+    PLUGIN_CONFIG_CDI,
+    PLUGIN_CONFIG_LABEL,
     POOL_LABEL,
     VOCABULARY,
     Effect,
+    SchedulingProfile,
     Standing,
     Taint,
     Toleration,
@@ -94,6 +99,18 @@ def test_covers_agrees_with_the_four_conditions_of_the_reference(toleration: Tol
 def test_our_toleration_covers_the_taint_of_every_provider() -> None:
     taints = [row.profile.gpu_taint for row in PROVIDERS.values()] + [GPU_PRESENT]
     assert [str(taint) for taint in taints if not GPU_TOLERATION.covers(taint)] == []
+
+
+def test_pods_of_spot_pools_tolerate_what_the_provider_puts_on_spot_nodes_besides() -> None:
+    for row in PROVIDERS.values():
+        spot = row.profile.spot_taint
+        assert row.profile.pod_tolerations("on-demand") == row.profile.pod_tolerations("reserved") == (GPU_TOLERATION,)
+        assert len(row.profile.pod_tolerations("spot")) == (1 if spot is None else 2)
+        for taint in filter(None, (row.profile.gpu_taint, spot)):
+            assert any(toleration.covers(taint) for toleration in row.profile.pod_tolerations("spot")), str(taint)
+            assert any(toleration.covers(taint) for toleration in row.profile.tolerations), f"{taint}: DaemonSets run on any node"
+    assert OKE_PROFILE.spot_taint is not None
+    assert not GPU_TOLERATION.covers(OKE_PROFILE.spot_taint), "a GPU pod of another pool is kept off preemptible nodes"
 
 
 def test_a_toleration_is_written_without_empty_fields() -> None:
@@ -176,9 +193,34 @@ LABELS = pool_labels(
 )
 
 
-def test_pool_labels_carry_every_label_that_is_ours_or_an_alias_and_no_other() -> None:
-    promised = {entry.key for entry in VOCABULARY if entry.kind == "label" and entry.standing in (Standing.OURS, Standing.ALIAS)}
-    assert set(LABELS) == promised
+PROMISED = {entry.key for entry in VOCABULARY if entry.kind == "label" and entry.standing in (Standing.OURS, Standing.ALIAS)}
+# Not on every pool: a config of the plugin's chart, what the autoscaler on AWS looks for, and OKE's switch for its own plugin.
+SOMETIMES = {PLUGIN_CONFIG_LABEL, EKS_PROFILE.accelerator_label, OKE_NO_PLUGIN_LABEL}
+
+
+@pytest.mark.parametrize(
+    ("profile", "cdi", "besides"),
+    [
+        (EKS_PROFILE, False, {EKS_PROFILE.accelerator_label}),
+        (EKS_PROFILE, True, {EKS_PROFILE.accelerator_label, PLUGIN_CONFIG_LABEL}),
+        (OKE_PROFILE, False, set()),
+        (OKE_PROFILE, True, {PLUGIN_CONFIG_LABEL}),
+    ],
+)
+def test_pool_labels_carry_every_label_that_is_ours_or_an_alias_and_no_other(
+    profile: SchedulingProfile, cdi: bool, besides: set[str]
+) -> None:
+    labels = pool_labels(
+        cluster="usw2",
+        pool="t4-spot",
+        role="burst",
+        capacity="spot",
+        accelerator="nvidia-tesla-t4",
+        profile=profile,
+        cdi=cdi,
+    )
+    assert set(labels) == (PROMISED - SOMETIMES) | besides
+    assert labels.get(PLUGIN_CONFIG_LABEL, PLUGIN_CONFIG_CDI) == PLUGIN_CONFIG_CDI
 
 
 def test_pool_labels_have_the_values_that_the_vocabulary_gives() -> None:
@@ -223,8 +265,17 @@ def test_reserved_domains_and_those_below_them_are_refused_to_users(key: str, re
     assert EKS_PROFILE.reserves(key) is reserved
 
 
-def test_our_own_labels_are_none_that_the_provider_refuses() -> None:
-    assert [key for key in (*LABELS, *system_labels("usw2")) if EKS_PROFILE.reserves(key)] == []
+@pytest.mark.parametrize("name", PROVIDERS)
+def test_our_own_labels_are_none_that_the_provider_refuses(name: str) -> None:
+    assert [key for key in (*LABELS, *system_labels("usw2")) if PROVIDERS[name].profile.reserves(key)] == []
+
+
+def test_okes_own_domains_are_refused_to_users_of_oke_alone() -> None:
+    for key in (OKE_NO_PLUGIN_LABEL, "oci.oraclecloud.com/oke-is-preemptible", "oke.oraclecloud.com/pool.name"):
+        assert OKE_PROFILE.reserves(key)
+        assert not EKS_PROFILE.reserves(key)
+    assert not OKE_PROFILE.reserves("eks.amazonaws.com/nodegroup")
+    assert not OKE_PROFILE.reserves("example.com/oraclecloud.com")
 
 
 # -- what EKS and EC2 accept -------------------------------------------------------------------------------------------
@@ -247,7 +298,7 @@ def _labels(name: str, pool: Pool) -> dict[str, str]:
 
 
 def _tags(name: str, pool: Pool) -> dict[str, str]:
-    offer = smallest_offer(pool)
+    offer = least(allocatable(machine, pool.disk) for machine in pool.machines)
     resources = {"cpu": f"{offer.cpu}m", "memory": f"{offer.memory}Mi", "ephemeral-storage": f"{offer.storage}Mi"}
     resources[GPU_RESOURCE] = str(offer.gpus)
     return autoscaler_tags(_labels(name, pool), (EKS_PROFILE.gpu_taint,), resources, go_duration(pool.idle_delay))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -16,7 +16,7 @@ from fleet.errors import FleetError, Problem, shown
 from fleet.model import Cpu, Duration, Memory, cpu_text, go_duration, memory_text
 from fleet.providers import PROVIDERS
 from fleet.settings import CONFIG_KEYS, SECRETS, Fleet, check_keys, load
-from tests.builders import cluster, config, pool, runner, staging
+from tests.builders import cluster, config, oke_cluster, oke_pool, pool, runner, staging, vm, vm_per_job
 from tests.strategies import FULL, configs, parent_of, slips
 
 few = settings(
@@ -30,11 +30,12 @@ def test_any_valid_config_loads_and_keeps_every_name(document: dict[str, Any]) -
     fleet = load(document)
     assert list(fleet.clusters) == list(document["clusters"]), "clusters come in the file's order"
     written = [
-        (name, runner_set, held["pool"])
+        (name, runner_set, held.get("kind", "pod"), held.get("pool"))
         for name, cluster in document["clusters"].items()
         for runner_set, held in cluster["runners"].items()
     ]
-    assert [(name, runner_set, runner.pool) for name, runner_set, runner in fleet.runner_sets()] == written
+    read = [(name, set_name, held.kind, getattr(held, "pool", None)) for name, set_name, held in fleet.runner_sets()]
+    assert read == written
 
 
 @few
@@ -51,8 +52,8 @@ def _models(value: object) -> Iterator[BaseModel]:
         yield value
         for name in type(value).model_fields:
             yield from _models(getattr(value, name))
-    elif isinstance(value, dict):
-        for inner in value.values():
+    elif isinstance(value, dict | tuple):
+        for inner in value.values() if isinstance(value, dict) else value:
             yield from _models(inner)
 
 
@@ -63,6 +64,17 @@ def _models(value: object) -> Iterator[BaseModel]:
 @example(config(clusters={"usw2": cluster(runners={"gpu-t4": runner(cpu={"request": "9" * 400, "limit": 4})})}))
 @example(config(clusters={"usw2": cluster(runners={"gpu-t4": runner(memory={"request": "1Gi", "limit": "1Gi"})})}))
 @example(config(clusters={"usw2": cluster(zones=[1, 2])}))
+@example(config(clusters={"sjc": oke_cluster(runners={"a10": vm(kind=None)})}))
+@example(config(clusters={"sjc": oke_cluster(runners={"a10": ["pod"]})}))
+@example(config(clusters={"sjc": oke_cluster(runners={"a10": vm(kind=["vm"], shapes=None)})}))
+@example(config(clusters={"sjc": oke_cluster(pools={"a10": oke_pool(instanceTypes=["VM.GPU.A10.9"])})}))
+@example(
+    config(
+        clusters={
+            "sjc": oke_cluster(enablement="gpu-operator", pools={"p100": oke_pool(instanceTypes=["VM.GPU2.1"], image="ubuntu")})
+        }
+    )
+)
 def test_a_slip_loads_or_fails_with_paths_that_lead_into_the_file(document: dict[str, Any]) -> None:
     for problem in _told(document):
         _leads_into({f"gpu-ci:{key}": value for key, value in document.items()}, problem)
@@ -139,7 +151,8 @@ def test_the_configs_that_are_to_be_broken_are_valid_and_use_every_key() -> None
     unused: dict[str, set[str]] = {}
     for model in (model for document in FULL for model in _models(load(document))):
         unused.setdefault(type(model).__name__, set(type(model).model_fields)).difference_update(model.model_fields_set)
-    assert {name: fields for name, fields in unused.items() if fields} == {}
+    # The autoscaler of OKE has one delay for all pools, so a pool that has its own is refused.
+    assert {name: fields for name, fields in unused.items() if fields} == {"OkePool": {"idle_delay"}}
 
 
 @pytest.mark.parametrize(
@@ -223,13 +236,92 @@ def test_a_fleet_holds_no_secret() -> None:
     assert not [name for name in names | github if re.search("key|token|secret|password", name, re.I)]
 
 
-def test_a_target_with_one_delay_for_all_pools_refuses_a_pools_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    eks = PROVIDERS["eks"]
-    shared = dataclasses.replace(eks, profile=dataclasses.replace(eks.profile, idle_delay_per_pool=False))
-    monkeypatch.setitem(PROVIDERS, "eks", shared)
-    load(config(clusters={"usw2": cluster(pools={"t4": pool()})}))
-    with pytest.raises(FleetError, match="has one delay for all pools; remove idleDelay"):
-        load(config(clusters={"usw2": cluster(pools={"t4": pool(idleDelay="5m")})}))
+@pytest.mark.parametrize(("provider", "held"), [("eks", cluster), ("oke", oke_cluster)])
+def test_a_target_that_cannot_start_a_first_node_refuses_min_0(
+    monkeypatch: pytest.MonkeyPatch, provider: str, held: Callable[..., dict[str, Any]]
+) -> None:
+    row = PROVIDERS[provider]
+    stuck = dataclasses.replace(row, profile=dataclasses.replace(row.profile, from_zero=False))
+    monkeypatch.setitem(PROVIDERS, provider, stuck)
+    (name, empty), *_ = held()["pools"].items()
+    load(config(clusters={"one": held(pools={name: empty | {"nodes": {"min": 1, "max": 2}}})}))
+    with pytest.raises(FleetError) as caught:
+        load(config(clusters={"one": held(pools={name: empty | {"nodes": {"min": 0, "max": 2}}})}))
+    assert str(caught.value) == (
+        f"gpu-ci:clusters.one.pools.{name}.nodes.min: the autoscaler of provider {provider} cannot start the first node of a "
+        "pool; raise min to 1 (got 0)"
+    )
+
+
+def test_the_clusters_delay_stands_for_all_pools_of_oke() -> None:
+    assert load(config(clusters={"sjc": oke_cluster(idleDelay="5m")})).clusters["sjc"].idle_delay == 300
+
+
+# -- kinds of runners --------------------------------------------------------------------------------------------------
+
+
+def test_a_fleet_mixes_clouds_and_kinds_of_runners() -> None:
+    sets = {"oci-a10": runner(pool="a10"), "standing": vm(), "per-job": vm_per_job()}
+    fleet = load(config(clusters={"usw2": cluster(), "sjc": oke_cluster(runners=sets)}))
+    assert {(where, name): (type(held).__name__, held.span.min, held.span.max) for where, name, held in fleet.runner_sets()} == {
+        ("usw2", "gpu-t4"): ("PodRunner", 0, 2),
+        ("sjc", "oci-a10"): ("PodRunner", 0, 2),
+        ("sjc", "standing"): ("VmRunner", 1, 1),
+        ("sjc", "per-job"): ("VmPerJobRunner", 0, 2),
+    }
+
+
+@pytest.mark.parametrize("machines", [vm, vm_per_job])
+@pytest.mark.parametrize(
+    ("of_pod", "of_machines", "told"),
+    [
+        (["vision"], ["Vision"], "label 'vision' already reaches set usw2/gpu-t4"),
+        (["gpu"], ["cuda"], "generic label 'cuda', but usw2/gpu-t4 is the default set"),
+        ([], ["gpu-t4"], "label 'gpu-t4' is the name of a runner set"),
+        ([], ["one", "ONE"], "label given twice: one"),
+    ],
+)
+def test_labels_are_told_apart_whatever_runs_the_jobs(
+    machines: Callable[..., dict[str, Any]], of_pod: list[str], of_machines: list[str], told: str
+) -> None:
+    pods = cluster(runners={"gpu-t4": runner(labels=of_pod)})
+    with pytest.raises(FleetError, match=re.escape(told)):
+        load(config(clusters={"usw2": pods, "sjc": oke_cluster(runners={"a10": machines(labels=of_machines)})}))
+
+
+def test_sets_of_machines_and_of_pods_have_names_of_their_own() -> None:
+    with pytest.raises(FleetError, match="cluster usw2 has a runner set of that name in group default; rename one"):
+        load(config(clusters={"usw2": cluster(), "sjc": oke_cluster(runners={"gpu-t4": vm()})}))
+
+
+@pytest.mark.parametrize("machines", [vm, vm_per_job])
+def test_a_machine_on_a_provider_without_is_one_error_a_set(machines: Callable[..., dict[str, Any]]) -> None:
+    broken = cluster(runners={"a10": machines(), "gpu-t4": runner(gpus=0)})
+    with pytest.raises(FleetError) as caught:
+        load(config(clusters={"usw2": broken}))
+    assert [problem.where for problem in caught.value.problems] == [
+        "gpu-ci:clusters.usw2.runners.a10.kind",
+        "gpu-ci:clusters.usw2.runners.gpu-t4.gpus",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("held", "where"),
+    [
+        (oke_cluster(runners={"pod": runner(pool="a10", gpus=0)}), "runners.pod.gpus"),
+        (oke_cluster(runners={"vm": vm(count=0)}), "runners.vm.count"),
+        (oke_cluster(runners={"oke": vm(image={"id": "", "driver": "580.159.03"})}), "runners.oke.image.id"),
+        (oke_cluster(runners={"a10": vm_per_job(places=[{}])}), "runners.a10.places.0.region"),
+        (oke_cluster(runners={"a10": vm(pod=1)}), "runners.a10.pod"),
+        (cluster(runners={"gpu-t4": runner(pod=1)}), "runners.gpu-t4.pod"),
+        (cluster(runners={"gpu-t4": runner(vm=1)}), "runners.gpu-t4.vm"),
+        (cluster(oke=1), "oke"),
+    ],
+)
+def test_a_unions_tag_is_never_part_of_a_path_and_a_key_of_that_name_always(held: dict[str, Any], where: str) -> None:
+    with pytest.raises(FleetError) as caught:
+        load(config(clusters={"one": held}))
+    assert caught.value.problems[0].where == f"gpu-ci:clusters.one.{where}"
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,31 @@ from typing import Any
 import pytest
 
 from fleet import versions
-from fleet.versions import CHARTS, DAEMONSETS, KUBERNETES, RUNNER_IMAGE
+from fleet.compatibility import branch, driver_version
+from fleet.enablement import DEVICE_PLUGIN, GPU_OPERATOR, GPU_PLUGIN_ADDON
+from fleet.providers import PROVIDERS
+from fleet.versions import CHARTS, DAEMONSETS, DOWNLOADS, KUBERNETES, NVKIND, OKE_KUBERNETES, RUNNER_IMAGE, daemonsets
 
 ROOT = Path(versions.__file__).parents[1]
 DATA: dict[str, Any] = tomllib.loads((ROOT / "fleet" / "data" / "versions.toml").read_text(encoding="utf-8"))
-ROWS = [(f"{table}.{name}", row) for table, rows in DATA.items() for name, row in rows.items()]
+IMAGES = {
+    "actions-runner": RUNNER_IMAGE,
+    "oci-cli": versions.LAUNCHER_IMAGE,
+    "cncf-cloudrunner": versions.CNCF_LAUNCHER_IMAGE,
+}
+
+
+def rows(table: dict[str, Any], at: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every row below a table: a row has values of its own, a table of tables none."""
+    for name, held in table.items():
+        place = f"{at}.{name}".removeprefix(".")
+        if all(isinstance(value, dict) for value in held.values()):
+            yield from rows(held, place)
+        else:
+            yield place, held
+
+
+ROWS = list(rows(DATA))
 
 each_minor = pytest.mark.parametrize(("minor", "row"), KUBERNETES.items())
 
@@ -29,11 +49,59 @@ def test_every_version_has_a_source_and_an_iso_date(name: str, row: dict[str, An
 
 
 def test_every_row_is_read() -> None:
+    assert set(DATA) == {"charts", "images", "kubernetes", "oke", "vm", "driver", "daemonsets"}
     assert set(CHARTS) == set(DATA["charts"])
     assert set(KUBERNETES) == set(DATA["kubernetes"])
+    assert set(OKE_KUBERNETES) == set(DATA["oke"])
     assert set(DAEMONSETS) == set(DATA["daemonsets"])
-    assert set(DATA["images"]) == {"actions-runner"}
-    assert DATA["images"]["actions-runner"]["reference"] == RUNNER_IMAGE
+    assert {name: row["reference"] for name, row in DATA["images"].items()} == IMAGES
+    assert {name: row["version"] for name, row in DATA["driver"].items()} == {
+        "gpu-operator": versions.OPERATOR_DRIVER,
+        "al2023-nvidia": versions.AL2023_DRIVER,
+    }
+    assert set(DATA["vm"]) == {"toolkit", "nvkind", "downloads"}
+    assert DATA["vm"]["toolkit"]["version"] == versions.VM_TOOLKIT
+    assert DATA["vm"]["nvkind"]["version"] == NVKIND.version
+    assert set(DOWNLOADS) == set(DATA["vm"]["downloads"])
+
+
+@pytest.mark.parametrize("name", IMAGES)
+def test_an_image_is_pinned_by_digest(name: str) -> None:
+    assert re.fullmatch(r"[a-z0-9.]+(/[a-z0-9-]+)+(:[\w.]+)?@sha256:[0-9a-f]{64}", IMAGES[name]), "a tag can change"
+
+
+@pytest.mark.parametrize("name", DOWNLOADS)
+def test_a_download_is_a_publishers_https_address_of_its_version_with_a_checksum(name: str) -> None:
+    found = DOWNLOADS[name]
+    assert found.url.startswith("https://")
+    assert f"v{found.version}" in found.url
+    assert "{" not in found.url
+    assert re.fullmatch(r"[0-9a-f]{64}", found.sha256)
+    assert re.fullmatch(r"\d+\.\d+\.\d+", found.version)
+
+
+def test_the_toolkit_of_machines_is_one_that_nvkind_can_use() -> None:
+    assert re.fullmatch(r"\d+\.\d+\.\d+-\d+", versions.VM_TOOLKIT), "a package's version"
+    assert any(versions.VM_TOOLKIT.startswith(f"{minor}.") for minor in NVKIND.toolkits)
+    assert re.fullmatch(r"[0-9a-f]{40}", NVKIND.version), "nvkind has no tags: a commit"
+    assert re.fullmatch(r"\d+\.\d+\.\d+", NVKIND.go)
+    assert "1.18" not in NVKIND.toolkits, "neither of its two ways works there (NVIDIA/nvkind#61)"
+
+
+def test_drivers_are_named_as_nvidia_names_them() -> None:
+    for version in (versions.OPERATOR_DRIVER, versions.AL2023_DRIVER):
+        assert driver_version(version) == version
+    assert branch(versions.AL2023_DRIVER) == 580, "the last branch that drives V100"
+
+
+@pytest.mark.parametrize(("minor", "version"), OKE_KUBERNETES.items())
+def test_oke_spells_a_patch_of_its_minor(minor: str, version: str) -> None:
+    assert re.fullmatch(rf"v{re.escape(minor)}\.\d+", version)
+
+
+def test_both_clouds_have_the_minors_of_each_other() -> None:
+    """A fleet over both has one Kubernetes minor, so that one set of manifests is right for all of it."""
+    assert set(OKE_KUBERNETES) == set(KUBERNETES)
 
 
 @each_minor
@@ -79,8 +147,9 @@ def test_controller_and_scale_set_chart_have_one_version() -> None:
 
 
 @pytest.mark.parametrize("name", CHARTS)
-def test_a_chart_version_has_no_v_and_no_range(name: str) -> None:
-    assert re.fullmatch(r"\d+\.\d+\.\d+", CHARTS[name].version)
+def test_a_chart_version_is_exact_and_spelled_as_its_publisher_does(name: str) -> None:
+    sign = "v" if name == "gpu-operator" else ""
+    assert re.fullmatch(rf"{sign}\d+\.\d+\.\d+", CHARTS[name].version)
 
 
 @pytest.mark.parametrize("name", DAEMONSETS)
@@ -91,10 +160,45 @@ def test_a_daemonset_requests_whole_units_that_are_not_negative(name: str) -> No
     assert row.memory >= 0
 
 
-def test_daemonsets_are_those_that_the_cluster_installs() -> None:
-    """The add-ons that run on each node, and the device plugin; CoreDNS is a Deployment. VPC CNI's DaemonSet is aws-node."""
-    addons = {addon for row in KUBERNETES.values() for addon in row.addons} - {"coredns", "vpc-cni"}
-    assert set(DAEMONSETS) == addons | {"aws-node", "nvidia-device-plugin"}
+OF_EKS = {"kube-proxy", "eks-pod-identity-agent", "eks-node-monitoring-agent", "aws-node"}
+"""VPC CNI's DaemonSet is aws-node."""
+OF_OKE = {"kube-proxy", "proxymux-client", "csi-oci-node", "vcn-native-ip-cni"}
+"""What runs on each node of an OKE cluster with VCN-native pod networking."""
+
+
+def _names(provider: str, enablement: str) -> set[str]:
+    return {row.name for row in daemonsets(provider, enablement)}
+
+
+def test_daemonsets_of_eks_are_the_add_ons_that_run_on_each_node() -> None:
+    addons = {addon for row in KUBERNETES.values() for addon in row.addons}
+    # CoreDNS is a Deployment.
+    assert (addons - {"coredns", "vpc-cni"}) | {"aws-node"} == OF_EKS
+    assert {name for name, row in DAEMONSETS.items() if "eks" in row.providers} == OF_EKS
+
+
+def test_daemonsets_of_oke_are_its_own() -> None:
+    assert {name for name, row in DAEMONSETS.items() if "oke" in row.providers} <= OF_OKE
+
+
+def test_a_daemonset_belongs_to_providers_or_to_an_enablement() -> None:
+    for name, row in DAEMONSETS.items():
+        assert bool(row.providers) is not bool(row.enablement), name
+        assert set(row.providers) <= set(PROVIDERS), name
+        assert row.enablement in ("", DEVICE_PLUGIN, GPU_OPERATOR), name
+
+
+@pytest.mark.parametrize(
+    ("enablement", "ours"), [(DEVICE_PLUGIN, "nvidia-device-plugin"), (GPU_OPERATOR, "gpu-operator-operands")]
+)
+def test_what_advertises_the_gpus_runs_on_each_node_of_any_provider(enablement: str, ours: str) -> None:
+    assert _names("eks", enablement) == OF_EKS | {ours}
+    assert _names("oke", enablement) - OF_OKE == {ours}
+
+
+def test_okes_own_plugin_is_none_of_ours() -> None:
+    assert _names("oke", GPU_PLUGIN_ADDON) <= OF_OKE
+    assert _names("eks", GPU_PLUGIN_ADDON) == OF_EKS
 
 
 def test_the_driver_is_a_branch_that_the_newest_minor_ships() -> None:
@@ -107,7 +211,9 @@ def test_the_driver_is_a_branch_that_the_newest_minor_ships() -> None:
 
 def test_no_other_module_spells_a_version() -> None:
     """A version outside versions.toml is one that an update forgets."""
-    pinned = [chart.version for chart in CHARTS.values()] + [RUNNER_IMAGE]
+    pinned = [chart.version for chart in CHARTS.values()] + [*IMAGES.values(), *OKE_KUBERNETES.values()]
+    pinned += [versions.OPERATOR_DRIVER, versions.AL2023_DRIVER, versions.VM_TOOLKIT, NVKIND.version, NVKIND.go]
+    pinned += [text for row in DOWNLOADS.values() for text in (row.version, row.url, row.sha256)]
     pinned += [value for row in KUBERNETES.values() for value in (row.ami_release, row.cluster_autoscaler, *row.addons.values())]
     ends = tuple(f"{sign}{version}" for version in pinned for sign in (":", "@", "-"))
     found = [f"{place}: {text}" for place, text in _texts() if text in pinned or text.endswith(ends)]

@@ -20,6 +20,7 @@ EC2_INSTANCE = "aws:ec2/instance:Instance"
 NODE_CLASS = "kubernetes:karpenter.k8s.aws/v1:EC2NodeClass"
 OCI_INSTANCE = "oci:Core/instance:Instance"
 OCI_CONFIGURATION = "oci:Core/instanceConfiguration:InstanceConfiguration"
+LEGACY = "areLegacyImdsEndpointsDisabled"
 
 GPU = "nvidia.com/gpu"
 
@@ -45,6 +46,21 @@ CPU_POD: dict[str, Any] = {
     "nodeSelector": {"gpu-ci/pool": "system", "kubernetes.io/arch": "amd64"},
     "containers": [{"name": "listener", "image": "example.com/listener:1", "resources": {"limits": {"cpu": 1}}}],
 }
+LAUNCHER_POD: dict[str, Any] = {
+    "serviceAccountName": "launcher",
+    "nodeSelector": {"gpu-ci/pool": "system"},
+    "containers": [
+        {
+            "name": "runner",
+            "image": "example.com/launcher:1",
+            "command": ["python3", "/etc/gpu-ci/launcher.py"],
+            "resources": {"requests": {"cpu": "50m", "memory": "128Mi"}, "limits": {"memory": "256Mi"}},
+            "volumeMounts": [{"name": "launcher", "mountPath": "/etc/gpu-ci"}],
+        }
+    ],
+    "volumes": [{"name": "launcher", "configMap": {"name": "launcher"}}],
+}
+"""A runner pod that boots a GPU machine elsewhere and waits for it on a CPU node."""
 
 
 DEVICE_PLUGIN: dict[str, Any] = {
@@ -91,9 +107,13 @@ SYSTEM_GROUP_PROPS: dict[str, Any] = {
     "labels": {"gpu-ci/pool": "system", "gpu-ci/role": "system"},
     "launchTemplate": {"id": "lt-2", "version": "1"},
 }
+RESERVED_GROUP_PROPS: dict[str, Any] = changed(
+    changed(NODE_GROUP_PROPS, "capacityType", "ON_DEMAND"), "labels", "gpu-ci/capacity", "reserved"
+)
 OKE_POOL_PROPS: dict[str, Any] = {
-    "nodeShape": "VM.GPU.A10.1",
-    "initialNodeLabels": [{"key": "gpu-ci/pool", "value": "a10"}, {"key": "gpu-ci/role", "value": "burst"}],
+    "nodeShape": "VM.GPU3.1",
+    "initialNodeLabels": [{"key": "gpu-ci/pool", "value": "v100"}, {"key": "gpu-ci/role", "value": "burst"}],
+    "nodeMetadata": {"user_data": "IyEvYmluL2Jhc2g=", LEGACY: "true"},
     "nodeConfigDetails": {
         "size": 1,
         "placementConfigs": [
@@ -102,6 +122,16 @@ OKE_POOL_PROPS: dict[str, Any] = {
         ],
     },
 }
+A10_POOL_PROPS: dict[str, Any] = OKE_POOL_PROPS | {
+    "nodeShape": "VM.GPU.A10.1",
+    "nodeConfigDetails": {"size": 0, "placementConfigs": [{"availabilityDomain": "AD-1"}]},
+}
+OKE_RESERVED_PROPS: dict[str, Any] = changed(
+    OKE_POOL_PROPS,
+    "nodeConfigDetails",
+    "placementConfigs",
+    [{"availabilityDomain": "AD-1", "capacityReservationId": "ocid1.capacityreservation.oc1..example"}],
+)
 KARPENTER_POOL_PROPS: dict[str, Any] = {
     "apiVersion": "karpenter.sh/v1",
     "kind": "NodePool",
@@ -122,7 +152,19 @@ KARPENTER_POOL_PROPS: dict[str, Any] = {
     },
 }
 METADATA_OPTIONS: dict[str, Any] = {"httpEndpoint": "enabled", "httpTokens": "required", "httpPutResponseHopLimit": 1}
-OCI_OPTIONS: dict[str, Any] = {"areLegacyImdsEndpointsDisabled": True}
+OCI_OPTIONS: dict[str, Any] = {LEGACY: True}
+STANDING_PROPS: dict[str, Any] = {
+    "displayName": "a10-standing",
+    "instanceDetails": {
+        "instanceType": "compute",
+        "launchDetails": {
+            "shape": "VM.GPU.A10.1",
+            "createVnicDetails": {"assignPublicIp": False},
+            "instanceOptions": OCI_OPTIONS,
+            "metadata": {"user_data": "IyEvYmluL2Jhc2g="},
+        },
+    },
+}
 
 GOOD: tuple[tuple[str, dict[str, Any]], ...] = (
     (POD, pod(GPU_POD)),
@@ -135,16 +177,21 @@ GOOD: tuple[tuple[str, dict[str, Any]], ...] = (
     ("kubernetes:core/v1:PodList", {"items": [pod(CPU_POD), pod(GPU_POD)]}),
     (RUNNER_SET, template(GPU_POD)),
     (RELEASE, release(GPU_POD)),
+    (RELEASE, release(LAUNCHER_POD)),
     (NODE_GROUP, NODE_GROUP_PROPS),
     (NODE_GROUP, SYSTEM_GROUP_PROPS),
+    (NODE_GROUP, RESERVED_GROUP_PROPS),
     (OKE_POOL, OKE_POOL_PROPS),
+    (OKE_POOL, A10_POOL_PROPS),
+    (OKE_POOL, OKE_RESERVED_PROPS),
+    (OKE_POOL, {"nodeShape": "VM.Standard.E5.Flex", "nodeMetadata": {LEGACY: "true"}}),
     (KARPENTER_POOL, KARPENTER_POOL_PROPS),
     (LAUNCH_TEMPLATE, {"namePrefix": "gpu", "metadataOptions": METADATA_OPTIONS}),
     (EC2_INSTANCE, {"instanceType": "g5.xlarge", "metadataOptions": METADATA_OPTIONS}),
     (NODE_CLASS, {"spec": {"role": "node", "metadataOptions": METADATA_OPTIONS}}),
     (NODE_CLASS, {"spec": {"role": "node"}}),
     (OCI_INSTANCE, {"shape": "VM.GPU.A10.1", "instanceOptions": OCI_OPTIONS}),
-    (OCI_CONFIGURATION, {"instanceDetails": {"launchDetails": {"instanceOptions": OCI_OPTIONS}}}),
+    (OCI_CONFIGURATION, STANDING_PROPS),
     (OCI_CONFIGURATION, {"instanceDetails": {"options": [{"launchDetails": {"instanceOptions": OCI_OPTIONS}}]}}),
 )
 
@@ -157,12 +204,16 @@ BAD: tuple[tuple[str, dict[str, Any]], ...] = (
     ("kubernetes:core/v1:PodList", {"items": [pod(CPU_POD), pod(UNLIMITED)]}),
     (RUNNER_SET, template(UNLIMITED)),
     (RELEASE, release(UNLIMITED) | {"valueYamlFiles": ["a", "b"]}),
+    (RELEASE, release(changed(LAUNCHER_POD, "nodeSelector", "gpu-ci/pool", "a10"))),
     (NODE_GROUP, changed(NODE_GROUP_PROPS, "taints", [])),
     (NODE_GROUP, changed(NODE_GROUP_PROPS, "taints", 0, "effect", "PREFER_NO_SCHEDULE")),
     (NODE_GROUP, changed(NODE_GROUP_PROPS, "taints", 0, "effect", "NoSchedule")),
     (NODE_GROUP, changed(changed(NODE_GROUP_PROPS, "capacityType", "ON_DEMAND"), "launchTemplate", {})),
     (NODE_GROUP, {"instanceTypes": ["p9.48xlarge"]}),
+    (NODE_GROUP, changed(RESERVED_GROUP_PROPS, "labels", "gpu-ci/capacity", "on-demand")),
     (OKE_POOL, changed(OKE_POOL_PROPS, "nodeConfigDetails", "placementConfigs", 1, "preemptibleNodeConfig", {})),
+    (OKE_POOL, changed(OKE_RESERVED_PROPS, "nodeConfigDetails", "placementConfigs", 0, "capacityReservationId", "")),
+    (OKE_POOL, changed(A10_POOL_PROPS, "nodeMetadata", LEGACY, "false")),
     (KARPENTER_POOL, changed(KARPENTER_POOL_PROPS, "spec", "template", "spec", "taints", 0, "effect", "NO_SCHEDULE")),
     (
         KARPENTER_POOL,
@@ -178,4 +229,5 @@ BAD: tuple[tuple[str, dict[str, Any]], ...] = (
     (NODE_CLASS, {"spec": {"metadataOptions": {"httpTokens": "optional", "httpPutResponseHopLimit": 2}}}),
     (OCI_INSTANCE, {"shape": "VM.GPU.A10.1"}),
     (OCI_CONFIGURATION, {"instanceDetails": {"options": [{"launchDetails": {}}], "launchDetails": {}}}),
+    (OCI_CONFIGURATION, changed(STANDING_PROPS, "instanceDetails", "launchDetails", "instanceOptions", LEGACY, False)),
 )

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
+from pydantic import TypeAdapter
 
+from fleet.charts import launcher_set, runner_set
+from fleet.providers.oke import AnyRunner
+from fleet.scheduling import EKS_PROFILE, OKE_PROFILE, SchedulingProfile, pool_selector
+from fleet.vm_runner import MachineRunner
 from policies.rules.gpu_limits_required import RULE
+from tests.builders import runner_of
+from tests.fleet.oci import HERE, per_job, place, standing
 from tests.policies.fixtures import (
     CPU_POD,
     CRON_JOB,
@@ -14,6 +22,7 @@ from tests.policies.fixtures import (
     GPU,
     GPU_POD,
     JOB,
+    LAUNCHER_POD,
     POD,
     POD_TEMPLATE,
     RELEASE,
@@ -93,6 +102,10 @@ def test_a_pod_without_a_limit_is_found_in_every_kind(token: str, props: dict[st
             {"nodeSelector": {"node.kubernetes.io/instance-type": "g5.xlarge"}},
             'nodeSelector["node.kubernetes.io/instance-type"] is "g5.xlarge"',
         ),
+        (
+            {"nodeSelector": {"node.kubernetes.io/instance-type": "VM.GPU.A10.1"}},
+            'nodeSelector["node.kubernetes.io/instance-type"] is "VM.GPU.A10.1"',
+        ),
         ({"runtimeClassName": "nvidia"}, 'runtimeClassName is "nvidia"'),
     ],
 )
@@ -112,6 +125,8 @@ def test_each_mark_of_a_gpu_pod_asks_for_a_limit(marks: dict[str, Any], sign: st
         {"tolerations": [{"key": "spot", "operator": "Exists"}]},
         {"tolerations": [{"key": GPU, "operator": "Exists", "effect": "PreferNoSchedule"}]},
         {"tolerations": [{"key": GPU, "value": "false"}]},
+        {"tolerations": [{"key": "oci.oraclecloud.com/oke-is-preemptible", "operator": "Exists"}]},
+        {"nodeSelector": {"node.kubernetes.io/instance-type": "VM.Standard.E5.Flex"}},
         {"runtimeClassName": "gvisor"},
     ],
 )
@@ -263,6 +278,76 @@ def test_every_container_is_judged_in_order() -> None:
     spec = changed(spec, "containers", 1, {"name": "dind", "resources": {"limits": {GPU: 0.5}}})
     fields = [message.partition(" is ")[0].partition(".resources.")[0] for message in judged(spec).messages]
     assert fields == ["spec.initContainers[0]", "spec.containers[0]", "spec.containers[1]"]
+
+
+def test_a_launcher_takes_no_gpu_of_the_cluster_and_needs_no_limit() -> None:
+    assert judge(RULE, RELEASE, release(LAUNCHER_POD)) == CLEAN
+    assert judge(RULE, RUNNER_SET, template(LAUNCHER_POD)) == CLEAN
+    anywhere = changed(LAUNCHER_POD, "nodeSelector", REMOVE)
+    assert judge(RULE, RELEASE, release(anywhere)) == CLEAN, "the taint keeps it off GPU nodes"
+
+
+@pytest.mark.parametrize(
+    ("stray", "sign"),
+    [
+        ({"nodeSelector": {"gpu-ci/pool": "a10"}}, 'nodeSelector["gpu-ci/pool"] is "a10"'),
+        ({"tolerations": [{"operator": "Exists"}]}, TOLERATION),
+        ({"runtimeClassName": "nvidia"}, 'runtimeClassName is "nvidia"'),
+    ],
+)
+def test_a_launcher_that_strays_onto_gpu_nodes_is_told_so(stray: dict[str, Any], sign: str) -> None:
+    assert judge(RULE, RELEASE, release(LAUNCHER_POD | stray)) == said(unlimited("values.template.spec", sign))
+
+
+def test_a_launcher_that_asks_for_a_gpu_is_held_to_its_limit_like_any_pod() -> None:
+    asking = changed(LAUNCHER_POD, "containers", 0, "resources", "requests", GPU, 1)
+    (message,) = judge(RULE, RELEASE, release(asking)).messages
+    assert message.startswith(f'values.template.spec.containers[0].resources.requests["{GPU}"] is 1 without a limit')
+
+
+LAUNCHERS = {
+    "standing machines": standing(),
+    "a machine a job": per_job(),
+    "CNCF's launcher": {
+        key: value
+        for key, value in per_job(launcher="cncf", places=[place() | {"subnet": "ocid1.subnet.oc1.sjc.example"}]).items()
+        if key != "image"
+    },
+}
+
+
+@pytest.mark.parametrize("settings", LAUNCHERS.values(), ids=LAUNCHERS)
+def test_the_launchers_of_our_own_sets_need_no_limit_where_they_stand_and_one_on_gpu_nodes(settings: dict[str, Any]) -> None:
+    runner = TypeAdapter(AnyRunner).validate_json(json.dumps(settings))
+    assert isinstance(runner, MachineRunner)
+    chart = launcher_set(
+        "boots", runner, "https://github.com/example", "GPUs", region=HERE, compartment="ocid1.compartment.oc1..example"
+    )
+    props = {"chart": f"{chart.repository}/{chart.chart}", "values": chart.values}
+    assert judge(RULE, RELEASE, props) == CLEAN
+    path = ("values", "template", "spec")
+    stray = changed(props, *path, "tolerations", [each.manifest() for each in OKE_PROFILE.tolerations])
+    assert judge(RULE, RELEASE, stray) == said(unlimited(".".join(path), TOLERATION))
+    stray = changed(props, *path, "nodeSelector", pool_selector("a10"))
+    assert judge(RULE, RELEASE, stray) == said(unlimited(".".join(path), 'nodeSelector["gpu-ci/pool"] is "a10"'))
+
+
+@pytest.mark.parametrize("profile", [EKS_PROFILE, OKE_PROFILE])
+@pytest.mark.parametrize("capacity", ["on-demand", "spot", "reserved"])
+@pytest.mark.parametrize("runtime_class", ["", "nvidia"])
+def test_the_runners_of_our_own_pools_have_their_limit_and_are_told_without_it(
+    profile: SchedulingProfile, capacity: str, runtime_class: str
+) -> None:
+    chart = runner_set("gpu", runner_of(), "https://github.com/example", "GPUs", profile.pod_tolerations(capacity), runtime_class)
+    props = {"chart": f"{chart.repository}/{chart.chart}", "values": chart.values}
+    assert judge(RULE, RELEASE, props) == CLEAN
+    resources = ("values", "template", "spec", "containers", 0, "resources")
+    bare = changed(changed(props, *resources, "limits", GPU, REMOVE), *resources, "requests", GPU, REMOVE)
+    assert judge(RULE, RELEASE, bare) == said(unlimited("values.template.spec", TOLERATION))
+
+
+def test_oci_kinds_add_no_pod_to_judge() -> None:
+    assert not [token for token in RULE.types if token.startswith("oci:")]
 
 
 def test_a_gpu_pod_without_containers_gets_them_from_the_chart_and_they_have_no_limit() -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import botocore.session
 import pytest
 
+from fleet.scheduling import OKE_PROFILE, Effect, Taint
+from policies.rules import gpu_node_taint
 from policies.rules.gpu_node_taint import RULE
 from tests.policies.fixtures import (
+    A10_POOL_PROPS,
     GPU,
     KARPENTER_POOL,
     KARPENTER_POOL_PROPS,
@@ -16,6 +20,7 @@ from tests.policies.fixtures import (
     NODE_GROUP_PROPS,
     OKE_POOL,
     OKE_POOL_PROPS,
+    OKE_RESERVED_PROPS,
     SYSTEM_GROUP_PROPS,
 )
 from tests.policies.harness import CLEAN, REMOVE, changed, judge, said, secret
@@ -189,19 +194,52 @@ def test_a_karpenter_limit_of_gpus_makes_a_gpu_pool(limits: dict[str, Any], gpu:
     assert bool(judge(RULE, KARPENTER_POOL, {"spec": {"limits": limits}}).messages) is gpu
 
 
-def test_oke_taints_its_gpu_nodes_itself() -> None:
-    assert judge(RULE, OKE_POOL, OKE_POOL_PROPS) == CLEAN
-    assert judge(RULE, OKE_POOL, OKE_POOL_PROPS, unknown=("nodeShape",)) == CLEAN, "good whatever the shape"
+OKE_POOLS = pytest.mark.parametrize("props", [OKE_POOL_PROPS, A10_POOL_PROPS, OKE_RESERVED_PROPS])
 
 
-def test_oke_does_not_set_another_key() -> None:
+def oke_taints_with(taint: Taint, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu_node_taint, "OKE_PROFILE", replace(OKE_PROFILE, gpu_taint=taint))
+
+
+@OKE_POOLS
+def test_oke_taints_its_gpu_nodes_itself(props: dict[str, Any]) -> None:
+    assert judge(RULE, OKE_POOL, props) == CLEAN
+    assert judge(RULE, OKE_POOL, props, unknown=("nodeShape",)) == CLEAN, "good whatever the shape"
+
+
+def test_the_taint_that_oke_sets_keeps_pods_off_as_ours_has_to() -> None:
+    assert OKE_PROFILE.gpu_taint.key == RULE.config["key"]["default"]
+    assert OKE_PROFILE.gpu_taint.effect in (Effect.NO_SCHEDULE, Effect.NO_EXECUTE)
+
+
+@OKE_POOLS
+@pytest.mark.parametrize("value", ["", "present", "true", "anything"])
+def test_which_value_oke_gives_its_taint_does_not_matter(
+    props: dict[str, Any], value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    oke_taints_with(Taint(GPU, value, Effect.NO_SCHEDULE), monkeypatch)
+    assert judge(RULE, OKE_POOL, props) == CLEAN
+
+
+def test_what_oke_sets_is_read_from_the_scheduling_contract(monkeypatch: pytest.MonkeyPatch) -> None:
+    oke_taints_with(Taint("example.com/gpu", "yes", Effect.NO_SCHEDULE), monkeypatch)
+    (message,) = judge(RULE, OKE_POOL, A10_POOL_PROPS).messages
+    assert "OKE itself taints such nodes, with example.com/gpu=yes:NoSchedule and not nvidia.com/gpu" in message
+
+
+@pytest.mark.parametrize("key", ["sku", "oci.oraclecloud.com/oke-is-preemptible"])
+def test_oke_does_not_set_another_key_on_gpu_nodes(key: str) -> None:
     message = (
         "nodeShape: VM.GPU.A10.1 has 1 GPU: OKE itself taints such nodes, with nvidia.com/gpu=present:NoSchedule and not "
-        "sku; set this policy's key to OKE's"
+        f"{key}; set this policy's key to OKE's"
     )
-    assert judge(RULE, OKE_POOL, OKE_POOL_PROPS, {"key": "sku"}) == said(message)
-    assert judge(RULE, OKE_POOL, {"nodeShape": "VM.Standard.E5.Flex"}, {"key": "sku"}) == CLEAN
-    assert judge(RULE, OKE_POOL, OKE_POOL_PROPS, {"key": "sku"}, unknown=("nodeShape",)) == said(unknown="nodeShape")
+    assert judge(RULE, OKE_POOL, A10_POOL_PROPS, {"key": key}) == said(message)
+    assert judge(RULE, OKE_POOL, {"nodeShape": "VM.Standard.E5.Flex"}, {"key": key}) == CLEAN
+    assert judge(RULE, OKE_POOL, A10_POOL_PROPS, {"key": key}, unknown=("nodeShape",)) == said(unknown="nodeShape")
+
+
+def test_machines_that_join_no_cluster_carry_no_taint() -> None:
+    assert not [token for token in RULE.types if token.startswith("oci:Core/")]
 
 
 def test_the_key_is_configurable() -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import pytest
+from pulumi_oci.containerengine import NodePoolArgs
 
 from policies.rules.imds_v2_hop_one import RULE
 from tests.policies.fixtures import (
+    A10_POOL_PROPS,
     EC2_INSTANCE,
     LAUNCH_TEMPLATE,
+    LEGACY,
     METADATA_OPTIONS,
     NODE_CLASS,
     NODE_GROUP,
@@ -17,6 +21,8 @@ from tests.policies.fixtures import (
     OCI_CONFIGURATION,
     OCI_INSTANCE,
     OCI_OPTIONS,
+    OKE_POOL,
+    STANDING_PROPS,
     SYSTEM_GROUP_PROPS,
 )
 from tests.policies.harness import CLEAN, REMOVE, changed, judge, said
@@ -35,7 +41,11 @@ def token_fault(shown: str, path: str = "metadataOptions") -> str:
 
 
 def legacy_fault(path: str, shown: str = "not set") -> str:
-    return f"{path}instanceOptions.areLegacyImdsEndpointsDisabled is {shown}: IMDSv1 then answers without a token; write true"
+    return f"{path}instanceOptions.{LEGACY} is {shown}: IMDSv1 then answers without a header; write true"
+
+
+def pool_fault(shown: str = "not set") -> str:
+    return f'nodeMetadata.{LEGACY} is {shown}: IMDSv1 then answers without a header; write "true"'
 
 
 @pytest.mark.parametrize("token", [LAUNCH_TEMPLATE, EC2_INSTANCE])
@@ -112,8 +122,7 @@ def test_karpenter_fills_in_safe_values_for_what_is_absent() -> None:
 
 @pytest.mark.parametrize(("value", "shown"), [(REMOVE, "not set"), (False, "false"), ("false", '"false"'), (1, "1")])
 def test_oci_turns_the_legacy_endpoints_off(value: Any, shown: str) -> None:
-    key = "areLegacyImdsEndpointsDisabled"
-    options = changed({"instanceOptions": OCI_OPTIONS}, "instanceOptions", key, value)
+    options = changed({"instanceOptions": OCI_OPTIONS}, "instanceOptions", LEGACY, value)
     assert judge(RULE, OCI_INSTANCE, options) == said(legacy_fault("", shown))
     props = {"instanceDetails": {"launchDetails": options}}
     assert judge(RULE, OCI_CONFIGURATION, props) == said(legacy_fault("instanceDetails.launchDetails.", shown))
@@ -128,7 +137,39 @@ def test_launch_details_beside_options_are_judged_too() -> None:
 
 
 def test_oci_takes_the_flag_as_text_too() -> None:
-    assert judge(RULE, OCI_INSTANCE, {"instanceOptions": {"areLegacyImdsEndpointsDisabled": "true"}}) == CLEAN
+    assert judge(RULE, OCI_INSTANCE, {"instanceOptions": {LEGACY: "true"}}) == CLEAN
+
+
+def test_the_configuration_of_standing_machines_is_judged_in_its_launch_details() -> None:
+    path = ("instanceDetails", "launchDetails", "instanceOptions")
+    assert judge(RULE, OCI_CONFIGURATION, STANDING_PROPS) == CLEAN
+    assert judge(RULE, OCI_CONFIGURATION, changed(STANDING_PROPS, *path, REMOVE)) == said(
+        legacy_fault("instanceDetails.launchDetails.")
+    )
+
+
+@pytest.mark.parametrize("shape", ["VM.GPU.A10.1", "BM.GPU.A10.4", "VM.Standard.E5.Flex"])
+@pytest.mark.parametrize(
+    ("value", "shown"), [(REMOVE, "not set"), ("false", '"false"'), (False, "false"), (None, "not set"), ("1", '"1"')]
+)
+def test_an_oke_pool_turns_them_off_in_the_metadata_of_its_nodes_with_or_without_gpu(shape: str, value: Any, shown: str) -> None:
+    props = changed(A10_POOL_PROPS | {"nodeShape": shape}, "nodeMetadata", LEGACY, value)
+    assert judge(RULE, OKE_POOL, props) == said(pool_fault(shown))
+
+
+@pytest.mark.parametrize("metadata", [REMOVE, None, {}, {"user_data": "IyEvYmluL2Jhc2g="}])
+def test_an_oke_pool_without_metadata_leaves_them_on(metadata: Any) -> None:
+    assert judge(RULE, OKE_POOL, changed(A10_POOL_PROPS, "nodeMetadata", metadata)) == said(pool_fault())
+
+
+def test_other_metadata_of_an_oke_pool_may_be_unknown() -> None:
+    assert judge(RULE, OKE_POOL, A10_POOL_PROPS, unknown=("nodeMetadata", "user_data")) == CLEAN
+
+
+def test_a_node_pool_has_no_instance_options_to_set_instead() -> None:
+    fields = set(inspect.signature(NodePoolArgs).parameters)
+    assert "node_metadata" in fields
+    assert not [field for field in fields if "option" in field or "imds" in field]
 
 
 @pytest.mark.parametrize("props", [{}, {"instanceDetails": {}}, {"source": "INSTANCE", "instanceId": "ocid1"}])
@@ -148,6 +189,8 @@ def test_a_configuration_that_says_nothing_is_not_safe(props: dict[str, Any]) ->
         (NODE_CLASS, {"spec": WHOLE}, ("spec", "metadataOptions", HOP)),
         (OCI_INSTANCE, {"instanceOptions": OCI_OPTIONS}, ("instanceOptions",)),
         (OCI_CONFIGURATION, {"instanceDetails": {"options": []}}, ("instanceDetails", "options")),
+        (OKE_POOL, A10_POOL_PROPS, ("nodeMetadata",)),
+        (OKE_POOL, A10_POOL_PROPS, ("nodeMetadata", LEGACY)),
     ],
 )
 def test_what_is_read_must_be_known(token: str, props: dict[str, Any], path: tuple[str, ...]) -> None:

@@ -11,7 +11,7 @@ import pytest
 from moto.ec2.models.instance_types import INSTANCE_TYPES
 
 from fleet.hardware import machines
-from fleet.scheduling import CLUSTER_LABEL, EKS_PROFILE, pool_labels, system_labels
+from fleet.scheduling import CLUSTER_LABEL, EKS_PROFILE, OKE_PROFILE, SchedulingProfile, pool_labels, system_labels
 from policies.rules import RULES, kinds
 from policies.rules.labels import GPU_TAINTS, PLACEMENT_LABELS, key_means_gpu, means_gpu, telling
 from policies.rules.pools import gpu_sign, machine_sign
@@ -79,10 +79,9 @@ def test_every_gpu_image_of_eks_is_a_sign_and_no_other_is() -> None:
     assert signed == {each for each in types if "NVIDIA" in each or each.endswith("_GPU")}
 
 
-def test_labels_of_gpu_pools_mean_gpus_and_labels_of_the_system_pool_do_not() -> None:
-    labels = pool_labels(
-        cluster="usw2", pool="t4", role="burst", capacity="spot", accelerator="nvidia-tesla-t4", profile=EKS_PROFILE
-    )
+@pytest.mark.parametrize("profile", [EKS_PROFILE, OKE_PROFILE])
+def test_labels_of_gpu_pools_mean_gpus_and_labels_of_the_system_pool_do_not(profile: SchedulingProfile) -> None:
+    labels = pool_labels(cluster="usw2", pool="t4", role="burst", capacity="spot", accelerator="nvidia-tesla-t4", profile=profile)
     assert [key for key, value in labels.items() if not means_gpu(key, value)] == [CLUSTER_LABEL]
     assert not [key for key, value in system_labels("usw2").items() if means_gpu(key, value)]
     assert all(telling(key) for key in labels if key != CLUSTER_LABEL), "else the value would not be read"

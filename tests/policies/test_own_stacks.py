@@ -5,12 +5,13 @@ from __future__ import annotations
 import copy
 import dataclasses
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 import pytest
 from google.protobuf import struct_pb2
 
-from offline.judge import Verdict, analyze_request, judge
+from offline.judge import Verdict, analyze_request, configure, judge
 from offline.policyfile import policy_settings
 from offline.record import Recording, Resource, record
 from offline.wire import raw
@@ -21,11 +22,16 @@ from tests.policies.harness import POLICIES, Pack, started
 NODE_GROUP = "aws:eks/nodeGroup:NodeGroup"
 TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
 RELEASE = "kubernetes:helm.sh/v3:Release"
+OKE_POOL = "oci:ContainerEngine/nodePool:NodePool"
+STANDING = "oci:Core/instanceConfiguration:InstanceConfiguration"
+MACHINES = (NODE_GROUP, OKE_POOL, STANDING, "oci:Core/instance:Instance")
+"""Resources of ours that boot machines."""
 
 
-@pytest.fixture(scope="module")
-def recordings() -> dict[str, Recording]:
-    return {stack: record(ROOT / "__main__.py", stack_config(stack)) for stack in STACKS}
+@cache
+def recorded(stack: str) -> Recording:
+    """The stack as it declares itself. Each is recorded once, and one that cannot be fails alone."""
+    return record(ROOT / "__main__.py", stack_config(stack))
 
 
 @pytest.fixture(scope="module")
@@ -38,21 +44,66 @@ def verdicts(recording: Recording, stack: str) -> tuple[Verdict, ...]:
     return judge(recording, RULES, policy_settings(stack, ROOT))
 
 
-def mutated(recording: Recording, token: str, name: str, change: Callable[[dict[str, Any]], None]) -> Recording:
-    """The recording with the inputs of one resource changed in wire form."""
+def level(rule: str, stack: str) -> str:
+    """What the rule enforces on the stack."""
+    (found,) = [each.level.value for each in configure(RULES, policy_settings(stack, ROOT)) if each.policy.name == rule]
+    return found
 
-    def fresh(resource: Resource) -> Resource:
-        if (resource.type, resource.name) != (token, name):
-            return resource
-        inputs = copy.deepcopy(raw(resource.wire))
-        change(inputs)
-        struct = struct_pb2.Struct()
-        struct.update(inputs)
-        return dataclasses.replace(resource, wire=struct)
 
-    resources = tuple(map(fresh, recording.resources))
-    assert any(new is not old for new, old in zip(resources, recording.resources, strict=True)), f"no {token} {name}"
-    return dataclasses.replace(recording, resources=resources)
+# -- breaking one thing ------------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Mutation:
+    """One thing that `rule` guards: `change` breaks it in the inputs of each resource of type `token` that `has` it."""
+
+    rule: str
+    token: str
+    has: Callable[[dict[str, Any]], bool]
+    change: Callable[[dict[str, Any]], None]
+
+
+def _dig(inputs: Any, *path: str | int) -> Any:
+    """The value at a path; None where a step is absent."""
+    for step in path:
+        if isinstance(step, int):
+            inputs = inputs[step] if isinstance(inputs, list) and len(inputs) > step else None
+        else:
+            inputs = inputs.get(step) if isinstance(inputs, dict) else None
+    return inputs
+
+
+def _pod(inputs: dict[str, Any]) -> Any:
+    return _dig(inputs, "values", "template", "spec")
+
+
+def _limits(inputs: dict[str, Any]) -> Any:
+    return _dig(_pod(inputs), "containers", 0, "resources", "limits")
+
+
+def _role(inputs: dict[str, Any]) -> Any:
+    labels = inputs.get("labels") or {each["key"]: each["value"] for each in inputs.get("initialNodeLabels", [])}
+    return labels.get("gpu-ci/role")
+
+
+def _places(inputs: dict[str, Any]) -> list[dict[str, Any]]:
+    return _dig(inputs, "nodeConfigDetails", "placementConfigs") or []
+
+
+def _takes_a_gpu(inputs: dict[str, Any]) -> bool:
+    return "nvidia.com/gpu" in (_limits(inputs) or {})
+
+
+def _boots_a_machine(inputs: dict[str, Any]) -> bool:
+    return _pod(inputs) is not None and not _takes_a_gpu(inputs)
+
+
+def _unlimited(inputs: dict[str, Any]) -> None:
+    del _limits(inputs)["nvidia.com/gpu"]
+
+
+def _onto_gpu_nodes(inputs: dict[str, Any]) -> None:
+    _pod(inputs)["nodeSelector"] = {"gpu-ci/role": "burst"}
 
 
 def _untaint(inputs: dict[str, Any]) -> None:
@@ -67,50 +118,130 @@ def _on_demand(inputs: dict[str, Any]) -> None:
     inputs["capacityType"] = "ON_DEMAND"
 
 
+def _not_preemptible(inputs: dict[str, Any]) -> None:
+    for place in _places(inputs):
+        del place["preemptibleNodeConfig"]
+
+
 def _two_hops(inputs: dict[str, Any]) -> None:
     inputs["metadataOptions"]["httpPutResponseHopLimit"] = 2
 
 
-def _unlimited(inputs: dict[str, Any]) -> None:
-    del inputs["values"]["template"]["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"]
+def _no_template(inputs: dict[str, Any]) -> None:
+    del inputs["launchTemplate"]
+
+
+def _legacy_nodes(inputs: dict[str, Any]) -> None:
+    del inputs["nodeMetadata"]["areLegacyImdsEndpointsDisabled"]
+
+
+def _legacy_machines(inputs: dict[str, Any]) -> None:
+    del inputs["instanceDetails"]["launchDetails"]["instanceOptions"]
+
+
+def _always(inputs: dict[str, Any]) -> bool:
+    return True
+
+
+def _is_tainted(inputs: dict[str, Any]) -> bool:
+    return bool(inputs.get("taints"))
+
+
+def _is_spot_burst(inputs: dict[str, Any]) -> bool:
+    return inputs.get("capacityType") == "SPOT" and _role(inputs) == "burst"
+
+
+def _is_preemptible_burst(inputs: dict[str, Any]) -> bool:
+    return all("preemptibleNodeConfig" in place for place in _places(inputs)) and _role(inputs) == "burst"
 
 
 MUTATIONS = {
-    "gpu-node-taint, removed": (NODE_GROUP, "usw2-t4-spot-nodes", _untaint, "gpu-node-taint"),
-    "gpu-node-taint, misspelt": (NODE_GROUP, "usw2-t4-release-nodes", _misspell, "gpu-node-taint"),
-    "spot-required-nonprod": (NODE_GROUP, "usw2-t4-spot-nodes", _on_demand, "spot-required-nonprod"),
-    "imds-v2-hop-one": (TEMPLATE, "usw2-t4-spot-launch", _two_hops, "imds-v2-hop-one"),
-    "gpu-limits-required": (RELEASE, "usw2-gpu-t4-chart", _unlimited, "gpu-limits-required"),
+    "a runner without its limit": Mutation("gpu-limits-required", RELEASE, _takes_a_gpu, _unlimited),
+    "a launcher on GPU nodes": Mutation("gpu-limits-required", RELEASE, _boots_a_machine, _onto_gpu_nodes),
+    "a pool without its taint": Mutation("gpu-node-taint", NODE_GROUP, _is_tainted, _untaint),
+    "a taint misspelt": Mutation("gpu-node-taint", NODE_GROUP, _is_tainted, _misspell),
+    "a spot pool on demand": Mutation("spot-required-nonprod", NODE_GROUP, _is_spot_burst, _on_demand),
+    "a preemptible pool on demand": Mutation("spot-required-nonprod", OKE_POOL, _is_preemptible_burst, _not_preemptible),
+    "two hops": Mutation("imds-v2-hop-one", TEMPLATE, _always, _two_hops),
+    "a group without template": Mutation("imds-v2-hop-one", NODE_GROUP, _always, _no_template),
+    "nodes with legacy metadata": Mutation("imds-v2-hop-one", OKE_POOL, _always, _legacy_nodes),
+    "machines with legacy metadata": Mutation("imds-v2-hop-one", STANDING, _always, _legacy_machines),
 }
 
 
-@pytest.mark.parametrize("stack", STACKS)
-def test_our_own_stacks_break_no_policy_and_leave_none_undetermined(recordings, stack):
-    assert verdicts(recordings[stack], stack) == ()
+def targets(mutation: Mutation, stack: str) -> list[Resource]:
+    """The stack's resources that the mutation can break."""
+    return [each for each in recorded(stack).resources if each.type == mutation.token and mutation.has(raw(each.wire))]
+
+
+def broken(mutation: Mutation, target: Resource) -> Resource:
+    """The resource with its inputs changed in wire form."""
+    inputs = copy.deepcopy(raw(target.wire))
+    mutation.change(inputs)
+    struct = struct_pb2.Struct()
+    struct.update(inputs)
+    return dataclasses.replace(target, wire=struct)
+
+
+def alone(resource: Resource, stack: str) -> Recording:
+    """A recording of one resource of the stack."""
+    return dataclasses.replace(recorded(stack), resources=(resource,))
+
+
+# -- as declared -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("stack", STACKS)
-def test_every_policy_judges_something_of_our_own(recordings, stack):
-    types = {resource.type for resource in recordings[stack].resources}
+def test_our_own_stacks_break_no_policy_and_leave_none_undetermined(stack):
+    assert verdicts(recorded(stack), stack) == ()
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_every_policy_judges_something_of_our_own(stack):
+    types = {resource.type for resource in recorded(stack).resources}
     for rule in RULES:
         assert types & rule.types, f"{rule.id} looks at nothing of stack {stack}: its silence says nothing"
 
 
-@pytest.mark.parametrize("mutation", MUTATIONS)
-def test_one_thing_broken_is_one_violation_of_the_policy_that_guards_it(recordings, mutation):
-    token, name, change, rule = MUTATIONS[mutation]
-    broken = mutated(recordings["staging"], token, name, change)
-    found = verdicts(broken, "staging")
-    assert [(verdict.rule, verdict.kind, verdict.level) for verdict in found] == [(rule, "violation", "mandatory")] * len(found)
-    assert {verdict.urn.rpartition("::")[2] for verdict in found} == {name}
+@pytest.mark.parametrize("stack", STACKS)
+def test_whatever_boots_machines_is_asked_for_its_metadata_options(stack):
+    (rule,) = [rule for rule in RULES if rule.id == "imds-v2-hop-one"]
+    booting = {resource.type for resource in recorded(stack).resources} & set(MACHINES)
+    assert booting, "a stack without machines runs nothing"
+    assert booting <= rule.types
 
 
-def test_a_node_group_without_its_taint_is_told_what_to_add(recordings):
-    (verdict,) = verdicts(mutated(recordings["staging"], NODE_GROUP, "usw2-t4-spot-nodes", _untaint), "staging")
+# -- with one thing broken ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS.values(), ids=MUTATIONS)
+@pytest.mark.parametrize("stack", STACKS)
+def test_one_thing_broken_is_told_by_the_policy_that_guards_it_and_no_other(stack, mutation):
+    enforced = level(mutation.rule, stack)
+    for target in targets(mutation, stack):
+        found = verdicts(alone(broken(mutation, target), stack), stack)
+        assert {(each.rule, each.kind, each.level, each.urn) for each in found} == (
+            set() if enforced == "disabled" else {(mutation.rule, "violation", enforced, target.urn)}
+        ), target.name
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS.values(), ids=MUTATIONS)
+def test_there_is_something_of_our_own_that_each_mutation_breaks(mutation):
+    enforced = [stack for stack in STACKS if level(mutation.rule, stack) != "disabled"]
+    assert any(targets(mutation, stack) for stack in enforced), "else the test above would prove nothing of it"
+
+
+def test_a_node_group_without_its_taint_is_told_what_to_add():
+    mutation = MUTATIONS["a pool without its taint"]
+    (target,) = [each for each in targets(mutation, "staging") if each.name == "usw2-t4-spot-nodes"]
+    (verdict,) = verdicts(alone(broken(mutation, target), "staging"), "staging")
     assert verdict.message == (
         'taints: a GPU pool (amiType is "AL2023_x86_64_NVIDIA") has a taint nvidia.com/gpu with effect NO_SCHEDULE '
         'or NO_EXECUTE; add {key: nvidia.com/gpu, value: "true", effect: NO_SCHEDULE}'
     )
+
+
+# -- as the process sees them ------------------------------------------------------------------------------------------
 
 
 def _said(pack: Pack, recording: Recording) -> list[tuple[str, str, str, str]]:
@@ -122,20 +253,19 @@ def _said(pack: Pack, recording: Recording) -> list[tuple[str, str, str, str]]:
     ]
 
 
-@pytest.mark.parametrize("mutation", ["as declared", *MUTATIONS])
 @pytest.mark.parametrize("stack", STACKS)
-def test_the_pack_as_a_process_says_the_same_of_every_resource(recordings, pack, stack, mutation):
-    recording = recordings[stack]
-    if mutation != "as declared":
-        token, name, change, _ = MUTATIONS[mutation]
-        if not any((resource.type, resource.name) == (token, name) for resource in recording.resources):
-            token, name, change = NODE_GROUP, "usw2-v100-nodes", _untaint
-        recording = mutated(recording, token, name, change)
-    settings = policy_settings(stack, ROOT)
-    pack.configure(settings)
-    here = [
-        (verdict.rule, "1" if verdict.level == "mandatory" else "0", verdict.urn, verdict.message)
-        for verdict in judge(recording, RULES, settings)
-    ]
-    assert _said(pack, recording) == here
-    assert bool(here) is (mutation != "as declared")
+def test_the_pack_as_a_process_says_the_same_of_every_resource(pack, stack):
+    pack.configure(policy_settings(stack, ROOT))
+    assert _said(pack, recorded(stack)) == [], "as declared"
+    told = set()
+    for name, mutation in MUTATIONS.items():
+        for target in targets(mutation, stack)[:1]:
+            recording = alone(broken(mutation, target), stack)
+            here = [
+                (verdict.rule, "1" if verdict.level == "mandatory" else "0", verdict.urn, verdict.message)
+                for verdict in verdicts(recording, stack)
+            ]
+            assert _said(pack, recording) == here, name
+            told |= {verdict[0] for verdict in here}
+    # Of an OKE cluster without preemptible pools only these two can be broken in a resource: OKE sets the taint itself.
+    assert {"gpu-limits-required", "imds-v2-hop-one"} <= told

@@ -14,6 +14,8 @@ from typing import Any
 import jsonschema
 import pytest
 
+from offline.judge import configure
+from offline.policyfile import policy_settings
 from policies.rules import RULES, Rule
 from policies.rules.rule import STACK_KINDS
 from tests.policies import fixtures
@@ -83,20 +85,44 @@ def test_config_defaults_fit_their_schemas(rule: Rule) -> None:
         assert schema["description"], name
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+EACH_FILE = pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+
+
+def levels(stack: str) -> dict[str, str]:
+    """What each policy enforces on a stack: as the CLI reconciles its file, or without one."""
+    configured = configure(RULES, policy_settings(stack, POLICIES.parent))
+    return {each.policy.name: each.level.value for each in configured}
+
+
+@EACH_FILE
 def test_a_stack_file_names_only_what_there_is(file: Path) -> None:
     known = {rule.id: rule for rule in RULES}
     for name, entry in json.loads(file.read_text()).items():
         assert name in known, "no such policy"
-        properties = {"enforcementLevel": entry} if isinstance(entry, str) else dict(entry)
-        assert properties.pop("enforcementLevel", "mandatory") == known[name].levels[file.stem], "the rule says otherwise"
+        assert isinstance(entry, dict), "an object says that the entry is a level"
+        properties = {key: value for key, value in entry.items() if key != "enforcementLevel"}
         for key, value in properties.items():
             assert key in known[name].config, "no such property"
             jsonschema.validate(value, known[name].config[key])
 
 
-def test_there_is_a_stack_file_for_staging() -> None:
-    assert "staging.json" in [file.name for file in FILES]
+@EACH_FILE
+def test_a_stack_file_has_the_levels_of_one_kind_of_stack(file: Path) -> None:
+    kinds = [kind for kind in STACK_KINDS if levels(file.stem) == {rule.id: rule.levels[kind] for rule in RULES}]
+    assert kinds, "levels that the rules give to no kind of stack"
+
+
+@pytest.mark.parametrize("kind", STACK_KINDS)
+def test_a_stack_named_after_its_kind_has_the_levels_that_the_rules_give_it(kind: str) -> None:
+    assert levels(kind) == {rule.id: rule.levels[kind] for rule in RULES}
+
+
+def test_a_stack_without_a_file_is_held_to_the_strictest_levels() -> None:
+    assert levels("no-such-stack") == {rule.id: rule.level for rule in RULES}
+
+
+def test_prod_leaves_spot_to_its_owner_and_is_held_to_all_else() -> None:
+    assert levels("prod") == {rule.id: "mandatory" for rule in RULES} | {"spot-required-nonprod": "disabled"}
 
 
 def test_no_module_of_the_pack_takes_a_name_of_the_standard_library() -> None:
@@ -134,11 +160,19 @@ def test_the_process_lists_the_same_policies(pack: Pack) -> None:
     assert listed == [(rule.id, rule.rationale, rule.title, rule.fix, rule.source) for rule in RULES]
 
 
-def test_the_stack_file_reaches_the_policies_with_every_default(pack: Pack) -> None:
-    for rule in RULES:
-        level, config = pack.configured[rule.id]
-        assert level == rule.levels["staging"]
-        assert set(config) == set(rule.config)
+@EACH_FILE
+def test_a_stack_file_reaches_the_policies_with_every_default(pack: Pack, file: Path) -> None:
+    wanted = levels(file.stem)
+    try:
+        pack.configure(json.loads(file.read_text()))
+        for rule in RULES:
+            level, config = pack.configured[rule.id]
+            assert level == wanted[rule.id]
+            assert set(config) == set(rule.config)
+        said = {each.policy for token, props in fixtures.BAD for each in pack.analyze(token, props)}
+        assert said == {rule.id for rule in RULES if wanted[rule.id] != "disabled"}
+    finally:
+        pack.configure(STAGING)
 
 
 def corpus() -> Iterator[tuple[str, dict[str, Any]]]:

@@ -8,17 +8,26 @@ from typing import Any, get_args
 import botocore.session
 import pytest
 
-from fleet.pool import Role
+from components.eks.gpu_node_group import GpuNodeGroup, GpuNodeGroupArgs
+from fleet.hardware import machines, preemptible
+from fleet.pool import Capacity, Pool, Role
 from offline.errors import InputError
 from offline.judge import configure
+from offline.judge import judge as judge_recording
+from policies.rules.pools import machine_sign, sold_as_spot
 from policies.rules.spot_required_nonprod import KNOWN_ROLES, RULE
+from tests.components.recorded import build_alone, of_type
 from tests.policies.fixtures import (
+    A10_POOL_PROPS,
     KARPENTER_POOL,
     KARPENTER_POOL_PROPS,
+    LAUNCH_TEMPLATE,
     NODE_GROUP,
     NODE_GROUP_PROPS,
     OKE_POOL,
     OKE_POOL_PROPS,
+    OKE_RESERVED_PROPS,
+    RESERVED_GROUP_PROPS,
     SYSTEM_GROUP_PROPS,
 )
 from tests.policies.harness import CLEAN, REMOVE, UNKNOWN, changed, judge, said
@@ -31,7 +40,8 @@ ON_DEMAND = changed(NODE_GROUP_PROPS, "capacityType", "ON_DEMAND")
 EKS_FAULT = 'capacityType is "ON_DEMAND": burst GPU pools run on spot; write SPOT'
 REQUIREMENTS = ("spec", "template", "spec", "requirements")
 KARPENTER_SIGN = "(spec.template.spec.requirements[2].values[0]: g4dn.xlarge has 1 GPU)"
-OKE_SIGN = "(nodeShape: VM.GPU.A10.1 has 1 GPU)"
+CAPACITY_LABEL = "gpu-ci/capacity"
+OKE_SIGN = "(nodeShape: VM.GPU3.1 has 1 GPU)"
 CAPACITY = {"key": "karpenter.sh/capacity-type"}
 PLACES = ("nodeConfigDetails", "placementConfigs")
 
@@ -102,6 +112,140 @@ def test_a_cpu_pool_may_be_on_demand() -> None:
     assert judge(RULE, NODE_GROUP, SYSTEM_GROUP_PROPS) == CLEAN
     assert judge(RULE, NODE_GROUP, changed(SYSTEM_GROUP_PROPS, "labels", {})) == CLEAN
     assert judge(RULE, OKE_POOL, OKE_POOL_PROPS | {"nodeShape": "VM.Standard.E5.Flex", "nodeConfigDetails": {}}) == CLEAN
+
+
+# -- EKS: capacity that is reserved ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("capacity", ["ON_DEMAND", None, REMOVE])
+def test_a_group_in_a_capacity_reservation_is_on_demand_and_says_so_by_its_label(capacity: Any) -> None:
+    assert judge(RULE, NODE_GROUP, changed(RESERVED_GROUP_PROPS, "capacityType", capacity)) == CLEAN
+
+
+@pytest.mark.parametrize("value", ["on-demand", "spot", "", True, None, REMOVE])
+def test_no_other_capacity_label_makes_an_on_demand_group_cheap(value: Any) -> None:
+    props = changed(RESERVED_GROUP_PROPS, "labels", CAPACITY_LABEL, value)
+    assert judge(RULE, NODE_GROUP, props) == said(f"{EKS_FAULT}, {ROLE_MEND} {NVIDIA}")
+
+
+def test_a_capacity_type_that_eks_does_not_have_is_not_reserved() -> None:
+    (message,) = judge(RULE, NODE_GROUP, changed(RESERVED_GROUP_PROPS, "capacityType", "SPOTTY")).messages
+    assert message.startswith('capacityType is "SPOTTY"')
+
+
+def test_the_label_has_to_be_known_where_it_decides_and_nowhere_else() -> None:
+    path = ("labels", CAPACITY_LABEL)
+    assert judge(RULE, NODE_GROUP, RESERVED_GROUP_PROPS, unknown=path) == said(unknown=".".join(path))
+    spot = changed(RESERVED_GROUP_PROPS, "capacityType", "SPOT")
+    assert judge(RULE, NODE_GROUP, spot, unknown=path) == CLEAN
+
+
+def pool(capacity: str) -> Pool:
+    reservation = {"reservation": {"id": "cr-1", "zone": "us-west-2a", "count": 1}} if capacity == "reserved" else {}
+    kind = {"instanceTypes": ("p4d.24xlarge",), "capacity": capacity, "role": "burst", "nodes": {"min": 0, "max": 1}}
+    return Pool.model_validate(kind | reservation)
+
+
+@pytest.mark.parametrize(("capacity", "faults"), [("on-demand", 1), ("spot", 0), ("reserved", 0)])
+def test_our_own_node_groups_are_told_apart_and_the_label_tells_the_truth(capacity: str, faults: int) -> None:
+    def program() -> None:
+        GpuNodeGroup(
+            "pool",
+            GpuNodeGroupArgs(
+                cluster="usw2",
+                cluster_name="gpu-ci-test-usw2",
+                kubernetes_version="1.34",
+                node_role_arn="arn:aws:iam::123456789012:role/node",
+                subnet_ids=["subnet-1"],
+                pool_name="a100",
+                pool=pool(capacity),
+                tags={},
+                ready=[],
+            ),
+        )
+
+    recording = build_alone(program)
+    verdicts = judge_recording(recording, [RULE], {})
+    assert [verdict.kind for verdict in verdicts] == ["violation"] * faults
+    (group,) = of_type(recording, NODE_GROUP)
+    (template,) = of_type(recording, LAUNCH_TEMPLATE)
+    reserved = group.inputs["labels"][CAPACITY_LABEL] == "reserved"
+    assert reserved is (capacity == "reserved")
+    assert reserved is ("capacityReservationSpecification" in template.inputs), "the rule believes the label"
+
+
+def test_every_capacity_of_a_stack_file_was_judged_above() -> None:
+    assert set(get_args(Capacity)) == {"on-demand", "spot", "reserved"}
+
+
+# -- OKE ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [each.name for each in machines("oci") if each.gpus])
+def test_spot_is_demanded_of_the_shapes_that_oci_sells_so_and_of_no_other(shape: str) -> None:
+    props = A10_POOL_PROPS | {"nodeShape": shape}
+    demanded = bool(judge(RULE, OKE_POOL, props).messages)
+    assert demanded is (shape in PREEMPTIBLE)
+    assert demanded is sold_as_spot(shape)
+
+
+PREEMPTIBLE = ("VM.GPU2.1", "VM.GPU3.1", "VM.GPU3.2", "VM.GPU3.4")
+"""The GPU shapes among Oracle's supported shapes for preemptible instances: the series VM.GPU2 and VM.GPU3."""
+
+
+@pytest.mark.parametrize(
+    "shape", ["VM.GPU.A10.1", "VM.GPU.A10.2", "BM.GPU.A10.4", "VM.GPU.B900.1", "VM.Standard.E5.Flex", "", None]
+)
+@pytest.mark.parametrize("places", [[], [{"availabilityDomain": "AD-1"}], None])
+def test_of_a_shape_that_oci_does_not_sell_as_preemptible_nothing_is_demanded(shape: Any, places: Any) -> None:
+    props = changed(A10_POOL_PROPS | {"nodeShape": shape}, *PLACES, places)
+    assert judge(RULE, OKE_POOL, props) == CLEAN
+
+
+def test_what_is_sold_as_spot_is_the_hardware_tables_word() -> None:
+    assert {each.name for each in machines() if sold_as_spot(each.name)} == {
+        each.name for each in machines() if preemptible(each)
+    }
+    assert not sold_as_spot("VM.GPU.B900.1")
+    assert machine_sign("VM.GPU.B900.1"), "a GPU shape for all that"
+
+
+def test_reserved_capacity_of_oci_is_paid_for_already() -> None:
+    assert judge(RULE, OKE_POOL, OKE_RESERVED_PROPS) == CLEAN
+    mixed = changed(OKE_POOL_PROPS, *PLACES, 1, OKE_RESERVED_PROPS["nodeConfigDetails"]["placementConfigs"][0])
+    assert judge(RULE, OKE_POOL, mixed) == CLEAN
+
+
+@pytest.mark.parametrize("reservation", ["", None, REMOVE, [], True])
+def test_no_reservation_id_is_no_reservation(reservation: Any) -> None:
+    props = changed(OKE_RESERVED_PROPS, *PLACES, 0, "capacityReservationId", reservation)
+    assert len(judge(RULE, OKE_POOL, props).messages) == 1
+
+
+def test_the_capacity_label_of_an_oke_pool_is_not_asked_since_its_placements_tell() -> None:
+    props = changed(OKE_POOL_PROPS, *PLACES, 1, "preemptibleNodeConfig", REMOVE)
+    props = changed(props, "initialNodeLabels", 2, {"key": CAPACITY_LABEL, "value": "reserved"})
+    assert len(judge(RULE, OKE_POOL, props).messages) == 1
+
+
+def test_an_unknown_of_a_placement_matters_unless_the_other_way_to_pay_less_is_there() -> None:
+    reserved = (*PLACES, 0, "capacityReservationId")
+    assert judge(RULE, OKE_POOL, OKE_RESERVED_PROPS, unknown=reserved) == said(unknown=".".join(map(str, reserved)))
+    both = changed(OKE_RESERVED_PROPS, *PLACES, 0, "preemptibleNodeConfig", {"preemptionAction": {"type": "TERMINATE"}})
+    assert judge(RULE, OKE_POOL, both, unknown=reserved) == CLEAN
+    assert judge(RULE, OKE_POOL, both, unknown=(*PLACES, 0, "preemptibleNodeConfig")) == CLEAN
+
+
+def test_an_unknown_shape_of_a_pool_that_is_not_preemptible_is_undeterminable() -> None:
+    assert judge(RULE, OKE_POOL, A10_POOL_PROPS, unknown=("nodeShape",)) == said(unknown="nodeShape")
+    assert judge(RULE, OKE_POOL, OKE_POOL_PROPS, unknown=("nodeShape",)) == CLEAN, "preemptible whatever the shape"
+    release = changed(A10_POOL_PROPS, "initialNodeLabels", 1, "value", "release")
+    assert judge(RULE, OKE_POOL, release, unknown=("nodeShape",)) == CLEAN, "a release pool whatever the shape"
+    assert judge(RULE, OKE_POOL, A10_POOL_PROPS, unknown=PLACES) == CLEAN, "not sold as spot wherever it stands"
+
+
+def test_oci_machines_that_are_runners_are_not_judged() -> None:
+    assert not [token for token in RULE.types if token.startswith("oci:Core/")], "instance pools cannot be preemptible"
 
 
 def test_each_oke_placement_is_preemptible() -> None:

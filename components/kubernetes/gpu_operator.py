@@ -1,0 +1,54 @@
+"""NVIDIA's GPU operator: driver and toolkit where the node image has none, plugin, feature discovery and DCGM exporter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pulumi
+
+from components.kubernetes.deliver import deliver
+from components.kubernetes.namespace import namespace
+from fleet import charts
+from fleet.node_image import NodeImage
+from fleet.operator import OperatorSettings
+from fleet.scheduling import Toleration
+
+
+@dataclass(frozen=True, slots=True)
+class GpuOperatorArgs:
+    """`image` is the kind of the cluster's node images, `cdi` what its pools agree on, `tolerations` those of its provider.
+
+    `ready` are the resources that stand before any chart: control plane and system nodes.
+    """
+
+    image: NodeImage
+    operator: OperatorSettings
+    cdi: bool
+    tolerations: Sequence[Toleration]
+    ready: Sequence[pulumi.Resource]
+
+
+class GpuOperator(pulumi.ComponentResource):
+    """The operator in a namespace of its own, where the secrets that its settings name (pull, licence) belong.
+
+    It makes the RuntimeClass `nvidia`: none is declared here.
+    """
+
+    namespace_name: pulumi.Output[str]
+    """Where operator and operands run."""
+
+    def __init__(self, name: str, args: GpuOperatorArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("gpu-ci:index:GpuOperator", name, {}, opts)
+        chart = charts.gpu_operator(args.image, args.operator, cdi=args.cdi, tolerations=args.tolerations)
+        home = namespace(f"{name}-namespace", chart, parent=self, depends_on=args.ready)
+        deliver(
+            f"{name}-chart",
+            chart,
+            parent=self,
+            depends_on=[home, *args.ready],
+            # An upgrade may bring fields that the cluster's CRDs learn only from the chart's own pre-upgrade hook.
+            validate=False,
+        )
+        self.namespace_name = home.metadata.name
+        self.register_outputs({"namespaceName": self.namespace_name})

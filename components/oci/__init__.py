@@ -1,0 +1,1 @@
+"""OKE clusters, and OCI machines as runners."""

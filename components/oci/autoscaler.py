@@ -1,0 +1,92 @@
+"""OKE's Cluster Autoscaler add-on, with the rights of its service account."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pulumi
+import pulumi_oci as oci
+
+from components.oci.rights import Workload, autoscaler_rights
+from fleet import charts
+from fleet.model import Scale, go_duration
+from fleet.scheduling import SYSTEM_POOL, pool_selector
+
+ADDON = "ClusterAutoscaler"
+"""OKE's name of the add-on."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScaledPool:
+    """A node pool that the autoscaler sizes within `nodes`."""
+
+    node_pool_id: pulumi.Input[str]
+    nodes: Scale
+
+
+@dataclass(frozen=True, slots=True)
+class OkeAutoscalerArgs:
+    """`idle_delay` is seconds, one for all pools; `iam` is the provider that writes policies; `ready` stands before."""
+
+    cluster_id: pulumi.Input[str]
+    compartment: str
+    pools: Sequence[ScaledPool]
+    idle_delay: int
+    tags: dict[str, str]
+    iam: pulumi.ProviderResource
+    ready: Sequence[pulumi.Resource]
+
+
+class OkeAutoscaler(pulumi.ComponentResource):
+    """The add-on, which knows its pools by OCID, and a policy for its service account by workload identity."""
+
+    def __init__(self, name: str, args: OkeAutoscalerArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("gpu-ci:index:OkeAutoscaler", name, {}, opts)
+        rights = oci.identity.Policy(
+            f"{name}-rights",
+            compartment_id=args.compartment,
+            description=f"The autoscaler {name} sizes the node pools of its cluster",
+            statements=pulumi.Output.from_input(args.cluster_id).apply(
+                lambda cluster: autoscaler_rights(Workload(charts.KUBE_SYSTEM, charts.AUTOSCALER, cluster), args.compartment)
+            ),
+            freeform_tags=args.tags,
+            opts=pulumi.ResourceOptions(parent=self, provider=args.iam),
+        )
+        nodes = pulumi.Output.all(*(pool.node_pool_id for pool in args.pools)).apply(
+            lambda ids: ", ".join(
+                f"{pool.nodes.min}:{pool.nodes.max}:{found}" for pool, found in zip(args.pools, ids, strict=True)
+            )
+        )
+        oci.containerengine.Addon(
+            f"{name}-addon",
+            addon_name=ADDON,
+            cluster_id=args.cluster_id,
+            configurations=[
+                oci.containerengine.AddonConfigurationArgs(key=key, value=value)
+                for key, value in ({"nodes": nodes} | addon_values(args.idle_delay)).items()
+            ],
+            override_existing=True,
+            remove_addon_resources_on_delete=True,
+            # Its pod asks for credentials when it starts: the policy must stand before.
+            opts=pulumi.ResourceOptions(parent=self, depends_on=[rights, *args.ready]),
+        )
+        self.register_outputs({})
+
+
+def addon_values(idle_delay: int) -> dict[str, str]:
+    """The add-on's settings but its pools; each is a string (docs.oracle.com, cluster add-on configuration arguments)."""
+    return {
+        "authType": "workload",
+        "scaleDownUnneededTime": go_duration(idle_delay),
+        # Ten minutes by default: a shorter idleDelay would mean nothing.
+        "scaleDownDelayAfterAdd": "1m",
+        # A GPU node boots, joins and pulls in ten minutes and more; Oracle's own recommendation.
+        "maxNodeProvisionTime": "25m",
+        # The size of a pool is not set again, so a raised min would otherwise wait for a job.
+        "enforceNodeGroupMinSize": "true",
+        "skipNodesWithSystemPods": "false",
+        "expander": "least-waste",
+        "nodeSelectors": json.dumps(pool_selector(SYSTEM_POOL)),
+    }

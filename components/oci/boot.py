@@ -1,0 +1,34 @@
+"""What an OKE node runs at its first boot."""
+
+from __future__ import annotations
+
+import base64
+
+NODE_SCRIPT = """\
+#!/usr/bin/env bash
+set -o errexit -o nounset -o pipefail
+if command -v oke >/dev/null; then
+  # Ubuntu with OKE's node package: its cloud-init has grown the disk.
+  oke bootstrap
+else
+  metadata=http://169.254.169.254/opc/v2/instance/metadata
+  curl --fail --retry 10 --retry-delay 3 --header "Authorization: Bearer Oracle" --location "$metadata/oke_init_script" |
+    base64 --decode >/var/run/oke-init.sh
+  # Without it the root filesystem keeps the image's 47 GB, whatever the boot volume's size. A disk that is grown already
+  # makes it fail, and the node must join all the same.
+  bash /usr/libexec/oci-growfs -y || echo "root filesystem not grown"
+  bash /var/run/oke-init.sh
+fi
+"""
+"""Joins the cluster with the whole boot volume in use (docs.oracle.com, custom cloud-init scripts, examples 1 and 5)."""
+
+
+def node_metadata() -> dict[str, str]:
+    """Instance metadata of every node: the script, and no metadata without OCI's own header (IMDSv1).
+
+    A node pool has no other setting for the latter (docs.oracle.com, configuring IMDS for worker nodes).
+    """
+    return {
+        "areLegacyImdsEndpointsDisabled": "true",
+        "user_data": base64.b64encode(NODE_SCRIPT.encode()).decode(),
+    }

@@ -1,0 +1,135 @@
+"""A managed node pool: what the system pool and the GPU pools have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pulumi
+import pulumi_oci as oci
+
+from components.oci.boot import node_metadata
+
+EPHEMERAL_STORAGE_TAG = "cluster-autoscaler/node-ephemeral-storage"
+"""Tag of a pool by which the autoscaler knows the disk of a node that does not exist yet (kubernetes/autoscaler#9637)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where nodes stand: an availability domain, and a capacity reservation in it if they come out of one."""
+
+    availability_domain: str
+    reservation: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Flex:
+    """OCPUs and GB of a flexible shape."""
+
+    ocpus: int
+    memory: int
+
+
+@dataclass(frozen=True, slots=True)
+class OkeNodes:
+    """A pool of like nodes. `cluster_id` carries its dependency on the control plane; `disk` is MiB; `ready` stands before.
+
+    `flex` is for flexible shapes alone: on a GPU shape it would make the autoscaler reckon with a node without GPUs.
+    `autoscaled` says that `size` is only the first one, for the autoscaler owns it. `surge` is how many nodes an update starts
+    before it drains old ones; None for a pool whose nodes are left to go by themselves.
+    """
+
+    cluster_id: pulumi.Input[str]
+    compartment: str
+    kubernetes_version: str
+    shape: str
+    image: str
+    disk: int
+    subnet_id: pulumi.Input[str]
+    group_id: pulumi.Input[str]
+    places: Sequence[Place]
+    labels: Mapping[str, str]
+    max_pods: int
+    size: int
+    tags: Mapping[str, str]
+    ready: Sequence[pulumi.Resource]
+    flex: Flex | None = None
+    preemptible: bool = False
+    autoscaled: bool = False
+    surge: int | None = None
+    storage: int | None = None
+
+
+def managed_nodes(name: str, args: OkeNodes, *, parent: pulumi.Resource) -> oci.containerengine.NodePool:
+    """The pool `<name>-nodes`. No SSH key is set: nobody logs in."""
+    storage = {} if args.storage is None else {EPHEMERAL_STORAGE_TAG: f"{args.storage}Mi"}
+    return oci.containerengine.NodePool(
+        f"{name}-nodes",
+        cluster_id=args.cluster_id,
+        compartment_id=args.compartment,
+        kubernetes_version=args.kubernetes_version,
+        node_shape=args.shape,
+        node_shape_config=_flex(args.flex) if args.flex else None,
+        node_source_details=oci.containerengine.NodePoolNodeSourceDetailsArgs(
+            source_type="IMAGE", image_id=args.image, boot_volume_size_in_gbs=str(args.disk // 1024)
+        ),
+        node_config_details=oci.containerengine.NodePoolNodeConfigDetailsArgs(
+            size=args.size,
+            placement_configs=[_placement(place, args) for place in args.places],
+            nsg_ids=[args.group_id],
+            # Only paravirtualized volumes have it, and bare metal boots by iSCSI.
+            is_pv_encryption_in_transit_enabled=args.shape.startswith("VM."),
+            node_pool_pod_network_option_details=oci.containerengine.NodePoolNodeConfigDetailsNodePoolPodNetworkOptionDetailsArgs(
+                cni_type="OCI_VCN_IP_NATIVE",
+                max_pods_per_node=args.max_pods,
+                pod_nsg_ids=[args.group_id],
+                pod_subnet_ids=[args.subnet_id],
+            ),
+            freeform_tags=dict(args.tags),
+        ),
+        initial_node_labels=[
+            oci.containerengine.NodePoolInitialNodeLabelArgs(key=key, value=value) for key, value in args.labels.items()
+        ],
+        node_metadata=node_metadata(),
+        # An hour is the longest that OKE waits for the pods of a node that it removes.
+        node_eviction_node_pool_settings=oci.containerengine.NodePoolNodeEvictionNodePoolSettingsArgs(
+            eviction_grace_duration="PT60M", is_force_delete_after_grace_duration=True
+        ),
+        node_pool_cycling_details=_cycling(args.surge),
+        freeform_tags=dict(args.tags) | storage,
+        opts=pulumi.ResourceOptions(
+            parent=parent,
+            depends_on=list(args.ready),
+            ignore_changes=["nodeConfigDetails.size"] if args.autoscaled else None,
+            # OKE would change the shape of new nodes only.
+            replace_on_changes=["nodeShape"],
+        ),
+    )
+
+
+def _flex(flex: Flex) -> oci.containerengine.NodePoolNodeShapeConfigArgs:
+    return oci.containerengine.NodePoolNodeShapeConfigArgs(ocpus=float(flex.ocpus), memory_in_gbs=float(flex.memory))
+
+
+def _placement(place: Place, args: OkeNodes) -> oci.containerengine.NodePoolNodeConfigDetailsPlacementConfigArgs:
+    return oci.containerengine.NodePoolNodeConfigDetailsPlacementConfigArgs(
+        availability_domain=place.availability_domain,
+        subnet_id=args.subnet_id,
+        capacity_reservation_id=place.reservation,
+        preemptible_node_config=_PREEMPTIBLE if args.preemptible else None,
+    )
+
+
+_PREEMPTIBLE = oci.containerengine.NodePoolNodeConfigDetailsPlacementConfigPreemptibleNodeConfigArgs(
+    preemption_action=oci.containerengine.NodePoolNodeConfigDetailsPlacementConfigPreemptibleNodeConfigPreemptionActionArgs(
+        type="TERMINATE", is_preserve_boot_volume=False
+    )
+)
+
+
+def _cycling(surge: int | None) -> oci.containerengine.NodePoolNodePoolCyclingDetailsArgs:
+    if surge is None:
+        return oci.containerengine.NodePoolNodePoolCyclingDetailsArgs(is_node_cycling_enabled=False)
+    return oci.containerengine.NodePoolNodePoolCyclingDetailsArgs(
+        is_node_cycling_enabled=True, maximum_surge=str(surge), maximum_unavailable="0"
+    )

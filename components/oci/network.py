@@ -1,0 +1,176 @@
+"""The VCN of an OKE cluster: nodes, pods and machines in one private subnet, the API endpoint in another."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+
+import pulumi
+import pulumi_oci as oci
+
+from components.oci.services import oracle_services
+
+_ENDPOINT_PREFIX = 28
+"""The endpoint needs a handful of addresses (docs.oracle.com, example network configurations)."""
+
+
+@dataclass(frozen=True, slots=True)
+class OkeNetworkArgs:
+    """`cidr` is the VCN's; `private_endpoint` says whether the API endpoint stays off the internet."""
+
+    compartment: str
+    cidr: str
+    private_endpoint: bool
+    tags: dict[str, str]
+
+
+class OkeNetwork(pulumi.ComponentResource):
+    """A new VCN: a private node subnet with a NAT and a service gateway, and an endpoint subnet, public if the endpoint is.
+
+    Its default security list lets nothing in and nothing out: traffic goes by the groups of `OkeSecurity` alone.
+    """
+
+    vcn_id: pulumi.Output[str]
+    """Of the new VCN."""
+    node_subnet_id: pulumi.Output[str]
+    """Regional and private; usable once its routes stand."""
+    endpoint_subnet_id: pulumi.Output[str]
+    """Regional; public only where the endpoint is."""
+
+    def __init__(self, name: str, args: OkeNetworkArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("gpu-ci:index:OkeNetwork", name, {}, opts)
+        self._name, self._args = name, args
+        child = pulumi.ResourceOptions(parent=self)
+        nodes, endpoint = subnet_cidrs(args.cidr)
+        vcn = oci.core.Vcn(
+            f"{name}-vcn",
+            compartment_id=args.compartment,
+            cidr_blocks=[args.cidr],
+            display_name=f"{name}-vcn",
+            # Nodes resolve each other by it; it need not differ from other VCNs'.
+            dns_label="gpuci",
+            freeform_tags=args.tags,
+            opts=child,
+        )
+        # OCI's own default admits SSH from anywhere.
+        closed = oci.core.DefaultSecurityList(
+            f"{name}-closed",
+            compartment_id=args.compartment,
+            manage_default_resource_id=vcn.default_security_list_id,
+            display_name=f"{name}-closed",
+            ingress_security_rules=[],
+            egress_security_rules=[],
+            freeform_tags=args.tags,
+            opts=child,
+        )
+        private = self._private_routes(vcn)
+        public = None if args.private_endpoint else self._public_routes(vcn)
+        self.vcn_id = vcn.id
+        self.node_subnet_id = self._subnet("nodes", vcn, nodes, private, closed, private=True).id
+        self.endpoint_subnet_id = self._subnet(
+            "endpoint", vcn, endpoint, public or private, closed, private=args.private_endpoint
+        ).id
+        self.register_outputs(
+            {"vcnId": self.vcn_id, "nodeSubnetId": self.node_subnet_id, "endpointSubnetId": self.endpoint_subnet_id}
+        )
+
+    def _private_routes(self, vcn: oci.core.Vcn) -> oci.core.RouteTable:
+        """To Oracle's services by the service gateway, which costs nothing; to the internet by NAT."""
+        child = pulumi.ResourceOptions(parent=self)
+        services = oracle_services(parent=self, after=vcn)
+        nat = oci.core.NatGateway(
+            f"{self._name}-nat",
+            compartment_id=self._args.compartment,
+            vcn_id=vcn.id,
+            display_name=f"{self._name}-nat",
+            freeform_tags=self._args.tags,
+            opts=child,
+        )
+        gateway = oci.core.ServiceGateway(
+            f"{self._name}-services",
+            compartment_id=self._args.compartment,
+            vcn_id=vcn.id,
+            services=[oci.core.ServiceGatewayServiceArgs(service_id=services.id)],
+            display_name=f"{self._name}-services",
+            freeform_tags=self._args.tags,
+            opts=child,
+        )
+        return oci.core.RouteTable(
+            f"{self._name}-private",
+            compartment_id=self._args.compartment,
+            vcn_id=vcn.id,
+            display_name=f"{self._name}-private",
+            route_rules=[
+                oci.core.RouteTableRouteRuleArgs(
+                    destination="0.0.0.0/0", destination_type="CIDR_BLOCK", network_entity_id=nat.id
+                ),
+                oci.core.RouteTableRouteRuleArgs(
+                    destination=services.cidr_block, destination_type="SERVICE_CIDR_BLOCK", network_entity_id=gateway.id
+                ),
+            ],
+            freeform_tags=self._args.tags,
+            opts=child,
+        )
+
+    def _public_routes(self, vcn: oci.core.Vcn) -> oci.core.RouteTable:
+        """To the internet and nowhere else: for the endpoint alone, whose group says who comes in."""
+        child = pulumi.ResourceOptions(parent=self)
+        gateway = oci.core.InternetGateway(
+            f"{self._name}-internet",
+            compartment_id=self._args.compartment,
+            vcn_id=vcn.id,
+            enabled=True,
+            display_name=f"{self._name}-internet",
+            freeform_tags=self._args.tags,
+            opts=child,
+        )
+        return oci.core.RouteTable(
+            f"{self._name}-public",
+            compartment_id=self._args.compartment,
+            vcn_id=vcn.id,
+            display_name=f"{self._name}-public",
+            route_rules=[
+                oci.core.RouteTableRouteRuleArgs(
+                    destination="0.0.0.0/0", destination_type="CIDR_BLOCK", network_entity_id=gateway.id
+                )
+            ],
+            freeform_tags=self._args.tags,
+            opts=child,
+        )
+
+    def _subnet(
+        self,
+        kind: str,
+        vcn: oci.core.Vcn,
+        cidr: str,
+        routes: oci.core.RouteTable,
+        closed: oci.core.DefaultSecurityList,
+        *,
+        private: bool,
+    ) -> oci.core.Subnet:
+        """A regional subnet: it names no availability domain."""
+        return oci.core.Subnet(
+            f"{self._name}-{kind}",
+            compartment_id=self._args.compartment,
+            vcn_id=vcn.id,
+            cidr_block=cidr,
+            dns_label=kind,
+            prohibit_public_ip_on_vnic=private,
+            route_table_id=routes.id,
+            display_name=f"{self._name}-{kind}",
+            freeform_tags=self._args.tags,
+            # Nothing starts in it while the default list still admits SSH.
+            opts=pulumi.ResourceOptions(parent=self, depends_on=[closed]),
+        )
+
+
+def subnet_cidrs(cidr: str) -> tuple[str, str]:
+    """Ranges of the node and of the endpoint subnet: the first half, and the last sixteen addresses.
+
+    They follow from the VCN's range alone, so nothing that is added later moves them. Every pod has an address of the node
+    subnet; what lies between the two is free.
+    """
+    network = ipaddress.IPv4Network(cidr)
+    nodes = next(network.subnets(prefixlen_diff=1))
+    endpoint = ipaddress.IPv4Network((int(network.broadcast_address) - 2 ** (32 - _ENDPOINT_PREFIX) + 1, _ENDPOINT_PREFIX))
+    return str(nodes), str(endpoint)

@@ -1,0 +1,187 @@
+"""One runner scale set whose runners are OCI machines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+import pulumi_oci as oci
+
+from components.kubernetes.arc_runner_set import Arc, ArcRunnerSet, ArcRunnerSetArgs, Companions
+from components.oci.rights import NETWORK, PER_JOB, STANDING, Workload, launcher_rights
+from components.oci.standing_machines import StandingMachines, standing_machines
+from fleet import charts
+from fleet.charts import Chart
+from fleet.machine.cloudinit import encoded
+from fleet.machine.launch import LAUNCHER_SOURCE, launcher_config
+from fleet.machine.launcher import SET_TAG
+from fleet.vm_runner import MachineRunner, VmPerJobRunner, VmRunner
+
+SWEEP = "launcher-sweep"
+"""Name of the CronJob that removes machines whose launcher is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class OciGpuRunnerArgs:
+    """`physical_name` tells the set's machines from all others in the compartment; `region`, `subnet_id` and `group_id` are the
+    cluster's, the latter of machines that run jobs (None where no set has such machines); `compartment` holds the machines,
+    `network` subnet and group; `iam` is the provider that writes policies; `ready` is what a machine needs to reach the internet.
+    """
+
+    set_name: str
+    physical_name: str
+    runner: MachineRunner
+    group: str
+    arc: Arc
+    cluster_id: pulumi.Input[str]
+    region: str
+    compartment: str
+    network: str
+    subnet_id: pulumi.Input[str]
+    group_id: pulumi.Input[str] | None
+    tags: dict[str, str]
+    iam: pulumi.ProviderResource
+    ready: Sequence[pulumi.Resource]
+
+
+class OciGpuRunner(pulumi.ComponentResource):
+    """A runner scale set of launchers, and for standing machines (kind vm) their instance pool.
+
+    A launcher signs as its own service account (OKE workload identity), so there is no dynamic group, neither for it nor for the
+    machines: whoever is on a machine has its instance principal, and this one may do nothing. With CNCF's launcher there is the
+    scale set alone: its API key and its rights are its owner's.
+    """
+
+    runs_on: pulumi.Output[list[str]]
+    """Labels that reach the set, its name first."""
+    instance_pool_id: pulumi.Output[str] | None
+    """OCID of the standing machines' pool; None for a machine a job."""
+
+    def __init__(self, name: str, args: OciGpuRunnerArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("gpu-ci:index:OciGpuRunner", name, {}, opts)
+        runner = args.runner
+        chart = charts.launcher_set(
+            args.set_name, runner, args.arc.github.url, args.group, region=args.region, compartment=args.compartment
+        )
+        self.instance_pool_id = None
+        companions: Companions | None = None
+        if not (isinstance(runner, VmPerJobRunner) and runner.launcher == "cncf"):
+            # Raises here, and so in a plan, what OCI would refuse once a machine is launched.
+            user_data = encoded(runner)
+            if isinstance(runner, VmRunner):
+                self.instance_pool_id = self._standing(name, args, runner, user_data).id
+            companions = self._companions(name, args, chart)
+        runner_set = ArcRunnerSet(
+            f"{name}-set", ArcRunnerSetArgs(chart, args.arc, companions), opts=pulumi.ResourceOptions(parent=self)
+        )
+        self.runs_on = runner_set.runs_on
+        self.register_outputs({"runsOn": self.runs_on, "instancePoolId": self.instance_pool_id})
+
+    def _standing(self, name: str, args: OciGpuRunnerArgs, runner: VmRunner, user_data: str) -> oci.core.InstancePool:
+        return standing_machines(
+            name,
+            StandingMachines(
+                runner=runner,
+                compartment=args.compartment,
+                subnet_id=args.subnet_id,
+                group_id=_given(args.group_id),
+                user_data=user_data,
+                tags=args.tags | {SET_TAG: args.physical_name},
+                ready=args.ready,
+            ),
+            parent=self,
+        )
+
+    def _companions(self, name: str, args: OciGpuRunnerArgs, chart: Chart) -> Companions:
+        """What a launcher needs: an account, its rights, its program with the ids, and one that cleans up after lost ones."""
+
+        def make(namespace: pulumi.Input[str], parent: pulumi.Resource) -> list[pulumi.Resource]:
+            child = pulumi.ResourceOptions(parent=parent, delete_before_replace=True)
+            account = kubernetes.core.v1.ServiceAccount(
+                f"{name}-launcher",
+                metadata=kubernetes.meta.v1.ObjectMetaArgs(name=charts.LAUNCHER, namespace=namespace),
+                # The launcher's pod mounts the token by itself.
+                automount_service_account_token=False,
+                opts=child,
+            )
+            program = kubernetes.core.v1.ConfigMap(
+                f"{name}-launcher",
+                metadata=kubernetes.meta.v1.ObjectMetaArgs(name=charts.LAUNCHER, namespace=namespace),
+                data={charts.LAUNCHER_SETTINGS: self._settings(args), charts.LAUNCHER_PROGRAM: LAUNCHER_SOURCE},
+                opts=child,
+            )
+            rights = self._rights(name, args, chart)
+            sweep = kubernetes.batch.v1.CronJob(
+                f"{name}-sweep",
+                metadata=kubernetes.meta.v1.ObjectMetaArgs(name=SWEEP, namespace=namespace),
+                spec=sweep_spec(chart),
+                opts=pulumi.ResourceOptions(parent=parent, depends_on=[account, program, *rights], delete_before_replace=True),
+            )
+            return [account, program, *rights, sweep, *args.ready]
+
+        return make
+
+    def _settings(self, args: OciGpuRunnerArgs) -> pulumi.Output[str]:
+        """The launcher's config as JSON, once the ids in it are known."""
+        late = pulumi.Output.all(subnet=args.subnet_id, group=_given(args.group_id), pool=self.instance_pool_id)
+        return late.apply(
+            lambda ids: json.dumps(
+                launcher_config(
+                    args.physical_name,
+                    args.runner,
+                    compartment=args.compartment,
+                    region=args.region,
+                    subnet=ids["subnet"],
+                    security_group=ids["group"],
+                    pool=ids["pool"],
+                    tags=args.tags,
+                ),
+                indent=2,
+            )
+        )
+
+    def _rights(self, name: str, args: OciGpuRunnerArgs, chart: Chart) -> list[oci.identity.Policy]:
+        """A policy in the machines' compartment and one in the network's: a policy reaches no compartment beside its own."""
+        permissions = STANDING if isinstance(args.runner, VmRunner) else PER_JOB
+        wanted = {args.compartment: ("rights", permissions)}
+        if args.network != args.compartment:
+            wanted[args.network] = ("network-rights", tuple(set(permissions) & set(NETWORK)))
+        return [self._policy(f"{name}-{role}", args, chart, where, allowed) for where, (role, allowed) in wanted.items()]
+
+    def _policy(
+        self, name: str, args: OciGpuRunnerArgs, chart: Chart, compartment: str, permissions: Sequence[str]
+    ) -> oci.identity.Policy:
+        return oci.identity.Policy(
+            name,
+            compartment_id=compartment,
+            description=f"The launchers of runner set {args.physical_name} make and remove its machines",
+            statements=pulumi.Output.from_input(args.cluster_id).apply(
+                lambda cluster: launcher_rights(Workload(chart.namespace, charts.LAUNCHER, cluster), permissions, compartment)
+            ),
+            freeform_tags=args.tags,
+            opts=pulumi.ResourceOptions(parent=self, provider=args.iam),
+        )
+
+
+def sweep_spec(chart: Chart) -> dict[str, Any]:
+    """A CronJob's spec: the launcher's own pod, told to remove what launchers left that are gone."""
+    pod = chart.values["template"]["spec"]
+    (launcher,) = pod["containers"]
+    once = {**pod, "restartPolicy": "Never", "containers": [{**launcher, "command": [*launcher["command"], "sweep"]}]}
+    return {
+        "schedule": "*/30 * * * *",
+        "concurrencyPolicy": "Forbid",
+        "successfulJobsHistoryLimit": 1,
+        "failedJobsHistoryLimit": 3,
+        "jobTemplate": {"spec": {"backoffLimit": 0, "activeDeadlineSeconds": 1500, "template": {"spec": once}}},
+    }
+
+
+def _given(group_id: pulumi.Input[str] | None) -> pulumi.Input[str]:
+    if group_id is None:
+        raise ValueError("machines that run jobs stand in a security group of their own; give group_id")
+    return group_id

@@ -1,0 +1,222 @@
+"""An OKE cluster ready for GPU pools: network, enhanced control plane, untainted system pool, OKE's add-ons on or off."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+from dataclasses import dataclass
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+import pulumi_oci as oci
+
+from components.oci.managed_nodes import Flex, OkeNodes, Place, managed_nodes
+from components.oci.network import OkeNetwork, OkeNetworkArgs
+from components.oci.security import OkeSecurity, OkeSecurityArgs
+from fleet.enablement import GPU_PLUGIN_ADDON
+from fleet.providers.oke import FLEX_SHAPE, OkeCluster
+from fleet.scheduling import OKE_PROFILE, system_labels
+from fleet.vm_runner import VmPerJobRunner
+
+GPU_PLUGIN = "NvidiaGpuPlugin"
+"""OKE's name of its device plugin add-on."""
+_SERVICES = ("10.96.0.0/16", "10.97.0.0/16")
+"""Ranges of Kubernetes services: OKE's default, and the next for a VCN that covers it."""
+
+
+@dataclass(frozen=True, slots=True)
+class OkeGpuClusterArgs:
+    """`cluster` is the cluster's name in the settings, `physical_name` its name in OCI."""
+
+    cluster: str
+    physical_name: str
+    settings: OkeCluster
+    tags: dict[str, str]
+
+
+class OkeGpuCluster(pulumi.ComponentResource):
+    """An enhanced cluster: add-ons and workload identity need that type. Pods have addresses of the VCN."""
+
+    cluster_id: pulumi.Output[str]
+    """OCID, known once the control plane stands."""
+    kubeconfig: pulumi.Output[str]
+    """YAML kubeconfig; its credentials come from the OCI CLI of whoever uses it."""
+    node_subnet_id: pulumi.Input[str]
+    """Where nodes, pods and machines stand."""
+    workers_id: pulumi.Output[str]
+    """Security group of nodes and pods."""
+    machines_id: pulumi.Output[str] | None
+    """Security group of machines that run jobs; None where no runner set has such."""
+
+    def __init__(self, name: str, args: OkeGpuClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("gpu-ci:index:OkeGpuCluster", name, {}, opts)
+        settings = args.settings
+        vcn_id, self.node_subnet_id, endpoint_subnet_id = self._network(name, args)
+        security = OkeSecurity(
+            f"{name}-security",
+            OkeSecurityArgs(
+                compartment=settings.compartment,
+                vcn_id=vcn_id,
+                cidr=settings.network.new_cidr if settings.network.vcn is None else None,
+                api_sources=api_sources(settings),
+                machines=any(_needs_group(runner) for _, runner in settings.machine_runners()),
+                tags=args.tags,
+            ),
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+        self.workers_id, self.machines_id = security.workers_id, security.machines_id
+        control_plane = self._control_plane(name, args, vcn_id, endpoint_subnet_id, security.api_id)
+        self.cluster_id = control_plane.id
+        self.kubeconfig = self._kubeconfig(settings)
+        self.kubernetes_provider = kubernetes.Provider(
+            f"{name}-kubernetes",
+            kubeconfig=self.kubeconfig,
+            # Without it any change of the kubeconfig plans the replacement of everything in the cluster.
+            cluster_identifier=args.physical_name,
+            enable_server_side_apply=True,
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+        self.before_nodes: tuple[pulumi.Resource, ...] = security.rules
+        """What a node needs to join."""
+        self.before_machines: tuple[pulumi.Resource, ...] = security.machine_rules
+        """What a machine that runs jobs needs to reach the internet."""
+        system = self._system_pool(name, args)
+        self.ready: tuple[pulumi.Resource, ...] = (system, *security.rules)
+        """What a chart needs to run: system nodes, and a way to the API. CoreDNS comes with the cluster."""
+        if settings.enablement == GPU_PLUGIN_ADDON:
+            self._gpu_plugin(name, settings)
+        self.register_outputs(
+            {
+                "clusterId": self.cluster_id,
+                "kubeconfig": self.kubeconfig,
+                "nodeSubnetId": self.node_subnet_id,
+                "workersId": self.workers_id,
+                "machinesId": self.machines_id,
+            }
+        )
+
+    def _network(self, name: str, args: OkeGpuClusterArgs) -> tuple[pulumi.Input[str], pulumi.Input[str], pulumi.Input[str]]:
+        """OCIDs of the VCN, the node subnet and the endpoint subnet."""
+        given, settings = args.settings.network, args.settings
+        if given.vcn is not None and given.node_subnet is not None and given.endpoint_subnet is not None:
+            return given.vcn, given.node_subnet, given.endpoint_subnet
+        network = OkeNetwork(
+            f"{name}-network",
+            OkeNetworkArgs(settings.compartment, given.new_cidr, settings.endpoint.private, args.tags),
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+        return network.vcn_id, network.node_subnet_id, network.endpoint_subnet_id
+
+    def _control_plane(
+        self,
+        name: str,
+        args: OkeGpuClusterArgs,
+        vcn_id: pulumi.Input[str],
+        subnet_id: pulumi.Input[str],
+        group_id: pulumi.Input[str],
+    ) -> oci.containerengine.Cluster:
+        settings = args.settings
+        return oci.containerengine.Cluster(
+            f"{name}-control-plane",
+            name=args.physical_name,
+            compartment_id=settings.compartment,
+            kubernetes_version=settings.kubernetes,
+            type="ENHANCED_CLUSTER",
+            vcn_id=vcn_id,
+            cluster_pod_network_options=[oci.containerengine.ClusterClusterPodNetworkOptionArgs(cni_type="OCI_VCN_IP_NATIVE")],
+            endpoint_config=oci.containerengine.ClusterEndpointConfigArgs(
+                subnet_id=subnet_id,
+                is_public_ip_enabled=not settings.endpoint.private,
+                nsg_ids=[group_id],
+            ),
+            options=oci.containerengine.ClusterOptionsArgs(
+                add_ons=oci.containerengine.ClusterOptionsAddOnsArgs(
+                    is_kubernetes_dashboard_enabled=False, is_tiller_enabled=False
+                ),
+                kubernetes_network_config=oci.containerengine.ClusterOptionsKubernetesNetworkConfigArgs(
+                    services_cidr=services_cidr(settings)
+                ),
+            ),
+            freeform_tags=args.tags,
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+
+    def _kubeconfig(self, settings: OkeCluster) -> pulumi.Output[str]:
+        """Asked of OKE, which alone knows the cluster's CA; unknown until the cluster stands."""
+        found = oci.containerengine.get_cluster_kube_config_output(
+            cluster_id=self.cluster_id,
+            endpoint="PRIVATE_ENDPOINT" if settings.endpoint.private else "PUBLIC_ENDPOINT",
+            token_version="2.0.0",  # noqa: S106 - a format, not a token
+            opts=pulumi.InvokeOutputOptions(parent=self),
+        )
+        content: pulumi.Output[str] = found.content
+        return content
+
+    def _system_pool(self, name: str, args: OkeGpuClusterArgs) -> oci.containerengine.NodePool:
+        settings, pool = args.settings, args.settings.system
+        return managed_nodes(
+            f"{name}-system",
+            OkeNodes(
+                cluster_id=self.cluster_id,
+                compartment=settings.compartment,
+                kubernetes_version=settings.kubernetes,
+                shape=FLEX_SHAPE,
+                flex=Flex(pool.ocpus, pool.memory // 1024),
+                image=settings.node_images["system"].id,
+                disk=pool.disk,
+                subnet_id=self.node_subnet_id,
+                group_id=self.workers_id,
+                places=[Place(zone) for zone in settings.zones],
+                labels=system_labels(args.cluster),
+                max_pods=flex_pods(pool.ocpus),
+                size=pool.nodes,
+                tags=args.tags,
+                ready=self.before_nodes,
+                surge=1,
+            ),
+            parent=self,
+        )
+
+    def _gpu_plugin(self, name: str, settings: OkeCluster) -> None:
+        """OKE's device plugin. Where something else advertises, the pools' label keeps it off their nodes, add-on or not."""
+        spot = any(pool.capacity == "spot" for pool in settings.pools.values())
+        tolerations = json.dumps([toleration.manifest() for toleration in OKE_PROFILE.tolerations])
+        oci.containerengine.Addon(
+            f"{name}-gpu-plugin",
+            addon_name=GPU_PLUGIN,
+            cluster_id=self.cluster_id,
+            # It knows the GPU taint by itself, not the one of preemptible nodes.
+            configurations=[oci.containerengine.AddonConfigurationArgs(key="tolerations", value=tolerations)] if spot else None,
+            override_existing=True,
+            remove_addon_resources_on_delete=True,
+            opts=pulumi.ResourceOptions(parent=self, depends_on=list(self.ready)),
+        )
+
+
+def api_sources(settings: OkeCluster) -> tuple[str, ...]:
+    """Networks that reach the API: the public ones named, or for a private endpoint those given, or else its new VCN."""
+    endpoint = settings.endpoint
+    if not endpoint.private:
+        return endpoint.public_cidrs
+    return endpoint.private_cidrs or ((settings.network.new_cidr,) if settings.network.vcn is None else ())
+
+
+def services_cidr(settings: OkeCluster) -> str:
+    """The range of Kubernetes services: OKE's default, or the next one if a new VCN would overlap it."""
+    if settings.network.vcn is not None:
+        return _SERVICES[0]
+    vcn = ipaddress.ip_network(settings.network.new_cidr)
+    return next(cidr for cidr in _SERVICES if not vcn.overlaps(ipaddress.ip_network(cidr)))
+
+
+def flex_pods(ocpus: int) -> int:
+    """Pods that a flexible node can address: 31 for each network card but the first, 110 at most.
+
+    It has a card for each OCPU, two at least (docs.oracle.com, OCI VCN-native pod networking and compute shapes).
+    """
+    return min((max(ocpus, 2) - 1) * 31, 110)
+
+
+def _needs_group(runner: object) -> bool:
+    """CNCF's launcher has no setting for security groups."""
+    return not (isinstance(runner, VmPerJobRunner) and runner.launcher == "cncf")

@@ -1,0 +1,114 @@
+"""A GPU pool on OKE: one managed node pool."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pulumi
+import pulumi_oci as oci
+
+from components.oci.managed_nodes import OkeNodes, Place, managed_nodes
+from components.oci.rights import reservation_rights
+from fleet.offer import allocatable
+from fleet.providers.oke import OkePool
+from fleet.scheduling import OKE_NO_PLUGIN_LABEL, OKE_PROFILE, pool_labels
+
+
+@dataclass(frozen=True, slots=True)
+class OkeGpuPoolArgs:
+    """`cluster_id` carries its dependency on the control plane; `ready` is what a node needs to join.
+
+    `kubernetes_version` is in OKE's spelling, `image` an OCID; `zones` are the cluster's availability domains; `oke_plugin` says
+    whether OKE's own device plugin advertises the GPUs; `iam` is the provider that writes policies.
+    """
+
+    cluster: str
+    cluster_id: pulumi.Input[str]
+    compartment: str
+    kubernetes_version: str
+    pool_name: str
+    pool: OkePool
+    image: str
+    zones: Sequence[str]
+    subnet_id: pulumi.Input[str]
+    group_id: pulumi.Input[str]
+    oke_plugin: bool
+    tags: dict[str, str]
+    iam: pulumi.ProviderResource
+    ready: Sequence[pulumi.Resource]
+
+
+class OkeGpuPool(pulumi.ComponentResource):
+    """A node pool of one GPU shape. OKE sets the GPU taint by itself.
+
+    An update of the image or the version reaches new nodes only. Old ones run their jobs and go when they are idle: OKE's own
+    cycling would evict the jobs.
+    """
+
+    node_pool_id: pulumi.Output[str]
+    """OCID, by which the autoscaler knows the pool."""
+
+    def __init__(self, name: str, args: OkeGpuPoolArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("gpu-ci:index:OkeGpuPool", name, {}, opts)
+        pool = args.pool
+        (machine,) = pool.machines
+        labels = pool.labels | pool_labels(
+            cluster=args.cluster,
+            pool=args.pool_name,
+            role=pool.role,
+            capacity=pool.capacity,
+            accelerator=pool.accelerator,
+            profile=OKE_PROFILE,
+            cdi=pool.cdi,
+        )
+        # Stated both ways: what OKE does without the label has changed over time.
+        labels[OKE_NO_PLUGIN_LABEL] = "false" if args.oke_plugin else "true"
+        offer = allocatable(machine, pool.disk)
+        nodes = managed_nodes(
+            name,
+            OkeNodes(
+                cluster_id=args.cluster_id,
+                compartment=args.compartment,
+                kubernetes_version=args.kubernetes_version,
+                shape=machine.name,
+                image=args.image,
+                disk=pool.disk,
+                subnet_id=args.subnet_id,
+                group_id=args.group_id,
+                places=_places(pool, args.zones),
+                labels=labels,
+                max_pods=offer.pods,
+                size=pool.nodes.min,
+                tags=args.tags,
+                ready=[*args.ready, *self._rights(name, args)],
+                preemptible=pool.capacity == "spot",
+                autoscaled=True,
+                storage=offer.storage,
+            ),
+            parent=self,
+        )
+        self.node_pool_id = nodes.id
+        self.register_outputs({"nodePoolId": self.node_pool_id})
+
+    def _rights(self, name: str, args: OkeGpuPoolArgs) -> list[pulumi.Resource]:
+        """OKE's right to launch nodes in a capacity reservation."""
+        if args.pool.reservation is None:
+            return []
+        return [
+            oci.identity.Policy(
+                f"{name}-rights",
+                compartment_id=args.compartment,
+                description=f"OKE launches the nodes of {name} in a capacity reservation",
+                statements=list(reservation_rights(args.compartment)),
+                freeform_tags=args.tags,
+                opts=pulumi.ResourceOptions(parent=self, provider=args.iam),
+            )
+        ]
+
+
+def _places(pool: OkePool, zones: Sequence[str]) -> list[Place]:
+    """Every availability domain of the cluster, or the one in which the reservation holds machines."""
+    if pool.reservation is not None:
+        return [Place(pool.reservation.zone, pool.reservation.id)]
+    return [Place(zone) for zone in zones]

@@ -1,0 +1,105 @@
+"""What pods may do in OCI: policy statements for one service account of one cluster, and for OKE itself.
+
+Workload identity needs no dynamic group: a statement names the namespace, the service account and the cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """The pods of one service account in one cluster; `cluster` is an OCID."""
+
+    namespace: str
+    service_account: str
+    cluster: str
+
+    @property
+    def condition(self) -> str:
+        """The where-clause that fits these pods and no others."""
+        return (
+            "all {request.principal.type = 'workload', "
+            f"request.principal.namespace = '{self.namespace}', "
+            f"request.principal.service_account = '{self.service_account}', "
+            f"request.principal.cluster_id = '{self.cluster}'}}"
+        )
+
+
+def allow(workload: Workload, what: str, compartment: str) -> str:
+    """One statement: `what` is a verb and a resource type, or permissions in braces."""
+    return f"Allow any-user to {what} in compartment id {compartment} where {workload.condition}"
+
+
+AUTOSCALER = (
+    "manage cluster-node-pools",
+    "manage instance-family",
+    "use subnets",
+    "read virtual-network-family",
+    "use vnics",
+    "inspect compartments",
+)
+"""What OKE's autoscaler needs (kubernetes/autoscaler 55c37cd5, cloudprovider/oci/README.md)."""
+
+
+def autoscaler_rights(workload: Workload, compartment: str) -> list[str]:
+    """Statements for the autoscaler of node pools."""
+    return [allow(workload, what, compartment) for what in AUTOSCALER]
+
+
+_CONSOLE = (
+    # CaptureConsoleHistory, GetConsoleHistory, ShowConsoleHistoryData and DeleteConsoleHistory.
+    "CONSOLE_HISTORY_CREATE",
+    "CONSOLE_HISTORY_INSPECT",
+    "CONSOLE_HISTORY_READ",
+    "CONSOLE_HISTORY_DELETE",
+    "INSTANCE_INSPECT",
+    "INSTANCE_READ",
+    "INSTANCE_IMAGE_READ",
+)
+_TERMINATE = ("INSTANCE_DELETE", "INSTANCE_DETACH_VOLUME", "VOLUME_ATTACHMENT_DELETE", "VOLUME_WRITE")
+_LEAVE_NETWORK = ("SUBNET_DETACH", "VNIC_DELETE", "VNIC_DETACH")
+_JOIN_NETWORK = (
+    "NETWORK_SECURITY_GROUP_UPDATE_MEMBERS",
+    "SUBNET_ATTACH",
+    "VNIC_ASSOCIATE_NETWORK_SECURITY_GROUP",
+    "VNIC_ATTACH",
+    "VNIC_CREATE",
+)
+NETWORK = (*_JOIN_NETWORK, *_LEAVE_NETWORK)
+"""Permissions that are also asked for in the network's compartment."""
+PER_JOB = (*_CONSOLE, *_TERMINATE, "INSTANCE_CREATE", *NETWORK)
+"""Permissions of a launcher that launches and terminates machines; ListInstances and GetInstance need INSTANCE_READ alone."""
+STANDING = (
+    *_CONSOLE,
+    *_TERMINATE,
+    *_LEAVE_NETWORK,
+    # UpdateInstance, ListInstancePoolInstances, DetachInstancePoolInstance; the pool itself makes the next machine.
+    "INSTANCE_UPDATE",
+    "INSTANCE_POOL_READ",
+    "INSTANCE_POOL_INSTANCE_DETACH",
+)
+"""Permissions of a launcher that claims machines of a pool and detaches them."""
+
+
+def launcher_rights(workload: Workload, permissions: Sequence[str], compartment: str) -> list[str]:
+    """The statement for a launcher: the permissions of the calls that it makes, in one compartment.
+
+    docs.oracle.com, details for the core services, permissions required for each API operation. Instances have no free tag that a
+    policy could ask for: machines in a compartment of their own keep the nodes out of the launcher's reach.
+    """
+    return [allow(workload, f"{{{', '.join(sorted(set(permissions)))}}}", compartment)]
+
+
+def reservation_rights(compartment: str) -> Sequence[str]:
+    """Statements by which OKE launches nodes in capacity reservations of a compartment.
+
+    docs.oracle.com, capacity reservations for managed nodes, has them for the whole tenancy; a compartment is enough for its own.
+    """
+    return (
+        f"Allow service oke to use compute-capacity-reservations in compartment id {compartment}",
+        f"Allow any-user to use compute-capacity-reservations in compartment id {compartment} "
+        "where request.principal.type = 'nodepool'",
+    )

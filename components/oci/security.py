@@ -1,0 +1,176 @@
+"""Who may talk to whom in the VCN of an OKE cluster: security groups, and no security list beside them."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pulumi
+import pulumi_oci as oci
+
+from components.oci.services import oracle_services
+
+ALL, ICMP, TCP = "all", "1", "6"
+"""Protocols as OCI's security rules spell them."""
+GROUP, CIDR, SERVICE = "NETWORK_SECURITY_GROUP", "CIDR_BLOCK", "SERVICE_CIDR_BLOCK"
+ANYWHERE = "0.0.0.0/0"
+_API, _PROXYMUX = 6443, 12250
+"""Ports of the Kubernetes API and of OKE's own channel, which also serves workload identity."""
+PRIVATE = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")
+
+
+@dataclass(frozen=True, slots=True)
+class OkeSecurityArgs:
+    """`cidr` is the range of a new VCN, None for a given one; `api_sources` are networks that reach the API from outside.
+
+    `machines` says whether machines that run jobs need a group.
+    """
+
+    compartment: str
+    vcn_id: pulumi.Input[str]
+    cidr: str | None
+    api_sources: Sequence[str]
+    machines: bool
+    tags: dict[str, str]
+
+
+class OkeSecurity(pulumi.ComponentResource):
+    """Groups for the API endpoint, for nodes with their pods, and for machines that run jobs. Nobody has SSH.
+
+    Rules of endpoint and nodes: docs.oracle.com, example network configurations, VCN-native pods; pods share the nodes' group.
+    Machines get out to public addresses only. Rules can but allow, so the private ranges are what the allowed blocks leave
+    out; link-local addresses (DNS, NTP, metadata) are beyond every rule (docs.oracle.com, security rules).
+    """
+
+    api_id: pulumi.Output[str]
+    """Group of the API endpoint."""
+    workers_id: pulumi.Output[str]
+    """Group of nodes and pods."""
+    machines_id: pulumi.Output[str] | None
+    """Group of machines that run jobs; None where the cluster has none."""
+    rules: tuple[pulumi.Resource, ...]
+    """What must stand before a node can join."""
+    machine_rules: tuple[pulumi.Resource, ...]
+    """What must stand before a machine can fetch anything."""
+
+    def __init__(self, name: str, args: OkeSecurityArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("gpu-ci:index:OkeSecurity", name, {}, opts)
+        self._name, self._args = name, args
+        api, workers = self._group("api"), self._group("workers")
+        self.api_id, self.workers_id = api.id, workers.id
+        self.rules = (*self._api_rules(api), *self._worker_rules(workers))
+        self.machines_id, self.machine_rules = self._machines() if args.machines else (None, ())
+        self.register_outputs({"apiId": self.api_id, "workersId": self.workers_id, "machinesId": self.machines_id})
+
+    def _api_rules(self, api: oci.core.NetworkSecurityGroup) -> list[pulumi.Resource]:
+        services = oracle_services(parent=self, after=api)
+        return [
+            self._in("api-from-workers", api, self.workers_id, GROUP, TCP, "Kubernetes API", port=_API),
+            self._in("api-from-workers-oke", api, self.workers_id, GROUP, TCP, "OKE's channel", port=_PROXYMUX),
+            self._in("api-from-workers-mtu", api, self.workers_id, GROUP, ICMP, "Path discovery"),
+            *(
+                self._in(f"api-from-{source}", api, source, CIDR, TCP, "Kubernetes API for those who deploy", port=_API)
+                for source in self._args.api_sources
+            ),
+            self._out("api-to-workers", api, self.workers_id, GROUP, ALL, "Kubelets and webhooks"),
+            self._out("api-to-services", api, services.cidr_block, SERVICE, TCP, "OKE"),
+            self._out("api-to-services-mtu", api, services.cidr_block, SERVICE, ICMP, "Path discovery"),
+        ]
+
+    def _worker_rules(self, workers: oci.core.NetworkSecurityGroup) -> list[pulumi.Resource]:
+        return [
+            self._in("workers-from-workers", workers, workers.id, GROUP, ALL, "Nodes and pods among themselves"),
+            self._in("workers-from-api", workers, self.api_id, GROUP, ALL, "Kubelets and webhooks"),
+            self._in("workers-mtu", workers, ANYWHERE, CIDR, ICMP, "Path discovery"),
+            self._out("workers-to-anywhere", workers, ANYWHERE, CIDR, ALL, "Images, GitHub and Oracle's services"),
+        ]
+
+    def _machines(self) -> tuple[pulumi.Output[str], tuple[pulumi.Resource, ...]]:
+        group = self._group("machines")
+        own = (self._args.cidr,) if self._args.cidr else ()
+        rules = [
+            self._out(f"machines-to-{block}", group, block, CIDR, ALL, "Public addresses")
+            for block in everything_but(*PRIVATE, *own)
+        ]
+        return group.id, tuple(rules)
+
+    def _group(self, role: str) -> oci.core.NetworkSecurityGroup:
+        return oci.core.NetworkSecurityGroup(
+            f"{self._name}-{role}",
+            compartment_id=self._args.compartment,
+            vcn_id=self._args.vcn_id,
+            display_name=f"{self._name}-{role}",
+            freeform_tags=self._args.tags,
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+
+    def _in(
+        self,
+        role: str,
+        group: oci.core.NetworkSecurityGroup,
+        source: pulumi.Input[str],
+        source_type: str,
+        protocol: str,
+        why: str,
+        *,
+        port: int | None = None,
+    ) -> oci.core.NetworkSecurityGroupSecurityRule:
+        return oci.core.NetworkSecurityGroupSecurityRule(
+            f"{self._name}-{role}",
+            network_security_group_id=group.id,
+            direction="INGRESS",
+            protocol=protocol,
+            source=source,
+            source_type=source_type,
+            stateless=False,
+            tcp_options=_port(port) if port else None,
+            icmp_options=_FRAGMENTATION_NEEDED if protocol == ICMP else None,
+            description=why,
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+
+    def _out(
+        self,
+        role: str,
+        group: oci.core.NetworkSecurityGroup,
+        destination: pulumi.Input[str],
+        destination_type: str,
+        protocol: str,
+        why: str,
+    ) -> oci.core.NetworkSecurityGroupSecurityRule:
+        return oci.core.NetworkSecurityGroupSecurityRule(
+            f"{self._name}-{role}",
+            network_security_group_id=group.id,
+            direction="EGRESS",
+            protocol=protocol,
+            destination=destination,
+            destination_type=destination_type,
+            stateless=False,
+            icmp_options=_FRAGMENTATION_NEEDED if protocol == ICMP else None,
+            description=why,
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+
+
+_FRAGMENTATION_NEEDED = oci.core.NetworkSecurityGroupSecurityRuleIcmpOptionsArgs(type=3, code=4)
+
+
+def _port(port: int) -> oci.core.NetworkSecurityGroupSecurityRuleTcpOptionsArgs:
+    return oci.core.NetworkSecurityGroupSecurityRuleTcpOptionsArgs(
+        destination_port_range=oci.core.NetworkSecurityGroupSecurityRuleTcpOptionsDestinationPortRangeArgs(min=port, max=port)
+    )
+
+
+def everything_but(*left_out: str) -> list[str]:
+    """The IPv4 addresses outside some networks, as few blocks as there can be. A group holds 120 rules."""
+    blocks = [ipaddress.IPv4Network(ANYWHERE)]
+    for network in map(ipaddress.IPv4Network, left_out):
+        blocks = [rest for block in blocks for rest in _without(block, network)]
+    return [str(block) for block in sorted(ipaddress.collapse_addresses(blocks))]
+
+
+def _without(block: ipaddress.IPv4Network, network: ipaddress.IPv4Network) -> list[ipaddress.IPv4Network]:
+    if block.subnet_of(network):
+        return []
+    return list(block.address_exclude(network)) if network.subnet_of(block) else [block]

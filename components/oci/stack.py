@@ -1,0 +1,98 @@
+"""Builds one OKE cluster of a fleet: the provider's row names this module."""
+
+from __future__ import annotations
+
+import pulumi
+import pulumi_oci as oci
+
+from components.context import Context
+from components.kubernetes.arc_runner_set import Arc
+from components.kubernetes.inside import Inside, install
+from components.oci.autoscaler import OkeAutoscaler, OkeAutoscalerArgs, ScaledPool
+from components.oci.oci_gpu_runner import OciGpuRunner, OciGpuRunnerArgs
+from components.oci.oke_gpu_cluster import OkeGpuCluster, OkeGpuClusterArgs
+from components.oci.oke_gpu_pool import OkeGpuPool, OkeGpuPoolArgs
+from fleet.enablement import GPU_PLUGIN_ADDON
+from fleet.providers.oke import OkeCluster
+from fleet.settings import Fleet
+from fleet.vm_runner import MachineRunner
+
+
+def build(name: str, settings: OkeCluster, fleet: Fleet, context: Context, private_key: pulumi.Output[str]) -> dict[str, object]:
+    """The cluster `name` of the fleet with its pools and runner sets. Returns the stack outputs that belong to it."""
+    cloud = oci.Provider(f"{name}-oci", region=settings.region)
+    # OCI takes policies in the tenancy's home region alone.
+    home = settings.home_region
+    iam = cloud if home in (None, settings.region) else oci.Provider(f"{name}-oci-home", region=home)
+    outside = pulumi.ResourceOptions(providers=[cloud])
+    cluster = OkeGpuCluster(name, OkeGpuClusterArgs(name, context.cluster_name(name), settings, context.tags), opts=outside)
+    pools = {
+        pool_name: OkeGpuPool(
+            f"{name}-{pool_name}",
+            OkeGpuPoolArgs(
+                cluster=name,
+                cluster_id=cluster.cluster_id,
+                compartment=settings.compartment,
+                kubernetes_version=settings.kubernetes,
+                pool_name=pool_name,
+                pool=pool,
+                image=settings.node_images[pool.image].id,
+                zones=settings.zones,
+                subnet_id=cluster.node_subnet_id,
+                group_id=cluster.workers_id,
+                oke_plugin=settings.enablement == GPU_PLUGIN_ADDON,
+                tags=context.tags,
+                iam=iam,
+                ready=cluster.before_nodes,
+            ),
+            opts=outside,
+        )
+        for pool_name, pool in settings.pools.items()
+    }
+    if pools:
+        OkeAutoscaler(
+            f"{name}-autoscaler",
+            OkeAutoscalerArgs(
+                cluster_id=cluster.cluster_id,
+                compartment=settings.compartment,
+                pools=[ScaledPool(pools[pool_name].node_pool_id, pool.nodes) for pool_name, pool in settings.pools.items()],
+                idle_delay=settings.idle_delay,
+                tags=context.tags,
+                iam=iam,
+                ready=cluster.ready,
+            ),
+            opts=outside,
+        )
+
+    def machine_set(set_name: str, runner: MachineRunner, group: str, arc: Arc) -> pulumi.Output[list[str]]:
+        return OciGpuRunner(
+            f"{name}-{set_name}",
+            OciGpuRunnerArgs(
+                set_name=set_name,
+                physical_name=f"{context.cluster_name(name)}-{set_name}",
+                runner=runner,
+                group=group,
+                arc=arc,
+                cluster_id=cluster.cluster_id,
+                region=settings.region,
+                compartment=settings.machine_compartment or settings.compartment,
+                network=settings.compartment,
+                subnet_id=cluster.node_subnet_id,
+                group_id=cluster.machines_id,
+                tags=context.tags,
+                iam=iam,
+                ready=cluster.before_machines,
+            ),
+            opts=pulumi.ResourceOptions(providers=[cloud, cluster.kubernetes_provider]),
+        ).runs_on
+
+    inside = Inside(
+        name, settings, settings.operator, cluster.ready, pulumi.ResourceOptions(providers=[cluster.kubernetes_provider])
+    )
+    runs_on = install(inside, fleet, private_key, machine_set)
+    return {
+        "clusterName": context.cluster_name(name),
+        "clusterId": cluster.cluster_id,
+        "kubeconfig": cluster.kubeconfig,
+        "runsOn": runs_on,
+    }

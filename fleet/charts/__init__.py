@@ -1,0 +1,55 @@
+"""Each Helm chart as plain data, made by pure functions of the fleet: one module a chart."""
+
+from fleet.charts.arc import (
+    APP_SECRET,
+    CONTROLLER,
+    CONTROLLER_NAMESPACE,
+    RUNNER_UID,
+    arc_controller,
+    runner_namespace,
+    runner_set,
+)
+from fleet.charts.chart import KUBE_SYSTEM, Chart, Level
+from fleet.charts.cluster_autoscaler import AUTOSCALER, cluster_autoscaler
+from fleet.charts.device_plugin import DEVICE_PLUGIN_NAMESPACE, PLUGIN_CONFIG_DEFAULT, device_plugin
+from fleet.charts.gpu_operator import OPERATOR, OPERATOR_NAMESPACE, gpu_operator, runtime_class
+from fleet.charts.launcher import (
+    CNCF_CONFIG_SECRET,
+    CNCF_KEY_SECRET,
+    LAUNCHER,
+    LAUNCHER_FOLDER,
+    LAUNCHER_PROGRAM,
+    LAUNCHER_SETTINGS,
+    LAUNCHER_UID,
+    launcher_set,
+)
+
+__all__ = [
+    "APP_SECRET",
+    "AUTOSCALER",
+    "CNCF_CONFIG_SECRET",
+    "CNCF_KEY_SECRET",
+    "CONTROLLER",
+    "CONTROLLER_NAMESPACE",
+    "DEVICE_PLUGIN_NAMESPACE",
+    "KUBE_SYSTEM",
+    "LAUNCHER",
+    "LAUNCHER_FOLDER",
+    "LAUNCHER_PROGRAM",
+    "LAUNCHER_SETTINGS",
+    "LAUNCHER_UID",
+    "OPERATOR",
+    "OPERATOR_NAMESPACE",
+    "PLUGIN_CONFIG_DEFAULT",
+    "RUNNER_UID",
+    "Chart",
+    "Level",
+    "arc_controller",
+    "cluster_autoscaler",
+    "device_plugin",
+    "gpu_operator",
+    "launcher_set",
+    "runner_namespace",
+    "runner_set",
+    "runtime_class",
+]

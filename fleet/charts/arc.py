@@ -1,0 +1,130 @@
+"""Values of Actions Runner Controller and of its runner scale sets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fleet.charts.chart import CONFINED, CONFINED_POD, Chart, Level, manifests, published, resources
+from fleet.model import cpu_text, memory_text
+from fleet.runner import PodRunner, Runner
+from fleet.scheduling import (
+    GPU_RESOURCE,
+    GPU_TOLERATION,
+    SAFE_TO_EVICT,
+    SYSTEM_POOL,
+    Toleration,
+    pool_selector,
+)
+from fleet.versions import RUNNER_IMAGE
+
+CONTROLLER_NAMESPACE = "arc-systems"
+CONTROLLER = "arc-controller"
+APP_SECRET = "github-app"  # noqa: S105 - the name of a Kubernetes Secret, not a secret
+RUNNER_UID = 1001
+"""User `runner` of the upstream runner image (actions/runner, images/Dockerfile)."""
+RUNNER_CONTAINER = "runner"
+"""The chart and the controller find the runner by this name, and give it the registration of its job."""
+
+
+def arc_controller() -> Chart:
+    """The controller of runner scale sets, once a cluster."""
+    return published(
+        "gha-runner-scale-set-controller",
+        CONTROLLER,
+        CONTROLLER_NAMESPACE,
+        {
+            "fullnameOverride": CONTROLLER,
+            "serviceAccount": {"name": CONTROLLER},
+            "nodeSelector": pool_selector(SYSTEM_POOL),
+            "resources": resources(100, 256),
+            "podSecurityContext": CONFINED_POD,
+            "securityContext": CONFINED,
+            "flags": {"logLevel": "info", "logFormat": "json"},
+        },
+    )
+
+
+def runner_namespace(runner_set: str) -> str:
+    """The namespace that holds one set's runners and its GitHub App secret, and nothing else."""
+    return f"runners-{runner_set}"
+
+
+def runner_set(
+    name: str,
+    runner: PodRunner,
+    github_url: str,
+    group: str,
+    tolerations: Sequence[Toleration] = (GPU_TOLERATION,),
+    runtime_class: str = "",
+) -> Chart:
+    """One runner scale set: ephemeral runners as pods of one pool.
+
+    `tolerations` let a pod onto the pool's nodes; `runtime_class` is the one that it must name to get its GPUs, if any.
+    """
+    pod = _runner_pod(runner, tolerations) | ({"runtimeClassName": runtime_class} if runtime_class else {})
+    return scale_set(name, runner, github_url, group, pod)
+
+
+def scale_set(
+    name: str, runner: Runner, github_url: str, group: str, pod: dict[str, Any], pod_security: Level = "restricted"
+) -> Chart:
+    """A runner scale set of any kind of runner: `pod` is the spec of what ARC starts for each job."""
+    return published(
+        "gha-runner-scale-set",
+        name,
+        runner_namespace(name),
+        {
+            "githubConfigUrl": github_url,
+            "githubConfigSecret": APP_SECRET,
+            "runnerScaleSetName": name,
+            # The name is a label by itself; the chart adds it.
+            "scaleSetLabels": list(runner.labels),
+            "runnerGroup": group,
+            "minRunners": runner.span.min,
+            "maxRunners": runner.span.max,
+            # Given, because the chart otherwise looks for it in a cluster that a preview does not have.
+            "controllerServiceAccount": {"namespace": CONTROLLER_NAMESPACE, "name": CONTROLLER},
+            "template": {
+                "metadata": {"annotations": {SAFE_TO_EVICT: "false"}},
+                "spec": pod,
+            },
+            "listenerTemplate": {
+                "spec": {
+                    "nodeSelector": pool_selector(SYSTEM_POOL),
+                    "securityContext": CONFINED_POD,
+                    "containers": [{"name": "listener", "resources": resources(50, 128), "securityContext": CONFINED}],
+                }
+            },
+        },
+        needs=(CONTROLLER,),
+        pod_security=pod_security,
+    )
+
+
+def _runner_pod(runner: PodRunner, tolerations: Sequence[Toleration]) -> dict[str, Any]:
+    gpu = {GPU_RESOURCE: runner.gpus}
+    scratch = {"ephemeral-storage": memory_text(runner.scratch)}
+    return {
+        "automountServiceAccountToken": False,
+        "nodeSelector": pool_selector(runner.pool),
+        "tolerations": manifests(tolerations),
+        "securityContext": CONFINED_POD | {"runAsUser": RUNNER_UID, "fsGroup": RUNNER_UID},
+        "containers": [
+            {
+                "name": RUNNER_CONTAINER,
+                "image": runner.image or RUNNER_IMAGE,
+                "command": ["/home/runner/run.sh"],
+                "env": [{"name": "NVIDIA_DRIVER_CAPABILITIES", "value": "compute,utility"}],
+                "resources": {
+                    "requests": {"cpu": cpu_text(runner.cpu.request), "memory": memory_text(runner.memory.request)}
+                    | gpu
+                    | scratch,
+                    "limits": {"cpu": cpu_text(runner.cpu.limit), "memory": memory_text(runner.memory.limit)} | gpu,
+                },
+                "securityContext": CONFINED,
+                "volumeMounts": [{"name": "shm", "mountPath": "/dev/shm"}],  # noqa: S108 - a mount point, not a temporary file
+            }
+        ],
+        "volumes": [{"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": memory_text(runner.shm)}}],
+    }

@@ -1,0 +1,63 @@
+"""OKE clusters of a test's own, built alone: as a preview, or as an update in which every id is known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pulumi
+
+from components.context import Context
+from components.oci.stack import build
+from fleet.settings import Fleet, load
+from offline.record import Answer, Recording, Resource, record
+from offline.stackfile import StackConfig
+from tests.builders import config
+from tests.components.recorded import ROOT, build_alone, of_type
+from tests.fleet.oci import oke
+
+CLUSTER = "oci:ContainerEngine/cluster:Cluster"
+NODE_POOL = "oci:ContainerEngine/nodePool:NodePool"
+ADDON = "oci:ContainerEngine/addon:Addon"
+SUBNET = "oci:Core/subnet:Subnet"
+GROUP = "oci:Core/networkSecurityGroup:NetworkSecurityGroup"
+RULE = "oci:Core/networkSecurityGroupSecurityRule:NetworkSecurityGroupSecurityRule"
+POLICY = "oci:Identity/policy:Policy"
+KEY = "a made-up private key"
+TAGS = {"gpu-ci/stack": "test", "owner": "ci"}
+
+SERVICES_LABEL = "all-sjc-services-in-oracle-services-network"
+ANSWERS: Mapping[str, Answer] = {
+    "oci:Core/getServices:getServices": lambda _: {
+        "services": [{"id": "ocid1.service.oc1.sjc.example", "cidrBlock": SERVICES_LABEL, "name": "All SJC Services"}]
+    },
+    "oci:ContainerEngine/getClusterKubeConfig:getClusterKubeConfig": lambda _: {"content": "{}"},
+}
+"""What OCI answers once a cluster stands."""
+
+
+def fleet(**changes: Any) -> Fleet:
+    """A fleet of the one cluster sjc; `changes` replace its settings."""
+    return load(config(clusters={"sjc": oke(**changes)}))
+
+
+def planned(**changes: Any) -> Recording:
+    """The cluster and all that belongs to it, as a first preview sees it: it may ask no cloud."""
+    return build_alone(lambda: _build(fleet(**changes)))
+
+
+def made(answers: Mapping[str, Answer] = ANSWERS, **changes: Any) -> Recording:
+    """The same as an update: ids are `<name>-id`."""
+    empty = StackConfig("gpu-ci", "test", ROOT / "Pulumi.test.yaml", {}, frozenset(), {})
+    return record(lambda: _build(fleet(**changes)), empty, preview=False, answers=answers)
+
+
+def _build(described: Fleet) -> None:
+    context = Context("gpu-ci", "test", TAGS)
+    build("sjc", described.clusters["sjc"], described, context, pulumi.Output.secret(KEY))
+
+
+def the(recording: Recording, token: str) -> Resource:
+    """The one resource of a type."""
+    (found,) = of_type(recording, token)
+    return found

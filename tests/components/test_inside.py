@@ -1,0 +1,130 @@
+"""What every cluster has inside, whatever its cloud."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+import pytest
+from pydantic import TypeAdapter
+
+from components.kubernetes.arc_runner_set import Arc, ArcRunnerSet, ArcRunnerSetArgs
+from components.kubernetes.inside import Inside, MachineSet, install
+from fleet import charts, settings
+from fleet.enablement import DEVICE_PLUGIN, GPU_OPERATOR, GPU_PLUGIN_ADDON
+from fleet.operator import OperatorSettings
+from fleet.providers.oke import OkeCluster
+from fleet.vm_runner import MachineRunner
+from offline.record import Recording
+from tests.builders import config, oke_cluster, oke_pool, runner, vm_per_job
+from tests.components.recorded import build_alone, named, of_type
+
+RELEASE = "kubernetes:helm.sh/v3:Release"
+MAP = "kubernetes:core/v1:ConfigMap"
+OPERATOR = "gpu-ci:index:GpuOperator"
+PLUGIN = "gpu-ci:index:DevicePluginStack"
+
+
+def build(machine_set: MachineSet | None = None, operator: OperatorSettings | None = None, **changes: Any) -> Recording:
+    """The inside of an OKE cluster alone."""
+    cluster = TypeAdapter(OkeCluster).validate_json(json.dumps(oke_cluster(**changes)))
+    fleet = settings.load(config(clusters={"sjc": oke_cluster(**changes)}))
+
+    def program() -> None:
+        provider = kubernetes.Provider("cluster", kubeconfig="{}")
+        opts = pulumi.ResourceOptions(providers=[provider])
+        ready = [kubernetes.core.v1.ConfigMap("ready", opts=pulumi.ResourceOptions(provider=provider))]
+        inside = Inside("sjc", cluster, operator or cluster.operator, ready, opts)
+        pulumi.export("runsOn", install(inside, fleet, pulumi.Output.secret("key"), machine_set))
+
+    return build_alone(program)
+
+
+def machine_set(name: str, runner: MachineRunner, group: str, arc: Arc) -> pulumi.Output[list[str]]:
+    """A set of machines with a ConfigMap, as a cloud's component makes one."""
+    chart = charts.launcher_set(
+        name, runner, arc.github.url, group, region="us-sanjose-1", compartment="ocid1.compartment.oc1..example"
+    )
+
+    def companions(namespace: pulumi.Input[str], parent: pulumi.Resource) -> list[pulumi.Resource]:
+        return [
+            kubernetes.core.v1.ConfigMap(
+                f"{name}-launcher",
+                metadata=kubernetes.meta.v1.ObjectMetaArgs(name=charts.LAUNCHER, namespace=namespace),
+                opts=pulumi.ResourceOptions(parent=parent),
+            )
+        ]
+
+    provider = kubernetes.Provider("other", kubeconfig="{}")
+    opts = pulumi.ResourceOptions(providers=[provider])
+    return ArcRunnerSet(f"sjc-{name}", ArcRunnerSetArgs(chart, arc, companions), opts=opts).runs_on
+
+
+@pytest.mark.parametrize(
+    ("enablement", "made"), [(DEVICE_PLUGIN, {PLUGIN}), (GPU_OPERATOR, {OPERATOR}), (GPU_PLUGIN_ADDON, set())]
+)
+def test_one_component_or_the_provider_itself_makes_gpus_schedulable(enablement, made):
+    recording = build(enablement=enablement)
+    assert {resource.type for resource in recording.resources} & {PLUGIN, OPERATOR} == made
+    assert named(recording, "sjc-arc", "gpu-ci:index:ArcController"), "the rest stands either way"
+    assert named(recording, "sjc-oci-a10", "gpu-ci:index:ArcRunnerSet")
+
+
+def test_a_cluster_of_machines_alone_needs_no_operator():
+    recording = build(machine_set, enablement=GPU_OPERATOR, pools={}, runners={"oci": vm_per_job()})
+    assert of_type(recording, OPERATOR) == ()
+    assert [each.inputs["name"] for each in of_type(recording, RELEASE)] == [charts.CONTROLLER, "oci"]
+
+
+@pytest.mark.parametrize("cdi", [False, True])
+def test_the_pools_say_whether_containers_get_gpus_by_cdi(cdi):
+    pools = {"a10": oke_pool(cdi=cdi)}
+    plugin = named(build(enablement=DEVICE_PLUGIN, pools=pools), "sjc-device-plugin-chart", RELEASE).inputs["values"]
+    assert ("config" in plugin) is cdi
+    operator = named(build(enablement=GPU_OPERATOR, pools=pools), "sjc-gpu-operator-chart", RELEASE).inputs["values"]
+    assert operator["cdi"] == {"enabled": cdi}
+
+
+def test_plugin_and_operator_tolerate_what_the_provider_puts_on_its_nodes():
+    keys = {"nvidia.com/gpu", "oci.oraclecloud.com/oke-is-preemptible"}
+    plugin = named(build(enablement=DEVICE_PLUGIN), "sjc-device-plugin-chart", RELEASE).inputs["values"]
+    assert {each["key"] for each in plugin["tolerations"]} == keys | {"CriticalAddonsOnly"}
+    operator = named(build(enablement=GPU_OPERATOR), "sjc-gpu-operator-chart", RELEASE).inputs["values"]
+    assert {each["key"] for each in operator["daemonsets"]["tolerations"]} == keys
+
+
+def test_a_runner_asks_for_the_nvidia_runtime_where_that_is_not_the_default():
+    """The operator installs it, CDI is off, and the settings leave runc the default."""
+    operator = OperatorSettings.model_validate_json('{"containerd": {"defaultRuntime": false}}')
+    pools = {"a10": oke_pool(image="ubuntu")}
+    recording = build(operator=operator, enablement=GPU_OPERATOR, pools=pools)
+    pod = named(recording, "sjc-oci-a10-chart", RELEASE).inputs["values"]["template"]["spec"]
+    assert pod["runtimeClassName"] == "nvidia"
+    plain = named(build(enablement=GPU_OPERATOR, pools=pools), "sjc-oci-a10-chart", RELEASE)
+    assert "runtimeClassName" not in plain.inputs["values"]["template"]["spec"]
+
+
+def test_a_set_of_machines_is_built_by_the_clouds_own_component():
+    recording = build(machine_set, runners={"oci-a10": runner(pool="a10"), "oci": vm_per_job(labels=["a10"], group="GPUs")})
+    release = named(recording, "sjc-oci-chart", RELEASE)
+    assert release.inputs["values"]["runnerGroup"] == "GPUs"
+    assert recording.outputs["runsOn"] == {"oci-a10": ["oci-a10"], "oci": ["oci", "a10"]}
+
+
+def test_what_launchers_need_stands_before_their_set():
+    recording = build(machine_set, runners={"oci": vm_per_job()})
+    release = named(recording, "sjc-oci-chart", RELEASE)
+    held = named(recording, "oci-launcher", MAP)
+    assert held.urn in release.dependencies, "a pod without its account or its ConfigMap fails at once"
+    assert held.inputs["metadata"]["namespace"] == "runners-oci"
+    assert held.parent == named(recording, "sjc-oci", "gpu-ci:index:ArcRunnerSet").urn
+    secret = named(recording, "sjc-oci-github-app", "kubernetes:core/v1:Secret")
+    controller = named(recording, "sjc-arc-chart", RELEASE)
+    assert {secret.urn, controller.urn} <= set(release.dependencies)
+
+
+def test_machines_without_a_builder_are_an_error():
+    with pytest.raises(Exception, match="sjc/oci: nothing here builds runners of kind vm-per-job"):
+        build(runners={"oci": vm_per_job()})

@@ -1,0 +1,268 @@
+"""Runner sets of OCI machines: what the launchers get, what they may do, and what standing machines are made of."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+
+import pytest
+
+from components.oci.rights import PER_JOB, STANDING, Workload, launcher_rights
+from fleet import charts
+from fleet.machine.launch import LAUNCHER_SOURCE
+from tests.components.oke import KEY, POLICY, RULE, TAGS, made, planned, the
+from tests.components.recorded import before, named, of_type
+from tests.fleet.oci import THERE, per_job, place, standing
+
+RELEASE = "kubernetes:helm.sh/v3:Release"
+CONFIG_MAP = "kubernetes:core/v1:ConfigMap"
+ACCOUNT = "kubernetes:core/v1:ServiceAccount"
+CRON_JOB = "kubernetes:batch/v1:CronJob"
+CONFIGURATION = "oci:Core/instanceConfiguration:InstanceConfiguration"
+INSTANCE_POOL = "oci:Core/instancePool:InstancePool"
+CNCF_PLACE = place() | {"subnet": "ocid1.subnet.oc1.sjc.examplepublic"}
+CNCF = {key: value for key, value in per_job(launcher="cncf", places=[CNCF_PLACE]).items() if key != "image"}
+OF = {"vm": "standing", "job": "per-job"}
+"""Sets of the fleets below, by name, and the launcher's mode in each."""
+
+
+@pytest.fixture(scope="module")
+def preview():
+    return planned(runners={"vm": standing(), "job": per_job(places=[place(), place(THERE)]), "theirs": CNCF})
+
+
+@pytest.fixture(scope="module")
+def update():
+    return made(runners={"vm": standing(), "job": per_job(places=[place(), place(THERE)]), "theirs": CNCF})
+
+
+def details(recording):
+    return the(recording, CONFIGURATION).inputs["instanceDetails"]["launchDetails"]
+
+
+def settings(recording, name):
+    return json.loads(named(recording, f"sjc-{name}-launcher", CONFIG_MAP).inputs["data"]["launcher.json"])
+
+
+# -- standing machines -------------------------------------------------------------------------------------------------
+
+
+def test_a_pool_keeps_as_many_machines_as_the_settings_say_and_owns_its_size_from_then_on(update):
+    pool = the(update, INSTANCE_POOL)
+    assert pool.inputs["size"] == 2
+    assert pool.ignore_changes == ("size",), "a lower size would end the oldest machine, busy or not"
+    assert pool.inputs["instanceConfigurationId"] == "sjc-vm-machine-id"
+
+
+def test_a_pool_tries_the_domains_in_their_order_in_the_private_subnet():
+    domains = ["abcd:US-ASHBURN-AD-2", "abcd:US-ASHBURN-AD-1"]
+    images = {kind: {"id": f"ocid1.image.oc1.iad.example{kind[-3:]}"} for kind in ("system", "oke-gpu")}
+    recording = made(
+        region=THERE,
+        zones=sorted(domains),
+        nodeImages=images,
+        pools={},
+        runners={
+            "vm": standing(availabilityDomains=domains, image={"id": "ocid1.image.oc1.iad.examplevm", "driver": "580.159.03"})
+        },
+    )
+    assert the(recording, INSTANCE_POOL).inputs["placementConfigurations"] == [
+        {"availabilityDomain": domain, "primaryVnicSubnets": {"subnetId": "sjc-network-nodes-id"}} for domain in domains
+    ]
+
+
+def test_a_machine_admits_nobody_and_has_neither_key_nor_address_nor_agent(update):
+    found = details(update)
+    assert found["createVnicDetails"] == {"assignPublicIp": False, "nsgIds": ["sjc-security-machines-id"]}
+    assert found["metadata"].keys() == {"user_data"}, "no SSH key"
+    assert found["agentConfig"] == {
+        "areAllPluginsDisabled": True,
+        "isManagementDisabled": True,
+        "isMonitoringDisabled": True,
+    }
+    assert found["instanceOptions"] == {"areLegacyImdsEndpointsDisabled": True}
+
+
+@pytest.mark.parametrize(("shape", "encrypted"), [("VM.GPU.A10.2", True), ("BM.GPU.A10.4", None)])
+def test_a_machines_disk_is_encrypted_on_the_wire_where_the_shape_can(shape, encrypted):
+    found = details(planned(runners={"vm": standing(shapes=[shape])}))
+    assert found["shape"] == shape
+    assert found.get("isPvEncryptionInTransitEnabled") is encrypted
+
+
+def test_a_machine_boots_the_named_image_with_its_bootstrap(update):
+    found = details(update)
+    assert found["sourceDetails"] == {
+        "sourceType": "image",
+        "imageId": "ocid1.image.oc1.sjc.examplevm",
+        "bootVolumeSizeInGbs": "400",
+    }
+    assert base64.b64decode(found["metadata"]["user_data"]).startswith(b"#cloud-config\n")
+
+
+def test_machines_and_what_makes_them_have_the_fleets_tags(update):
+    assert details(update)["freeformTags"] == TAGS | {"gpu-ci-set": "gpu-ci-test-sjc-vm"}
+    assert settings(update, "job")["tags"] == TAGS
+
+
+def test_standing_machines_start_once_they_can_reach_the_internet(preview):
+    rules = {rule.urn for rule in of_type(preview, RULE) if "-machines-to-" in rule.name}
+    assert rules
+    assert rules <= set(the(preview, INSTANCE_POOL).dependencies)
+
+
+def test_a_machine_a_job_has_no_pool_and_no_configuration():
+    recording = planned(runners={"job": per_job()})
+    assert not of_type(recording, INSTANCE_POOL)
+    assert not of_type(recording, CONFIGURATION)
+
+
+# -- launchers ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "mode"), OF.items())
+def test_a_launcher_gets_its_program_and_the_ids_that_are_known_late(update, name, mode):
+    config_map = named(update, f"sjc-{name}-launcher", CONFIG_MAP).inputs
+    assert config_map["metadata"] == {"name": "launcher", "namespace": f"runners-{name}"}
+    assert config_map["data"]["launcher.py"] == LAUNCHER_SOURCE
+    held = settings(update, name)
+    assert held["mode"] == mode
+    assert held["set"] == f"gpu-ci-test-sjc-{name}", "machines of other clusters in the compartment are not this set's"
+    assert held["compartment"] == "ocid1.compartment.oc1..example"
+
+
+def test_a_launcher_of_standing_machines_knows_their_pool(update):
+    assert settings(update, "vm")["pool"] == "sjc-vm-pool-id"
+    assert settings(update, "vm")["region"] == "us-sanjose-1"
+
+
+def test_a_machine_a_job_stands_in_the_clusters_network_or_in_that_of_its_place(update):
+    here, there = settings(update, "job")["places"]
+    assert (here["region"], here["subnet"]) == ("us-sanjose-1", "sjc-network-nodes-id")
+    assert here["securityGroups"] == ["sjc-security-machines-id"]
+    assert (there["region"], there["subnet"]) == ("us-ashburn-1", "ocid1.subnet.oc1.iad.example")
+    assert there["securityGroups"] == ["ocid1.networksecuritygroup.oc1.iad.example"]
+
+
+def test_late_ids_are_unknown_in_a_first_plan_and_in_no_chart_value(preview):
+    for name in OF:
+        data = named(preview, f"sjc-{name}-launcher", CONFIG_MAP).inputs["data"]
+        assert "[unknown]" in str(data["launcher.json"] if isinstance(data, dict) else data)
+    for release in of_type(preview, RELEASE):
+        assert "[unknown]" not in json.dumps(release.inputs["values"])
+
+
+def test_no_key_and_no_registration_is_in_what_launchers_and_machines_get(update):
+    for resource in (*of_type(update, CONFIG_MAP), *of_type(update, CONFIGURATION), *of_type(update, CRON_JOB)):
+        assert KEY not in str(resource.wire)
+        assert "PRIVATE KEY" not in str(resource.wire)
+    assert "gpu-ci-jit" not in json.dumps([settings(update, name) for name in OF])
+
+
+def test_the_launcher_is_a_service_account_without_rights_in_kubernetes(update):
+    accounts = {account.name: account.inputs for account in of_type(update, ACCOUNT)}
+    assert accounts.keys() == {"sjc-vm-launcher", "sjc-job-launcher"}
+    for inputs in accounts.values():
+        assert inputs["metadata"]["name"] == "launcher"
+        assert inputs["automountServiceAccountToken"] is False, "its own pod mounts the token by itself"
+    assert not [resource for resource in update.resources if resource.type.startswith("kubernetes:rbac")]
+
+
+@pytest.mark.parametrize("name", OF)
+def test_a_set_waits_for_controller_system_nodes_and_all_that_its_launchers_need(preview, name):
+    release = named(preview, f"sjc-{name}-set-chart", RELEASE)
+    stands = {urn.rpartition("::")[2] for urn in before(preview, release)}
+    assert {
+        "sjc-arc-chart",
+        "sjc-system-nodes",
+        "sjc-control-plane",
+        f"sjc-{name}-launcher",
+        f"sjc-{name}-rights",
+        f"sjc-{name}-set-github-app",
+        "sjc-security-machines-to-128.0.0.0/3",
+    } <= stands
+    assert ("sjc-vm-pool" in stands) is (name == "vm")
+
+
+def test_what_lost_launchers_leave_is_removed(update):
+    for name in OF:
+        job = named(update, f"sjc-{name}-sweep", CRON_JOB).inputs
+        pod = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+        assert pod["containers"][0]["command"] == ["python3", "/etc/gpu-ci/launcher.py", "sweep"]
+        assert pod["restartPolicy"] == "Never"
+        assert pod["serviceAccountName"] == "launcher"
+        assert job["spec"]["concurrencyPolicy"] == "Forbid"
+        launcher = named(update, f"sjc-{name}-set-chart", RELEASE).inputs["values"]["template"]["spec"]
+        assert pod["volumes"] == launcher["volumes"]
+        assert pod["containers"][0]["image"] == launcher["containers"][0]["image"]
+    assert len(of_type(update, CRON_JOB)) == len(OF), "CNCF's launcher has none of ours"
+
+
+def test_labels_reach_the_set():
+    recording = planned(runners={"job": per_job(labels=["gpu-a10"])})
+    assert named(recording, "sjc-job-set-chart", RELEASE).inputs["values"]["scaleSetLabels"] == ["gpu-a10"]
+
+
+# -- rights ------------------------------------------------------------------------------------------------------------
+
+_STATEMENT = re.compile(r"Allow any-user to \{([A-Z_, ]+)\} in compartment id (\S+) where all \{(.*)\}")
+
+
+def permissions(statement):
+    found = _STATEMENT.fullmatch(statement)
+    assert found, statement
+    return set(found[1].split(", "))
+
+
+@pytest.mark.parametrize("name", OF)
+def test_a_launcher_may_act_as_its_own_account_of_its_own_cluster_in_its_own_compartment(update, name):
+    (statement,) = named(update, f"sjc-{name}-rights", POLICY).inputs["statements"]
+    found = _STATEMENT.fullmatch(statement)
+    assert found, statement
+    assert found[2] == "ocid1.compartment.oc1..example"
+    assert found[3].split(", ") == [
+        "request.principal.type = 'workload'",
+        f"request.principal.namespace = 'runners-{name}'",
+        "request.principal.service_account = 'launcher'",
+        "request.principal.cluster_id = 'sjc-control-plane-id'",
+    ]
+
+
+def test_only_a_launcher_a_job_may_create_machines_and_only_one_of_a_pool_may_change_them(update):
+    job, vm = (permissions(named(update, f"sjc-{name}-rights", POLICY).inputs["statements"][0]) for name in ("job", "vm"))
+    assert "INSTANCE_CREATE" in job - vm
+    assert {"INSTANCE_UPDATE", "INSTANCE_POOL_READ", "INSTANCE_POOL_INSTANCE_DETACH"} <= vm - job
+    assert {"INSTANCE_READ", "INSTANCE_DELETE", "CONSOLE_HISTORY_CREATE", "CONSOLE_HISTORY_READ"} <= job & vm
+
+
+def test_no_right_is_for_all_resources_or_for_moving_power_or_pools():
+    for allowed in (PER_JOB, STANDING):
+        (statement,) = launcher_rights(Workload("runners-x", charts.LAUNCHER, "ocid1.cluster.oc1..x"), allowed, "c")
+        assert "all-resources" not in statement
+        assert "manage" not in statement
+        for denied in ("INSTANCE_MOVE", "INSTANCE_POOL_DELETE", "INSTANCE_POOL_UPDATE", "INSTANCE_CREATE_IMAGE", "SUBNET_CREATE"):
+            assert denied not in permissions(statement)
+
+
+def test_there_is_no_dynamic_group(update):
+    assert not of_type(update, "oci:Identity/dynamicGroup:DynamicGroup"), "machines have no rights, launchers have their own"
+
+
+# -- CNCF's launcher ---------------------------------------------------------------------------------------------------
+
+
+def test_with_cncfs_launcher_there_is_the_scale_set_alone(preview):
+    ours = {resource.name for resource in preview.resources if resource.name.startswith("sjc-theirs")}
+    assert ours == {
+        "sjc-theirs",
+        "sjc-theirs-set",
+        "sjc-theirs-set-namespace",
+        "sjc-theirs-set-github-app",
+        "sjc-theirs-set-chart",
+    }
+
+
+def test_cncfs_machines_need_no_group_of_ours():
+    recording = planned(runners={"theirs": CNCF})
+    assert not [rule for rule in of_type(recording, RULE) if "machines" in rule.name]

@@ -1,0 +1,202 @@
+"""The node pool carries what GPU nodes need: labels, tags by which they are known before they exist, metadata, a group."""
+
+from __future__ import annotations
+
+import base64
+import subprocess
+from typing import Any
+
+import pytest
+
+from components.oci.boot import NODE_SCRIPT
+from fleet import hardware
+from fleet.offer import allocatable
+from fleet.scheduling import OKE_NO_PLUGIN_LABEL, OKE_PROFILE, SYSTEM_POOL, pool_labels
+from tests.builders import ROOT
+from tests.components.oke import NODE_POOL, POLICY, RULE, TAGS, made, planned, the
+from tests.components.recorded import before, named, of_type
+from tests.fleet.oci import oke_pool
+
+RESERVATION = {"id": "ocid1.capacityreservation.oc1.iad.example", "zone": "abcd:US-ASHBURN-AD-2", "count": 2}
+IAD: dict[str, Any] = {
+    "region": "us-ashburn-1",
+    "zones": ["abcd:US-ASHBURN-AD-1", "abcd:US-ASHBURN-AD-2"],
+    "nodeImages": {kind: {"id": f"ocid1.image.oc1.iad.example{kind[-3:]}"} for kind in ("system", "oke-gpu")},
+}
+
+
+def pool(recording, name="a10"):
+    return named(recording, f"sjc-{name}-nodes", NODE_POOL)
+
+
+def labels(resource):
+    return {pair["key"]: pair["value"] for pair in resource.inputs["initialNodeLabels"]}
+
+
+@pytest.fixture(scope="module")
+def preview():
+    return planned()
+
+
+@pytest.fixture(scope="module")
+def reserved():
+    held = oke_pool(instanceTypes=["BM.GPU4.8"], capacity="reserved", reservation=RESERVATION)
+    return made(**IAD, pools={"a100": held, "a10": oke_pool()}, runners={})
+
+
+def test_nodes_carry_the_contracts_labels_and_the_owners(preview):
+    recording = planned(pools={"a10": oke_pool(labels={"example.com/team": "vision"})})
+    held = labels(pool(recording))
+    assert held.pop(OKE_NO_PLUGIN_LABEL) == "false"
+    assert held.pop("example.com/team") == "vision"
+    assert held == pool_labels(
+        cluster="sjc", pool="a10", role="burst", capacity="on-demand", accelerator="nvidia-a10", profile=OKE_PROFILE
+    )
+
+
+@pytest.mark.parametrize(
+    ("enablement", "off"), [("gpu-plugin-addon", "false"), ("device-plugin", "true"), ("gpu-operator", "true")]
+)
+def test_okes_plugin_is_said_on_or_off_on_every_gpu_node(enablement, off):
+    recording = planned(enablement=enablement, pools={"a10": oke_pool(), "a10-2": oke_pool(instanceTypes=["VM.GPU.A10.2"])})
+    gpu_pools = [each for each in of_type(recording, NODE_POOL) if labels(each)["gpu-ci/pool"] != SYSTEM_POOL]
+    assert [labels(each)[OKE_NO_PLUGIN_LABEL] for each in gpu_pools] == [off, off]
+
+
+def test_a_cdi_pool_says_so_to_the_device_plugin():
+    recording = planned(enablement="device-plugin", pools={"a10": oke_pool(cdi=True), "plain": oke_pool()})
+    assert labels(pool(recording))["nvidia.com/device-plugin.config"] == "cdi"
+    assert "nvidia.com/device-plugin.config" not in labels(pool(recording, "plain"))
+
+
+def test_the_autoscaler_owns_the_size(preview):
+    held = pool(preview)
+    assert held.inputs["nodeConfigDetails"]["size"] == 0
+    assert held.ignore_changes == ("nodeConfigDetails.size",)
+    assert pool(planned(pools={"a10": oke_pool(nodes={"min": 2, "max": 3})})).inputs["nodeConfigDetails"]["size"] == 2
+
+
+def test_the_autoscaler_can_start_the_first_node(preview):
+    inputs = pool(preview).inputs
+    assert "nodeShapeConfig" not in inputs, "with it the autoscaler's template has no GPU"
+    storage = allocatable(hardware.machine("VM.GPU.A10.1"), 400 * 1024).storage
+    assert inputs["freeformTags"]["cluster-autoscaler/node-ephemeral-storage"] == f"{storage}Mi", (
+        "without it a pod that asks for ephemeral storage never starts the first node"
+    )
+    assert inputs["nodeConfigDetails"]["freeformTags"] == TAGS, "nodes have the fleet's tags, not the pool's"
+
+
+@pytest.mark.parametrize(("shape", "encrypted"), [("VM.GPU.A10.1", True), ("VM.GPU.A10.2", True), ("BM.GPU.A10.4", False)])
+def test_boot_volumes_are_encrypted_on_the_wire_where_the_shape_can(shape, encrypted):
+    inputs = pool(planned(pools={"a10": oke_pool(instanceTypes=[shape])})).inputs
+    assert inputs["nodeShape"] == shape
+    assert inputs["nodeConfigDetails"]["isPvEncryptionInTransitEnabled"] is encrypted
+
+
+def test_the_boot_volume_holds_cuda_images_and_its_size_is_text(preview):
+    assert pool(preview).inputs["nodeSourceDetails"] == {
+        "sourceType": "IMAGE",
+        "imageId": "ocid1.image.oc1.sjc.examplegpu",
+        "bootVolumeSizeInGbs": "400",
+    }
+    assert pool(planned(pools={"a10": oke_pool(disk="600Gi")})).inputs["nodeSourceDetails"]["bootVolumeSizeInGbs"] == "600"
+
+
+def test_the_image_is_the_one_of_the_pools_kind():
+    recording = planned(enablement="gpu-operator", pools={"a10": oke_pool(image="ubuntu")})
+    assert pool(recording).inputs["nodeSourceDetails"]["imageId"] == "ocid1.image.oc1.sjc.exampleubuntu"
+
+
+def test_every_domain_has_nodes_and_all_stand_in_the_private_subnet(reserved):
+    placements = pool(reserved).inputs["nodeConfigDetails"]["placementConfigs"]
+    assert placements == [
+        {"availabilityDomain": zone, "subnetId": "sjc-network-nodes-id"}
+        for zone in ("abcd:US-ASHBURN-AD-1", "abcd:US-ASHBURN-AD-2")
+    ]
+
+
+def test_nodes_and_pods_have_the_group_of_the_nodes(reserved):
+    for each in of_type(reserved, NODE_POOL):
+        details = each.inputs["nodeConfigDetails"]
+        assert details["nsgIds"] == ["sjc-security-workers-id"]
+        network = details["nodePoolPodNetworkOptionDetails"]
+        assert network["cniType"] == "OCI_VCN_IP_NATIVE"
+        assert network["podNsgIds"] == ["sjc-security-workers-id"]
+        assert network["podSubnetIds"] == ["sjc-network-nodes-id"]
+
+
+def test_a_reserved_pool_stands_where_its_reservation_is(reserved):
+    assert pool(reserved, "a100").inputs["nodeConfigDetails"]["placementConfigs"] == [
+        {
+            "availabilityDomain": RESERVATION["zone"],
+            "capacityReservationId": RESERVATION["id"],
+            "subnetId": "sjc-network-nodes-id",
+        }
+    ]
+
+
+def test_oke_may_use_the_reservation_before_its_pool_starts(reserved):
+    rights = named(reserved, "sjc-a100-rights", POLICY)
+    assert rights.urn in pool(reserved, "a100").dependencies
+    assert rights.urn not in pool(reserved).dependencies
+    assert rights.inputs["statements"] == [
+        "Allow service oke to use compute-capacity-reservations in compartment id ocid1.compartment.oc1..example",
+        "Allow any-user to use compute-capacity-reservations in compartment id ocid1.compartment.oc1..example "
+        "where request.principal.type = 'nodepool'",
+    ]
+
+
+def test_spot_is_preemptible_capacity_and_leaves_no_volume_behind():
+    recording = planned(pools={"v100": oke_pool(instanceTypes=["VM.GPU3.1"], capacity="spot"), "a10": oke_pool()})
+    (placement,) = pool(recording, "v100").inputs["nodeConfigDetails"]["placementConfigs"]
+    assert placement["preemptibleNodeConfig"] == {"preemptionAction": {"type": "TERMINATE", "isPreserveBootVolume": False}}
+    (other,) = pool(recording).inputs["nodeConfigDetails"]["placementConfigs"]
+    assert "preemptibleNodeConfig" not in other
+
+
+def test_nodes_have_no_legacy_metadata_and_grow_their_disk_before_they_join(preview):
+    for each in of_type(preview, NODE_POOL):
+        metadata = each.inputs["nodeMetadata"]
+        assert metadata["areLegacyImdsEndpointsDisabled"] == "true"
+        assert base64.b64decode(metadata["user_data"]).decode() == NODE_SCRIPT
+    assert NODE_SCRIPT.index("oci-growfs") < NODE_SCRIPT.index("bash /var/run/oke-init.sh")
+    assert "oke bootstrap" in NODE_SCRIPT
+    assert NODE_SCRIPT.isascii(), "cloud-init drops a script that is not"
+
+
+def test_the_boot_script_passes_shellcheck():
+    checker = ROOT / ".venv" / "bin" / "shellcheck"
+    if not checker.exists():
+        pytest.skip("shellcheck is not installed")
+    done = subprocess.run([checker, "-"], input=NODE_SCRIPT, text=True, capture_output=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_running_jobs_are_not_evicted_by_an_update_and_system_nodes_are_replaced_one_by_one(preview):
+    assert pool(preview).inputs["nodePoolCyclingDetails"] == {"isNodeCyclingEnabled": False}
+    assert pool(preview, "system").inputs["nodePoolCyclingDetails"] == {
+        "isNodeCyclingEnabled": True,
+        "maximumSurge": "1",
+        "maximumUnavailable": "0",
+    }
+    for each in of_type(preview, NODE_POOL):
+        assert each.inputs["nodeEvictionNodePoolSettings"] == {
+            "evictionGraceDuration": "PT60M",
+            "isForceDeleteAfterGraceDuration": True,
+        }
+
+
+def test_another_shape_is_another_pool(preview):
+    assert pool(preview).replace_on_changes == ("nodeShape",), "OKE would give it to new nodes alone, under the old labels"
+
+
+def test_pools_wait_for_routes_rules_and_control_plane(preview):
+    rules = [rule.urn for rule in of_type(preview, RULE)]
+    assert len(rules) > 10
+    needed = {the(preview, "oci:ContainerEngine/cluster:Cluster").urn, *rules} | {
+        each.urn
+        for each in preview.resources
+        if each.type in ("oci:Core/natGateway:NatGateway", "oci:Core/serviceGateway:ServiceGateway")
+    }
+    for each in of_type(preview, NODE_POOL):
+        assert needed <= before(preview, each), f"{each.name} may start and never join"

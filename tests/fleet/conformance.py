@@ -1,0 +1,364 @@
+"""The scheduling contract as a check: nodes as providers make them, pods as our charts make them, and what is wrong between them.
+
+`python -m tests.fleet.conformance` prints the table of every stack.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from fleet import charts
+from fleet.charts import Chart
+from fleet.cluster import Cluster
+from fleet.enablement import DEVICE_PLUGIN, GPU_OPERATOR, GPU_PLUGIN_ADDON
+from fleet.node_image import NODE_IMAGES
+from fleet.operator import OperatorSettings
+from fleet.pool import Pool
+from fleet.providers import PROVIDERS
+from fleet.providers.oke import OkeCluster
+from fleet.runner import PodRunner
+from fleet.scheduling import (
+    OKE_NO_PLUGIN_LABEL,
+    PLUGIN_CONFIG_CDI,
+    PLUGIN_CONFIG_LABEL,
+    SYSTEM_POOL,
+    TEMPLATE,
+    Effect,
+    Taint,
+    Toleration,
+    autoscaler_tags,
+    pool_labels,
+    system_labels,
+)
+from fleet.settings import Fleet, load
+from fleet.vm_runner import MachineRunner
+from tests.builders import ROOT, read_stack
+
+STACKS = {path.name.split(".")[1]: path for path in (*sorted(ROOT.glob("Pulumi.*.yaml")), *sorted(ROOT.glob("examples/*.yaml")))}
+"""Every stack file and example by the stack's name."""
+
+_EVERYTHING = Toleration("", effect="")
+
+
+@cache
+def provided() -> dict[str, Any]:
+    """What each provider sets by itself: the tables `providers` of fleet/data/nodes.toml."""
+    with (ROOT / "fleet" / "data" / "nodes.toml").open("rb") as file:
+        return dict(tomllib.load(file)["providers"])
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node of one pool, or what the autoscaler believes of one that does not exist yet (`template`)."""
+
+    name: str
+    pool: str
+    labels: Mapping[str, str]
+    taints: tuple[Taint, ...]
+    template: bool = False
+    accelerator: str = ""
+    cdi: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Pods:
+    """Like pods: the pools on whose nodes they must land, and how they choose nodes.
+
+    `expressions` are those of a required node affinity with one term. `elsewhere` says that they may land on other nodes too.
+    """
+
+    name: str
+    pools: frozenset[str]
+    tolerations: tuple[Toleration, ...] = ()
+    selector: Mapping[str, str] = field(default_factory=dict)
+    expressions: tuple[Mapping[str, Any], ...] = ()
+    elsewhere: bool = False
+    advertises: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """One cluster: its nodes, its pods, and what its autoscaler and its device plugin look for on a node."""
+
+    cluster: str
+    nodes: tuple[Node, ...]
+    pods: tuple[Pods, ...]
+    booting_label: str
+    plugin_configs: frozenset[str] | None = None
+
+
+# -- the check ---------------------------------------------------------------------------------------------------------
+
+NOBODY = Pods("a pod that asks for no GPU", frozenset({SYSTEM_POOL}))
+
+
+def faults(contract: Contract) -> list[str]:
+    """What keeps pods off nodes that they need, lets them onto nodes that they must not have, or hides a GPU."""
+    found = [fault for node in contract.nodes for pods in (*contract.pods, NOBODY) for fault in _between(pods, node)]
+    for node in contract.nodes:
+        if node.pool == SYSTEM_POOL:
+            continue
+        found += _labels_of(contract, node)
+        if not any(pods.advertises and node.pool in pods.pools for pods in contract.pods):
+            found.append(f"{node.name}: nothing advertises its GPUs")
+    return found
+
+
+def _between(pods: Pods, node: Node) -> Iterator[str]:
+    refused = [str(taint) for taint in node.taints if not any(each.covers(taint) for each in pods.tolerations)]
+    chosen = chooses(pods, node)
+    if node.pool in pods.pools:
+        yield from (f"{node.name}: {pods.name} does not tolerate {taint}" for taint in refused)
+        if not chosen:
+            yield f"{node.name}: {pods.name} does not choose it"
+    elif chosen and not refused and not pods.elsewhere:
+        yield f"{node.name}: {pods.name} could land there"
+
+
+def chooses(pods: Pods, node: Node) -> bool:
+    """Whether selector and required affinity match a node's labels (Kubernetes' rules for In, NotIn, Exists)."""
+    if any(node.labels.get(key) != value for key, value in pods.selector.items()):
+        return False
+    return all(_matches(expression, node.labels) for expression in pods.expressions)
+
+
+def _matches(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    held = labels.get(expression["key"])
+    return {
+        "In": lambda: held in expression["values"],
+        "NotIn": lambda: held not in expression["values"],
+        "Exists": lambda: held is not None,
+    }[expression["operator"]]()
+
+
+def _labels_of(contract: Contract, node: Node) -> Iterator[str]:
+    """What programs, not pods, look for among a GPU node's labels."""
+    wanted = contract.booting_label
+    if wanted and node.labels.get(wanted) != node.accelerator:
+        yield f"{node.name}: without {wanted} the autoscaler takes a booting node for a ready one without GPU, and buys another"
+    if contract.plugin_configs is not None:
+        config = node.labels.get(PLUGIN_CONFIG_LABEL)
+        if node.cdi is not (config == PLUGIN_CONFIG_CDI):
+            yield f"{node.name}: the device plugin's config is {config}, and CDI is {'on' if node.cdi else 'off'}"
+        if config is not None and config not in contract.plugin_configs:
+            yield f"{node.name}: the device plugin has no config {config}"
+
+
+# -- nodes, as the provider makes them -----------------------------------------------------------------------------------
+
+
+def taint(text: str) -> Taint:
+    """A taint from "key=value:Effect"."""
+    match = re.fullmatch(r"([^=]+)=([^:]*):(\w+)", text)
+    assert match, text
+    return Taint(match[1], match[2], Effect(match[3]))
+
+
+def node_labels(cluster: str, settings: Cluster, name: str, pool: Pool) -> dict[str, str]:
+    """Labels that the program gives the nodes of a pool."""
+    profile = PROVIDERS[settings.provider].profile
+    labels = pool.labels | pool_labels(
+        cluster=cluster,
+        pool=name,
+        role=pool.role,
+        capacity=pool.capacity,
+        accelerator=pool.accelerator,
+        profile=profile,
+        cdi=pool.cdi,
+    )
+    if "plugin" in provided()[settings.provider]:
+        labels[OKE_NO_PLUGIN_LABEL] = "false" if settings.enablement == GPU_PLUGIN_ADDON else "true"
+    return labels
+
+
+def our_taints(settings: Cluster) -> tuple[Taint, ...]:
+    """Taints that the program gives GPU nodes: none where the provider taints them by itself."""
+    return () if provided()[settings.provider]["gpu-taints"] else (PROVIDERS[settings.provider].profile.gpu_taint,)
+
+
+def _pool_nodes(cluster: str, settings: Cluster, name: str, pool: Pool) -> Iterator[Node]:
+    facts, labels = provided()[settings.provider], node_labels(cluster, settings, name, pool)
+    spot = pool.capacity == "spot"
+    by_provider = tuple(map(taint, (*facts["gpu-taints"], *(facts["spot-taints"] if spot else ()))))
+    theirs = dict.fromkeys(facts["labels"], "?") | dict(text.split("=") for text in (facts["spot-labels"] if spot else ()))
+    place = f"{cluster}/{name}"
+    yield Node(place, name, theirs | labels, (*by_provider, *our_taints(settings)), False, pool.accelerator, pool.cdi)
+    believed = facts["template"]
+    described = dict.fromkeys(believed["labels"], "?")
+    if believed["from"] == "tags":
+        tags = autoscaler_tags(labels, our_taints(settings), {}, "10m0s")
+        described |= _below(tags, "label/")
+        taints = tuple(taint(f"{key}={value}") for key, value in _below(tags, "taint/").items())
+    else:
+        described |= labels
+        taints = tuple(map(taint, believed["gpu-taints"]))
+    yield Node(f"{place}, not there yet", name, described, taints, True, pool.accelerator, pool.cdi)
+
+
+def _below(tags: Mapping[str, str], part: str) -> dict[str, str]:
+    start = f"{TEMPLATE}{part}"
+    return {key.removeprefix(start): value for key, value in tags.items() if key.startswith(start)}
+
+
+# -- pods, as the charts make them -----------------------------------------------------------------------------------------
+
+
+def _tolerations(held: list[dict[str, str]]) -> tuple[Toleration, ...]:
+    """Tolerations of a manifest: what it leaves out has Kubernetes' defaults."""
+    return tuple(
+        Toleration(one.get("key", ""), one.get("operator", "Equal"), one.get("value", ""), one.get("effect", "")) for one in held
+    )
+
+
+def _of_spec(name: str, pools: frozenset[str], spec: Mapping[str, Any]) -> Pods:
+    return Pods(name, pools, _tolerations(spec.get("tolerations", [])), spec.get("nodeSelector", {}))
+
+
+def cluster_charts(fleet: Fleet, cluster: str) -> dict[str, Chart]:
+    """The charts of one cluster by release name, as the program makes them."""
+    settings = fleet.clusters[cluster]
+    profile, url = PROVIDERS[settings.provider].profile, fleet.github.url
+    cdi = any(pool.cdi for pool in settings.pools.values())
+    found = [charts.arc_controller()]
+    if settings.enablement == DEVICE_PLUGIN:
+        found.append(charts.device_plugin(profile.tolerations, cdi=cdi))
+    if settings.enablement == GPU_OPERATOR and settings.pools:
+        image = NODE_IMAGES[next(iter(settings.pools.values())).image]
+        operator = settings.operator or OperatorSettings()
+        found.append(charts.gpu_operator(image, operator, cdi=cdi, tolerations=profile.tolerations))
+    for name, runner in settings.runners.items():
+        group = fleet.group_of(runner)
+        if isinstance(runner, PodRunner):
+            tolerations = profile.pod_tolerations(settings.pools[runner.pool].capacity)
+            found.append(charts.runner_set(name, runner, url, group, tolerations))
+        elif isinstance(runner, MachineRunner) and isinstance(settings, OkeCluster):
+            home = {"region": settings.region, "compartment": settings.compartment}
+            found.append(charts.launcher_set(name, runner, url, group, **home))
+    return {chart.name: chart for chart in found}
+
+
+def _pods(fleet: Fleet, cluster: str) -> Iterator[Pods]:
+    settings, made = fleet.clusters[cluster], cluster_charts(fleet, cluster)
+    gpu_pools, system = frozenset(settings.pools), frozenset({SYSTEM_POOL})
+    yield _of_spec("ARC's controller", system, made[charts.CONTROLLER].values)
+    for name, runner in settings.runners.items():
+        values = made[name].values
+        pools = frozenset({runner.pool}) if isinstance(runner, PodRunner) else system
+        what = "runner" if isinstance(runner, PodRunner) else "launcher"
+        yield _of_spec(f"{what} {name}", pools, values["template"]["spec"])
+        yield _of_spec(f"listener of {name}", system, values["listenerTemplate"]["spec"])
+    if settings.enablement == DEVICE_PLUGIN:
+        yield from _device_plugin(made["nvidia-device-plugin"].values, gpu_pools)
+    if charts.OPERATOR in made:
+        yield from _operator(made[charts.OPERATOR].values, gpu_pools)
+    if "plugin" in provided()[settings.provider]:
+        yield _provider_plugin(settings, gpu_pools)
+
+
+def _device_plugin(values: Mapping[str, Any], pools: frozenset[str]) -> Iterator[Pods]:
+    (term,) = values["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    tolerations = _tolerations(values["tolerations"])
+    yield Pods("device plugin", pools, tolerations, {}, tuple(term["matchExpressions"]), advertises=True)
+
+
+def _operator(values: Mapping[str, Any], pools: frozenset[str]) -> Iterator[Pods]:
+    """Feature discovery labels any node; the operator starts its operands where that found a GPU."""
+    discovery, system = values["node-feature-discovery"], frozenset({SYSTEM_POOL})
+    yield _of_spec("GPU operator", system, values["operator"])
+    for part in ("master", "gc"):
+        yield _of_spec(f"feature discovery's {part}", system, discovery[part])
+    worker = _tolerations(discovery["worker"]["tolerations"])
+    yield Pods("feature discovery", pools | system, worker)
+    operands = _tolerations(values["daemonsets"]["tolerations"])
+    yield Pods("operator's operands", pools, operands, {}, elsewhere=True, advertises=values["devicePlugin"]["enabled"])
+
+
+def addon_tolerations(settings: Cluster) -> list[dict[str, str]] | None:
+    """What the program tells the provider's own plugin to tolerate; None leaves it to the provider."""
+    if not any(pool.capacity == "spot" for pool in settings.pools.values()):
+        return None
+    return [toleration.manifest() for toleration in PROVIDERS[settings.provider].profile.tolerations]
+
+
+def _provider_plugin(settings: Cluster, pools: frozenset[str]) -> Pods:
+    """The provider's own plugin. Where it must stay away, it is taken to tolerate everything: its manifest is not known."""
+    facts = provided()[settings.provider]["plugin"]
+    key, _, value = facts["off-label"].partition("=")
+    off = ({"key": key, "operator": "NotIn", "values": [value]},)
+    if settings.enablement != GPU_PLUGIN_ADDON:
+        # It looks for GPUs, so nodes without are not its concern.
+        return Pods("provider's own plugin", frozenset({SYSTEM_POOL}), (_EVERYTHING,), {}, off)
+    told = addon_tolerations(settings)
+    tolerations = _tolerations(told) if told is not None else tuple(map(Toleration, facts["tolerates"]))
+    return Pods("provider's own plugin", pools, tolerations, {}, off, elsewhere=True, advertises=True)
+
+
+# -- contracts -----------------------------------------------------------------------------------------------------------
+
+
+def contract(fleet: Fleet, cluster: str) -> Contract:
+    """One cluster of a fleet as nodes and pods."""
+    settings = fleet.clusters[cluster]
+    system = Node(f"{cluster}/{SYSTEM_POOL}", SYSTEM_POOL, system_labels(cluster), ())
+    nodes = [node for name, pool in settings.pools.items() for node in _pool_nodes(cluster, settings, name, pool)]
+    configs = None
+    if settings.enablement == DEVICE_PLUGIN:
+        values = cluster_charts(fleet, cluster)["nvidia-device-plugin"].values
+        configs = frozenset(values.get("config", {}).get("map", {}))
+    booting = provided()[settings.provider]["template"]["booting-label"]
+    return Contract(cluster, (system, *nodes), tuple(_pods(fleet, cluster)), booting, configs)
+
+
+def stack_contracts() -> dict[str, Contract]:
+    """Every cluster of every stack file and example, by "stack/cluster"."""
+    fleets = {name: load(read_stack(path)) for name, path in STACKS.items()}
+    return {f"{name}/{cluster}": contract(fleet, cluster) for name, fleet in fleets.items() for cluster in fleet.clusters}
+
+
+# -- the table -----------------------------------------------------------------------------------------------------------
+
+
+def table(contracts: Mapping[str, Contract]) -> str:
+    """Each GPU pool in Markdown: taints of its nodes and of their template, who tolerates them, which labels are chosen by."""
+    lines = [
+        "| pool | taints of a node | taints the autoscaler believes in | tolerated by | chosen by | faults |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, held in contracts.items():
+        nodes = [node for node in held.nodes if node.pool != SYSTEM_POOL]
+        for real, believed in zip(nodes[::2], nodes[1::2], strict=True):
+            served = [pods for pods in held.pods if real.pool in pods.pools]
+            wrong = [fault for fault in faults(held) if fault.startswith((f"{real.name}:", f"{believed.name}:"))]
+            cells = (
+                f"{name}/{real.pool}",
+                _code(real.taints),
+                _code(believed.taints),
+                "; ".join(f"{pods.name} ({', '.join(map(_written, pods.tolerations))})" for pods in served),
+                "; ".join(filter(None, (_choice(pods) for pods in served))),
+                "; ".join(wrong) or "none",
+            )
+            lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _code(taints: tuple[Taint, ...]) -> str:
+    return ", ".join(f"`{each}`" for each in taints)
+
+
+def _written(toleration: Toleration) -> str:
+    return f"`{toleration.key} {toleration.operator}`" if toleration.key else "everything"
+
+
+def _choice(pods: Pods) -> str:
+    chosen = [f"{key}={value}" for key, value in pods.selector.items()]
+    chosen += [f"{each['key']} {each['operator']} {'/'.join(each.get('values', []))}".strip() for each in pods.expressions]
+    return f"{pods.name}: {', '.join(f'`{each}`' for each in chosen)}" if chosen else ""
+
+
+if __name__ == "__main__":
+    print(table(stack_contracts()))

@@ -1,0 +1,344 @@
+"""The bootstrap: whatever fails, no runner registers, one line tells the step, and the machine powers off once."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from fleet.machine import launcher
+from tests.fleet.machine.stub_machine import COMMANDS, FINGERPRINT, IMAGE, IMAGES_OWN, JIT, SCRIPT, Call, StubMachine
+
+STEPS = [
+    "start",
+    "driver",
+    "persistence",
+    "packages",
+    "toolkit",
+    "runtime",
+    "tools",
+    "runner",
+    "container",
+    "registration",
+    "metadata",
+    "job",
+]
+IMDS = "http://169.254.169.254/opc/v2/instance/"
+IMDS6 = "http://[fd00:c1::a9fe:a9fe]/opc/v2/instance/"
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> StubMachine:
+    """A machine that has not booted."""
+    return StubMachine(tmp_path)
+
+
+def ended(machine: StubMachine) -> str:
+    """The machine's one status line, held to what is true of every end."""
+    assert [call.arguments for call in machine.calls if call.name == "systemctl"].count("poweroff") == 1
+    assert (machine.calls[-1].name, machine.calls[-1].arguments) == ("systemctl", "poweroff"), "nothing after it"
+    assert len(machine.console) == 1, "one status line"
+    assert machine.status in ("", machine.console[0]), "none where its folder cannot be made"
+    assert launcher.STATUS.fullmatch(machine.console[0]), "the launcher reads it"
+    assert JIT not in machine.output, "neither an argument nor any output has the registration"
+    assert machine.files_with_registration() == []
+    assert machine.saw_registration() <= {"setpriv", "run.sh"}
+    return machine.console[0]
+
+
+def refused(machine: StubMachine) -> str:
+    """The status of a machine that must not have registered."""
+    assert machine.called("run.sh") == []
+    return ended(machine)
+
+
+# -- success -------------------------------------------------------------------------------------------------------------
+
+
+def test_success_is_one_registration_one_job_one_end(machine):
+    assert machine.run() == 0
+    assert ended(machine) == "gpu-ci status=done step=done code=0"
+    assert machine.status == "gpu-ci status=done step=done code=0"
+    assert machine.called("run.sh") == [""], "once, and without arguments"
+    assert machine.called("setpriv") == ["--reuid=runner --regid=runner --init-groups ./run.sh"]
+    assert machine.saw_registration() == {"setpriv", "run.sh"}
+
+
+def test_every_stub_is_used_and_every_step_has_its_turn(machine):
+    machine.run()
+    assert {call.name for call in machine.calls} == {*COMMANDS, *IMAGES_OWN}
+    assert list(dict.fromkeys(call.step for call in machine.calls)) == STEPS
+
+
+def test_the_metadata_endpoint_is_closed_and_held_closed_before_the_job(machine):
+    machine.run()
+    steps = [call for call in machine.calls if call.step in ("metadata", "job")]
+    rules = [call.arguments for call in steps[:4]]
+    v4 = "-d 169.254.169.254 -p tcp --dport 80 -j REJECT --reject-with tcp-reset"
+    v6 = "-d fd00:c1::a9fe:a9fe -p tcp --dport 80 -j REJECT --reject-with tcp-reset"
+    assert [call.name for call in steps[:4]] == ["iptables", "ip6tables"] * 2
+    assert rules == [
+        f"--wait -I OUTPUT 1 {v4}",
+        f"--wait -I OUTPUT 1 {v6}",
+        f"--wait -I DOCKER-USER 1 {v4}",
+        f"--wait -I DOCKER-USER 1 {v6}",
+    ]
+    assert [call.name for call in steps[4:]] == ["curl", "curl", "docker", "setpriv", "run.sh", "systemctl"]
+    assert [call.arguments.rpartition(" ")[2] for call in steps[4:7]] == [IMDS, IMDS6, IMDS]
+
+
+def test_names_time_and_disks_stay_reachable(machine):
+    machine.run()
+    rules = [call.arguments for call in machine.calls if call.name in ("iptables", "ip6tables")]
+    assert all("-p tcp --dport 80 " in rule for rule in rules)
+    assert not any("/16" in rule or "53" in rule or "3260" in rule for rule in rules)
+
+
+def test_the_registration_is_read_only_when_the_machine_is_ready(machine):
+    machine.run()
+    reads = [call for call in machine.calls if "gpu-ci-jit" in call.arguments]
+    assert {call.step for call in reads} == {"registration"}
+    assert len(reads) == 3, "two answers that there is none yet"
+    assert all("Authorization: Bearer Oracle" in call.arguments for call in reads)
+    assert len(machine.called("sleep")) == 2
+
+
+def test_a_machine_waits_for_its_job_for_days(machine):
+    assert machine.run(waits="90") == 0
+    assert len(machine.called("sleep")) == 90
+
+
+def test_the_four_toolkit_packages_have_one_version_and_are_held(machine):
+    machine.run()
+    four = ["nvidia-container-toolkit", "nvidia-container-toolkit-base", "libnvidia-container-tools", "libnvidia-container1"]
+    installs = [call.arguments for call in machine.calls if call.name == "apt-get" and "--allow-downgrades" in call.arguments]
+    assert [words.split()[-4:] for words in installs] == [[f"{name}=1.17.8-1" for name in four]]
+    assert machine.called("apt-mark")[0] == f"hold {' '.join(four)}"
+    listed = (machine.root / "etc/apt/sources.list.d/nvidia-container-toolkit.list").read_text()
+    assert listed == (
+        "deb [signed-by=/usr/share/keyrings/nvidia-container-toolkit-keyring.gpg] "
+        "https://nvidia.github.io/libnvidia-container/stable/deb/$(ARCH) /\n"
+    )
+
+
+def test_docker_has_nvidias_runtime_and_no_cdi(machine):
+    machine.run()
+    configured, runtime = machine.called("nvidia-ctk")
+    assert configured.endswith("--set accept-nvidia-visible-devices-as-volume-mounts=true --in-place")
+    assert runtime.startswith("runtime configure --runtime=docker --set-as-default ")
+    assert '"features": {"cdi": false}' in (machine.root / "etc/docker/daemon.json").read_text()
+    order = [call.arguments for call in machine.calls if call.step == "runtime" and call.name in ("systemctl", "docker")]
+    assert order == ["restart docker", "info --format {{.DefaultRuntime}}"]
+
+
+def test_tools_are_there_by_their_checksums_and_nvkind_by_its_commit(machine):
+    machine.run()
+    for name in ("kubectl", "helm"):
+        assert os.access(machine.root / "usr/local/bin" / name, os.X_OK)
+    assert machine.called("go") == ["install github.com/NVIDIA/nvkind/cmd/nvkind@0123456789abcdef"]
+    env = machine.called("env")[0].split()
+    assert {"GOTOOLCHAIN=go1.24.0", "GOSUMDB=sum.golang.org", "GONOSUMDB=", "GOPRIVATE="} <= set(env)
+    assert (machine.root / "usr/local/bin/nvkind").exists()
+
+
+def test_a_machine_without_nvkind_gets_no_tools(tmp_path):
+    machine = StubMachine(tmp_path, settings={"NVKIND": ""})
+    assert machine.run() == 0
+    assert ended(machine) == "gpu-ci status=done step=done code=0"
+    assert "tools" not in [call.step for call in machine.calls]
+    assert machine.called("go") == []
+
+
+def test_the_runner_comes_from_its_image_and_may_use_sudo_and_docker(machine):
+    machine.run()
+    home = machine.root / "home/runner"
+    assert machine.called("docker")[1:5] == [
+        f"pull --quiet {IMAGE}",
+        f"create {IMAGE} true",
+        f"cp container1:/home/runner/. {home}",
+        "rm container1",
+    ]
+    assert machine.called("useradd") == [f"--create-home --home-dir {home} --shell /bin/bash --groups docker runner"]
+    sudo = machine.root / "etc/sudoers.d/runner"
+    assert (sudo.read_text(), sudo.stat().st_mode & 0o777) == ("runner ALL=(ALL) NOPASSWD:ALL\n", 0o440)
+
+
+def test_a_registration_in_quotes_is_read_without_them(machine):
+    assert machine.run(reply=f'"{JIT}"') == 0
+    environment = (machine.stub / "environment/run.sh.1").read_text()
+    assert f'ACTIONS_RUNNER_INPUT_JITCONFIG="{JIT}"' in environment
+    assert ended(machine) == "gpu-ci status=done step=done code=0"
+
+
+def test_nothing_is_fetched_but_over_https_and_from_the_machine_itself(machine):
+    machine.run()
+    for arguments in machine.called("curl"):
+        url = arguments.rpartition(" ")[2]
+        assert url.startswith(("https://", "http://169.254.169.254/", "http://[fd00:c1::a9fe:a9fe]/"))
+        assert url.startswith("http://") or "--proto =https" in arguments
+
+
+# -- every command failing in turn ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Row:
+    """A call that failed, from that call on each of the command's, and the status that came of it."""
+
+    call: Call
+    status: str
+
+
+def failures(folder: Path) -> list[Row]:
+    """Every call of a good boot, made to fail in turn. Holds each end to what is true of all."""
+    good = StubMachine(folder / "good")
+    assert good.run() == 0
+    rows = []
+    for number, call in enumerate(good.calls):
+        machine = StubMachine(folder / str(number))
+        machine.run(fail=call.name, from_=str(call.count))
+        if (call.name, call.step) in (("run.sh", "job"), ("systemctl", "job")):
+            rows.append(Row(call, ended(machine)))
+        else:
+            rows.append(Row(call, refused(machine)))
+    return rows
+
+
+def table(rows: list[Row]) -> str:
+    """The rows as a page shows them."""
+    lines = [f"{row.call.step:13} {row.call.name:23} {row.call.count:2}  {row.status}" for row in rows]
+    return "\n".join(["step          command                 nth status", *lines])
+
+
+def test_every_command_that_fails_leaves_no_registration_and_one_status_of_its_step(tmp_path):
+    rows = failures(tmp_path)
+    assert {row.call.name for row in rows} == {*COMMANDS, *IMAGES_OWN}, "each has failed"
+    wrong = [row for row in rows if not row.status.startswith(f"gpu-ci status=failed step={row.call.step} code=")]
+    # The line is written before the machine is told to power off.
+    assert [(row.call.name, row.call.arguments, row.status) for row in wrong] == [
+        ("systemctl", "poweroff", "gpu-ci status=done step=done code=0")
+    ], table(rows)
+
+
+# -- what is not as it should be -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "step", "reason"),
+    [
+        ({"drivers": "570.195.03\n535.183.01"}, "driver", "driver_version_is_535.183.01"),
+        ({"drivers": "570.195.03"}, "driver", "1_GPUs"),
+        ({"drivers": "570.195.03\n570.195.03\n570.195.03"}, "driver", "3_GPUs"),
+        ({"drivers": ""}, "driver", "driver_version_is_"),
+        ({"persistence": "Enabled\nDisabled"}, "persistence", "persistence_mode_is_Disabled"),
+        ({"persistence": "Enabled"}, "persistence", "1_GPUs"),
+        ({"key": FINGERPRINT[::-1]}, "toolkit", "another_key_signs"),
+        ({"key": f"{FINGERPRINT}:\npub:::::::::::\nfpr:::::::::{FINGERPRINT}"}, "toolkit", "another_key_signs"),
+        ({"installed": "1.19.1-1"}, "toolkit", "nvidia-container-toolkit_is_1.19.1-1"),
+        (
+            {"held": "nvidia-container-toolkit nvidia-container-toolkit-base libnvidia-container-tools"},
+            "toolkit",
+            "libnvidia-container1_is_not_held",
+        ),
+        ({"runtime": "runc"}, "runtime", "runc"),
+        ({"seen": "GPU 0: NVIDIA A10"}, "container", "1_GPUs"),
+        ({"seen": ""}, "container", "0_GPUs"),
+        ({"reply": "<html>not a registration</html>"}, "registration", "no_registration"),
+        ({"waits": "999", "miss": "500"}, "registration", "does_not_answer"),
+        ({"open": IMDS}, "metadata", "answers"),
+        ({"open": IMDS6}, "metadata", "answers"),
+        ({"open": "container"}, "metadata", "answers"),
+    ],
+)
+def test_a_machine_that_is_not_as_expected_does_not_register(machine, behaviour, step, reason):
+    assert machine.run(**behaviour) == 1
+    status = refused(machine)
+    assert status.startswith(f"gpu-ci status=failed step={step} code=1 reason=")
+    assert reason in status
+
+
+@pytest.mark.parametrize("name", ["KUBECTL_SHA256", "HELM_SHA256"])
+def test_a_file_with_another_checksum_is_not_installed(tmp_path, name):
+    machine = StubMachine(tmp_path, settings={name: "0" * 64})
+    assert machine.run() != 0
+    assert refused(machine).startswith("gpu-ci status=failed step=tools ")
+    assert not (machine.root / "usr/local/bin" / name.partition("_")[0].lower()).exists()
+
+
+@pytest.mark.parametrize("name", ["DRIVER", "GPUS", "TOOLKIT", "RUNNER_IMAGE"])
+def test_a_setting_that_is_missing_stops_the_machine_at_once(tmp_path, name):
+    machine = StubMachine(tmp_path, settings={name: ""})
+    assert machine.run() != 0
+    assert refused(machine).startswith("gpu-ci status=failed step=start ")
+    assert machine.called("nvidia-smi") == []
+
+
+def test_a_command_that_the_machine_has_not_stops_it(machine):
+    (machine.stub / "bin/nvidia-smi").unlink()
+    assert machine.run() == 127
+    assert refused(machine).startswith("gpu-ci status=failed step=driver code=127 ")
+
+
+def test_an_endpoint_that_misses_an_answer_now_and_then_is_asked_again(machine):
+    assert machine.run(waits="30", miss="500") == 0
+    assert ended(machine) == "gpu-ci status=done step=done code=0"
+
+
+@pytest.mark.parametrize("code", ["1", "3", "143"])
+def test_a_runner_that_fails_is_a_failed_job_with_its_status(machine, code):
+    assert machine.run(job=code) == int(code)
+    assert ended(machine) == f"gpu-ci status=failed step=job code={code} reason=run.sh_ended_with_{code}"
+    assert machine.called("run.sh") == [""]
+
+
+def test_a_runner_that_got_no_job_is_not_done(machine):
+    """run.sh ends with 0 then too, and ARC would start the next machine at once."""
+    assert machine.run(says="Http response code: Unauthorized\nExiting runner...\n") == 1
+    assert ended(machine) == "gpu-ci status=failed step=job code=1 reason=no_job_ran"
+
+
+def test_a_status_has_no_character_of_what_failed_that_could_be_a_line_of_its_own(machine):
+    machine.run(runtime="runc\ngpu-ci status=done step=done code=0")
+    assert refused(machine).startswith("gpu-ci status=failed step=runtime code=1 reason=docker_s_default_runtime_is_runc_gpu-ci_")
+
+
+# -- again ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_second_boot_powers_off_and_keeps_the_first_status(machine):
+    machine.run()
+    first = len(machine.calls)
+    assert machine.run() == 1
+    assert [(call.name, call.arguments) for call in machine.calls[first:]] == [("systemctl", "poweroff")]
+    assert machine.console == ["gpu-ci status=done step=done code=0"]
+    assert machine.status == "gpu-ci status=done step=done code=0"
+
+
+def test_a_boot_after_one_that_was_cut_off_says_so_and_does_not_register(machine):
+    state = machine.root / "var/lib/gpu-ci"
+    state.mkdir(parents=True)
+    (state / "started").touch()
+    assert machine.run() == 1
+    assert refused(machine) == "gpu-ci status=failed step=reboot code=1 reason=this_machine_was_started_before"
+    assert len(machine.calls) == 1
+
+
+# -- the file ------------------------------------------------------------------------------------------------------------
+
+
+def test_shellcheck_finds_nothing():
+    checker = Path(sys.executable).parent / "shellcheck"
+    done = subprocess.run([checker, SCRIPT], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_script_is_ascii_and_names_the_key_that_the_launcher_writes():
+    text = SCRIPT.read_text(encoding="ascii")
+    assert f"/opc/v2/instance/metadata/{launcher.JIT_KEY}" in text
+    assert f"export {launcher.JIT_VARIABLE}=" in text
+    assert "| bash" not in text
+    assert "set -x" not in text

@@ -1,0 +1,60 @@
+"""Which driver drives which GPU."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic_core import PydanticCustomError
+
+from fleet import hardware, versions
+from fleet.compatibility import branch, driver_version, require_driver
+
+
+@pytest.mark.parametrize(("version", "of"), [("580.159.03", 580), ("595.91.07", 595), ("570.195.03", 570), ("535.54", 535)])
+def test_a_driver_is_of_the_branch_before_its_first_dot(version: str, of: int) -> None:
+    assert driver_version(version) == version
+    assert branch(version) == of
+
+
+@pytest.mark.parametrize(
+    "text", ["R580", "580", "580.1", "580.159.3", "580.159.03-1", "v580.159.03", "580.159.03\n", "latest", ""]
+)
+def test_what_nvidia_names_no_driver_by_is_refused(text: str) -> None:
+    with pytest.raises(PydanticCustomError, match="not a driver's version; write it as nvidia-smi shows it"):
+        driver_version(text)
+
+
+@pytest.mark.parametrize("name", ["VM.GPU2.1", "BM.GPU2.2", "VM.GPU3.1", "BM.GPU3.8", "p3.2xlarge", "p3dn.24xlarge"])
+def test_p100_and_v100_end_with_branch_580(name: str) -> None:
+    machine = hardware.machine(name)
+    for version in ("470.256.02", "580.159.03"):
+        require_driver(machine, version, at=("driver",))
+    for version in ("590.44.01", "595.91.07"):
+        with pytest.raises(PydanticCustomError, match=f"{name}.*is driven by branch R580 at most; use a driver of that branch"):
+            require_driver(machine, version, at=("driver",))
+
+
+@pytest.mark.parametrize(
+    ("name", "least"), [("BM.GPU.B200.8", 570), ("BM.GPU.GB200.4", 570), ("BM.GPU.RTXPRO.8", 575), ("BM.GPU.B300.8", 580)]
+)
+def test_blackwell_begins_with_a_branch(name: str, least: int) -> None:
+    require_driver(hardware.machine(name), f"{least}.10.01", at=("driver",))
+    with pytest.raises(PydanticCustomError, match=f"needs branch R{least} at least; use a newer driver"):
+        require_driver(hardware.machine(name), f"{least - 5}.10.01", at=("driver",))
+
+
+def test_what_to_do_is_the_callers_word_where_it_has_one() -> None:
+    with pytest.raises(PydanticCustomError) as caught:
+        require_driver(hardware.machine("VM.GPU3.1"), "595.91.07", at=("pools", "v100"), mend="set another")
+    assert caught.value.message() == "V100 (VM.GPU3.1) is driven by branch R580 at most; set another"
+    assert caught.value.context is not None
+    assert (caught.value.context["at"], caught.value.context["value"]) == (("pools", "v100"), "595.91.07")
+
+
+def test_any_driver_suits_a_machine_without_a_known_limit_or_without_gpu() -> None:
+    for name in ("VM.GPU.A10.1", "m6i.large"):
+        require_driver(hardware.machine(name), "999.10.01", at=("driver",))
+
+
+def test_the_projects_own_drivers_are_drivers() -> None:
+    assert branch(driver_version(versions.AL2023_DRIVER)) == 580, "newer ones would leave p3 without"
+    assert branch(driver_version(versions.OPERATOR_DRIVER)) > 580, "the operator's own does not drive V100"

@@ -1,0 +1,376 @@
+"""The scheduling contract over EKS and OKE: every pool of every stack takes its own pods and no others, and is seen by its autoscaler.
+
+Each mutation takes away one toleration, taint, label or selector: the check must notice it.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from fleet.enablement import DEVICE_PLUGIN, GPU_OPERATOR, GPU_PLUGIN_ADDON
+from fleet.providers import PROVIDERS
+from fleet.scheduling import (
+    EKS_EFFECT,
+    GPU_PRESENT_LABEL,
+    GPU_RESOURCE,
+    GPU_TAINT_KEY,
+    OKE_NO_PLUGIN_LABEL,
+    PLUGIN_CONFIG_LABEL,
+    POOL_LABEL,
+    SYSTEM_POOL,
+    TEMPLATE,
+    Toleration,
+    autoscaler_tags,
+    system_labels,
+    term,
+)
+from fleet.settings import Fleet, load
+from offline.record import Recording, Resource, record
+from tests.builders import ROOT, cluster, config, oke_cluster, oke_pool, pool, read_stack, runner, vm, vm_per_job
+from tests.components.recorded import STACKS as RECORDED
+from tests.components.recorded import stack_config
+from tests.fleet.conformance import (
+    STACKS,
+    Contract,
+    Node,
+    Pods,
+    addon_tolerations,
+    cluster_charts,
+    contract,
+    faults,
+    node_labels,
+    our_taints,
+    provided,
+    stack_contracts,
+    table,
+    taint,
+)
+
+
+def _eks(enablement: str, **pools: dict[str, Any]) -> Contract:
+    sets = {f"gpu-{name}": runner(pool=name) for name in pools}
+    fleet = load(config(clusters={"usw2": cluster(enablement=enablement, pools=pools, runners=sets)}))
+    return contract(fleet, "usw2")
+
+
+def _oke(enablement: str) -> Contract:
+    """V100 on demand and preemptible; the operator brings the driver where it is asked to advertise."""
+    shape = {"instanceTypes": ["VM.GPU3.1"]} | ({"image": "ubuntu"} if enablement == GPU_OPERATOR else {})
+    pools = {"v100": oke_pool(**shape), "v100-spot": oke_pool(**shape, capacity="spot")}
+    sets = {f"gpu-{name}": runner(pool=name) for name in pools} | {"stands": vm(), "boots": vm_per_job()}
+    operator = {"operator": {"driver": {"version": "580.173.02"}}} if enablement == GPU_OPERATOR else {}
+    fleet = load(config(clusters={"sjc": oke_cluster(enablement=enablement, pools=pools, runners=sets, **operator)}))
+    return contract(fleet, "sjc")
+
+
+SPOT = pool(capacity="spot")
+CONTRACTS = stack_contracts() | {
+    "eks device-plugin": _eks(DEVICE_PLUGIN, t4=pool(), t4s=SPOT, cdi=pool(cdi=True)),
+    "eks gpu-operator": _eks(GPU_OPERATOR, t4=pool(), t4s=SPOT),
+    "oke gpu-plugin-addon": _oke(GPU_PLUGIN_ADDON),
+    "oke device-plugin": _oke(DEVICE_PLUGIN),
+    "oke gpu-operator": _oke(GPU_OPERATOR),
+}
+
+
+def test_every_stack_file_and_example_is_held() -> None:
+    assert {"staging", "prod", "right-size", "oci-machines"} <= set(STACKS)
+    pools = {node.name for held in CONTRACTS.values() for node in held.nodes if node.pool != SYSTEM_POOL}
+    assert {"use1/a100-reserved", "sjc/a10", "iad/v100-spot", "usw2/t4-spot"} <= pools
+
+
+@pytest.mark.parametrize("name", CONTRACTS)
+def test_every_pool_takes_its_own_pods_and_no_others(name: str) -> None:
+    assert faults(CONTRACTS[name]) == []
+
+
+# -- mutations ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    """A contract with one thing taken away. `matters` says whether the contract rests on it."""
+
+    what: str
+    matters: bool
+    contract: Contract
+
+
+def _mutations(held: Contract) -> Iterator[Mutation]:
+    for at, node in enumerate(held.nodes):
+        for changed, what, matters in (*_without_taints(node), *_without_labels(held, node)):
+            nodes = (*held.nodes[:at], changed, *held.nodes[at + 1 :])
+            yield Mutation(f"{node.name} without {what}", matters, replace(held, nodes=nodes))
+    for at, pods in enumerate(held.pods):
+        for other, what, matters in (*_without_tolerations(held, pods), *_without_choice(pods)):
+            yield Mutation(
+                f"{pods.name} without {what}", matters, replace(held, pods=(*held.pods[:at], other, *held.pods[at + 1 :]))
+            )
+
+
+def _without_taints(node: Node) -> Iterator[tuple[Node, str, bool]]:
+    for gone in node.taints:
+        left = tuple(each for each in node.taints if each != gone)
+        # The taint of preemptible nodes keeps off what the GPU taint keeps off already.
+        yield replace(node, taints=left), f"taint {gone}", gone.key == GPU_TAINT_KEY
+
+
+def _without_labels(held: Contract, node: Node) -> Iterator[tuple[Node, str, bool]]:
+    for gone in node.labels:
+        left = {key: value for key, value in node.labels.items() if key != gone}
+        yield replace(node, labels=left), f"label {gone}", gone in _needed_labels(held, node)
+
+
+def _needed_labels(held: Contract, node: Node) -> set[str]:
+    """Labels that somebody looks for; the others are for people, and for the manifests of the source guides."""
+    if node.pool == SYSTEM_POOL:
+        return {POOL_LABEL}
+    needed = {POOL_LABEL, held.booting_label}
+    plugin = {pods.name: pods for pods in held.pods}.get("provider's own plugin")
+    if plugin is not None and not plugin.advertises:
+        needed.add(OKE_NO_PLUGIN_LABEL)
+    if held.plugin_configs is not None:
+        needed.add(GPU_PRESENT_LABEL)
+        needed |= {PLUGIN_CONFIG_LABEL} if node.cdi else set()
+    return needed
+
+
+def _without_tolerations(held: Contract, pods: Pods) -> Iterator[tuple[Pods, str, bool]]:
+    met = {each.key for node in held.nodes if node.pool in pods.pools for each in node.taints}
+    for gone in pods.tolerations:
+        left = tuple(each for each in pods.tolerations if each != gone)
+        # A cluster without preemptible nodes meets their taint nowhere; CriticalAddonsOnly is the chart's own habit.
+        yield replace(pods, tolerations=left), f"toleration of {gone.key or 'everything'}", gone.key in met
+
+
+def _without_choice(pods: Pods) -> Iterator[tuple[Pods, str, bool]]:
+    for gone in pods.selector:
+        left = {key: value for key, value in pods.selector.items() if key != gone}
+        # Whoever tolerates no taint lands on the system pool anyway: no other is untainted.
+        yield replace(pods, selector=left), f"selector {gone}", bool(pods.tolerations)
+    for gone in pods.expressions:
+        left = tuple(each for each in pods.expressions if each != gone)
+        # OKE's plugin may run where it likes as long as it is the one that advertises.
+        yield replace(pods, expressions=left), f"affinity to {gone['key']}", not pods.elsewhere
+
+
+MUTATIONS = [(name, mutation) for name, held in CONTRACTS.items() for mutation in _mutations(held)]
+NEEDED = [pytest.param(mutation, id=f"{name}: {mutation.what}") for name, mutation in MUTATIONS if mutation.matters]
+
+
+@pytest.mark.parametrize("mutation", NEEDED)
+def test_what_the_contract_rests_on_is_missed_when_it_is_gone(mutation: Mutation) -> None:
+    assert faults(mutation.contract) != []
+
+
+@pytest.mark.parametrize("name", CONTRACTS)
+def test_what_nothing_rests_on_may_go(name: str) -> None:
+    """So that the check asks for no more than Kubernetes and the autoscalers do."""
+    spare = [mutation for of, mutation in MUTATIONS if of == name and not mutation.matters]
+    assert spare, "labels for people, at least"
+    assert [mutation.what for mutation in spare if faults(mutation.contract)] == []
+
+
+def test_mutations_reach_every_kind_of_thing_of_both_providers() -> None:
+    whats = {
+        (name.partition(" ")[0], mutation.what.partition(" without ")[2]) for name, mutation in MUTATIONS if mutation.matters
+    }
+    assert whats >= {
+        ("eks", "taint nvidia.com/gpu=true:NoSchedule"),
+        ("eks", "label gpu-ci/pool"),
+        ("eks", "label nvidia.com/gpu.present"),
+        ("eks", "label nvidia.com/device-plugin.config"),
+        ("eks", "label k8s.amazonaws.com/accelerator"),
+        ("eks", "toleration of nvidia.com/gpu"),
+        ("eks", "selector gpu-ci/pool"),
+        ("eks", "affinity to nvidia.com/gpu.present"),
+        ("oke", "taint nvidia.com/gpu=present:NoSchedule"),
+        ("oke", "taint nvidia.com/gpu=:NoSchedule"),
+        ("oke", "label gpu-ci/pool"),
+        ("oke", "label oci.oraclecloud.com/disable-gpu-device-plugin"),
+        ("oke", "toleration of nvidia.com/gpu"),
+        ("oke", "toleration of oci.oraclecloud.com/oke-is-preemptible"),
+        ("oke", "selector gpu-ci/pool"),
+    }
+
+
+# -- faults that people make -------------------------------------------------------------------------------------------
+
+
+def _with(held: Contract, name: str, *tolerations: Toleration) -> Contract:
+    """The same with other tolerations of the pods of that name."""
+    assert name in {pods.name for pods in held.pods}
+    changed = tuple(replace(pods, tolerations=tolerations) if pods.name == name else pods for pods in held.pods)
+    return replace(held, pods=changed)
+
+
+def test_the_guides_toleration_of_the_value_true_fits_eks_and_no_node_of_oke() -> None:
+    guides = Toleration(GPU_TAINT_KEY, "Equal", "true")
+    assert faults(_with(CONTRACTS["eks device-plugin"], "runner gpu-t4", guides)) == []
+    assert faults(_with(CONTRACTS["oke gpu-plugin-addon"], "runner gpu-v100", guides)) == [
+        "sjc/v100: runner gpu-v100 does not tolerate nvidia.com/gpu=present:NoSchedule",
+        "sjc/v100, not there yet: runner gpu-v100 does not tolerate nvidia.com/gpu=:NoSchedule",
+    ]
+
+
+def test_a_toleration_of_okes_own_value_would_never_start_the_first_node() -> None:
+    oracles = Toleration(GPU_TAINT_KEY, "Equal", "present")
+    assert faults(_with(CONTRACTS["oke gpu-plugin-addon"], "runner gpu-v100", oracles)) == [
+        "sjc/v100, not there yet: runner gpu-v100 does not tolerate nvidia.com/gpu=:NoSchedule"
+    ]
+
+
+def test_a_second_advertiser_is_found() -> None:
+    held = CONTRACTS["oke device-plugin"]
+    nodes = tuple(replace(node, labels={**node.labels, OKE_NO_PLUGIN_LABEL: "false"}) for node in held.nodes)
+    found = faults(replace(held, nodes=nodes))
+    assert "sjc/v100: provider's own plugin could land there" in found
+
+
+def test_a_pool_whose_gpus_nobody_advertises_is_found() -> None:
+    held = CONTRACTS["eks device-plugin"]
+    alone = replace(held, pods=tuple(pods for pods in held.pods if not pods.advertises))
+    assert "usw2/t4: nothing advertises its GPUs" in faults(alone)
+
+
+def test_a_runner_of_two_pools_labels_is_found() -> None:
+    held = CONTRACTS["eks gpu-operator"]
+    nodes = tuple(replace(node, labels={**node.labels, POOL_LABEL: "t4"}) if node.pool == "t4s" else node for node in held.nodes)
+    assert "usw2/t4s: runner gpu-t4 could land there" in faults(replace(held, nodes=nodes))
+
+
+# -- the data ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_the_profile_says_what_the_provider_sets(provider: str) -> None:
+    facts, profile = provided()[provider], PROVIDERS[provider].profile
+    assert facts["resource"] == GPU_RESOURCE
+    assert facts["template"]["booting-label"] == profile.accelerator_label
+    assert [str(taint(text)) for text in facts["gpu-taints"]] in ([], [str(profile.gpu_taint)])
+    assert [str(taint(text)) for text in facts["spot-taints"]] == ([str(profile.spot_taint)] if profile.spot_taint else [])
+    assert facts.get("plugin", {}).get("off-label") in (None, f"{OKE_NO_PLUGIN_LABEL}=true")
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_every_fact_about_a_provider_has_a_source_and_a_date(provider: str) -> None:
+    facts = provided()[provider]
+    for held in (facts, *(part for part in facts.values() if isinstance(part, dict))):
+        assert held["source"].strip()
+        assert datetime.date.fromisoformat(held["date"]).isoformat() == held["date"]
+
+
+def test_what_a_provider_sets_is_none_of_what_a_pool_may_set() -> None:
+    for name, facts in provided().items():
+        keys = [*facts["labels"], *(text.partition("=")[0] for text in facts["spot-labels"])]
+        profile = PROVIDERS[name].profile
+        assert [key for key in keys if not profile.reserves(key)] == [], "a user's label of that key would contradict the node"
+
+
+def test_every_taint_of_a_provider_is_in_the_vocabulary() -> None:
+    texts = [text for facts in provided().values() for text in (*facts["gpu-taints"], *facts["spot-taints"])]
+    assert texts
+    assert [text for text in texts if term("taint", taint(text).key) is None] == []
+
+
+# -- the program ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", params=sorted(RECORDED))
+def built(request: pytest.FixtureRequest) -> tuple[Fleet, Recording]:
+    """A stack's fleet, and what the program makes of it."""
+    return load(read_stack(STACKS[request.param])), record(ROOT / "__main__.py", stack_config(request.param))
+
+
+def _named(recording: Recording, name: str) -> Resource:
+    (found,) = [resource for resource in recording.resources if resource.name == name]
+    return found
+
+
+def _plain(value: object) -> Any:
+    """A value as JSON holds it: lists for tuples, objects for mappings, numbers equal to their floats."""
+    if isinstance(value, Mapping):
+        return {key: _plain(held) for key, held in value.items()}
+    return [_plain(held) for held in value] if isinstance(value, list | tuple) else value
+
+
+def test_the_program_gives_nodes_the_labels_and_taints_that_are_held_here(built: tuple[Fleet, Recording]) -> None:
+    fleet, recording = built
+    for cluster_name, settings in fleet.clusters_by_name():
+        system = _plain(_named(recording, f"{cluster_name}-system-nodes").inputs)
+        assert _labels(system) == system_labels(cluster_name)
+        assert "taints" not in system
+        for name, of_pool in settings.pools.items():
+            inputs = _plain(_named(recording, f"{cluster_name}-{name}-nodes").inputs)
+            labels = node_labels(cluster_name, settings, name, of_pool)
+            assert _labels(inputs) == labels
+            expected = [
+                {"key": each.key, "value": each.value, "effect": EKS_EFFECT[each.effect]} for each in our_taints(settings)
+            ]
+            assert inputs.get("taints", []) == expected
+            assert "register-with-taints" not in json.dumps(inputs), "no taint but those"
+            tags = {
+                resource.inputs["tag"]["key"]: resource.inputs["tag"]["value"]
+                for resource in recording.resources
+                if resource.type == "aws:autoscaling/tag:Tag" and resource.name.startswith(f"{cluster_name}-{name}-tag-")
+            }
+            if provided()[settings.provider]["template"]["from"] == "tags":
+                described = autoscaler_tags(labels, our_taints(settings), {}, "")
+                parts = tuple(f"{TEMPLATE}{part}/" for part in ("label", "taint"))
+                assert {key: value for key, value in tags.items() if key.startswith(parts)} == {
+                    key: value for key, value in described.items() if key.startswith(parts)
+                }
+
+
+def _labels(inputs: Mapping[str, Any]) -> dict[str, str]:
+    """Labels of a node group or of a node pool."""
+    if "labels" in inputs:
+        return dict(inputs["labels"])
+    return {label["key"]: label["value"] for label in inputs["initialNodeLabels"]}
+
+
+def test_the_program_installs_the_charts_that_are_held_here(built: tuple[Fleet, Recording]) -> None:
+    fleet, recording = built
+    for cluster_name in fleet.clusters:
+        releases = {
+            resource.inputs["name"]: _plain(resource.inputs["values"])
+            for resource in recording.resources
+            if resource.type == "kubernetes:helm.sh/v3:Release" and resource.name.startswith(f"{cluster_name}-")
+        }
+        for name, chart in cluster_charts(fleet, cluster_name).items():
+            assert releases.pop(name) == _plain(chart.values), name
+        assert set(releases) <= {"cluster-autoscaler"}, "a chart whose pods nobody holds to the contract"
+
+
+def test_the_program_tells_the_providers_plugin_what_is_held_here(built: tuple[Fleet, Recording]) -> None:
+    fleet, recording = built
+    for cluster_name, settings in fleet.clusters_by_name():
+        addons = [
+            _plain(resource.inputs)
+            for resource in recording.resources
+            if resource.name.startswith(f"{cluster_name}-") and resource.inputs.get("addonName") == "NvidiaGpuPlugin"
+        ]
+        assert len(addons) == (settings.enablement == GPU_PLUGIN_ADDON)
+        for addon in addons:
+            told = {one["key"]: one["value"] for one in addon.get("configurations", [])}
+            tolerations = addon_tolerations(settings)
+            assert json.loads(told.get("tolerations", "null")) == tolerations
+
+
+# -- the table -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_table_has_a_row_for_each_pool_and_shows_faults() -> None:
+    held = CONTRACTS["oke gpu-plugin-addon"]
+    head, _, *rows = table({"oke": held}).splitlines()
+    assert head.count("|") == 7
+    assert [row.split(" | ")[0] for row in rows] == ["| oke/v100", "| oke/v100-spot"]
+    assert all(row.endswith("| none |") for row in rows)
+    broken = table({"oke": _with(held, "runner gpu-v100")}).splitlines()
+    assert "sjc/v100: runner gpu-v100 does not tolerate nvidia.com/gpu=present:NoSchedule" in broken[2]

@@ -1,0 +1,159 @@
+"""Exactly one advertiser of a pool's GPUs, on nodes that have or get a driver that drives them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from pydantic_core import PydanticCustomError
+
+from fleet import versions
+from fleet.enablement import DEVICE_PLUGIN, GPU_OPERATOR, GPU_PLUGIN_ADDON, EnabledPool, advertisers, require_enablement
+from fleet.node_image import NODE_IMAGES
+from fleet.operator import OperatorSettings
+from tests.builders import pool_of
+
+ENABLEMENTS = (DEVICE_PLUGIN, GPU_OPERATOR, GPU_PLUGIN_ADDON)
+OLD = versions.AL2023_DRIVER
+
+
+def held(image: str, driver: str | None = None, **changes: Any) -> EnabledPool:
+    """A pool of g4dn.2xlarge on nodes with a kind of image and its driver; `changes` replace keys of the pool."""
+    return EnabledPool(pool_of(**changes), NODE_IMAGES[image], driver)
+
+
+def operator(**settings: Any) -> OperatorSettings:
+    """The operator's settings as a stack file gives them."""
+    return OperatorSettings.model_validate_json(json.dumps(settings))
+
+
+def refused(enablement: str, settings: OperatorSettings | None, **pools: EnabledPool) -> tuple[str, str, Any]:
+    """(path, message, value) of the one error."""
+    with pytest.raises(PydanticCustomError) as caught:
+        require_enablement(enablement, settings, pools)
+    context = caught.value.context or {}
+    return ".".join(context["at"]), caught.value.message(), context.get("value")
+
+
+@pytest.mark.parametrize("enablement", ENABLEMENTS)
+def test_an_image_with_a_driver_has_one_advertiser_under_every_enablement(enablement: str) -> None:
+    for image in ("al2023-nvidia", "oke-gpu", "talos"):
+        assert len(list(advertisers(enablement, NODE_IMAGES[image]))) == 1
+        require_enablement(enablement, None, {"t4": held(image)})
+
+
+@pytest.mark.parametrize(
+    ("enablement", "chart"),
+    [
+        (DEVICE_PLUGIN, "the device plugin's chart"),
+        (GPU_OPERATOR, "the GPU operator"),
+        (GPU_PLUGIN_ADDON, "OKE's add-on NvidiaGpuPlugin"),
+    ],
+)
+def test_an_image_with_a_plugin_of_its_own_is_a_second_advertiser_whatever_the_first(enablement: str, chart: str) -> None:
+    assert refused(enablement, None, t4=held("bottlerocket-nvidia")) == (
+        "pools.t4.image",
+        f"{chart} and the node image bottlerocket-nvidia would both advertise this pool's GPUs; "
+        "use an image without a device plugin of its own",
+        "bottlerocket-nvidia",
+    )
+
+
+@pytest.mark.parametrize("image", ["ubuntu", "passthrough"])
+def test_an_image_without_driver_needs_the_operator(image: str) -> None:
+    require_enablement(GPU_OPERATOR, None, {"t4": held(image)})
+    for enablement in (DEVICE_PLUGIN, GPU_PLUGIN_ADDON):
+        where, message, value = refused(enablement, None, t4=held(image))
+        assert (where, value) == ("pools.t4.image", image)
+        assert message.endswith("use an image with one, or enablement: gpu-operator")
+
+
+def test_a_vgpu_guest_needs_a_licence_and_a_private_driver() -> None:
+    licensed = operator(driver={"licenseSecret": "vgpu", "repository": "registry.example.com/vgpu"})
+    require_enablement(GPU_OPERATOR, licensed, {"t4": held("vgpu-guest")})
+    assert refused(GPU_OPERATOR, operator(), t4=held("vgpu-guest")) == (
+        "pools.t4.image",
+        "image vgpu-guest takes a licensed driver; give operator.driver.licenseSecret and repository",
+        "vgpu-guest",
+    )
+
+
+def test_the_driver_that_counts_is_the_images_or_else_the_operators() -> None:
+    v100 = {"instanceTypes": ["p3.2xlarge"]}
+    require_enablement(DEVICE_PLUGIN, None, {"v100": held("oke-gpu", OLD, **v100)})
+    # Not known: nothing to hold against.
+    require_enablement(DEVICE_PLUGIN, None, {"v100": held("oke-gpu", None, **v100)})
+    require_enablement(GPU_OPERATOR, operator(driver={"version": OLD}), {"v100": held("ubuntu", None, **v100)})
+    where = "V100 (p3.2xlarge) is driven by branch R580 at most; "
+    assert refused(DEVICE_PLUGIN, None, v100=held("oke-gpu", "595.58.03", **v100)) == (
+        "pools.v100.image",
+        where + "use a driver of that branch",
+        "595.58.03",
+    )
+    newer = operator(driver={"version": "595.58.03"})
+    assert refused(GPU_OPERATOR, newer, v100=held("ubuntu", None, **v100)) == (
+        "operator.driver.version",
+        where + "use a driver of that branch",
+        "595.58.03",
+    )
+    assert refused(GPU_OPERATOR, None, v100=held("ubuntu", None, **v100)) == (
+        "pools.v100.image",
+        where + "set operator.driver.version, whose default this is",
+        versions.OPERATOR_DRIVER,
+    )
+
+
+def test_the_drivers_place_is_the_callers_where_it_has_one() -> None:
+    named = EnabledPool(pool_of(instanceTypes=["p3.2xlarge"]), NODE_IMAGES["oke-gpu"], "595.58.03", ("nodeImages", "oke-gpu"))
+    assert refused(GPU_PLUGIN_ADDON, None, v100=named)[0] == "nodeImages.oke-gpu"
+
+
+def test_settings_of_the_operator_need_the_operator() -> None:
+    for enablement in (DEVICE_PLUGIN, GPU_PLUGIN_ADDON):
+        where, message, _ = refused(enablement, operator(), t4=held("oke-gpu"))
+        assert where == "operator"
+        assert message == "operator belongs to enablement gpu-operator; remove it, or set enablement: gpu-operator"
+
+
+@pytest.mark.parametrize(
+    ("settings", "what"), [({"driver": {"version": OLD}}, "driver"), ({"containerd": {"socket": "/run/c.sock"}}, "toolkit")]
+)
+def test_what_the_images_bring_has_no_settings_of_the_operator(settings: dict[str, Any], what: str) -> None:
+    (key,) = settings
+    require_enablement(GPU_OPERATOR, operator(**settings), {})
+    require_enablement(GPU_OPERATOR, operator(**settings), {"t4": held("ubuntu")})
+    assert refused(GPU_OPERATOR, operator(**settings), t4=held("al2023-nvidia", OLD))[:2] == (
+        f"operator.{key}",
+        f"every pool's image brings its own {what}, so the operator installs none; remove {key}",
+    )
+
+
+def test_pools_under_the_operator_agree_on_cdi_and_image_and_others_need_not() -> None:
+    plain, with_cdi = held("al2023-nvidia", OLD), held("al2023-nvidia", OLD, cdi=True)
+    require_enablement(GPU_OPERATOR, None, {"a": with_cdi, "b": with_cdi})
+    require_enablement(DEVICE_PLUGIN, None, {"a": plain, "b": with_cdi, "c": held("oke-gpu")})
+    assert refused(GPU_OPERATOR, None, a=plain, b=with_cdi)[0] == "pools.b.cdi"
+    assert refused(GPU_OPERATOR, None, a=with_cdi, b=plain)[2] is False
+    assert refused(GPU_OPERATOR, None, a=plain, b=held("ubuntu"))[0] == "pools.b.image"
+    # The same of driver and toolkit, but one of them elsewhere on the host.
+    assert refused(GPU_OPERATOR, None, a=plain, b=held("talos"))[0] == "pools.b.image"
+
+
+def test_the_add_on_of_oke_knows_no_cdi() -> None:
+    assert refused(GPU_PLUGIN_ADDON, None, a10=held("oke-gpu", cdi=True)) == (
+        "pools.a10.cdi",
+        "OKE's add-on gives out GPUs without CDI; remove cdi, or use enablement: device-plugin",
+        True,
+    )
+
+
+@pytest.mark.parametrize("mig", ["single", "mixed"])
+def test_mig_needs_gpus_that_have_it_in_every_pool(mig: str) -> None:
+    a100 = held("al2023-nvidia", OLD, instanceTypes=["p4d.24xlarge"])
+    require_enablement(GPU_OPERATOR, operator(mig=mig), {"a100": a100})
+    assert refused(GPU_OPERATOR, operator(mig=mig), a100=a100, t4=held("al2023-nvidia", OLD)) == (
+        "operator.mig",
+        "a GPU of pool t4 has no MIG; set mig: none, or give such pools a cluster of their own",
+        mig,
+    )

@@ -1,0 +1,128 @@
+"""Oracle's identifiers: which are taken for what, and the region that they name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import PydanticCustomError
+
+from fleet import ocid
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        (ocid.CompartmentId, "ocid1.compartment.oc1..aaaaaaaa22icap66vxktktubjlhf6oxvfhev6n7udgje2chahyrtq65ga63a"),
+        (ocid.ImageId, "ocid1.image.oc1.iad.aaaaaaaa"),
+        (ocid.ImageId, "ocid1.image.oc1..aaaaaaaa"),
+        (ocid.VcnId, "ocid1.vcn.oc1.eu-frankfurt-1.aaaaaaaa"),
+        (ocid.SubnetId, "ocid1.subnet.oc1.us-sanjose-1.aaaaaaaahgdslvujnywu3hvhqbvgz23souseseozvypng7ehnxgcotislubq"),
+        (ocid.SecurityGroupId, "ocid1.networksecuritygroup.oc1.phx.aaaaaaaa"),
+        (ocid.CapacityReservationId, "ocid1.capacityreservation.oc1.iad.anuwcljt"),
+    ],
+)
+def test_an_ocid_of_its_kind_is_taken_as_written(kind: Any, text: str) -> None:
+    assert TypeAdapter(kind).validate_python(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ocid1.subnet.oc1.iad.aaaaaaaa",
+        "ocid1.tenancy.oc1..aaaaaaaa",
+        "ocid1.image.oc2..aaaaaaaa",
+        "ocid1.image.oc1.iad",
+        "ocid1.image.oc1.iad.",
+        "ocid1.image.oc1.iad.<id>",
+        "ocid1.image.oc1.iad.aaaaaaaa\n",
+        " ocid1.image.oc1.iad.aaaaaaaa",
+        "OCID1.IMAGE.OC1.IAD.AAAAAAAA",
+        "image",
+        "",
+    ],
+)
+def test_what_is_no_ocid_of_the_kind_is_refused(text: str) -> None:
+    with pytest.raises(ValidationError, match="not an OCID of kind image; write ocid1"):
+        TypeAdapter(ocid.ImageId).validate_python(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "region"),
+    [
+        ("ocid1.image.oc1.us-sanjose-1.example", "us-sanjose-1"),
+        ("ocid1.image.oc1.iad.example", "us-ashburn-1"),
+        ("ocid1.image.oc1.phx.example", "us-phoenix-1"),
+        ("ocid1.image.oc1.sjc.example", "us-sanjose-1"),
+        ("ocid1.compartment.oc1..example", ""),
+        ("ocid1.image.oc1.xyz.example", ""),
+        ("no ocid", ""),
+    ],
+)
+def test_an_ocid_names_its_region_by_name_or_key_or_not_at_all(text: str, region: str) -> None:
+    assert ocid.region_of(text) == region
+
+
+def test_every_key_stands_for_another_region() -> None:
+    assert len(set(ocid._BY_KEY.values())) == len(ocid._BY_KEY) == 46
+    assert all(len(key) == 3 and ocid._REGION.fullmatch(name) for key, name in ocid._BY_KEY.items())
+
+
+@pytest.mark.parametrize("text", [None, "ocid1.image.oc1..example", "ocid1.image.oc1.iad.example", "ocid1.image.oc1.xyz.example"])
+def test_what_may_be_of_the_region_passes(text: str | None) -> None:
+    ocid.require_region(text, "us-ashburn-1", at=("image",))
+
+
+def test_what_is_of_another_region_is_refused_with_both_names() -> None:
+    with pytest.raises(PydanticCustomError) as caught:
+        ocid.require_region("ocid1.image.oc1.iad.example", "us-sanjose-1", at=("image",))
+    assert caught.value.message() == "this OCID is of region us-ashburn-1; use one of us-sanjose-1"
+    assert caught.value.context == {
+        "message": caught.value.message(),
+        "at": ("image",),
+        "value": "ocid1.image.oc1.iad.example",
+    }
+
+
+@pytest.mark.parametrize("text", ["us-sanjose-1", "eu-madrid-3", "me-abudhabi-1", "il-jerusalem-1", "mx-queretaro-1"])
+def test_commercial_regions_are_known_by_their_form(text: str) -> None:
+    assert TypeAdapter(ocid.Region).validate_python(text) == text
+
+
+@pytest.mark.parametrize("text", ["sanjose", "US-SANJOSE-1", "us-gov-ashburn-1", "eu-dcc-milan-1", "us-west-2a", "phx", ""])
+def test_other_realms_and_other_spellings_are_no_regions(text: str) -> None:
+    with pytest.raises(ValidationError, match="not a commercial OCI region; write for example us-sanjose-1"):
+        TypeAdapter(ocid.Region).validate_python(text)
+
+
+@pytest.mark.parametrize(
+    ("domain", "region"),
+    [
+        ("abcd:US-SANJOSE-1-AD-1", "us-sanjose-1"),
+        ("Uocm:US-ASHBURN-AD-3", "us-ashburn-1"),
+        ("Uocm:PHX-AD-1", "us-phoenix-1"),
+        ("abcd:EU-FRANKFURT-1-AD-2", "eu-frankfurt-1"),
+        ("abcd:AP-SINGAPORE-2-AD-1", "ap-singapore-2"),
+    ],
+)
+def test_an_availability_domain_is_of_one_region(domain: str, region: str) -> None:
+    assert TypeAdapter(ocid.AvailabilityDomain).validate_python(domain) == domain
+    others = {*ocid._BY_KEY.values()} - {region}
+    assert ocid.in_region(domain, region)
+    assert not [other for other in others if ocid.in_region(domain, other)]
+
+
+@pytest.mark.parametrize(
+    "text", ["US-SANJOSE-1-AD-1", "abcd:US-SANJOSE-1", "abcd:us-sanjose-1-ad-1", "abcd:US-SANJOSE-1-AD-4", ""]
+)
+def test_what_is_no_availability_domain_is_refused_and_of_no_region(text: str) -> None:
+    assert not ocid.in_region(text, "us-sanjose-1")
+    with pytest.raises(ValidationError, match="not an availability domain; write it with the tenancy's prefix"):
+        TypeAdapter(ocid.AvailabilityDomain).validate_python(text)
+
+
+def test_only_ocids_that_begin_with_example_stand_in_for_real_ones() -> None:
+    assert ocid.is_example("ocid1.image.oc1.us-sanjose-1.examplegpu")
+    assert not ocid.is_example("ocid1.image.oc1.us-sanjose-1.aaaaexample")
+    assert not ocid.is_example("example")

@@ -1,0 +1,248 @@
+"""Settings of an OKE cluster beyond what the broken files show: defaults, remarks, and what may differ from them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fleet import versions
+from fleet.errors import FleetError
+from fleet.node_image import NODE_IMAGES
+from fleet.providers.oke import OkeCluster, _node_image
+from fleet.settings import load
+from fleet.vm_runner import VmPerJobRunner
+from tests.builders import SAN_JOSE, config, oke_cluster, oke_pool, runner, vm, vm_per_job
+
+REGION = "us-sanjose-1"
+IMAGE = f"ocid1.image.oc1.{REGION}.aaaa"
+PLACE = {"region": REGION, "availabilityDomains": [SAN_JOSE]}
+ELSEWHERE = {
+    "region": "us-ashburn-1",
+    "availabilityDomains": ["abcd:US-ASHBURN-AD-2"],
+    "subnet": "ocid1.subnet.oc1.iad.aaaa",
+    "securityGroup": "ocid1.networksecuritygroup.oc1.iad.aaaa",
+    "image": "ocid1.image.oc1.iad.aaaa",
+}
+
+
+def read(**changes: Any) -> OkeCluster:
+    """The cluster as a model; `changes` replace keys."""
+    held = load(config(clusters={"sjc": oke_cluster(**changes)})).clusters["sjc"]
+    assert isinstance(held, OkeCluster)
+    return held
+
+
+def told(**changes: Any) -> list[str]:
+    """Path and message of each problem of a cluster."""
+    with pytest.raises(FleetError) as caught:
+        read(**changes)
+    return [f"{problem.where.removeprefix('gpu-ci:clusters.sjc.')}: {problem.message}" for problem in caught.value.problems]
+
+
+def test_what_is_not_said_of_a_cluster() -> None:
+    cluster = read()
+    assert cluster.enablement == "gpu-plugin-addon", "the pair of image and plugin that NVIDIA qualifies"
+    assert (cluster.gpu_plugin_addon, cluster.operator, cluster.delivery, cluster.idle_delay) == (None, None, "helm", 600)
+    assert cluster.network.new_cidr == "10.0.0.0/16"
+    system = cluster.system
+    assert (system.ocpus, system.memory, system.nodes, system.disk) == (2, 16 * 1024, 2, 100 * 1024)
+    pool = cluster.pools["a10"]
+    assert (pool.disk, pool.image, pool.cdi) == (400 * 1024, "oke-gpu", False)
+
+
+def test_kubernetes_is_spelled_as_oke_does() -> None:
+    assert read().kubernetes == versions.OKE_KUBERNETES["1.34"]
+    assert all(name.startswith(f"v{minor}.") for minor, name in versions.OKE_KUBERNETES.items())
+
+
+def test_sets_of_machines_come_in_the_files_order_and_pods_are_none() -> None:
+    sets = {"second": vm_per_job(), "pods": runner(pool="a10"), "first": vm()}
+    assert [name for name, _ in read(runners=sets).machine_runners()] == ["second", "first"]
+
+
+def test_a_cluster_of_machines_needs_no_pool_and_no_gpu_image() -> None:
+    cluster = read(pools={}, runners={"a10": vm()}, nodeImages={"system": {"id": IMAGE}})
+    assert not cluster.pools
+
+
+@pytest.mark.parametrize(
+    ("enablement", "addon"),
+    [("gpu-plugin-addon", True), ("device-plugin", False), ("gpu-operator", False), ("device-plugin", None)],
+)
+def test_the_add_on_may_be_said_as_it_is(enablement: str, addon: bool | None) -> None:
+    assert read(enablement=enablement, gpuPluginAddon=addon).gpu_plugin_addon is addon
+
+
+@pytest.mark.parametrize(("enablement", "addon"), [("gpu-plugin-addon", False), ("device-plugin", True), ("gpu-operator", True)])
+def test_the_add_on_may_not_be_said_otherwise(enablement: str, addon: bool) -> None:
+    (line,) = told(enablement=enablement, gpuPluginAddon=addon)
+    assert line.startswith("gpuPluginAddon: ")
+
+
+def test_kinds_of_node_images_are_those_of_its_cloud() -> None:
+    for kind, image in NODE_IMAGES.items():
+        if "oci" in image.clouds:
+            assert _node_image(kind) == kind
+        else:
+            assert told(pools={"a10": oke_pool(image=kind)}) == [
+                "pools.a10.image: OKE nodes have an image of kind oke-gpu or ubuntu; write one"
+            ]
+
+
+def test_problems_of_all_pools_and_sets_are_told_at_once() -> None:
+    pools = {"a": oke_pool(capacity="spot"), "b": oke_pool(image="talos"), "c": oke_pool(disk="40Gi")}
+    lines = told(pools=pools, runners={"one": vm(count=0), "two": vm_per_job(lifetime="1m")})
+    assert [line.partition(":")[0] for line in lines] == [
+        "pools.a.instanceTypes",
+        "pools.b.image",
+        "pools.c.disk",
+        "runners.one.count",
+        "runners.two.lifetime",
+    ]
+
+
+# -- regions -----------------------------------------------------------------------------------------------------------
+
+
+def test_ids_of_the_clusters_own_region_are_taken() -> None:
+    reserved = oke_pool(
+        capacity="reserved",
+        reservation={"id": f"ocid1.capacityreservation.oc1.{REGION}.aaaa", "zone": SAN_JOSE, "count": 2},
+    )
+    cluster = read(
+        network={"vcn": f"ocid1.vcn.oc1.{REGION}.aaaa"}
+        | dict.fromkeys(("endpointSubnet", "nodeSubnet"), f"ocid1.subnet.oc1.{REGION}.aaaa"),
+        nodeImages={kind: {"id": IMAGE} for kind in ("system", "oke-gpu")},
+        pools={"a10": reserved},
+        runners={"one": vm(image={"id": IMAGE, "driver": "580.159.03"}), "two": vm_per_job(places=[PLACE, ELSEWHERE])},
+    )
+    assert cluster.pools["a10"].paid_nodes == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("where", "changes"),
+    [
+        ("network.vcn", {"network": {"vcn": "ocid1.vcn.oc1.iad.a", "endpointSubnet": IMAGE, "nodeSubnet": IMAGE}}),
+        ("nodeImages.system.id", {"nodeImages": {"system": {"id": "ocid1.image.oc1.iad.a"}, "oke-gpu": {"id": IMAGE}}}),
+        (
+            "pools.a10.reservation.id",
+            {
+                "pools": {
+                    "a10": oke_pool(
+                        capacity="reserved",
+                        reservation={"id": "ocid1.capacityreservation.oc1.iad.a", "zone": SAN_JOSE, "count": 2},
+                    )
+                }
+            },
+        ),
+        ("runners.a10.image.id", {"runners": {"a10": vm(image={"id": "ocid1.image.oc1.iad.a", "driver": "580.159.03"})}}),
+        ("runners.a10.image.id", {"runners": {"a10": vm_per_job(image={"id": "ocid1.image.oc1.iad.a", "driver": "580.159.03"})}}),
+    ],
+)
+def test_ids_of_another_region_are_refused_where_they_stand(where: str, changes: dict[str, Any]) -> None:
+    for key in ("endpointSubnet", "nodeSubnet"):
+        if "network" in changes:
+            changes["network"][key] = f"ocid1.subnet.oc1.{REGION}.a"
+    assert told(**changes) == [f"{where}: this OCID is of region us-ashburn-1; use one of {REGION}"]
+
+
+def test_an_image_that_no_place_of_the_clusters_region_boots_may_be_of_another() -> None:
+    image = {"id": ELSEWHERE["image"], "driver": "580.159.03"}
+    ((_, held),) = read(runners={"a10": vm_per_job(image=image, places=[ELSEWHERE])}).machine_runners()
+    assert held.image is not None
+    assert held.image.id == ELSEWHERE["image"]
+
+
+@pytest.mark.parametrize("missing", ["subnet", "securityGroup", "image"])
+def test_a_place_elsewhere_is_told_what_it_lacks(missing: str) -> None:
+    place = {key: value for key, value in ELSEWHERE.items() if key != missing}
+    assert told(runners={"a10": vm_per_job(places=[PLACE, place])}) == [
+        f"runners.a10.places.1: a place in another region than the cluster's needs what it has there; add {missing}"
+    ]
+
+
+def test_cncfs_launcher_needs_no_more_than_a_subnet_elsewhere() -> None:
+    place = {key: ELSEWHERE[key] for key in ("region", "availabilityDomains", "subnet")}
+    settings = {key: value for key, value in vm_per_job(launcher="cncf", places=[place]).items() if key != "image"}
+    held = read(runners={"a10": settings}).runners["a10"]
+    assert isinstance(held, VmPerJobRunner)
+    assert (held.places[0].region, held.places[0].image) == ("us-ashburn-1", None)
+
+
+# -- the system pool ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("ocpus", "memory"), [(1, "1Gi"), (1, "64Gi"), (16, "16Gi"), (17, "1049Gi"), (94, "94Gi")])
+def test_the_system_shape_has_1_to_64_gib_a_core_and_1049_at_most(ocpus: int, memory: str) -> None:
+    assert read(system={"ocpus": ocpus, "memory": memory}).system.ocpus == ocpus
+
+
+@pytest.mark.parametrize(
+    ("ocpus", "memory", "most"), [(1, "65Gi", 64), (4, "3Gi", 256), (94, "1050Gi", 1049), (2, "16383Mi", 128), (20, None, 1049)]
+)
+def test_other_memory_is_refused_with_what_the_shape_has(ocpus: int, memory: str | None, most: int) -> None:
+    system = {"ocpus": ocpus} | ({"memory": memory} if memory else {})
+    assert told(system=system) == [
+        f"system.memory: VM.Standard.E5.Flex with ocpus {ocpus} has {ocpus}Gi to {most}Gi, whole Gi; write one between"
+    ]
+
+
+# -- remarks -----------------------------------------------------------------------------------------------------------
+
+_REAL = {
+    "compartment": "ocid1.compartment.oc1..aaaa",
+    "nodeImages": {kind: {"id": IMAGE} for kind in ("system", "oke-gpu")},
+    "endpoint": {"publicCidrs": ["52.94.76.0/22"]},
+}
+
+
+def test_a_cluster_of_real_ids_has_no_remark() -> None:
+    assert read(**_REAL, runners={"a10": vm(image={"id": IMAGE, "driver": "580.159.03"})}).remarks == ()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"compartment": "ocid1.compartment.oc1..example"},
+        {"nodeImages": {"system": {"id": IMAGE}, "oke-gpu": {"id": "ocid1.image.oc1..examplegpu"}}},
+        {
+            "network": {
+                "vcn": "ocid1.vcn.oc1..a",
+                "endpointSubnet": "ocid1.subnet.oc1..a",
+                "nodeSubnet": "ocid1.subnet.oc1..example",
+            }
+        },
+        {"runners": {"a10": vm()}},
+        {
+            "runners": {
+                "a10": vm_per_job(
+                    image={"id": IMAGE, "driver": "580.159.03"},
+                    places=[ELSEWHERE | {"subnet": "ocid1.subnet.oc1.iad.example"}],
+                )
+            }
+        },
+    ],
+)
+def test_an_example_in_the_place_of_a_real_id_is_told_wherever_it_stands(changes: dict[str, Any]) -> None:
+    assert read(**(_REAL | changes)).remarks == (
+        "OCIDs that begin with example stand in for real ones; set your own before pulumi up",
+    )
+
+
+def test_a_reserved_network_and_an_unqualified_plugin_are_told() -> None:
+    changes = _REAL | {"endpoint": {"publicCidrs": ["203.0.113.0/24"]}, "enablement": "device-plugin"}
+    reserved, plugin = read(**changes).remarks
+    assert reserved == "endpoint.publicCidrs: 203.0.113.0/24 is reserved; set your own networks before pulumi up"
+    assert plugin == (
+        "enablement device-plugin on Oracle's GPU image: NVIDIA qualifies that image with OKE's add-on alone; "
+        "test it, or use gpu-plugin-addon"
+    )
+
+
+def test_remarks_of_machines_name_their_set() -> None:
+    machine = vm(image={"id": IMAGE, "driver": "580.159.03"}, launcherImage="registry.example.com/launcher:1")
+    assert read(**_REAL, runners={"a10": machine}).remarks == (
+        "runner set a10: launcher image registry.example.com/launcher:1 is a tag, which can change; "
+        "set launcherImage with a digest",
+    )

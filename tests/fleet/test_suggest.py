@@ -1,0 +1,66 @@
+"""Where an error stands, and what to write instead."""
+
+from __future__ import annotations
+
+import pytest
+
+from fleet import suggest
+from fleet.model import MemorySpan
+from fleet.ocid import ImageId
+from fleet.operator import Driver
+from fleet.providers.eks import EksCluster, EksPool, Network
+from fleet.providers.oke import NodeImageId, OciReservation, OkeNetwork, OkePool, OkeSystemPool
+from fleet.runner import PodRunner
+from fleet.settings import Fleet
+from fleet.vm_runner import MachineImage, Place, VmPerJobRunner, VmRunner
+
+
+@pytest.mark.parametrize(
+    ("location", "path", "model"),
+    [
+        ("", "", Fleet),
+        ("clusters.usw2.eks", "clusters.usw2", EksCluster),
+        ("clusters.eks.eks.pools.eks", "clusters.eks.pools.eks", EksPool),
+        ("clusters.oke.oke.pools.oke", "clusters.oke.pools.oke", OkePool),
+        ("clusters.usw2.eks.network", "clusters.usw2.network", Network),
+        ("clusters.sjc.oke.network", "clusters.sjc.network", OkeNetwork),
+        ("clusters.sjc.oke.system", "clusters.sjc.system", OkeSystemPool),
+        ("clusters.sjc.oke.operator.driver", "clusters.sjc.operator.driver", Driver),
+        ("clusters.sjc.oke.nodeImages.system", "clusters.sjc.nodeImages.system", NodeImageId),
+        ("clusters.sjc.oke.pools.a10.reservation", "clusters.sjc.pools.a10.reservation", OciReservation),
+        ("clusters.usw2.eks.runners.pod.memory", "clusters.usw2.runners.pod.memory", MemorySpan),
+        ("clusters.sjc.oke.runners.a10.pod", "clusters.sjc.runners.a10", PodRunner),
+        ("clusters.sjc.oke.runners.pod.pod.memory", "clusters.sjc.runners.pod.memory", MemorySpan),
+        ("clusters.sjc.oke.runners.vm.vm", "clusters.sjc.runners.vm", VmRunner),
+        ("clusters.sjc.oke.runners.vm.vm.image", "clusters.sjc.runners.vm.image", MachineImage),
+        ("clusters.sjc.oke.runners.a10.vm-per-job", "clusters.sjc.runners.a10", VmPerJobRunner),
+        ("clusters.sjc.oke.runners.a10.vm-per-job.places.0", "clusters.sjc.runners.a10.places.0", Place),
+        # Below a model, or of a provider that is none.
+        ("clusters.sjc.oke.zones.0", "clusters.sjc.zones.0", None),
+        ("clusters.sjc.oke.nonsense.pod", "clusters.sjc.nonsense.pod", None),
+        ("clusters.sjc.gke.pools", "clusters.sjc.gke.pools", None),
+        ("tags.oke", "tags.oke", None),
+    ],
+)
+def test_a_location_is_a_path_without_tags_and_leads_to_a_model(location: str, path: str, model: type | None) -> None:
+    steps = tuple(filter(None, location.split(".")))
+    assert ".".join(suggest.untagged(Fleet, steps)) == path
+    assert suggest._model_at(Fleet, steps) is model
+
+
+def test_a_union_without_tags_is_walked_by_its_model() -> None:
+    assert suggest._model(OciReservation | None) is OciReservation
+    assert suggest._choices(OciReservation | None) == {}
+    assert suggest._model(ImageId | None) is None
+
+
+@pytest.mark.parametrize(
+    ("key", "known", "told"),
+    [
+        ("shape", ("shapes", "scale"), "did you mean shapes?"),
+        ("availability_domains", ("availabilityDomains", "image"), "did you mean availabilityDomains?"),
+        ("zone", ("id", "count"), "known keys: id, count"),
+    ],
+)
+def test_a_close_key_is_offered_or_else_all(key: str, known: tuple[str, ...], told: str) -> None:
+    assert suggest._instead(key, known) == told

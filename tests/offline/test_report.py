@@ -1,0 +1,155 @@
+"""What a plan shows of OCI, of machines that run jobs, and of machines that are paid always."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from offline.cli import ROOT, app
+from offline.report import detail
+
+MACHINES = ("oci-machines", "--file", str(ROOT / "examples" / "Pulumi.oci-machines.yaml"))
+
+
+def run(*arguments: str):
+    result = CliRunner().invoke(app, ["plan", *arguments])
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+@pytest.fixture(scope="module")
+def prod():
+    return run("prod")
+
+
+@pytest.fixture(scope="module")
+def machines():
+    return run(*MACHINES)
+
+
+def row(text: str, *start: str) -> list[str]:
+    """The cells of the one line that begins with these."""
+    lines = ([cell.strip() for cell in line.split("  ") if cell.strip()] for line in text.splitlines())
+    (found,) = [cells for cells in lines if cells[: len(start)] == list(start)]
+    return found
+
+
+def test_prod_plans_both_clouds_in_one_run(prod):
+    for text in (
+        "gpu-ci.GpuNodeGroup use1-a100-reserved",
+        "gpu-ci.OkeGpuCluster sjc",
+        "oci.ContainerEngine.Cluster sjc-control-plane  Kubernetes v1.34.2",
+        "oci.ContainerEngine.NodePool sjc-a10-nodes  VM.GPU.A10.1, starts with 0 nodes",
+        "oci.ContainerEngine.NodePool sjc-system-nodes  VM.Standard.E5.Flex 4 OCPU 32 GB, starts with 2 nodes",
+        "oci.ContainerEngine.Addon sjc-gpu-plugin  NvidiaGpuPlugin",
+        "paid whether used or not: use1/pool a100-reserved.",
+        "≤: no dated spot price is at hand; a spot price is at most the on-demand price.",
+    ):
+        assert text in prod, text
+    assert "OCI takes less" not in prod, "there is no OCI reservation"
+
+
+def test_a_row_of_machines_says_what_runs_the_jobs_and_that_a_job_has_it_alone(prod, machines):
+    boots = row(prod, "sjc/oracle-vm-gpu-a10-2")
+    assert boots[2:] == ["2 GPU, a whole machine", "VM per job", "VM.GPU.A10.2: 1, one job", "0-20", "20", "4.000"]
+    stands = row(machines, "iad/a10-standing")
+    assert stands[2:] == ["1 GPU, a whole machine", "standing VMs", "VM.GPU.A10.1: 1, one job", "2", "2", "2.000"]
+
+
+def test_a_row_of_a_reserved_pool_shares_the_full_price(prod, machines):
+    assert row(prod, "use1/gpu-a100")[3:] == ["a100-reserved", "p4d.24xlarge: 8, GPUs", "0-8", "8", "2.745"]
+    assert row(machines, "iad/gpu-a100")[3:] == ["a100-reserved", "BM.GPU4.8: 8, GPUs", "0-16", "16", "≤3.050"]
+
+
+def test_no_runner_set_is_folded(prod):
+    assert "sjc/oracle-vm-gpu-a10-1  " in prod, "a folded name is a name that nobody finds"
+
+
+def test_what_stands_is_told_and_an_upper_bound_says_why(machines):
+    assert "paid whether used or not: iad/pool a100-reserved, iad/machines a10-standing." in machines
+    assert "≤: OCI takes less than the on-demand price for reserved machines that are not in use." in machines
+    assert "no dated spot price" not in machines, "OCI's preemptible price is listed"
+    assert row(machines, "iad", "machines a10-standing")[2:] == ["VM.GPU.A10.1 on-demand", "2", "2", "4.000", "4.000"]
+
+
+def test_the_order_of_fallback_is_told(prod):
+    said = "VM.GPU.A10.1 in US-SANJOSE-1-AD-1, US-ASHBURN-AD-2"
+    assert f"! sjc/oracle-vm-gpu-a10-1: falls back in this order where OCI has no capacity: {said}" in prod
+
+
+def test_nodes_say_how_they_are_bought(machines):
+    assert "oci.ContainerEngine.NodePool iad-v100-spot-nodes  VM.GPU3.1, preemptible, starts with 0 nodes" in machines
+    assert "oci.ContainerEngine.NodePool iad-a100-reserved-nodes  BM.GPU4.8, reserved, starts with 0 nodes" in machines
+
+
+def test_json_has_the_kinds_of_runners_and_how_their_machines_are_bought():
+    plan = json.loads(run("prod", "--json"))
+    placed = {found["runnerSet"]: found for found in plan["placement"]}
+    assert {name: found["kind"] for name, found in placed.items() if found["kind"] != "pod"} == {
+        "oracle-vm-gpu-a10-1": "vm-per-job",
+        "oracle-vm-gpu-a10-2": "vm-per-job",
+    }
+    boots = placed["oracle-vm-gpu-a10-2"]
+    assert (boots["pool"], boots["capacity"], boots["poolHolds"], boots["maxRunners"]) == ("VM per job", "on-demand", 20, 20)
+    assert boots["fits"] == [{"instanceType": "VM.GPU.A10.2", "runners": 1, "limitedBy": "one job", "strandedGpus": 0}]
+    assert [money["usd"] for money in boots["runnerHour"]] == [4.0, 4.0]
+    assert boots["launcherRoom"] >= 40, "one for each machine of both sets"
+    assert placed["gpu-a100"]["capacity"] == "reserved"
+    assert placed["gpu-a100"]["launcherRoom"] is None
+    (reserved,) = [line for line in plan["price"]["lines"] if line["item"] == "pool a100-reserved"]
+    assert reserved["count"] == [1, 1]
+    assert reserved["idle"] == reserved["worst"]
+    shapes = {resource["inputs"]["nodeShape"] for resource in plan["resources"] if "nodeShape" in resource["inputs"]}
+    assert shapes == {"VM.GPU.A10.1", "VM.Standard.E5.Flex"}
+
+
+# -- details of resources ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("token", "inputs", "told"),
+    [
+        ("oci:ContainerEngine/cluster:Cluster", {"kubernetesVersion": "v1.34.2"}, "Kubernetes v1.34.2"),
+        ("oci:ContainerEngine/addon:Addon", {"addonName": "ClusterAutoscaler"}, "ClusterAutoscaler"),
+        (
+            "oci:ContainerEngine/nodePool:NodePool",
+            {"nodeShape": "VM.GPU.A10.2", "nodeConfigDetails": {"size": 1.0, "placementConfigs": [{"availabilityDomain": "a"}]}},
+            "VM.GPU.A10.2, starts with 1 node",
+        ),
+        (
+            "oci:ContainerEngine/nodePool:NodePool",
+            {"nodeShape": "BM.GPU4.8", "nodeConfigDetails": {"size": 0.0, "placementConfigs": [{"capacityReservationId": "b"}]}},
+            "BM.GPU4.8, reserved, starts with 0 nodes",
+        ),
+        (
+            "oci:ContainerEngine/nodePool:NodePool",
+            {
+                "nodeShape": "VM.Standard.E5.Flex",
+                "nodeShapeConfig": {"ocpus": 2.0, "memoryInGbs": 16.0},
+                "nodeConfigDetails": {"size": 3.0, "placementConfigs": ()},
+            },
+            "VM.Standard.E5.Flex 2 OCPU 16 GB, starts with 3 nodes",
+        ),
+        (
+            "oci:Core/instanceConfiguration:InstanceConfiguration",
+            {"instanceDetails": {"launchDetails": {"shape": "VM.GPU.A10.1"}}},
+            "VM.GPU.A10.1",
+        ),
+        (
+            "oci:Core/instancePool:InstancePool",
+            {
+                "size": 2.0,
+                "placementConfigurations": (
+                    {"availabilityDomain": "abcd:US-ASHBURN-AD-2"},
+                    {"availabilityDomain": "abcd:US-ASHBURN-AD-1"},
+                ),
+            },
+            "2 machines in US-ASHBURN-AD-2, US-ASHBURN-AD-1",
+        ),
+        ("oci:Core/vcn:Vcn", {"cidrBlocks": ["10.0.0.0/16"]}, ""),
+    ],
+)
+def test_the_tree_tells_shape_and_size(token, inputs, told):
+    assert detail(token, inputs) == told
