@@ -37,7 +37,7 @@ lint: .venv/dev ## Format check, lint, types, YAML, shell
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy
 	$(BIN)/yamllint --strict *.yaml policies examples
-	$(BIN)/shellcheck .ci/run
+	$(BIN)/shellcheck .ci/run fleet/machine/bootstrap.sh
 
 format: .venv/dev ## Format the code
 	$(BIN)/ruff format $(CODE)

@@ -1,7 +1,7 @@
 """How many launchers of machines a cluster's system pool holds.
 
 Each runner that is a machine has a launcher pod there for as long as its job. ARC's controller and a listener for each runner set
-stand there too. CoreDNS, the autoscaler and an operator are not counted: keep some room.
+stand there too. CoreDNS and the autoscaler are not counted: keep some room.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fleet import hardware
+from fleet.enablement import GPU_OPERATOR
 from fleet.offer import Offer, for_runners
 from fleet.providers.oke import FLEX_SHAPE, OkeCluster
 from fleet.versions import daemonsets
@@ -25,6 +26,9 @@ class Asks:
 CONTROLLER = Asks(100, 256)
 LISTENER = Asks(50, 128)
 LAUNCHER = Asks(50, 128)
+OPERATOR = (Asks(200, 100), Asks(100, 128), Asks(10, 128))
+"""The GPU operator, and master and garbage collector of its node feature discovery, as their charts have them (gpu-operator
+v26.7.0, node-feature-discovery 0.19.0)."""
 
 
 def system_node(cluster: OkeCluster) -> Offer:
@@ -38,7 +42,8 @@ def launcher_room(cluster: OkeCluster) -> int:
     """Launchers that the whole system pool holds beside ARC's own pods; 0 where those alone fill it."""
     node = system_node(cluster)
     nodes = [[node.cpu, node.memory, node.pods] for _ in range(cluster.system.nodes)]
-    for pod in (CONTROLLER, *[LISTENER] * len(cluster.runners)):
+    operator = OPERATOR if cluster.enablement == GPU_OPERATOR else ()
+    for pod in (CONTROLLER, *operator, *[LISTENER] * len(cluster.runners)):
         first = next((free for free in nodes if _holds(free, pod)), None)
         if first is None:
             return 0

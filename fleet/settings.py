@@ -51,6 +51,7 @@ class Fleet(Model):
         self._joined_names_fit()
         self._sets_are_told_apart()
         self._reservations_are_whole()
+        self._tags_fit()
         for cluster, settings in self.clusters_by_name():
             profile = PROVIDERS[settings.provider].profile
             for name, pool in settings.pools.items():
@@ -108,6 +109,27 @@ class Fleet(Model):
                         f"pool {other} has that reservation; give each pool one of its own",
                         at=("clusters", cluster, "pools", name, "reservation", "id"),
                         value=pool.reservation.id,
+                    )
+
+    def _tags_fit(self) -> None:
+        """Hold the tags to what every cloud of the fleet takes."""
+        for cluster, settings in self.clusters_by_name():
+            rules = PROVIDERS[settings.provider].tags
+            if len(self.tags) > rules.most:
+                raise problem(
+                    "provider_tags",
+                    f"cluster {cluster} is of provider {settings.provider}, whose cloud has room for {rules.most} tags; "
+                    "remove some",
+                    at=("tags",),
+                    value=sorted(self.tags),
+                )
+            for key in self.tags:
+                if not rules.key.fullmatch(key):
+                    raise problem(
+                        "provider_tag",
+                        f"cluster {cluster} is of provider {settings.provider}, whose tags have keys of {rules.words}; rename it",
+                        at=("tags", key),
+                        value=key,
                     )
 
     def _joined_names_fit(self) -> None:
@@ -210,7 +232,7 @@ def _shadow(error: ErrorDetails, errors: list[ErrorDetails]) -> bool:
 
 
 _NO_VALUE = ("missing", "json_invalid")
-_PRIVATE = re.compile("key|secret|token|password|credential", re.IGNORECASE)
+_PRIVATE = re.compile("key|secret|token|password|credential|licen[cs]e", re.IGNORECASE)
 """Unknown keys of such names may hold what nobody should read in an error."""
 _UNION = {"union_tag_invalid": "provider", "union_tag_not_found": "provider", "gpu_ci_runner_kind": "kind"}
 """The key that tells a union's models apart, by the error of one that fits none."""

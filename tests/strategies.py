@@ -309,7 +309,7 @@ def configs(draw: st.DrawFn) -> dict[str, Any]:
     return {
         "github": github | draw(st.fixed_dictionaries({}, optional={"group": NAMES})),
         "clusters": held,
-    } | draw(st.fixed_dictionaries({}, optional={"tags": st.dictionaries(NAMES, NAMES)}))
+    } | draw(st.fixed_dictionaries({}, optional={"tags": st.dictionaries(NAMES, NAMES, max_size=6)}))
 
 
 def _number_reservations(held: dict[str, Any]) -> None:

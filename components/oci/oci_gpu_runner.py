@@ -147,9 +147,9 @@ class OciGpuRunner(pulumi.ComponentResource):
     def _rights(self, name: str, args: OciGpuRunnerArgs, chart: Chart) -> list[oci.identity.Policy]:
         """A policy in the machines' compartment and one in the network's: a policy reaches no compartment beside its own."""
         permissions = STANDING if isinstance(args.runner, VmRunner) else PER_JOB
-        wanted = {args.compartment: ("rights", permissions)}
+        wanted: dict[str, tuple[str, Sequence[str]]] = {args.compartment: ("rights", permissions)}
         if args.network != args.compartment:
-            wanted[args.network] = ("network-rights", tuple(set(permissions) & set(NETWORK)))
+            wanted[args.network] = ("network-rights", [allowed for allowed in permissions if allowed in NETWORK])
         return [self._policy(f"{name}-{role}", args, chart, where, allowed) for where, (role, allowed) in wanted.items()]
 
     def _policy(

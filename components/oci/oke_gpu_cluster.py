@@ -14,6 +14,8 @@ from components.oci.managed_nodes import Flex, OkeNodes, Place, managed_nodes
 from components.oci.network import OkeNetwork, OkeNetworkArgs
 from components.oci.security import OkeSecurity, OkeSecurityArgs
 from fleet.enablement import GPU_PLUGIN_ADDON
+from fleet.hardware import flexible
+from fleet.offer import allocatable
 from fleet.providers.oke import FLEX_SHAPE, OkeCluster
 from fleet.scheduling import OKE_PROFILE, system_labels
 from fleet.vm_runner import VmPerJobRunner
@@ -168,7 +170,7 @@ class OkeGpuCluster(pulumi.ComponentResource):
                 group_id=self.workers_id,
                 places=[Place(zone) for zone in settings.zones],
                 labels=system_labels(args.cluster),
-                max_pods=flex_pods(pool.ocpus),
+                max_pods=allocatable(flexible(FLEX_SHAPE, pool.ocpus, pool.memory), pool.disk).pods,
                 size=pool.nodes,
                 tags=args.tags,
                 ready=self.before_nodes,
@@ -207,14 +209,6 @@ def services_cidr(settings: OkeCluster) -> str:
         return _SERVICES[0]
     vcn = ipaddress.ip_network(settings.network.new_cidr)
     return next(cidr for cidr in _SERVICES if not vcn.overlaps(ipaddress.ip_network(cidr)))
-
-
-def flex_pods(ocpus: int) -> int:
-    """Pods that a flexible node can address: 31 for each network card but the first, 110 at most.
-
-    It has a card for each OCPU, two at least (docs.oracle.com, OCI VCN-native pod networking and compute shapes).
-    """
-    return min((max(ocpus, 2) - 1) * 31, 110)
 
 
 def _needs_group(runner: object) -> bool:

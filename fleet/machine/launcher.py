@@ -283,7 +283,7 @@ class Machines:
         self._next_sweep = now + SWEEP_EVERY
         try:
             for machine in self.everyone():
-                if not self.runner or machine.tags.get(RUNNER_TAG) != self.runner:
+                if machine.tags.get(RUNNER_TAG) != self.runner:
                     self._sweep_one(machine, now)
         except self.cloud.errors as error:
             self.log(f"sweep ended early: {told(error)}")
@@ -409,16 +409,14 @@ class Standing(Machines):
                     if machine.state == "RUNNING" and RUNNER_TAG not in machine.tags and self._claim(machine):
                         self.log(f"claimed {machine.id}")
                         return self.read(machine.region, machine.id)
-            except self.cloud.service_error as error:
-                self.log(f"no machine yet: {told(error)}")
             except self.cloud.errors as error:
-                found = self.mine_if_any(error)
+                found = self._mine_if_any(error)
                 if found is not None:
                     return found
             self.sweep()
             self.clock.wait(POLL)
 
-    def mine_if_any(self, error: Exception) -> Machine | None:
+    def _mine_if_any(self, error: Exception) -> Machine | None:
         """The machine that a claim took whose answer got lost."""
         try:
             return self.after_unknown(error)
@@ -439,7 +437,8 @@ class Standing(Machines):
         try:
             self.cloud.compute(machine.region).update_instance(machine.id, details, if_match=machine.etag)
         except self.cloud.service_error as error:
-            if getattr(error, "status", None) not in (404, 409, 412):
+            # A refusal is certain; after any other answer the machine may be ours.
+            if not 400 <= getattr(error, "status", 0) < 500:
                 raise
             self.log(f"{machine.id} is not to be had: {told(error)}")
             return False

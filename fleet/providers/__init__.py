@@ -13,20 +13,24 @@ from fleet.providers.eks_bill import eks_bill
 from fleet.providers.oke import OkeCluster
 from fleet.providers.oke_bill import oke_bill
 from fleet.scheduling import EKS_PROFILE, OKE_PROFILE, SchedulingProfile
+from fleet.tags import AWS_TAGS, OCI_TAGS, TagRules
 
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """One target. `builder` is "module:function", imported only when a stack has such a cluster; `bill` prices one cluster."""
+    """One target. `builder` is "module:function", imported only when a stack has such a cluster; `bill` prices one cluster;
+    `tags` is what its cloud takes.
+    """
 
     settings: type[Cluster]
     profile: SchedulingProfile
     bill: Callable[[str, Any], tuple[Line, ...]]
     builder: str
+    tags: TagRules
     deployable: bool
 
 
 PROVIDERS: dict[str, Provider] = {
-    "eks": Provider(EksCluster, EKS_PROFILE, eks_bill, "components.eks.stack:build", deployable=True),
-    "oke": Provider(OkeCluster, OKE_PROFILE, oke_bill, "components.oci.stack:build", deployable=True),
+    "eks": Provider(EksCluster, EKS_PROFILE, eks_bill, "components.eks.stack:build", AWS_TAGS, deployable=True),
+    "oke": Provider(OkeCluster, OKE_PROFILE, oke_bill, "components.oci.stack:build", OCI_TAGS, deployable=True),
 }

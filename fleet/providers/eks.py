@@ -89,7 +89,14 @@ class EksPool(Pool):
 
     @model_validator(mode="after")
     def _eks_rules(self) -> Self:
-        """Refuse a reservation whose id is not EC2's."""
+        """Refuse a reservation whose id is not EC2's, or that cannot hold all of the pool's types."""
+        if self.reservation is not None and len(self.instance_types) > 1:
+            raise problem(
+                "reservation_type",
+                "a capacity reservation is of one instance type; write one, and a pool for each other",
+                at=("instanceTypes",),
+                value=list(self.instance_types),
+            )
         if self.reservation is not None and not _RESERVATION.fullmatch(self.reservation.id):
             raise problem(
                 "reservation_id",

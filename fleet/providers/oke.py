@@ -162,10 +162,11 @@ class OkeNetwork(Model):
             raise problem("given_vcn", "an existing network needs vcn, endpointSubnet and nodeSubnet; give all or none")
         if self.vcn is not None and self.cidr is not None:
             raise problem("given_vcn", "cidr belongs to a new VCN; remove it, or remove vcn")
-        if self.vcn is None and (":" in self.new_cidr or not 16 <= int(self.new_cidr.partition("/")[2]) <= 24):
+        if self.vcn is None and (":" in self.new_cidr or not 16 <= int(self.new_cidr.partition("/")[2]) <= 20):
             raise problem(
                 "vcn_cidr",
-                "a new VCN is an IPv4 network from /16 to /24; write for example 10.0.0.0/16",
+                "a new VCN is an IPv4 network from /16 to /20, since a node and its pods take over a hundred addresses; "
+                "write for example 10.0.0.0/16",
                 at=("cidr",),
                 value=self.new_cidr,
             )

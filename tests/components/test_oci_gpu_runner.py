@@ -266,3 +266,38 @@ def test_with_cncfs_launcher_there_is_the_scale_set_alone(preview):
 def test_cncfs_machines_need_no_group_of_ours():
     recording = planned(runners={"theirs": CNCF})
     assert not [rule for rule in of_type(recording, RULE) if "machines" in rule.name]
+
+
+# -- machines in a compartment of their own ----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def apart():
+    runners = {"vm": standing(), "job": per_job()}
+    return made(runners=runners, machineCompartment="ocid1.compartment.oc1..examplemachines", homeRegion=THERE)
+
+
+def test_machines_of_their_own_compartment_are_launched_there(apart):
+    for token in (CONFIGURATION, INSTANCE_POOL):
+        assert the(apart, token).inputs["compartmentId"].endswith(".examplemachines")
+    assert settings(apart, "job")["compartment"].endswith(".examplemachines")
+
+
+@pytest.mark.parametrize("name", OF)
+def test_a_launcher_then_touches_the_clusters_compartment_for_its_network_alone(apart, name):
+    own = named(apart, f"sjc-{name}-rights", POLICY)
+    network = named(apart, f"sjc-{name}-network-rights", POLICY)
+    assert own.inputs["compartmentId"].endswith(".examplemachines"), "a policy reaches no compartment beside its own"
+    assert network.inputs["compartmentId"] == "ocid1.compartment.oc1..example"
+    allowed = permissions(network.inputs["statements"][0])
+    assert allowed
+    assert not [right for right in allowed if right.startswith(("INSTANCE", "VOLUME", "CONSOLE"))], "nodes are out of reach"
+
+
+def test_policies_are_written_in_the_tenancys_home(apart, update):
+    homes = {named(apart, name, "pulumi:providers:oci").inputs["region"] for name in ("sjc-oci", "sjc-oci-home")}
+    assert homes == {"us-sanjose-1", THERE}
+    for policy in of_type(apart, POLICY):
+        assert policy.provider_urn.endswith("::sjc-oci-home"), f"{policy.name}: OCI refuses it elsewhere"
+    for policy in of_type(update, POLICY):
+        assert policy.provider_urn.endswith("::sjc-oci"), "a cluster at home needs one provider"

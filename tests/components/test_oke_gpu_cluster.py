@@ -121,7 +121,7 @@ def test_the_kubeconfig_is_asked_of_oke_for_the_endpoint_in_use(endpoint, asked)
 
 
 @pytest.mark.parametrize(
-    ("cidr", "services"), [("10.0.0.0/16", "10.96.0.0/16"), ("10.96.0.0/16", "10.97.0.0/16"), ("10.96.4.0/24", "10.97.0.0/16")]
+    ("cidr", "services"), [("10.0.0.0/16", "10.96.0.0/16"), ("10.96.0.0/16", "10.97.0.0/16"), ("10.96.0.0/20", "10.97.0.0/16")]
 )
 def test_services_and_the_vcn_never_overlap(cidr, services):
     inputs = the(planned(network={"cidr": cidr}), CLUSTER).inputs
@@ -254,9 +254,9 @@ def test_machines_that_run_jobs_admit_nobody_and_reach_no_private_address(update
 
 
 def test_a_vcn_of_public_addresses_is_left_out_too():
-    recording = made(network={"cidr": "203.0.113.0/24"}, runners={"vm": standing()})
+    recording = made(network={"cidr": "198.18.0.0/16"}, runners={"vm": standing()})
     blocks = [ipaddress.ip_network(rule["destination"]) for rule in rules_of(recording, "machines", "EGRESS")]
-    assert not any(block.overlaps(ipaddress.ip_network("203.0.113.0/24")) for block in blocks)
+    assert not any(block.overlaps(ipaddress.ip_network("198.18.0.0/16")) for block in blocks)
     assert len(blocks) <= 120
 
 

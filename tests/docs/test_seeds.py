@@ -173,7 +173,7 @@ TEST = "`tests/docs/test_seeds.py::test_a_good_row_has_no_fault`"
 
 
 def test_a_good_row_has_no_fault():
-    assert list(faults(HEAD + f"| 1 | a | `fleet/charts.py:Chart.name`, `1.2.3` | {TEST} |")) == []
+    assert list(faults(HEAD + f"| 1 | a | `fleet/charts/chart.py:Chart.name`, `1.2.3` | {TEST} |")) == []
     assert list(faults(HEAD + "| 1 | a | `Makefile:plan`, instead of just, because make is there | none |")) == []
 
 
@@ -198,8 +198,8 @@ def test_a_faulty_row_is_found(row, fault):
     "gone",
     [
         "fleet/gone.py",
-        "fleet/charts.py:gone",
-        "fleet/charts.py:Chart.gone",
+        "fleet/charts/chart.py:gone",
+        "fleet/charts/chart.py:Chart.gone",
         "Pulumi.staging.yaml:gone",
         "fleet/data/versions.toml:gone",
         "fleet/data/instances.csv:g4dn.gone",

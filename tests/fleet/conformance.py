@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ from fleet.providers import PROVIDERS
 from fleet.providers.oke import OkeCluster
 from fleet.runner import PodRunner
 from fleet.scheduling import (
+    GPU_TAINT_KEY,
     OKE_NO_PLUGIN_LABEL,
     PLUGIN_CONFIG_CDI,
     PLUGIN_CONFIG_LABEL,
@@ -94,12 +96,11 @@ class Contract:
 
 # -- the check ---------------------------------------------------------------------------------------------------------
 
-NOBODY = Pods("a pod that asks for no GPU", frozenset({SYSTEM_POOL}))
-
 
 def faults(contract: Contract) -> list[str]:
     """What keeps pods off nodes that they need, lets them onto nodes that they must not have, or hides a GPU."""
-    found = [fault for node in contract.nodes for pods in (*contract.pods, NOBODY) for fault in _between(pods, node)]
+    everyone = (*contract.pods, _outsider(contract))
+    found = [fault for node in contract.nodes for pods in everyone for fault in _between(pods, node)]
     for node in contract.nodes:
         if node.pool == SYSTEM_POOL:
             continue
@@ -107,6 +108,12 @@ def faults(contract: Contract) -> list[str]:
         if not any(pods.advertises and node.pool in pods.pools for pods in contract.pods):
             found.append(f"{node.name}: nothing advertises its GPUs")
     return found
+
+
+def _outsider(contract: Contract) -> Pods:
+    """A pod that asks for no GPU: the GPU taint alone must keep it off, for it may tolerate whatever else nodes carry."""
+    others = {each.key for node in contract.nodes for each in node.taints} - {GPU_TAINT_KEY}
+    return Pods("a pod that asks for no GPU", frozenset({SYSTEM_POOL}), tuple(map(Toleration, sorted(others))))
 
 
 def _between(pods: Pods, node: Node) -> Iterator[str]:
@@ -361,4 +368,4 @@ def _choice(pods: Pods) -> str:
 
 
 if __name__ == "__main__":
-    print(table(stack_contracts()))
+    sys.stdout.write(f"{table(stack_contracts())}\n")

@@ -675,6 +675,16 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "at most 40 entries are possible; remove some",
         '{"t0": "x", "t1": "x", "t2": "x", "t3": "x", "t4": "x", "t5…',
     ),
+    "oci-tags-too-many": (
+        "gpu-ci:tags",
+        "cluster sjc is of provider oke, whose cloud has room for 6 tags; remove some",
+        '["t0", "t1", "t2", "t3", "t4", "t5", "t6"]',
+    ),
+    "oci-tag-key": (
+        "gpu-ci:tags.cost.center",
+        "cluster sjc is of provider oke, whose tags have keys of 1 to 100 ASCII characters without space or full stop; rename it",
+        '"cost.center"',
+    ),
     "github-group-word": (
         "gpu-ci:github.group",
         _GROUP,
@@ -1071,6 +1081,11 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "not a capacity reservation's id; write cr-… as AWS shows it",
         '"ocid1.capacityreservation.oc1..example"',
     ),
+    "reservation-of-two-types": (
+        "gpu-ci:clusters.usw2.pools.t4.instanceTypes",
+        "a capacity reservation is of one instance type; write one, and a pool for each other",
+        '["g4dn.2xlarge", "g4dn.4xlarge"]',
+    ),
     "reservation-zone": (
         "gpu-ci:clusters.usw2.pools.t4.reservation.zone",
         "the reservation's zone is none of the cluster's; add it to zones",
@@ -1146,7 +1161,8 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "vcn-too-small": (
         "gpu-ci:clusters.sjc.network.cidr",
-        "a new VCN is an IPv4 network from /16 to /24; write for example 10.0.0.0/16",
+        "a new VCN is an IPv4 network from /16 to /20, since a node and its pods take over a hundred addresses; write for "
+        "example 10.0.0.0/16",
         '"10.0.0.0/28"',
     ),
     "missing-compartment": (
@@ -1211,7 +1227,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     "unknown-key-operator": (
         "gpu-ci:clusters.sjc.operator.driver.licence",
         "unknown key; did you mean licenseSecret?",
-        '"token"',
+        "",
     ),
     "machine-count-too-large": (
         "gpu-ci:clusters.sjc.runners.standing.count",

@@ -1,4 +1,4 @@
-"""The scheduling contract over EKS and OKE: every pool of every stack takes its own pods and no others, and is seen by its autoscaler.
+"""The scheduling contract over EKS and OKE: every pool of every stack takes its own pods and no others.
 
 Each mutation takes away one toleration, taint, label or selector: the check must notice it.
 """
@@ -31,10 +31,10 @@ from fleet.scheduling import (
     term,
 )
 from fleet.settings import Fleet, load
+from offline import stackfile
 from offline.record import Recording, Resource, record
 from tests.builders import ROOT, cluster, config, oke_cluster, oke_pool, pool, read_stack, runner, vm, vm_per_job
-from tests.components.recorded import STACKS as RECORDED
-from tests.components.recorded import stack_config
+from tests.components.recorded import SECRET
 from tests.fleet.conformance import (
     STACKS,
     Contract,
@@ -117,7 +117,7 @@ def _mutations(held: Contract) -> Iterator[Mutation]:
 def _without_taints(node: Node) -> Iterator[tuple[Node, str, bool]]:
     for gone in node.taints:
         left = tuple(each for each in node.taints if each != gone)
-        # The taint of preemptible nodes keeps off what the GPU taint keeps off already.
+        # The taint of preemptible nodes keeps nobody off whom the GPU taint lets in: our pods choose their pool.
         yield replace(node, taints=left), f"taint {gone}", gone.key == GPU_TAINT_KEY
 
 
@@ -150,10 +150,10 @@ def _without_tolerations(held: Contract, pods: Pods) -> Iterator[tuple[Pods, str
 
 
 def _without_choice(pods: Pods) -> Iterator[tuple[Pods, str, bool]]:
-    for gone in pods.selector:
-        left = {key: value for key, value in pods.selector.items() if key != gone}
+    for key in pods.selector:
+        selector = {other: value for other, value in pods.selector.items() if other != key}
         # Whoever tolerates no taint lands on the system pool anyway: no other is untainted.
-        yield replace(pods, selector=left), f"selector {gone}", bool(pods.tolerations)
+        yield replace(pods, selector=selector), f"selector {key}", bool(pods.tolerations)
     for gone in pods.expressions:
         left = tuple(each for each in pods.expressions if each != gone)
         # OKE's plugin may run where it likes as long as it is the one that advertises.
@@ -282,10 +282,12 @@ def test_every_taint_of_a_provider_is_in_the_vocabulary() -> None:
 # -- the program ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module", params=sorted(RECORDED))
+@pytest.fixture(scope="module", params=sorted(STACKS))
 def built(request: pytest.FixtureRequest) -> tuple[Fleet, Recording]:
     """A stack's fleet, and what the program makes of it."""
-    return load(read_stack(STACKS[request.param])), record(ROOT / "__main__.py", stack_config(request.param))
+    path = STACKS[request.param]
+    stack = stackfile.with_placeholders(stackfile.load(request.param, ROOT, stack_file=path), [SECRET])
+    return load(read_stack(path)), record(ROOT / "__main__.py", stack)
 
 
 def _named(recording: Recording, name: str) -> Resource:

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
+from ruamel.yaml import YAML
 
 from fleet import charts, hardware
-from fleet.launchers import CONTROLLER, LAUNCHER, LISTENER, Asks
+from fleet.launchers import CONTROLLER, LAUNCHER, LISTENER, OPERATOR, Asks, launcher_room
 from fleet.model import Cpu, Memory, cpu_text
 from fleet.offer import allocatable, least
 from fleet.placement import Host, Placement, PlacementError, fit, overbooked, place, pool_host, require, smallest
@@ -28,6 +29,7 @@ from tests.builders import (
     pool,
     pool_of,
     read_stack,
+    reference,
     runner,
     runner_of,
     staging,
@@ -491,6 +493,34 @@ def test_the_proof_reckons_with_what_the_charts_ask() -> None:
         assert _asks(chart.values["template"]["spec"]) == LAUNCHER, name
         assert _asks(chart.values["listenerTemplate"]["spec"]) == LISTENER, name
     assert _requests(charts.arc_controller().values["resources"]) == CONTROLLER
+
+
+@pytest.mark.reference
+def test_the_operators_own_pods_ask_what_their_charts_say() -> None:
+    chart = YAML(typ="safe", pure=True).load(reference("gpu-operator/v26.7.0/values.yaml"))
+    (features,) = reference("node-feature-discovery").iterdir()
+    discovery = YAML(typ="safe", pure=True).load(features / "values.yaml")
+    held = (chart["operator"], discovery["master"], discovery["gc"])
+    assert tuple(_requests(part["resources"]) for part in held) == OPERATOR
+
+
+def test_the_operators_own_pods_take_room_from_launchers() -> None:
+    images = {"system": {"id": "ocid1.image.oc1.us-sanjose-1.example"}, "ubuntu": {"id": "ocid1.image.oc1.us-sanjose-1.exampleb"}}
+    room = {
+        enablement: launcher_room(
+            load(
+                config(
+                    clusters={
+                        "sjc": oke_cluster(
+                            enablement=enablement, nodeImages=images, pools={}, runners={}, system={"memory": "2Gi", "nodes": 1}
+                        )
+                    }
+                )
+            ).clusters["sjc"]
+        )
+        for enablement in ("gpu-plugin-addon", "gpu-operator")
+    }
+    assert room["gpu-plugin-addon"] - room["gpu-operator"] == 3, "the operator's pods have 356Mi, nearly three launchers' 384Mi"
 
 
 def test_prod_can_be_placed_whole_and_its_launchers_fit() -> None:

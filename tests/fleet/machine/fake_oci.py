@@ -117,7 +117,7 @@ class FakeOci:
         if held.ended:
             return str(held.ended)
         age = self.clock.now() - held.born
-        return [state for since, state in held.life if since <= age][-1]
+        return str([state for since, state in held.life if since <= age][-1])
 
     def called(self, method: str) -> list[tuple[Any, ...]]:
         """Positional arguments of each call of a method."""

@@ -155,8 +155,8 @@ class StubMachine:
             (self.stub / "bodies" / name).write_text(f'exec {shutil.which(name)} "$@"')
         own = f"PATH={os.environ['PATH']}\n"
         for name in ("curl", "docker", "tar", "useradd"):
-            body = self.stub / "bodies" / name
-            body.write_text(own + body.read_text())
+            path = self.stub / "bodies" / name
+            path.write_text(own + path.read_text())
         for path in [self.stub / "stub", *(self.stub / "bin" / name for name in COMMANDS)]:
             path.write_text(STUB)
             path.chmod(0o755)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from typing import Any
 
 import pytest
 
@@ -94,7 +95,13 @@ def test_the_program_needs_the_standard_library_of_python_39_and_oracles_sdk():
 
 
 def test_every_key_of_the_config_stands_in_the_programs_docstring():
-    ids = {"compartment": COMPARTMENT, "region": "us-sanjose-1", "subnet": SUBNET, "security_group": GROUP, "pool": POOL}
+    ids: dict[str, Any] = {
+        "compartment": COMPARTMENT,
+        "region": "us-sanjose-1",
+        "subnet": SUBNET,
+        "security_group": GROUP,
+        "pool": POOL,
+    }
     for runner in (per_job(), standing()):
         config = launcher_config("x", runner, **ids)
         keys = {*config, *(key for place in config.get("places", ()) for key in place)}

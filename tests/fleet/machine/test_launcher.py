@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
+import time
 from typing import Any
 
 import pytest
@@ -12,14 +14,14 @@ import pytest
 from fleet.machine import launcher
 from fleet.machine.launch import STANDING_LIFETIME, launcher_config
 from fleet.machine.launcher import CLAIMED_TAG, GRACE, JIT_KEY, RUNNER_TAG, SET_TAG, SWEEP_EVERY
-from tests.fleet.machine.fake_oci import DONE, START, FakeClock, FakeOci, ServiceError, methods, plain
+from tests.fleet.machine.fake_oci import DONE, PAGE, START, FakeClock, FakeOci, ServiceError, methods, plain
 from tests.fleet.machine.runners import AWAY, HOME, per_job, standing
 
 JIT = "ZXlKaGJHY2lPaUpTVXpJMU5pSXNJblI1Y0NJNklrcFhWQ0o5" * 60
 SET = "gpu-ci-prod.oracle-vm-gpu-a10-1"
 POD = "oracle-vm-gpu-a10-1-x7k2p-runner-9qz4d"
 OTHER = "oracle-vm-gpu-a10-1-x7k2p-runner-other"
-IDS = {
+IDS: dict[str, Any] = {
     "compartment": "ocid1.compartment.oc1..example",
     "region": "us-sanjose-1",
     "subnet": "ocid1.subnet.oc1.us-sanjose-1.example",
@@ -316,6 +318,15 @@ def test_a_pod_made_anew_takes_on_the_machine_that_has_its_job():
     assert run.oci.called("terminate_instance") == [(ocid,)]
 
 
+def test_a_machine_on_a_later_page_of_the_list_is_found():
+    run = Run()
+    for _ in range(PAGE):
+        run.oci.add(tags={})
+    run.oci.add(tags={SET_TAG: SET, RUNNER_TAG: POD}, life=[(0, "RUNNING"), (300, "STOPPED")])
+    assert run.go() == 0
+    assert run.tried == []
+
+
 def test_a_terminated_machine_is_not_taken_on():
     run = Run()
     run.oci.add(tags={SET_TAG: SET, RUNNER_TAG: POD}, life=[(0, "TERMINATED")])
@@ -473,7 +484,8 @@ def test_a_machine_that_another_launcher_claims_first_is_left_to_it():
     assert run.oci.instances[first].tags[RUNNER_TAG] == OTHER
     assert JIT_KEY not in run.oci.instances[first].extended
     assert run.oci.pool == [first]
-    assert run.oci.instances[second].tags[RUNNER_TAG] == POD
+    held = run.oci.instances[second].tags
+    assert (held[RUNNER_TAG], held[CLAIMED_TAG]) == (POD, str(int(START))), "the next one, at once"
 
 
 def test_two_launchers_of_two_machines_get_one_each():
@@ -492,6 +504,15 @@ def test_a_machine_without_an_etag_is_not_claimed():
     assert isinstance(machines, launcher.Standing)
     with pytest.raises(launcher.Failed, match="etag"):
         machines._claim(bare)
+
+
+def test_a_member_on_a_later_page_of_the_pool_is_claimed():
+    run = Run(standing())
+    for _ in range(PAGE):
+        run.oci.add(tags={SET_TAG: SET, RUNNER_TAG: OTHER}, pooled=True)
+    [free] = pool(run, WORKS)
+    assert run.go() == 0
+    assert [ocid for ocid, _ in run.oci.called("update_instance")] == [free]
 
 
 def test_a_launcher_waits_for_the_pool_to_have_a_machine():
@@ -536,20 +557,22 @@ def test_a_pod_made_anew_takes_on_the_machine_that_it_claimed():
     assert len(run.oci.pool) == 1
 
 
-def test_a_claim_that_was_not_answered_is_found():
+@pytest.mark.parametrize("error", [OSError("connection reset"), ServiceError(500, "InternalError")])
+def test_a_claim_that_was_not_answered_is_found(error):
     run = Run(standing())
-    [first] = pool(run, WORKS)
+    first, second = pool(run, WORKS, IDLE)
 
     def trouble(region: str, name: str, args: tuple[Any, ...]) -> None:
         if name == "update_instance":
             run.oci.trouble = lambda region, method, args: None
-            run.oci.update_instance(region, *args, if_match="v1")
-            raise OSError("connection reset")
+            run.oci.update_instance(region, args[0], args[1], if_match="v1")
+            raise error
 
     run.oci.trouble = trouble
     assert run.go() == 0
     assert len(run.oci.called("update_instance")) == 1
     assert run.oci.state(first) == "TERMINATED"
+    assert run.oci.pool == [second]
 
 
 def test_a_claim_that_got_nowhere_is_tried_again():
@@ -591,9 +614,9 @@ def test_sigterm_ends_every_wait():
 
 
 def test_time_is_the_systems(monkeypatch):
-    monkeypatch.setattr(launcher.time, "time", lambda: 5.0)
+    monkeypatch.setattr(time, "time", lambda: 5.0)
     slept: list[float] = []
-    monkeypatch.setattr(launcher.time, "sleep", slept.append)
+    monkeypatch.setattr(time, "sleep", slept.append)
     launcher.Clock().pause(7)
     assert (launcher.Clock().now(), slept) == (5.0, [7])
 
@@ -612,8 +635,8 @@ def start(monkeypatch: Any, tmp_path: Any, run: Run, *args: str, **environment: 
     handled: list[Any] = []
     monkeypatch.setattr(launcher, "connect", run.oci.cloud)
     monkeypatch.setattr(launcher, "Clock", lambda: run.clock)
-    monkeypatch.setattr(launcher.signal, "signal", lambda number, what: handled.append(number))
-    monkeypatch.setattr(launcher.sys, "argv", ["launcher.py", *args])
+    monkeypatch.setattr(signal, "signal", lambda number, what: handled.append(number))
+    monkeypatch.setattr(sys, "argv", ["launcher.py", *args])
     for name in ("POD_NAME", "HOSTNAME", launcher.JIT_VARIABLE):
         monkeypatch.delenv(name, raising=False)
     for name, value in {"GPU_CI_LAUNCHER": str(path), **environment}.items():
