@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import pulumi
 import pulumi_oci as oci
 
+Listed = Sequence[oci.core.outputs.GetServicesServiceResult] | None
 
-def oracle_services(
-    *, parent: pulumi.Resource, after: pulumi.Resource
-) -> pulumi.Output[oci.core.outputs.GetServicesServiceResult]:
-    """Id and CIDR label of "All … Services In Oracle Services Network".
 
-    The id is nothing but the cloud's to tell. The question waits for `after`: a plan of what does not exist yet asks nobody.
+@dataclass(frozen=True, slots=True)
+class OracleServices:
+    """Id and CIDR label of "All … Services In Oracle Services Network"."""
+
+    id: pulumi.Output[str]
+    cidr_block: pulumi.Output[str]
+
+
+def oracle_services(*, parent: pulumi.Resource, after: pulumi.Resource) -> OracleServices:
+    """Asked of the cloud, which alone knows the id.
+
+    The question waits for `after`: a plan of what does not exist yet asks nobody.
     """
     found = oci.core.get_services_output(
         filters=[
@@ -19,5 +30,13 @@ def oracle_services(
         ],
         opts=pulumi.InvokeOutputOptions(parent=parent, depends_on=[after]),
     )
-    services: pulumi.Output[oci.core.outputs.GetServicesServiceResult] = found.services[0]
-    return services
+    return OracleServices(found.services.apply(_id), found.services.apply(_cidr_block))
+
+
+def _id(listed: Listed) -> str | None:
+    """None where a simulated cloud lists none, which OCI would refuse."""
+    return listed[0].id if listed else None
+
+
+def _cidr_block(listed: Listed) -> str | None:
+    return listed[0].cidr_block if listed else None

@@ -65,7 +65,11 @@ def _own_pod(runner: MachineRunner, region: str) -> dict[str, Any]:
                 "name": RUNNER_CONTAINER,
                 "image": runner.launcher_image or LAUNCHER_IMAGE,
                 "command": ["python3", f"{LAUNCHER_FOLDER}/{LAUNCHER_PROGRAM}"],
-                "env": [{"name": key, "value": value} for key, value in environment.items()],
+                "env": [
+                    # A pod's host name is cut at 63 characters; the name tells whose machine is whose.
+                    {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+                    *({"name": key, "value": value} for key, value in environment.items()),
+                ],
                 "resources": resources(50, 128),
                 "securityContext": CONFINED | {"readOnlyRootFilesystem": True},
                 "volumeMounts": [

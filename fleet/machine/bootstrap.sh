@@ -40,7 +40,7 @@ finish() {
   exit "$code"
 }
 trap finish EXIT
-trap 'reason="${reason:-line $LINENO}"' ERR
+trap 'reason="${reason:-line $LINENO${FUNCNAME[0]:+ called at ${BASH_LINENO[0]}}}"' ERR
 trap 'exit 143' TERM
 
 fail() {
@@ -212,6 +212,9 @@ begin metadata
 # From here on nobody on the machine reaches it: not the host, not a container. Names, time and disks use other ports.
 for chain in OUTPUT DOCKER-USER; do
   iptables --wait -I "$chain" 1 -d "$IMDS4" -p tcp --dport 80 -j REJECT --reject-with tcp-reset
+done
+# Docker before 27 makes no chain of its own for IPv6.
+for chain in OUTPUT FORWARD; do
   ip6tables --wait -I "$chain" 1 -d "$IMDS6" -p tcp --dport 80 -j REJECT --reject-with tcp-reset
 done
 ask=(curl --silent --output /dev/null --noproxy '*' --max-time 5 --header 'Authorization: Bearer Oracle')

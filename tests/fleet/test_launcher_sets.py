@@ -131,7 +131,9 @@ def test_the_launchers_image_is_pinned_unless_the_settings_name_one() -> None:
 def test_our_launcher_signs_as_its_own_workload(name: str) -> None:
     assert spec(name)["serviceAccountName"] == charts.LAUNCHER, "the statement in OCI names this account"
     assert spec(name)["automountServiceAccountToken"] is True, "OKE exchanges the token for rights in OCI"
-    variables = {entry["name"]: entry["value"] for entry in container(name)["env"]}
+    pod, *rest = container(name)["env"]
+    assert pod == {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}, "host names are cut at 63"
+    variables = {entry["name"]: entry["value"] for entry in rest}
     assert variables == {
         "OCI_RESOURCE_PRINCIPAL_VERSION": "2.2",
         "OCI_RESOURCE_PRINCIPAL_REGION": "us-sanjose-1",

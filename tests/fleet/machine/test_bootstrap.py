@@ -80,12 +80,12 @@ def test_the_metadata_endpoint_is_closed_and_held_closed_before_the_job(machine)
     rules = [call.arguments for call in steps[:4]]
     v4 = "-d 169.254.169.254 -p tcp --dport 80 -j REJECT --reject-with tcp-reset"
     v6 = "-d fd00:c1::a9fe:a9fe -p tcp --dport 80 -j REJECT --reject-with tcp-reset"
-    assert [call.name for call in steps[:4]] == ["iptables", "ip6tables"] * 2
+    assert [call.name for call in steps[:4]] == ["iptables", "iptables", "ip6tables", "ip6tables"]
     assert rules == [
         f"--wait -I OUTPUT 1 {v4}",
-        f"--wait -I OUTPUT 1 {v6}",
         f"--wait -I DOCKER-USER 1 {v4}",
-        f"--wait -I DOCKER-USER 1 {v6}",
+        f"--wait -I OUTPUT 1 {v6}",
+        f"--wait -I FORWARD 1 {v6}",
     ]
     assert [call.name for call in steps[4:]] == ["curl", "curl", "docker", "setpriv", "run.sh", "systemctl"]
     assert [call.arguments.rpartition(" ")[2] for call in steps[4:7]] == [IMDS, IMDS6, IMDS]
