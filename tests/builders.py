@@ -43,6 +43,8 @@ def cluster(**changes: Any) -> dict[str, Any]:
 
 
 SAN_JOSE = "abcd:US-SANJOSE-1-AD-1"
+ASHBURN = "abcd:US-ASHBURN-AD-2"
+HERE, THERE = "us-sanjose-1", "us-ashburn-1"
 """The one availability domain of us-sanjose-1, with an example of a tenancy's prefix."""
 
 
@@ -75,6 +77,15 @@ def vm_per_job(**changes: Any) -> dict[str, Any]:
         "places": [{"region": "us-sanjose-1", "availabilityDomains": [SAN_JOSE]}],
         "scale": {"max": 2},
     } | changes
+
+
+def place(region: str = HERE, *domains: str) -> dict[str, Any]:
+    """A place of machines: the cluster's own region, or another with a network and an image of its own."""
+    if region == HERE:
+        return {"region": HERE, "availabilityDomains": list(domains) or [SAN_JOSE]}
+    ids = {"subnet": "subnet", "securityGroup": "networksecuritygroup", "image": "image"}
+    own = {key: f"ocid1.{kind}.oc1.iad.example" for key, kind in ids.items()}
+    return {"region": region, "availabilityDomains": list(domains) or [ASHBURN]} | own
 
 
 def oke_cluster(**changes: Any) -> dict[str, Any]:

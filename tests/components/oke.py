@@ -12,9 +12,8 @@ from components.oci.stack import build
 from fleet.settings import Fleet, load
 from offline.record import Answer, Recording, Resource, record
 from offline.stackfile import StackConfig
-from tests.builders import config
+from tests.builders import config, oke_cluster
 from tests.components.recorded import ROOT, build_alone, of_type
-from tests.fleet.oci import oke
 
 CLUSTER = "oci:ContainerEngine/cluster:Cluster"
 NODE_POOL = "oci:ContainerEngine/nodePool:NodePool"
@@ -38,7 +37,7 @@ ANSWERS: Mapping[str, Answer] = {
 
 def fleet(**changes: Any) -> Fleet:
     """A fleet of the one cluster sjc; `changes` replace its settings."""
-    return load(config(clusters={"sjc": oke(**changes)}))
+    return load(config(clusters={"sjc": oke_cluster(**changes)}))
 
 
 def planned(**changes: Any) -> Recording:

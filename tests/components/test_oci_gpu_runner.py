@@ -11,9 +11,9 @@ import pytest
 from components.oci.rights import PER_JOB, STANDING, Workload, launcher_rights
 from fleet import charts
 from fleet.machine.launch import LAUNCHER_SOURCE
+from tests.builders import THERE, place, vm, vm_per_job
 from tests.components.oke import KEY, POLICY, RULE, TAGS, made, planned, the
 from tests.components.recorded import before, named, of_type
-from tests.fleet.oci import THERE, per_job, place, standing
 
 RELEASE = "kubernetes:helm.sh/v3:Release"
 CONFIG_MAP = "kubernetes:core/v1:ConfigMap"
@@ -22,19 +22,19 @@ CRON_JOB = "kubernetes:batch/v1:CronJob"
 CONFIGURATION = "oci:Core/instanceConfiguration:InstanceConfiguration"
 INSTANCE_POOL = "oci:Core/instancePool:InstancePool"
 CNCF_PLACE = place() | {"subnet": "ocid1.subnet.oc1.sjc.examplepublic"}
-CNCF = {key: value for key, value in per_job(launcher="cncf", places=[CNCF_PLACE]).items() if key != "image"}
+CNCF = {key: value for key, value in vm_per_job(launcher="cncf", places=[CNCF_PLACE]).items() if key != "image"}
 OF = {"vm": "standing", "job": "per-job"}
 """Sets of the fleets below, by name, and the launcher's mode in each."""
 
 
 @pytest.fixture(scope="module")
 def preview():
-    return planned(runners={"vm": standing(), "job": per_job(places=[place(), place(THERE)]), "theirs": CNCF})
+    return planned(runners={"vm": vm(count=2), "job": vm_per_job(places=[place(), place(THERE)]), "theirs": CNCF})
 
 
 @pytest.fixture(scope="module")
 def update():
-    return made(runners={"vm": standing(), "job": per_job(places=[place(), place(THERE)]), "theirs": CNCF})
+    return made(runners={"vm": vm(count=2), "job": vm_per_job(places=[place(), place(THERE)]), "theirs": CNCF})
 
 
 def details(recording):
@@ -63,9 +63,7 @@ def test_a_pool_tries_the_domains_in_their_order_in_the_private_subnet():
         zones=sorted(domains),
         nodeImages=images,
         pools={},
-        runners={
-            "vm": standing(availabilityDomains=domains, image={"id": "ocid1.image.oc1.iad.examplevm", "driver": "580.159.03"})
-        },
+        runners={"vm": vm(availabilityDomains=domains, image={"id": "ocid1.image.oc1.iad.examplevm", "driver": "580.159.03"})},
     )
     assert the(recording, INSTANCE_POOL).inputs["placementConfigurations"] == [
         {"availabilityDomain": domain, "primaryVnicSubnets": {"subnetId": "sjc-network-nodes-id"}} for domain in domains
@@ -86,7 +84,7 @@ def test_a_machine_admits_nobody_and_has_neither_key_nor_address_nor_agent(updat
 
 @pytest.mark.parametrize(("shape", "encrypted"), [("VM.GPU.A10.2", True), ("BM.GPU.A10.4", None)])
 def test_a_machines_disk_is_encrypted_on_the_wire_where_the_shape_can(shape, encrypted):
-    found = details(planned(runners={"vm": standing(shapes=[shape])}))
+    found = details(planned(runners={"vm": vm(shapes=[shape])}))
     assert found["shape"] == shape
     assert found.get("isPvEncryptionInTransitEnabled") is encrypted
 
@@ -95,7 +93,7 @@ def test_a_machine_boots_the_named_image_with_its_bootstrap(update):
     found = details(update)
     assert found["sourceDetails"] == {
         "sourceType": "image",
-        "imageId": "ocid1.image.oc1.sjc.examplevm",
+        "imageId": "ocid1.image.oc1..examplevm",
         "bootVolumeSizeInGbs": "400",
     }
     assert base64.b64decode(found["metadata"]["user_data"]).startswith(b"#cloud-config\n")
@@ -113,7 +111,7 @@ def test_standing_machines_start_once_they_can_reach_the_internet(preview):
 
 
 def test_a_machine_a_job_has_no_pool_and_no_configuration():
-    recording = planned(runners={"job": per_job()})
+    recording = planned(runners={"job": vm_per_job()})
     assert not of_type(recording, INSTANCE_POOL)
     assert not of_type(recording, CONFIGURATION)
 
@@ -200,7 +198,7 @@ def test_what_lost_launchers_leave_is_removed(update):
 
 
 def test_labels_reach_the_set():
-    recording = planned(runners={"job": per_job(labels=["gpu-a10"])})
+    recording = planned(runners={"job": vm_per_job(labels=["gpu-a10"])})
     assert named(recording, "sjc-job-set-chart", RELEASE).inputs["values"]["scaleSetLabels"] == ["gpu-a10"]
 
 
@@ -273,7 +271,7 @@ def test_cncfs_machines_need_no_group_of_ours():
 
 @pytest.fixture(scope="module")
 def apart():
-    runners = {"vm": standing(), "job": per_job()}
+    runners = {"vm": vm(), "job": vm_per_job()}
     return made(runners=runners, machineCompartment="ocid1.compartment.oc1..examplemachines", homeRegion=THERE)
 
 

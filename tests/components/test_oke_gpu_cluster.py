@@ -10,6 +10,7 @@ import pytest
 from components.oci.network import subnet_cidrs
 from components.oci.security import PRIVATE, everything_but
 from fleet.scheduling import OKE_PROFILE
+from tests.builders import oke_pool, vm, vm_per_job
 from tests.components.oke import (
     ADDON,
     ANSWERS,
@@ -26,7 +27,6 @@ from tests.components.oke import (
     the,
 )
 from tests.components.recorded import before, named, of_type
-from tests.fleet.oci import oke_pool, per_job, standing
 
 GIVEN = {
     "vcn": "ocid1.vcn.oc1.sjc.example",
@@ -38,12 +38,12 @@ PRIVATE_ENDPOINT = {"private": True, "reachableFrom": "vpn"}
 
 @pytest.fixture(scope="module")
 def preview():
-    return planned(runners={"vm": standing(), "job": per_job()})
+    return planned(runners={"vm": vm(), "job": vm_per_job()})
 
 
 @pytest.fixture(scope="module")
 def update():
-    return made(runners={"vm": standing(), "job": per_job()})
+    return made(runners={"vm": vm(), "job": vm_per_job()})
 
 
 def addon(recording, name):
@@ -186,7 +186,7 @@ IAD_IMAGES = {kind: {"id": f"ocid1.image.oc1.iad.example{kind[-3:]}"} for kind i
 
 
 def test_given_subnets_are_used_as_they_are():
-    recording = made(network=GIVEN, runners={"vm": standing()})
+    recording = made(network=GIVEN, runners={"vm": vm()})
     for token in ("oci:Core/vcn:Vcn", SUBNET, "oci:Core/natGateway:NatGateway"):
         assert not of_type(recording, token)
     cluster = the(recording, CLUSTER).inputs
@@ -209,7 +209,7 @@ def test_a_first_plan_asks_no_cloud_and_leaves_what_only_the_cloud_knows_unknown
 
 @pytest.mark.parametrize("changes", [{}, {"endpoint": PRIVATE_ENDPOINT}, {"network": GIVEN}])
 def test_nobody_has_ssh(changes):
-    recording = made(runners={"vm": standing(), "job": per_job()}, **changes)
+    recording = made(runners={"vm": vm(), "job": vm_per_job()}, **changes)
     networks = [
         rule.inputs
         for rule in of_type(recording, RULE)
@@ -254,7 +254,7 @@ def test_machines_that_run_jobs_admit_nobody_and_reach_no_private_address(update
 
 
 def test_a_vcn_of_public_addresses_is_left_out_too():
-    recording = made(network={"cidr": "198.18.0.0/16"}, runners={"vm": standing()})
+    recording = made(network={"cidr": "198.18.0.0/16"}, runners={"vm": vm()})
     blocks = [ipaddress.ip_network(rule["destination"]) for rule in rules_of(recording, "machines", "EGRESS")]
     assert not any(block.overlaps(ipaddress.ip_network("198.18.0.0/16")) for block in blocks)
     assert len(blocks) <= 120
@@ -368,7 +368,7 @@ def test_the_autoscaler_starts_with_its_rights(preview):
 
 
 def test_without_a_pool_there_is_no_autoscaler():
-    recording = planned(pools={}, runners={"job": per_job()})
+    recording = planned(pools={}, runners={"job": vm_per_job()})
     assert [each.inputs["addonName"] for each in of_type(recording, ADDON)] == ["NvidiaGpuPlugin"]
 
 

@@ -12,10 +12,9 @@ from components.oci.boot import NODE_SCRIPT
 from fleet import hardware
 from fleet.offer import allocatable
 from fleet.scheduling import OKE_NO_PLUGIN_LABEL, OKE_PROFILE, SYSTEM_POOL, pool_labels
-from tests.builders import ROOT
+from tests.builders import ROOT, oke_pool
 from tests.components.oke import NODE_POOL, POLICY, RULE, TAGS, made, planned, the
 from tests.components.recorded import before, named, of_type
-from tests.fleet.oci import oke_pool
 
 RESERVATION = {"id": "ocid1.capacityreservation.oc1.iad.example", "zone": "abcd:US-ASHBURN-AD-2", "count": 2}
 IAD: dict[str, Any] = {
@@ -96,7 +95,7 @@ def test_boot_volumes_are_encrypted_on_the_wire_where_the_shape_can(shape, encry
 def test_the_boot_volume_holds_cuda_images_and_its_size_is_text(preview):
     assert pool(preview).inputs["nodeSourceDetails"] == {
         "sourceType": "IMAGE",
-        "imageId": "ocid1.image.oc1.sjc.examplegpu",
+        "imageId": "ocid1.image.oc1..examplegpu",
         "bootVolumeSizeInGbs": "400",
     }
     assert pool(planned(pools={"a10": oke_pool(disk="600Gi")})).inputs["nodeSourceDetails"]["bootVolumeSizeInGbs"] == "600"
@@ -104,7 +103,7 @@ def test_the_boot_volume_holds_cuda_images_and_its_size_is_text(preview):
 
 def test_the_image_is_the_one_of_the_pools_kind():
     recording = planned(enablement="gpu-operator", pools={"a10": oke_pool(image="ubuntu")})
-    assert pool(recording).inputs["nodeSourceDetails"]["imageId"] == "ocid1.image.oc1.sjc.exampleubuntu"
+    assert pool(recording).inputs["nodeSourceDetails"]["imageId"] == "ocid1.image.oc1..exampleubuntu"
 
 
 def test_every_domain_has_nodes_and_all_stand_in_the_private_subnet(reserved):

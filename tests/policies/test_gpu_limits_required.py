@@ -13,8 +13,7 @@ from fleet.providers.oke import AnyRunner
 from fleet.scheduling import EKS_PROFILE, OKE_PROFILE, SchedulingProfile, pool_selector
 from fleet.vm_runner import MachineRunner
 from policies.rules.gpu_limits_required import RULE
-from tests.builders import runner_of
-from tests.fleet.oci import HERE, per_job, place, standing
+from tests.builders import HERE, place, runner_of, vm, vm_per_job
 from tests.policies.fixtures import (
     CPU_POD,
     CRON_JOB,
@@ -306,11 +305,11 @@ def test_a_launcher_that_asks_for_a_gpu_is_held_to_its_limit_like_any_pod() -> N
 
 
 LAUNCHERS = {
-    "standing machines": standing(),
-    "a machine a job": per_job(),
+    "standing machines": vm(),
+    "a machine a job": vm_per_job(),
     "CNCF's launcher": {
         key: value
-        for key, value in per_job(launcher="cncf", places=[place() | {"subnet": "ocid1.subnet.oc1.sjc.example"}]).items()
+        for key, value in vm_per_job(launcher="cncf", places=[place() | {"subnet": "ocid1.subnet.oc1.sjc.example"}]).items()
         if key != "image"
     },
 }
