@@ -59,7 +59,11 @@ def managed_nodes(name: str, args: ManagedNodes, *, parent: pulumi.Resource) -> 
         scaling_config=aws.eks.NodeGroupScalingConfigArgs(
             min_size=args.nodes.min, max_size=args.nodes.max, desired_size=args.nodes.min
         ),
-        update_config=aws.eks.NodeGroupUpdateConfigArgs(max_unavailable=1),
+        update_config=aws.eks.NodeGroupUpdateConfigArgs(
+            max_unavailable=1,
+            # By default the new node starts before the old one goes: a full reservation has no room for it.
+            update_strategy="MINIMAL" if args.reservation else None,
+        ),
         # Replaces a node that stays unready, or whose GPU the monitoring agent reports broken.
         node_repair_config=aws.eks.NodeGroupNodeRepairConfigArgs(enabled=True),
         opts=pulumi.ResourceOptions(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pulumi
 import pulumi_oci as oci
 
-from components.oci.rights import Workload, autoscaler_rights
+from components.oci.rights import AUTOSCALER, AUTOSCALER_NETWORK, Workload, autoscaler_rights
 from fleet import charts
 from fleet.model import Scale, go_duration
 from fleet.scheduling import SYSTEM_POOL, pool_selector
@@ -28,10 +28,13 @@ class ScaledPool:
 
 @dataclass(frozen=True, slots=True)
 class OkeAutoscalerArgs:
-    """`idle_delay` is seconds, one for all pools; `iam` is the provider that writes policies; `ready` stands before."""
+    """`idle_delay` is seconds, one for all pools; `network` is the compartment of the subnets; `iam` is the provider that writes
+    policies; `ready` stands before.
+    """
 
     cluster_id: pulumi.Input[str]
     compartment: str
+    network: str
     pools: Sequence[ScaledPool]
     idle_delay: int
     tags: dict[str, str]
@@ -44,16 +47,9 @@ class OkeAutoscaler(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: OkeAutoscalerArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("gpu-ci:index:OkeAutoscaler", name, {}, opts)
-        rights = oci.identity.Policy(
-            f"{name}-rights",
-            compartment_id=args.compartment,
-            description=f"The autoscaler {name} sizes the node pools of its cluster",
-            statements=pulumi.Output.from_input(args.cluster_id).apply(
-                lambda cluster: autoscaler_rights(Workload(charts.KUBE_SYSTEM, charts.AUTOSCALER, cluster), args.compartment)
-            ),
-            freeform_tags=args.tags,
-            opts=pulumi.ResourceOptions(parent=self, provider=args.iam),
-        )
+        rights = [self._policy(f"{name}-rights", name, args, AUTOSCALER, args.compartment)]
+        if args.network != args.compartment:
+            rights.append(self._policy(f"{name}-network-rights", name, args, AUTOSCALER_NETWORK, args.network))
         nodes = pulumi.Output.all(*(pool.node_pool_id for pool in args.pools)).apply(
             lambda ids: ", ".join(
                 f"{pool.nodes.min}:{pool.nodes.max}:{found}" for pool, found in zip(args.pools, ids, strict=True)
@@ -70,9 +66,23 @@ class OkeAutoscaler(pulumi.ComponentResource):
             override_existing=True,
             remove_addon_resources_on_delete=True,
             # Its pod asks for credentials when it starts: the policy must stand before.
-            opts=pulumi.ResourceOptions(parent=self, depends_on=[rights, *args.ready]),
+            opts=pulumi.ResourceOptions(parent=self, depends_on=[*rights, *args.ready]),
         )
         self.register_outputs({})
+
+    def _policy(
+        self, logical_name: str, name: str, args: OkeAutoscalerArgs, wanted: Sequence[str], compartment: str
+    ) -> oci.identity.Policy:
+        return oci.identity.Policy(
+            logical_name,
+            compartment_id=compartment,
+            description=f"The autoscaler {name} sizes the node pools of its cluster",
+            statements=pulumi.Output.from_input(args.cluster_id).apply(
+                lambda cluster: autoscaler_rights(Workload(charts.KUBE_SYSTEM, charts.AUTOSCALER, cluster), wanted, compartment)
+            ),
+            freeform_tags=args.tags,
+            opts=pulumi.ResourceOptions(parent=self, provider=args.iam),
+        )
 
 
 def addon_values(idle_delay: int) -> dict[str, str]:

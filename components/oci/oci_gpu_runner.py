@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pulumi
@@ -27,9 +28,11 @@ SWEEP = "launcher-sweep"
 
 @dataclass(frozen=True, slots=True)
 class OciGpuRunnerArgs:
-    """`physical_name` tells the set's machines from all others in the compartment; `region`, `subnet_id` and `group_id` are the
-    cluster's, the latter of machines that run jobs (None where no set has such machines); `compartment` holds the machines,
-    `network` subnet and group; `iam` is the provider that writes policies; `ready` is what a machine needs to reach the internet.
+    """`physical_name` tells the set's machines from all others in the compartment.
+
+    `region`, `subnet_id` and `group_id` are the cluster's, the latter of machines that run jobs (None where no set has such
+    machines). `compartment` holds the machines, `networks` are the compartments of subnet and group. `iam` is the provider that
+    writes policies; `ready` is what a machine needs to reach the internet.
     """
 
     set_name: str
@@ -40,7 +43,7 @@ class OciGpuRunnerArgs:
     cluster_id: pulumi.Input[str]
     region: str
     compartment: str
-    network: str
+    networks: Sequence[str]
     subnet_id: pulumi.Input[str]
     group_id: pulumi.Input[str] | None
     tags: dict[str, str]
@@ -68,7 +71,7 @@ class OciGpuRunner(pulumi.ComponentResource):
             args.set_name, runner, args.arc.github.url, args.group, region=args.region, compartment=args.compartment
         )
         self.instance_pool_id = None
-        companions: Companions | None = None
+        companions: Companions = partial(_keep_alone, f"{name}-keep")
         if not (isinstance(runner, VmPerJobRunner) and runner.launcher == "cncf"):
             # Raises here, and so in a plan, what OCI would refuse once a machine is launched.
             user_data = encoded(runner)
@@ -121,7 +124,7 @@ class OciGpuRunner(pulumi.ComponentResource):
                 spec=sweep_spec(chart),
                 opts=pulumi.ResourceOptions(parent=parent, depends_on=[account, program, *rights], delete_before_replace=True),
             )
-            return [account, program, *rights, sweep, *args.ready]
+            return [account, program, *rights, sweep, keep_launchers(f"{name}-keep", namespace, parent), *args.ready]
 
         return make
 
@@ -145,12 +148,14 @@ class OciGpuRunner(pulumi.ComponentResource):
         )
 
     def _rights(self, name: str, args: OciGpuRunnerArgs, chart: Chart) -> list[oci.identity.Policy]:
-        """A policy in the machines' compartment and one in the network's: a policy reaches no compartment beside its own."""
+        """A policy in the machines' compartment and one in each of the network's: a policy reaches none beside its own."""
         permissions = STANDING if isinstance(args.runner, VmRunner) else PER_JOB
-        wanted: dict[str, tuple[str, Sequence[str]]] = {args.compartment: ("rights", permissions)}
-        if args.network != args.compartment:
-            wanted[args.network] = ("network-rights", [allowed for allowed in permissions if allowed in NETWORK])
-        return [self._policy(f"{name}-{role}", args, chart, where, allowed) for where, (role, allowed) in wanted.items()]
+        network = [allowed for allowed in permissions if allowed in NETWORK]
+        others = [where for where in dict.fromkeys(args.networks) if where != args.compartment]
+        return [
+            self._policy(f"{name}-rights", args, chart, args.compartment, permissions),
+            *(self._policy(f"{name}-network-rights-{index}", args, chart, where, network) for index, where in enumerate(others)),
+        ]
 
     def _policy(
         self, name: str, args: OciGpuRunnerArgs, chart: Chart, compartment: str, permissions: Sequence[str]
@@ -179,6 +184,26 @@ def sweep_spec(chart: Chart) -> dict[str, Any]:
         "failedJobsHistoryLimit": 3,
         "jobTemplate": {"spec": {"backoffLimit": 0, "activeDeadlineSeconds": 1500, "template": {"spec": once}}},
     }
+
+
+def keep_launchers(
+    logical_name: str, namespace: pulumi.Input[str], parent: pulumi.Resource
+) -> kubernetes.policy.v1.PodDisruptionBudget:
+    """Keeps launchers from eviction: with its launcher a machine goes, and the job on it. A drain waits for the jobs' ends."""
+    return kubernetes.policy.v1.PodDisruptionBudget(
+        logical_name,
+        metadata=kubernetes.meta.v1.ObjectMetaArgs(name=charts.LAUNCHER, namespace=namespace),
+        spec=kubernetes.policy.v1.PodDisruptionBudgetSpecArgs(
+            max_unavailable=0,
+            # ARC puts it on every runner pod.
+            selector=kubernetes.meta.v1.LabelSelectorArgs(match_labels={"actions-ephemeral-runner": "True"}),
+        ),
+        opts=pulumi.ResourceOptions(parent=parent, delete_before_replace=True),
+    )
+
+
+def _keep_alone(logical_name: str, namespace: pulumi.Input[str], parent: pulumi.Resource) -> list[pulumi.Resource]:
+    return [keep_launchers(logical_name, namespace, parent)]
 
 
 def _given(group_id: pulumi.Input[str] | None) -> pulumi.Input[str]:

@@ -19,7 +19,7 @@ from fleet.scheduling import OKE_NO_PLUGIN_LABEL, OKE_PROFILE, pool_labels
 class OkeGpuPoolArgs:
     """`cluster_id` carries its dependency on the control plane; `ready` is what a node needs to join.
 
-    `kubernetes_version` is in OKE's spelling, `image` an OCID; `zones` are the cluster's availability domains; `oke_plugin` says
+    `kubernetes_version` is in OKE's spelling, `image` an OCID; `zones` are its availability domains; `oke_plugin` says
     whether OKE's own device plugin advertises the GPUs; `iam` is the provider that writes policies.
     """
 
@@ -108,7 +108,7 @@ class OkeGpuPool(pulumi.ComponentResource):
 
 
 def _places(pool: OkePool, zones: Sequence[str]) -> list[Place]:
-    """Every availability domain of the cluster, or the one in which the reservation holds machines."""
+    """Every availability domain of the pool, or the one in which the reservation holds machines."""
     if pool.reservation is not None:
         return [Place(pool.reservation.zone, pool.reservation.id)]
     return [Place(zone) for zone in zones]

@@ -33,20 +33,15 @@ def allow(workload: Workload, what: str, compartment: str) -> str:
     return f"Allow any-user to {what} in compartment id {compartment} where {workload.condition}"
 
 
-AUTOSCALER = (
-    "manage cluster-node-pools",
-    "manage instance-family",
-    "use subnets",
-    "read virtual-network-family",
-    "use vnics",
-    "inspect compartments",
-)
-"""What OKE's autoscaler needs (kubernetes/autoscaler 55c37cd5, cloudprovider/oci/README.md)."""
+AUTOSCALER_NETWORK = ("use subnets", "read virtual-network-family", "use vnics", "inspect compartments")
+AUTOSCALER = ("manage cluster-node-pools", "manage instance-family", *AUTOSCALER_NETWORK)
+"""What OKE's autoscaler needs (kubernetes/autoscaler 55c37cd5, cloudprovider/oci/README.md); a network in another compartment
+asks for its part there too (docs.oracle.com, using the cluster autoscaler)."""
 
 
-def autoscaler_rights(workload: Workload, compartment: str) -> list[str]:
-    """Statements for the autoscaler of node pools."""
-    return [allow(workload, what, compartment) for what in AUTOSCALER]
+def autoscaler_rights(workload: Workload, wanted: Sequence[str], compartment: str) -> list[str]:
+    """Statements for the autoscaler of node pools in one compartment."""
+    return [allow(workload, what, compartment) for what in wanted]
 
 
 _CONSOLE = (

@@ -84,6 +84,9 @@ class OkePool(Pool):
     """Boot volume. CUDA images are 10-20 GB each, and OCI's default of 47 GB holds two."""
     image: Annotated[str, AfterValidator(_node_image)] = "oke-gpu"
     """Kind of node image; nodeImages has its OCID."""
+    zones: tuple[AvailabilityDomain, ...] = ()
+    """Its availability domains, all of the cluster's by default: many shapes are in some alone, and a domain without the shape
+    makes the autoscaler give up the whole pool for a while."""
 
     @model_validator(mode="after")
     def _oke_rules(self) -> Self:
@@ -97,6 +100,14 @@ class OkePool(Pool):
             )
         if self.capacity == "spot":
             require_preemptible(self.machines, at=("instanceTypes",))
+        require_different(self.zones, at=("zones",))
+        if self.reservation is not None and self.zones:
+            raise problem(
+                "reserved_zones",
+                "the nodes of a reserved pool stand in the reservation's zone; remove zones",
+                at=("zones",),
+                value=list(self.zones),
+            )
         for key in self.labels:
             if OKE_PROFILE.reserves(key):
                 raise problem(
@@ -153,6 +164,8 @@ class OkeNetwork(Model):
     endpoint_subnet: SubnetId | None = None
     node_subnet: SubnetId | None = None
     """Regional, private, with a NAT and a service gateway."""
+    compartment: CompartmentId | None = None
+    """Of a given network, where it is not the cluster's."""
 
     @model_validator(mode="after")
     def _network_rules(self) -> Self:
@@ -160,6 +173,13 @@ class OkeNetwork(Model):
         given = (self.vcn, self.endpoint_subnet, self.node_subnet)
         if any(given) != all(given):
             raise problem("given_vcn", "an existing network needs vcn, endpointSubnet and nodeSubnet; give all or none")
+        if self.vcn is None and self.compartment is not None:
+            raise problem(
+                "network_compartment",
+                "a new VCN is made in the cluster's compartment; remove compartment, or give vcn",
+                at=("compartment",),
+                value=self.compartment,
+            )
         if self.vcn is not None and self.cidr is not None:
             raise problem("given_vcn", "cidr belongs to a new VCN; remove it, or remove vcn")
         if self.vcn is None and (":" in self.new_cidr or not 16 <= int(self.new_cidr.partition("/")[2]) <= 20):
@@ -304,6 +324,14 @@ class OkeCluster(Cluster):
         for at, ocid in self._here():
             require_region(ocid, self.region, at=at)
         for name, pool in self.pools.items():
+            for index, domain in enumerate(pool.zones):
+                if domain not in self.zones:
+                    raise problem(
+                        "pool_zone",
+                        "the availability domain is none of the cluster's; use one of zones",
+                        at=("pools", name, "zones", str(index)),
+                        value=domain,
+                    )
             if pool.reservation is not None and pool.reservation.zone not in self.zones:
                 raise problem(
                     "oke_reservation_zone",

@@ -142,6 +142,13 @@ def test_a_reserved_pool_starts_machines_in_its_reservation_and_nowhere_else(pro
     assert named(prod, "use1-a100-reserved-nodes", POOL).inputs["capacityType"] == "ON_DEMAND", "EKS knows no reserved type"
 
 
+def test_an_update_of_a_reserved_pool_needs_no_machine_beyond_its_reservation(prod, eks_model):
+    reserved = named(prod, "use1-a100-reserved-nodes", POOL).inputs["updateConfig"]
+    assert reserved == {"maxUnavailable": 1, "updateStrategy": "MINIMAL"}
+    assert reserved["updateStrategy"] in eks_model["NodegroupUpdateStrategies"]["enum"]
+    assert named(prod, "use1-t4-spot-nodes", POOL).inputs["updateConfig"] == {"maxUnavailable": 1}
+
+
 def test_no_other_pool_uses_a_reservation(prod):
     for template in of_type(prod, "aws:ec2/launchTemplate:LaunchTemplate"):
         if template.name != "use1-a100-reserved-launch":

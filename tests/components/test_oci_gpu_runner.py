@@ -258,6 +258,7 @@ def test_with_cncfs_launcher_there_is_the_scale_set_alone(preview):
         "sjc-theirs-set-namespace",
         "sjc-theirs-set-github-app",
         "sjc-theirs-set-chart",
+        "sjc-theirs-keep",
     }
 
 
@@ -284,7 +285,7 @@ def test_machines_of_their_own_compartment_are_launched_there(apart):
 @pytest.mark.parametrize("name", OF)
 def test_a_launcher_then_touches_the_clusters_compartment_for_its_network_alone(apart, name):
     own = named(apart, f"sjc-{name}-rights", POLICY)
-    network = named(apart, f"sjc-{name}-network-rights", POLICY)
+    network = named(apart, f"sjc-{name}-network-rights-0", POLICY)
     assert own.inputs["compartmentId"].endswith(".examplemachines"), "a policy reaches no compartment beside its own"
     assert network.inputs["compartmentId"] == "ocid1.compartment.oc1..example"
     allowed = permissions(network.inputs["statements"][0])
@@ -299,3 +300,18 @@ def test_policies_are_written_in_the_tenancys_home(apart, update):
         assert policy.provider_urn.endswith("::sjc-oci-home"), f"{policy.name}: OCI refuses it elsewhere"
     for policy in of_type(update, POLICY):
         assert policy.provider_urn.endswith("::sjc-oci"), "a cluster at home needs one provider"
+
+
+# -- drains ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["vm", "job", "theirs"])
+def test_no_drain_ends_a_launcher_and_with_it_the_job_on_its_machine(preview, name):
+    budget = named(preview, f"sjc-{name}-keep", "kubernetes:policy/v1:PodDisruptionBudget")
+    assert budget.inputs["metadata"]["namespace"] == f"runners-{name}"
+    assert budget.inputs["spec"] == {
+        "maxUnavailable": 0,
+        "selector": {"matchLabels": {"actions-ephemeral-runner": "True"}},
+    }
+    release = named(preview, f"sjc-{name}-set-chart", RELEASE)
+    assert budget.urn in release.dependencies, "it stands before the first launcher and goes after the last"

@@ -390,3 +390,23 @@ def test_everything_that_takes_tags_has_the_fleets(preview):
     for resource in preview.resources:
         if resource.type.startswith("oci:") and resource.type not in untagged:
             assert resource.inputs["freeformTags"].items() >= TAGS.items(), f"{resource.name}: OCI has no default tags"
+
+
+def test_a_given_network_of_another_compartment_is_the_autoscalers_to_use_and_no_more():
+    given = {
+        "vcn": "ocid1.vcn.oc1..example",
+        "endpointSubnet": "ocid1.subnet.oc1..exampleendpoint",
+        "nodeSubnet": "ocid1.subnet.oc1..examplenodes",
+        "compartment": "ocid1.compartment.oc1..examplenetwork",
+    }
+    recording = made(network=given)
+    own = named(recording, "sjc-autoscaler-rights", POLICY).inputs
+    network = named(recording, "sjc-autoscaler-network-rights", POLICY).inputs
+    assert network["compartmentId"] == "ocid1.compartment.oc1..examplenetwork"
+    verbs = [statement.partition(" in compartment ")[0].removeprefix("Allow any-user to ") for statement in network["statements"]]
+    assert verbs == ["use subnets", "read virtual-network-family", "use vnics", "inspect compartments"]
+    assert any("manage instance-family" in statement for statement in own["statements"])
+    (addon,) = [found for found in of_type(recording, ADDON) if found.inputs["addonName"] == "ClusterAutoscaler"]
+    assert {named(recording, name, POLICY).urn for name in ("sjc-autoscaler-rights", "sjc-autoscaler-network-rights")} <= set(
+        addon.dependencies
+    )

@@ -199,3 +199,12 @@ def test_pools_wait_for_routes_rules_and_control_plane(preview):
     }
     for each in of_type(preview, NODE_POOL):
         assert needed <= before(preview, each), f"{each.name} may start and never join"
+
+
+def test_a_pool_may_stand_in_some_of_the_clusters_domains_alone():
+    domains = [f"abcd:US-ASHBURN-AD-{number}" for number in (1, 2, 3)]
+    recording = planned(region="us-ashburn-1", zones=domains, pools={"a10": oke_pool(zones=domains[1:2])})
+    places = named(recording, "sjc-a10-nodes", NODE_POOL).inputs["nodeConfigDetails"]["placementConfigs"]
+    assert [place["availabilityDomain"] for place in places] == domains[1:2], "a domain without the shape holds the pool up"
+    system = named(recording, "sjc-system-nodes", NODE_POOL).inputs["nodeConfigDetails"]["placementConfigs"]
+    assert [place["availabilityDomain"] for place in system] == domains

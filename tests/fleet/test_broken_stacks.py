@@ -1096,6 +1096,21 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "pool usw2/t4 has that reservation; give each pool one of its own",
         '"cr-0123456789abcdef0"',
     ),
+    "oke-pool-zone-foreign": (
+        "gpu-ci:clusters.sjc.pools.a10.zones.0",
+        "the availability domain is none of the cluster's; use one of zones",
+        '"abcd:US-SANJOSE-1-AD-2"',
+    ),
+    "oke-pool-zones-beside-reservation": (
+        "gpu-ci:clusters.sjc.pools.a10.zones",
+        "the nodes of a reserved pool stand in the reservation's zone; remove zones",
+        '["abcd:US-SANJOSE-1-AD-1"]',
+    ),
+    "vcn-compartment-without-vcn": (
+        "gpu-ci:clusters.sjc.network.compartment",
+        "a new VCN is made in the cluster's compartment; remove compartment, or give vcn",
+        '"ocid1.compartment.oc1..examplenetwork"',
+    ),
     "oke-reservation-zone": (
         "gpu-ci:clusters.sjc.pools.a10.reservation.zone",
         "the reservation's availability domain is none of the cluster's; add it to zones",
