@@ -1,4 +1,4 @@
-"""Finds the calls of kubectl in a shell text."""
+"""Finds the calls of kubectl, and of other programs, in a shell text."""
 
 from __future__ import annotations
 
@@ -36,12 +36,20 @@ class Call:
 
 def calls(text: str, place: str) -> Iterator[Call]:
     """Calls of kubectl in a shell text, without their here-documents."""
+    return (Call(place, words) for words in commands(text, "kubectl"))
+
+
+def commands(text: str, program: str) -> Iterator[tuple[str, ...]]:
+    """The words after the name of a program, for each of its calls in a shell text."""
     for line in HEREDOC.sub("", text).replace("\\\n", " ").splitlines():
         words: list[str] = []
-        for word in (*shlex.shlex(line, posix=True, punctuation_chars=True), ";"):
+        lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+        # A colon is no end of a word.
+        lexer.whitespace_split = True
+        for word in (*lexer, ";"):
             if not set(word) <= set("();<>|&"):
                 words.append(word)
             elif words:
-                if words[0] == "kubectl":
-                    yield Call(place, tuple(words[1:]))
+                if words[0] == program:
+                    yield tuple(words[1:])
                 words = []

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +16,13 @@ import pytest
 from pydantic import TypeAdapter
 from ruamel.yaml import YAML
 
-from components.context import Context
-from fleet import charts, placement, settings, versions
+from fleet import placement, settings, versions
 from fleet.model import Cpu, Memory
 from fleet.offer import for_runners
-from fleet.scheduling import EKS_PROFILE, GPU_RESOURCE, POOL_LABEL, Toleration, pool_labels, system_labels
+from fleet.scheduling import EKS_PROFILE, GPU_RESOURCE, POOL_LABEL, Toleration
 from policies.rules.gpu_limits_required import RULE
-from tests.builders import read_stack, staging
+from tests.builders import read_stack
+from tests.docs.inside import READ_AT, Inside, insides, stack
 from tests.docs.kubectl import HEREDOC, Call, calls
 from tests.docs.markdown import ROOT, Fence, anchors, fences, inline_code, links, pages
 from tests.fleet.test_pod_security import violations
@@ -31,12 +30,10 @@ from tests.policies.harness import CLEAN, judge
 
 SHELLCHECK = Path(sys.executable).parent / "shellcheck"
 MAKEFILE = (ROOT / "Makefile").read_text()
-FLEET = staging()
+FLEET = stack("staging")
 (CLUSTER,) = FLEET.clusters
 KUBERNETES = FLEET.clusters[CLUSTER].kubernetes_version
-SETS = frozenset(name for _, name, _ in FLEET.runner_sets())
-RUNNERS = frozenset(map(charts.runner_namespace, SETS))
-NAMESPACES = frozenset((charts.KUBE_SYSTEM, charts.DEVICE_PLUGIN_NAMESPACE, charts.CONTROLLER_NAMESPACE)) | RUNNERS
+RUNNERS = insides()[0].runners
 
 # -- blocks --------------------------------------------------------------------------------------------------------------
 
@@ -148,100 +145,51 @@ def test_a_pod_runs_once_and_its_python_parses(manifest):
             ast.parse(container["command"][2])
 
 
+_BELOW = re.compile(r"# Pulumi\.(\w+)\.yaml, below clusters\.(\w+)")
+
+
 def stack_parts() -> list[Any]:
-    """YAML blocks that are part of a cluster's settings."""
+    """YAML blocks that are part of a cluster's settings, with the stack and the cluster that their first line names."""
     found = [(fence, YAML(typ="safe", pure=True).load(fence.text)) for fence in fences() if fence.language == "yaml"]
     return [
-        pytest.param(part, id=fence.place) for fence, part in found if isinstance(part, dict) and {"pools", "runners"} & set(part)
+        pytest.param(part, *named.groups() if (named := _BELOW.match(fence.text)) else ("staging", CLUSTER), id=fence.place)
+        for fence, part in found
+        if isinstance(part, dict) and {"pools", "runners"} & set(part)
     ]
 
 
-@pytest.mark.parametrize("part", stack_parts())
-def test_a_part_of_a_stack_file_fits_into_staging(part):
-    config = read_stack(ROOT / "Pulumi.staging.yaml")
+@pytest.mark.parametrize(("part", "name", "cluster"), stack_parts())
+def test_a_part_of_a_stack_file_fits_into_its_stack(part, name, cluster):
+    config = read_stack(ROOT / f"Pulumi.{name}.yaml")
     for key, entries in part.items():
-        config["clusters"][CLUSTER][key] |= entries
+        config["clusters"][cluster][key] |= entries
     placement.require(placement.place(settings.load(config)))
 
 
 # -- names ---------------------------------------------------------------------------------------------------------------
 
-READ_AT = {
-    "nvidia-device-plugin": "0.20.0",
-    "gha-runner-scale-set-controller": "0.14.2",
-    "gha-runner-scale-set": "0.14.2",
-    "cluster-autoscaler": "9.59.0",
-}
-"""Chart versions at which the names below were read."""
-
-PLUGIN = charts.device_plugin()
 PROVIDER_LABELS = frozenset(("node.kubernetes.io/instance-type",))
+KINDS = frozenset(kind for inside in insides() for _, kind in inside.objects) | {"secret", "job", "statefulset", "pod"}
+RAW = re.compile(r"/api/v1/namespaces/([^/]+)/services/([^/:]+):[^/]+/proxy/\S+")
+"""A path of the API that leads to a Service's pods; groups: namespace, Service."""
+SMOKE = frozenset(found.body["metadata"]["name"] for found in manifests())
 
 
-@cache
-def pod_labels(namespace: str) -> dict[str, frozenset[str]]:
-    """Labels that pods of a namespace carry, each with its values."""
-    if namespace in RUNNERS:
-        # actions-runner-controller: controllers/actions.github.com/resourcebuilder.go, newEphemeralRunner.
-        return {"app.kubernetes.io/component": frozenset(("runner",)), "actions.github.com/scale-set-name": SETS}
-    return {
-        # NVIDIA/k8s-device-plugin: deployments/helm/nvidia-device-plugin/templates/_helpers.tpl, templateLabels.
-        charts.DEVICE_PLUGIN_NAMESPACE: {
-            "app.kubernetes.io/name": frozenset((PLUGIN.chart,)),
-            "app.kubernetes.io/instance": frozenset((PLUGIN.name,)),
-        },
-        # actions-runner-controller: the controller chart's deployment.yaml; resourcebuilder.go, newAutoScalingListener.
-        charts.CONTROLLER_NAMESPACE: {
-            "app.kubernetes.io/component": frozenset(("controller-manager", "runner-scale-set-listener")),
-            "actions.github.com/scale-set-name": SETS,
-        },
-        # aws/eks-node-monitoring-agent 51af5494 (v1.7.0): charts/eks-node-monitoring-agent/templates/dcgm-daemonset.yaml.
-        charts.KUBE_SYSTEM: {"k8s-app": frozenset(("dcgm-server",))},
-    }[namespace]
+def wrong_names(call: Call) -> list[str]:
+    """What a call names and none of the clusters has: the faults of the cluster that it fits best."""
+    # A cluster without the namespace is never the one that was meant.
+    fit = [inside for inside in insides() if call.namespace is None or call.namespace in inside.namespaces]
+    return min((list(_wrong_in(inside, call)) for inside in fit or insides()), key=len)
 
 
-@cache
-def objects() -> dict[tuple[str | None, str], frozenset[str]]:
-    """Names of objects by namespace and kind, as far as pages name them."""
-    smoke = {found.body["metadata"]["name"] for found in manifests()}
-    autoscaler = charts.cluster_autoscaler("cluster", "region", KUBERNETES).values["fullnameOverride"]
-    return {
-        (None, "namespace"): NAMESPACES,
-        # The chart's fullname is the release's name, since that contains the chart's.
-        (charts.DEVICE_PLUGIN_NAMESPACE, "daemonset"): frozenset((PLUGIN.name,)),
-        (charts.CONTROLLER_NAMESPACE, "deployment"): frozenset((charts.arc_controller().values["fullnameOverride"],)),
-        (charts.KUBE_SYSTEM, "deployment"): frozenset((autoscaler,)),
-        # kubernetes/autoscaler cluster-autoscaler-1.34.5: config/flags/flags.go, status-config-map-name.
-        (charts.KUBE_SYSTEM, "configmap"): frozenset(("cluster-autoscaler-status",)),
-    } | {(namespace, "pod"): frozenset(smoke) for namespace in RUNNERS}
-
-
-@cache
-def node_labels() -> dict[str, frozenset[str]]:
-    """Labels that nodes of staging carry, each with its values."""
-    held = [system_labels(CLUSTER)] + [
-        pool_labels(
-            cluster=CLUSTER,
-            pool=name,
-            role=pool.role,
-            capacity=pool.capacity,
-            accelerator=pool.accelerator,
-            profile=EKS_PROFILE,
-        )
-        for name, pool in FLEET.clusters[CLUSTER].pools.items()
-    ]
-    return {key: frozenset(labels[key] for labels in held if key in labels) for labels in held for key in labels}
-
-
-def wrong_names(call: Call) -> Iterator[str]:
-    """What a call names and this project does not make."""
+def _wrong_in(inside: Inside, call: Call) -> Iterator[str]:
     before = call.words[: call.words.index("--")] if "--" in call.words else call.words
     call = Call(call.place, before)
-    if call.namespace is not None and call.namespace not in NAMESPACES:
+    if call.namespace is not None and call.namespace not in inside.namespaces:
         yield f"namespace {call.namespace}"
         return
     nodes = bool({"node", "nodes"} & set(before))
-    known = node_labels() if nodes else pod_labels(call.namespace) if call.namespace else {}
+    known = inside.node_labels if nodes else inside.pod_labels(call.namespace) if call.namespace else {}
     for selector in (call.option("-l", "--selector") or "").split(","):
         key, _, value = selector.partition("=")
         if selector and value not in known.get(key, ()):
@@ -250,16 +198,26 @@ def wrong_names(call: Call) -> Iterator[str]:
         if key and key not in {*known, *PROVIDER_LABELS}:
             yield f"label column {key}"
     for word in before:
-        kind, slash, name = word.partition("/")
-        if slash and kind in KINDS and name not in objects().get((call.namespace, kind), ()):
-            yield f"{kind} {name} in {call.namespace}"
+        yield from _wrong_object(inside, call.namespace, word.removeprefix("--from="))
     if "label" in before[:3]:
         for key, _, value in (word.partition("=") for word in before if "=" in word and not word.startswith("-")):
-            if value not in node_labels().get(key, ()):
+            if value not in inside.node_labels.get(key, ()):
                 yield f"label {key}={value}"
 
 
-KINDS = frozenset(kind for _, kind in objects()) | {"service", "secret", "job", "statefulset"}
+def _wrong_object(inside: Inside, namespace: str | None, word: str) -> Iterator[str]:
+    if word.startswith("/api"):
+        path = RAW.fullmatch(word)
+        if path is None or path[2] not in inside.objects.get((path[1], "service"), ()):
+            yield f"path {word}"
+        return
+    kind, slash, name = word.partition("/")
+    if kind == "pod" and namespace in inside.runners and name in SMOKE:
+        return
+    if slash and kind in KINDS and name not in inside.objects.get((namespace, kind), ()):
+        yield f"{kind} {name} in {namespace}"
+
+
 CALLS = [call for fence in fences() if fence.language in SHELLS for call in calls(fence.text, fence.place)]
 
 
@@ -274,11 +232,20 @@ def test_kubectl_names_only_what_the_project_makes():
     assert [f"{call.place}: {wrong}" for call in CALLS for wrong in wrong_names(call)] == []
 
 
+def test_the_pages_look_into_every_namespace_of_every_cluster():
+    """Runner sets are many and alike: one of each kind is enough."""
+    looked = {call.namespace for call in CALLS}
+    for inside in insides():
+        assert inside.namespaces - inside.runners <= looked, f"{inside.name}: a page says how to see what is there"
+    launchers = {namespace for inside in insides() for namespace, kind in inside.objects if kind == "cronjob"}
+    assert launchers & looked
+
+
 @pytest.mark.parametrize(
     ("line", "wrong"),
     [
         ("kubectl -n arc-runners get pods", ["namespace arc-runners"]),
-        ("kubectl get pods --namespace=gpu-operator", ["namespace gpu-operator"]),
+        ("kubectl get pods --namespace=monitoring", ["namespace monitoring"]),
         ("kubectl -n kube-system get pods -l name=nvidia-device-plugin-ds", ["label name=nvidia-device-plugin-ds"]),
         ("kubectl get nodes -l gpu-ci/pool=t9", ["label gpu-ci/pool=t9"]),
         ("kubectl get nodes -l nvidia.com/gpu", ["label nvidia.com/gpu"]),
@@ -287,23 +254,25 @@ def test_kubectl_names_only_what_the_project_makes():
         ("true | kubectl -n kube-system get daemonset/a", ["daemonset a in kube-system"]),
         ("kubectl label node a nvidia.com/gpu.present=yes", ["label nvidia.com/gpu.present=yes"]),
         ("kubectl -n runners-gpu-t4 exec pod/gpu-smoke -- ls -n x", []),
+        ("kubectl -n gpu-operator get pods -l app=nvidia-driver-daemonset", ["label app=nvidia-driver-daemonset"]),
+        ("kubectl -n gpu-operator get pods -l app=nvidia-dcgm-exporter", []),
+        ("kubectl -n gpu-operator get daemonset/nvidia-mig-manager", ["daemonset nvidia-mig-manager in gpu-operator"]),
+        ("kubectl -n kube-system get daemonset/nvidia-gpu-device-plugin", []),
+        ("kubectl -n runners-oci-a10 get cronjob/launcher-sweep", ["cronjob launcher-sweep in runners-oci-a10"]),
+        ("kubectl -n runners-oracle-vm-gpu-a10-1 create job now --from=cronjob/launcher-sweep", []),
+        (
+            "kubectl -n runners-oracle-vm-gpu-a10-1 create job now --from=cronjob/sweep",
+            ["cronjob sweep in runners-oracle-vm-gpu-a10-1"],
+        ),
+        ("kubectl get --raw /api/v1/namespaces/gpu-operator/services/nvidia-dcgm-exporter:9400/proxy/metrics", []),
+        (
+            "kubectl get --raw /api/v1/namespaces/arc-systems/services/a:1/proxy/b",
+            ["path /api/v1/namespaces/arc-systems/services/a:1/proxy/b"],
+        ),
     ],
 )
 def test_a_name_that_nobody_makes_is_found(line, wrong):
     assert [fault for call in calls(line, "here") for fault in wrong_names(call)] == wrong
-
-
-def test_pages_name_the_cluster_as_the_program_does():
-    name = Context(settings.NAMESPACE, "staging", {}).cluster_name(CLUSTER)
-    commands = [line.split() for fence in fences() for line in fence.text.splitlines() if line.startswith("aws eks ")]
-    named = {"update-kubeconfig": "--name", "list-nodegroups": "--cluster-name", "update-nodegroup-config": "--cluster-name"}
-    assert named.keys() <= {words[2] for words in commands}, "a page says how to reach the cluster and how to size a pool"
-    for words in commands:
-        if words[2] == "describe-addon-versions":
-            assert words[words.index("--kubernetes-version") + 1] == FLEET.clusters[CLUSTER].kubernetes_version
-            continue
-        assert words[words.index(named[words[2]]) + 1] == name
-        assert words[words.index("--region") + 1] == FLEET.clusters[CLUSTER].region
 
 
 def test_pulumi_commands_name_what_is_there():

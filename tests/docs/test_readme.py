@@ -4,22 +4,38 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 from offline.cli import app
 
 README = Path(__file__).resolve().parents[2] / "README.md"
-_BLOCK = re.compile(r"(<!-- plan:staging -->\n)(.*?)(<!-- /plan -->)", re.DOTALL)
 
 
-def test_the_plan_in_the_readme_is_the_plan():
-    printed = CliRunner().invoke(app, ["plan", "staging"]).stdout
-    block = "```text\n" + "\n".join(line.rstrip() for line in printed.splitlines()) + "\n```\n"
+def plan(stack: str) -> list[str]:
+    """The lines that the command prints, without spaces at their ends."""
+    return [line.rstrip() for line in CliRunner().invoke(app, ["plan", stack]).stdout.splitlines()]
+
+
+def placement(lines: list[str]) -> list[str]:
+    """Of a long plan where its runners land, and its verdict."""
+    start = lines.index("Placement")
+    return [*lines[start : lines.index("", start) + 1], lines[-1]]
+
+
+SHOWN: dict[str, Callable[[list[str]], list[str]]] = {"staging": list, "prod": placement}
+"""Stacks that the README shows, and how much of each plan."""
+
+
+@pytest.mark.parametrize("stack", SHOWN)
+def test_the_plan_in_the_readme_is_the_plan(stack):
+    block = "```text\n" + "\n".join(SHOWN[stack](plan(stack))) + "\n```\n"
     text = README.read_text()
-    found = _BLOCK.search(text)
-    assert found, "the README has a block for the staging plan"
+    found = re.search(rf"(<!-- plan:{stack} -->\n)(.*?)(<!-- /plan -->)", text, re.DOTALL)
+    assert found, f"the README has a block for the plan of {stack}"
     if os.environ.get("GPU_CI_RENEW"):
         README.write_text(text[: found.start(2)] + block + text[found.end(2) :])
         return

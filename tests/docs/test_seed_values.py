@@ -1,17 +1,26 @@
-"""The values that seed 000 spells out, held against the staging stack and the right-size example."""
+"""The values that the seeds spell out: 000 against the staging stack and the right-size example, 002 and 003 against prod."""
 
 from __future__ import annotations
 
+import re
 import tomllib
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pytest
+from ruamel.yaml import YAML
 
 from fleet import charts, hardware, placement, settings, versions
+from fleet.node_image import NODE_IMAGES
+from fleet.operator import OperatorSettings
 from fleet.pool import Pool
-from fleet.scheduling import GPU_RESOURCE, GPU_TOLERATION, Effect, Taint
-from tests.builders import ROOT, pool_of, read_stack, runner_of, staging
+from fleet.scheduling import EKS_PROFILE, GPU_RESOURCE, GPU_TOLERATION, Effect, Taint
+from fleet.vm_runner import MachineRunner
+from tests.builders import ROOT, config, oke_cluster, pool_of, read_stack, runner_of, staging, vm, vm_per_job
+from tests.docs.inside import stack
+from tests.docs.markdown import anchors, fences
+from tests.fleet.conformance import STACKS
 
 EXAMPLE = ROOT / "examples" / "Pulumi.right-size.yaml"
 USW2 = staging().clusters["usw2"]
@@ -107,3 +116,148 @@ def test_every_pool_has_a_gpu_that_the_driver_of_the_node_image_drives():
 
 def test_no_release_is_older_than_the_guides():
     assert [int(part) for part in charts.device_plugin().version.split(".")] >= [0, 14, 5]
+
+
+# -- seed 002: CNCF's runners on OCI -----------------------------------------------------------------------------------
+
+A10 = ("oracle-vm-gpu-a10-1", "oracle-vm-gpu-a10-2")
+OLD_LABEL = "oracle-vm-16cpu-a10gpu-240gb"
+SJC = stack("prod").clusters["sjc"]
+
+
+def part(page: str, title: str) -> str:
+    """What stands below a heading that begins so, up to the next heading."""
+    text = (ROOT / "docs" / f"{page}.md").read_text()
+    found = re.search(rf"^(#+) {re.escape(title)}.*?\n(.*?)(?=^#{{1,3}} |\Z)", text, re.MULTILINE | re.DOTALL)
+    assert found, f"{page} has no part {title}"
+    return found[2]
+
+
+def machines(**runners: dict[str, Any]) -> dict[str, MachineRunner]:
+    """Runner sets of machines on a cluster of their own."""
+    fleet = settings.load(config(clusters={"sjc": oke_cluster(runners=runners)}))
+    return dict(fleet.clusters["sjc"].machine_runners())
+
+
+@pytest.mark.parametrize(("name", "gpus"), list(zip(A10, (1, 2), strict=True)))
+def test_cncfs_label_reaches_a_set_of_machines_of_as_many_a10_in_cncfs_group(name, gpus):
+    runner = SJC.runners[name]
+    assert isinstance(runner, MachineRunner)
+    chart = charts.launcher_set(
+        name, runner, "https://github.com/example", stack("prod").group_of(runner), region=SJC.region, compartment=SJC.compartment
+    )
+    assert chart.values["runnerScaleSetName"] == name, "the set's name is the label"
+    assert chart.values["runnerGroup"] == "GPUs"
+    assert [(machine.gpus, machine.gpu and machine.gpu.name) for machine in runner.machines] == [(gpus, "A10")]
+    assert (runner.span.min, runner.span.max) == (0, 20)
+
+
+def test_the_machine_is_the_guides_but_for_what_oracle_says_otherwise():
+    machine = hardware.machine("VM.GPU.A10.1")
+    assert machine.vcpus == 2 * 15, "OCPUs"
+    assert machine.memory_mib == 240 * 1024
+    assert machine.gpu_memory_mib == 24 * 10**9 // 2**20
+    assert machine.network_gbps == 24
+    assert hardware.machine("VM.GPU3.4").network_gbps == 24.6, "the guide's number stands one line above in Oracle's table"
+
+
+def test_the_pages_workflow_reaches_a_set_of_prod_by_label_and_group():
+    (workflow,) = [
+        fence.text
+        for fence in fences()
+        if fence.page.stem == "oci-runners" and fence.language == "yaml" and "runs-on" in fence.text
+    ]
+    (job,) = YAML(typ="safe", pure=True).load(workflow)["jobs"].values()
+    assert job["runs-on"].keys() == {"labels", "group"}, "the object form"
+    assert job["runs-on"]["labels"] in A10
+    assert job["runs-on"]["group"] == stack("prod").group_of(SJC.runners[job["runs-on"]["labels"]])
+
+
+def test_the_older_label_is_no_sets_name_and_may_be_added_to_one():
+    fleets = [settings.load(read_stack(path)) for path in STACKS.values()]
+    assert OLD_LABEL not in {name for fleet in fleets for _, name, _ in fleet.runner_sets()}
+    (runner,) = machines(a10=vm_per_job(labels=[OLD_LABEL])).values()
+    values = charts.launcher_set("a10", runner, "https://github.com/example", "GPUs", region="r", compartment="c").values
+    assert OLD_LABEL in values["scaleSetLabels"]
+
+
+@pytest.mark.parametrize("kind", [vm, vm_per_job])
+def test_machines_have_the_guides_toolkit_unless_the_settings_say_another(kind):
+    (usual,) = machines(a10=kind()).values()
+    (other,) = machines(a10=kind(toolkit="1.19.1-1")).values()
+    assert (usual.toolkit, other.toolkit) == ("1.17.8-1", "1.19.1-1")
+
+
+@pytest.mark.parametrize("kind", [vm, vm_per_job])
+def test_a_boot_volume_holds_cuda_images(kind):
+    (runner,) = machines(a10=kind()).values()
+    assert runner.disk == 400 * 1024
+    assert all(pool.disk == 400 * 1024 for pool in SJC.pools.values())
+
+
+def test_the_operator_brings_no_driver_into_a_kind_cluster():
+    values = charts.gpu_operator(NODE_IMAGES["nvkind"], OperatorSettings(), cdi=False, tolerations=EKS_PROFILE.tolerations).values
+    assert values["driver"] == {"enabled": False}
+
+
+@pytest.mark.parametrize("symptom", ["Failed to create Kind cluster with GPU support", "nvidia-container-runtime not found"])
+def test_the_guides_symptom_is_found_where_it_is_mended(symptom):
+    found = part("troubleshooting", "A kind cluster with GPUs fails")
+    assert symptom in found
+    assert "cdi.md#nvkind" in found
+
+
+def test_the_issues_that_bar_newer_toolkits_are_tracked_with_their_state():
+    nvkind = part("cdi", "nvkind")
+    for number in (20, 57, 61):
+        assert re.search(
+            rf"^\| \[nvkind#{number}\]\(https://github.com/NVIDIA/nvkind/issues/{number}\) \| \w", nvkind, re.MULTILINE
+        )
+
+
+# -- seed 003: the layers ----------------------------------------------------------------------------------------------
+
+
+def test_every_layer_of_the_guide_has_its_part():
+    assert {"host", "container", "vm", "kubernetes"} <= anchors(ROOT / "docs" / "layers.md")
+
+
+def test_the_guides_ways_into_a_vm_are_kinds_of_node_images_without_a_driver():
+    for kind in ("passthrough", "vgpu-guest"):
+        assert not NODE_IMAGES[kind].driver
+    assert NODE_IMAGES["vgpu-guest"].licensed, "NVIDIA AI Enterprise"
+
+
+@pytest.mark.parametrize(
+    "variable", ["CONTAINERD_CONFIG", "CONTAINERD_SOCKET", "CONTAINERD_RUNTIME_CLASS", "CONTAINERD_SET_AS_DEFAULT"]
+)
+def test_the_fate_of_each_variable_of_the_guide_is_told_as_it_is(variable):
+    (row,) = re.findall(rf"^\| `{variable}` \| ([^|]+) \| ([^|]+) \|$", part("layers", "`toolkit.env`"), re.MULTILINE)
+    containerd = {"containerd": {"config": "/etc/containerd/config.toml", "socket": "/run/containerd/containerd.sock"}}
+    operator = OperatorSettings.model_validate(containerd)
+    values = charts.gpu_operator(NODE_IMAGES["ubuntu"], operator, cdi=False, tolerations=EKS_PROFILE.tolerations).values
+    written = variable in {entry["name"] for entry in values["toolkit"]["env"]}
+    assert ("not written" in row[1]) is not written
+    assert (row[0] == "yes") is written
+
+
+def test_the_guides_warning_and_its_mend_are_found():
+    numa = " ".join(part("layers", "NUMA node").split())
+    assert "successful NUMA node read from SysFS had negative value (-1), but there must be at least one NUMA node" in numa
+    assert "_PXM" in numa
+    assert 'chipset.motherboardLayout = "acpi"' in numa
+
+
+def test_a_notebook_that_a_proxy_cuts_off_is_told_the_way_past_it():
+    found = part("troubleshooting", "A notebook behind a proxy")
+    assert "WebSocket" in found
+    assert "kubectl port-forward" in found
+
+
+@pytest.mark.parametrize(
+    ("image", "has"),
+    [("base", ["libcudart"]), ("runtime", ["math libraries", "NCCL", "cuDNN"]), ("devel", ["headers", "multi-stage"])],
+)
+def test_the_three_cuda_images_are_told_apart_as_in_the_guide(image, has):
+    (row,) = re.findall(rf"^\| `{image}` \|.*$", part("layers", "CUDA images"), re.MULTILINE)
+    assert [word for word in has if word not in row] == []

@@ -88,7 +88,7 @@ def row_faults(row: Row) -> Iterator[str]:
 
 def is_path(reference: str) -> bool:
     """Whether a piece of code in the second column names a file of the project, and not a value."""
-    return re.fullmatch(r"[\w./-]+\.(py|md|yaml|json|toml|csv)(#[\w-]+|:[\w./-]+)?|Makefile(:[\w-]+)?", reference) is not None
+    return re.fullmatch(r"[\w./-]+\.(py|md|sh|yaml|json|toml|csv)(#[\w-]+|:[\w./-]+)?|Makefile(:[\w-]+)?", reference) is not None
 
 
 @cache
@@ -104,7 +104,10 @@ def exists(reference: str) -> bool:
 
 @cache
 def names(file: Path) -> frozenset[str]:
-    """Names that a file defines: of Python, YAML, TOML and JSON the keys, of CSV the first column, of make the targets."""
+    """Names that a file defines: of Python, YAML, TOML and JSON the keys, of CSV the first column, of make the targets.
+
+    Of shell the functions, the variables that are set at the start of a line, and the steps that `begin` names.
+    """
     text = file.read_text()
     match file.suffix:
         case ".py":
@@ -115,6 +118,9 @@ def names(file: Path) -> frozenset[str]:
             return frozenset(keys(tomllib.loads(text)))
         case ".csv":
             return frozenset(row[0] for row in csv.reader(text.splitlines()))
+        case ".sh":
+            found = re.findall(r"^(\w+)\(\) \{$|^(\w+)=|^\s*begin (\w+)$", text, re.MULTILINE)
+            return frozenset(name for names in found for name in names if name)
         case _:
             return frozenset(re.findall(r"^([\w-]+):", text, re.MULTILINE))
 
@@ -156,16 +162,19 @@ def test_every_row_names_what_there_is():
     assert found == [], "\n".join(found)
 
 
-def test_the_items_without_a_row_are_counted(capsys, record_property):
+def test_the_items_without_a_row_are_counted_and_the_readme_says_so(capsys, record_property):
     having = [row.seed for row in rows(PAGE.read_text())]
     missing = {seed: last - first + 1 - having.count(seed) for seed, (first, last) in SEEDS.items()}
-    total = sum(last - first + 1 for first, last in SEEDS.values())
-    record_property("seed_items_without_row", sum(missing.values()))
-    with capsys.disabled():
-        each = ", ".join(f"{seed}: {count}" for seed, count in missing.items())
-        sys.stdout.write(f"\nseed items without a row: {sum(missing.values())} of {total} ({each})\n")
     assert having, "the page has rows"
     assert min(missing.values()) >= 0, "no seed has more rows than items"
+    record_property("seed_items_without_row", sum(missing.values()))
+    total = sum(last - first + 1 for first, last in SEEDS.values())
+    each = ", ".join(f"{seed}: {count}" for seed, count in missing.items())
+    told = f"seed items without a row: {sum(missing.values())} of {total} ({each})"
+    with capsys.disabled():
+        sys.stdout.write(f"\n{told}\n")
+    readme = (ROOT / "README.md").read_text().splitlines()
+    assert [line for line in readme if line.startswith("seed items without a row")] == [told]
 
 
 HEAD = "## Seed 000: items 1 to 73\n"
@@ -175,6 +184,11 @@ TEST = "`tests/docs/test_seeds.py::test_a_good_row_has_no_fault`"
 def test_a_good_row_has_no_fault():
     assert list(faults(HEAD + f"| 1 | a | `fleet/charts/chart.py:Chart.name`, `1.2.3` | {TEST} |")) == []
     assert list(faults(HEAD + "| 1 | a | `Makefile:plan`, instead of just, because make is there | none |")) == []
+
+
+@pytest.mark.parametrize("name", ["finish", "TOOLKIT_PACKAGES", "driver", "tools"])
+def test_names_of_a_shell_script_are_its_functions_variables_and_steps(name):
+    assert exists(f"fleet/machine/bootstrap.sh:{name}")
 
 
 @pytest.mark.parametrize(
@@ -204,6 +218,7 @@ def test_a_faulty_row_is_found(row, fault):
         "fleet/data/versions.toml:gone",
         "fleet/data/instances.csv:g4dn.gone",
         "docs/operate.md#gone",
+        "fleet/machine/bootstrap.sh:gone",
         "Makefile:gone",
     ],
 )
