@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
@@ -26,7 +27,21 @@ class Cluster(Model):
     @property
     def remarks(self) -> tuple[str, ...]:
         """What an owner should know though the settings are a fleet."""
-        return ()
+        return tuple(self._remarks())
+
+    def _remarks(self) -> Iterator[str]:
+        """What is paid for or kept ready and gets no job."""
+        if not self.runners:
+            yield "runners: the cluster has none, so it runs no job; add one"
+            return
+        named = {runner.pool for runner in self.runners.values() if isinstance(runner, PodRunner)}
+        for name in self.pools:
+            if name not in named:
+                yield f"pool {name}: no runner set names it, so it gets no job; name it in one, or remove it"
+
+    def tenancies(self) -> Iterator[tuple[tuple[str, ...], str]]:
+        """(path, name) of what its cloud writes with the account in it, such as "abcd:" before OCI's availability domains."""
+        yield from ()
 
     @model_validator(mode="after")
     def _cluster_rules(self) -> Self:

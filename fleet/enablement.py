@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from fleet import compatibility
+from fleet import compatibility, hardware
 from fleet.model import problem
 from fleet.node_image import NodeImage
 from fleet.operator import OperatorSettings
@@ -93,9 +93,26 @@ def _require_driver(name: str, held: EnabledPool, enablement: str, operator: Ope
             value=image.name,
         )
     version, at, mend = _driver(name, held, operator)
-    if version is not None:
-        for machine in held.pool.machines:
+    for machine in held.pool.machines:
+        if version is not None:
             compatibility.require_driver(machine, version, at=at, mend=mend)
+        elif branches := _branches(machine):
+            raise problem(
+                "driver_unknown",
+                f"{branches}, and nothing says which one image {image.name} brings; "
+                + (f"give {'.'.join(at)}" if held.driver_at else "use an image whose driver is known"),
+                at=at,
+            )
+
+
+def _branches(machine: hardware.Machine) -> str:
+    """Which branches drive the machine's GPU, in words; empty where any does."""
+    gpu = machine.gpu
+    if gpu is not None and gpu.max_driver_branch is not None:
+        return f"{gpu.name} ({machine.name}) is driven by branch R{gpu.max_driver_branch} at most"
+    if gpu is not None and gpu.min_driver_branch is not None:
+        return f"{gpu.name} ({machine.name}) needs branch R{gpu.min_driver_branch} at least"
+    return ""
 
 
 def _driver(name: str, held: EnabledPool, operator: OperatorSettings) -> tuple[str | None, tuple[str, ...], str]:

@@ -6,13 +6,10 @@ stand there too. CoreDNS and the autoscaler are not counted: keep some room.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from fleet import hardware
-from fleet.enablement import GPU_OPERATOR
-from fleet.offer import Offer, for_runners
-from fleet.providers.oke import FLEX_SHAPE, OkeCluster
-from fleet.versions import daemonsets
+from fleet.offer import Offer
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,24 +28,18 @@ OPERATOR = (Asks(200, 100), Asks(100, 128), Asks(10, 128))
 v26.7.0, node-feature-discovery 0.19.0)."""
 
 
-def system_node(cluster: OkeCluster) -> Offer:
-    """What one node of the system pool has for pods beside the provider's DaemonSets."""
-    system = cluster.system
-    everywhere = [row for row in daemonsets(cluster.provider, cluster.enablement) if cluster.provider in row.providers]
-    return for_runners(hardware.flexible(FLEX_SHAPE, system.ocpus, system.memory), system.disk, everywhere)
+def launcher_room(node: Offer, nodes: int, sets: int, others: Iterable[Asks] = ()) -> int:
+    """Launchers that `nodes` like nodes hold beside ARC's own pods for `sets` runner sets and the pods of `others`.
 
-
-def launcher_room(cluster: OkeCluster) -> int:
-    """Launchers that the whole system pool holds beside ARC's own pods; 0 where those alone fill it."""
-    node = system_node(cluster)
-    nodes = [[node.cpu, node.memory, node.pods] for _ in range(cluster.system.nodes)]
-    operator = OPERATOR if cluster.enablement == GPU_OPERATOR else ()
-    for pod in (CONTROLLER, *operator, *[LISTENER] * len(cluster.runners)):
-        first = next((free for free in nodes if _holds(free, pod)), None)
+    0 where those alone fill them.
+    """
+    free = [[node.cpu, node.memory, node.pods] for _ in range(nodes)]
+    for pod in (CONTROLLER, *others, *[LISTENER] * sets):
+        first = next((left for left in free if _holds(left, pod)), None)
         if first is None:
             return 0
         first[0], first[1], first[2] = first[0] - pod.cpu, first[1] - pod.memory, first[2] - 1
-    return sum(_holds(free, LAUNCHER) for free in nodes)
+    return sum(_holds(left, LAUNCHER) for left in free)
 
 
 def _holds(free: list[int], pod: Asks) -> int:

@@ -214,10 +214,13 @@ class MemorySpan(Span):
 
 
 class Scale(Model):
-    """The least and the greatest count of nodes or runners."""
+    """The least and the greatest count of runners.
+
+    GitHub takes 10,000 self-hosted runners in one runner group (docs.github.com, usage limits for self-hosted runners).
+    """
 
     min: Annotated[int, Field(ge=0)] = 0
-    max: Annotated[int, Field(ge=1)]
+    max: Annotated[int, Field(ge=1, le=10_000)]
 
     @model_validator(mode="after")
     def _rules(self) -> Self:
@@ -225,3 +228,13 @@ class Scale(Model):
         if self.min > self.max:
             raise problem("scale", f"min is above max {self.max}; lower min or raise max", at=("min",), value=self.min)
         return self
+
+
+class Nodes(Scale):
+    """The least and the greatest count of a pool's nodes.
+
+    OKE has 1,000 nodes a node pool (docs.oracle.com, service limits, 2025-03-11). EKS has 450 a managed node group until its
+    quota is raised (docs.aws.amazon.com, EKS service quotas), and gets the same bound: a larger number is a slip of the pen.
+    """
+
+    max: Annotated[int, Field(ge=1, le=1000)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from typing import Annotated
 
@@ -14,6 +15,7 @@ _REGION = re.compile(r"(af|ap|ca|eu|il|me|mx|sa|uk|us)-[a-z]+-[1-9]")
 _DOMAIN = re.compile(r"[A-Za-z0-9]{4}:([A-Z0-9-]+)-AD-[1-3]")
 
 # Commercial regions by their key (oracle/oci-python-sdk 2.189.0, src/oci/regions_definitions.py).
+# One that opens later is a new row.
 _BY_KEY = {
     "lej": "af-casablanca-1",
     "jnb": "af-johannesburg-1",
@@ -109,9 +111,21 @@ def require_different(domains: tuple[str, ...], *, at: tuple[str, ...]) -> None:
 
 
 def _region(text: str) -> str:
-    if not _REGION.fullmatch(text):
-        raise problem("oci_region", "not a commercial OCI region; write for example us-sanjose-1")
+    if text not in _BY_KEY.values():
+        close = _close(text.lower())
+        raise problem(
+            "oci_region",
+            "not a commercial OCI region; "
+            + (f"did you mean {' or '.join(close)}?" if close else "write for example us-sanjose-1"),
+        )
     return text
+
+
+def _close(text: str) -> list[str]:
+    """Regions that a text may stand for: the one of a key, or those of near names."""
+    if text in _BY_KEY:
+        return [_BY_KEY[text]]
+    return difflib.get_close_matches(text, _BY_KEY.values(), cutoff=0.7)
 
 
 def _domain(text: str) -> str:
@@ -132,3 +146,11 @@ def in_region(domain: str, region: str) -> bool:
     found = _DOMAIN.fullmatch(domain)
     named = found[1].lower() if found else ""
     return named in (region, region.removesuffix("-1")) or _BY_KEY.get(named) == region
+
+
+def prefix(domain: str) -> str:
+    """The letters before a tenancy's availability domains: abcd:US-SANJOSE-1-AD-1 → abcd.
+
+    They are the tenancy's in every region: cncf/automation (ci/cluster/oci/vm-runners) has bzBe in us-sanjose-1 and us-ashburn-1.
+    """
+    return domain.partition(":")[0]

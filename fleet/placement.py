@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 from fleet import hardware
 from fleet.cluster import Cluster
-from fleet.launchers import LAUNCHER, launcher_room
+from fleet.launchers import LAUNCHER
 from fleet.model import cpu_text, memory_text
 from fleet.offer import DISK_KEPT, DISK_SHARE, Offer, allocatable, for_runners
-from fleet.providers.oke import OkeCluster
+from fleet.providers import PROVIDERS
 from fleet.runner import PodRunner, Runner
 from fleet.scheduling import SYSTEM_POOL
 from fleet.settings import Fleet
@@ -118,14 +118,15 @@ def place(fleet: Fleet) -> tuple[Placement, ...]:
 
 
 def _place(cluster: str, settings: Cluster, name: str, runner: Runner) -> Placement:
-    if isinstance(runner, MachineRunner) and isinstance(settings, OkeCluster):
+    launchers = PROVIDERS[settings.provider].launchers
+    if isinstance(runner, MachineRunner) and launchers is not None:
         host = Host(runner.called, runner.machines, runner.span.max, runner.capacity, runner.disk, ())
         fits = tuple(_whole(machine, runner.disk) for machine in host.machines)
-        return Placement(cluster, name, runner, host, fits, launcher_room(settings))
+        return Placement(cluster, name, runner, host, fits, launchers(settings))
     if isinstance(runner, PodRunner):
         host = pool_host(settings, runner.pool)
         return Placement(cluster, name, runner, host, tuple(fit(runner, machine, host) for machine in host.machines))
-    raise TypeError(f"{name}: no placement for runners of kind {runner.kind}; add it here")
+    raise TypeError(f"{cluster}/{name}: {settings.provider} has no place for runners of kind {runner.kind}; add it here")
 
 
 def pool_host(settings: Cluster, pool_name: str) -> Host:
@@ -161,12 +162,33 @@ def overbooked(placements: Iterable[Placement]) -> Iterator[str]:
                 f"the pool has at most {most}: jobs beyond that wait"
             )
     for cluster, sets in of_machines.items():
+        # Those that keep launchers whether a job runs or not come first: what they leave is for the others.
+        keeping_first = sorted(sets, key=lambda found: found.runner.span.min == 0)
         room = sets[0].launchers or 0
         if sum(found.runner.span.max for found in sets) > room:
             yield (
-                f"{cluster}/{SYSTEM_POOL}: {_asked(sets)} machines need a launcher each, "
-                f"the system pool holds {room}: jobs beyond that wait"
+                f"{cluster}/{SYSTEM_POOL}: {_asked(keeping_first)} machines need a launcher each, "
+                f"the system pool holds {room}: {_shared(keeping_first, room)}"
             )
+
+
+def _shared(sets: Iterable[Placement], room: int) -> str:
+    """Which sets keep launchers at all times, and which are left with too few."""
+    keep = [found for found in sets if found.runner.span.min]
+    more = [found for found in sets if found.runner.span.max > found.runner.span.min]
+    kept = sum(found.runner.span.min for found in keep)
+    if not kept:
+        return "jobs beyond that wait"
+    always = f"{' + '.join(f'{found.runner.span.min} of {found.runner_set}' for found in keep)} are there at all times"
+    if kept < room:
+        return f"{always}, the other {room - kept} are for jobs of {_names(more)}, and what is beyond that waits"
+    without = f", {kept - room} of them without a launcher" if kept > room else ""
+    starved = f", and {_names(more)} may get none" if more else ""
+    return f"{always}{without}{starved}; raise system.nodes"
+
+
+def _names(sets: Iterable[Placement]) -> str:
+    return " and ".join(found.runner_set for found in sets)
 
 
 def _asked(sets: Iterable[Placement]) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from fleet import hardware
-from fleet.model import Duration, LabelKey, LabelValue, Memory, Model, Scale, problem
+from fleet.model import Duration, LabelKey, LabelValue, Memory, Model, Nodes, problem
 from fleet.scheduling import Standing, term
 
 Role = Literal["burst", "release"]
@@ -72,7 +72,7 @@ class Pool(Model):
     reservation: Reservation | None = None
     """The capacity reservation of a reserved pool."""
     role: Role
-    nodes: Scale
+    nodes: Nodes
     idle_delay: Annotated[Duration, AfterValidator(idle_delay_range)] = 600
     """How long a node stays unneeded before the autoscaler removes it, in seconds."""
     disk: Disk = 200 * 1024
@@ -139,11 +139,6 @@ class Pool(Model):
         return self.nodes.min, self.nodes.max
 
     @property
-    def gpus_per_node(self) -> int:
-        """GPUs that one node advertises."""
-        return self.machines[0].gpus
-
-    @property
     def accelerator(self) -> str:
         """Value of the accelerator labels, for example nvidia-tesla-t4."""
         gpu = self.machines[0].gpu
@@ -192,7 +187,7 @@ class SystemPool(Model):
     """The untainted CPU pool: controllers, listeners, CoreDNS."""
 
     instance_types: Annotated[tuple[CpuType, ...], Field(min_length=1)] = ("m6i.large",)
-    nodes: Scale = Scale(min=2, max=4)
+    nodes: Nodes = Nodes(min=2, max=4)
     disk: Disk = 50 * 1024
 
     @model_validator(mode="after")

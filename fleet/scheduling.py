@@ -259,6 +259,8 @@ TEMPLATE = "k8s.io/cluster-autoscaler/node-template/"
 """Prefix of the tags that describe a node before it exists."""
 DISCOVERY_TAG = "k8s.io/cluster-autoscaler/enabled"
 """EKS puts it on the groups of its managed node groups, with value true."""
+STORAGE_TAG = "cluster-autoscaler/node-ephemeral-storage"
+"""Tag of an OKE node pool: by it the autoscaler knows the disk of a node that does not exist yet (kubernetes/autoscaler#9637)."""
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 """Pod annotation: "false" keeps the autoscaler from removing the node under a running job."""
 

@@ -49,7 +49,9 @@ class Fleet(Model):
     def _fleet_rules(self) -> Self:
         """Refuse what only shows over all clusters: names that meet, labels that reach two sets, what a target cannot do."""
         self._joined_names_fit()
+        self._one_default_set()
         self._sets_are_told_apart()
+        self._one_tenancy()
         self._reservations_are_whole()
         self._tags_fit()
         for cluster, settings in self.clusters_by_name():
@@ -71,11 +73,49 @@ class Fleet(Model):
                     )
         return self
 
+    def _one_default_set(self) -> None:
+        """One set carries generic labels, and of machines only one that is alone in it.
+
+        The order of clusters is not always the file's: Pulumi sorts their names. So the error names both sets, and stands at the
+        one of machines, or else at the second.
+        """
+        held = [
+            (("clusters", cluster, "runners", name, "labels"), f"{cluster}/{name}", runner, found)
+            for cluster, name, runner in self.runner_sets()
+            if (found := [label for label in map(str.lower, runner.labels) if label in GENERIC_LABELS])
+        ]
+        if len(held) < 2:
+            return
+        pods, machines = ([each for each in held if (each[2].kind == "pod") is of_pods] for of_pods in (True, False))
+        mixed = bool(pods and machines)
+        (_, first, _, own), (at, second, runner, found) = (pods[0], machines[0]) if mixed else held[:2]
+        raise problem(
+            "generic_label",
+            f"sets {first} ({', '.join(own)}) and {second} ({', '.join(found)}) both carry generic labels; one default set per "
+            "GitHub scope does, every other is reached by its name or a label of its own; "
+            + (f"keep them on {first}, whose runners are pods" if mixed else "keep them on one"),
+            at=at,
+            value=list(runner.labels),
+        )
+
+    def _one_tenancy(self) -> None:
+        """A fleet is built with the keys of one tenancy, so its clusters name the same one."""
+        known: dict[str, tuple[str, str]] = {}
+        for cluster, settings in self.clusters_by_name():
+            for path, tenancy in settings.tenancies():
+                at = ("clusters", cluster, *path)
+                other, where = known.setdefault(settings.provider, (tenancy, ".".join(at)))
+                if tenancy != other:
+                    raise problem(
+                        "one_tenancy",
+                        f"the tenancy's prefix is {tenancy} here and {other} at {where}, a tenancy has one; use yours in all",
+                        at=at,
+                    )
+
     def _sets_are_told_apart(self) -> None:
-        """One set a name and group, one set a label, one default set for all generic labels."""
+        """One set a name and group, one set a label."""
         names: dict[tuple[str, str], str] = {}
         owners: dict[str, str] = {}
-        default = ""
         own_names = {name for _, name, _ in self.runner_sets()}
         for cluster, name, runner in self.runner_sets():
             at, this, group = ("clusters", cluster, "runners", name), f"{cluster}/{name}", self.group_of(runner)
@@ -85,8 +125,6 @@ class Fleet(Model):
                 )
             for label in map(str.lower, runner.labels):
                 labels = {"at": (*at, "labels"), "value": list(runner.labels)}
-                if label in GENERIC_LABELS and (default := default or this) != this:
-                    raise problem("generic_label", _generic(label, default), **labels)
                 if label in own_names and label != name:
                     raise problem(
                         "label_is_name", f"label '{label}' is the name of a runner set; remove it or rename one", **labels
@@ -170,13 +208,6 @@ class Fleet(Model):
     def group_of(self, runner: Runner) -> str:
         """The runner group a set registers in."""
         return runner.group or self.github.group
-
-
-def _generic(label: str, default: str) -> str:
-    return (
-        f"generic label '{label}', but {default} is the default set; one default set per GitHub scope carries "
-        f"{', '.join(GENERIC_LABELS)}, every other set is reached by its name or a label of its own: remove it here"
-    )
 
 
 CONFIG_KEYS = tuple(field.alias or name for name, field in Fleet.model_fields.items())

@@ -39,10 +39,13 @@ def hint(error: ErrorDetails, root: type[BaseModel], path: tuple[str, ...]) -> s
     """The rule that was broken and how to mend it, for one pydantic error at `path` below `root`."""
     context = error.get("ctx", {})
     kind = error["type"]
+    if kind == "gpu_ci_runner_kind" and {"pool", "shapes"} <= error["input"].keys() and "kind" not in error["input"]:
+        return "pool belongs to a pod, shapes to a machine; remove one of them, and name the kind of a machine, vm or vm-per-job"
     if "message" in context:
         return str(context["message"])
     if kind == "extra_forbidden":
-        return "unknown key; " + _instead(path[-1], _keys(_model_at(root, path[:-1])))
+        elsewhere = _elsewhere(root, path)
+        return "unknown key; " + (elsewhere or _instead(path[-1], _keys(_model_at(root, path[:-1]))))
     if is_foreign_kind(error):
         return _foreign_kind(str(error["input"]), path[2])
     if kind in _MEND:
@@ -53,6 +56,23 @@ def hint(error: ErrorDetails, root: type[BaseModel], path: tuple[str, ...]) -> s
 def _instead(key: str, known: tuple[str, ...]) -> str:
     close = difflib.get_close_matches(key, known, n=1, cutoff=0.6)
     return f"did you mean {close[0]}?" if close else f"known keys: {', '.join(known)}"
+
+
+def _elsewhere(root: type[BaseModel], path: tuple[str, ...]) -> str:
+    """Where an unknown key belongs, if another kind of runner or another provider has it there; else nothing."""
+    walked = list(_walk(root, path[:-1]))
+    # The nearest union first: a runner's kind before its cluster's provider.
+    for index in reversed([index for index, (_, tag, _) in enumerate(walked) if tag]):
+        before = walked[index - 1][2]
+        have = [
+            other
+            for other in _choices(before)
+            if path[-1] in _keys(_model_at(root, (*path[:index], other, *path[index + 1 : -1])))
+        ]
+        if have:
+            what = "kind" if have[0] in KINDS else "provider"
+            return f"it belongs to {what} {' or '.join(have)}, remove it" + (" or change kind" if what == "kind" else "")
+    return ""
 
 
 def _keys(model: type[BaseModel] | None) -> tuple[str, ...]:

@@ -100,6 +100,11 @@ class MachineRunner(Runner):
         raise NotImplementedError
 
     @property
+    def booted_here(self) -> bool:
+        """Whether this project's launcher has its machines, with rights over all instances of their compartment."""
+        return True
+
+    @property
     def machines(self) -> tuple[hardware.Machine, ...]:
         """The shapes as hardware."""
         return tuple(hardware.machine(name) for name in self.shapes)
@@ -226,6 +231,11 @@ class VmPerJobRunner(MachineRunner):
     def called(self) -> str:
         """A machine a job."""
         return "VM per job"
+
+    @property
+    def booted_here(self) -> bool:
+        """CNCF's launcher has a key of its own instead."""
+        return self.launcher == "gpu-ci"
 
     @property
     def span(self) -> Scale:

@@ -48,7 +48,7 @@ def plan(
 
 @app.command()
 def render(stack: Stack, out: Annotated[Path, typer.Option(help="Folder to write.")], file: File = None) -> None:
-    """Write the stack's Kubernetes manifests and chart values, one file an object."""
+    """Write the stack's Kubernetes manifests and chart values, one file an object, and the boot script of its machines."""
     found = _plan(stack, file)
     if not found.clean:
         report(found, Console(stderr=True, highlight=False, markup=False, emoji=False))

@@ -1,4 +1,4 @@
-"""Writes what goes into the clusters: our own manifests and the charts' values, one file an object."""
+"""Writes our own manifests and the charts' values, one file an object, and what machines run at boot."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from pathlib import Path
 
 from ruamel.yaml import YAML
 
+from fleet.machine.cloudinit import user_data
+from fleet.vm_runner import MachineRunner
 from offline.errors import InputError
 from offline.plan import Plan
 from offline.record import Resource
@@ -27,12 +29,14 @@ _SECRET_MAPS = ("data", "stringData")
 def render(plan: Plan, out: Path) -> tuple[Path, ...]:
     """Write the plan's objects below `out`, `<cluster>/manifests` and `<cluster>/values`; returns the files, sorted.
 
+    Beside them `<cluster>/machines/<set>/user-data.yaml` has what cloud-init runs on the set's machines, as text.
+
     `<cluster>` is the cluster's physical name (`<project>-<stack>-<key in the stack file>`), or `default` for objects
     without a provider of their own. A link as `out` means what it leads to. The folder is replaced whole, and only when
     all files are written; on any failure it is as it was. Raises InputError for a folder that something else filled, one
     that the command or the project stands in, and one that cannot be written.
     """
-    files = sorted(_files(plan))
+    files = sorted([*_files(plan), *_machines(plan)])
     try:
         target = _resolved(out)
         _refuse(out, target)
@@ -109,6 +113,16 @@ def _files(plan: Plan) -> Iterator[tuple[str, str]]:
             yield f"{cluster}/values/{resource.inputs['namespace']}-{resource.inputs['name']}.yaml", _values(resource)
         else:
             yield f"{cluster}/manifests/{_object_name(resource)}.yaml", _manifest(resource)
+
+
+def _machines(plan: Plan) -> Iterator[tuple[str, str]]:
+    """Cloud-init user data of machine sets. It follows from the settings alone, so a first plan knows it whole."""
+    charts = {resource.name: resource for resource in plan.resources if resource.type == _RELEASE}
+    for cluster, name, runner in plan.fleet.runner_sets():
+        # Without an image it is CNCF's launcher, whose machines boot images of its owner's.
+        if isinstance(runner, MachineRunner) and runner.image is not None:
+            folder = _cluster(charts[f"{cluster}-{name}-set-chart"])
+            yield f"{folder}/machines/{name}/user-data.yaml", user_data(runner)
 
 
 def _cluster(resource: Resource) -> str:

@@ -95,11 +95,10 @@ def oke_pools(draw: st.DrawFn, zones: Sequence[str], cdi: st.SearchStrategy[bool
     """A pool of one OCI shape, on nodes with one kind of image."""
     shape = draw(st.sampled_from([machine for group in _alike("oci") for machine in group]))
     optional = {"disk": st.integers(50, 2000).map("{}Gi".format), "labels": _LABELS, "cdi": cdi}
-    return (
-        {"instanceTypes": [shape.name], "image": image}
-        | draw(_bought([shape], zones))
-        | draw(st.fixed_dictionaries({}, optional=optional))
-    )
+    bought = draw(_bought([shape], zones))
+    if bought["capacity"] != "reserved":
+        optional["zones"] = st.lists(st.sampled_from(zones), min_size=1, unique=True)
+    return {"instanceTypes": [shape.name], "image": image} | bought | draw(st.fixed_dictionaries({}, optional=optional))
 
 
 @st.composite
@@ -259,7 +258,8 @@ def oke_clusters(draw: st.DrawFn, sets: dict[str, list[str]]) -> dict[str, Any]:
     ]
     enablement, cdi, image = draw(st.sampled_from(ways))
     driver = {"driver": DRIVER} if image == "oke-gpu" else {}
-    network = st.sampled_from([{}, {"cidr": "10.20.0.0/20"}, _GIVEN_VCN])
+    # Smaller ones have no room for the pools at their least.
+    network = st.sampled_from([{}, {"cidr": "10.20.0.0/16"}, _GIVEN_VCN])
     system = {
         "ocpus": st.integers(2, 16),
         "memory": st.integers(16, 128).map("{}Gi".format),
@@ -413,7 +413,7 @@ _EKS = tuple(
 _MACHINE: dict[str, Any] = {"disk": "300Gi", "toolkit": "1.19.1-1", "nvkind": True, "group": "vms"}
 _OKE = (
     oke_cluster(
-        network=_GIVEN_VCN,
+        network=_GIVEN_VCN | {"compartment": "ocid1.compartment.oc1..examplenetwork"},
         delivery="helm",
         enablement="gpu-plugin-addon",
         gpuPluginAddon=True,
@@ -421,7 +421,7 @@ _OKE = (
         machineCompartment="ocid1.compartment.oc1..examplevms",
         homeRegion="us-ashburn-1",
         system={"ocpus": 4, "memory": "32Gi", "nodes": 3, "disk": "100Gi"},
-        pools={"a10": oke_pool(disk="300Gi", labels={"example.com/team": "ml"}, cdi=False, image="oke-gpu")},
+        pools={"a10": oke_pool(disk="300Gi", labels={"example.com/team": "ml"}, cdi=False, image="oke-gpu", zones=[SAN_JOSE])},
         runners={
             "oci-a10": runner(pool="a10"),
             "standing": vm(labels=["standing"], launcherImage="example:1", **_MACHINE),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pulumi
 import pulumi_aws as aws
 
+from fleet.disk import disk_gb
+
 
 def launch_template(
     logical_name: str, disk: int, tags: dict[str, str], reservation: str | None, *, parent: pulumi.Resource
@@ -23,7 +25,7 @@ def launch_template(
             aws.ec2.LaunchTemplateBlockDeviceMappingArgs(
                 device_name="/dev/xvda",
                 ebs=aws.ec2.LaunchTemplateBlockDeviceMappingEbsArgs(
-                    volume_size=-(-disk // 1024), volume_type="gp3", encrypted="true", delete_on_termination="true"
+                    volume_size=disk_gb(disk), volume_type="gp3", encrypted="true", delete_on_termination="true"
                 ),
             )
         ],

@@ -9,13 +9,12 @@ import pulumi
 import pulumi_oci as oci
 
 from components.oci.boot import node_metadata
-
-EPHEMERAL_STORAGE_TAG = "cluster-autoscaler/node-ephemeral-storage"
-"""Tag of a pool by which the autoscaler knows the disk of a node that does not exist yet (kubernetes/autoscaler#9637)."""
+from fleet.disk import disk_gb
+from fleet.scheduling import STORAGE_TAG
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class NodePlace:
     """Where nodes stand: an availability domain, and a capacity reservation in it if they come out of one."""
 
     availability_domain: str
@@ -47,13 +46,14 @@ class OkeNodes:
     disk: int
     subnet_id: pulumi.Input[str]
     group_id: pulumi.Input[str]
-    places: Sequence[Place]
+    places: Sequence[NodePlace]
     labels: Mapping[str, str]
     max_pods: int
     size: int
     tags: Mapping[str, str]
     ready: Sequence[pulumi.Resource]
     flex: Flex | None = None
+    bare_metal: bool = False
     preemptible: bool = False
     autoscaled: bool = False
     surge: int | None = None
@@ -62,7 +62,7 @@ class OkeNodes:
 
 def managed_nodes(name: str, args: OkeNodes, *, parent: pulumi.Resource) -> oci.containerengine.NodePool:
     """The pool `<name>-nodes`. No SSH key is set: nobody logs in."""
-    storage = {} if args.storage is None else {EPHEMERAL_STORAGE_TAG: f"{args.storage}Mi"}
+    storage = {} if args.storage is None else {STORAGE_TAG: f"{args.storage}Mi"}
     return oci.containerengine.NodePool(
         f"{name}-nodes",
         cluster_id=args.cluster_id,
@@ -71,14 +71,14 @@ def managed_nodes(name: str, args: OkeNodes, *, parent: pulumi.Resource) -> oci.
         node_shape=args.shape,
         node_shape_config=_flex(args.flex) if args.flex else None,
         node_source_details=oci.containerengine.NodePoolNodeSourceDetailsArgs(
-            source_type="IMAGE", image_id=args.image, boot_volume_size_in_gbs=str(args.disk // 1024)
+            source_type="IMAGE", image_id=args.image, boot_volume_size_in_gbs=str(disk_gb(args.disk))
         ),
         node_config_details=oci.containerengine.NodePoolNodeConfigDetailsArgs(
             size=args.size,
             placement_configs=[_placement(place, args) for place in args.places],
             nsg_ids=[args.group_id],
             # Only paravirtualized volumes have it, and bare metal boots by iSCSI.
-            is_pv_encryption_in_transit_enabled=args.shape.startswith("VM."),
+            is_pv_encryption_in_transit_enabled=not args.bare_metal,
             node_pool_pod_network_option_details=oci.containerengine.NodePoolNodeConfigDetailsNodePoolPodNetworkOptionDetailsArgs(
                 cni_type="OCI_VCN_IP_NATIVE",
                 max_pods_per_node=args.max_pods,
@@ -111,7 +111,7 @@ def _flex(flex: Flex) -> oci.containerengine.NodePoolNodeShapeConfigArgs:
     return oci.containerengine.NodePoolNodeShapeConfigArgs(ocpus=float(flex.ocpus), memory_in_gbs=float(flex.memory))
 
 
-def _placement(place: Place, args: OkeNodes) -> oci.containerengine.NodePoolNodeConfigDetailsPlacementConfigArgs:
+def _placement(place: NodePlace, args: OkeNodes) -> oci.containerengine.NodePoolNodeConfigDetailsPlacementConfigArgs:
     return oci.containerengine.NodePoolNodeConfigDetailsPlacementConfigArgs(
         availability_domain=place.availability_domain,
         subnet_id=args.subnet_id,

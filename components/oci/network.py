@@ -95,26 +95,17 @@ class OkeNetwork(pulumi.ComponentResource):
             freeform_tags=self._args.tags,
             opts=child,
         )
-        return oci.core.RouteTable(
-            f"{self._name}-private",
-            compartment_id=self._args.compartment,
-            vcn_id=vcn.id,
-            display_name=f"{self._name}-private",
-            route_rules=[
-                oci.core.RouteTableRouteRuleArgs(
-                    destination="0.0.0.0/0", destination_type="CIDR_BLOCK", network_entity_id=nat.id
-                ),
-                oci.core.RouteTableRouteRuleArgs(
-                    destination=services.cidr_block, destination_type="SERVICE_CIDR_BLOCK", network_entity_id=gateway.id
-                ),
-            ],
-            freeform_tags=self._args.tags,
-            opts=child,
+        return self._routes(
+            "private",
+            vcn,
+            oci.core.RouteTableRouteRuleArgs(destination="0.0.0.0/0", destination_type="CIDR_BLOCK", network_entity_id=nat.id),
+            oci.core.RouteTableRouteRuleArgs(
+                destination=services.cidr_block, destination_type="SERVICE_CIDR_BLOCK", network_entity_id=gateway.id
+            ),
         )
 
     def _public_routes(self, vcn: oci.core.Vcn) -> oci.core.RouteTable:
         """To the internet and nowhere else: for the endpoint alone, whose group says who comes in."""
-        child = pulumi.ResourceOptions(parent=self)
         gateway = oci.core.InternetGateway(
             f"{self._name}-internet",
             compartment_id=self._args.compartment,
@@ -122,20 +113,25 @@ class OkeNetwork(pulumi.ComponentResource):
             enabled=True,
             display_name=f"{self._name}-internet",
             freeform_tags=self._args.tags,
-            opts=child,
+            opts=pulumi.ResourceOptions(parent=self),
         )
+        return self._routes(
+            "public",
+            vcn,
+            oci.core.RouteTableRouteRuleArgs(
+                destination="0.0.0.0/0", destination_type="CIDR_BLOCK", network_entity_id=gateway.id
+            ),
+        )
+
+    def _routes(self, kind: str, vcn: oci.core.Vcn, *rules: oci.core.RouteTableRouteRuleArgs) -> oci.core.RouteTable:
         return oci.core.RouteTable(
-            f"{self._name}-public",
+            f"{self._name}-{kind}",
             compartment_id=self._args.compartment,
             vcn_id=vcn.id,
-            display_name=f"{self._name}-public",
-            route_rules=[
-                oci.core.RouteTableRouteRuleArgs(
-                    destination="0.0.0.0/0", destination_type="CIDR_BLOCK", network_entity_id=gateway.id
-                )
-            ],
+            display_name=f"{self._name}-{kind}",
+            route_rules=list(rules),
             freeform_tags=self._args.tags,
-            opts=child,
+            opts=pulumi.ResourceOptions(parent=self),
         )
 
     def _subnet(

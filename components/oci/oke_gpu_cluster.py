@@ -10,7 +10,7 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 import pulumi_oci as oci
 
-from components.oci.managed_nodes import Flex, OkeNodes, Place, managed_nodes
+from components.oci.managed_nodes import Flex, NodePlace, OkeNodes, managed_nodes
 from components.oci.network import OkeNetwork, OkeNetworkArgs
 from components.oci.security import OkeSecurity, OkeSecurityArgs
 from fleet.enablement import GPU_PLUGIN_ADDON
@@ -168,7 +168,7 @@ class OkeGpuCluster(pulumi.ComponentResource):
                 disk=pool.disk,
                 subnet_id=self.node_subnet_id,
                 group_id=self.workers_id,
-                places=[Place(zone) for zone in settings.zones],
+                places=[NodePlace(zone) for zone in settings.zones],
                 labels=system_labels(args.cluster),
                 max_pods=allocatable(flexible(FLEX_SHAPE, pool.ocpus, pool.memory), pool.disk).pods,
                 size=pool.nodes,

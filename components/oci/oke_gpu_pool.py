@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pulumi
 import pulumi_oci as oci
 
-from components.oci.managed_nodes import OkeNodes, Place, managed_nodes
+from components.oci.managed_nodes import NodePlace, OkeNodes, managed_nodes
 from components.oci.rights import reservation_rights
 from fleet.offer import allocatable
 from fleet.providers.oke import OkePool
@@ -72,6 +72,7 @@ class OkeGpuPool(pulumi.ComponentResource):
                 compartment=args.compartment,
                 kubernetes_version=args.kubernetes_version,
                 shape=machine.name,
+                bare_metal=machine.bare_metal,
                 image=args.image,
                 disk=pool.disk,
                 subnet_id=args.subnet_id,
@@ -107,8 +108,8 @@ class OkeGpuPool(pulumi.ComponentResource):
         ]
 
 
-def _places(pool: OkePool, zones: Sequence[str]) -> list[Place]:
+def _places(pool: OkePool, zones: Sequence[str]) -> list[NodePlace]:
     """Every availability domain of the pool, or the one in which the reservation holds machines."""
     if pool.reservation is not None:
-        return [Place(pool.reservation.zone, pool.reservation.id)]
-    return [Place(zone) for zone in zones]
+        return [NodePlace(pool.reservation.zone, pool.reservation.id)]
+    return [NodePlace(zone) for zone in zones]

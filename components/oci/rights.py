@@ -71,12 +71,14 @@ STANDING = (
     *_CONSOLE,
     *_TERMINATE,
     *_LEAVE_NETWORK,
-    # UpdateInstance, ListInstancePoolInstances, DetachInstancePoolInstance; the pool itself makes the next machine.
+    # UpdateInstance; GetInstancePool and ListInstancePoolInstances; UpdateInstancePool, for the pool's size;
+    # DetachInstancePoolInstance. The pool itself makes the next machine.
     "INSTANCE_UPDATE",
     "INSTANCE_POOL_READ",
+    "INSTANCE_POOL_UPDATE",
     "INSTANCE_POOL_INSTANCE_DETACH",
 )
-"""Permissions of a launcher that claims machines of a pool and detaches them."""
+"""Permissions of a launcher that claims machines of a pool, detaches them and has the pool make as many as there should be."""
 
 
 def launcher_rights(workload: Workload, permissions: Sequence[str], compartment: str) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pulumi
 import pulumi_oci as oci
@@ -116,19 +117,8 @@ class OkeSecurity(pulumi.ComponentResource):
         *,
         port: int | None = None,
     ) -> oci.core.NetworkSecurityGroupSecurityRule:
-        return oci.core.NetworkSecurityGroupSecurityRule(
-            f"{self._name}-{role}",
-            network_security_group_id=group.id,
-            direction="INGRESS",
-            protocol=protocol,
-            source=source,
-            source_type=source_type,
-            stateless=False,
-            tcp_options=_port(port) if port else None,
-            icmp_options=_FRAGMENTATION_NEEDED if protocol == ICMP else None,
-            description=why,
-            opts=pulumi.ResourceOptions(parent=self),
-        )
+        ports = _port(port) if port else None
+        return self._rule("INGRESS", role, group, protocol, why, source=source, source_type=source_type, tcp_options=ports)
 
     def _out(
         self,
@@ -139,17 +129,21 @@ class OkeSecurity(pulumi.ComponentResource):
         protocol: str,
         why: str,
     ) -> oci.core.NetworkSecurityGroupSecurityRule:
+        return self._rule("EGRESS", role, group, protocol, why, destination=destination, destination_type=destination_type)
+
+    def _rule(
+        self, direction: str, role: str, group: oci.core.NetworkSecurityGroup, protocol: str, why: str, **other_end: Any
+    ) -> oci.core.NetworkSecurityGroupSecurityRule:
         return oci.core.NetworkSecurityGroupSecurityRule(
             f"{self._name}-{role}",
             network_security_group_id=group.id,
-            direction="EGRESS",
+            direction=direction,
             protocol=protocol,
-            destination=destination,
-            destination_type=destination_type,
             stateless=False,
             icmp_options=_FRAGMENTATION_NEEDED if protocol == ICMP else None,
             description=why,
             opts=pulumi.ResourceOptions(parent=self),
+            **other_end,
         )
 
 

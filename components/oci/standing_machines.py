@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pulumi
 import pulumi_oci as oci
 
+from fleet.disk import disk_gb
 from fleet.vm_runner import VmRunner
 
 
@@ -59,12 +60,12 @@ def standing_machines(name: str, args: StandingMachines, *, parent: pulumi.Resou
 
 
 def _launch_details(args: StandingMachines) -> oci.core.InstanceConfigurationInstanceDetailsLaunchDetailsArgs:
-    (shape,) = args.runner.shapes
+    (machine,) = args.runner.machines
     return oci.core.InstanceConfigurationInstanceDetailsLaunchDetailsArgs(
         compartment_id=args.compartment,
-        shape=shape,
+        shape=machine.name,
         source_details=oci.core.InstanceConfigurationInstanceDetailsLaunchDetailsSourceDetailsArgs(
-            source_type="image", image_id=args.runner.image.id, boot_volume_size_in_gbs=str(args.runner.disk // 1024)
+            source_type="image", image_id=args.runner.image.id, boot_volume_size_in_gbs=str(disk_gb(args.runner.disk))
         ),
         create_vnic_details=oci.core.InstanceConfigurationInstanceDetailsLaunchDetailsCreateVnicDetailsArgs(
             assign_public_ip=False, nsg_ids=[args.group_id]
@@ -73,7 +74,7 @@ def _launch_details(args: StandingMachines) -> oci.core.InstanceConfigurationIns
             are_legacy_imds_endpoints_disabled=True
         ),
         # Only paravirtualized volumes have it, and bare metal boots by iSCSI.
-        is_pv_encryption_in_transit_enabled=True if shape.startswith("VM.") else None,
+        is_pv_encryption_in_transit_enabled=None if machine.bare_metal else True,
         # Its plugins run commands and sign as the instance: a job's machine needs neither.
         agent_config=oci.core.InstanceConfigurationInstanceDetailsLaunchDetailsAgentConfigArgs(
             are_all_plugins_disabled=True, is_management_disabled=True, is_monitoring_disabled=True

@@ -10,6 +10,7 @@ from typing import Any
 
 from fleet.charts.arc import RUNNER_CONTAINER, scale_set
 from fleet.charts.chart import CONFINED, CONFINED_POD, Chart, Level, resources
+from fleet.disk import disk_gb
 from fleet.runner import Runner
 from fleet.scheduling import SYSTEM_POOL, pool_selector
 from fleet.versions import CNCF_LAUNCHER_IMAGE, LAUNCHER_IMAGE
@@ -127,7 +128,7 @@ def _cncf_arguments(runner: VmPerJobRunner, compartment: str) -> list[str]:
         f"--preemptible={'true' if runner.capacity == 'spot' else 'false'}",
         # Empty: without it the launcher wants rights on a ConfigMap, and a job of its own that runs lost jobs again.
         "--preemption-queue-configmap=",
-        f"--boot-volume-size-gb={runner.disk // 1024}",
+        f"--boot-volume-size-gb={disk_gb(runner.disk)}",
     ]
 
 

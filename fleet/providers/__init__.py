@@ -12,6 +12,7 @@ from fleet.providers.eks import EksCluster
 from fleet.providers.eks_bill import eks_bill
 from fleet.providers.oke import OkeCluster
 from fleet.providers.oke_bill import oke_bill
+from fleet.providers.oke_launchers import oke_launchers
 from fleet.scheduling import EKS_PROFILE, OKE_PROFILE, SchedulingProfile
 from fleet.tags import AWS_TAGS, OCI_TAGS, TagRules
 
@@ -19,7 +20,8 @@ from fleet.tags import AWS_TAGS, OCI_TAGS, TagRules
 @dataclass(frozen=True, slots=True)
 class Provider:
     """One target. `builder` is "module:function", imported only when a stack has such a cluster; `bill` prices one cluster;
-    `tags` is what its cloud takes.
+    `tags` is what its cloud takes; `launchers` says how many launchers of machines a cluster holds, and is None where no runner
+    is a machine.
     """
 
     settings: type[Cluster]
@@ -28,9 +30,12 @@ class Provider:
     builder: str
     tags: TagRules
     deployable: bool
+    launchers: Callable[[Any], int] | None = None
 
 
 PROVIDERS: dict[str, Provider] = {
     "eks": Provider(EksCluster, EKS_PROFILE, eks_bill, "components.eks.stack:build", AWS_TAGS, deployable=True),
-    "oke": Provider(OkeCluster, OKE_PROFILE, oke_bill, "components.oci.stack:build", OCI_TAGS, deployable=True),
+    "oke": Provider(
+        OkeCluster, OKE_PROFILE, oke_bill, "components.oci.stack:build", OCI_TAGS, deployable=True, launchers=oke_launchers
+    ),
 }

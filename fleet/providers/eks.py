@@ -25,6 +25,8 @@ _REGION = re.compile(r"(af|ap|ca|eu|il|me|mx|sa|us)-(north|south|east|west|centr
 """Regions of the partition `aws`: the program's IAM policies are of that partition."""
 _SUBNET = re.compile(r"subnet-[0-9a-f]{8,17}")
 _RESERVATION = re.compile(r"cr-[0-9a-f]{8,17}")
+_NODES = 450
+"""Default quota of nodes in a managed node group (docs.aws.amazon.com, EKS service quotas); AWS raises it when asked."""
 _VPC = re.compile(r"vpc-[0-9a-f]{8,17}")
 
 
@@ -135,17 +137,17 @@ class EksCluster(Cluster):
             return ()
         return self.endpoint.private_cidrs or ((self.network.new_cidr,) if self.network.vpc_id is None else ())
 
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """What keeps `pulumi up` from working or ages soon, though the settings are a fleet."""
-        return tuple(self._remarks())
-
     def _remarks(self) -> Iterator[str]:
+        """What keeps `pulumi up` from working or ages soon, though the settings are a fleet."""
+        yield from super()._remarks()
         for cidr in self.endpoint.public_cidrs:
             if not ipaddress.ip_network(cidr).is_global:
                 yield f"endpoint.publicCidrs: {cidr} is reserved, EKS refuses it; set your own networks before pulumi up"
         if self.endpoint.private and not self.private_sources:
             yield "endpoint: nothing but the nodes reaches the private endpoint; name your networks in privateCidrs"
+        for name, pool in self.pools.items():
+            if pool.nodes.max > _NODES:
+                yield f"pool {name}: EKS gives a group {_NODES} nodes until its quota is raised; ask for more, or lower nodes.max"
         until = versions.KUBERNETES[self.kubernetes_version].standard_support_until
         yield f"kubernetesVersion: EKS supports {self.kubernetes_version} at the standard price until {until}, dearer after that"
 

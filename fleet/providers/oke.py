@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
 
-from fleet import compatibility, versions
+from fleet import compatibility, hardware, versions
 from fleet.cluster import Cluster
 from fleet.enablement import GPU_PLUGIN_ADDON, EnabledPool, require_enablement
 from fleet.endpoint import Endpoint
@@ -24,11 +24,14 @@ from fleet.ocid import (
     VcnId,
     in_region,
     is_example,
+    prefix,
     require_different,
     require_region,
 )
+from fleet.offer import allocatable
 from fleet.operator import OperatorSettings
 from fleet.pool import Pool, Reservation, idle_delay_range, require_preemptible
+from fleet.providers.oke_addresses import node_subnet, of_node
 from fleet.runner import KINDS, PodRunner, SetName
 from fleet.scheduling import OKE_PROFILE, SYSTEM_POOL
 from fleet.shape import BootVolume, Shape
@@ -236,12 +239,9 @@ class OkeCluster(Cluster):
             if isinstance(runner, MachineRunner):
                 yield name, runner
 
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """What keeps `pulumi up` from working, or is nobody's promise, though the settings are a fleet."""
-        return tuple(self._remarks())
-
     def _remarks(self) -> Iterator[str]:
+        """What keeps `pulumi up` from working, or is nobody's promise, though the settings are a fleet."""
+        yield from super()._remarks()
         if any(map(is_example, self._ocids())):
             yield "OCIDs that begin with example stand in for real ones; set your own before pulumi up"
         for cidr in self.endpoint.public_cidrs:
@@ -252,8 +252,39 @@ class OkeCluster(Cluster):
                 f"enablement {self.enablement} on Oracle's GPU image: NVIDIA qualifies that image with OKE's add-on alone; "
                 f"test it, or use {GPU_PLUGIN_ADDON}"
             )
+        launched = [name for name, runner in self.machine_runners() if runner.booted_here]
+        if launched and self.machine_compartment in (None, self.compartment):
+            yield (
+                f"machineCompartment: machines of {', '.join(launched)} share the cluster's compartment, so their launchers "
+                "may end its nodes too; set it to a compartment of the machines' own"
+            )
+        if self.network.vcn is None:
+            subnet, room = node_subnet(self.network.new_cidr)
+            if (most := self._addresses()[1]) > room:
+                yield (
+                    f"network.cidr: full pools and machine sets take {most} addresses of the node subnet, {subnet} has {room}: "
+                    "those beyond it never start; give a larger cidr, or lower nodes.max and scale.max"
+                )
         for name, runner in self.machine_runners():
             yield from (f"runner set {name}: {remark}" for remark in runner.remarks)
+
+    def _addresses(self) -> tuple[int, int]:
+        """The least and the most addresses of the node subnet that are taken: by nodes with their pods, and by machines.
+
+        At least by the nodes that always stand and the standing machines. At most, each pool and set of machines is full, and a
+        machine a job is in this subnet wherever it may be. Machines and nodes that replace others come on top for a while.
+        """
+        system = hardware.flexible(FLEX_SHAPE, self.system.ocpus, self.system.memory)
+        least = most = self.system.nodes * of_node(allocatable(system, self.system.disk).pods)
+        for pool in self.pools.values():
+            each = of_node(allocatable(pool.machines[0], pool.disk).pods)
+            least, most = least + pool.nodes.min * each, most + pool.nodes.max * each
+        for _, runner in self.machine_runners():
+            if isinstance(runner, VmRunner):
+                least, most = least + runner.count, most + runner.count
+            elif isinstance(runner, VmPerJobRunner):
+                most += runner.scale.max * any(place.region == self.region and place.subnet is None for place in runner.places)
+        return least, most
 
     def _ocids(self) -> Iterator[str]:
         yield self.compartment
@@ -265,6 +296,15 @@ class OkeCluster(Cluster):
                 yield runner.image.id
             for place in runner.places if isinstance(runner, VmPerJobRunner) else ():
                 yield from filter(None, (place.subnet, place.security_group, place.image))
+
+    def tenancies(self) -> Iterator[tuple[tuple[str, ...], str]]:
+        """Prefixes of availability domains. Those of pools and standing machines are among the cluster's own."""
+        for index, domain in enumerate(self.zones):
+            yield ("zones", str(index)), prefix(domain)
+        for name, runner in self.machine_runners():
+            for number, place in enumerate(runner.places if isinstance(runner, VmPerJobRunner) else ()):
+                for index, domain in enumerate(place.availability_domains):
+                    yield ("runners", name, "places", str(number), "availabilityDomains", str(index)), prefix(domain)
 
     def _here(self) -> Iterator[tuple[tuple[str, ...], str | None]]:
         """(path, OCID) of what must be of the cluster's own region."""
@@ -338,6 +378,21 @@ class OkeCluster(Cluster):
                     "the reservation's availability domain is none of the cluster's; add it to zones",
                     at=("pools", name, "reservation", "zone"),
                     value=pool.reservation.zone,
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _oke_room(self) -> Self:
+        """Refuse a new VCN that has no addresses for what always stands."""
+        if self.network.vcn is None:
+            least, (subnet, room) = self._addresses()[0], node_subnet(self.network.new_cidr)
+            if least > room:
+                raise problem(
+                    "vcn_addresses",
+                    f"what always stands takes {least} addresses of the node subnet, {subnet} has {room}; "
+                    "give a larger cidr, or lower nodes.min",
+                    at=("network", "cidr"),
+                    value=self.network.new_cidr,
                 )
         return self
 

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import ast
 import base64
 import json
 import re
+from collections.abc import Iterator
 
+import pulumi
+import pulumi_oci as oci
 import pytest
 
-from components.oci.rights import PER_JOB, STANDING, Workload, launcher_rights
+from components.kubernetes.arc_runner_set import Arc
+from components.oci.oci_gpu_runner import OciGpuRunner, OciGpuRunnerArgs
+from components.oci.rights import NETWORK, PER_JOB, STANDING, Workload, launcher_rights
 from fleet import charts
+from fleet.github import GitHub
+from fleet.machine import launcher
 from fleet.machine.launch import LAUNCHER_SOURCE
 from tests.builders import THERE, place, vm, vm_per_job
-from tests.components.oke import KEY, POLICY, RULE, TAGS, made, planned, the
-from tests.components.recorded import before, named, of_type
+from tests.components.oke import KEY, POLICY, RULE, TAGS, fleet, made, planned, the
+from tests.components.recorded import ROOT, before, build_alone, named, of_type
 
 RELEASE = "kubernetes:helm.sh/v3:Release"
 CONFIG_MAP = "kubernetes:core/v1:ConfigMap"
@@ -191,9 +199,12 @@ def test_what_lost_launchers_leave_is_removed(update):
         assert pod["restartPolicy"] == "Never"
         assert pod["serviceAccountName"] == "launcher"
         assert job["spec"]["concurrencyPolicy"] == "Forbid"
-        launcher = named(update, f"sjc-{name}-set-chart", RELEASE).inputs["values"]["template"]["spec"]
-        assert pod["volumes"] == launcher["volumes"]
-        assert pod["containers"][0]["image"] == launcher["containers"][0]["image"]
+        attempt = job["spec"]["jobTemplate"]["spec"]
+        assert attempt["backoffLimit"] == 0, "the next half hour is soon enough"
+        assert launcher.GRACE * 2 < attempt["activeDeadlineSeconds"] < 1800, "it waits once inside, and ends before the next"
+        launchers = named(update, f"sjc-{name}-set-chart", RELEASE).inputs["values"]["template"]["spec"]
+        assert pod["volumes"] == launchers["volumes"]
+        assert pod["containers"][0]["image"] == launchers["containers"][0]["image"]
     assert len(of_type(update, CRON_JOB)) == len(OF), "CNCF's launcher has none of ours"
 
 
@@ -230,7 +241,7 @@ def test_a_launcher_may_act_as_its_own_account_of_its_own_cluster_in_its_own_com
 def test_only_a_launcher_a_job_may_create_machines_and_only_one_of_a_pool_may_change_them(update):
     job, vm = (permissions(named(update, f"sjc-{name}-rights", POLICY).inputs["statements"][0]) for name in ("job", "vm"))
     assert "INSTANCE_CREATE" in job - vm
-    assert {"INSTANCE_UPDATE", "INSTANCE_POOL_READ", "INSTANCE_POOL_INSTANCE_DETACH"} <= vm - job
+    assert {"INSTANCE_UPDATE", "INSTANCE_POOL_READ", "INSTANCE_POOL_UPDATE", "INSTANCE_POOL_INSTANCE_DETACH"} == vm - job
     assert {"INSTANCE_READ", "INSTANCE_DELETE", "CONSOLE_HISTORY_CREATE", "CONSOLE_HISTORY_READ"} <= job & vm
 
 
@@ -239,8 +250,93 @@ def test_no_right_is_for_all_resources_or_for_moving_power_or_pools():
         (statement,) = launcher_rights(Workload("runners-x", charts.LAUNCHER, "ocid1.cluster.oc1..x"), allowed, "c")
         assert "all-resources" not in statement
         assert "manage" not in statement
-        for denied in ("INSTANCE_MOVE", "INSTANCE_POOL_DELETE", "INSTANCE_POOL_UPDATE", "INSTANCE_CREATE_IMAGE", "SUBNET_CREATE"):
+        for denied in ("INSTANCE_MOVE", "INSTANCE_POOL_DELETE", "INSTANCE_CREATE_IMAGE", "SUBNET_CREATE"):
             assert denied not in permissions(statement)
+
+
+# What Oracle asks for each call of the launcher: docs.oracle.com, details for the core services, permissions required for each
+# API operation (a copy: jacklty/oci_doc_crawler@8e7bbd72 iaas/Content/Identity/Reference/corepolicyreference.md).
+CALLS = {
+    "get_instance": {"INSTANCE_READ"},
+    "list_instances": {"INSTANCE_READ"},
+    "update_instance": {"INSTANCE_UPDATE"},
+    "launch_instance": {
+        "INSTANCE_CREATE",
+        "INSTANCE_IMAGE_READ",
+        "VNIC_CREATE",
+        "VNIC_ATTACH",
+        "SUBNET_ATTACH",
+        # Into a network security group.
+        "NETWORK_SECURITY_GROUP_UPDATE_MEMBERS",
+        "VNIC_ASSOCIATE_NETWORK_SECURITY_GROUP",
+    },
+    "terminate_instance": {
+        "INSTANCE_DELETE",
+        "VNIC_DELETE",
+        "SUBNET_DETACH",
+        # With a volume attached, and a machine has its boot volume.
+        "VOLUME_ATTACHMENT_DELETE",
+        "VOLUME_WRITE",
+        "INSTANCE_DETACH_VOLUME",
+        # Not in that row; the page's table of verbs asks for `use vnics`, and this is its other permission for leaving.
+        "VNIC_DETACH",
+    },
+    "capture_console_history": {"CONSOLE_HISTORY_CREATE", "INSTANCE_READ", "INSTANCE_IMAGE_READ"},
+    # The table of verbs asks for `inspect console-histories` instead of READ: both.
+    "get_console_history": {"CONSOLE_HISTORY_READ", "CONSOLE_HISTORY_INSPECT", "INSTANCE_INSPECT"},
+    "get_console_history_content": {"CONSOLE_HISTORY_READ", "INSTANCE_READ", "INSTANCE_IMAGE_READ"},
+    "delete_console_history": {"CONSOLE_HISTORY_DELETE"},
+    "get_instance_pool": {"INSTANCE_POOL_READ"},
+    "list_instance_pool_instances": {"INSTANCE_POOL_READ"},
+    "update_instance_pool": {"INSTANCE_POOL_UPDATE"},
+    # It also terminates the machine; terminate_instance has what that takes.
+    "detach_instance_pool_instance": {"INSTANCE_POOL_INSTANCE_DETACH"},
+}
+_CLIENTS = {"compute", "management"}
+
+
+def _is_client(node: ast.expr) -> bool:
+    """Whether an expression is `….cloud.compute(…)` or `….cloud.management(…)`, or a variable of one of these names."""
+    if isinstance(node, ast.Name):
+        return node.id in _CLIENTS
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CLIENTS
+
+
+def _calls(node: ast.AST) -> Iterator[str]:
+    """Methods of Oracle's clients that a piece of the launcher uses."""
+    for part in ast.walk(node):
+        if isinstance(part, ast.Attribute) and _is_client(part.value):
+            yield part.attr
+
+
+def _used_by_mode() -> dict[str, set[str]]:
+    """Methods of Oracle's clients that a launcher of each mode may call: its own class's and what both have in common."""
+    parts = {node: getattr(node, "name", "") for node in ast.parse(LAUNCHER_SOURCE).body}
+    own = {held.__name__: mode for mode, held in launcher.MODES.items()}
+    common = {call for node, name in parts.items() if name not in own for call in _calls(node)}
+    return {
+        mode: common | {call for node, name in parts.items() if name == own_name for call in _calls(node)}
+        for own_name, mode in own.items()
+    }
+
+
+def test_every_call_of_the_launcher_is_in_the_table_and_no_other():
+    used = set().union(*_used_by_mode().values())
+    assert used == CALLS.keys(), "look up what a new call needs"
+    described = json.loads((ROOT / "tests" / "fleet" / "machine" / "sdk.json").read_text())
+    known = {*described["compute"], *described["management"]}
+    words = {node.attr for node in ast.walk(ast.parse(LAUNCHER_SOURCE)) if isinstance(node, ast.Attribute)}
+    assert used == words & known, "no call by way of a variable of another name"
+
+
+@pytest.mark.parametrize(("mode", "allowed"), [("per-job", PER_JOB), ("standing", STANDING)])
+def test_a_launcher_may_do_what_its_calls_need_and_nothing_else(mode, allowed):
+    assert set(allowed) == set().union(*(CALLS[call] for call in _used_by_mode()[mode]))
+
+
+def test_what_the_networks_compartment_is_asked_for_is_of_subnets_groups_and_cards():
+    of_network = ("SUBNET_", "VNIC_", "NETWORK_SECURITY_GROUP_")
+    assert set(NETWORK) == {right for rights in CALLS.values() for right in rights if right.startswith(of_network)}
 
 
 def test_there_is_no_dynamic_group(update):
@@ -300,6 +396,49 @@ def test_policies_are_written_in_the_tenancys_home(apart, update):
         assert policy.provider_urn.endswith("::sjc-oci-home"), f"{policy.name}: OCI refuses it elsewhere"
     for policy in of_type(update, POLICY):
         assert policy.provider_urn.endswith("::sjc-oci"), "a cluster at home needs one provider"
+
+
+# -- replacement -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", OF)
+def test_what_has_a_fixed_name_in_the_namespace_goes_before_its_successor_comes(preview, name):
+    sets = [f"sjc-{name}-launcher", f"sjc-{name}-sweep", f"sjc-{name}-keep"]
+    held = [each for each in preview.resources if each.name in sets and each.type.startswith("kubernetes:")]
+    assert len(held) == 4, "account, program, CronJob, budget"
+    assert [each.name for each in held if each.delete_before_replace is not True] == [], (
+        "Kubernetes refuses a second of that name"
+    )
+
+
+def test_machines_without_a_group_of_their_own_are_refused():
+    with pytest.raises(ValueError, match="give group_id"):
+        build_alone(_without_group)
+
+
+def _without_group():
+    runner = fleet(runners={"vm": vm()}).clusters["sjc"].runners["vm"]
+    cloud = oci.Provider("oci", region="us-sanjose-1")
+    github = GitHub.model_validate({"url": "https://github.com/example", "appId": "1", "installationId": "2"})
+    OciGpuRunner(
+        "sjc-vm",
+        OciGpuRunnerArgs(
+            set_name="vm",
+            physical_name="gpu-ci-test-sjc-vm",
+            runner=runner,
+            group="gpu",
+            arc=Arc(github, pulumi.Output.secret(KEY), {}, ()),
+            cluster_id="c",
+            region="us-sanjose-1",
+            compartment="ocid1.compartment.oc1..example",
+            networks=(),
+            subnet_id="s",
+            group_id=None,
+            tags={},
+            iam=cloud,
+            ready=(),
+        ),
+    )
 
 
 # -- drains ------------------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import pytest
 
 from components.oci.network import subnet_cidrs
 from components.oci.security import PRIVATE, everything_but
+from fleet.providers.oke_addresses import node_subnet
 from fleet.scheduling import OKE_PROFILE
 from tests.builders import oke_pool, vm, vm_per_job
 from tests.components.oke import (
@@ -334,6 +335,7 @@ def test_the_autoscaler_has_the_range_of_every_pool_by_its_id():
     assert held["authType"] == "workload"
     assert held["scaleDownUnneededTime"] == "10m0s"
     assert held["maxNodeProvisionTime"] == "25m"
+    assert held["enforceNodeGroupMinSize"] == "true", "a pool's size is set once, so a raised min would wait for a job"
     assert json.loads(held["nodeSelectors"]) == {"gpu-ci/pool": "system"}
     assert all(isinstance(value, str) for value in held.values()), "the add-on takes strings alone"
 
@@ -410,3 +412,8 @@ def test_a_given_network_of_another_compartment_is_the_autoscalers_to_use_and_no
     assert {named(recording, name, POLICY).urn for name in ("sjc-autoscaler-rights", "sjc-autoscaler-network-rights")} <= set(
         addon.dependencies
     )
+
+
+@pytest.mark.parametrize("cidr", ["10.0.0.0/16", "10.20.0.0/20"])
+def test_the_settings_count_the_addresses_of_the_subnet_that_is_made(cidr):
+    assert node_subnet(cidr)[0] == subnet_cidrs(cidr)[0]

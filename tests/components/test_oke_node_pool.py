@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import base64
+import shutil
 import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,8 +16,8 @@ import pytest
 from components.oci.boot import NODE_SCRIPT
 from fleet import hardware
 from fleet.offer import allocatable
-from fleet.scheduling import OKE_NO_PLUGIN_LABEL, OKE_PROFILE, SYSTEM_POOL, pool_labels
-from tests.builders import ROOT, oke_pool
+from fleet.scheduling import OKE_NO_PLUGIN_LABEL, OKE_PROFILE, STORAGE_TAG, SYSTEM_POOL, pool_labels
+from tests.builders import oke_pool
 from tests.components.oke import NODE_POOL, POLICY, RULE, TAGS, made, planned, the
 from tests.components.recorded import before, named, of_type
 
@@ -79,7 +84,7 @@ def test_the_autoscaler_can_start_the_first_node(preview):
     inputs = pool(preview).inputs
     assert "nodeShapeConfig" not in inputs, "with it the autoscaler's template has no GPU"
     storage = allocatable(hardware.machine("VM.GPU.A10.1"), 400 * 1024).storage
-    assert inputs["freeformTags"]["cluster-autoscaler/node-ephemeral-storage"] == f"{storage}Mi", (
+    assert inputs["freeformTags"][STORAGE_TAG] == f"{storage}Mi", (
         "without it a pod that asks for ephemeral storage never starts the first node"
     )
     assert inputs["nodeConfigDetails"]["freeformTags"] == TAGS, "nodes have the fleet's tags, not the pool's"
@@ -164,11 +169,92 @@ def test_nodes_have_no_legacy_metadata_and_grow_their_disk_before_they_join(prev
 
 
 def test_the_boot_script_passes_shellcheck():
-    checker = ROOT / ".venv" / "bin" / "shellcheck"
-    if not checker.exists():
-        pytest.skip("shellcheck is not installed")
+    checker = Path(sys.executable).parent / "shellcheck"
     done = subprocess.run([checker, "-"], input=NODE_SCRIPT, text=True, capture_output=True, check=False)
     assert done.returncode == 0, done.stdout
+
+
+INIT_SCRIPT = "echo init >>$CALLS"
+"""What stands in for OKE's own script, which the metadata service gives."""
+JOINS = {"oke": "exit 0", "curl": "exit 22"}
+GIVES_SCRIPT = f"echo {base64.b64encode(INIT_SCRIPT.encode()).decode()}"
+
+
+@dataclass(frozen=True)
+class Boot:
+    """How a node's first boot went: its exit status, and the commands that it ran, with arguments."""
+
+    status: int
+    calls: list[str]
+
+
+def boot(root: Path, stubs: Mapping[str, str], growfs: str | None = None) -> Boot:
+    """Run the script with stand-ins for all commands but the shell and base64; `growfs` is the body of Oracle's, if any."""
+    calls, commands, run = root / "calls", root / "bin", root / "run"
+    for folder in (commands, run):
+        folder.mkdir()
+    calls.touch()
+    paths = {"/usr/libexec/oci-growfs": root / "oci-growfs", "/var/run/": f"{run}/"}
+    script = NODE_SCRIPT
+    for path, instead in paths.items():
+        assert path in script
+        script = script.replace(path, str(instead))
+    for name in ("bash", "base64"):
+        (commands / name).symlink_to(str(shutil.which(name)))
+    programs = {commands / name: body for name, body in {"sleep": "exit 0", **stubs}.items()}
+    if growfs is not None:
+        programs[root / "oci-growfs"] = growfs
+    for program, body in programs.items():
+        program.write_text(f'#!{commands}/bash\necho "{program.name} $*" >>$CALLS\n{body}\n')
+        program.chmod(0o755)
+    done = subprocess.run(
+        [commands / "bash", "-c", script],
+        env={"PATH": str(commands), "CALLS": str(calls)},
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    return Boot(done.returncode, calls.read_text().splitlines())
+
+
+ASKS_METADATA = (
+    "curl --fail --retry 10 --retry-delay 3 --header Authorization: Bearer Oracle --location "
+    "http://169.254.169.254/opc/v2/instance/metadata/oke_init_script"
+)
+
+
+@pytest.mark.parametrize("growfs", ["exit 0", "exit 1"])
+def test_a_node_of_oracle_linux_joins_whether_its_disk_could_be_grown_or_not(tmp_path, growfs):
+    done = boot(tmp_path, {"curl": GIVES_SCRIPT}, growfs)
+    assert done == Boot(0, ["oci-growfs -y", ASKS_METADATA, "init"])
+
+
+def test_a_node_whose_image_has_okes_package_tries_to_join_until_it_has(tmp_path):
+    third = "mapfile -t calls <$CALLS; test ${#calls[@]} -eq 5"
+    done = boot(tmp_path, JOINS | {"oke": third})
+    assert done == Boot(0, ["oke bootstrap", "sleep 20", "oke bootstrap", "sleep 20", "oke bootstrap"]), (
+        "no script of OKE's besides"
+    )
+
+
+def test_a_node_without_growfs_joins_all_the_same(tmp_path):
+    assert boot(tmp_path, JOINS) == Boot(0, ["oke bootstrap"])
+
+
+def test_oracle_linux_with_okes_package_grows_its_disk_first(tmp_path):
+    assert boot(tmp_path, JOINS, "exit 1") == Boot(0, ["oci-growfs -y", "oke bootstrap"])
+
+
+def test_a_node_that_cannot_join_says_so_in_the_end(tmp_path):
+    done = boot(tmp_path, {"oke": "exit 1", "curl": "exit 22"})
+    assert done.status == 1
+    assert done.calls.count("oke bootstrap") == 6
+    assert set(done.calls) == {"oke bootstrap", "sleep 20"}
+
+
+def test_a_node_that_gets_no_script_runs_none(tmp_path):
+    done = boot(tmp_path, {"curl": f"{GIVES_SCRIPT}; exit 22"})
+    assert done == Boot(22, [ASKS_METADATA]), "half a script is none"
 
 
 def test_running_jobs_are_not_evicted_by_an_update_and_system_nodes_are_replaced_one_by_one(preview):

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 import tomllib
@@ -13,6 +14,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+from components.oci.autoscaler import addon_values
+from components.oci.oci_gpu_runner import sweep_spec
 from fleet import charts
 from fleet.charts import Chart
 from fleet.cluster import Cluster
@@ -21,7 +24,6 @@ from fleet.node_image import NODE_IMAGES
 from fleet.operator import OperatorSettings
 from fleet.pool import Pool
 from fleet.providers import PROVIDERS
-from fleet.providers.oke import OkeCluster
 from fleet.runner import PodRunner
 from fleet.scheduling import (
     GPU_TAINT_KEY,
@@ -226,12 +228,19 @@ def _of_spec(name: str, pools: frozenset[str], spec: Mapping[str, Any]) -> Pods:
     return Pods(name, pools, _tolerations(spec.get("tolerations", [])), spec.get("nodeSelector", {}))
 
 
-def cluster_charts(fleet: Fleet, cluster: str) -> dict[str, Chart]:
+def physical(stack: str, cluster: str) -> str:
+    """The name of a cluster in its cloud."""
+    return f"gpu-ci-{stack}-{cluster}"
+
+
+def cluster_charts(fleet: Fleet, cluster: str, stack: str = "test") -> dict[str, Chart]:
     """The charts of one cluster by release name, as the program makes them."""
     settings = fleet.clusters[cluster]
     profile, url = PROVIDERS[settings.provider].profile, fleet.github.url
     cdi = any(pool.cdi for pool in settings.pools.values())
     found = [charts.arc_controller()]
+    if _our_autoscaler(settings):
+        found.append(charts.cluster_autoscaler(physical(stack, cluster), settings.region, settings.kubernetes_version))
     if settings.enablement == DEVICE_PLUGIN:
         found.append(charts.device_plugin(profile.tolerations, cdi=cdi))
     if settings.enablement == GPU_OPERATOR and settings.pools:
@@ -243,28 +252,52 @@ def cluster_charts(fleet: Fleet, cluster: str) -> dict[str, Chart]:
         if isinstance(runner, PodRunner):
             tolerations = profile.pod_tolerations(settings.pools[runner.pool].capacity)
             found.append(charts.runner_set(name, runner, url, group, tolerations))
-        elif isinstance(runner, MachineRunner) and isinstance(settings, OkeCluster):
-            home = {"region": settings.region, "compartment": settings.compartment}
-            found.append(charts.launcher_set(name, runner, url, group, **home))
+        elif isinstance(runner, MachineRunner):
+            found.append(_launchers(settings, name, runner, url, group))
     return {chart.name: chart for chart in found}
+
+
+def _our_autoscaler(settings: Cluster) -> bool:
+    """Whether the autoscaler is a chart of ours, which knows empty pools by tags; else it is the provider's add-on."""
+    return bool(provided()[settings.provider]["template"]["from"] == "tags")
+
+
+def _launchers(settings: Any, name: str, runner: MachineRunner, url: str, group: str) -> Chart:
+    home = settings.machine_compartment or settings.compartment
+    return charts.launcher_set(name, runner, url, group, region=settings.region, compartment=home)
+
+
+def sweep_pod(chart: Chart) -> dict[str, Any] | None:
+    """The pod that removes what a set's lost launchers left; None where the launcher is not ours."""
+    spec = chart.values["template"]["spec"]
+    ours = spec.get("serviceAccountName") == charts.LAUNCHER
+    return dict(sweep_spec(chart)["jobTemplate"]["spec"]["template"]["spec"]) if ours else None
 
 
 def _pods(fleet: Fleet, cluster: str) -> Iterator[Pods]:
     settings, made = fleet.clusters[cluster], cluster_charts(fleet, cluster)
     gpu_pools, system = frozenset(settings.pools), frozenset({SYSTEM_POOL})
     yield _of_spec("ARC's controller", system, made[charts.CONTROLLER].values)
+    yield _of_spec("autoscaler", system, made[charts.AUTOSCALER].values if _our_autoscaler(settings) else _addon_spec(settings))
     for name, runner in settings.runners.items():
         values = made[name].values
         pools = frozenset({runner.pool}) if isinstance(runner, PodRunner) else system
         what = "runner" if isinstance(runner, PodRunner) else "launcher"
         yield _of_spec(f"{what} {name}", pools, values["template"]["spec"])
         yield _of_spec(f"listener of {name}", system, values["listenerTemplate"]["spec"])
+        if isinstance(runner, MachineRunner) and (sweep := sweep_pod(made[name])):
+            yield _of_spec(f"sweep of {name}", system, sweep)
     if settings.enablement == DEVICE_PLUGIN:
         yield from _device_plugin(made["nvidia-device-plugin"].values, gpu_pools)
     if charts.OPERATOR in made:
         yield from _operator(made[charts.OPERATOR].values, gpu_pools)
     if "plugin" in provided()[settings.provider]:
         yield _provider_plugin(settings, gpu_pools)
+
+
+def _addon_spec(settings: Any) -> dict[str, Any]:
+    """What the program tells the provider's autoscaler about its own pods."""
+    return {"nodeSelector": json.loads(addon_values(settings.idle_delay)["nodeSelectors"])}
 
 
 def _device_plugin(values: Mapping[str, Any], pools: frozenset[str]) -> Iterator[Pods]:

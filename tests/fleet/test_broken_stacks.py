@@ -31,6 +31,7 @@ _GROUP = (
     "a runner group begins with a letter, goes on with letters, digits, spaces, _ . or -, and is no YAML word such as on, "
     "since the chart does not quote it; rename the group on GitHub"
 )
+_DEFAULT_SET = "one default set per GitHub scope does, every other is reached by its name or a label of its own"
 # File: path, rule and how to mend it, value as JSON (empty where the key is missing).
 BROKEN: dict[str, tuple[str, str, str]] = {
     "unknown-key-top": (
@@ -232,6 +233,16 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "gpu-ci:clusters.usw2.pools.t4.nodes.max",
         "must be at least 1; raise it",
         "0",
+    ),
+    "nodes-too-many": (
+        "gpu-ci:clusters.usw2.pools.t4.nodes.max",
+        "must be at most 1000; lower it",
+        "1001",
+    ),
+    "runners-too-many": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.scale.max",
+        "must be at most 10000; lower it",
+        "10001",
     ),
     "min-negative": (
         "gpu-ci:clusters.usw2.pools.t4.nodes.min",
@@ -772,11 +783,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "generic-label-on-two-sets": (
         "gpu-ci:clusters.usw2.runners.gpu-big.labels",
-        (
-            "generic label 'gpu', but usw2/gpu-t4 is the default set; one default set per GitHub scope carries "
-            "self-hosted, linux, x64, gpu, cuda, every other set is reached by its name or a label of its own: "
-            "remove it here"
-        ),
+        f"sets usw2/gpu-t4 (self-hosted, gpu) and usw2/gpu-big (gpu) both carry generic labels; {_DEFAULT_SET}; keep them on one",
         '["gpu"]',
     ),
     "own-label-on-two-sets": (
@@ -831,11 +838,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "generic-labels-split-over-two-sets": (
         "gpu-ci:clusters.usw2.runners.gpu-t4-b.labels",
-        (
-            "generic label 'linux', but usw2/gpu-t4 is the default set; one default set per GitHub scope carries "
-            "self-hosted, linux, x64, gpu, cuda, every other set is reached by its name or a label of its own: "
-            "remove it here"
-        ),
+        f"sets usw2/gpu-t4 (self-hosted) and usw2/gpu-t4-b (linux) both carry generic labels; {_DEFAULT_SET}; keep them on one",
         '["linux"]',
     ),
     "github-orgs-page": (
@@ -910,8 +913,33 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "oke-region": (
         "gpu-ci:clusters.sjc.region",
-        "not a commercial OCI region; write for example us-sanjose-1",
+        "not a commercial OCI region; did you mean us-sanjose-1?",
         '"sanjose"',
+    ),
+    "oke-region-misspelt": (
+        "gpu-ci:clusters.sjc.region",
+        "not a commercial OCI region; did you mean us-sanjose-1?",
+        '"us-sanjoes-1"',
+    ),
+    "home-region-misspelt": (
+        "gpu-ci:clusters.sjc.homeRegion",
+        "not a commercial OCI region; did you mean us-ashburn-1?",
+        '"us-ashbrun-1"',
+    ),
+    "place-region-unknown": (
+        "gpu-ci:clusters.sjc.runners.per-job.places.0.region",
+        "not a commercial OCI region; write for example us-sanjose-1",
+        '"us-dallas-1"',
+    ),
+    "tenancy-prefix-of-zones": (
+        "gpu-ci:clusters.sjc.zones.1",
+        "the tenancy's prefix is efgh here and abcd at clusters.sjc.zones.0, a tenancy has one; use yours in all",
+        '"efgh:US-SANJOSE-1-AD-1"',
+    ),
+    "tenancy-prefix-of-a-place": (
+        "gpu-ci:clusters.sjc.runners.per-job.places.0.availabilityDomains.0",
+        "the tenancy's prefix is efgh here and abcd at clusters.sjc.zones.0, a tenancy has one; use yours in all",
+        '"efgh:US-SANJOSE-1-AD-1"',
     ),
     "availability-domain": (
         "gpu-ci:clusters.sjc.zones.0",
@@ -1180,6 +1208,14 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "example 10.0.0.0/16",
         '"10.0.0.0/28"',
     ),
+    "vcn-addresses": (
+        "gpu-ci:clusters.sjc.network.cidr",
+        (
+            "what always stands takes 2137 addresses of the node subnet, 10.0.0.0/21 has 2045; give a larger cidr, or lower "
+            "nodes.min"
+        ),
+        '"10.0.0.0/20"',
+    ),
     "missing-compartment": (
         "gpu-ci:clusters.sjc.compartment",
         "required key is missing; add it",
@@ -1203,6 +1239,11 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "a runner is of kind pod, vm or vm-per-job; name one (a pod may leave kind out)",
         "",
     ),
+    "pool-beside-shapes": (
+        "gpu-ci:clusters.sjc.runners.standing.kind",
+        "pool belongs to a pod, shapes to a machine; remove one of them, and name the kind of a machine, vm or vm-per-job",
+        "",
+    ),
     "runner-empty": (
         "gpu-ci:clusters.sjc.runners.oci-a10",
         "not a mapping; write its keys below it",
@@ -1210,10 +1251,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "unknown-key-vm": (
         "gpu-ci:clusters.sjc.runners.standing.scale",
-        (
-            "unknown key; known keys: kind, labels, group, shapes, capacity, role, image, disk, toolkit, nvkind, "
-            "launcherImage, count, availabilityDomains"
-        ),
+        "unknown key; it belongs to kind pod or vm-per-job, remove it or change kind",
         '{"max": 1}',
     ),
     "unknown-key-vm-per-job": (
@@ -1223,6 +1261,21 @@ BROKEN: dict[str, tuple[str, str, str]] = {
             "launcherImage, scale, places, launcher, lifetime"
         ),
         "2",
+    ),
+    "key-of-another-kind": (
+        "gpu-ci:clusters.sjc.runners.standing.places",
+        "unknown key; it belongs to kind vm-per-job, remove it or change kind",
+        "[]",
+    ),
+    "key-of-the-other-machine-kind": (
+        "gpu-ci:clusters.sjc.runners.per-job.availabilityDomains",
+        "unknown key; it belongs to kind vm, remove it or change kind",
+        '["abcd:US-SANJOSE-1-AD-1"]',
+    ),
+    "key-of-another-provider": (
+        "gpu-ci:clusters.usw2.homeRegion",
+        "unknown key; it belongs to provider oke, remove it",
+        '"us-east-1"',
     ),
     "unknown-key-place": (
         "gpu-ci:clusters.sjc.runners.per-job.places.0.subnetId",
@@ -1257,11 +1310,23 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     "machine-label-generic": (
         "gpu-ci:clusters.sjc.runners.standing.labels",
         (
-            "generic label 'gpu', but sjc/oci-a10 is the default set; one default set per GitHub scope carries "
-            "self-hosted, linux, x64, gpu, cuda, every other set is reached by its name or a label of its own: remove it "
-            "here"
+            f"sets sjc/oci-a10 (gpu) and sjc/standing (gpu) both carry generic labels; {_DEFAULT_SET}; "
+            "keep them on sjc/oci-a10, whose runners are pods"
         ),
         '["gpu"]',
+    ),
+    "generic-label-on-machines-first": (
+        "gpu-ci:clusters.sjc.runners.standing.labels",
+        (
+            f"sets sjc/zzz-a10 (gpu) and sjc/standing (gpu) both carry generic labels; {_DEFAULT_SET}; "
+            "keep them on sjc/zzz-a10, whose runners are pods"
+        ),
+        '["GPU"]',
+    ),
+    "generic-label-on-two-sets-of-machines": (
+        "gpu-ci:clusters.sjc.runners.per-job.labels",
+        f"sets sjc/standing (gpu) and sjc/per-job (cuda, x64) both carry generic labels; {_DEFAULT_SET}; keep them on one",
+        '["cuda", "x64", "a10"]',
     ),
     "machine-without-image": (
         "gpu-ci:clusters.sjc.runners.per-job.image",
@@ -1327,6 +1392,22 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "gpu-ci:clusters.sjc.nodeImages.oke-gpu.driver",
         "V100 (VM.GPU3.1) is driven by branch R580 at most; use a driver of that branch",
         '"595.58.03"',
+    ),
+    "v100-driver-unknown": (
+        "gpu-ci:clusters.sjc.nodeImages.oke-gpu.driver",
+        (
+            "V100 (VM.GPU3.1) is driven by branch R580 at most, and nothing says which one image oke-gpu brings; "
+            "give nodeImages.oke-gpu.driver"
+        ),
+        "",
+    ),
+    "b300-driver-unknown": (
+        "gpu-ci:clusters.sjc.nodeImages.oke-gpu.driver",
+        (
+            "B300 (BM.GPU.B300.8) needs branch R580 at least, and nothing says which one image oke-gpu brings; "
+            "give nodeImages.oke-gpu.driver"
+        ),
+        "",
     ),
     "p100-driver-of-operator": (
         "gpu-ci:clusters.sjc.operator.driver.version",
@@ -1498,8 +1579,8 @@ def test_no_two_files_show_the_same() -> None:
 
 # Every message ends in what to do; these are the words by which a reader finds it.
 _MEND = re.compile(
-    r"(; |, )(add|name|write|use|rename|remove|raise|lower|correct|give|split|shorten|fill|put|list|set|did you mean|known keys)"
-    r"|: 16Gi$|: 10m$|\(500m\)$|for example|give either|private endpoint needs|: remove it here"
+    r"(; |, )(add|name|write|use|rename|remove|raise|lower|correct|give|split|shorten|fill|put|list|set|keep)"
+    r"|; did you mean|; known keys|: 16Gi$|: 10m$|\(500m\)$|for example|give either|private endpoint needs"
 )
 
 

@@ -13,8 +13,10 @@ from typing import Any
 
 import pytest
 
+from fleet import charts
 from fleet.enablement import DEVICE_PLUGIN, GPU_OPERATOR, GPU_PLUGIN_ADDON
 from fleet.providers import PROVIDERS
+from fleet.runner import PodRunner
 from fleet.scheduling import (
     EKS_EFFECT,
     GPU_PRESENT_LABEL,
@@ -33,7 +35,7 @@ from fleet.scheduling import (
 from fleet.settings import Fleet, load
 from offline import stackfile
 from offline.record import Recording, Resource, record
-from tests.builders import ROOT, cluster, config, oke_cluster, oke_pool, pool, read_stack, runner, vm, vm_per_job
+from tests.builders import ROOT, cluster, config, oke_cluster, oke_pool, place, pool, read_stack, runner, vm, vm_per_job
 from tests.components.recorded import SECRET
 from tests.fleet.conformance import (
     STACKS,
@@ -48,6 +50,7 @@ from tests.fleet.conformance import (
     our_taints,
     provided,
     stack_contracts,
+    sweep_pod,
     table,
     taint,
 )
@@ -88,6 +91,25 @@ def test_every_stack_file_and_example_is_held() -> None:
 @pytest.mark.parametrize("name", CONTRACTS)
 def test_every_pool_takes_its_own_pods_and_no_others(name: str) -> None:
     assert faults(CONTRACTS[name]) == []
+
+
+def test_what_is_held_has_the_autoscaler_the_launchers_and_their_sweeps() -> None:
+    for name, held in CONTRACTS.items():
+        assert {"autoscaler", "ARC's controller"} <= {pods.name for pods in held.pods}, name
+    assert {"launcher stands", "sweep of stands", "launcher boots", "sweep of boots"} <= {
+        pods.name for pods in CONTRACTS["oke device-plugin"].pods
+    }
+
+
+def test_cncfs_launchers_make_machines_in_the_machines_compartment_and_have_no_sweep_of_ours() -> None:
+    theirs = vm_per_job(launcher="cncf", places=[place() | {"subnet": "ocid1.subnet.oc1.sjc.examplepublic"}])
+    theirs.pop("image")
+    apart = oke_cluster(machineCompartment="ocid1.compartment.oc1..examplemachines", runners={"theirs": theirs})
+    fleet = load(config(clusters={"sjc": apart}))
+    chart = cluster_charts(fleet, "sjc")["theirs"]
+    assert "--compartment-id=ocid1.compartment.oc1..examplemachines" in chart.values["template"]["spec"]["containers"][0]["args"]
+    assert sweep_pod(chart) is None
+    assert faults(contract(fleet, "sjc")) == []
 
 
 # -- mutations ---------------------------------------------------------------------------------------------------------
@@ -345,9 +367,47 @@ def test_the_program_installs_the_charts_that_are_held_here(built: tuple[Fleet, 
             for resource in recording.resources
             if resource.type == "kubernetes:helm.sh/v3:Release" and resource.name.startswith(f"{cluster_name}-")
         }
-        for name, chart in cluster_charts(fleet, cluster_name).items():
+        held = cluster_charts(fleet, cluster_name, recording.stack)
+        if not fleet.clusters[cluster_name].pools:
+            held.pop(charts.AUTOSCALER, None)
+        for name, chart in held.items():
             assert releases.pop(name) == _plain(chart.values), name
-        assert set(releases) <= {"cluster-autoscaler"}, "a chart whose pods nobody holds to the contract"
+        assert releases == {}, "a chart whose pods nobody holds to the contract"
+
+
+def test_the_pods_that_the_program_declares_itself_are_those_held_here(built: tuple[Fleet, Recording]) -> None:
+    fleet, recording = built
+    pods = {
+        resource.name: _plain(resource.inputs["spec"]["jobTemplate"]["spec"]["template"]["spec"])
+        for resource in recording.resources
+        if resource.type == "kubernetes:batch/v1:CronJob"
+    }
+    for cluster_name in fleet.clusters:
+        for name, chart in cluster_charts(fleet, cluster_name, recording.stack).items():
+            if name in fleet.clusters[cluster_name].runners and (sweep := sweep_pod(chart)) is not None:
+                assert pods.pop(f"{cluster_name}-{name}-sweep") == _plain(sweep)
+    assert pods == {}
+    with_pods = ("apps/", "batch/", "core/v1:Pod:", "core/v1:PodTemplate", "core/v1:ReplicationController")
+    others = {
+        each.type for each in recording.resources if each.type.startswith(tuple(f"kubernetes:{kind}" for kind in with_pods))
+    }
+    assert others <= {"kubernetes:batch/v1:CronJob"}, "pods that nobody holds to the contract"
+
+
+def test_every_launcher_and_no_other_runner_is_kept_from_eviction(built: tuple[Fleet, Recording]) -> None:
+    """ARC puts the label on every runner pod, and each set has a namespace of its own."""
+    fleet, recording = built
+    budgets = [each for each in recording.resources if each.type == "kubernetes:policy/v1:PodDisruptionBudget"]
+    assert sorted(each.name for each in budgets) == sorted(
+        f"{cluster_name}-{name}-keep" for cluster_name, name, asked in fleet.runner_sets() if not isinstance(asked, PodRunner)
+    )
+    for budget in budgets:
+        (release,) = [each for each in recording.resources if each.name == budget.name.removesuffix("-keep") + "-set-chart"]
+        assert budget.inputs["metadata"]["namespace"] == release.inputs["namespace"]
+        assert _plain(budget.inputs["spec"]) == {
+            "maxUnavailable": 0,
+            "selector": {"matchLabels": {"actions-ephemeral-runner": "True"}},
+        }
 
 
 def test_the_program_tells_the_providers_plugin_what_is_held_here(built: tuple[Fleet, Recording]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic_core import PydanticCustomError
 
-from fleet import versions
+from fleet import hardware, versions
 from fleet.enablement import DEVICE_PLUGIN, GPU_OPERATOR, GPU_PLUGIN_ADDON, EnabledPool, advertisers, require_enablement
 from fleet.node_image import NODE_IMAGES
 from fleet.operator import OperatorSettings
@@ -82,8 +82,6 @@ def test_a_vgpu_guest_needs_a_licence_and_a_private_driver() -> None:
 def test_the_driver_that_counts_is_the_images_or_else_the_operators() -> None:
     v100 = {"instanceTypes": ["p3.2xlarge"]}
     require_enablement(DEVICE_PLUGIN, None, {"v100": held("oke-gpu", OLD, **v100)})
-    # Not known: nothing to hold against.
-    require_enablement(DEVICE_PLUGIN, None, {"v100": held("oke-gpu", None, **v100)})
     require_enablement(GPU_OPERATOR, operator(driver={"version": OLD}), {"v100": held("ubuntu", None, **v100)})
     where = "V100 (p3.2xlarge) is driven by branch R580 at most; "
     assert refused(DEVICE_PLUGIN, None, v100=held("oke-gpu", "595.58.03", **v100)) == (
@@ -102,6 +100,36 @@ def test_the_driver_that_counts_is_the_images_or_else_the_operators() -> None:
         where + "set operator.driver.version, whose default this is",
         versions.OPERATOR_DRIVER,
     )
+
+
+@pytest.mark.parametrize("machine", ["p3.2xlarge", "VM.GPU2.1", "BM.GPU.B200.8"])
+def test_a_gpu_that_not_every_driver_drives_needs_to_know_the_images(machine: str) -> None:
+    gpu = hardware.machine(machine).gpu
+    assert gpu is not None
+    branches = {
+        "V100": "V100 (p3.2xlarge) is driven by branch R580 at most",
+        "P100": "P100 (VM.GPU2.1) is driven by branch R580 at most",
+        "B200": "B200 (BM.GPU.B200.8) needs branch R570 at least",
+    }[gpu.name]
+    pool = pool_of(instanceTypes=[machine])
+    for enablement in ENABLEMENTS:
+        named = EnabledPool(pool, NODE_IMAGES["oke-gpu"], None, ("nodeImages", "oke-gpu", "driver"))
+        assert refused(enablement, None, old=named) == (
+            "nodeImages.oke-gpu.driver",
+            f"{branches}, and nothing says which one image oke-gpu brings; give nodeImages.oke-gpu.driver",
+            None,
+        )
+        unnamed = EnabledPool(pool, NODE_IMAGES["oke-gpu"], None)
+        assert refused(enablement, None, old=unnamed)[:2] == (
+            "pools.old.image",
+            f"{branches}, and nothing says which one image oke-gpu brings; use an image whose driver is known",
+        )
+
+
+@pytest.mark.parametrize("machine", ["g4dn.2xlarge", "VM.GPU.A10.1", "BM.GPU.H100.8"])
+def test_a_gpu_that_every_driver_drives_may_have_one_that_nobody_named(machine: str) -> None:
+    for enablement in ENABLEMENTS:
+        require_enablement(enablement, None, {"any": held("oke-gpu", None, instanceTypes=[machine])})
 
 
 def test_the_drivers_place_is_the_callers_where_it_has_one() -> None:

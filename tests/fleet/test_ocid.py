@@ -85,15 +85,33 @@ def test_what_is_of_another_region_is_refused_with_both_names() -> None:
     }
 
 
-@pytest.mark.parametrize("text", ["us-sanjose-1", "eu-madrid-3", "me-abudhabi-1", "il-jerusalem-1", "mx-queretaro-1"])
-def test_commercial_regions_are_known_by_their_form(text: str) -> None:
+@pytest.mark.parametrize("text", sorted(ocid._BY_KEY.values()))
+def test_commercial_regions_are_those_of_the_table(text: str) -> None:
     assert TypeAdapter(ocid.Region).validate_python(text) == text
 
 
-@pytest.mark.parametrize("text", ["sanjose", "US-SANJOSE-1", "us-gov-ashburn-1", "eu-dcc-milan-1", "us-west-2a", "phx", ""])
-def test_other_realms_and_other_spellings_are_no_regions(text: str) -> None:
-    with pytest.raises(ValidationError, match="not a commercial OCI region; write for example us-sanjose-1"):
+@pytest.mark.parametrize(
+    ("text", "mend"),
+    [
+        ("us-ashbrun-1", "did you mean us-ashburn-1?"),
+        ("us-sanjose-2", "did you mean us-sanjose-1?"),
+        ("ap-singapore-3", "did you mean ap-singapore-2 or ap-singapore-1?"),
+        ("sanjose", "did you mean us-sanjose-1?"),
+        ("US-SANJOSE-1", "did you mean us-sanjose-1?"),
+        ("phx", "did you mean us-phoenix-1?"),
+        ("IAD", "did you mean us-ashburn-1?"),
+        # Of another realm, with a namesake in this one.
+        ("us-gov-ashburn-1", "did you mean us-ashburn-1?"),
+        # Of the right form, and of no region.
+        ("us-dallas-1", "write for example us-sanjose-1"),
+        ("us-west-2", "write for example us-sanjose-1"),
+        ("", "write for example us-sanjose-1"),
+    ],
+)
+def test_what_is_no_region_is_refused_with_those_of_near_names(text: str, mend: str) -> None:
+    with pytest.raises(ValidationError) as caught:
         TypeAdapter(ocid.Region).validate_python(text)
+    assert [error["msg"] for error in caught.value.errors()] == [f"not a commercial OCI region; {mend}"]
 
 
 @pytest.mark.parametrize(
@@ -126,3 +144,8 @@ def test_only_ocids_that_begin_with_example_stand_in_for_real_ones() -> None:
     assert ocid.is_example("ocid1.image.oc1.us-sanjose-1.examplegpu")
     assert not ocid.is_example("ocid1.image.oc1.us-sanjose-1.aaaaexample")
     assert not ocid.is_example("example")
+
+
+@pytest.mark.parametrize("domain", ["bzBe:US-SANJOSE-1-AD-1", "bzBe:US-ASHBURN-AD-2"])
+def test_a_tenancy_has_one_prefix_in_all_its_regions(domain: str) -> None:
+    assert ocid.prefix(domain) == "bzBe"

@@ -10,6 +10,7 @@ from fleet import versions
 from fleet.errors import FleetError
 from fleet.node_image import NODE_IMAGES
 from fleet.providers.oke import OkeCluster, _node_image
+from fleet.providers.oke_addresses import node_subnet, of_node
 from fleet.settings import load
 from fleet.vm_runner import VmPerJobRunner
 from tests.builders import SAN_JOSE, config, oke_cluster, oke_pool, runner, vm, vm_per_job
@@ -192,19 +193,22 @@ def test_other_memory_is_refused_with_what_the_shape_has(ocpus: int, memory: str
 
 _REAL = {
     "compartment": "ocid1.compartment.oc1..aaaa",
+    "machineCompartment": "ocid1.compartment.oc1..bbbb",
     "nodeImages": {kind: {"id": IMAGE} for kind in ("system", "oke-gpu")},
     "endpoint": {"publicCidrs": ["52.94.76.0/22"]},
 }
 
 
 def test_a_cluster_of_real_ids_has_no_remark() -> None:
-    assert read(**_REAL, runners={"a10": vm(image={"id": IMAGE, "driver": "580.159.03"})}).remarks == ()
+    sets = {"standing": vm(image={"id": IMAGE, "driver": "580.159.03"}), "pods": runner(pool="a10")}
+    assert read(**_REAL, runners=sets).remarks == ()
 
 
 @pytest.mark.parametrize(
     "changes",
     [
         {"compartment": "ocid1.compartment.oc1..example"},
+        {"machineCompartment": "ocid1.compartment.oc1..examplevms"},
         {"nodeImages": {"system": {"id": IMAGE}, "oke-gpu": {"id": "ocid1.image.oc1..examplegpu"}}},
         {
             "network": {
@@ -213,14 +217,15 @@ def test_a_cluster_of_real_ids_has_no_remark() -> None:
                 "nodeSubnet": "ocid1.subnet.oc1..example",
             }
         },
-        {"runners": {"a10": vm()}},
+        {"pools": {}, "runners": {"a10": vm()}},
         {
+            "pools": {},
             "runners": {
                 "a10": vm_per_job(
                     image={"id": IMAGE, "driver": "580.159.03"},
                     places=[ELSEWHERE | {"subnet": "ocid1.subnet.oc1.iad.example"}],
                 )
-            }
+            },
         },
     ],
 )
@@ -242,7 +247,121 @@ def test_a_reserved_network_and_an_unqualified_plugin_are_told() -> None:
 
 def test_remarks_of_machines_name_their_set() -> None:
     machine = vm(image={"id": IMAGE, "driver": "580.159.03"}, launcherImage="registry.example.com/launcher:1")
-    assert read(**_REAL, runners={"a10": machine}).remarks == (
+    assert read(**_REAL, pools={}, runners={"a10": machine}).remarks == (
         "runner set a10: launcher image registry.example.com/launcher:1 is a tag, which can change; "
         "set launcherImage with a digest",
+    )
+
+
+def _cncf(subnet: str) -> dict[str, Any]:
+    """A set of CNCF's launcher in the cluster's region: it has no image."""
+    held = vm_per_job(launcher="cncf", places=[PLACE | {"subnet": subnet}])
+    return {key: value for key, value in held.items() if key != "image"}
+
+
+def test_an_example_is_told_where_a_set_has_no_image() -> None:
+    real, example = (read(**_REAL, pools={}, runners={"a10": _cncf(f"ocid1.subnet.oc1..{end}")}) for end in ("aaaa", "example"))
+    told = "OCIDs that begin with example stand in for real ones; set your own before pulumi up"
+    assert example.remarks == (told, *real.remarks)
+
+
+@pytest.mark.parametrize("compartment", [None, _REAL["compartment"]])
+def test_nodes_that_launchers_reach_are_told_with_the_sets(compartment: str | None) -> None:
+    image = {"id": IMAGE, "driver": "580.159.03"}
+    sets = {"pods": runner(pool="a10"), "standing": vm(image=image), "per-job": vm_per_job(image=image)}
+    told = (
+        "machineCompartment: machines of {} share the cluster's compartment, so their launchers may end its nodes too; "
+        "set it to a compartment of the machines' own"
+    )
+    shared = _REAL | {"machineCompartment": compartment}
+    assert read(**shared, runners=sets).remarks == (told.format("standing, per-job"),)
+    cncf = sets | {"per-job": _cncf("ocid1.subnet.oc1..aaaa")}
+    assert read(**shared, runners=cncf).remarks[0] == told.format("standing")
+    del cncf["standing"]
+    # Its launcher has an OCI key of its own, and the program gives it no rights.
+    assert not [remark for remark in read(**shared, runners=cncf).remarks if "machineCompartment" in remark]
+
+
+@pytest.mark.parametrize("pools", [{}, {"a10": oke_pool()}])
+def test_a_cluster_without_runner_sets_is_told_once(pools: dict[str, Any]) -> None:
+    assert read(**_REAL, pools=pools, runners={}).remarks == ("runners: the cluster has none, so it runs no job; add one",)
+
+
+def test_a_pool_that_no_set_names_is_told() -> None:
+    pools = {"a10": oke_pool(), "a10-more": oke_pool()}
+    assert read(**_REAL, pools=pools).remarks == (
+        "pool a10-more: no runner set names it, so it gets no job; name it in one, or remove it",
+    )
+
+
+# -- addresses ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("pods", "addresses"), [(1, 3), (31, 33), (32, 35), (62, 65), (93, 97), (110, 115)])
+def test_a_node_takes_an_address_for_itself_each_pod_and_each_card_of_31_pods(pods: int, addresses: int) -> None:
+    assert of_node(pods) == addresses
+
+
+@pytest.mark.parametrize(
+    ("cidr", "subnet", "room"),
+    [
+        ("10.0.0.0/16", "10.0.0.0/17", 32_765),
+        ("10.20.32.0/20", "10.20.32.0/21", 2045),
+    ],
+)
+def test_nodes_have_half_a_new_vcn_less_what_oci_keeps(cidr: str, subnet: str, room: int) -> None:
+    assert node_subnet(cidr) == (subnet, room)
+
+
+def _in_a_small_vcn(**changes: Any) -> OkeCluster:
+    """A cluster in a /20, whose node subnet has 2045 addresses, of which two system nodes of 31 pods take 66."""
+    return read(**_REAL, network={"cidr": "10.0.0.0/20"}, **changes)
+
+
+def _a10(least: int, most: int) -> dict[str, Any]:
+    return {"a10": oke_pool(nodes={"min": least, "max": most})}
+
+
+IMAGES = {"id": IMAGE, "driver": "580.159.03"}
+
+
+def test_what_always_stands_must_have_addresses() -> None:
+    # 66 for the system nodes, 115 for each GPU node, one for each machine.
+    assert 66 + 17 * 115 + 24 == 2045
+    sets = {"pods": runner(pool="a10"), "standing": vm(count=24, image=IMAGES)}
+    assert not _in_a_small_vcn(pools=_a10(17, 17), runners=sets).remarks
+    assert told(network={"cidr": "10.0.0.0/20"}, pools=_a10(17, 17), runners=sets | {"standing": vm(count=25)}) == [
+        "network.cidr: what always stands takes 2046 addresses of the node subnet, 10.0.0.0/21 has 2045; "
+        "give a larger cidr, or lower nodes.min"
+    ]
+
+
+def test_what_may_come_and_finds_no_address_is_told() -> None:
+    line = (
+        "network.cidr: full pools and machine sets take {} addresses of the node subnet, 10.0.0.0/21 has 2045: those beyond it "
+        "never start; give a larger cidr, or lower nodes.max and scale.max"
+    )
+    sets = {"pods": runner(pool="a10")}
+    assert not _in_a_small_vcn(pools=_a10(0, 17), runners=sets).remarks
+    assert _in_a_small_vcn(pools=_a10(0, 18), runners=sets).remarks == (line.format(66 + 18 * 115),)
+    per_job = vm_per_job(image=IMAGES, scale={"max": 25}, places=[ELSEWHERE, PLACE])
+    assert _in_a_small_vcn(pools=_a10(0, 17), runners=sets | {"job": per_job}).remarks == (line.format(2046),)
+
+
+def test_machines_elsewhere_and_pods_of_a_given_network_take_none_of_these_addresses() -> None:
+    own = PLACE | {"subnet": f"ocid1.subnet.oc1.{REGION}.aaaa"}
+    sets = {"pods": runner(pool="a10"), "job": vm_per_job(image=IMAGES, scale={"max": 5000}, places=[ELSEWHERE, own])}
+    assert not _in_a_small_vcn(pools=_a10(0, 17), runners=sets).remarks
+    given = {"vcn": "ocid1.vcn.oc1..a", "endpointSubnet": "ocid1.subnet.oc1..a", "nodeSubnet": "ocid1.subnet.oc1..b"}
+    assert not read(**_REAL, network=given, pools=_a10(1000, 1000)).remarks
+
+
+def test_a_larger_system_pool_takes_more_for_its_pods() -> None:
+    # Four cores have four cards, three of them for 93 pods: 97 addresses a node.
+    changes = {"system": {"ocpus": 4, "nodes": 2}, "runners": {"pods": runner(pool="a10")}}
+    assert not _in_a_small_vcn(pools=_a10(16, 16), **changes).remarks
+    assert (
+        _in_a_small_vcn(pools=_a10(16, 17), **changes)
+        .remarks[0]
+        .startswith("network.cidr: full pools and machine sets take 2149 addresses")
     )

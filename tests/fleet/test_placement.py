@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,17 +12,19 @@ from pydantic import TypeAdapter
 from ruamel.yaml import YAML
 
 from fleet import charts, hardware
-from fleet.launchers import CONTROLLER, LAUNCHER, LISTENER, OPERATOR, Asks, launcher_room
+from fleet.launchers import CONTROLLER, LAUNCHER, LISTENER, OPERATOR, Asks
 from fleet.model import Cpu, Memory, cpu_text
 from fleet.offer import allocatable, least
 from fleet.placement import Host, Placement, PlacementError, fit, overbooked, place, pool_host, require, smallest
 from fleet.pool import Pool
+from fleet.providers import PROVIDERS
+from fleet.providers.oke_launchers import oke_launchers
 from fleet.runner import PodRunner
 from fleet.settings import load
 from fleet.versions import DAEMONSETS, daemonsets
 from tests.builders import (
     ROOT,
-    SAN_JOSE,
+    THERE,
     cluster,
     config,
     oke_cluster,
@@ -36,22 +39,11 @@ from tests.builders import (
     vm,
     vm_per_job,
 )
+from tests.builders import place as place_of
 
 DISK = 200 * 1024
 GPU_TYPES = [machine for machine in hardware.machines("aws") if machine.gpus]
 EKS = daemonsets("eks", "device-plugin")
-
-PLACES = [
-    {"region": "us-sanjose-1", "availabilityDomains": [SAN_JOSE]},
-    {
-        "region": "us-ashburn-1",
-        "availabilityDomains": ["abcd:US-ASHBURN-AD-2"],
-        "subnet": "ocid1.subnet.oc1..example",
-        "securityGroup": "ocid1.networksecuritygroup.oc1..example",
-        "image": "ocid1.image.oc1..examplevm",
-    },
-]
-"""The cluster's region, and another with its own network."""
 
 # What these request on a node, in millicores and MiB: CNI, kube-proxy, node monitoring, device plugin.
 DAEMON_CPU, DAEMON_MEMORY = 50 + 100 + 10 + 50, 30 + 100
@@ -322,7 +314,7 @@ def test_staging_waits_beyond_its_nodes_and_says_so() -> None:
 
 def test_a_pool_of_one_type_is_a_pool_of_the_machine() -> None:
     held: Pool = pool_of(instanceTypes=["g5.12xlarge"])
-    assert held.gpus_per_node == 4
+    assert [machine.gpus for machine in held.machines] == [4]
     assert held.accelerator == "nvidia-a10g"
     assert cpu_text(least(allocatable(machine, held.disk) for machine in held.machines).cpu) == "47810m"
 
@@ -389,7 +381,7 @@ def test_a_machine_holds_one_job_whatever_its_shape() -> None:
 
 
 def test_machines_that_fall_back_say_in_which_order() -> None:
-    two = vm_per_job(shapes=["BM.GPU4.8", "BM.GPU.B4.8"], places=PLACES)
+    two = vm_per_job(shapes=["BM.GPU4.8", "BM.GPU.B4.8"], places=[place_of(), place_of(THERE)])
     (found,) = _on_oke({"boots": two})
     assert found.remarks == (
         "falls back in this order where OCI has no capacity: "
@@ -449,9 +441,58 @@ def test_all_sets_of_machines_share_the_system_pool_and_each_set_has_a_listener(
     placements = _on_oke(sets, system=system)
     assert [found.launchers for found in placements] == [room, room, None]
     assert list(overbooked(placements)) == [
-        f"sjc/system: 8 boots + 8 stands machines need a launcher each, the system pool holds {room}: jobs beyond that wait"
+        f"sjc/system: 8 stands + 8 boots machines need a launcher each, the system pool holds {room}: 8 of stands are there at "
+        f"all times, the other {room - 8} are for jobs of boots, and what is beyond that waits"
     ]
     assert list(overbooked(_on_oke(sets, system=system | {"nodes": 2}))) == []
+
+
+def _crowded(**sets: Any) -> str:
+    """What is said of these sets of machines after their number, where a small system pool has too few launchers for them."""
+    system = {"ocpus": 1, "memory": "4Gi", "nodes": 1}
+    room = _room(1815, 2564, 31, len(sets))
+    (line,) = overbooked(_on_oke(sets, pools={}, system=system))
+    asked, _, said = line.partition(f"the system pool holds {room}: ")
+    assert asked.startswith("sjc/system: ")
+    return said
+
+
+def test_standing_machines_that_keep_every_launcher_starve_the_others() -> None:
+    room = _room(1815, 2564, 31, 3)
+    assert _crowded(boots=vm_per_job(), stands=vm(count=room - 1), also=vm(count=1)) == (
+        f"{room - 1} of stands + 1 of also are there at all times, and boots may get none; raise system.nodes"
+    )
+    assert _crowded(boots=vm_per_job(), stands=vm(count=room + 2), also=vm_per_job()) == (
+        f"{room + 2} of stands are there at all times, 2 of them without a launcher, "
+        "and boots and also may get none; raise system.nodes"
+    )
+
+
+def test_standing_machines_beyond_the_launchers_are_told() -> None:
+    room = _room(1815, 2564, 31, 1)
+    assert _crowded(stands=vm(count=room + 1)) == (
+        f"{room + 1} of stands are there at all times, 1 of them without a launcher; raise system.nodes"
+    )
+
+
+def test_a_set_that_keeps_some_machines_and_may_have_more_counts_as_both() -> None:
+    room = _room(1815, 2564, 31, 2)
+    said = _crowded(boots=vm_per_job(scale={"min": 1, "max": room}), stands=vm(count=2))
+    assert said == (
+        f"1 of boots + 2 of stands are there at all times, the other {room - 3} are for jobs of boots, "
+        "and what is beyond that waits"
+    )
+
+
+def test_a_provider_without_launchers_has_no_place_for_machines(monkeypatch: pytest.MonkeyPatch) -> None:
+    held = load(config(clusters={"sjc": oke_cluster(runners={"stands": vm()})}))
+    monkeypatch.setitem(PROVIDERS, "oke", replace(PROVIDERS["oke"], launchers=None))
+    with pytest.raises(TypeError, match="sjc/stands: oke has no place for runners of kind vm"):
+        place(held)
+
+
+def test_clouds_with_machines_as_runners_say_how_many_launchers_they_hold() -> None:
+    assert {name for name, row in PROVIDERS.items() if row.launchers} == {"oke"}
 
 
 def test_a_system_pool_without_room_for_one_launcher_is_an_error() -> None:
@@ -484,7 +525,7 @@ def _requests(resources: dict[str, Any]) -> Asks:
 
 
 def test_the_proof_reckons_with_what_the_charts_ask() -> None:
-    abroad = vm_per_job(launcher="cncf", places=[PLACES[0] | {"subnet": "ocid1.subnet.oc1..example"}])
+    abroad = vm_per_job(launcher="cncf", places=[place_of() | {"subnet": "ocid1.subnet.oc1..example"}])
     abroad.pop("image")
     held = load(config(clusters={"sjc": oke_cluster(runners={"boots": vm_per_job(), "cncf": abroad, "stands": vm()})}))
     home = {"region": "us-sanjose-1", "compartment": "ocid1.compartment.oc1..example"}
@@ -507,7 +548,7 @@ def test_the_operators_own_pods_ask_what_their_charts_say() -> None:
 def test_the_operators_own_pods_take_room_from_launchers() -> None:
     images = {"system": {"id": "ocid1.image.oc1.us-sanjose-1.example"}, "ubuntu": {"id": "ocid1.image.oc1.us-sanjose-1.exampleb"}}
     room = {
-        enablement: launcher_room(
+        enablement: oke_launchers(
             load(
                 config(
                     clusters={

@@ -276,7 +276,7 @@ def test_a_fleet_mixes_clouds_and_kinds_of_runners() -> None:
     ("of_pod", "of_machines", "told"),
     [
         (["vision"], ["Vision"], "label 'vision' already reaches set usw2/gpu-t4"),
-        (["gpu"], ["cuda"], "generic label 'cuda', but usw2/gpu-t4 is the default set"),
+        (["gpu"], ["cuda"], "sets usw2/gpu-t4 (gpu) and sjc/a10 (cuda) both carry generic labels"),
         ([], ["gpu-t4"], "label 'gpu-t4' is the name of a runner set"),
         ([], ["one", "ONE"], "label given twice: one"),
     ],
@@ -339,6 +339,75 @@ def test_keys_are_known_and_secret_where_they_must_be_and_nowhere_else(keys: lis
         return
     with pytest.raises(FleetError, match=re.escape(message)):
         check_keys(keys, secret)
+
+
+def test_a_set_of_machines_may_be_the_one_default_set() -> None:
+    sets = {"standing": vm(labels=["gpu", "self-hosted"]), "per-job": vm_per_job(labels=["a10"])}
+    fleet = load(config(clusters={"usw2": cluster(), "sjc": oke_cluster(runners=sets)}))
+    assert fleet.clusters["sjc"].runners["standing"].labels == ("gpu", "self-hosted")
+
+
+@pytest.mark.parametrize("names", [("sjc", "use1"), ("use1", "sjc")])
+def test_the_default_set_is_one_of_pods_whatever_the_order_of_clusters(names: tuple[str, str]) -> None:
+    """Pulumi sorts the names of a mapping, so the file's order is not known."""
+    held = {
+        "sjc": oke_cluster(runners={"job": vm_per_job(labels=["gpu"])}),
+        "use1": cluster(runners={"t4": runner(labels=["gpu"])}),
+    }
+    with pytest.raises(FleetError) as caught:
+        load(config(clusters={name: held[name] for name in names}))
+    assert str(caught.value) == (
+        "gpu-ci:clusters.sjc.runners.job.labels: sets use1/t4 (gpu) and sjc/job (gpu) both carry generic labels; one default set "
+        "per GitHub scope does, every other is reached by its name or a label of its own; keep them on use1/t4, whose runners "
+        'are pods (got ["gpu"])'
+    )
+
+
+def test_clusters_of_two_tenancies_are_no_fleet() -> None:
+    held = {
+        "sjc": oke_cluster(),
+        "iad": oke_cluster(region="us-ashburn-1", zones=["efgh:US-ASHBURN-AD-1"], runners={}),
+    }
+    with pytest.raises(FleetError) as caught:
+        load(config(clusters={"usw2": cluster(), **held}))
+    assert str(caught.value) == (
+        "gpu-ci:clusters.iad.zones.0: the tenancy's prefix is efgh here and abcd at clusters.sjc.zones.0, a tenancy has one; "
+        'use yours in all (got "efgh:US-ASHBURN-AD-1")'
+    )
+
+
+@pytest.mark.parametrize(
+    ("clusters", "where"),
+    [
+        ({"one": cluster(pools={"t4": pool(nodes={"max": 1000})})}, ""),
+        ({"one": cluster(pools={"t4": pool(nodes={"max": 1001})})}, "pools.t4.nodes.max"),
+        ({"one": cluster(system={"nodes": {"min": 1, "max": 1001}})}, "system.nodes.max"),
+        ({"one": oke_cluster(pools={"a10": oke_pool(nodes={"max": 1001})})}, "pools.a10.nodes.max"),
+        ({"one": cluster(runners={"gpu-t4": runner(scale={"max": 10_000})})}, ""),
+        ({"one": cluster(runners={"gpu-t4": runner(scale={"max": 10_001})})}, "runners.gpu-t4.scale.max"),
+        ({"one": oke_cluster(runners={"job": vm_per_job(scale={"max": 10_001})})}, "runners.job.scale.max"),
+    ],
+)
+def test_no_count_is_beyond_what_its_service_takes(clusters: dict[str, Any], where: str) -> None:
+    most = 10_000 if "scale" in where else 1000
+    lines = [f"gpu-ci:clusters.one.{where}: must be at most {most}; lower it (got {most + 1})"] if where else []
+    assert [str(problem) for problem in _told(config(clusters=clusters))] == lines
+
+
+def test_more_nodes_than_ekss_default_quota_are_a_remark() -> None:
+    pools = {"t4": pool(nodes={"max": 451}), "t4-more": pool(nodes={"max": 450})}
+    sets = {"gpu-t4": runner(), "gpu-more": runner(pool="t4-more")}
+    reserved, quota, support = load(config(clusters={"usw2": cluster(pools=pools, runners=sets)})).clusters["usw2"].remarks
+    assert "publicCidrs" in reserved
+    assert quota == "pool t4: EKS gives a group 450 nodes until its quota is raised; ask for more, or lower nodes.max"
+    assert "kubernetesVersion" in support
+
+
+def test_what_gets_no_job_is_told_of_a_cluster_of_eks_too() -> None:
+    more = load(config(clusters={"usw2": cluster(pools={"t4": pool(), "more": pool()})})).clusters["usw2"]
+    assert more.remarks[0] == "pool more: no runner set names it, so it gets no job; name it in one, or remove it"
+    empty = load(config(clusters={"usw2": cluster(runners={})})).clusters["usw2"]
+    assert empty.remarks[0] == "runners: the cluster has none, so it runs no job; add one"
 
 
 def test_a_name_in_two_groups_is_told_of() -> None:

@@ -55,6 +55,30 @@ def test_a_union_without_tags_is_walked_by_its_model() -> None:
 
 
 @pytest.mark.parametrize(
+    ("location", "told"),
+    [
+        ("clusters.usw2.eks.homeRegion", "it belongs to provider oke, remove it"),
+        ("clusters.sjc.oke.logTypes", "it belongs to provider eks, remove it"),
+        ("clusters.usw2.eks.network.nodeSubnet", "it belongs to provider oke, remove it"),
+        ("clusters.usw2.eks.pools.t4.zones", "it belongs to provider oke, remove it"),
+        ("clusters.usw2.eks.operator.driver.zones", ""),
+        ("clusters.sjc.oke.runners.a10.vm.places", "it belongs to kind vm-per-job, remove it or change kind"),
+        ("clusters.sjc.oke.runners.a10.vm.scale", "it belongs to kind pod or vm-per-job, remove it or change kind"),
+        ("clusters.sjc.oke.runners.a10.pod.shapes", "it belongs to kind vm or vm-per-job, remove it or change kind"),
+        ("clusters.sjc.oke.runners.a10.vm-per-job.count", "it belongs to kind vm, remove it or change kind"),
+        # Of another provider's pods no less than of this one's.
+        ("clusters.usw2.eks.runners.a10.count", ""),
+        ("clusters.sjc.oke.runners.a10.vm.place", ""),
+        ("clusters.sjc.oke.runners.vm.vm.image.count", ""),
+        ("github.region", ""),
+        ("region", ""),
+    ],
+)
+def test_a_key_of_another_kind_or_provider_is_told_as_theirs(location: str, told: str) -> None:
+    assert suggest._elsewhere(Fleet, tuple(location.split("."))) == told
+
+
+@pytest.mark.parametrize(
     ("key", "known", "told"),
     [
         ("shape", ("shapes", "scale"), "did you mean shapes?"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from pathlib import Path
 
 import kubernetes_validate
@@ -9,6 +10,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from fleet.vm_runner import MachineRunner
 from offline import render as rendering
 from offline.cli import ROOT, app
 from offline.errors import InputError
@@ -106,6 +108,63 @@ def test_a_folder_of_somebody_else_is_left_alone(tmp_path):
     assert "not rendered by gpu-ci" in result.stderr
     assert tree(tmp_path) == {"thesis.txt": b"years of work"}
     assert [path.name for path in tmp_path.parent.glob(".gpu-ci-*")] == []
+
+
+# -- machines ------------------------------------------------------------------------------------------------------------
+
+MACHINES = {"prod": None, "oci-machines": ROOT / "examples" / "Pulumi.oci-machines.yaml"}
+
+
+@pytest.fixture(scope="module", params=MACHINES)
+def with_machines(request, tmp_path_factory):
+    """The plan of a stack with machines that run jobs, and the folder that was rendered of it."""
+    of_stack = make_plan(request.param, ROOT, MACHINES[request.param])
+    out = tmp_path_factory.mktemp("machines") / "out"
+    return of_stack, out, rendering.render(of_stack, out)
+
+
+def test_the_boot_script_of_each_machine_set_is_written_as_text_beside_its_clusters_objects(with_machines):
+    of_stack, out, files = with_machines
+    sets = [
+        (cluster, name, runner) for cluster, name, runner in of_stack.fleet.runner_sets() if isinstance(runner, MachineRunner)
+    ]
+    booted = [(cluster, name) for cluster, name, runner in sets if getattr(runner, "launcher", "gpu-ci") == "gpu-ci"]
+    assert (len(booted) < len(sets)) is (of_stack.config.stack == "oci-machines"), "CNCF's launcher boots images of its owner's"
+    found = sorted(out.glob("*/machines/*/user-data.yaml"))
+    stack = of_stack.config.stack
+    assert found == sorted(out / f"gpu-ci-{stack}-{cluster}" / "machines" / name / "user-data.yaml" for cluster, name in booted)
+    assert found, "else choose other stacks for this test"
+    assert set(found) <= set(files), "they are among the files that the command names"
+    for path in found:
+        text = path.read_text(encoding="ascii")
+        assert text.startswith("#cloud-config\n")
+        assert {file["path"] for file in yaml.safe_load(text)["write_files"]} >= {"/usr/local/sbin/gpu-ci-bootstrap"}
+        assert (path.parents[2] / "values" / f"runners-{path.parent.name}-{path.parent.name}.yaml").exists(), "the same cluster's"
+
+
+def test_it_is_what_the_program_gives_standing_machines(with_machines):
+    of_stack, out, _ = with_machines
+    given = {
+        resource.name.removesuffix("-machine"): resource.inputs["instanceDetails"]["launchDetails"]["metadata"]["user_data"]
+        for resource in of_stack.resources
+        if resource.type == "oci:Core/instanceConfiguration:InstanceConfiguration"
+    }
+    assert bool(given) is (of_stack.config.stack == "oci-machines")
+    for name, user_data in given.items():
+        ((cluster, found),) = [(each, one) for each, one, _ in of_stack.fleet.runner_sets() if f"{each}-{one}" == name]
+        path = out / f"gpu-ci-{of_stack.config.stack}-{cluster}" / "machines" / found / "user-data.yaml"
+        assert path.read_bytes() == base64.b64decode(user_data)
+
+
+def test_boot_scripts_have_the_same_bytes_again(with_machines, tmp_path):
+    of_stack, out, _ = with_machines
+    rendering.render(make_plan(of_stack.config.stack, ROOT, MACHINES[of_stack.config.stack]), tmp_path / "again")
+    assert tree(tmp_path / "again") == tree(out)
+
+
+def test_a_stack_without_machines_has_no_folder_for_them(rendered):
+    out, _ = rendered
+    assert list(out.glob("*/machines")) == []
 
 
 # -- where to ------------------------------------------------------------------------------------------------------------

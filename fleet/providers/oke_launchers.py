@@ -1,0 +1,23 @@
+"""How many launchers of machines the system pool of an OKE cluster holds."""
+
+from __future__ import annotations
+
+from fleet import hardware
+from fleet.enablement import GPU_OPERATOR
+from fleet.launchers import OPERATOR, launcher_room
+from fleet.offer import Offer, for_runners
+from fleet.providers.oke import FLEX_SHAPE, OkeCluster
+from fleet.versions import daemonsets
+
+
+def oke_launchers(cluster: OkeCluster) -> int:
+    """Launchers that the whole system pool holds beside ARC's own pods; 0 where those alone fill it."""
+    others = OPERATOR if cluster.enablement == GPU_OPERATOR else ()
+    return launcher_room(_system_node(cluster), cluster.system.nodes, len(cluster.runners), others)
+
+
+def _system_node(cluster: OkeCluster) -> Offer:
+    """What one node of the system pool has for pods beside the provider's DaemonSets."""
+    system = cluster.system
+    everywhere = [row for row in daemonsets(cluster.provider, cluster.enablement) if cluster.provider in row.providers]
+    return for_runners(hardware.flexible(FLEX_SHAPE, system.ocpus, system.memory), system.disk, everywhere)
