@@ -18,10 +18,18 @@ NVIDIA_FINGERPRINT=C95B321B61E88C1809C4F759DDCAE044F796ECB0
 TOOLKIT_PACKAGES=(nvidia-container-toolkit nvidia-container-toolkit-base libnvidia-container-tools libnvidia-container1)
 IMDS4=169.254.169.254
 IMDS6=fd00:c1::a9fe:a9fe
+BOOT_MINUTES=40 # from here to the job, or to where a standing machine waits for one
+HARD_MINUTES=45
+BOOT_TIMERS=(gpu-ci-boot-deadline gpu-ci-boot-end)
 export DEBIAN_FRONTEND=noninteractive
 
 step=start
 reason=
+
+# A line on the serial console, where the launcher reads it.
+tell() {
+  { printf '\n%s\n' "$1" >>"$ROOT/dev/console"; } 2>/dev/null || :
+}
 
 # The one way out: one status line, then power off.
 finish() {
@@ -30,11 +38,12 @@ finish() {
   trap - EXIT ERR
   set +e
   if [[ $step == 'done' && $code -eq 0 ]]; then status='done'; fi
+  if [[ -e $STATE/deadline ]]; then reason=deadline; fi
   reason="${reason//[^A-Za-z0-9._,:\/-]/_}"
   line="gpu-ci status=$status step=$step code=$code${reason:+ reason=${reason:0:120}}"
   if [[ ! -e $STATE/status ]]; then
     { printf '%s\n' "$line" >"$STATE/status"; } 2>/dev/null
-    { printf '\n%s\n' "$line" >>"$ROOT/dev/console"; } 2>/dev/null
+    tell "$line"
   fi
   systemctl poweroff
   exit "$code"
@@ -51,6 +60,22 @@ fail() {
 begin() {
   step="$1"
   printf 'gpu-ci step=%s\n' "$step"
+  tell "gpu-ci step=$step"
+}
+
+# Nothing here may hang for good: a machine that runs is paid. The first timer ends this script by its one way out, and kills all
+# that it has started, since bash heeds a signal after that only. The second one is for a script that does not end even so.
+limit_boot() {
+  # shellcheck disable=SC2016
+  local below='end() { for pid in $(pgrep -P "$1"); do (end "$pid"); kill -KILL "$pid"; done; }'
+  # shellcheck disable=SC2016
+  systemd-run --quiet --on-active="${BOOT_MINUTES}m" --unit="${BOOT_TIMERS[0]}" \
+    /bin/sh -c "$below"'; : >"$2"; kill -TERM "$1"; end "$1"' sh "$$" "$STATE/deadline"
+  systemd-run --quiet --on-active="${HARD_MINUTES}m" --unit="${BOOT_TIMERS[1]}" systemctl poweroff --force --force
+}
+
+booted() {
+  systemctl stop "${BOOT_TIMERS[@]/%/.timer}"
 }
 
 # One line of nvidia-smi's answer for each GPU that the shape has, each as expected.
@@ -67,6 +92,24 @@ each_gpu() {
 # Waits for whoever holds apt's lock.
 get() {
   apt-get -o DPkg::Lock::Timeout=600 -o Acquire::Retries=3 "$@"
+}
+
+# DPkg::Lock::Timeout is not for the lists: whoever holds their lock fails this at once.
+lists() {
+  local try
+  for try in 1 2 3; do
+    if get update; then return; fi
+    if [[ $try -lt 3 ]]; then sleep 20; fi
+  done
+  fail "apt-get update failed three times"
+}
+
+# quiet UNIT: stops it, if the image has it.
+quiet() {
+  local code=0
+  systemctl stop "$1" || code=$?
+  # 5 is systemctl's for a unit that does not exist.
+  [[ $code -eq 0 || $code -eq 5 ]] || fail "$1 does not stop: $code"
 }
 
 # download URL SHA256 FILE
@@ -92,10 +135,11 @@ if [[ -e $STATE/started ]]; then
 fi
 install -d -m 0755 "$STATE"
 : >"$STATE/started"
+limit_boot
 install -d -m 0700 "$WORK"
 # shellcheck source=/dev/null
 . "$SETTINGS"
-: "${DRIVER:?}" "${GPUS:?}" "${TOOLKIT:?}" "${RUNNER_IMAGE:?}" "${NVKIND?}"
+: "${DRIVER:?}" "${GPUS:?}" "${TOOLKIT:?}" "${RUNNER_IMAGE:?}" "${NVKIND?}" "${STANDING?}"
 
 begin driver
 each_gpu driver_version "$DRIVER"
@@ -107,7 +151,10 @@ each_gpu persistence_mode Enabled
 begin packages
 # Updates in the background would hold apt's lock, and could change the driver below a machine that stands ready.
 systemctl mask --now apt-daily.timer apt-daily-upgrade.timer
-get update
+for unit in apt-daily.service apt-daily-upgrade.service unattended-upgrades.service; do
+  quiet "$unit"
+done
+lists
 get install --yes --no-install-recommends ca-certificates curl docker-buildx docker.io git gnupg iptables jq sudo
 
 begin toolkit
@@ -129,7 +176,7 @@ gpg --batch --yes --homedir "$WORK" --output "$ROOT$KEYRING" --dearmor "$WORK/nv
 # shellcheck disable=SC2016
 printf 'deb [signed-by=%s] https://nvidia.github.io/libnvidia-container/stable/deb/$(ARCH) /\n' "$KEYRING" \
   >"$ROOT/etc/apt/sources.list.d/nvidia-container-toolkit.list"
-get update
+lists
 get install --yes --allow-downgrades "${TOOLKIT_PACKAGES[@]/%/=$TOOLKIT}"
 apt-mark hold "${TOOLKIT_PACKAGES[@]}"
 held="$(apt-mark showhold)"
@@ -188,6 +235,8 @@ done <<<"$seen"
 rm -rf "$WORK"
 
 begin registration
+# A standing machine waits here for days.
+if [[ $STANDING ]]; then booted; fi
 # The launcher puts the registration there when it gives this machine a job. Until then the key does not exist.
 misses=0
 jit=
@@ -223,6 +272,7 @@ closed "${ask[@]}" "http://[$IMDS6]/opc/v2/instance/"
 closed docker run --rm "$RUNNER_IMAGE" "${ask[@]}" "http://$IMDS4/opc/v2/instance/"
 
 begin job
+if [[ ! $STANDING ]]; then booted; fi
 # In the environment, where the runner takes it out again (actions/runner, CommandSettings.cs). Arguments are everybody's to read.
 : >"$RUNNER_LOG"
 (

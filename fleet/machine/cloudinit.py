@@ -11,7 +11,7 @@ import shlex
 from pathlib import Path
 
 from fleet import versions
-from fleet.vm_runner import MachineRunner
+from fleet.vm_runner import MachineRunner, VmPerJobRunner
 
 BOOTSTRAP = "/usr/local/sbin/gpu-ci-bootstrap"
 SETTINGS = "/etc/gpu-ci/bootstrap.env"
@@ -36,6 +36,8 @@ def settings(runner: MachineRunner) -> dict[str, str]:
         "TOOLKIT": runner.toolkit,
         "RUNNER_IMAGE": versions.RUNNER_IMAGE,
         "NVKIND": versions.NVKIND.version if runner.nvkind else "",
+        # Such a machine waits for its job without end, the other kind has it from the start.
+        "STANDING": "" if isinstance(runner, VmPerJobRunner) else "yes",
     }
     if runner.nvkind:
         kubectl, helm = versions.DOWNLOADS["kubectl"], versions.DOWNLOADS["helm"]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fleet.machine.cloudinit import encoded
-from fleet.vm_runner import MachineRunner, Place, VmPerJobRunner
+from fleet.vm_runner import MachineRunner, Place, VmPerJobRunner, VmRunner
 
 LAUNCHER_SOURCE = (Path(__file__).parent / "launcher.py").read_text(encoding="ascii")
 
@@ -34,10 +34,13 @@ def launcher_config(
     their instance pool. Raises ValueError where an id is missing.
     """
     shared = {"set": name, "compartment": compartment, "tags": dict(tags or {})}
-    if not isinstance(runner, VmPerJobRunner):
+    if isinstance(runner, VmRunner):
         if pool is None:
             raise ValueError("standing machines are claimed from an instance pool; give pool")
-        return {"mode": "standing", **shared, "lifetime": STANDING_LIFETIME, "region": region, "pool": pool}
+        home = {"region": region, "pool": pool, "count": runner.count}
+        return {"mode": "standing", **shared, "lifetime": STANDING_LIFETIME, **home}
+    if not isinstance(runner, VmPerJobRunner):
+        raise TypeError(f"{runner.kind} is no kind of machine that has a launcher")
     return {
         "mode": "per-job",
         **shared,

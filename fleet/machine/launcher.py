@@ -20,19 +20,24 @@ instead removes what earlier launchers left, for a CronJob. The file in GPU_CI_L
 
      standing:
      "region": name
-     "pool": OCID of the instance pool}
+     "pool": OCID of the instance pool
+     "count": how many machines the pool is to have}
 
 A machine has the freeform tags gpu-ci-set and, once it has a job, gpu-ci-runner. ARC makes a pod anew with the same registration:
-the machine that bears the runner's name is taken on again. A machine tells how its job went by one line on its serial console.
+the machine that bears the runner's name is taken on again. A machine tells each step of its boot by a line on its serial console,
+and how its job went by one more.
 
-Exit status: 0 when the machine reports done, 1 otherwise. Never 7: ARC takes that for a runner version out of support.
+Exit status: 0 when the machine reports done. 1 otherwise, and ARC may use the registration again; but 0 where it is too old for
+that, and ARC gets a new one. Never 7: ARC takes that for a runner version out of support.
 """
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import json
 import os
+import random
 import re
 import signal
 import sys
@@ -51,6 +56,7 @@ CLAIMED_TAG = "gpu-ci-claimed"
 """Seconds since 1970 at which a standing machine got its job."""
 
 POLL = 15.0
+"""Seconds between two looks, more or less: launchers that start together do not ask together."""
 CONSOLE_EVERY = 120.0
 """Seconds between two looks at the console of a running machine: Oracle's documentation does not say that a machine which powers
 itself off is shown as STOPPED."""
@@ -58,10 +64,25 @@ SWEEP_EVERY = 300.0
 GRACE = 120.0
 """Seconds that a stopped machine is left to its own launcher."""
 REMOVE_TRIES = 8
+BOOT_DEADLINE = 3600.0
+"""Seconds from a machine's launch to its job. The bootstrap ends itself before that, by minutes: bare metal starts it late."""
+CLAIM_DEADLINE = 900.0
+"""Seconds from the claim of a standing machine to its job: what is written shows up inside within a minute."""
+REGISTRATION_LIFE = 12 * 3600.0
+"""Seconds for which a registration is used. GitHub removes an ephemeral runner that has not connected for more than a day
+(docs.github.com, communicating with self-hosted runners)."""
+LAUNCH_WAITS = (5.0, 10.0, 20.0, 40.0)
+"""Seconds before each repetition of a launch that the service was too busy for, or did not answer."""
 CONSOLE_BYTES = 10_000_000
+CONSOLE_FULL = 900_000
+"""Oracle keeps up to a megabyte of the newest output: of a console that has said as much, the beginning may be lost."""
 GONE = ("TERMINATING", "TERMINATED")
+NOT_YET = ("PROVISIONING", "STARTING")
+NO_CANDIDATE = (*GONE, *NOT_YET, "STOPPING", "STOPPED")
+"""What a pool's list says of members that cannot be claimed. Its words are documented nowhere: another one is no obstacle."""
 CAPACITY_CODES = ("LimitExceeded", "QuotaExceeded")
 STATUS = re.compile(r"gpu-ci status=(done|failed) step=[a-z]+ code=[0-9]+(?: reason=[A-Za-z0-9._,:/-]*)?")
+STEP = re.compile(r"gpu-ci step=([a-z]+)")
 
 
 class Stop(Exception):  # noqa: N818 - a request, not an error
@@ -74,6 +95,10 @@ class Failed(Exception):  # noqa: N818 - the outcome, by its name
 
 class Gone(Failed):
     """There is no machine any more."""
+
+
+class NeverRan(Gone):
+    """The machine was accepted and then not made: late news of a lack of capacity."""
 
 
 class Clock:
@@ -152,6 +177,29 @@ class Machine:
         return dict(self.instance.freeform_tags or {})
 
 
+@dataclass(frozen=True)
+class Console:
+    """What a serial console has shown."""
+
+    text: str
+
+    @property
+    def status(self) -> str | None:
+        """The status line. The last one: the one before could only be of an earlier boot."""
+        found = [match.group() for match in STATUS.finditer(self.text)]
+        return found[-1] if found else None
+
+    @property
+    def steps(self) -> list[str]:
+        """The boot's steps so far."""
+        return [match.group(1) for match in STEP.finditer(self.text)]
+
+    @property
+    def complete(self) -> bool:
+        """Whether it shows all that was said: an empty one may be of an image that writes elsewhere, a full one is cut."""
+        return bool(self.text.strip()) and len(self.text) < CONSOLE_FULL
+
+
 def told(error: BaseException) -> str:
     """An error of the SDK in one line. Its own text is pages of advice."""
     status = getattr(error, "status", None)
@@ -167,16 +215,33 @@ def is_capacity(error: Any) -> bool:
     return out or error.code in CAPACITY_CODES or (error.code == "InternalError" and "capacity" in message)
 
 
+def is_passing(error: Any) -> bool:
+    """Whether the same call may go well in a moment: too many requests, a fault of the service, or no answer at all."""
+    status = getattr(error, "status", None)
+    return status is None or status == 429 or status >= 500
+
+
 class Machines:
     """Where a set's machines come from and go to. `since` is when a machine's lifetime began, None where it has not."""
 
-    def __init__(self, config: dict[str, Any], runner: str, jit: str, cloud: Cloud, clock: Clock, log: Log) -> None:
+    def __init__(
+        self,
+        config: dict[str, Any],
+        runner: str,
+        jit: str,
+        cloud: Cloud,
+        clock: Clock,
+        log: Log,
+        chance: random.Random | None = None,
+    ) -> None:
         self.config = config
         self.runner = runner
         self.jit = jit
         self.cloud = cloud
         self.clock = clock
         self.log = log
+        self.chance = chance or random.SystemRandom()
+        self.started = self.held_since = clock.now()
         self._stopped_since: dict[str, float] = {}
         self._next_sweep = 0.0
 
@@ -194,11 +259,29 @@ class Machines:
         """A machine that has this runner's registration."""
         raise NotImplementedError
 
+    def due(self, machine: Machine) -> float | None:
+        """When the machine's job must have begun, in seconds since 1970; None where it has not got one."""
+        raise NotImplementedError
+
     def discard(self, machine: Machine) -> None:
         """Ask the cloud once to remove a machine."""
         raise NotImplementedError
 
+    def refill(self) -> None:
+        """Have as many machines as there should be, where that is not a launcher's doing alone."""
+
     # -- what both do ----------------------------------------------------------------------------------------------------
+
+    def rest(self) -> None:
+        """Wait for the next look."""
+        self.clock.wait(POLL * self.chance.uniform(0.8, 1.2))
+
+    def failed(self) -> int:
+        """The exit status of a job that did not run: 0 where its registration is too old for ARC to try it again."""
+        if self.clock.now() - self.held_since < REGISTRATION_LIFE:
+            return 1
+        self.log("the registration is too old to be used again; the exit status is 0, so that ARC gets a new one")
+        return 0
 
     def read(self, region: str, instance_id: str) -> Machine:
         """A machine as it is now."""
@@ -245,8 +328,8 @@ class Machines:
                 return
         self.log(f"{machine.id} is left to a later sweep")
 
-    def status(self, machine: Machine) -> str | None:
-        """The status line on a machine's serial console, None where there is none or none can be read."""
+    def console(self, machine: Machine) -> Console | None:
+        """A machine's serial console, None where it cannot be read."""
         compute = self.cloud.compute(machine.region)
         history: Any = None
         try:
@@ -263,10 +346,7 @@ class Machines:
             return None
         finally:
             self._forget(compute, history)
-        text = content.decode("ascii", "replace") if isinstance(content, bytes) else str(content)
-        # A console's last such line: the one before could only be of an earlier boot.
-        found = [match.group() for match in STATUS.finditer(text)]
-        return found[-1] if found else None
+        return Console(content.decode("ascii", "replace") if isinstance(content, bytes) else str(content))
 
     def _forget(self, compute: Any, history: Any) -> None:
         if history is not None:
@@ -294,12 +374,24 @@ class Machines:
             self.log(f"{machine.id} is older than its lifetime")
             self.remove(machine)
         elif machine.state == "STOPPED" and now - self._stopped_since.setdefault(machine.id, now) >= GRACE:
-            self.log(f"{machine.id} is stopped and nobody's: {self.status(machine) or 'no status'}")
+            console = self.console(machine)
+            self.log(f"{machine.id} is stopped and nobody's: {(console and console.status) or 'no status'}")
             self.remove(machine)
 
 
 class PerJob(Machines):
     """A machine is launched for the job and terminated after it."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._untried = self._everywhere()
+
+    def _everywhere(self) -> Iterator[tuple[str, dict[str, Any], str]]:
+        """Shapes in order, places in order, domains in order."""
+        for shape in self.config["shapes"]:
+            for place in self.config["places"]:
+                for domain in place["availabilityDomains"]:
+                    yield shape, place, domain
 
     def _regions(self) -> list[str]:
         return list(dict.fromkeys(place["region"] for place in self.config["places"]))
@@ -321,31 +413,52 @@ class PerJob(Machines):
         """Its launch."""
         return float(machine.instance.time_created.timestamp())
 
+    def due(self, machine: Machine) -> float | None:
+        """Some time after its launch."""
+        return float(machine.instance.time_created.timestamp()) + BOOT_DEADLINE
+
     def obtain(self) -> Machine:
-        """Launch a machine: shapes in order, places in order, domains in order. What has no capacity is passed over."""
-        for shape in self.config["shapes"]:
-            for place in self.config["places"]:
-                for domain in place["availabilityDomains"]:
-                    self.clock.wait(0)
-                    machine = self._launch(shape, place, domain)
-                    if machine is not None:
-                        return machine
+        """Launch a machine at the first place that has one. Called again, it goes on after that place."""
+        for shape, place, domain in self._untried:
+            self.clock.wait(0)
+            machine = self._launch(shape, place, domain)
+            if machine is not None:
+                return machine
         raise Failed("no capacity for any shape in any place")
 
     def _launch(self, shape: str, place: dict[str, Any], domain: str) -> Machine | None:
-        where = f"{shape} in {domain}"
-        try:
-            answer = self.cloud.compute(place["region"]).launch_instance(self._details(shape, place, domain))
-        except self.cloud.service_error as error:
-            if not is_capacity(error):
-                raise Failed(f"{where}: {told(error)}") from None
-            self.log(f"{where}: {told(error)}")
-            return None
-        except self.cloud.errors as error:
-            return self.after_unknown(error)
-        machine = Machine(place["region"], answer.data)
-        self.log(f"{where}: launched {machine.id}")
-        return machine
+        """A machine, None where this place has none; raises Failed where no other would have one either."""
+        where, waits = f"{shape} in {domain}", iter(LAUNCH_WAITS)
+        while True:
+            try:
+                answer = self._launch_once(shape, place, domain)
+            except self.cloud.errors as error:
+                if isinstance(error, self.cloud.service_error) and self._none_here(error, place):
+                    self.log(f"{where}: {told(error)}")
+                    return None
+                if not is_passing(error):
+                    raise Failed(f"{where}: {told(error)}") from None
+                wait = next(waits, None)
+                if wait is None:
+                    return self.after_unknown(error)
+                self.log(f"{where}: tried again in a moment: {told(error)}")
+                self.clock.wait(wait * self.chance.uniform(0.8, 1.2))
+            else:
+                machine = Machine(place["region"], answer.data)
+                self.log(f"{where}: launched {machine.id}")
+                return machine
+
+    def _launch_once(self, shape: str, place: dict[str, Any], domain: str) -> Any:
+        """A call that the service takes for the same one as before, so that repeated it makes no second machine."""
+        # Of this process alone: a pod made anew is to get a new machine, not the one that was terminated. At most 64 characters.
+        call = json.dumps([self.runner, self.started, shape, place, domain], sort_keys=True)
+        token = hashlib.sha256(call.encode()).hexdigest()
+        return self.cloud.compute(place["region"]).launch_instance(self._details(shape, place, domain), opc_retry_token=token)
+
+    def _none_here(self, error: Any, place: dict[str, Any]) -> bool:
+        """Whether another place may have what this one refuses. That the pod's identity holds in other regions is not known."""
+        foreign = place["region"] != self.config["places"][0]["region"]
+        return is_capacity(error) or (foreign and error.status in (401, 404))
 
     def _details(self, shape: str, place: dict[str, Any], domain: str) -> Any:
         models, config = self.cloud.models, self.config
@@ -381,31 +494,57 @@ class PerJob(Machines):
 class Standing(Machines):
     """A machine of an instance pool is taken for the job and detached after it; the pool makes a new one."""
 
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        # A claim is for good: a machine that runs for another launcher need not be read again.
+        self._taken: dict[str, Machine] = {}
+
     def everyone(self) -> Iterator[Machine]:
         """The pool's members."""
-        region = self.config["region"]
-        members = self.cloud.management(region).list_instance_pool_instances
-        for member in self.pages(members, self.config["compartment"], self.config["pool"]):
-            try:
-                machine = self.read(region, member.id)
-            except self.cloud.service_error as error:
-                if getattr(error, "status", None) == 404:
-                    continue
-                raise
-            if machine.state not in GONE:
-                yield machine
+        return self._members(GONE)
+
+    def _members(self, without: tuple[str, ...]) -> Iterator[Machine]:
+        """Members, without those that the list shows in a state; in no order, lest all launchers start at the same one."""
+        members = self.cloud.management(self.config["region"]).list_instance_pool_instances
+        listed = list(self.pages(members, self.config["compartment"], self.config["pool"]))
+        self.chance.shuffle(listed)
+        for member in listed:
+            state = str(member.state).upper()
+            if state not in without:
+                known = self._taken.get(member.id) if state == "RUNNING" else None
+                machine = known or self._read_member(member.id)
+                if machine is not None:
+                    yield machine
+
+    def _read_member(self, instance_id: str) -> Machine | None:
+        """A member as it is now, None where it is gone."""
+        try:
+            machine = self.read(self.config["region"], instance_id)
+        except self.cloud.service_error as error:
+            if getattr(error, "status", None) == 404:
+                return None
+            raise
+        if machine.state == "RUNNING" and machine.tags.get(RUNNER_TAG, self.runner) != self.runner:
+            self._taken[machine.id] = machine
+        return None if machine.state in GONE else machine
 
     def since(self, machine: Machine) -> float | None:
         """When it got its job: a machine that waits for one does not age."""
         claimed = machine.tags.get(CLAIMED_TAG, "")
         return float(claimed) if claimed.isdigit() else None
 
+    def due(self, machine: Machine) -> float | None:
+        """Some time after the claim, or after the launch where it was claimed while it booted."""
+        since = self.since(machine)
+        launched = float(machine.instance.time_created.timestamp())
+        return None if since is None else max(since + CLAIM_DEADLINE, launched + BOOT_DEADLINE)
+
     def obtain(self) -> Machine:
-        """Claim a running machine that has no job, or wait for one."""
+        """Claim a running machine that has no job, or wait for one, but not for longer than the registration is good."""
         self.log("waiting for a machine of the pool that has no job")
-        while True:
+        while self.clock.now() - self.started < REGISTRATION_LIFE:
             try:
-                for machine in self.everyone():
+                for machine in self._members(NO_CANDIDATE):
                     if machine.state == "RUNNING" and RUNNER_TAG not in machine.tags and self._claim(machine):
                         self.log(f"claimed {machine.id}")
                         return self.read(machine.region, machine.id)
@@ -414,7 +553,8 @@ class Standing(Machines):
                 if found is not None:
                     return found
             self.sweep()
-            self.clock.wait(POLL)
+            self.rest()
+        raise Failed(f"no machine of the pool had no job for {REGISTRATION_LIFE / 3600:.0f} hours")
 
     def _mine_if_any(self, error: Exception) -> Machine | None:
         """The machine that a claim took whose answer got lost."""
@@ -445,46 +585,121 @@ class Standing(Machines):
         return True
 
     def discard(self, machine: Machine) -> None:
-        """Detach it, which terminates it, and have the pool make another."""
+        """Detach it, which terminates it, and have the pool make another.
+
+        A pool that scales lets nothing be detached. Then the machine is terminated as it is, for it is paid until it is gone. The
+        pool makes another all the same (docs.oracle.com, managing compute instances, limitations).
+        """
         details = self.cloud.models.DetachInstancePoolInstanceDetails(
             instance_id=machine.id, is_decrement_size=False, is_auto_terminate=True
         )
-        self.cloud.management(machine.region).detach_instance_pool_instance(self.config["pool"], details)
+        try:
+            self.cloud.management(machine.region).detach_instance_pool_instance(self.config["pool"], details)
+        except self.cloud.service_error as error:
+            if getattr(error, "status", None) != 409:
+                raise
+            self.log(f"{machine.id} cannot be detached, and is terminated in its pool: {told(error)}")
+            self.cloud.compute(machine.region).terminate_instance(machine.id, preserve_boot_volume=False)
+
+    def refill(self) -> None:
+        """Set a pool's size back that has shrunk: after a day without capacity OCI takes for its size what is there.
+
+        The same page has it. The size is never lowered: that would end the oldest machine, busy or not.
+        """
+        management, wanted = self.cloud.management(self.config["region"]), self.config["count"]
+        try:
+            pool = management.get_instance_pool(self.config["pool"]).data
+            if pool.lifecycle_state == "RUNNING" and pool.size < wanted:
+                self.log(f"the pool has shrunk to {pool.size} machines, and gets its {wanted} back")
+                management.update_instance_pool(pool.id, self.cloud.models.UpdateInstancePoolDetails(size=wanted))
+        except self.cloud.errors as error:
+            self.log(f"the pool's size stays as it is: {told(error)}")
 
 
 MODES = {"per-job": PerJob, "standing": Standing}
 
 
-def watch(machines: Machines, machine: Machine) -> str | None:
-    """Wait until a machine has ended. The status line that it wrote, None where none can be read; raises Failed, Stop."""
-    state, next_look = "", machines.clock.now() + CONSOLE_EVERY
-    while True:
+@dataclass
+class Watch:
+    """Looks at one machine until it has ended.
+
+    `state` is what it was last, `ran` whether it may have run, `working` whether its console has shown that its job began.
+    """
+
+    machines: Machines
+    machine: Machine
+    state: str = ""
+    ran: bool = False
+    working: bool = False
+
+    def until_its_end(self) -> str | None:
+        """The status line that the machine wrote, None where none can be read. Raises Failed, Stop."""
+        machines = self.machines
+        next_look = machines.clock.now() + CONSOLE_EVERY
+        while True:
+            if self._read():
+                if self.state == "STOPPED":
+                    return self._last_words()
+                now = machines.clock.now()
+                if now >= next_look:
+                    next_look = now + CONSOLE_EVERY
+                    status = self._look()
+                    if status is not None:
+                        return status
+                since = machines.since(self.machine)
+                if since is not None and now - since > machines.config["lifetime"]:
+                    raise Failed(f"{self.machine.id} is older than its lifetime")
+                machines.sweep()
+            machines.rest()
+
+    def _read(self) -> bool:
+        """See how the machine is; False where that is not to be known now. Raises Gone."""
+        machines, before = self.machines, self.machine
         try:
-            machine = machines.read(machine.region, machine.id)
+            self.machine = machines.read(before.region, before.id)
         except machines.cloud.errors as error:
             if getattr(error, "status", None) == 404:
-                raise Gone(f"{machine.id} is gone without a status") from None
-            machines.log(f"{machine.id} cannot be read: {told(error)}")
-            machines.clock.wait(POLL)
-            continue
-        if machine.state != state:
-            state = machine.state
-            machines.log(f"{machine.id} is {state}")
-        if state in GONE:
-            raise Gone(f"{machine.id} was terminated before it wrote a status: preempted, or removed by somebody")
-        now = machines.clock.now()
-        if state == "STOPPED":
-            return machines.status(machine)
-        if now >= next_look:
-            next_look = now + CONSOLE_EVERY
-            status = machines.status(machine)
-            if status is not None:
-                return status
-        since = machines.since(machine)
-        if since is not None and now - since > machines.config["lifetime"]:
-            raise Failed(f"{machine.id} is older than its lifetime")
-        machines.sweep()
-        machines.clock.wait(POLL)
+                raise Gone(f"{before.id} is gone without a status") from None
+            machines.log(f"{before.id} cannot be read: {told(error)}")
+            # What happened in the meantime is not known.
+            self.ran = True
+            return False
+        if self.machine.state != self.state:
+            self.state = self.machine.state
+            machines.log(f"{self.machine.id} is {self.state}")
+        if self.state in GONE and not self.ran:
+            raise NeverRan(f"{self.machine.id} was terminated before it ran")
+        if self.state in GONE:
+            raise Gone(f"{self.machine.id} was terminated before it wrote a status: preempted, or removed by somebody")
+        self.ran = self.state not in NOT_YET
+        return True
+
+    def _last_words(self) -> str | None:
+        """Of a machine that is off."""
+        console = self.machines.console(self.machine)
+        if console is not None and console.status is None:
+            self.machines.log(f"{self.machine.id}: its console shows {told_steps(console)}")
+        return console.status if console is not None else None
+
+    def _look(self) -> str | None:
+        """The status of a machine that seems to run. Raises Failed where its job should have begun, and has not."""
+        machines, due = self.machines, self.machines.due(self.machine)
+        console = machines.console(self.machine)
+        if console is not None:
+            self.working = self.working or "job" in console.steps
+            if console.status is not None:
+                return console.status
+        if self.working or due is None or machines.clock.now() < due:
+            return None
+        if console is None or not console.complete:
+            machines.log(f"{self.machine.id}: not known whether its job has begun, so it is left alone")
+            return None
+        raise Failed(f"{self.machine.id} has not begun its job in time: its console shows {told_steps(console)}")
+
+
+def told_steps(console: Console) -> str:
+    """How far a boot came."""
+    return f"step {console.steps[-1]}" if console.steps else "no step of the boot"
 
 
 def left(machines: Machines) -> Machine | None:
@@ -503,13 +718,20 @@ def serve(machines: Machines) -> int:
     try:
         machines.sweep()
         machine = machines.mine()
-        if machine is None:
-            machine = machines.obtain()
-        else:
+        if machine is not None:
             log(f"took on {machine.id}, which has this runner's job")
-        status = watch(machines, machine)
+            machines.held_since = min(machines.held_since, machines.since(machine) or machines.held_since)
+        while True:
+            machine = machine or machines.obtain()
+            try:
+                status = Watch(machines, machine, ran=machine.state not in NOT_YET).until_its_end()
+                break
+            except NeverRan as gone:
+                log(f"{gone}; on to the next place")
+                machine = None
         log(f"{machine.id}: {status or 'ended, and its console tells no status'}")
-        return 0 if status is not None and status.startswith("gpu-ci status=done ") else 1
+        if status is not None and status.startswith("gpu-ci status=done "):
+            return 0
     except Stop:
         log("the pod is to end")
         machine = machine or left(machines)
@@ -523,7 +745,7 @@ def serve(machines: Machines) -> int:
     finally:
         if machine is not None:
             machines.remove(machine)
-    return 1
+    return machines.failed()
 
 
 def clean(machines: Machines) -> int:
@@ -532,6 +754,7 @@ def clean(machines: Machines) -> int:
         machines.sweep(force=True)
         machines.clock.wait(GRACE)
         machines.sweep(force=True)
+        machines.refill()
     except Stop:
         return 1
     return 0

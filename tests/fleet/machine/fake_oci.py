@@ -15,6 +15,7 @@ SDK: dict[str, Any] = json.loads((Path(__file__).parent / "sdk.json").read_text(
 START = 1_800_000_000.0
 DONE = "[   61.0] x\r\ngpu-ci status=done step=done code=0\r\n[   62.0] reboot: Power down\r\n"
 PAGE = 2
+POOL = "ocid1.instancepool.oc1.us-sanjose-1.example"
 
 
 class ServiceError(Exception):
@@ -60,16 +61,21 @@ class FakeClock(launcher.Clock):
 class FakeOci:
     """Instances by OCID, over regions, and one instance pool. `life` is what a new machine does: (seconds after launch, state).
 
-    The last state of a life is its end, and writes the status on the console.
+    The last state of a life is its end, and writes the status on the console. Before that there is `boot` on it.
     """
 
     def __init__(self, clock: FakeClock) -> None:
         self.clock = clock
         self.instances: dict[str, Any] = {}
         self.pool: list[str] = []
+        self.pool_size = 2
+        self.pool_state = "RUNNING"
+        self.tokens: dict[str, str] = {}
+        self.times: list[float] = []
         self.calls: list[tuple[str, str, str, tuple[Any, ...], dict[str, Any]]] = []
-        self.life = [(0, "PROVISIONING"), (60, "RUNNING"), (600, "STOPPED")]
+        self.life: list[tuple[float, str]] = [(0, "PROVISIONING"), (60, "RUNNING"), (600, "STOPPED")]
         self.console: str | bytes | Exception = DONE.encode()
+        self.boot: str | bytes | Exception = b"booting\r\ngpu-ci step=start\r\ngpu-ci step=job\r\n"
         self.trouble: Callable[[str, str, tuple[Any, ...]], None] = lambda region, method, args: None
         self.histories: dict[str, str] = {}
 
@@ -119,6 +125,10 @@ class FakeOci:
         age = self.clock.now() - held.born
         return str([state for since, state in held.life if since <= age][-1])
 
+    def state_in_list(self, ocid: str) -> str:
+        """The state in the words of the pool's list."""
+        return self.state(ocid).title() if ocid in self.instances else "Running"
+
     def called(self, method: str) -> list[tuple[Any, ...]]:
         """Positional arguments of each call of a method."""
         return [args for _, _, name, args, _ in self.calls if name == method]
@@ -141,10 +151,14 @@ class FakeOci:
             raise ServiceError(404, "NotAuthorizedOrNotFound", "no such instance")
         return self.instances[ocid]
 
-    def launch_instance(self, region: str, details: Any) -> Any:
-        """A new machine."""
-        ocid = self.add(region, tags=details.freeform_tags, life=list(self.life), extended=details.extended_metadata)
-        return _answer(self._read(ocid))
+    def launch_instance(self, region: str, details: Any, opc_retry_token: str) -> Any:
+        """A new machine; the one that the same token made, if there is such a one."""
+        assert 0 < len(opc_retry_token) <= 64
+        if opc_retry_token not in self.tokens:
+            self.tokens[opc_retry_token] = self.add(
+                region, tags=details.freeform_tags, life=list(self.life), extended=details.extended_metadata
+            )
+        return _answer(self._read(self.tokens[opc_retry_token]))
 
     def get_instance(self, region: str, ocid: str) -> Any:
         """A machine of the region that is asked."""
@@ -172,9 +186,20 @@ class FakeOci:
         return _answer(self._read(ocid))
 
     def list_instance_pool_instances(self, region: str, compartment: str, pool: str, page: str = "0") -> Any:
-        """The pool's members, few at a time; the SDK gives their state in words of its own."""
-        assert pool == "ocid1.instancepool.oc1.us-sanjose-1.example"
-        return _page([SimpleNamespace(id=ocid, state="Running") for ocid in self.pool], int(page))
+        """The pool's members, few at a time; their state is in words of its own."""
+        assert pool == POOL
+        return _page([SimpleNamespace(id=ocid, state=self.state_in_list(ocid)) for ocid in self.pool], int(page))
+
+    def get_instance_pool(self, region: str, pool: str) -> Any:
+        """The pool."""
+        assert pool == POOL
+        return _answer(SimpleNamespace(id=pool, lifecycle_state=self.pool_state, size=self.pool_size))
+
+    def update_instance_pool(self, region: str, pool: str, details: Any) -> Any:
+        """Another size."""
+        assert pool == POOL
+        self.pool_size, self.pool_state = details.size, "SCALING"
+        return self.get_instance_pool(region, pool)
 
     def detach_instance_pool_instance(self, region: str, pool: str, details: Any) -> Any:
         """A member leaves the pool and ends; the pool stays as large as it is."""
@@ -202,7 +227,9 @@ class FakeOci:
         held = self.instances[self.histories[history]]
         assert length > 1_000_000
         over = self.clock.now() - held.born >= held.life[-1][0] and held.life != [(0, "RUNNING")]
-        return _answer(held.console if over else b"booting\r\n")
+        if not over and isinstance(self.boot, Exception):
+            raise self.boot
+        return _answer(held.console if over else self.boot)
 
     def delete_console_history(self, region: str, history: str) -> Any:
         """A record that is not kept."""
@@ -232,6 +259,7 @@ class _Client:
         def call(*args: Any, **kwargs: Any) -> Any:
             assert len(args) == len(takes["required"]), f"{method} takes {takes['required']}"
             assert set(kwargs) <= set(takes["optional"]), f"{method} takes {takes['optional']}"
+            self._oci.times.append(self._oci.clock.now())
             self._oci.calls.append((self._kind, self._region, method, args, kwargs))
             self._oci.trouble(self._region, method, args)
             return getattr(self._oci, method)(self._region, *args, **kwargs)

@@ -1,7 +1,8 @@
 """A machine whose every command is a stub: the bootstrap runs on it in a folder, and each call is written down.
 
-PATH holds the stubs alone, so a command that has none is not found. A stub writes its call to the log, fails if the test says so,
-and then does what BODIES has for it. `REAL` commands do their work on the folder.
+PATH holds the stubs alone, so a command that has none is not found. A stub writes its call to the log, fails or hangs if the test
+says so, and then does what BODIES has for it. Where one hangs, the machine's time is up at once: what systemd-run was told to run
+then is run. `REAL` commands do their work on the folder.
 """
 
 from __future__ import annotations
@@ -37,6 +38,13 @@ printf '%s\\n' "$calls" >"$STUB/count/$name"
 declare -x >"$STUB/environment/$name.$calls"
 printf 'CALL\\t%s\\t%s\\t%s\\n' "$name" "$calls" "${*//$'\\n'/ }" >>"$STUB/log"
 if [[ $name == "${STUB_FAIL-}" && $calls -ge ${STUB_FROM-1} ]]; then exit "${STUB_CODE-1}"; fi
+if [[ $name == "${STUB_HANG-}" && $calls -ge ${STUB_FROM-1} ]]; then
+  mapfile -d "" -t timer <"$STUB/timers/gpu-ci-boot-deadline"
+  # Below nobody, as systemd has it.
+  (PATH="$STUB_PATH" "${timer[@]}" </dev/null >/dev/null 2>&1 &)
+  PATH="$STUB_PATH"
+  command sleep 90
+fi
 if [[ -e $STUB/bodies/$name ]]; then . "$STUB/bodies/$name"; fi
 """
 
@@ -71,6 +79,7 @@ BODIES = {
           while [[ $1 != --output ]]; do shift; done
           printf 'key\\n' >"$2"
         fi""",
+    "apt-get": """if [[ $* == *update && $calls -le ${STUB_BUSY-0} ]]; then exit 100; fi""",
     "apt-mark": "if [[ $1 == showhold ]]; then printf '%s\\n' $STUB_HELD; fi",
     "dpkg-query": "printf '%s' \"$STUB_INSTALLED\"",
     "nvidia-ctk": """
@@ -86,6 +95,14 @@ BODIES = {
         esac""",
     "go": """: >"$GOBIN/nvkind" """,
     "useradd": """mkdir -p "$GPU_CI_ROOT/home/runner" """,
+    "systemd-run": """
+        while [[ $1 == --* ]]; do
+          if [[ $1 == --unit=* ]]; then unit="${1#*=}"; fi
+          shift
+        done
+        printf '%s\\0' "$@" >"$STUB/timers/$unit" """,
+    "systemctl": """
+        if [[ $1 == stop && " ${STUB_ABSENT-} " == *" $2 "* ]]; then exit "${STUB_ABSENCE-5}"; fi""",
     "setpriv": """while [[ $1 == --* ]]; do shift; done
         exec "$@" """,
     "run.sh": """printf '%s' "$STUB_SAYS"
@@ -100,12 +117,10 @@ print(json.dumps({**held, "features": {**held.get("features", {}), "cdi": False}
 """What jq makes of the bootstrap's one filter."""
 
 PLAIN = (
-    "apt-get",
     "chown",
     "ip6tables",
     "iptables",
     "sleep",
-    "systemctl",
 )
 """Stubs that do nothing but write down that they were called."""
 
@@ -147,7 +162,7 @@ class StubMachine:
         """Make the folder."""
         for name in FOLDERS:
             (self.root / name).mkdir(parents=True)
-        for name in ("bin", "count", "environment", "bodies"):
+        for name in ("bin", "count", "environment", "bodies", "timers"):
             (self.stub / name).mkdir(parents=True)
         for name, body in BODIES.items():
             (self.stub / "bodies" / name).write_text(body)
@@ -174,6 +189,7 @@ class StubMachine:
             "TOOLKIT": "1.17.8-1",
             "RUNNER_IMAGE": IMAGE,
             "NVKIND": "0123456789abcdef",
+            "STANDING": "",
             "GO": "1.24.0",
             "KUBECTL_URL": kubectl,
             "KUBECTL_SHA256": hashlib.sha256(f"content of {kubectl}\n".encode()).hexdigest(),
@@ -209,6 +225,7 @@ class StubMachine:
             "seen": "GPU 0: NVIDIA A10 (UUID: x)\nGPU 1: NVIDIA A10 (UUID: y)",
             "says": "Listening for Jobs\n2026-11-21 12:00:00Z: Running job: build\n",
             "python": sys.executable,
+            "path": os.environ["PATH"],
         }
         variables = {f"STUB_{name.rstrip('_').upper()}": value for name, value in (default | behaviour).items()}
         with (self.stub / "log").open("ab") as log:
@@ -241,10 +258,15 @@ class StubMachine:
         return [call.arguments for call in self.calls if call.name == name]
 
     @property
-    def console(self) -> list[str]:
-        """Status lines on the serial console."""
+    def shown(self) -> list[str]:
+        """Lines on the serial console."""
         path = self.root / "dev/console"
         return [line for line in path.read_text().splitlines() if line] if path.exists() else []
+
+    @property
+    def console(self) -> list[str]:
+        """Status lines on the serial console."""
+        return [line for line in self.shown if "status=" in line]
 
     @property
     def status(self) -> str:

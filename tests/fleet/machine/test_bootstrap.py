@@ -87,7 +87,7 @@ def test_the_metadata_endpoint_is_closed_and_held_closed_before_the_job(machine)
         f"--wait -I OUTPUT 1 {v6}",
         f"--wait -I FORWARD 1 {v6}",
     ]
-    assert [call.name for call in steps[4:]] == ["curl", "curl", "docker", "setpriv", "run.sh", "systemctl"]
+    assert [call.name for call in steps[4:]] == ["curl", "curl", "docker", "systemctl", "setpriv", "run.sh", "systemctl"]
     assert [call.arguments.rpartition(" ")[2] for call in steps[4:7]] == [IMDS, IMDS6, IMDS]
 
 
@@ -201,7 +201,7 @@ def failures(folder: Path) -> list[Row]:
     for number, call in enumerate(good.calls):
         machine = StubMachine(folder / str(number))
         machine.run(fail=call.name, from_=str(call.count))
-        if (call.name, call.step) in (("run.sh", "job"), ("systemctl", "job")):
+        if call.name == "run.sh" or call.arguments == "poweroff":
             rows.append(Row(call, ended(machine)))
         else:
             rows.append(Row(call, refused(machine)))
@@ -222,6 +222,102 @@ def test_every_command_that_fails_leaves_no_registration_and_one_status_of_its_s
     assert [(row.call.name, row.call.arguments, row.status) for row in wrong] == [
         ("systemctl", "poweroff", "gpu-ci status=done step=done code=0")
     ], table(rows)
+
+
+# -- a boot that hangs ---------------------------------------------------------------------------------------------------
+
+TIMERS = "stop gpu-ci-boot-deadline.timer gpu-ci-boot-end.timer"
+
+
+def test_a_boot_has_its_time_from_the_first_step_on(machine):
+    machine.run()
+    armed = [(call.step, call.arguments) for call in machine.calls if call.name == "systemd-run"]
+    assert [step for step, _ in armed] == ["start", "start"]
+    assert machine.calls.index(next(call for call in machine.calls if call.name == "nvidia-smi")) > 2
+    first, second = (arguments for _, arguments in armed)
+    assert first.startswith("--quiet --on-active=40m --unit=gpu-ci-boot-deadline /bin/sh -c ")
+    assert second == "--quiet --on-active=45m --unit=gpu-ci-boot-end systemctl poweroff --force --force"
+    assert launcher.BOOT_DEADLINE > 45 * 60 + 600, "the launcher leaves bare metal its time"
+
+
+@pytest.mark.parametrize(("standing", "step"), [("", "job"), ("yes", "registration")])
+def test_the_boots_time_ends_where_a_machine_may_wait(tmp_path, standing, step):
+    machine = StubMachine(tmp_path, settings={"STANDING": standing})
+    assert machine.run() == 0
+    assert ended(machine) == "gpu-ci status=done step=done code=0"
+    stopped = [call for call in machine.calls if call.arguments == TIMERS]
+    assert [(call.name, call.step) for call in stopped] == [("systemctl", step)]
+    after = machine.calls[machine.calls.index(stopped[0]) + 1]
+    assert after.name == {"job": "setpriv", "registration": "curl"}[step]
+
+
+@pytest.mark.parametrize(
+    ("hang", "from_", "step"),
+    [
+        ("nvidia-smi", "1", "driver"),
+        ("apt-get", "1", "packages"),
+        ("gpg", "1", "toolkit"),
+        ("go", "1", "tools"),
+        ("docker", "2", "runner"),
+        ("installdependencies.sh", "1", "runner"),
+        ("sleep", "1", "registration"),
+        ("curl", "7", "metadata"),
+    ],
+)
+def test_a_boot_that_hangs_ends_when_its_time_is_up_and_says_where(machine, hang, from_, step):
+    assert machine.run(hang=hang, from_=from_) != 0
+    status = refused(machine)
+    assert status.startswith(f"gpu-ci status=failed step={step} code=")
+    assert status.endswith(" reason=deadline")
+    assert f"gpu-ci step={step}" in machine.shown
+
+
+def test_every_step_stands_on_the_serial_console(machine):
+    machine.run()
+    steps = [line.removeprefix("gpu-ci step=") for line in machine.shown if line.startswith("gpu-ci step=")]
+    assert steps == STEPS[1:]
+    assert launcher.Console("\n".join(machine.shown)).steps == STEPS[1:], "the launcher reads them"
+
+
+def test_a_machine_whose_console_cannot_be_written_does_its_job(machine):
+    (machine.root / "dev").rmdir()
+    assert machine.run() == 0
+    assert machine.status == "gpu-ci status=done step=done code=0"
+
+
+# -- apt -----------------------------------------------------------------------------------------------------------------
+
+
+def test_updates_in_the_background_are_stopped_before_apt_is_used(machine):
+    machine.run()
+    packages = [(call.name, call.arguments) for call in machine.calls if call.step == "packages"]
+    assert packages[:4] == [
+        ("systemctl", "mask --now apt-daily.timer apt-daily-upgrade.timer"),
+        ("systemctl", "stop apt-daily.service"),
+        ("systemctl", "stop apt-daily-upgrade.service"),
+        ("systemctl", "stop unattended-upgrades.service"),
+    ]
+    assert packages[4][0] == "apt-get"
+
+
+def test_an_image_without_background_updates_is_no_failure(machine):
+    assert machine.run(absent="apt-daily.service unattended-upgrades.service") == 0
+    assert ended(machine) == "gpu-ci status=done step=done code=0"
+
+
+def test_background_updates_that_do_not_stop_are_one(machine):
+    assert machine.run(absent="apt-daily-upgrade.service", absence="1") == 1
+    assert refused(machine).endswith("step=packages code=1 reason=apt-daily-upgrade.service_does_not_stop:_1")
+
+
+@pytest.mark.parametrize(("busy", "code"), [("1", 0), ("2", 0), ("3", 1)])
+def test_lists_that_somebody_holds_are_asked_for_three_times(machine, busy, code):
+    assert machine.run(busy=busy) == code
+    updates = [call for call in machine.calls if call.step == "packages" and call.arguments.endswith(" update")]
+    assert len(updates) == min(int(busy) + 1, 3)
+    assert len([call for call in machine.calls if call.step == "packages" and call.name == "sleep"]) == len(updates) - 1
+    if code:
+        assert refused(machine) == "gpu-ci status=failed step=packages code=1 reason=apt-get_update_failed_three_times"
 
 
 # -- what is not as it should be -----------------------------------------------------------------------------------------

@@ -65,6 +65,7 @@ def test_settings_are_the_runners_and_the_pinned_versions():
         "TOOLKIT": "1.19.1-1",
         "RUNNER_IMAGE": versions.RUNNER_IMAGE,
         "NVKIND": versions.NVKIND.version,
+        "STANDING": "yes",
         "GO": versions.NVKIND.go,
         "KUBECTL_URL": versions.DOWNLOADS["kubectl"].url,
         "KUBECTL_SHA256": versions.DOWNLOADS["kubectl"].sha256,
@@ -82,7 +83,9 @@ def test_a_machine_without_nvkind_has_no_settings_of_tools():
         "TOOLKIT": versions.VM_TOOLKIT,
         "RUNNER_IMAGE": versions.RUNNER_IMAGE,
         "NVKIND": "",
+        "STANDING": "yes",
     }
+    assert env(per_job())["STANDING"] == ""
 
 
 def test_every_setting_is_one_that_the_bootstrap_reads():

@@ -11,6 +11,7 @@ import pytest
 from fleet.machine import launcher
 from fleet.machine.cloudinit import encoded
 from fleet.machine.launch import LAUNCHER_SOURCE, STANDING_LIFETIME, launcher_config
+from fleet.vm_runner import MachineRunner
 from tests.fleet.machine.runners import AWAY, HOME, IMAGE, per_job, standing
 
 COMPARTMENT = "ocid1.compartment.oc1..example"
@@ -74,7 +75,14 @@ def test_standing_machines_come_from_their_pool():
         "lifetime": STANDING_LIFETIME,
         "region": "us-sanjose-1",
         "pool": POOL,
+        "count": 2,
     }
+
+
+def test_another_kind_of_machine_is_an_error():
+    later = MachineRunner.model_construct(kind="vm-later", shapes=("VM.GPU.A10.1",), capacity="on-demand", role="burst")
+    with pytest.raises(TypeError, match="vm-later is no kind"):
+        launcher_config("x", later, compartment=COMPARTMENT, region="us-sanjose-1")
 
 
 def test_a_missing_id_is_an_error_that_names_it():

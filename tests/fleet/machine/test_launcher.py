@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import sys
 import time
+from collections.abc import MutableSequence
 from typing import Any
 
 import pytest
@@ -29,7 +31,23 @@ IDS: dict[str, Any] = {
     "pool": "ocid1.instancepool.oc1.us-sanjose-1.example",
 }
 CAPACITY = ServiceError(500, "InternalError", "Out of host capacity.")
+NO_JOB = b"gpu-ci status=failed step=job code=1 reason=no_job_ran\r\n"
 FAILED = b"gpu-ci status=failed step=toolkit code=1 reason=nvidia-container-toolkit_is_not_held\r\n"
+
+
+class Even(random.Random):
+    """Chance that changes nothing."""
+
+    def uniform(self, a: float, b: float) -> float:
+        """The middle."""
+        return (a + b) / 2
+
+    def shuffle(self, x: MutableSequence[Any]) -> None:
+        """The order as it is."""
+
+
+class Dice(random.Random):
+    """Chance as it is, from a seed."""
 
 
 class Run:
@@ -39,6 +57,7 @@ class Run:
         self.clock = FakeClock(stop_at)
         self.oci = FakeOci(self.clock)
         self.written: list[str] = []
+        self.chance: random.Random = Even()
         self.config = launcher_config(SET, runner or per_job(), tags={"owner": "ci"}, **IDS)
 
     def go(self, pod: str = POD) -> int:
@@ -52,7 +71,7 @@ class Run:
     def machines(self, pod: str = POD) -> launcher.Machines:
         """What the program works with."""
         log = launcher.Log(JIT, self.written.append)
-        return launcher.MODES[self.config["mode"]](self.config, pod, JIT, self.oci.cloud(), self.clock, log)
+        return launcher.MODES[self.config["mode"]](self.config, pod, JIT, self.oci.cloud(), self.clock, log, self.chance)
 
     @property
     def text(self) -> str:
@@ -73,6 +92,11 @@ class Run:
     def tried(self) -> list[tuple[str, str]]:
         """(shape, availability domain) of each launch."""
         return [(details.shape, details.availability_domain) for (details,) in self.oci.called("launch_instance")]
+
+    @property
+    def times(self) -> list[tuple[float, str]]:
+        """(seconds, method) of each call."""
+        return [(when - START, name) for when, (_, _, name, _, _) in zip(self.oci.times, self.oci.calls, strict=True)]
 
     def refuse(self, method: str, *errors: Exception | None) -> None:
         """Have the next calls of a method fail; None lets one through, and so does what comes after."""
@@ -185,21 +209,113 @@ def test_what_has_no_capacity_is_passed_over(error):
     assert len(run.tried) == 2
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        ServiceError(404, "NotAuthorizedOrNotFound", "Authorization failed or requested resource not found."),
-        ServiceError(400, "InvalidParameter", "shape is not valid"),
-        ServiceError(429, "TooManyRequests", "Too many requests for the user"),
-        ServiceError(500, "InternalError", "Internal Server Error"),
-    ],
-)
+REFUSED = ServiceError(404, "NotAuthorizedOrNotFound", "Authorization failed or requested resource not found.")
+BUSY = ServiceError(429, "TooManyRequests", "Too many requests for the user")
+
+
+@pytest.mark.parametrize("error", [REFUSED, ServiceError(400, "InvalidParameter", "shape is not valid")])
 def test_another_error_ends_the_launcher_at_once(error):
     run = Run()
     run.refuse("launch_instance", error)
     assert run.go() == 1
     assert len(run.tried) == 1
     assert f"{error.status} {error.code}" in run.text
+
+
+def tokens(run: Run) -> list[str]:
+    """The retry token of each launch."""
+    return [kwargs["opc_retry_token"] for _, _, name, _, kwargs in run.oci.calls if name == "launch_instance"]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        BUSY,
+        ServiceError(500, "InternalError", "Internal Server Error"),
+        ServiceError(503, "ServiceUnavailable"),
+        OSError("reset"),
+    ],
+)
+def test_a_launch_that_a_moment_may_mend_is_repeated_as_the_same_call(error):
+    run = Run()
+    run.refuse("launch_instance", error, error)
+    assert run.go() == 0
+    assert run.tried == [("VM.GPU.A10.1", HOME["availabilityDomains"][0])] * 3
+    assert len(set(tokens(run))) == 1
+    assert len(run.oci.instances) == 1
+    assert run.seconds >= sum(launcher.LAUNCH_WAITS[:2]) + 600
+
+
+def test_a_launch_is_not_repeated_for_ever():
+    run = Run()
+    run.refuse("launch_instance", *[BUSY] * 99)
+    assert run.go() == 1
+    assert len(run.tried) == len(launcher.LAUNCH_WAITS) + 1
+    assert run.seconds == sum(launcher.LAUNCH_WAITS) + launcher.POLL
+    assert "failed: 429 TooManyRequests" in run.text
+
+
+def test_launches_that_were_refused_together_are_not_repeated_together():
+    spread = set()
+    for seed in range(3):
+        run = Run()
+        run.chance = Dice(seed)
+        run.refuse("launch_instance", BUSY)
+        run.go()
+        [first, second] = [line for line in run.times if line[1] == "launch_instance"]
+        spread.add(second[0] - first[0])
+        assert 0.8 * launcher.LAUNCH_WAITS[0] <= second[0] - first[0] <= 1.2 * launcher.LAUNCH_WAITS[0]
+    assert len(spread) == 3
+
+
+def test_each_place_and_each_pod_is_a_launch_of_its_own():
+    run = Run(per_job(shapes=["BM.GPU4.8", "BM.GPU.B4.8"]))
+    run.refuse("launch_instance", *[CAPACITY] * 20)
+    run.go()
+    run.go(OTHER)
+    run.clock.pause(1)
+    run.go()
+    assert len(tokens(run)) == len(set(tokens(run))) == 18
+
+
+@pytest.mark.parametrize("error", [REFUSED, ServiceError(401, "NotAuthenticated", "The required information is missing")])
+def test_a_region_that_does_not_know_the_pod_is_passed_over_unless_it_is_the_first(error):
+    run = Run()
+    run.refuse("launch_instance", CAPACITY, error)
+    assert run.go() == 0
+    assert [domain for _, domain in run.tried] == [*HOME["availabilityDomains"], *AWAY["availabilityDomains"]]
+    assert f"VM.GPU.A10.1 in {AWAY['availabilityDomains'][0]}: {error.status} {error.code}" in run.text
+    first = Run()
+    first.refuse("launch_instance", error)
+    assert first.go() == 1
+    assert len(first.tried) == 1
+
+
+def test_a_machine_that_is_accepted_and_never_made_is_tried_in_the_next_place():
+    run = Run()
+    made = run.oci.life
+    run.oci.life = [(0, "PROVISIONING"), (120, "TERMINATED")]
+    run.clock.at(100, lambda: setattr(run.oci, "life", made))
+    assert run.go() == 0
+    assert [domain for _, domain in run.tried] == [HOME["availabilityDomains"][0], AWAY["availabilityDomains"][0]]
+    assert "was terminated before it ran; on to the next place" in run.text
+    assert run.alive == []
+
+
+def test_machines_that_are_accepted_and_never_made_end_with_the_places():
+    run = Run()
+    run.oci.life = [(0, "PROVISIONING"), (120, "TERMINATING"), (180, "TERMINATED")]
+    assert run.go() == 1
+    assert len(run.tried) == 3
+    assert "no capacity for any shape in any place" in run.text
+
+
+def test_a_machine_that_may_have_run_unseen_is_not_made_again():
+    run = Run()
+    run.oci.life = [(0, "PROVISIONING"), (60, "RUNNING"), (90, "TERMINATED")]
+    run.refuse("get_instance", *[None] * 2, *[OSError("timed out")] * 5)
+    assert run.go() == 1
+    assert len(run.tried) == 1
 
 
 # -- how it ends ---------------------------------------------------------------------------------------------------------
@@ -263,6 +379,75 @@ def test_a_machine_lives_no_longer_than_its_lifetime():
     assert run.go() == 1
     assert 3600 < run.seconds < 3600 + 2 * launcher.POLL
     assert run.alive == []
+
+
+FOREVER: list[tuple[float, str]] = [(0, "PROVISIONING"), (60, "RUNNING"), (10**9, "STOPPED")]
+HUNG = b"gpu-ci step=start\r\ngpu-ci step=runner\r\n[  900.0] systemd: x\r\n"
+
+
+@pytest.mark.parametrize(
+    ("boot", "last"), [(HUNG, "step runner"), (b"[    1.0] Linux version 6.8\r\nlogin:", "no step of the boot")]
+)
+def test_a_machine_that_has_not_begun_its_job_in_time_is_removed(boot, last):
+    run = Run()
+    run.oci.life, run.oci.boot = FOREVER, boot
+    assert run.go() == 1
+    assert launcher.BOOT_DEADLINE <= run.seconds < launcher.BOOT_DEADLINE + launcher.CONSOLE_EVERY + 2 * launcher.POLL
+    assert f"has not begun its job in time: its console shows {last}" in run.text
+    assert run.alive == []
+
+
+@pytest.mark.parametrize(
+    "boot",
+    [
+        ServiceError(409, "IncorrectState", "no console"),
+        b"",
+        b"\r\n ",
+        b"gpu-ci step=start\r\n" + b"x" * launcher.CONSOLE_FULL,
+    ],
+    ids=["refused", "empty", "blank", "full"],
+)
+def test_a_machine_whose_console_says_nothing_of_its_job_is_left_alone(boot):
+    run = Run()
+    run.oci.life, run.oci.boot = [(0, "PROVISIONING"), (60, "RUNNING"), (3 * 3600, "STOPPED")], boot
+    assert run.go() == 0
+    assert "not known whether its job has begun, so it is left alone" in run.text
+    assert run.seconds >= 3 * 3600
+
+
+def test_a_job_that_has_begun_is_not_ended_though_its_console_shows_other_things_later():
+    run = Run()
+    run.oci.life = [(0, "PROVISIONING"), (60, "RUNNING"), (3 * 3600, "STOPPED")]
+    run.clock.at(1800, lambda: setattr(run.oci, "boot", b"[ 1800.0] a job may write here\r\n"))
+    assert run.go() == 0
+    assert run.seconds >= 3 * 3600
+
+
+def test_a_machine_that_went_down_without_a_status_tells_how_far_it_came():
+    run = Run()
+    run.oci.console = HUNG
+    assert run.go() == 1
+    assert "its console shows step runner" in run.text
+
+
+def test_a_registration_that_got_too_old_is_not_used_again():
+    """ARC starts the pod anew with the same one after an exit status of 1, and gets a new one after 0."""
+    run = Run(per_job(lifetime="24h"))
+    run.oci.life, run.oci.boot = FOREVER, b""
+    assert run.go() == 0
+    assert run.seconds > 24 * 3600
+    assert "failed: " in run.text
+    assert "the registration is too old to be used again" in run.text
+    assert run.alive == []
+
+
+@pytest.mark.parametrize(("age", "status"), [(11 * 3600, 1), (13 * 3600, 0)])
+def test_a_registration_is_as_old_as_the_machine_that_has_it(age, status):
+    run = Run(standing())
+    tags = {SET_TAG: SET, RUNNER_TAG: POD, CLAIMED_TAG: str(int(START) - age)}
+    run.oci.add(tags=tags, life=[(0, "RUNNING"), (age + 600, "STOPPED")], age=age, pooled=True, console=NO_JOB)
+    assert run.go() == status
+    assert run.oci.pool == []
 
 
 def test_a_pod_that_is_to_end_takes_its_machine_with_it():
@@ -334,30 +519,43 @@ def test_a_terminated_machine_is_not_taken_on():
     assert len(run.tried) == 1
 
 
-def lose_answer_of_launch(run: Run) -> None:
-    """The first launch makes a machine, and its answer gets lost."""
+def lose_answer_of_launch(run: Run, *, for_good: bool = False) -> None:
+    """The first launch makes a machine, and its answer gets lost; `for_good`: no other launch is answered either."""
+
+    def after(region: str, name: str, args: tuple[Any, ...]) -> None:
+        if name == "launch_instance" and for_good:
+            raise OSError("connection reset")
 
     def trouble(region: str, name: str, args: tuple[Any, ...]) -> None:
         if name == "launch_instance":
-            run.oci.trouble = lambda region, method, args: None
-            run.oci.launch_instance(region, args[0])
+            run.oci.trouble = after
+            run.oci.launch_instance(region, args[0], **run.oci.calls[-1][4])
             raise OSError("connection reset")
 
     run.oci.trouble = trouble
 
 
-def test_a_machine_whose_launch_was_not_answered_is_found():
+def test_a_launch_whose_answer_was_lost_is_repeated_and_makes_no_second_machine():
     run = Run()
     lose_answer_of_launch(run)
     assert run.go() == 0
-    assert len(run.tried) == 1
+    assert len(run.tried) == 2
     assert len(run.oci.instances) == 1
     assert run.alive == []
 
 
-def test_a_launch_that_was_not_answered_and_made_nothing_fails():
+def test_a_machine_whose_launch_was_never_answered_is_found():
     run = Run()
-    run.refuse("launch_instance", OSError("connection reset"))
+    lose_answer_of_launch(run, for_good=True)
+    assert run.go() == 0
+    assert len(run.tried) == len(launcher.LAUNCH_WAITS) + 1
+    assert len(run.oci.instances) == 1
+    assert run.alive == []
+
+
+def test_a_launch_that_was_never_answered_and_made_nothing_fails():
+    run = Run()
+    run.refuse("launch_instance", *[OSError("connection reset")] * 99)
     assert run.go() == 1
     assert run.oci.instances == {}
 
@@ -584,12 +782,152 @@ def test_a_claim_that_got_nowhere_is_tried_again():
     assert len(run.oci.called("update_instance")) == 4
 
 
-def test_a_pool_that_is_busy_detaches_later():
+SCALES = ServiceError(409, "IncorrectState", "pool is scaling")
+
+
+def test_a_machine_of_a_pool_that_is_busy_is_terminated_at_once():
+    run = Run(standing())
+    [machine] = pool(run, WORKS)
+    run.refuse("detach_instance_pool_instance", SCALES)
+    assert run.go() == 0
+    assert run.oci.called("terminate_instance") == [(machine,)]
+    assert run.alive == []
+    assert len(run.oci.called("detach_instance_pool_instance")) == 1
+    assert "cannot be detached, and is terminated in its pool: 409 IncorrectState: pool is scaling" in run.text
+
+
+def test_a_detachment_that_fails_otherwise_is_tried_again():
     run = Run(standing())
     pool(run, WORKS)
-    run.refuse("detach_instance_pool_instance", ServiceError(409, "IncorrectState", "pool is scaling"))
+    run.refuse("detach_instance_pool_instance", ServiceError(500, "InternalError"), OSError("reset"))
     assert run.go() == 0
     assert run.oci.pool == []
+    assert "terminate_instance" not in methods(run.oci)
+
+
+@pytest.mark.parametrize(
+    ("size", "state", "updates"), [(1, "RUNNING", 1), (1, "SCALING", 0), (2, "RUNNING", 0), (3, "RUNNING", 0)]
+)
+def test_a_sweep_gives_a_pool_its_size_back_and_never_lowers_it(size, state, updates):
+    run = Run(standing())
+    run.oci.pool_size, run.oci.pool_state = size, state
+    assert launcher.clean(run.machines(pod="")) == 0
+    assert [plain(details) for _, details in run.oci.called("update_instance_pool")] == [{"size": 2}] * updates
+    assert ("the pool has shrunk to 1 machines, and gets its 2 back" in run.text) is bool(updates)
+
+
+def test_a_pool_whose_size_cannot_be_set_does_no_harm():
+    run = Run(standing())
+    run.oci.pool_size = 1
+    run.refuse("update_instance_pool", ServiceError(404, "NotAuthorizedOrNotFound", "no right"))
+    assert launcher.clean(run.machines(pod="")) == 0
+    assert "the pool's size stays as it is: 404 NotAuthorizedOrNotFound" in run.text
+
+
+def test_launchers_leave_the_pools_size_to_the_sweep():
+    """A launcher may be days old, and the count that it was given too."""
+    run = Run(standing())
+    run.oci.pool_size = 1
+    pool(run, WORKS)
+    assert run.go() == 0
+    assert "get_instance_pool" not in methods(run.oci)
+
+
+def test_a_launcher_that_waits_too_long_for_a_machine_ends_so_that_arc_gets_a_new_registration():
+    run = Run(standing())
+    run.oci.add(tags={SET_TAG: SET, RUNNER_TAG: OTHER, CLAIMED_TAG: str(int(START))}, pooled=True)
+    assert run.go() == 0
+    assert launcher.REGISTRATION_LIFE <= run.seconds < launcher.REGISTRATION_LIFE + 2 * launcher.POLL
+    assert "no machine of the pool had no job for 12 hours" in run.text
+    assert "update_instance" not in methods(run.oci)
+    assert len(run.alive) == 1
+
+
+def test_a_claimed_machine_that_does_not_begin_its_job_is_replaced():
+    run = Run(standing())
+    [hung] = pool(run, [(0, "RUNNING"), (10**9, "STOPPED")], age=86_400)
+    run.oci.boot = b"gpu-ci step=registration\r\n"
+    assert run.go() == 1
+    assert launcher.CLAIM_DEADLINE <= run.seconds < launcher.CLAIM_DEADLINE + launcher.CONSOLE_EVERY + 2 * launcher.POLL
+    assert f"{hung} has not begun its job in time: its console shows step registration" in run.text
+    assert run.oci.pool == []
+
+
+def test_a_machine_that_was_claimed_while_it_booted_has_the_time_of_a_boot():
+    run = Run(standing())
+    pool(run, [(0, "RUNNING"), (10**9, "STOPPED")])
+    run.oci.boot = b"gpu-ci step=packages\r\n"
+    assert run.go() == 1
+    assert launcher.BOOT_DEADLINE <= run.seconds < launcher.BOOT_DEADLINE + launcher.CONSOLE_EVERY + 2 * launcher.POLL
+
+
+def test_a_registered_machine_that_waits_for_its_job_is_left_to_wait():
+    run = Run(standing())
+    pool(run, [(0, "RUNNING"), (3 * 86_400, "STOPPED")])
+    assert run.go() == 0
+    assert run.seconds >= 3 * 86_400
+
+
+def reads(run: Run) -> list[str]:
+    """Machines that were read, in order."""
+    return [ocid for (ocid,) in run.oci.called("get_instance")]
+
+
+def test_a_launcher_that_waits_reads_no_machine_twice_that_has_a_job_and_none_that_does_not_run():
+    run = Run(standing(), stop_at=SWEEP_EVERY - 30)
+    taken = {SET_TAG: SET, RUNNER_TAG: OTHER, CLAIMED_TAG: str(int(START))}
+    busy = [run.oci.add(tags=taken, pooled=True) for _ in range(3)]
+    boots, off = pool(run, [(0, "PROVISIONING")], [(0, "STOPPED")])
+    machines = run.machines()
+    machines._next_sweep = START + SWEEP_EVERY
+    with pytest.raises(launcher.Stop):
+        machines.obtain()
+    assert sorted(reads(run)) == sorted(busy)
+    assert len(run.oci.called("list_instance_pool_instances")) > 10
+    assert not {boots, off} & set(reads(run))
+
+
+def test_a_member_whose_state_the_list_tells_in_another_word_is_read(monkeypatch):
+    run = Run(standing())
+    pool(run, WORKS)
+    monkeypatch.setattr(run.oci, "state_in_list", lambda ocid: "Active")
+    assert run.go() == 0
+
+
+def test_a_member_that_is_gone_though_it_is_listed_is_passed_over():
+    run = Run(standing())
+    gone, works = pool(run, IDLE, WORKS)
+    del run.oci.instances[gone]
+    run.oci.pool.remove(works)
+    run.clock.at(60, lambda: run.oci.pool.append(works))
+    assert run.go() == 0
+    assert run.oci.pool == [gone]
+
+
+def test_a_machine_with_a_job_is_read_again_once_it_does_not_run():
+    run = Run(standing())
+    tags = {SET_TAG: SET, RUNNER_TAG: OTHER, CLAIMED_TAG: str(int(START))}
+    left = run.oci.add(tags=tags, life=[(0, "RUNNING"), (600, "STOPPED")], pooled=True, console=FAILED)
+    run.clock.at(3000, lambda: pool(run, WORKS))
+    assert run.go() == 0
+    assert f"{left} is stopped and nobody's: gpu-ci status=failed step=toolkit" in run.text
+    assert run.oci.pool == []
+
+
+def test_launchers_begin_at_different_machines_and_look_at_different_times():
+    firsts, waits = set(), set()
+    for seed in range(5):
+        run = Run(standing())
+        run.chance = Dice(seed)
+        pool(run, *[IDLE] * 5)
+        machines = run.machines()
+        firsts.add(machines.obtain().id)
+        before = run.clock.now()
+        machines.rest()
+        waits.add(run.clock.now() - before)
+    assert len(firsts) > 1
+    assert len(waits) == 5
+    assert all(0.8 * launcher.POLL <= wait <= 1.2 * launcher.POLL for wait in waits)
 
 
 def test_a_machine_that_waits_does_not_age_and_one_with_a_job_does():
