@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from fleet.disk import disk_gb
 from fleet.machine.cloudinit import encoded
 from fleet.vm_runner import MachineRunner, Place, VmPerJobRunner, VmRunner
 
@@ -47,8 +48,7 @@ def launcher_config(
         "lifetime": runner.lifetime,
         "shapes": list(runner.shapes),
         "places": [_place(runner, place, subnet, security_group) for place in runner.places],
-        # OCI's GB of a boot volume are GiB; the settings hold MiB.
-        "disk": -(-runner.disk // 1024),
+        "disk": disk_gb(runner.disk),
         "preemptible": runner.capacity == "spot",
         "userData": encoded(runner),
     }

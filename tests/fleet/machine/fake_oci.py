@@ -78,6 +78,8 @@ class FakeOci:
         self.boot: str | bytes | Exception = b"booting\r\ngpu-ci step=start\r\ngpu-ci step=job\r\n"
         self.trouble: Callable[[str, str, tuple[Any, ...]], None] = lambda region, method, args: None
         self.histories: dict[str, str] = {}
+        self.console_looks = 0
+        self._looks: dict[str, int] = {}
 
     def cloud(self) -> launcher.Cloud:
         """What the launcher gets."""
@@ -215,17 +217,22 @@ class FakeOci:
             raise console
         name = f"history{len(self.histories)}"
         self.histories[name] = details.instance_id
+        self._looks[name] = 0
         return _answer(SimpleNamespace(id=name, lifecycle_state="REQUESTED"))
 
     def get_console_history(self, region: str, history: str) -> Any:
-        """A record's state."""
+        """A record's state: it is ready after `console_looks` looks."""
         assert history in self.histories
-        return _answer(SimpleNamespace(id=history, lifecycle_state="SUCCEEDED"))
+        self._looks[history] += 1
+        state = "SUCCEEDED" if self._looks[history] > self.console_looks else "GETTING-HISTORY"
+        return _answer(SimpleNamespace(id=history, lifecycle_state=state))
 
     def get_console_history_content(self, region: str, history: str, length: int) -> Any:
         """A record's bytes; before the machine's last state there is no status in it."""
         held = self.instances[self.histories[history]]
         assert length > 1_000_000
+        if self._looks[history] <= self.console_looks:
+            return _answer(b"")
         over = self.clock.now() - held.born >= held.life[-1][0] and held.life != [(0, "RUNNING")]
         if not over and isinstance(self.boot, Exception):
             raise self.boot

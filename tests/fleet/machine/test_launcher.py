@@ -8,6 +8,7 @@ import random
 import signal
 import sys
 import time
+import types
 from collections.abc import MutableSequence
 from typing import Any
 
@@ -964,6 +965,61 @@ def test_a_log_line_has_no_registration_and_is_one_line():
     launcher.Log(JIT, written.append)(f"a {JIT}\nb")
     launcher.Log("", written.append)("without a registration")
     assert written == ["a *** b\n", "without a registration\n"]
+
+
+def test_a_record_of_the_console_is_read_once_it_is_ready():
+    run = Run()
+    run.oci.console_looks = 3
+    assert run.go() == 0
+    assert "status=done" in run.text, "read too early it is empty, and a good job would count as failed"
+
+
+def test_a_record_that_is_never_ready_holds_nobody_up():
+    run = Run()
+    run.oci.console_looks = 10_000
+    assert run.go() == 1
+    assert "its console tells no status" in run.text
+    assert run.alive == []
+
+
+class Signed:
+    """A client of a stub SDK: what it was made with."""
+
+    def __init__(self, config: dict[str, str], signer: object) -> None:
+        self.config, self.signer = config, signer
+
+
+class ComputeClient(Signed):
+    """Stands for oci.core.ComputeClient."""
+
+
+class ComputeManagementClient(Signed):
+    """Stands for oci.core.ComputeManagementClient."""
+
+
+def test_each_region_has_clients_of_its_own_that_sign_as_the_workload(monkeypatch):
+    signer = object()
+    oci = types.SimpleNamespace(
+        auth=types.SimpleNamespace(
+            signers=types.SimpleNamespace(get_oke_workload_identity_resource_principal_signer=lambda: signer)
+        ),
+        core=types.SimpleNamespace(ComputeClient=ComputeClient, ComputeManagementClient=ComputeManagementClient, models=object()),
+        exceptions=types.SimpleNamespace(ServiceError=ServiceError, ClientError=KeyError),
+    )
+    monkeypatch.setitem(sys.modules, "oci", oci)
+    cloud = launcher.connect()
+    here, there, pools = cloud.compute("us-sanjose-1"), cloud.compute("us-ashburn-1"), cloud.management("us-sanjose-1")
+    assert [type(client) for client in (here, there, pools)] == [ComputeClient, ComputeClient, ComputeManagementClient]
+    assert [client.config for client in (here, there, pools)] == [
+        {"region": "us-sanjose-1"},
+        {"region": "us-ashburn-1"},
+        {"region": "us-sanjose-1"},
+    ]
+    assert all(client.signer is signer for client in (here, there, pools))
+    assert cloud.compute("us-ashburn-1") is there, "a client holds its token: one a region is enough"
+    assert cloud.models is oci.core.models
+    assert cloud.service_error is ServiceError
+    assert set(cloud.errors) == {ServiceError, KeyError, OSError, RuntimeError}
 
 
 def start(monkeypatch: Any, tmp_path: Any, run: Run, *args: str, **environment: str) -> tuple[int, list[Any]]:
