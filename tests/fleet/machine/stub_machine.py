@@ -65,7 +65,9 @@ BODIES = {
             { read -r tries <"$STUB/count/imds"; } 2>/dev/null
             tries=$((tries + 1))
             printf '%s\\n' "$tries" >"$STUB/count/imds"
-            if [[ $tries -le ${STUB_WAITS-2} ]]; then printf 'no such key\\n%s' "${STUB_MISS-404}"
+            if [[ $tries -le ${STUB_WAITS-2} ]]; then
+              if ((tries % ${STUB_REST-1000} == 0)); then miss=404; else miss="${STUB_MISS-404}"; fi
+              printf 'no such key\\n%s' "$miss"
             else printf '%s\\n200' "$(<"$STUB/reply")"; fi ;;
           http*/opc/v2/instance/) if [[ ${STUB_OPEN-} == *"$url"* ]]; then exit 0; else exit 7; fi ;;
           *helm*) printf '%s' "$(<"$STUB/helm")" | base64 -d >"$output" ;;

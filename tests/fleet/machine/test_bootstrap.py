@@ -384,6 +384,10 @@ def test_an_endpoint_that_misses_an_answer_now_and_then_is_asked_again(machine):
     assert ended(machine) == "gpu-ci status=done step=done code=0"
 
 
+def test_an_endpoint_that_answers_in_between_is_asked_for_days(machine):
+    assert machine.run(waits="100", miss="500", rest="40") == 0, "misses count only while no answer comes between them"
+
+
 @pytest.mark.parametrize("code", ["1", "3", "143"])
 def test_a_runner_that_fails_is_a_failed_job_with_its_status(machine, code):
     assert machine.run(job=code) == int(code)
