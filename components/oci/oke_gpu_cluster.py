@@ -16,7 +16,8 @@ from components.oci.security import OkeSecurity, OkeSecurityArgs
 from fleet.enablement import GPU_PLUGIN_ADDON
 from fleet.hardware import flexible
 from fleet.offer import allocatable
-from fleet.providers.oke import FLEX_SHAPE, OkeCluster
+from fleet.providers.oke import OkeCluster
+from fleet.providers.oke_nodes import FLEX_SHAPE
 from fleet.scheduling import OKE_PROFILE, system_labels
 from fleet.vm_runner import VmPerJobRunner
 

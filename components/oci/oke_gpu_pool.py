@@ -11,7 +11,7 @@ import pulumi_oci as oci
 from components.oci.managed_nodes import NodePlace, OkeNodes, managed_nodes
 from components.oci.rights import reservation_rights
 from fleet.offer import allocatable
-from fleet.providers.oke import OkePool
+from fleet.providers.oke_nodes import OkePool
 from fleet.scheduling import OKE_NO_PLUGIN_LABEL, OKE_PROFILE, pool_labels
 
 

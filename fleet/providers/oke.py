@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from fleet import compatibility, hardware, versions
+from fleet import hardware, versions
+from fleet.any_runner import AnyRunner
 from fleet.cluster import Cluster
 from fleet.enablement import GPU_PLUGIN_ADDON, EnabledPool, require_enablement
 from fleet.endpoint import Endpoint
-from fleet.model import Cidr, DnsLabel, Duration, Memory, Model, problem
+from fleet.model import DnsLabel, Duration, problem
 from fleet.node_image import NODE_IMAGES
 from fleet.ocid import (
     AvailabilityDomain,
-    CapacityReservationId,
     CompartmentId,
-    ImageId,
     Region,
-    SubnetId,
-    VcnId,
     in_region,
     is_example,
     prefix,
@@ -30,175 +27,13 @@ from fleet.ocid import (
 )
 from fleet.offer import allocatable
 from fleet.operator import OperatorSettings
-from fleet.pool import Pool, Reservation, idle_delay_range, require_preemptible
+from fleet.pool import idle_delay_range
 from fleet.providers.oke_addresses import node_subnet, of_node
-from fleet.runner import KINDS, PodRunner, SetName
-from fleet.scheduling import OKE_PROFILE, SYSTEM_POOL
-from fleet.shape import BootVolume, Shape
+from fleet.providers.oke_network import OkeNetwork
+from fleet.providers.oke_nodes import FLEX_SHAPE, NodeImageId, OkePool, OkeSystemPool
+from fleet.runner import SetName
+from fleet.scheduling import SYSTEM_POOL
 from fleet.vm_runner import MachineRunner, VmPerJobRunner, VmRunner
-
-FLEX_SHAPE = "VM.Standard.E5.Flex"
-"""Shape of the system pool: its price stands in the table by OCPU and GB."""
-_FLEX_MEMORY = 1049
-"""GB that the shape has at most (docs.oracle.com, compute shapes)."""
-
-
-def _kind(value: Any) -> str | None:
-    """The kind that a runner's settings name; pod where they name none, unless they name shapes."""
-    # A pod's model tells what is no mapping.
-    unnamed = None if isinstance(value, dict) and "shapes" in value else "pod"
-    named = value.get("kind", unnamed) if isinstance(value, dict) else getattr(value, "kind", unnamed)
-    return named if named in KINDS else None
-
-
-AnyRunner = Annotated[
-    Annotated[PodRunner, Tag("pod")] | Annotated[VmRunner, Tag("vm")] | Annotated[VmPerJobRunner, Tag("vm-per-job")],
-    Discriminator(
-        _kind,
-        custom_error_type="gpu_ci_runner_kind",
-        custom_error_message="{message}",
-        custom_error_context={
-            "message": f"a runner is of kind {', '.join(KINDS[:-1])} or {KINDS[-1]}; name one (a pod may leave kind out)"
-        },
-    ),
-]
-
-
-class OciReservation(Reservation):
-    """A compute capacity reservation; `zone` is its availability domain."""
-
-    id: CapacityReservationId
-    zone: AvailabilityDomain
-
-
-def _node_image(kind: str) -> str:
-    known = [name for name, image in NODE_IMAGES.items() if "oci" in image.clouds]
-    if kind not in known:
-        raise problem("node_image", f"OKE nodes have an image of kind {' or '.join(known)}; write one")
-    return kind
-
-
-class OkePool(Pool):
-    """A GPU pool of one shape, as a managed node pool."""
-
-    instance_types: Annotated[tuple[Shape, ...], Field(min_length=1)]
-    reservation: OciReservation | None = None
-    disk: BootVolume = 400 * 1024
-    """Boot volume. CUDA images are 10-20 GB each, and OCI's default of 47 GB holds two."""
-    image: Annotated[str, AfterValidator(_node_image)] = "oke-gpu"
-    """Kind of node image; nodeImages has its OCID."""
-    zones: tuple[AvailabilityDomain, ...] = ()
-    """Its availability domains, all of the cluster's by default: many shapes are in some alone, and a domain without the shape
-    makes the autoscaler give up the whole pool for a while."""
-
-    @model_validator(mode="after")
-    def _oke_rules(self) -> Self:
-        """Refuse what OKE cannot make of a pool."""
-        if len(self.instance_types) > 1:
-            raise problem(
-                "one_shape",
-                "an OKE node pool has one shape; write one, and a pool for each other",
-                at=("instanceTypes",),
-                value=list(self.instance_types),
-            )
-        if self.capacity == "spot":
-            require_preemptible(self.machines, at=("instanceTypes",))
-        require_different(self.zones, at=("zones",))
-        if self.reservation is not None and self.zones:
-            raise problem(
-                "reserved_zones",
-                "the nodes of a reserved pool stand in the reservation's zone; remove zones",
-                at=("zones",),
-                value=list(self.zones),
-            )
-        for key in self.labels:
-            if OKE_PROFILE.reserves(key):
-                raise problem(
-                    "oke_reserved_label",
-                    "OKE or kubelet refuses labels of this domain; use one of your own, such as example.com/team",
-                    at=("labels", key),
-                    value=self.labels[key],
-                )
-        return self
-
-
-class NodeImageId(Model):
-    """A node image in the cluster's region, and the driver that it brings, as nvidia-smi shows it."""
-
-    id: ImageId
-    driver: Annotated[str, AfterValidator(compatibility.driver_version)] | None = None
-
-
-def _one_size(value: object) -> object:
-    if isinstance(value, dict):
-        raise problem(
-            "system_nodes", "the autoscaler leaves OKE's system pool alone, so it has one size; write a number, such as 2"
-        )
-    return value
-
-
-class OkeSystemPool(Model):
-    """The untainted CPU pool: controllers, listeners, launchers, CoreDNS. The autoscaler leaves its size alone."""
-
-    ocpus: Annotated[int, Field(ge=1, le=94)] = 2
-    memory: Memory = 16 * 1024
-    nodes: Annotated[int, BeforeValidator(_one_size), Field(ge=1, le=100)] = 2
-    disk: BootVolume = 100 * 1024
-
-    @model_validator(mode="after")
-    def _rules(self) -> Self:
-        """Refuse memory that the shape does not have for its OCPUs: 1 to 64 GB each, whole GB."""
-        most = min(64 * self.ocpus, _FLEX_MEMORY)
-        if self.memory % 1024 or not self.ocpus <= self.memory // 1024 <= most:
-            raise problem(
-                "flex_memory",
-                f"{FLEX_SHAPE} with ocpus {self.ocpus} has {self.ocpus}Gi to {most}Gi, whole Gi; write one between",
-                at=("memory",),
-            )
-        return self
-
-
-class OkeNetwork(Model):
-    """The cluster's VCN: a new one, or given subnets. Nodes and machines have private addresses either way."""
-
-    cidr: Cidr | None = None
-    """Of a new VCN; 10.0.0.0/16 when nothing is given."""
-    vcn: VcnId | None = None
-    endpoint_subnet: SubnetId | None = None
-    node_subnet: SubnetId | None = None
-    """Regional, private, with a NAT and a service gateway."""
-    compartment: CompartmentId | None = None
-    """Of a given network, where it is not the cluster's."""
-
-    @model_validator(mode="after")
-    def _network_rules(self) -> Self:
-        """Either a new VCN or a given one with both its subnets."""
-        given = (self.vcn, self.endpoint_subnet, self.node_subnet)
-        if any(given) != all(given):
-            raise problem("given_vcn", "an existing network needs vcn, endpointSubnet and nodeSubnet; give all or none")
-        if self.vcn is None and self.compartment is not None:
-            raise problem(
-                "network_compartment",
-                "a new VCN is made in the cluster's compartment; remove compartment, or give vcn",
-                at=("compartment",),
-                value=self.compartment,
-            )
-        if self.vcn is not None and self.cidr is not None:
-            raise problem("given_vcn", "cidr belongs to a new VCN; remove it, or remove vcn")
-        if self.vcn is None and (":" in self.new_cidr or not 16 <= int(self.new_cidr.partition("/")[2]) <= 20):
-            raise problem(
-                "vcn_cidr",
-                "a new VCN is an IPv4 network from /16 to /20, since a node and its pods take over a hundred addresses; "
-                "write for example 10.0.0.0/16",
-                at=("cidr",),
-                value=self.new_cidr,
-            )
-        return self
-
-    @property
-    def new_cidr(self) -> str:
-        """Address range of a new VCN."""
-        return self.cidr or "10.0.0.0/16"
 
 
 class OkeCluster(Cluster):

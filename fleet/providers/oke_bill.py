@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fleet.pricing import Line, bundle, nodes, units
-from fleet.providers.oke import FLEX_SHAPE, OkeCluster
+from fleet.providers.oke import OkeCluster
+from fleet.providers.oke_nodes import FLEX_SHAPE
 
 
 def oke_bill(name: str, cluster: OkeCluster) -> tuple[Line, ...]:

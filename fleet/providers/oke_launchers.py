@@ -6,7 +6,8 @@ from fleet import hardware
 from fleet.enablement import GPU_OPERATOR
 from fleet.launchers import OPERATOR, launcher_room
 from fleet.offer import Offer, for_runners
-from fleet.providers.oke import FLEX_SHAPE, OkeCluster
+from fleet.providers.oke import OkeCluster
+from fleet.providers.oke_nodes import FLEX_SHAPE
 from fleet.versions import daemonsets
 
 

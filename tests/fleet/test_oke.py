@@ -9,8 +9,9 @@ import pytest
 from fleet import versions
 from fleet.errors import FleetError
 from fleet.node_image import NODE_IMAGES
-from fleet.providers.oke import OkeCluster, _node_image
+from fleet.providers.oke import OkeCluster
 from fleet.providers.oke_addresses import node_subnet, of_node
+from fleet.providers.oke_nodes import _node_image
 from fleet.settings import load
 from fleet.vm_runner import VmPerJobRunner
 from tests.builders import SAN_JOSE, config, oke_cluster, oke_pool, runner, vm, vm_per_job

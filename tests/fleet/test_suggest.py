@@ -9,7 +9,8 @@ from fleet.model import MemorySpan
 from fleet.ocid import ImageId
 from fleet.operator import Driver
 from fleet.providers.eks import EksCluster, EksPool, Network
-from fleet.providers.oke import NodeImageId, OciReservation, OkeNetwork, OkePool, OkeSystemPool
+from fleet.providers.oke_network import OkeNetwork
+from fleet.providers.oke_nodes import NodeImageId, OciReservation, OkePool, OkeSystemPool
 from fleet.runner import PodRunner
 from fleet.settings import Fleet
 from fleet.vm_runner import MachineImage, Place, VmPerJobRunner, VmRunner

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
+from fleet.any_runner import AnyRunner
 from fleet.charts import launcher_set, runner_set
-from fleet.providers.oke import AnyRunner
 from fleet.scheduling import EKS_PROFILE, OKE_PROFILE, SchedulingProfile, pool_selector
 from fleet.vm_runner import MachineRunner
 from policies.rules.gpu_limits_required import RULE
