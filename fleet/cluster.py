@@ -8,6 +8,7 @@ from typing import Annotated, Any, Self
 from pydantic import Field, model_validator
 
 from fleet.model import DnsLabel, Model, QuotedText, problem
+from fleet.operator import OperatorSettings
 from fleet.runner import PodRunner, SetName
 from fleet.scheduling import SYSTEM_POOL
 
@@ -21,6 +22,7 @@ class Cluster(Model):
     kubernetes_version: QuotedText
     enablement: Any
     """What advertises the GPUs of its nodes: the name of a chart, or of what the provider brings."""
+    operator: OperatorSettings | None = None
     pools: dict[DnsLabel, Any]
     runners: dict[SetName, Any]
 

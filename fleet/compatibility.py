@@ -25,6 +25,16 @@ def branch(version: str) -> int:
     return int(version.partition(".")[0])
 
 
+def at_most(machine: str, gpu: hardware.Gpu) -> str:
+    """In words, the newest branch that drives a machine's GPU."""
+    return f"{gpu.name} ({machine}) is driven by branch R{gpu.max_driver_branch} at most"
+
+
+def at_least(machine: str, gpu: hardware.Gpu) -> str:
+    """In words, the oldest branch that drives a machine's GPU."""
+    return f"{gpu.name} ({machine}) needs branch R{gpu.min_driver_branch} at least"
+
+
 def require_driver(machine: hardware.Machine, version: str, *, at: tuple[str, ...], mend: str = "") -> None:
     """Refuse a driver that does not drive the machine's GPU; `at` is where the settings have it, `mend` what to do about it."""
     gpu = machine.gpu
@@ -33,15 +43,14 @@ def require_driver(machine: hardware.Machine, version: str, *, at: tuple[str, ..
     if gpu.max_driver_branch is not None and branch(version) > gpu.max_driver_branch:
         raise problem(
             "driver_too_new",
-            f"{gpu.name} ({machine.name}) is driven by branch R{gpu.max_driver_branch} at most; "
-            + (mend or "use a driver of that branch"),
+            f"{at_most(machine.name, gpu)}; " + (mend or "use a driver of that branch"),
             at=at,
             value=version,
         )
     if gpu.min_driver_branch is not None and branch(version) < gpu.min_driver_branch:
         raise problem(
             "driver_too_old",
-            f"{gpu.name} ({machine.name}) needs branch R{gpu.min_driver_branch} at least; " + (mend or "use a newer driver"),
+            f"{at_least(machine.name, gpu)}; " + (mend or "use a newer driver"),
             at=at,
             value=version,
         )

@@ -109,9 +109,9 @@ def _branches(machine: hardware.Machine) -> str:
     """Which branches drive the machine's GPU, in words; empty where any does."""
     gpu = machine.gpu
     if gpu is not None and gpu.max_driver_branch is not None:
-        return f"{gpu.name} ({machine.name}) is driven by branch R{gpu.max_driver_branch} at most"
+        return compatibility.at_most(machine.name, gpu)
     if gpu is not None and gpu.min_driver_branch is not None:
-        return f"{gpu.name} ({machine.name}) needs branch R{gpu.min_driver_branch} at least"
+        return compatibility.at_least(machine.name, gpu)
     return ""
 
 

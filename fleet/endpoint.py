@@ -35,6 +35,17 @@ class Endpoint(Model):
     private_cidrs: tuple[Cidr, ...] = ()
     """Networks let in to a private endpoint; a new VPC lets in itself."""
 
+    @property
+    def reserved_cidrs(self) -> tuple[str, ...]:
+        """Public networks that are nobody's: placeholders of an example, such as 203.0.113.0/24."""
+        return tuple(cidr for cidr in self.public_cidrs if not ipaddress.ip_network(cidr).is_global)
+
+    def private_sources(self, own: str | None) -> tuple[str, ...]:
+        """Networks that reach the endpoint where it is private: those named, or else `own`, the cluster's new network."""
+        if not self.private:
+            return ()
+        return self.private_cidrs or ((own,) if own is not None else ())
+
     @model_validator(mode="after")
     def _rules(self) -> Self:
         """Exactly one way in, and a private endpoint says from where it is reached."""

@@ -27,6 +27,10 @@ class Money:
         """The same for `count` of them; nothing bought costs nothing, even at an unknown price."""
         return Money(self.usd * count, self.at_most, self.unknown) if count else Money()
 
+    def exceeds(self, ceiling: float) -> bool:
+        """Whether it breaks a ceiling in USD an hour; an unknown price always does."""
+        return self.unknown > 0 or self.usd > ceiling
+
     def __str__(self) -> str:
         if self.unknown and not self.usd:
             return "unknown"

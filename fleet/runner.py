@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
@@ -69,14 +70,14 @@ class Runner(Model):
     group: RunnerGroup | None = None
 
     @property
+    @abstractmethod
     def span(self) -> Scale:
         """The least and greatest count of runners."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def asks(self) -> str:
         """What one runner gets, in words: "1 GPU, 4 CPU, 16Gi"."""
-        raise NotImplementedError
 
     @model_validator(mode="after")
     def _labels_once(self) -> Self:

@@ -7,6 +7,7 @@ registration each and hand it to one machine. So the GitHub App's key stays with
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Annotated, Literal, Self
 
@@ -95,9 +96,9 @@ class MachineRunner(Runner):
     launcher_image: ImageReference | None = None
 
     @property
+    @abstractmethod
     def called(self) -> str:
         """What runs the jobs, in words."""
-        raise NotImplementedError
 
     @property
     def booted_here(self) -> bool:
@@ -244,7 +245,7 @@ class VmPerJobRunner(MachineRunner):
 
     def _remarks(self) -> Iterator[str]:
         yield from super()._remarks()
-        if self.launcher == "gpu-ci":
+        if self.booted_here:
             return
         yield from (
             "CNCF's launcher reaches its machine by SSH at a public address: let port 22 in from the cluster's NAT address alone",
@@ -270,7 +271,7 @@ class VmPerJobRunner(MachineRunner):
     @model_validator(mode="after")
     def _launcher_rules(self) -> Self:
         """Hold the settings to what the launcher can do with them."""
-        if self.launcher == "gpu-ci":
+        if self.booted_here:
             if self.image is None:
                 raise problem(
                     "machine_image", "the launcher boots an image of yours; give image with id and driver", at=("image",)

@@ -49,7 +49,6 @@ def build(name: str, settings: EksCluster, fleet: Fleet, context: Context, priva
     inside = Inside(
         name=name,
         settings=settings,
-        operator=settings.operator,
         ready=cluster.ready,
         opts=pulumi.ResourceOptions(providers=[cluster.kubernetes_provider]),
     )

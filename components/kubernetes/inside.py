@@ -31,12 +31,11 @@ class Inside:
     """A cluster as its inside sees it.
 
     `name` is its name in the settings. `ready` are the resources that stand before any chart: control plane and system nodes.
-    `opts` name the cluster's Kubernetes provider. `operator` are the settings of the GPU operator, where there are any.
+    `opts` name the cluster's Kubernetes provider.
     """
 
     name: str
     settings: Cluster
-    operator: OperatorSettings | None
     ready: Sequence[pulumi.Resource]
     opts: pulumi.ResourceOptions
 
@@ -44,6 +43,11 @@ class Inside:
     def profile(self) -> SchedulingProfile:
         """What the provider does to its GPU nodes."""
         return PROVIDERS[self.settings.provider].profile
+
+    @property
+    def operator(self) -> OperatorSettings:
+        """How the GPU operator is set, should the cluster have it."""
+        return self.settings.operator or OperatorSettings()
 
     @property
     def cdi(self) -> bool:
@@ -95,7 +99,7 @@ def _gpu_operator(inside: Inside) -> None:
             f"{inside.name}-gpu-operator",
             GpuOperatorArgs(
                 image=inside.image,
-                operator=inside.operator or OperatorSettings(),
+                operator=inside.operator,
                 cdi=inside.cdi,
                 tolerations=inside.profile.tolerations,
                 ready=inside.ready,
@@ -131,4 +135,4 @@ def _pod_set(inside: Inside, name: str, runner: PodRunner, group: str, arc: Arc)
 def _runtime_class(inside: Inside) -> str:
     if inside.settings.enablement != GPU_OPERATOR or inside.image is None:
         return ""
-    return charts.runtime_class(inside.image, inside.operator or OperatorSettings(), cdi=inside.cdi)
+    return charts.runtime_class(inside.image, inside.operator, cdi=inside.cdi)

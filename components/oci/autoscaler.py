@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import pulumi
 import pulumi_oci as oci
 
+from components.oci.policy import policy
 from components.oci.rights import AUTOSCALER, AUTOSCALER_NETWORK, Workload, autoscaler_rights
 from fleet import charts
 from fleet.model import Scale, go_duration
@@ -73,15 +74,16 @@ class OkeAutoscaler(pulumi.ComponentResource):
     def _policy(
         self, logical_name: str, name: str, args: OkeAutoscalerArgs, wanted: Sequence[str], compartment: str
     ) -> oci.identity.Policy:
-        return oci.identity.Policy(
+        return policy(
             logical_name,
-            compartment_id=compartment,
-            description=f"The autoscaler {name} sizes the node pools of its cluster",
-            statements=pulumi.Output.from_input(args.cluster_id).apply(
+            pulumi.Output.from_input(args.cluster_id).apply(
                 lambda cluster: autoscaler_rights(Workload(charts.KUBE_SYSTEM, charts.AUTOSCALER, cluster), wanted, compartment)
             ),
-            freeform_tags=args.tags,
-            opts=pulumi.ResourceOptions(parent=self, provider=args.iam),
+            compartment=compartment,
+            description=f"The autoscaler {name} sizes the node pools of its cluster",
+            tags=args.tags,
+            iam=args.iam,
+            parent=self,
         )
 
 

@@ -9,6 +9,7 @@ import pulumi
 import pulumi_oci as oci
 
 from components.oci.services import oracle_services
+from fleet.providers.oke_addresses import node_subnet
 
 _ENDPOINT_PREFIX = 28
 """The endpoint needs a handful of addresses (docs.oracle.com, example network configurations)."""
@@ -167,6 +168,5 @@ def subnet_cidrs(cidr: str) -> tuple[str, str]:
     subnet; what lies between the two is free.
     """
     network = ipaddress.IPv4Network(cidr)
-    nodes = next(network.subnets(prefixlen_diff=1))
     endpoint = ipaddress.IPv4Network((int(network.broadcast_address) - 2 ** (32 - _ENDPOINT_PREFIX) + 1, _ENDPOINT_PREFIX))
-    return str(nodes), str(endpoint)
+    return node_subnet(cidr)[0], str(endpoint)

@@ -13,6 +13,7 @@ import pulumi_kubernetes as kubernetes
 import pulumi_oci as oci
 
 from components.kubernetes.arc_runner_set import Arc, ArcRunnerSet, ArcRunnerSetArgs, Companions
+from components.oci.policy import policy
 from components.oci.rights import NETWORK, PER_JOB, STANDING, Workload, launcher_rights
 from components.oci.standing_machines import StandingMachines, standing_machines
 from fleet import charts
@@ -20,7 +21,7 @@ from fleet.charts import Chart
 from fleet.machine.cloudinit import encoded
 from fleet.machine.launch import LAUNCHER_SOURCE, launcher_config
 from fleet.machine.launcher import SET_TAG
-from fleet.vm_runner import MachineRunner, VmPerJobRunner, VmRunner
+from fleet.vm_runner import MachineRunner, VmRunner
 
 SWEEP = "launcher-sweep"
 """Name of the CronJob that removes machines whose launcher is gone."""
@@ -72,7 +73,7 @@ class OciGpuRunner(pulumi.ComponentResource):
         )
         self.instance_pool_id = None
         companions: Companions = partial(_keep_alone, f"{name}-keep")
-        if not (isinstance(runner, VmPerJobRunner) and runner.launcher == "cncf"):
+        if runner.booted_here:
             # Raises here, and so in a plan, what OCI would refuse once a machine is launched.
             user_data = encoded(runner)
             if isinstance(runner, VmRunner):
@@ -160,15 +161,16 @@ class OciGpuRunner(pulumi.ComponentResource):
     def _policy(
         self, name: str, args: OciGpuRunnerArgs, chart: Chart, compartment: str, permissions: Sequence[str]
     ) -> oci.identity.Policy:
-        return oci.identity.Policy(
+        return policy(
             name,
-            compartment_id=compartment,
-            description=f"The launchers of runner set {args.physical_name} make and remove its machines",
-            statements=pulumi.Output.from_input(args.cluster_id).apply(
+            pulumi.Output.from_input(args.cluster_id).apply(
                 lambda cluster: launcher_rights(Workload(chart.namespace, charts.LAUNCHER, cluster), permissions, compartment)
             ),
-            freeform_tags=args.tags,
-            opts=pulumi.ResourceOptions(parent=self, provider=args.iam),
+            compartment=compartment,
+            description=f"The launchers of runner set {args.physical_name} make and remove its machines",
+            tags=args.tags,
+            iam=args.iam,
+            parent=self,
         )
 
 

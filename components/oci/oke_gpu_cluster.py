@@ -19,7 +19,6 @@ from fleet.offer import allocatable
 from fleet.providers.oke import OkeCluster
 from fleet.providers.oke_nodes import FLEX_SHAPE
 from fleet.scheduling import OKE_PROFILE, system_labels
-from fleet.vm_runner import VmPerJobRunner
 
 GPU_PLUGIN = "NvidiaGpuPlugin"
 """OKE's name of its device plugin add-on."""
@@ -62,7 +61,8 @@ class OkeGpuCluster(pulumi.ComponentResource):
                 vcn_id=vcn_id,
                 cidr=settings.network.new_cidr if settings.network.vcn is None else None,
                 api_sources=api_sources(settings),
-                machines=any(_needs_group(runner) for _, runner in settings.machine_runners()),
+                # CNCF's launcher has no setting for security groups.
+                machines=any(runner.booted_here for _, runner in settings.machine_runners()),
                 tags=args.tags,
             ),
             opts=pulumi.ResourceOptions(parent=self),
@@ -198,10 +198,8 @@ class OkeGpuCluster(pulumi.ComponentResource):
 
 def api_sources(settings: OkeCluster) -> tuple[str, ...]:
     """Networks that reach the API: the public ones named, or for a private endpoint those given, or else its new VCN."""
-    endpoint = settings.endpoint
-    if not endpoint.private:
-        return endpoint.public_cidrs
-    return endpoint.private_cidrs or ((settings.network.new_cidr,) if settings.network.vcn is None else ())
+    own = settings.network.new_cidr if settings.network.vcn is None else None
+    return settings.endpoint.public_cidrs or settings.endpoint.private_sources(own)
 
 
 def services_cidr(settings: OkeCluster) -> str:
@@ -210,8 +208,3 @@ def services_cidr(settings: OkeCluster) -> str:
         return _SERVICES[0]
     vcn = ipaddress.ip_network(settings.network.new_cidr)
     return next(cidr for cidr in _SERVICES if not vcn.overlaps(ipaddress.ip_network(cidr)))
-
-
-def _needs_group(runner: object) -> bool:
-    """CNCF's launcher has no setting for security groups."""
-    return not (isinstance(runner, VmPerJobRunner) and runner.launcher == "cncf")

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pulumi
-import pulumi_oci as oci
 
 from components.oci.managed_nodes import NodePlace, OkeNodes, managed_nodes
+from components.oci.policy import policy
 from components.oci.rights import reservation_rights
 from fleet.offer import allocatable
 from fleet.providers.oke_nodes import OkePool
@@ -97,13 +97,14 @@ class OkeGpuPool(pulumi.ComponentResource):
         if args.pool.reservation is None:
             return []
         return [
-            oci.identity.Policy(
+            policy(
                 f"{name}-rights",
-                compartment_id=args.compartment,
+                list(reservation_rights(args.compartment)),
+                compartment=args.compartment,
                 description=f"OKE launches the nodes of {name} in a capacity reservation",
-                statements=list(reservation_rights(args.compartment)),
-                freeform_tags=args.tags,
-                opts=pulumi.ResourceOptions(parent=self, provider=args.iam),
+                tags=args.tags,
+                iam=args.iam,
+                parent=self,
             )
         ]
 

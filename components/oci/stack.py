@@ -87,9 +87,7 @@ def build(name: str, settings: OkeCluster, fleet: Fleet, context: Context, priva
             opts=pulumi.ResourceOptions(providers=[cloud, cluster.kubernetes_provider]),
         ).runs_on
 
-    inside = Inside(
-        name, settings, settings.operator, cluster.ready, pulumi.ResourceOptions(providers=[cluster.kubernetes_provider])
-    )
+    inside = Inside(name, settings, cluster.ready, pulumi.ResourceOptions(providers=[cluster.kubernetes_provider]))
     runs_on = install(inside, fleet, private_key, machine_set)
     return {
         "clusterName": context.cluster_name(name),

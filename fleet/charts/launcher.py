@@ -37,7 +37,7 @@ def launcher_set(name: str, runner: MachineRunner, github_url: str, group: str, 
 
     `region` is the cluster's, `compartment` the OCID of the one that machines are made in.
     """
-    if isinstance(runner, VmPerJobRunner) and runner.launcher == "cncf":
+    if isinstance(runner, VmPerJobRunner) and not runner.booted_here:
         return _set(name, runner, github_url, group, _cncf_pod(runner, compartment), "baseline")
     return _set(name, runner, github_url, group, _own_pod(runner, region), "restricted")
 

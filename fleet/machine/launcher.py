@@ -43,6 +43,7 @@ import signal
 import sys
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -221,7 +222,7 @@ def is_passing(error: Any) -> bool:
     return status is None or status == 429 or status >= 500
 
 
-class Machines:
+class Machines(ABC):
     """Where a set's machines come from and go to. `since` is when a machine's lifetime began, None where it has not."""
 
     def __init__(
@@ -247,27 +248,27 @@ class Machines:
 
     # -- what differs by mode --------------------------------------------------------------------------------------------
 
+    @abstractmethod
     def everyone(self) -> Iterator[Machine]:
         """Every machine of the set that is not gone."""
-        raise NotImplementedError
 
+    @abstractmethod
     def since(self, machine: Machine) -> float | None:
         """When the machine's lifetime began, in seconds since 1970."""
-        raise NotImplementedError
 
+    @abstractmethod
     def obtain(self) -> Machine:
         """A machine that has this runner's registration."""
-        raise NotImplementedError
 
+    @abstractmethod
     def due(self, machine: Machine) -> float | None:
         """When the machine's job must have begun, in seconds since 1970; None where it has not got one."""
-        raise NotImplementedError
 
+    @abstractmethod
     def discard(self, machine: Machine) -> None:
         """Ask the cloud once to remove a machine."""
-        raise NotImplementedError
 
-    def refill(self) -> None:
+    def refill(self) -> None:  # noqa: B027 - machines of one job each have nothing to refill
         """Have as many machines as there should be, where that is not a launcher's doing alone."""
 
     # -- what both do ----------------------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Iterator
 from typing import Annotated, Literal, Self
@@ -15,7 +14,6 @@ from fleet.enablement import EnabledPool, Enablement, require_enablement
 from fleet.endpoint import Endpoint
 from fleet.model import Cidr, DnsLabel, Model, problem
 from fleet.node_image import NODE_IMAGES
-from fleet.operator import OperatorSettings
 from fleet.pool import Pool, SystemPool
 from fleet.runner import PodRunner, SetName
 from fleet.scheduling import EKS_PROFILE
@@ -124,7 +122,6 @@ class EksCluster(Cluster):
         "authenticator",
     )
     enablement: Enablement = "device-plugin"
-    operator: OperatorSettings | None = None
     delivery: Literal["helm"] = "helm"
     system: SystemPool = SystemPool()
     pools: dict[DnsLabel, EksPool]
@@ -133,16 +130,13 @@ class EksCluster(Cluster):
     @property
     def private_sources(self) -> tuple[str, ...]:
         """Networks that reach a private endpoint on port 443; EKS itself lets in the nodes alone."""
-        if not self.endpoint.private:
-            return ()
-        return self.endpoint.private_cidrs or ((self.network.new_cidr,) if self.network.vpc_id is None else ())
+        return self.endpoint.private_sources(self.network.new_cidr if self.network.vpc_id is None else None)
 
     def _remarks(self) -> Iterator[str]:
         """What keeps `pulumi up` from working or ages soon, though the settings are a fleet."""
         yield from super()._remarks()
-        for cidr in self.endpoint.public_cidrs:
-            if not ipaddress.ip_network(cidr).is_global:
-                yield f"endpoint.publicCidrs: {cidr} is reserved, EKS refuses it; set your own networks before pulumi up"
+        for cidr in self.endpoint.reserved_cidrs:
+            yield f"endpoint.publicCidrs: {cidr} is reserved, EKS refuses it; set your own networks before pulumi up"
         if self.endpoint.private and not self.private_sources:
             yield "endpoint: nothing but the nodes reaches the private endpoint; name your networks in privateCidrs"
         for name, pool in self.pools.items():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterator
 from typing import Annotated, Literal, Self
 
@@ -26,7 +25,6 @@ from fleet.ocid import (
     require_region,
 )
 from fleet.offer import allocatable
-from fleet.operator import OperatorSettings
 from fleet.pool import idle_delay_range
 from fleet.providers.oke_addresses import node_subnet, of_node
 from fleet.providers.oke_network import OkeNetwork
@@ -55,7 +53,6 @@ class OkeCluster(Cluster):
     enablement: Literal["device-plugin", "gpu-operator", "gpu-plugin-addon"] = "gpu-plugin-addon"
     gpu_plugin_addon: bool | None = None
     """OKE's own device plugin, on or off; by default what the enablement says."""
-    operator: OperatorSettings | None = None
     delivery: Literal["helm"] = "helm"
     idle_delay: Annotated[Duration, AfterValidator(idle_delay_range)] = 600
     """How long a node of any pool stays unneeded before the autoscaler removes it, in seconds: OKE's has one delay for all."""
@@ -79,9 +76,8 @@ class OkeCluster(Cluster):
         yield from super()._remarks()
         if any(map(is_example, self._ocids())):
             yield "OCIDs that begin with example stand in for real ones; set your own before pulumi up"
-        for cidr in self.endpoint.public_cidrs:
-            if not ipaddress.ip_network(cidr).is_global:
-                yield f"endpoint.publicCidrs: {cidr} is reserved; set your own networks before pulumi up"
+        for cidr in self.endpoint.reserved_cidrs:
+            yield f"endpoint.publicCidrs: {cidr} is reserved; set your own networks before pulumi up"
         if self.enablement != GPU_PLUGIN_ADDON and any(pool.image == "oke-gpu" for pool in self.pools.values()):
             yield (
                 f"enablement {self.enablement} on Oracle's GPU image: NVIDIA qualifies that image with OKE's add-on alone; "
@@ -269,7 +265,7 @@ class OkeCluster(Cluster):
                             at=("runners", name, "availabilityDomains", str(index)),
                             value=domain,
                         )
-            if isinstance(runner, VmPerJobRunner) and runner.launcher == "gpu-ci":
+            if isinstance(runner, VmPerJobRunner) and runner.booted_here:
                 for index, place in enumerate(runner.places):
                     own = {"subnet": place.subnet, "securityGroup": place.security_group, "image": place.image}
                     missing = [key for key, ocid in own.items() if ocid is None]

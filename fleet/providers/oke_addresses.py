@@ -25,6 +25,6 @@ def of_node(pods: int) -> int:
 
 
 def node_subnet(cidr: str) -> tuple[str, int]:
-    """(range, usable addresses) of the node subnet of a new VCN, which is the first half of it (components/oci/network.py)."""
+    """(range, usable addresses) of the node subnet of a new VCN, which is the first half of it."""
     half = next(ipaddress.IPv4Network(cidr).subnets(prefixlen_diff=1))
     return str(half), half.num_addresses - _OCI_KEEPS

@@ -30,13 +30,15 @@ PLUGIN = "gpu-ci:index:DevicePluginStack"
 def build(machine_set: MachineSet | None = None, operator: OperatorSettings | None = None, **changes: Any) -> Recording:
     """The inside of an OKE cluster alone."""
     cluster = TypeAdapter(OkeCluster).validate_json(json.dumps(oke_cluster(**changes)))
+    if operator is not None:
+        cluster = cluster.model_copy(update={"operator": operator})
     fleet = settings.load(config(clusters={"sjc": oke_cluster(**changes)}))
 
     def program() -> None:
         provider = kubernetes.Provider("cluster", kubeconfig="{}")
         opts = pulumi.ResourceOptions(providers=[provider])
         ready = [kubernetes.core.v1.ConfigMap("ready", opts=pulumi.ResourceOptions(provider=provider))]
-        inside = Inside("sjc", cluster, operator or cluster.operator, ready, opts)
+        inside = Inside("sjc", cluster, ready, opts)
         pulumi.export("runsOn", install(inside, fleet, pulumi.Output.secret("key"), machine_set))
 
     return build_alone(program)

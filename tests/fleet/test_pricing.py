@@ -74,6 +74,18 @@ def test_several_keep_the_marks_and_none_costs_nothing(money: Money, count: int)
     assert (several.at_most, several.unknown) == (money.at_most, money.unknown)
 
 
+@some
+@given(_MONEY, st.floats(0, 2000))
+def test_an_unknown_price_exceeds_every_ceiling(money: Money, ceiling: float) -> None:
+    assert money.exceeds(ceiling) is (money.unknown > 0 or money.usd > ceiling)
+
+
+def test_a_ceiling_may_be_reached_but_not_passed() -> None:
+    assert not Money(10.0).exceeds(10.0)
+    assert Money(10.01).exceeds(10.0)
+    assert Money(unknown=1).exceeds(1e9)
+
+
 @pytest.mark.parametrize(
     ("money", "text"),
     [
@@ -120,6 +132,7 @@ def test_a_type_without_a_price_is_unknown_in_its_line() -> None:
     assert hardware.price("p5e.48xlarge", OREGON, "on-demand") is None, "else choose another type for this test"
     assert line.cheap == line.dear == Money(unknown=1)
     assert line.worst == Money(unknown=1)
+    assert line.worst.exceeds(1e9)
     assert str(line.worst) == "unknown"
     assert line.idle == Money()
     assert line.sources == ()
@@ -130,6 +143,7 @@ def test_one_type_without_a_price_marks_the_line_of_several() -> None:
     assert line.cheap == Money(_listed("p5en.48xlarge"))
     assert line.dear == Money(unknown=1), "one of the two is bought, and the dearer may be the unpriced one"
     assert line.idle == Money(unknown=1)
+    assert line.idle.exceeds(1e9)
     assert str(line.idle) == "unknown"
 
 
@@ -250,6 +264,8 @@ def test_disks_follow_the_nodes() -> None:
 def test_an_unpriced_pool_makes_the_worst_hour_unknown_but_not_the_idle_one() -> None:
     idle, worst = total(bill(_fleet(pools={"h200": pool(instanceTypes=["p5e.48xlarge"])}, runners={})))
     assert (idle.unknown, worst.unknown) == (0, 1), "no node stands idle"
+    assert not idle.exceeds(1)
+    assert worst.exceeds(1e9)
     assert str(worst).endswith(" + unknown")
 
 

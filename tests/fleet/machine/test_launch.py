@@ -11,6 +11,7 @@ import pytest
 from fleet.machine import launcher
 from fleet.machine.cloudinit import encoded
 from fleet.machine.launch import LAUNCHER_SOURCE, STANDING_LIFETIME, launcher_config
+from fleet.model import Scale
 from fleet.vm_runner import MachineRunner
 from tests.fleet.machine.runners import AWAY, HOME, IMAGE, per_job, standing
 
@@ -79,8 +80,20 @@ def test_standing_machines_come_from_their_pool():
     }
 
 
+class LaterRunner(MachineRunner):
+    """A kind of machine that no launcher has yet."""
+
+    @property
+    def called(self) -> str:
+        return "later VMs"
+
+    @property
+    def span(self) -> Scale:
+        return Scale.model_construct(min=0, max=1)
+
+
 def test_another_kind_of_machine_is_an_error():
-    later = MachineRunner.model_construct(kind="vm-later", shapes=("VM.GPU.A10.1",), capacity="on-demand", role="burst")
+    later = LaterRunner.model_construct(kind="vm-later", shapes=("VM.GPU.A10.1",), capacity="on-demand", role="burst")
     with pytest.raises(TypeError, match="vm-later is no kind"):
         launcher_config("x", later, compartment=COMPARTMENT, region="us-sanjose-1")
 
