@@ -10,6 +10,7 @@ from components.context import Context
 from fleet import placement
 from fleet.providers import PROVIDERS
 from fleet.settings import Fleet
+from fleet.tags import STACK_TAG
 
 
 def build(fleet: Fleet, project: str, stack: str, private_key: pulumi.Output[str]) -> dict[str, dict[str, object]]:
@@ -18,7 +19,7 @@ def build(fleet: Fleet, project: str, stack: str, private_key: pulumi.Output[str
     Raises PlacementError before the first resource when a runner set fits no node, RunError for a provider that nobody deploys.
     """
     placement.require(placement.place(fleet))
-    context = Context(project, stack, {"gpu-ci/stack": stack} | fleet.tags)
+    context = Context(project, stack, {STACK_TAG: stack} | fleet.tags)
     outputs: dict[str, dict[str, object]] = {}
     for name, cluster in fleet.clusters_by_name():
         row = PROVIDERS[cluster.provider]

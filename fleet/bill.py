@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from fleet import hardware
+from fleet.budget import MONTH
 from fleet.placement import Placement
-from fleet.pricing import Line, Money, quoted, span
+from fleet.pricing import Line, Money, quoted, span, total
 from fleet.providers import PROVIDERS
 from fleet.settings import Fleet
 
@@ -12,6 +15,25 @@ from fleet.settings import Fleet
 def bill(fleet: Fleet) -> tuple[Line, ...]:
     """Every line, cluster by cluster: GPU pools and machines first, then what the provider charges besides."""
     return tuple(line for name, cluster in fleet.clusters_by_name() for line in PROVIDERS[cluster.provider].bill(name, cluster))
+
+
+def remarks(fleet: Fleet) -> Iterator[str]:
+    """Budgets that what they watch spends though it is idle. An unknown price counts nothing here."""
+    for name, cluster in fleet.clusters_by_name():
+        if cluster.budget is None:
+            continue
+        watched = [
+            line
+            for other, found in fleet.clusters_by_name()
+            if (found.provider, found.watched) == (cluster.provider, cluster.watched)
+            for line in PROVIDERS[found.provider].bill(other, found)
+        ]
+        idle, _ = total(watched)
+        if (month := idle.usd * MONTH) > cluster.budget.monthly_usd:
+            yield (
+                f"{name}: budget: {month:.0f} USD a month go to {cluster.watched} when idle, and monthlyUsd is "
+                f"{cluster.budget.monthly_usd}; raise it, or the alarm comes every month"
+            )
 
 
 def runner_hour(placement: Placement, region: str) -> tuple[Money, Money]:

@@ -1,4 +1,4 @@
-"""Machines, their GPUs and their prices: one table, read from `data/*.csv`.
+"""Machines, their GPUs, prices and quotas: one table, read from `data/*.csv`.
 
 Standard library only: the policy pack ships this module. Sources, dates and how to update: `data/README.md`.
 """
@@ -150,6 +150,19 @@ def preemptible(found: Machine) -> bool:
     return found.cloud == "aws" or (found.cloud == "oci" and _price(found.name, _EVERYWHERE, SPOT) is not None)
 
 
+def quota_code(found: Machine, capacity: str) -> str | None:
+    """The quota that the machine counts against when it is bought so: a code of EC2's, a name of OCI's family compute-core.
+
+    None where no source names one. A reservation of EC2 counts as on demand.
+    """
+    return _quotas().get((found.cloud, found.name.rpartition(".")[0], capacity))
+
+
+def quota_units(found: Machine) -> int:
+    """How much of its quota one machine takes: EC2 counts vCPUs, OCI the GPUs of GPU shapes."""
+    return found.vcpus if found.cloud == "aws" else found.gpus
+
+
 def unit_price(item: str, region: str) -> Price | None:
     """What an hour of something that is no machine costs; None where unknown, never 0.
 
@@ -172,6 +185,17 @@ def _prices() -> dict[tuple[str, str, str], Price]:
             float(row["usd_per_hour"]), at_most=False, source=row["source"], date=row["date"]
         )
         for row in _rows("prices.csv")
+    }
+
+
+@cache
+def _quotas() -> dict[tuple[str, str, str], str]:
+    """Codes by cloud, family (a name up to its last full stop) and capacity."""
+    return {
+        (row["cloud"], family, capacity): row["code"]
+        for row in _rows("quotas.csv")
+        for family in row["families"].split()
+        for capacity in row["capacities"].split()
     }
 
 

@@ -13,6 +13,8 @@ from fleet.model import problem
 _OCID = re.compile(r"ocid1\.([a-z0-9]+)\.oc1\.([a-z0-9-]*)\.([A-Za-z0-9._-]+)")
 _REGION = re.compile(r"(af|ap|ca|eu|il|me|mx|sa|uk|us)-[a-z]+-[1-9]")
 _DOMAIN = re.compile(r"[A-Za-z0-9]{4}:([A-Z0-9-]+)-AD-[1-3]")
+_PATH = re.compile(r"[\w.-]{1,100}(:[\w.-]{1,100}){0,5}", re.ASCII)
+"""Names of compartments from below the root (docs.oracle.com, managing compartments: six levels)."""
 
 # Commercial regions by their key (oracle/oci-python-sdk 2.189.0, src/oci/regions_definitions.py).
 # One that opens later is a new row.
@@ -76,6 +78,7 @@ def _kind(kind: str) -> AfterValidator:
     return AfterValidator(check)
 
 
+TenancyId = Annotated[str, _kind("tenancy")]
 CompartmentId = Annotated[str, _kind("compartment")]
 ImageId = Annotated[str, _kind("image")]
 VcnId = Annotated[str, _kind("vcn")]
@@ -137,7 +140,17 @@ def _domain(text: str) -> str:
     return text
 
 
+def _path(text: str) -> str:
+    if not _PATH.fullmatch(text):
+        raise problem(
+            "compartment_path",
+            "not a compartment's path; write its name, below others' names from the root down, such as ci or ci:machines",
+        )
+    return text
+
+
 Region = Annotated[str, AfterValidator(_region)]
+CompartmentPath = Annotated[str, AfterValidator(_path)]
 AvailabilityDomain = Annotated[str, AfterValidator(_domain)]
 
 

@@ -44,13 +44,16 @@ def _runner_label(label: str) -> str:
     return label
 
 
-_IMAGE = re.compile(r"[a-z0-9][a-z0-9._/:-]*(:(?!latest$)[A-Za-z0-9_][A-Za-z0-9_.-]*|@sha256:[0-9a-f]{64})")
+_TAG, _DIGEST = r":(?!latest(?:@|$))[A-Za-z0-9_][A-Za-z0-9_.-]*", r"@sha256:[0-9a-f]{64}"
+# A colon before a slash is a registry's port, which is no version.
+_IMAGE = re.compile(rf"[a-z0-9][a-z0-9._-]*(:[0-9]+(?=/))?[a-z0-9._/-]*({_TAG}({_DIGEST})?|{_DIGEST})")
 
 
 def _image(reference: str) -> str:
-    if not _IMAGE.fullmatch(reference.partition("@")[0] if ":" in reference.partition("@")[0].rpartition("/")[2] else reference):
+    if not _IMAGE.fullmatch(reference):
         raise problem(
-            "image", "an image names its version or digest, not latest; write registry/name:version or registry/name@sha256:…"
+            "image",
+            "an image names its version or digest, not latest; write registry/name:version, registry/name@sha256:… or both",
         )
     return reference
 

@@ -9,7 +9,7 @@ of `pool_labels`, and advertise one resource name; a pod with `GPU_TOLERATION` a
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -22,6 +22,15 @@ PLUGIN_CONFIG_LABEL = "nvidia.com/device-plugin.config"
 """The label by which the device plugin's chart gives a node one of several configs."""
 PLUGIN_CONFIG_CDI = "cdi"
 """The config of pools whose containers get their GPUs by the Container Device Interface."""
+
+SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+"""Pod annotation: "false" keeps the autoscaler from removing the node under a running job."""
+
+MACHINE_SHAPES = "gpu-ci/machine-shapes"
+MACHINE_CAPACITY = "gpu-ci/machine-capacity"
+MACHINE_DISK = "gpu-ci/machine-disk-gb"
+MACHINE_REGIONS = "gpu-ci/machine-regions"
+"""Pod annotations of a launcher that boots a machine for its job: `machine_annotations`."""
 
 POOL_LABEL = "gpu-ci/pool"
 ROLE_LABEL = "gpu-ci/role"
@@ -146,6 +155,28 @@ OKE_NO_PLUGIN_LABEL = "oci.oraclecloud.com/disable-gpu-device-plugin"
 """Node label: "true" keeps OKE's own device plugin off a node, add-on or not (oracle-quickstart/oci-hpc-oke, NVIDIA/aicr)."""
 
 
+# -- priority ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Priority:
+    """A priority class of pods: where nodes are full, a pod that `preempts` makes room by ending pods of a lower `value`."""
+
+    name: str
+    value: int
+    preempts: bool
+    meaning: str
+
+
+RUNNER_PRIORITY = Priority(
+    "gpu-ci-runner",
+    # No class of ours may be above it: only a greater value preempts, and a job that is cut off starts again from nothing.
+    1_000_000,
+    preempts=False,
+    meaning="Runners of GitHub jobs: they end no pod, and none but the system's ends them",
+)
+
+
 # -- labels ------------------------------------------------------------------------------------------------------------
 
 
@@ -160,7 +191,7 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One label or taint of the field: where it comes from, what we do with it, and what to write instead."""
+    """One label, taint or annotation of the field: where it comes from, what we do with it, and what to write instead."""
 
     kind: str
     text: str
@@ -170,7 +201,7 @@ class Term:
 
     @property
     def key(self) -> str:
-        """The label or taint key."""
+        """The key of the label, taint or annotation."""
         return self.text.partition("=")[0]
 
 
@@ -199,12 +230,17 @@ VOCABULARY: tuple[Term, ...] = (
     Term("taint", "oci.oraclecloud.com/oke-is-preemptible=present:NoSchedule", Standing.PROVIDER, "", "OKE"),
     Term("taint", "sku=gpu:NoSchedule", Standing.REFUSED, "nvidia.com/gpu=true:NoSchedule", "seed 003"),
     Term("taint", "spot=true:NoSchedule", Standing.REFUSED, f"a runner's pool, or {CAPACITY_LABEL}=spot", "seed 001"),
+    Term("annotation", f"{SAFE_TO_EVICT}=false", Standing.OURS, "", "Cluster Autoscaler"),
+    Term("annotation", f"{MACHINE_SHAPES}=<shape,…>", Standing.OURS, "", "gpu-ci"),
+    Term("annotation", f"{MACHINE_CAPACITY}=<capacity type>", Standing.OURS, "", "gpu-ci"),
+    Term("annotation", f"{MACHINE_DISK}=<GB>", Standing.OURS, "", "gpu-ci"),
+    Term("annotation", f"{MACHINE_REGIONS}=<region,…>", Standing.OURS, "", "gpu-ci"),
 )
-"""Every label and taint that the seeds and the charts use, once each."""
+"""Every label and taint that the seeds and the charts use, and every annotation that our pods carry, once each."""
 
 
 def term(kind: str, key: str) -> Term | None:
-    """The vocabulary's entry for a label or taint key, or None for a key that nobody claims."""
+    """The vocabulary's entry for a key of a kind (label, taint, annotation), or None for a key that nobody claims."""
     return next((entry for entry in VOCABULARY if entry.kind == kind and entry.key == key), None)
 
 
@@ -241,6 +277,21 @@ def pool_selector(pool: str) -> dict[str, str]:
     return {POOL_LABEL: pool}
 
 
+def machine_annotations(*, shapes: Iterable[str], capacity: str, disk_gb: int, regions: Iterable[str]) -> dict[str, str]:
+    """What a launcher's pod says of the machine that it boots, in words that a bill is made of.
+
+    Such machines are no resources, so nothing else tells a policy what `maxRunners` of them are and cost. Shapes and regions
+    stand in the order in which they are tried; a machine is one of the shapes, with a boot volume of `disk_gb`. Standing machines
+    are not said: they are an instance pool.
+    """
+    return {
+        MACHINE_SHAPES: ",".join(shapes),
+        MACHINE_CAPACITY: capacity,
+        MACHINE_DISK: str(disk_gb),
+        MACHINE_REGIONS: ",".join(dict.fromkeys(regions)),
+    }
+
+
 # -- resources ---------------------------------------------------------------------------------------------------------
 
 _GPU_RESOURCE = re.compile(
@@ -261,8 +312,12 @@ DISCOVERY_TAG = "k8s.io/cluster-autoscaler/enabled"
 """EKS puts it on the groups of its managed node groups, with value true."""
 STORAGE_TAG = "cluster-autoscaler/node-ephemeral-storage"
 """Tag of an OKE node pool: by it the autoscaler knows the disk of a node that does not exist yet (kubernetes/autoscaler#9637)."""
-SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
-"""Pod annotation: "false" keeps the autoscaler from removing the node under a running job."""
+MOST_NODES_TAG = "gpu-ci/max-nodes"
+"""Tag of an OKE node pool that the autoscaler sizes: its most nodes. OKE has no such property, and a preview cannot know the
+autoscaler's argument, which has the pool's OCID in it; so this is how a policy learns it."""
+RESERVED_NODES_TAG = "gpu-ci/reserved-nodes"
+"""Tag of a pool in a capacity reservation: the machines that its cloud holds and bills, used or not. The pool itself has no
+more of the reservation than its id."""
 
 
 def owner_tag(cluster: str) -> str:

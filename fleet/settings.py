@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Annotated, Any, Self
 
-from pydantic import Field, GetCoreSchemaHandler, ValidationError, model_validator
-from pydantic_core import CoreSchema, ErrorDetails, core_schema
+from pydantic import Field, GetCoreSchemaHandler, model_validator
+from pydantic_core import CoreSchema, core_schema
 
 from fleet.cluster import Cluster
-from fleet.errors import FleetError, Problem, shown
+from fleet.errors import FleetError, Problem
 from fleet.github import GitHub
 from fleet.model import DnsLabel, Model, TagKey, TagValue, problem
 from fleet.providers import PROVIDERS
+from fleet.reading import read
 from fleet.runner import GENERIC_LABELS, Runner
-from fleet.suggest import hint, is_foreign_kind, untagged
 
 NAMESPACE = "gpu-ci"
 _MAX_CLUSTER = 28
@@ -53,6 +51,8 @@ class Fleet(Model):
         self._sets_are_told_apart()
         self._one_tenancy()
         self._reservations_are_whole()
+        self._one_budget_each()
+        self._quotas_are_whole()
         self._tags_fit()
         for cluster, settings in self.clusters_by_name():
             profile = PROVIDERS[settings.provider].profile
@@ -149,6 +149,44 @@ class Fleet(Model):
                         value=pool.reservation.id,
                     )
 
+    def _one_budget_each(self) -> None:
+        """What one budget watches, no other does."""
+        holders: dict[tuple[str, str], str] = {}
+        for cluster, settings in self.clusters_by_name():
+            if settings.budget is None:
+                continue
+            if (other := holders.setdefault((settings.provider, settings.watched), cluster)) != cluster:
+                raise problem(
+                    "budget_twice",
+                    f"cluster {other}'s budget watches {settings.watched} already; keep one of them",
+                    at=("clusters", cluster, "budget"),
+                )
+
+    def _quotas_are_whole(self) -> None:
+        """One cluster declares a quota, for all of the fleet that takes of it; every GPU machine is known to take of one."""
+        holders: dict[tuple[str, str], str] = {}
+        for cluster, settings in self.clusters_by_name():
+            if not settings.declare_quotas:
+                continue
+            at = ("clusters", cluster, "declareQuotas")
+            for scope in settings.quota_scopes:
+                if (other := holders.setdefault((settings.provider, scope), cluster)) != cluster:
+                    raise problem(
+                        "quota_twice",
+                        f"cluster {other} declares the quotas of {scope} already, for all of the fleet there; remove it",
+                        at=at,
+                        value=True,
+                    )
+            for need in PROVIDERS[settings.provider].needs(settings, self.clusters_of(settings.provider)):
+                if need.code is None:
+                    raise problem(
+                        "quota_unknown",
+                        f"no source names the quota of {need.machine} as {need.capacity}; add it to fleet/data/quotas.csv, "
+                        "or remove declareQuotas",
+                        at=at,
+                        value=True,
+                    )
+
     def _tags_fit(self) -> None:
         """Hold the tags to what every cloud of the fleet takes."""
         for cluster, settings in self.clusters_by_name():
@@ -199,6 +237,10 @@ class Fleet(Model):
         """Clusters by name, in the order of the config."""
         yield from self.clusters.items()
 
+    def clusters_of(self, provider: str) -> tuple[Any, ...]:
+        """Settings of the clusters of one provider, in the order of the config."""
+        return tuple(settings for settings in self.clusters.values() if settings.provider == provider)
+
     def runner_sets(self) -> Iterator[tuple[str, str, Runner]]:
         """(cluster, set name, runner class) in the order of the config."""
         for cluster, settings in self.clusters_by_name():
@@ -243,52 +285,4 @@ def load(config: Mapping[str, object]) -> Fleet:
 
     Raises FleetError with every problem found.
     """
-    try:
-        return Fleet.model_validate_json(json.dumps(config))
-    except ValidationError as error:
-        errors = error.errors()
-        raise FleetError(tuple(_problem(entry) for entry in errors if not _shadow(entry, errors))) from None
-
-
-def _shadow(error: ErrorDetails, errors: list[ErrorDetails]) -> bool:
-    """Whether an error only follows from another.
-
-    Pydantic counts only a list's good items, and calls one of bad items too short as well. A runner of a kind that the provider
-    has not is judged by a model that knows none of its keys.
-    """
-    if error["type"] == "too_short" and len(error["input"]) >= error.get("ctx", {})["min_length"]:
-        return True
-    foreign = [entry["loc"][:-1] for entry in errors if is_foreign_kind(entry)]
-    return any(error["loc"][: len(runner)] == runner for runner in foreign) and not is_foreign_kind(error)
-
-
-_NO_VALUE = ("missing", "json_invalid")
-_PRIVATE = re.compile("key|secret|token|password|credential|licen[cs]e", re.IGNORECASE)
-"""Unknown keys of such names may hold what nobody should read in an error."""
-_UNION = {"union_tag_invalid": "provider", "union_tag_not_found": "provider", "gpu_ci_runner_kind": "kind"}
-"""The key that tells a union's models apart, by the error of one that fits none."""
-
-
-def _problem(error: ErrorDetails) -> Problem:
-    """A pydantic error as path, rule and value. A rule of a whole model may point further down with `at` and `value`."""
-    context = error.get("ctx", {})
-    # Pydantic marks a bad key by "[key]" after it; the file has no such key.
-    marked = error["loc"][-2:] == (error["input"], "[key]")
-    located = tuple(map(str, error["loc"][:-1] if marked else error["loc"]))
-    at = (_UNION[error["type"]],) if error["type"] in _UNION else tuple(context.get("at", ()))
-    path = untagged(Fleet, located) + at
-    private = error["type"] == "extra_forbidden" and _PRIVATE.search(path[-1])
-    missing, there = (False, context["value"]) if "value" in context else _stands(error["input"], at)
-    value = "" if private or missing or error["type"] in _NO_VALUE else shown(there)
-    head = f"{NAMESPACE}:{path[0]}" if path else NAMESPACE
-    return Problem((head, *path[1:]), hint(error, Fleet, located), value)
-
-
-def _stands(value: Any, at: tuple[str, ...]) -> tuple[bool, Any]:
-    """(whether nothing stands there, what does) at a path below a value."""
-    for step in at:
-        try:
-            value = value[int(step)] if isinstance(value, list) else value[step]
-        except (LookupError, TypeError, ValueError):
-            return True, None
-    return False, value
+    return read(Fleet, NAMESPACE, config)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+STACK_TAG = "gpu-ci/stack"
+"""Its value is the stack's name; budgets on AWS count what has it."""
+
 
 @dataclass(frozen=True, slots=True)
 class TagRules:

@@ -111,7 +111,7 @@ def runners(draw: st.DrawFn, pool: str, labels: list[str]) -> dict[str, Any]:
         "shm": st.integers(1, memory * 1024 - 1).map("{}Mi".format),
         "scratch": st.integers(1, 500).map("{}Gi".format),
         "group": NAMES,
-        "image": NAMES.map("registry.example.com/{}:1".format),
+        "image": NAMES.map(f"registry.example.com/{{}}:1@sha256:{'0' * 64}".format),
     }
     return {
         "pool": pool,
@@ -198,6 +198,7 @@ def networks(draw: st.DrawFn, zones: list[str]) -> dict[str, Any]:
     return draw(st.fixed_dictionaries({}, optional=optional))
 
 
+_PRIVATE = st.lists(st.sampled_from(["10.0.0.0/8", "10.20.0.0/16", "172.16.1.0/24", "192.168.7.9/32"]), unique=True)
 _NETWORKS = st.sampled_from(["203.0.113.0/24", "198.51.100.7/32", "52.94.76.0/22"])
 _ENDPOINTS = st.one_of(
     st.builds(lambda cidrs: {"publicCidrs": cidrs}, st.lists(_NETWORKS, min_size=1, unique=True)),
@@ -228,7 +229,9 @@ def clusters(draw: st.DrawFn, sets: dict[str, list[str]]) -> dict[str, Any]:
         "system": st.fixed_dictionaries({}, optional=system),
         "admins": st.just(["arn:aws:iam::123456789012:role/ops"]),
         "logTypes": st.lists(st.sampled_from(["api", "audit", "scheduler"]), unique=True),
+        "protect": st.booleans(),
         "delivery": st.just("helm"),
+        "privateEgress": _PRIVATE,
     }
     return {
         "provider": "eks",
@@ -272,6 +275,7 @@ def oke_clusters(draw: st.DrawFn, sets: dict[str, list[str]]) -> dict[str, Any]:
         "idleDelay": _DELAYS,
         "machineCompartment": st.just("ocid1.compartment.oc1..examplevms"),
         "homeRegion": st.sampled_from(sorted(DOMAINS)),
+        "privateEgress": _PRIVATE,
     }
     kinds = {name: draw(st.sampled_from(KINDS)) for name in sets}
     of_kind = {
@@ -381,6 +385,7 @@ _GIVEN_VCN = {"vcn": "ocid1.vcn.oc1..example", "endpointSubnet": _ocid("subnet",
 _GIVEN = {"vpcId": "vpc-01234567", "privateSubnets": {"us-west-2a": "subnet-01234567", "us-west-2b": "subnet-89abcdef"}}
 _NODES = {"min": 1, "max": 3}
 _GITHUB = {"url": "https://github.com/example", "appId": "1", "installationId": "2", "group": "gpu"}
+_BUDGET = {"monthlyUsd": 500, "emails": ["ci-alerts@example.com"]}
 _EKS = tuple(
     cluster(
         endpoint=endpoint,
@@ -388,6 +393,11 @@ _EKS = tuple(
         admins=["arn:aws:iam::123456789012:role/ops"],
         logTypes=["api"],
         delivery="helm",
+        privateEgress=["10.20.0.0/16"],
+        budget=_BUDGET,
+        protect=True,
+        declareQuotas=True,
+        accountQuotas={"L-DB2E81BA": 64},
         system={"instanceTypes": ["m6i.large"], "nodes": _NODES, "disk": "60Gi"},
         pools={
             "t4": pool(idleDelay="5m", disk="100Gi", labels={"example.com/team": "ml"}, cdi=True, image="al2023-nvidia"),
@@ -415,6 +425,14 @@ _OKE = (
     oke_cluster(
         network=_GIVEN_VCN | {"compartment": "ocid1.compartment.oc1..examplenetwork"},
         delivery="helm",
+        privateEgress=["10.20.0.0/16"],
+        budget=_BUDGET | {"compartment": "ocid1.compartment.oc1..exampleci"},
+        protect=True,
+        declareQuotas=True,
+        tenancy="ocid1.tenancy.oc1..example",
+        compartmentPath="ci:clusters",
+        machineCompartmentPath="ci:machines",
+        addonVersions={"ClusterAutoscaler": "v1.34.2", "NvidiaGpuPlugin": "v0.17.1"},
         enablement="gpu-plugin-addon",
         gpuPluginAddon=True,
         idleDelay="5m",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 import pulumi
 import pulumi_aws as aws
@@ -11,12 +13,14 @@ import pulumi_eks as eks
 import pulumi_kubernetes as kubernetes
 
 from components.eks.autoscaler import EksAutoscaler, EksAutoscalerArgs
+from components.eks.governance import budget, quotas
 from components.eks.managed_nodes import ManagedNodes, managed_nodes
 from components.eks.network import EksNetwork, EksNetworkArgs
 from fleet import versions
 from fleet.pool import Pool
 from fleet.providers.eks import EksCluster
 from fleet.scheduling import GPU_TOLERATION, system_labels
+from fleet.tags import STACK_TAG
 
 _NODE_POLICIES = ("AmazonEKSWorkerNodePolicy", "AmazonEKS_CNI_Policy", "AmazonEC2ContainerRegistryPullOnly")
 _ADMIN_POLICY = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
@@ -24,7 +28,9 @@ _BEFORE_NODES = ("vpc-cni", "kube-proxy", "eks-pod-identity-agent")
 """Add-ons without which a node never becomes ready, or a pod never gets its rights."""
 _ON_NODES = ("coredns", "eks-node-monitoring-agent")
 """Add-ons that wait for a node to run on."""
-_ADDON_VALUES = {
+_ADDON_VALUES: dict[str, dict[str, Any]] = {
+    # Off by default: NetworkPolicies would be accepted and do nothing. A string (EKS user guide, cni-network-policy-configure).
+    "vpc-cni": {"enableNetworkPolicy": "true"},
     # Its GPU health check does not tolerate the GPU taint by itself, and then reports nothing, silently.
     "eks-node-monitoring-agent": {"dcgmAgent": {"tolerations": [GPU_TOLERATION.manifest()]}},
 }
@@ -38,12 +44,13 @@ _NODE_TRUST = json.dumps(
 
 @dataclass(frozen=True, slots=True)
 class EksGpuClusterArgs:
-    """`cluster` is the cluster's name in the settings, `physical_name` its name in AWS."""
+    """`cluster` is the cluster's name in the settings, `physical_name` its name in AWS; `quotas` are vCPUs by code to declare."""
 
     cluster: str
     physical_name: str
     settings: EksCluster
     tags: dict[str, str]
+    quotas: Mapping[str, int] = field(default_factory=dict)
 
 
 class EksGpuCluster(pulumi.ComponentResource):
@@ -59,6 +66,9 @@ class EksGpuCluster(pulumi.ComponentResource):
     def __init__(self, name: str, args: EksGpuClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("gpu-ci:index:EksGpuCluster", name, {}, opts)
         settings = args.settings
+        if settings.budget is not None:
+            budget(name, settings.budget, args.tags[STACK_TAG], parent=self)
+        quotas(name, args.quotas, parent=self)
         vpc_id, self.subnet_ids = self._network(name, settings)
         self._zones = settings.zones
         control_plane = self._control_plane(name, args, vpc_id)
@@ -132,7 +142,7 @@ class EksGpuCluster(pulumi.ComponentResource):
             kube_proxy_addon_options=eks.KubeProxyAddonOptionsArgs(enabled=False),
             create_oidc_provider=False,
             tags=args.tags,
-            opts=pulumi.ResourceOptions(parent=self),
+            opts=pulumi.ResourceOptions(parent=self, protect=settings.protect),
         )
 
     def _doors(self, name: str, settings: EksCluster, control_plane: eks.Cluster) -> list[pulumi.Resource]:

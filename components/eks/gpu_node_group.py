@@ -68,6 +68,7 @@ class GpuNodeGroup(pulumi.ComponentResource):
                 tags=args.tags,
                 ready=args.ready,
                 reservation=pool.reservation.id if pool.reservation else None,
+                reserved=pool.reservation.count if pool.reservation else None,
             ),
             parent=self,
         )

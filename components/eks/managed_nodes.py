@@ -11,14 +11,14 @@ import pulumi_aws as aws
 from components.eks.launch import launch_template
 from fleet import versions
 from fleet.model import Scale
-from fleet.scheduling import EKS_EFFECT, Taint
+from fleet.scheduling import EKS_EFFECT, RESERVED_NODES_TAG, Taint
 
 
 @dataclass(frozen=True, slots=True)
 class ManagedNodes:
     """A group of like nodes. `cluster_name` carries its dependency on the control plane; `disk` is MiB; `ready` stands before.
 
-    `reservation` is the id of a capacity reservation.
+    `reservation` is the id of a capacity reservation, `reserved` how many machines it holds.
     """
 
     cluster_name: pulumi.Input[str]
@@ -35,6 +35,7 @@ class ManagedNodes:
     tags: dict[str, str]
     ready: Sequence[pulumi.Resource]
     reservation: str | None = None
+    reserved: int | None = None
 
 
 def managed_nodes(name: str, args: ManagedNodes, *, parent: pulumi.Resource) -> aws.eks.NodeGroup:
@@ -64,6 +65,7 @@ def managed_nodes(name: str, args: ManagedNodes, *, parent: pulumi.Resource) -> 
             # By default the new node starts before the old one goes: a full reservation has no room for it.
             update_strategy="MINIMAL" if args.reservation else None,
         ),
+        tags=None if args.reserved is None else {RESERVED_NODES_TAG: str(args.reserved)},
         # Replaces a node that stays unready, or whose GPU the monitoring agent reports broken.
         node_repair_config=aws.eks.NodeGroupNodeRepairConfigArgs(enabled=True),
         opts=pulumi.ResourceOptions(

@@ -11,6 +11,7 @@ from components.eks.eks_gpu_cluster import EksGpuCluster, EksGpuClusterArgs
 from components.eks.gpu_node_group import GpuNodeGroup, GpuNodeGroupArgs
 from components.kubernetes.inside import Inside, install
 from fleet.providers.eks import EksCluster
+from fleet.providers.eks_quotas import eks_quotas
 from fleet.settings import Fleet
 
 
@@ -25,9 +26,10 @@ def build(name: str, settings: EksCluster, fleet: Fleet, context: Context, priva
         # Remote components run in this provider; default ones are off.
         eks.Provider(f"{name}-eks"),
     ]
+    quotas = eks_quotas(settings, fleet.clusters_of(settings.provider)) if settings.declare_quotas else {}
     cluster = EksGpuCluster(
         name,
-        EksGpuClusterArgs(name, context.cluster_name(name), settings, context.tags),
+        EksGpuClusterArgs(name, context.cluster_name(name), settings, context.tags, quotas),
         opts=pulumi.ResourceOptions(providers=cloud),
     )
     for pool_name, pool in settings.pools.items():

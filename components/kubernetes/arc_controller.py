@@ -11,6 +11,7 @@ import pulumi_kubernetes as kubernetes
 from components.kubernetes.deliver import deliver
 from components.kubernetes.namespace import namespace
 from fleet import charts
+from fleet.scheduling import RUNNER_PRIORITY
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,14 +22,32 @@ class ArcControllerArgs:
 
 
 class ArcController(pulumi.ComponentResource):
-    """Actions Runner Controller; runner sets wait for `release`, so that they are also removed before it."""
+    """Actions Runner Controller, and the priority of its runners; sets wait for both, so that they are also removed before."""
 
     release: kubernetes.helm.v3.Release
     """The controller's release: without it the finalizers of runner sets never end."""
+    priority: kubernetes.scheduling.v1.PriorityClass
+    """The class that runner pods name: without it the API server refuses them."""
 
     def __init__(self, name: str, args: ArcControllerArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("gpu-ci:index:ArcController", name, {}, opts)
         chart = charts.arc_controller()
         home = namespace(f"{name}-namespace", chart, parent=self, depends_on=args.ready)
         self.release = deliver(f"{name}-chart", chart, parent=self, depends_on=[home, *args.ready])
+        self.priority = kubernetes.scheduling.v1.PriorityClass(
+            f"{name}-runner-priority",
+            metadata=kubernetes.meta.v1.ObjectMetaArgs(name=RUNNER_PRIORITY.name),
+            value=RUNNER_PRIORITY.value,
+            preemption_policy="PreemptLowerPriority" if RUNNER_PRIORITY.preempts else "Never",
+            global_default=False,
+            description=RUNNER_PRIORITY.meaning,
+            opts=pulumi.ResourceOptions(
+                parent=self,
+                depends_on=list(args.ready),
+                # The API server takes no other value for either, and the provider would try to update them in place
+                # (pulumi/pulumi-kubernetes, provider/pkg/provider/diff.go).
+                replace_on_changes=["value", "preemptionPolicy"],
+                delete_before_replace=True,
+            ),
+        )
         self.register_outputs({})

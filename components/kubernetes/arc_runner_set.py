@@ -9,10 +9,13 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components.kubernetes.deliver import deliver
+from components.kubernetes.isolation import isolate
 from components.kubernetes.namespace import namespace
 from fleet import charts
 from fleet.charts import Chart
+from fleet.egress import CLOSED
 from fleet.github import GitHub
+from fleet.isolation import network_policy
 
 # GitHub never hears of a label changed later (actions-runner-controller#4424), and a set is registered at one URL.
 # A new controller deletes the sets of another minor, under an upgrade that Helm then calls deployed.
@@ -26,26 +29,33 @@ Companions = Callable[[pulumi.Input[str], pulumi.Resource], Sequence[pulumi.Reso
 class Arc:
     """What all runner sets of a cluster share.
 
-    `private_key` is the App's key, a secret; `ready` and what a chart needs of `releases` (by name) outlive the sets.
+    `private_key` is the App's key, a secret; `ready` and what a chart needs of `releases` (by name) outlive the sets. `closed`
+    are networks that no pod of a set reaches, unless the set opens a part of them.
     """
 
     github: GitHub
     private_key: pulumi.Input[str]
     releases: Mapping[str, pulumi.Resource]
     ready: Sequence[pulumi.Resource]
+    closed: Sequence[str] = CLOSED
 
 
 @dataclass(frozen=True, slots=True)
 class ArcRunnerSetArgs:
-    """`chart` is the scale set, whose name is the chart's. `companions` makes what its pods need besides."""
+    """`chart` is the scale set, whose name is the chart's. `companions` makes what its pods need besides.
+
+    `opened` are networks that its pods reach though they are closed, `private_ports` TCP ports that they reach there as well.
+    """
 
     chart: Chart
     arc: Arc
     companions: Companions | None = None
+    opened: Sequence[str] = ()
+    private_ports: Sequence[int] = ()
 
 
 class ArcRunnerSet(pulumi.ComponentResource):
-    """A namespace with the GitHub App's secret and a scale set of ephemeral, unprivileged runners."""
+    """A namespace of its own with the GitHub App's secret and a scale set of ephemeral, unprivileged runners."""
 
     runs_on: pulumi.Output[list[str]]
     """Labels that reach the set, its name first."""
@@ -54,6 +64,7 @@ class ArcRunnerSet(pulumi.ComponentResource):
         super().__init__("gpu-ci:index:ArcRunnerSet", name, {}, opts)
         chart, arc = args.chart, args.arc
         home = namespace(f"{name}-namespace", chart, parent=self, depends_on=arc.ready)
+        walls = isolate(name, chart, home.metadata.name, network_policy(arc.closed, args.opened, args.private_ports), parent=self)
         secret = kubernetes.core.v1.Secret(
             f"{name}-github-app",
             metadata=kubernetes.meta.v1.ObjectMetaArgs(name=charts.APP_SECRET, namespace=home.metadata.name),
@@ -69,7 +80,7 @@ class ArcRunnerSet(pulumi.ComponentResource):
             f"{name}-chart",
             chart,
             parent=self,
-            depends_on=[home, secret, *companions, *(arc.releases[needed] for needed in chart.needs), *arc.ready],
+            depends_on=[home, *walls, secret, *companions, *(arc.releases[needed] for needed in chart.needs), *arc.ready],
             replace_on=_REPLACE_ON,
         )
         self.runs_on = pulumi.Output.from_input([chart.name, *chart.values["scaleSetLabels"]])

@@ -70,7 +70,13 @@ def install(
     """
     _ENABLE[inside.settings.enablement](inside)
     controller = ArcController(f"{inside.name}-arc", ArcControllerArgs(inside.ready), opts=inside.opts)
-    arc = Arc(fleet.github, private_key, {charts.CONTROLLER: controller.release}, inside.ready)
+    arc = Arc(
+        fleet.github,
+        private_key,
+        releases={charts.CONTROLLER: controller.release},
+        ready=(*inside.ready, controller.priority),
+        closed=inside.settings.closed_networks,
+    )
     runs_on: dict[str, pulumi.Output[list[str]]] = {}
     for name, runner in inside.settings.runners.items():
         group = fleet.group_of(runner)
@@ -129,7 +135,8 @@ def _pod_set(inside: Inside, name: str, runner: PodRunner, group: str, arc: Arc)
         tolerations=inside.profile.pod_tolerations(pool.capacity),
         runtime_class=_runtime_class(inside),
     )
-    return ArcRunnerSet(f"{inside.name}-{name}", ArcRunnerSetArgs(chart, arc), opts=inside.opts).runs_on
+    args = ArcRunnerSetArgs(chart, arc, opened=inside.settings.private_egress)
+    return ArcRunnerSet(f"{inside.name}-{name}", args, opts=inside.opts).runs_on
 
 
 def _runtime_class(inside: Inside) -> str:

@@ -13,10 +13,8 @@ from components.oci.policy import policy
 from components.oci.rights import AUTOSCALER, AUTOSCALER_NETWORK, Workload, autoscaler_rights
 from fleet import charts
 from fleet.model import Scale, go_duration
+from fleet.providers.oke_addons import AUTOSCALER_ADDON
 from fleet.scheduling import SYSTEM_POOL, pool_selector
-
-ADDON = "ClusterAutoscaler"
-"""OKE's name of the add-on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +27,8 @@ class ScaledPool:
 
 @dataclass(frozen=True, slots=True)
 class OkeAutoscalerArgs:
-    """`idle_delay` is seconds, one for all pools; `network` is the compartment of the subnets; `iam` is the provider that writes
-    policies; `ready` stands before.
+    """`idle_delay` is seconds, one for all pools; `network` is the compartment of the subnets; `version` is the add-on's, or None
+    where Oracle chooses; `iam` is the provider that writes policies; `ready` stands before.
     """
 
     cluster_id: pulumi.Input[str]
@@ -38,6 +36,7 @@ class OkeAutoscalerArgs:
     network: str
     pools: Sequence[ScaledPool]
     idle_delay: int
+    version: str | None
     tags: dict[str, str]
     iam: pulumi.ProviderResource
     ready: Sequence[pulumi.Resource]
@@ -58,7 +57,8 @@ class OkeAutoscaler(pulumi.ComponentResource):
         )
         oci.containerengine.Addon(
             f"{name}-addon",
-            addon_name=ADDON,
+            addon_name=AUTOSCALER_ADDON,
+            version=args.version,
             cluster_id=args.cluster_id,
             configurations=[
                 oci.containerengine.AddonConfigurationArgs(key=key, value=value)

@@ -10,7 +10,7 @@ import pulumi_oci as oci
 
 from components.oci.boot import node_metadata
 from fleet.disk import disk_gb
-from fleet.scheduling import STORAGE_TAG
+from fleet.scheduling import MOST_NODES_TAG, RESERVED_NODES_TAG, STORAGE_TAG
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,9 @@ class OkeNodes:
     """A pool of like nodes. `cluster_id` carries its dependency on the control plane; `disk` is MiB; `ready` stands before.
 
     `flex` is for flexible shapes alone: on a GPU shape it would make the autoscaler reckon with a node without GPUs.
-    `autoscaled` says that `size` is only the first one, for the autoscaler owns it. `surge` is how many nodes an update starts
-    before it drains old ones; None for a pool whose nodes are left to go by themselves.
+    `most` says that `size` is only the first one, for the autoscaler owns it up to `most`. `surge` is how many nodes an update
+    starts before it drains old ones; None for a pool whose nodes are left to go by themselves. `reserved` is how many machines
+    its capacity reservation holds.
     """
 
     cluster_id: pulumi.Input[str]
@@ -55,14 +56,17 @@ class OkeNodes:
     flex: Flex | None = None
     bare_metal: bool = False
     preemptible: bool = False
-    autoscaled: bool = False
+    most: int | None = None
     surge: int | None = None
     storage: int | None = None
+    reserved: int | None = None
 
 
 def managed_nodes(name: str, args: OkeNodes, *, parent: pulumi.Resource) -> oci.containerengine.NodePool:
     """The pool `<name>-nodes`. No SSH key is set: nobody logs in."""
-    storage = {} if args.storage is None else {STORAGE_TAG: f"{args.storage}Mi"}
+    told = {} if args.storage is None else {STORAGE_TAG: f"{args.storage}Mi"}
+    told |= {} if args.most is None else {MOST_NODES_TAG: str(args.most)}
+    told |= {} if args.reserved is None else {RESERVED_NODES_TAG: str(args.reserved)}
     return oci.containerengine.NodePool(
         f"{name}-nodes",
         cluster_id=args.cluster_id,
@@ -96,11 +100,11 @@ def managed_nodes(name: str, args: OkeNodes, *, parent: pulumi.Resource) -> oci.
             eviction_grace_duration="PT60M", is_force_delete_after_grace_duration=True
         ),
         node_pool_cycling_details=_cycling(args.surge),
-        freeform_tags=dict(args.tags) | storage,
+        freeform_tags=dict(args.tags) | told,
         opts=pulumi.ResourceOptions(
             parent=parent,
             depends_on=list(args.ready),
-            ignore_changes=["nodeConfigDetails.size"] if args.autoscaled else None,
+            ignore_changes=["nodeConfigDetails.size"] if args.most is not None else None,
             # OKE would change the shape of new nodes only.
             replace_on_changes=["nodeShape"],
         ),

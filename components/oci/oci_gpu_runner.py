@@ -25,6 +25,9 @@ from fleet.vm_runner import MachineRunner, VmRunner
 
 SWEEP = "launcher-sweep"
 """Name of the CronJob that removes machines whose launcher is gone."""
+WORKLOAD_IDENTITY = 12250
+"""TCP port beside the API server where OKE exchanges a pod's token for rights in OCI (oracle/oci-python-sdk@474b72dc
+src/oci/auth/signers/resource_principals_signer.py). Its address is private: a service's, then the endpoint's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +76,17 @@ class OciGpuRunner(pulumi.ComponentResource):
         )
         self.instance_pool_id = None
         companions: Companions = partial(_keep_alone, f"{name}-keep")
+        ports: tuple[int, ...] = ()
         if runner.booted_here:
             # Raises here, and so in a plan, what OCI would refuse once a machine is launched.
             user_data = encoded(runner)
             if isinstance(runner, VmRunner):
                 self.instance_pool_id = self._standing(name, args, runner, user_data).id
-            companions = self._companions(name, args, chart)
+            companions, ports = self._companions(name, args, chart), (WORKLOAD_IDENTITY,)
         runner_set = ArcRunnerSet(
-            f"{name}-set", ArcRunnerSetArgs(chart, args.arc, companions), opts=pulumi.ResourceOptions(parent=self)
+            f"{name}-set",
+            ArcRunnerSetArgs(chart, args.arc, companions, private_ports=ports),
+            opts=pulumi.ResourceOptions(parent=self),
         )
         self.runs_on = runner_set.runs_on
         self.register_outputs({"runsOn": self.runs_on, "instancePoolId": self.instance_pool_id})

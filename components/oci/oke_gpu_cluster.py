@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ipaddress
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pulumi
 import pulumi_kubernetes as kubernetes
 import pulumi_oci as oci
 
+from components.oci.governance import Tenancy, budget, quota
 from components.oci.managed_nodes import Flex, NodePlace, OkeNodes, managed_nodes
 from components.oci.network import OkeNetwork, OkeNetworkArgs
 from components.oci.security import OkeSecurity, OkeSecurityArgs
@@ -17,23 +19,27 @@ from fleet.enablement import GPU_PLUGIN_ADDON
 from fleet.hardware import flexible
 from fleet.offer import allocatable
 from fleet.providers.oke import OkeCluster
+from fleet.providers.oke_addons import PLUGIN_ADDON
 from fleet.providers.oke_nodes import FLEX_SHAPE
 from fleet.scheduling import OKE_PROFILE, system_labels
 
-GPU_PLUGIN = "NvidiaGpuPlugin"
-"""OKE's name of its device plugin add-on."""
 _SERVICES = ("10.96.0.0/16", "10.97.0.0/16")
 """Ranges of Kubernetes services: OKE's default, and the next for a VCN that covers it."""
 
 
 @dataclass(frozen=True, slots=True)
 class OkeGpuClusterArgs:
-    """`cluster` is the cluster's name in the settings, `physical_name` its name in OCI."""
+    """`cluster` is the cluster's name in the settings, `physical_name` its name in OCI.
+
+    `iam` is the provider of the tenancy's home region; `quotas` are statements to declare.
+    """
 
     cluster: str
     physical_name: str
     settings: OkeCluster
     tags: dict[str, str]
+    iam: pulumi.ProviderResource
+    quotas: Sequence[str] = ()
 
 
 class OkeGpuCluster(pulumi.ComponentResource):
@@ -53,6 +59,7 @@ class OkeGpuCluster(pulumi.ComponentResource):
     def __init__(self, name: str, args: OkeGpuClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("gpu-ci:index:OkeGpuCluster", name, {}, opts)
         settings = args.settings
+        self._govern(name, args)
         vcn_id, self.node_subnet_id, endpoint_subnet_id = self._network(name, args)
         security = OkeSecurity(
             f"{name}-security",
@@ -98,6 +105,18 @@ class OkeGpuCluster(pulumi.ComponentResource):
             }
         )
 
+    def _govern(self, name: str, args: OkeGpuClusterArgs) -> None:
+        """Budget and quotas, where the settings have them."""
+        settings, called = args.settings, args.physical_name
+        if settings.tenancy is None:
+            return
+        tenancy = Tenancy(settings.tenancy, args.iam)
+        if settings.budget is not None:
+            target = settings.budget.compartment or settings.compartment
+            budget(name, settings.budget, target, tenancy, called=called, tags=args.tags, parent=self)
+        if args.quotas:
+            quota(name, args.quotas, tenancy, called=called, tags=args.tags, parent=self)
+
     def _network(self, name: str, args: OkeGpuClusterArgs) -> tuple[pulumi.Input[str], pulumi.Input[str], pulumi.Input[str]]:
         """OCIDs of the VCN, the node subnet and the endpoint subnet."""
         given, settings = args.settings.network, args.settings
@@ -141,7 +160,7 @@ class OkeGpuCluster(pulumi.ComponentResource):
                 ),
             ),
             freeform_tags=args.tags,
-            opts=pulumi.ResourceOptions(parent=self),
+            opts=pulumi.ResourceOptions(parent=self, protect=settings.protect),
         )
 
     def _kubeconfig(self, settings: OkeCluster) -> pulumi.Output[str]:
@@ -186,7 +205,8 @@ class OkeGpuCluster(pulumi.ComponentResource):
         tolerations = json.dumps([toleration.manifest() for toleration in OKE_PROFILE.tolerations])
         oci.containerengine.Addon(
             f"{name}-gpu-plugin",
-            addon_name=GPU_PLUGIN,
+            addon_name=PLUGIN_ADDON,
+            version=settings.addon_versions.get(PLUGIN_ADDON),
             cluster_id=self.cluster_id,
             # It knows the GPU taint by itself, not the one of preemptible nodes.
             configurations=[oci.containerengine.AddonConfigurationArgs(key="tolerations", value=tolerations)] if spot else None,

@@ -84,8 +84,9 @@ class OkeGpuPool(pulumi.ComponentResource):
                 tags=args.tags,
                 ready=[*args.ready, *self._rights(name, args)],
                 preemptible=pool.capacity == "spot",
-                autoscaled=True,
+                most=pool.nodes.max,
                 storage=offer.storage,
+                reserved=pool.reservation.count if pool.reservation else None,
             ),
             parent=self,
         )

@@ -14,6 +14,8 @@ from components.oci.oke_gpu_cluster import OkeGpuCluster, OkeGpuClusterArgs
 from components.oci.oke_gpu_pool import OkeGpuPool, OkeGpuPoolArgs
 from fleet.enablement import GPU_PLUGIN_ADDON
 from fleet.providers.oke import OkeCluster
+from fleet.providers.oke_addons import AUTOSCALER_ADDON
+from fleet.providers.oke_quotas import oke_quotas
 from fleet.settings import Fleet
 from fleet.vm_runner import MachineRunner
 
@@ -21,11 +23,14 @@ from fleet.vm_runner import MachineRunner
 def build(name: str, settings: OkeCluster, fleet: Fleet, context: Context, private_key: pulumi.Output[str]) -> dict[str, object]:
     """The cluster `name` of the fleet with its pools and runner sets. Returns the stack outputs that belong to it."""
     cloud = oci.Provider(f"{name}-oci", region=settings.region)
-    # OCI takes policies in the tenancy's home region alone.
+    # OCI takes policies in the tenancy's home region alone; budgets and quotas are the tenancy's too.
     home = settings.home_region
     iam = cloud if home in (None, settings.region) else oci.Provider(f"{name}-oci-home", region=home)
     outside = pulumi.ResourceOptions(providers=[cloud])
-    cluster = OkeGpuCluster(name, OkeGpuClusterArgs(name, context.cluster_name(name), settings, context.tags), opts=outside)
+    quotas = oke_quotas(settings, fleet.clusters_of(settings.provider)) if settings.declare_quotas else ()
+    cluster = OkeGpuCluster(
+        name, OkeGpuClusterArgs(name, context.cluster_name(name), settings, context.tags, iam, quotas), opts=outside
+    )
     pools = {
         pool_name: OkeGpuPool(
             f"{name}-{pool_name}",
@@ -58,6 +63,7 @@ def build(name: str, settings: OkeCluster, fleet: Fleet, context: Context, priva
                 network=settings.network.compartment or settings.compartment,
                 pools=[ScaledPool(pools[pool_name].node_pool_id, pool.nodes) for pool_name, pool in settings.pools.items()],
                 idle_delay=settings.idle_delay,
+                version=settings.addon_versions.get(AUTOSCALER_ADDON),
                 tags=context.tags,
                 iam=iam,
                 ready=cluster.ready,

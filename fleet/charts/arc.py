@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fleet.charts.chart import CONFINED, CONFINED_POD, Chart, Level, manifests, published, resources
@@ -11,6 +11,7 @@ from fleet.runner import PodRunner, Runner
 from fleet.scheduling import (
     GPU_RESOURCE,
     GPU_TOLERATION,
+    RUNNER_PRIORITY,
     SAFE_TO_EVICT,
     SYSTEM_POOL,
     Toleration,
@@ -67,9 +68,15 @@ def runner_set(
 
 
 def scale_set(
-    name: str, runner: Runner, github_url: str, group: str, pod: dict[str, Any], pod_security: Level = "restricted"
+    name: str,
+    runner: Runner,
+    github_url: str,
+    group: str,
+    pod: dict[str, Any],
+    pod_security: Level = "restricted",
+    annotations: Mapping[str, str] | None = None,
 ) -> Chart:
-    """A runner scale set of any kind of runner: `pod` is the spec of what ARC starts for each job."""
+    """A runner scale set of any kind of runner: `pod` is the spec of what ARC starts for each job, with its `annotations`."""
     return published(
         "gha-runner-scale-set",
         name,
@@ -86,8 +93,8 @@ def scale_set(
             # Given, because the chart otherwise looks for it in a cluster that a preview does not have.
             "controllerServiceAccount": {"namespace": CONTROLLER_NAMESPACE, "name": CONTROLLER},
             "template": {
-                "metadata": {"annotations": {SAFE_TO_EVICT: "false"}},
-                "spec": pod,
+                "metadata": {"annotations": {SAFE_TO_EVICT: "false", **(annotations or {})}},
+                "spec": {"priorityClassName": RUNNER_PRIORITY.name} | pod,
             },
             "listenerTemplate": {
                 "spec": {

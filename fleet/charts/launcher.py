@@ -11,8 +11,7 @@ from typing import Any
 from fleet.charts.arc import RUNNER_CONTAINER, scale_set
 from fleet.charts.chart import CONFINED, CONFINED_POD, Chart, Level, resources
 from fleet.disk import disk_gb
-from fleet.runner import Runner
-from fleet.scheduling import SYSTEM_POOL, pool_selector
+from fleet.scheduling import SYSTEM_POOL, machine_annotations, pool_selector
 from fleet.versions import CNCF_LAUNCHER_IMAGE, LAUNCHER_IMAGE
 from fleet.vm_runner import MachineRunner, Place, VmPerJobRunner
 
@@ -42,9 +41,21 @@ def launcher_set(name: str, runner: MachineRunner, github_url: str, group: str, 
     return _set(name, runner, github_url, group, _own_pod(runner, region), "restricted")
 
 
-def _set(name: str, runner: Runner, github_url: str, group: str, pod: dict[str, Any], level: Level) -> Chart:
+def _set(name: str, runner: MachineRunner, github_url: str, group: str, pod: dict[str, Any], level: Level) -> Chart:
     common = {"nodeSelector": pool_selector(SYSTEM_POOL), "terminationGracePeriodSeconds": _PATIENCE}
-    return scale_set(name, runner, github_url, group, common | pod, level)
+    return scale_set(name, runner, github_url, group, common | pod, level, _machine(runner))
+
+
+def _machine(runner: MachineRunner) -> dict[str, str]:
+    """What the pod says of the machine that it boots; nothing of one that stands already."""
+    if not isinstance(runner, VmPerJobRunner):
+        return {}
+    return machine_annotations(
+        shapes=runner.shapes,
+        capacity=runner.capacity,
+        disk_gb=disk_gb(runner.disk),
+        regions=[place.region for place in runner.places],
+    )
 
 
 def _own_pod(runner: MachineRunner, region: str) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, get_args
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -12,9 +12,10 @@ from fleet import versions
 from fleet.cluster import Cluster
 from fleet.enablement import EnabledPool, Enablement, require_enablement
 from fleet.endpoint import Endpoint
+from fleet.hardware import machines, quota_code
 from fleet.model import Cidr, DnsLabel, Model, problem
 from fleet.node_image import NODE_IMAGES
-from fleet.pool import Pool, SystemPool
+from fleet.pool import Capacity, Pool, SystemPool
 from fleet.runner import PodRunner, SetName
 from fleet.scheduling import EKS_PROFILE
 
@@ -32,6 +33,14 @@ def _principal(arn: str) -> str:
     if not _PRINCIPAL.fullmatch(arn):
         raise problem("principal", "not an IAM principal; write arn:aws:iam::<account>:role/<name> (no assumed-role session)")
     return arn
+
+
+def _quota(code: str) -> str:
+    ways = get_args(Capacity)
+    known = sorted({quota_code(machine, way) or "" for machine in machines("aws") if machine.gpus for way in ways} - {""})
+    if code not in known:
+        raise problem("quota_code", f"no quota of EC2's that a pool takes; use one of: {', '.join(known)}")
+    return code
 
 
 class Network(Model):
@@ -121,6 +130,8 @@ class EksCluster(Cluster):
         "audit",
         "authenticator",
     )
+    account_quotas: dict[Annotated[str, AfterValidator(_quota)], Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
+    """vCPUs by quota code that the account has already where that is more than the fleet takes: AWS refuses to be told less."""
     enablement: Enablement = "device-plugin"
     delivery: Literal["helm"] = "helm"
     system: SystemPool = SystemPool()
@@ -128,9 +139,24 @@ class EksCluster(Cluster):
     runners: dict[SetName, PodRunner]
 
     @property
+    def own_cidr(self) -> str | None:
+        """Range of a new VPC."""
+        return self.network.new_cidr if self.network.vpc_id is None else None
+
+    @property
     def private_sources(self) -> tuple[str, ...]:
         """Networks that reach a private endpoint on port 443; EKS itself lets in the nodes alone."""
-        return self.endpoint.private_sources(self.network.new_cidr if self.network.vpc_id is None else None)
+        return self.endpoint.private_sources(self.own_cidr)
+
+    @property
+    def watched(self) -> str:
+        """A budget of AWS' counts by tag, and all of a stack has one."""
+        return "the stack's EKS clusters"
+
+    @property
+    def quota_scopes(self) -> tuple[str, ...]:
+        """An account has its quotas by region."""
+        return (self.region,)
 
     def _remarks(self) -> Iterator[str]:
         """What keeps `pulumi up` from working or ages soon, though the settings are a fleet."""
@@ -175,6 +201,13 @@ class EksCluster(Cluster):
                 f"no node image is known for this version; use one of: {known}",
                 at=("kubernetesVersion",),
                 value=self.kubernetes_version,
+            )
+        if self.account_quotas and not self.declare_quotas:
+            raise problem(
+                "account_quotas",
+                "quotas are declared with declareQuotas alone; set it to true, or remove accountQuotas",
+                at=("accountQuotas",),
+                value=self.account_quotas,
             )
         if self.network.vpc_id is not None and set(self.network.private_subnets) != set(self.zones):
             raise problem(

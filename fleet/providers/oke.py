@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from fleet import hardware, versions
 from fleet.any_runner import AnyRunner
+from fleet.budget import OciBudget
 from fleet.cluster import Cluster
 from fleet.enablement import GPU_PLUGIN_ADDON, EnabledPool, require_enablement
 from fleet.endpoint import Endpoint
@@ -17,7 +18,9 @@ from fleet.node_image import NODE_IMAGES
 from fleet.ocid import (
     AvailabilityDomain,
     CompartmentId,
+    CompartmentPath,
     Region,
+    TenancyId,
     in_region,
     is_example,
     prefix,
@@ -26,10 +29,11 @@ from fleet.ocid import (
 )
 from fleet.offer import allocatable
 from fleet.pool import idle_delay_range
+from fleet.providers.oke_addons import AUTOSCALER_ADDON, PLUGIN_ADDON, AddonVersions
 from fleet.providers.oke_addresses import node_subnet, of_node
 from fleet.providers.oke_network import OkeNetwork
 from fleet.providers.oke_nodes import FLEX_SHAPE, NodeImageId, OkePool, OkeSystemPool
-from fleet.runner import SetName
+from fleet.runner import PodRunner, SetName
 from fleet.scheduling import SYSTEM_POOL
 from fleet.vm_runner import MachineRunner, VmPerJobRunner, VmRunner
 
@@ -44,8 +48,14 @@ class OkeCluster(Cluster):
     compartment: CompartmentId
     machine_compartment: CompartmentId | None = None
     """Where machines that run jobs live; one of their own keeps the nodes out of the launchers' reach."""
+    tenancy: TenancyId | None = None
+    """Its OCID: budgets and quotas stand in its root compartment."""
+    compartment_path: CompartmentPath | None = None
+    """The compartment's name, below others' from the root down: quotas know it by that."""
+    machine_compartment_path: CompartmentPath | None = None
     home_region: Region | None = None
     """The tenancy's, where it is not this one: OCI takes policies there alone."""
+    budget: OciBudget | None = None
     endpoint: Endpoint
     network: OkeNetwork = OkeNetwork()
     node_images: dict[DnsLabel, NodeImageId]
@@ -53,6 +63,7 @@ class OkeCluster(Cluster):
     enablement: Literal["device-plugin", "gpu-operator", "gpu-plugin-addon"] = "gpu-plugin-addon"
     gpu_plugin_addon: bool | None = None
     """OKE's own device plugin, on or off; by default what the enablement says."""
+    addon_versions: AddonVersions = Field(default_factory=dict)
     delivery: Literal["helm"] = "helm"
     idle_delay: Annotated[Duration, AfterValidator(idle_delay_range)] = 600
     """How long a node of any pool stays unneeded before the autoscaler removes it, in seconds: OKE's has one delay for all."""
@@ -65,11 +76,44 @@ class OkeCluster(Cluster):
         """The Kubernetes version as OKE spells it."""
         return versions.OKE_KUBERNETES[self.kubernetes_version]
 
+    @property
+    def own_cidr(self) -> str | None:
+        """Range of a new VCN."""
+        return self.network.new_cidr if self.network.vcn is None else None
+
+    @property
+    def machines_in(self) -> str:
+        """OCID of the compartment of machines that run jobs."""
+        return self.machine_compartment or self.compartment
+
+    @property
+    def watched(self) -> str:
+        """A budget of OCI's counts a compartment, and there is one for each."""
+        return f"compartment {(self.budget and self.budget.compartment) or self.compartment}"
+
+    @property
+    def quota_scopes(self) -> tuple[str, ...]:
+        """A quota is a compartment's, whoever uses it."""
+        return tuple(dict.fromkeys((self.compartment, self.machines_in)))
+
+    @property
+    def quota_paths(self) -> dict[str, str]:
+        """Paths of the cluster's compartments by OCID, as far as the settings have them."""
+        # The cluster's own last: machines may be said to be in the same one.
+        paths = {self.machine_compartment: self.machine_compartment_path, self.compartment: self.compartment_path}
+        return {ocid: path for ocid, path in paths.items() if ocid and path}
+
     def machine_runners(self) -> Iterator[tuple[str, MachineRunner]]:
         """Runner sets whose runners are machines, in the order of the config."""
         for name, runner in self.runners.items():
             if isinstance(runner, MachineRunner):
                 yield name, runner
+
+    def regions_of(self, runner: MachineRunner) -> tuple[str, ...]:
+        """Regions in which a set's machines may be, in the order in which they are tried."""
+        if isinstance(runner, VmPerJobRunner):
+            return tuple(dict.fromkeys(place.region for place in runner.places))
+        return (self.region,)
 
     def _remarks(self) -> Iterator[str]:
         """What keeps `pulumi up` from working, or is nobody's promise, though the settings are a fleet."""
@@ -82,6 +126,11 @@ class OkeCluster(Cluster):
             yield (
                 f"enablement {self.enablement} on Oracle's GPU image: NVIDIA qualifies that image with OKE's add-on alone; "
                 f"test it, or use {GPU_PLUGIN_ADDON}"
+            )
+        if self.budget is not None and self.budget.compartment is None and self.machines_in != self.compartment:
+            yield (
+                "budget: it watches compartment and what is below that; if machineCompartment is not, set budget.compartment to "
+                "one above both"
             )
         launched = [name for name, runner in self.machine_runners() if runner.booted_here]
         if launched and self.machine_compartment in (None, self.compartment):
@@ -98,6 +147,12 @@ class OkeCluster(Cluster):
                 )
         for name, runner in self.machine_runners():
             yield from (f"runner set {name}: {remark}" for remark in runner.remarks)
+        if pods := [name for name, runner in self.runners.items() if isinstance(runner, PodRunner)]:
+            # docs.oracle.com, installing Calico and setting up network policies: neither of OKE's network plugins supports them.
+            yield (
+                f"network policies: nothing of OKE's own enforces them, so jobs of {', '.join(pods)} reach the VCN and the "
+                "nodes' instance metadata; install Calico (docs/isolation.md)"
+            )
 
     def _addresses(self) -> tuple[int, int]:
         """The least and the most addresses of the node subnet that are taken: by nodes with their pods, and by machines.
@@ -118,9 +173,8 @@ class OkeCluster(Cluster):
         return least, most
 
     def _ocids(self) -> Iterator[str]:
-        yield self.compartment
-        if self.machine_compartment is not None:
-            yield self.machine_compartment
+        watched = self.budget.compartment if self.budget else None
+        yield from filter(None, (self.compartment, self.machine_compartment, self.tenancy, watched))
         yield from (ocid for _, ocid in self._here() if ocid is not None)
         for _, runner in self.machine_runners():
             if runner.image is not None:
@@ -209,6 +263,33 @@ class OkeCluster(Cluster):
                     "the reservation's availability domain is none of the cluster's; add it to zones",
                     at=("pools", name, "reservation", "zone"),
                     value=pool.reservation.zone,
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _oke_governance(self) -> Self:
+        """Refuse budgets and quotas without what OCI knows them by, and versions of add-ons that are not installed."""
+        if self.tenancy is None and (self.budget is not None or self.declare_quotas):
+            raise problem(
+                "tenancy",
+                "budgets and quotas stand in the tenancy's root compartment; add tenancy with its OCID",
+                at=("tenancy",),
+            )
+        if self.declare_quotas and set(self.quota_paths) != set(self.quota_scopes):
+            key = "compartmentPath" if self.compartment_path is None else "machineCompartmentPath"
+            raise problem(
+                "quota_path",
+                f"quotas name a compartment by its path from the root down; add {key}, such as ci or ci:machines",
+                at=(key,),
+            )
+        installed = {AUTOSCALER_ADDON: bool(self.pools), PLUGIN_ADDON: self.enablement == GPU_PLUGIN_ADDON}
+        for name, version in self.addon_versions.items():
+            if not installed[name]:
+                raise problem(
+                    "addon_absent",
+                    f"this cluster installs no {name}; remove its version",
+                    at=("addonVersions", name),
+                    value=version,
                 )
         return self
 

@@ -23,7 +23,10 @@ def _lines(name: str, cluster: OkeCluster) -> Iterator[Line]:
         disks.append((pool.nodes.min, pool.nodes.max, pool.disk))
     for set_name, runner in cluster.machine_runners():
         least, most = runner.span.min, runner.span.max
-        yield nodes(name, f"machines {set_name}", runner.shapes, region, runner.capacity, least, most)
+        item = f"machines {set_name}"
+        lines = [nodes(name, item, runner.shapes, where, runner.capacity, least, most) for where in cluster.regions_of(runner)]
+        # Which region has a machine is not ours to choose.
+        yield max(lines, key=lambda line: (line.dear.unknown, line.dear.usd))
         disks.append((least, most, runner.disk))
     gigabytes = system.memory // 1024
     node = {"oci-e5-ocpu": system.ocpus, "oci-e5-gb": gigabytes}

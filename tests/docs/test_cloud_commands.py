@@ -31,6 +31,7 @@ CUSTOM = {("eks", "update-kubeconfig"): {"--name", "--region"}}
 """Commands of the AWS CLI that are no API operation, with the options that we use (AWS CLI 2, awscli/customizations/eks)."""
 
 OCI = {
+    "ce addon-option list": {"--kubernetes-version", "--addon-name"},
     "ce cluster create-kubeconfig": {"--cluster-id", "--file", "--kube-endpoint", "--token-version"},
     "ce cluster list": {"--compartment-id", "--name", "--lifecycle-state"},
     "ce cluster list-addons": {"--cluster-id"},

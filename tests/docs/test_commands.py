@@ -17,14 +17,17 @@ from pydantic import TypeAdapter
 from ruamel.yaml import YAML
 
 from fleet import placement, settings, versions
+from fleet.isolation import limit_range, resource_quota
 from fleet.model import Cpu, Memory
 from fleet.offer import for_runners
 from fleet.scheduling import EKS_PROFILE, GPU_RESOURCE, POOL_LABEL, Toleration
 from policies.rules.gpu_limits_required import RULE
 from tests.builders import read_stack
+from tests.deployments.builders import ours
 from tests.docs.inside import READ_AT, Inside, insides, stack
 from tests.docs.kubectl import HEREDOC, Call, calls
 from tests.docs.markdown import ROOT, Fence, anchors, fences, inline_code, links, pages
+from tests.fleet.test_isolation import admitted
 from tests.fleet.test_pod_security import violations
 from tests.policies.harness import CLEAN, judge
 
@@ -121,6 +124,11 @@ def test_a_pod_passes_our_own_policy(manifest):
 def test_a_pod_of_a_runners_namespace_is_admitted_there(manifest):
     assert manifest.namespace in RUNNERS, f"{manifest.place}: run it where runners run"
     assert violations(manifest.body["spec"]) == [], "the namespace enforces the restricted standard"
+    (chart,) = [chart for chart in insides()[0].charts.values() if chart.namespace == manifest.namespace]
+    assert all(admitted(limit_range(chart), container) for container in manifest.body["spec"]["containers"]), "its LimitRange"
+    asked = sum(container["resources"]["limits"][GPU_RESOURCE] for container in manifest.body["spec"]["containers"])
+    room = int(resource_quota(chart)["hard"][f"requests.{GPU_RESOURCE}"]) - chart.values["maxRunners"] * asked
+    assert room >= asked, "there is room in the quota though every runner works"
 
 
 @pytest.mark.parametrize("manifest", pods())
@@ -275,18 +283,39 @@ def test_a_name_that_nobody_makes_is_found(line, wrong):
     assert [fault for call in calls(line, "here") for fault in wrong_names(call)] == wrong
 
 
+def pulumi_faults(words: list[str]) -> Iterator[str]:
+    """What a call of pulumi names and the project in its folder does not have: stack, secret, pack, config."""
+    folder = words[words.index("-C") + 1] if "-C" in words else "."
+    for option in ("--policy-pack", "--policy-pack-config", "--config"):
+        if option in words and not (ROOT / words[words.index(option) + 1]).exists():
+            yield words[words.index(option) + 1]
+    secrets = [*ours().secret_keys] if folder == "deployments" else [f"{settings.NAMESPACE}:{key}" for key in settings.SECRETS]
+    if "--secret" in words and words[words.index("--secret") + 1] not in secrets:
+        yield words[words.index("--secret") + 1]
+    if "-s" in words and not (ROOT / folder / f"Pulumi.{words[words.index('-s') + 1]}.yaml").exists():
+        yield f"stack {words[words.index('-s') + 1]}"
+
+
 def test_pulumi_commands_name_what_is_there():
-    for fence in fences():
-        for words in (line.split() for line in fence.text.splitlines() if line.startswith("pulumi ")):
-            for option in ("--policy-pack", "--policy-pack-config"):
-                if option in words:
-                    assert (ROOT / words[words.index(option) + 1]).exists(), f"{fence.place}: {' '.join(words)}"
-            if "--secret" in words:
-                assert words[words.index("--secret") + 1] in {f"{settings.NAMESPACE}:{key}" for key in settings.SECRETS}, (
-                    fence.place
-                )
-            if "-s" in words:
-                assert (ROOT / f"Pulumi.{words[words.index('-s') + 1]}.yaml").exists(), fence.place
+    told = [(fence, line) for fence in fences() for line in fence.text.splitlines() if line.strip().startswith("pulumi ")]
+    assert any("deployments" in line for _, line in told), "deploying is told"
+    assert [f"{fence.place}: {fault}" for fence, line in told for fault in pulumi_faults(line.split())] == []
+
+
+@pytest.mark.parametrize(
+    ("line", "wrong"),
+    [
+        ("pulumi up -s stagin", ["stack stagin"]),
+        ("pulumi up -s main", ["stack main"]),
+        ("pulumi -C deployments up -s main", []),
+        ("pulumi -C deployments up -s prod", ["stack prod"]),
+        ("pulumi config set --secret gpu-ci:key", ["gpu-ci:key"]),
+        ("pulumi -C deployments config set --secret gpu-ci:githubPrivateKey", ["gpu-ci:githubPrivateKey"]),
+        ("pulumi preview --policy-pack policy", ["policy"]),
+    ],
+)
+def test_a_stack_secret_or_pack_that_is_not_there_is_found(line, wrong):
+    assert list(pulumi_faults(line.split())) == wrong
 
 
 def make_faults(line: str) -> list[str]:

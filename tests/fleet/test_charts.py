@@ -23,6 +23,7 @@ from fleet.scheduling import (
     OKE_PROFILE,
     PLUGIN_CONFIG_CDI,
     PLUGIN_CONFIG_LABEL,
+    RUNNER_PRIORITY,
     pool_labels,
     system_labels,
 )
@@ -199,6 +200,22 @@ def test_a_runner_is_unprivileged_as_the_restricted_profile_demands(name: str, r
     assert {kind for volume in spec["volumes"] for kind in volume} == {"name", "emptyDir"}
     assert not {"hostNetwork", "hostPID", "hostIPC"} & set(spec)
     assert spec["automountServiceAccountToken"] is False, f"a job of {runner.pool} has no business with the API server"
+
+
+@each_set
+def test_a_runner_names_the_class_that_keeps_it_from_preemption(name: str, runner: PodRunner) -> None:
+    assert _pod(name)["spec"]["priorityClassName"] == RUNNER_PRIORITY.name, f"a job of {runner.pool} is not ended for another"
+    assert "priorityClassName" not in _set(name).values["listenerTemplate"]["spec"]
+
+
+@pytest.mark.parametrize(
+    "image", ["registry.example.com:5000/ci/runner:1.2", f"runner@sha256:{'0a' * 32}", f"r/x:1@sha256:{'0a' * 32}"]
+)
+def test_an_image_by_version_digest_or_both_is_taken_as_it_is_written(image: str) -> None:
+    runner = runner_of(image=image)
+    assert runner_of_pod(pod_of(runner_set("gpu", runner, URL, "gpu")))["image"] == image
+    machine = TypeAdapter(VmPerJobRunner).validate_json(json.dumps(vm_per_job(launcherImage=image)))
+    assert machine.launcher_image == image
 
 
 def test_a_node_with_a_job_is_not_scaled_away() -> None:

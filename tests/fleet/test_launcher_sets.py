@@ -9,12 +9,23 @@ import kubernetes_validate
 import pytest
 from pydantic import TypeAdapter
 
-from fleet import charts
+from fleet import charts, hardware, pricing
+from fleet.bill import bill
 from fleet.charts import Chart, launcher_set
-from fleet.scheduling import system_labels
+from fleet.providers import PROVIDERS
+from fleet.scheduling import (
+    MACHINE_CAPACITY,
+    MACHINE_DISK,
+    MACHINE_REGIONS,
+    MACHINE_SHAPES,
+    RUNNER_PRIORITY,
+    system_labels,
+)
+from fleet.settings import Fleet, load
 from fleet.versions import CNCF_LAUNCHER_IMAGE, LAUNCHER_IMAGE
 from fleet.vm_runner import MachineRunner, VmPerJobRunner, VmRunner
-from tests.builders import SAN_JOSE, vm, vm_per_job
+from tests.builders import SAN_JOSE, read_stack, vm, vm_per_job
+from tests.fleet.conformance import STACKS, cluster_charts
 from tests.fleet.values import mebibytes, pod_of, runner_of_pod
 
 KUBERNETES = "1.34"
@@ -101,9 +112,101 @@ def test_a_launcher_stays_on_the_system_pool_and_takes_no_gpu(name: str) -> None
 
 @each_runner
 def test_a_launcher_is_left_alone_and_has_time_to_terminate_its_machine(name: str) -> None:
-    annotations = pod_of(chart(name))["metadata"]["annotations"]
-    assert annotations == {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}, "a machine without launcher leaks"
+    assert noted(chart(name))["cluster-autoscaler.kubernetes.io/safe-to-evict"] == "false", "a machine without launcher leaks"
     assert spec(name)["terminationGracePeriodSeconds"] == 600
+    assert spec(name)["priorityClassName"] == RUNNER_PRIORITY.name, "a job ends with its launcher as with its runner"
+
+
+# -- what a launcher says of its machine -------------------------------------------------------------------------------
+
+
+def noted(of: Chart) -> dict[str, str]:
+    """Annotations of the pod of a set."""
+    return dict(pod_of(of)["metadata"]["annotations"])
+
+
+@pytest.mark.parametrize("launcher", ["gpu-ci", "cncf"])
+def test_a_launcher_says_what_it_boots_as_the_bill_names_it(launcher: str) -> None:
+    places = [HERE, THERE | {"securityGroup": "ocid1.networksecuritygroup.oc1.iad.a", "image": "ocid1.image.oc1.iad.a"}]
+    changes: dict[str, Any] = {"shapes": ["VM.GPU3.1"], "capacity": "spot", "disk": "512Gi"}
+    if launcher == "cncf":
+        runner = cncf(places=[HERE, THERE], **changes)
+    else:
+        runner = TypeAdapter(VmPerJobRunner).validate_json(json.dumps(vm_per_job(places=places, **changes)))
+    found = noted(chart("set", runner))
+    assert {key: value for key, value in found.items() if key.startswith("gpu-ci/")} == {
+        "gpu-ci/machine-shapes": "VM.GPU3.1",
+        "gpu-ci/machine-capacity": "spot",
+        "gpu-ci/machine-disk-gb": "512",
+        "gpu-ci/machine-regions": "us-sanjose-1,us-ashburn-1",
+    }
+    assert all(isinstance(value, str) for value in found.values()), "Kubernetes takes no other annotation"
+
+
+def test_standing_machines_are_an_instance_pool_and_are_not_said_twice() -> None:
+    assert set(noted(chart("standing"))) == {"cluster-autoscaler.kubernetes.io/safe-to-evict"}
+
+
+def _per_job_sets() -> list[tuple[Fleet, str, str, VmPerJobRunner]]:
+    fleets = [load(read_stack(path)) for path in STACKS.values()]
+    return [
+        (fleet, cluster, name, runner)
+        for fleet in fleets
+        for cluster, name, runner in fleet.runner_sets()
+        if isinstance(runner, VmPerJobRunner)
+    ]
+
+
+def _said_line(fleet: Fleet, cluster: str, name: str) -> tuple[pricing.Line, float]:
+    """The bill's line of a set and the GB of its disks at worst, from nothing but the chart's values."""
+    values = cluster_charts(fleet, cluster)[name].values
+    said = values["template"]["metadata"]["annotations"]
+    least, most = values["minRunners"], values["maxRunners"]
+    shapes, item = said[MACHINE_SHAPES].split(","), f"machines {name}"
+    lines = [
+        pricing.nodes(cluster, item, shapes, region, said[MACHINE_CAPACITY], least, most)
+        for region in said[MACHINE_REGIONS].split(",")
+    ]
+    return max(lines, key=lambda line: (line.dear.unknown, line.dear.usd)), most * float(said[MACHINE_DISK])
+
+
+def test_from_what_launchers_say_their_lines_of_the_bill_follow() -> None:
+    sets = _per_job_sets()
+    assert len(sets) >= 3, "prod and the example have some"
+    for fleet, cluster, name, _ in sets:
+        line, _ = _said_line(fleet, cluster, name)
+        assert line in bill(fleet)
+
+
+@pytest.mark.parametrize(("here", "there"), [(1.0, 3.0), (3.0, 1.0), (2.0, None), (None, 2.0)])
+def test_machines_cost_what_they_do_in_the_dearest_of_their_regions(
+    monkeypatch: pytest.MonkeyPatch, here: float | None, there: float | None
+) -> None:
+    """Oracle's list prices are the same everywhere, so the table cannot show it."""
+    asked = {"us-sanjose-1": here, "us-ashburn-1": there}
+
+    def price(_: str, region: str, __: str) -> hardware.Price | None:
+        usd = asked[region]
+        return None if usd is None else hardware.Price(usd, at_most=False, source="a test", date="2026-11-21")
+
+    monkeypatch.setattr(hardware, "price", price)
+    for fleet, cluster, name, _ in _per_job_sets():
+        line, _ = _said_line(fleet, cluster, name)
+        assert line in PROVIDERS["oke"].bill(cluster, fleet.clusters[cluster])
+        assert line.dear == (pricing.Money(unknown=1) if None in (here, there) else pricing.Money(3.0))
+
+
+def test_from_what_launchers_say_their_disks_follow() -> None:
+    for fleet, cluster, name, runner in _per_job_sets():
+        without = fleet.clusters[cluster].model_copy(
+            update={"runners": {key: value for key, value in fleet.clusters[cluster].runners.items() if key != name}}
+        )
+        (whole,), (rest,) = (
+            [line for line in PROVIDERS["oke"].bill(cluster, held) if line.item == "disks"]
+            for held in (fleet.clusters[cluster], without)
+        )
+        assert whole.most - rest.most == pytest.approx(_said_line(fleet, cluster, name)[1])
+        assert runner.disk == 1024 * (whole.most - rest.most) / runner.scale.max
 
 
 # -- our own -----------------------------------------------------------------------------------------------------------

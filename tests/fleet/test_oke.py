@@ -200,9 +200,14 @@ _REAL = {
 }
 
 
+def besides(cluster: OkeCluster) -> tuple[str, ...]:
+    """What is told of a cluster, but for the network policies of its pods (test_isolation.py)."""
+    return tuple(remark for remark in cluster.remarks if not remark.startswith("network policies: "))
+
+
 def test_a_cluster_of_real_ids_has_no_remark() -> None:
     sets = {"standing": vm(image={"id": IMAGE, "driver": "580.159.03"}), "pods": runner(pool="a10")}
-    assert read(**_REAL, runners=sets).remarks == ()
+    assert besides(read(**_REAL, runners=sets)) == ()
 
 
 @pytest.mark.parametrize(
@@ -231,14 +236,14 @@ def test_a_cluster_of_real_ids_has_no_remark() -> None:
     ],
 )
 def test_an_example_in_the_place_of_a_real_id_is_told_wherever_it_stands(changes: dict[str, Any]) -> None:
-    assert read(**(_REAL | changes)).remarks == (
+    assert besides(read(**(_REAL | changes))) == (
         "OCIDs that begin with example stand in for real ones; set your own before pulumi up",
     )
 
 
 def test_a_reserved_network_and_an_unqualified_plugin_are_told() -> None:
     changes = _REAL | {"endpoint": {"publicCidrs": ["203.0.113.0/24"]}, "enablement": "device-plugin"}
-    reserved, plugin = read(**changes).remarks
+    reserved, plugin = besides(read(**changes))
     assert reserved == "endpoint.publicCidrs: 203.0.113.0/24 is reserved; set your own networks before pulumi up"
     assert plugin == (
         "enablement device-plugin on Oracle's GPU image: NVIDIA qualifies that image with OKE's add-on alone; "
@@ -248,7 +253,7 @@ def test_a_reserved_network_and_an_unqualified_plugin_are_told() -> None:
 
 def test_remarks_of_machines_name_their_set() -> None:
     machine = vm(image={"id": IMAGE, "driver": "580.159.03"}, launcherImage="registry.example.com/launcher:1")
-    assert read(**_REAL, pools={}, runners={"a10": machine}).remarks == (
+    assert besides(read(**_REAL, pools={}, runners={"a10": machine})) == (
         "runner set a10: launcher image registry.example.com/launcher:1 is a tag, which can change; "
         "set launcherImage with a digest",
     )
@@ -263,7 +268,7 @@ def _cncf(subnet: str) -> dict[str, Any]:
 def test_an_example_is_told_where_a_set_has_no_image() -> None:
     real, example = (read(**_REAL, pools={}, runners={"a10": _cncf(f"ocid1.subnet.oc1..{end}")}) for end in ("aaaa", "example"))
     told = "OCIDs that begin with example stand in for real ones; set your own before pulumi up"
-    assert example.remarks == (told, *real.remarks)
+    assert besides(example) == (told, *besides(real))
 
 
 @pytest.mark.parametrize("compartment", [None, _REAL["compartment"]])
@@ -275,22 +280,22 @@ def test_nodes_that_launchers_reach_are_told_with_the_sets(compartment: str | No
         "set it to a compartment of the machines' own"
     )
     shared = _REAL | {"machineCompartment": compartment}
-    assert read(**shared, runners=sets).remarks == (told.format("standing, per-job"),)
+    assert besides(read(**shared, runners=sets)) == (told.format("standing, per-job"),)
     cncf = sets | {"per-job": _cncf("ocid1.subnet.oc1..aaaa")}
-    assert read(**shared, runners=cncf).remarks[0] == told.format("standing")
+    assert besides(read(**shared, runners=cncf))[0] == told.format("standing")
     del cncf["standing"]
     # Its launcher has an OCI key of its own, and the program gives it no rights.
-    assert not [remark for remark in read(**shared, runners=cncf).remarks if "machineCompartment" in remark]
+    assert not [remark for remark in besides(read(**shared, runners=cncf)) if "machineCompartment" in remark]
 
 
 @pytest.mark.parametrize("pools", [{}, {"a10": oke_pool()}])
 def test_a_cluster_without_runner_sets_is_told_once(pools: dict[str, Any]) -> None:
-    assert read(**_REAL, pools=pools, runners={}).remarks == ("runners: the cluster has none, so it runs no job; add one",)
+    assert besides(read(**_REAL, pools=pools, runners={})) == ("runners: the cluster has none, so it runs no job; add one",)
 
 
 def test_a_pool_that_no_set_names_is_told() -> None:
     pools = {"a10": oke_pool(), "a10-more": oke_pool()}
-    assert read(**_REAL, pools=pools).remarks == (
+    assert besides(read(**_REAL, pools=pools)) == (
         "pool a10-more: no runner set names it, so it gets no job; name it in one, or remove it",
     )
 
@@ -330,7 +335,7 @@ def test_what_always_stands_must_have_addresses() -> None:
     # 66 for the system nodes, 115 for each GPU node, one for each machine.
     assert 66 + 17 * 115 + 24 == 2045
     sets = {"pods": runner(pool="a10"), "standing": vm(count=24, image=IMAGES)}
-    assert not _in_a_small_vcn(pools=_a10(17, 17), runners=sets).remarks
+    assert not besides(_in_a_small_vcn(pools=_a10(17, 17), runners=sets))
     assert told(network={"cidr": "10.0.0.0/20"}, pools=_a10(17, 17), runners=sets | {"standing": vm(count=25)}) == [
         "network.cidr: what always stands takes 2046 addresses of the node subnet, 10.0.0.0/21 has 2045; "
         "give a larger cidr, or lower nodes.min"
@@ -343,26 +348,24 @@ def test_what_may_come_and_finds_no_address_is_told() -> None:
         "never start; give a larger cidr, or lower nodes.max and scale.max"
     )
     sets = {"pods": runner(pool="a10")}
-    assert not _in_a_small_vcn(pools=_a10(0, 17), runners=sets).remarks
-    assert _in_a_small_vcn(pools=_a10(0, 18), runners=sets).remarks == (line.format(66 + 18 * 115),)
+    assert not besides(_in_a_small_vcn(pools=_a10(0, 17), runners=sets))
+    assert besides(_in_a_small_vcn(pools=_a10(0, 18), runners=sets)) == (line.format(66 + 18 * 115),)
     per_job = vm_per_job(image=IMAGES, scale={"max": 25}, places=[ELSEWHERE, PLACE])
-    assert _in_a_small_vcn(pools=_a10(0, 17), runners=sets | {"job": per_job}).remarks == (line.format(2046),)
+    assert besides(_in_a_small_vcn(pools=_a10(0, 17), runners=sets | {"job": per_job})) == (line.format(2046),)
 
 
 def test_machines_elsewhere_and_pods_of_a_given_network_take_none_of_these_addresses() -> None:
     own = PLACE | {"subnet": f"ocid1.subnet.oc1.{REGION}.aaaa"}
     sets = {"pods": runner(pool="a10"), "job": vm_per_job(image=IMAGES, scale={"max": 5000}, places=[ELSEWHERE, own])}
-    assert not _in_a_small_vcn(pools=_a10(0, 17), runners=sets).remarks
+    assert not besides(_in_a_small_vcn(pools=_a10(0, 17), runners=sets))
     given = {"vcn": "ocid1.vcn.oc1..a", "endpointSubnet": "ocid1.subnet.oc1..a", "nodeSubnet": "ocid1.subnet.oc1..b"}
-    assert not read(**_REAL, network=given, pools=_a10(1000, 1000)).remarks
+    assert not besides(read(**_REAL, network=given, pools=_a10(1000, 1000)))
 
 
 def test_a_larger_system_pool_takes_more_for_its_pods() -> None:
     # Four cores have four cards, three of them for 93 pods: 97 addresses a node.
     changes = {"system": {"ocpus": 4, "nodes": 2}, "runners": {"pods": runner(pool="a10")}}
-    assert not _in_a_small_vcn(pools=_a10(16, 16), **changes).remarks
-    assert (
-        _in_a_small_vcn(pools=_a10(16, 17), **changes)
-        .remarks[0]
-        .startswith("network.cidr: full pools and machine sets take 2149 addresses")
+    assert not besides(_in_a_small_vcn(pools=_a10(16, 16), **changes))
+    assert besides(_in_a_small_vcn(pools=_a10(16, 17), **changes))[0].startswith(
+        "network.cidr: full pools and machine sets take 2149 addresses"
     )

@@ -28,14 +28,17 @@ from fleet.scheduling import (
     PLUGIN_CONFIG_CDI,
     PLUGIN_CONFIG_LABEL,
     POOL_LABEL,
+    RUNNER_PRIORITY,
     VOCABULARY,
     Effect,
+    Priority,
     SchedulingProfile,
     Standing,
     Taint,
     Toleration,
     autoscaler_tags,
     is_gpu_resource,
+    machine_annotations,
     pool_labels,
     pool_selector,
     system_labels,
@@ -180,12 +183,40 @@ def test_the_vocabulary_has_each_key_once_a_kind_but_for_the_two_spellings_of_th
 def test_every_entry_has_a_source_and_every_refused_one_a_replacement() -> None:
     assert [entry.text for entry in VOCABULARY if not entry.source] == []
     assert [entry.text for entry in VOCABULARY if entry.standing is Standing.REFUSED and not entry.instead] == []
-    assert {entry.kind for entry in VOCABULARY} == {"label", "taint"}
+    assert {entry.kind for entry in VOCABULARY} == {"label", "taint", "annotation"}
 
 
 def test_a_label_that_nobody_claims_has_no_entry() -> None:
     assert term("label", "example.com/team") is None
     assert term("taint", "role") is None, "labels and taints are apart"
+    assert term("label", "gpu-ci/machine-shapes") is None, "and annotations"
+
+
+def test_the_vocabulary_has_the_annotations_of_a_machine() -> None:
+    said = machine_annotations(
+        shapes=["BM.GPU.B4.8", "BM.GPU4.8"],
+        capacity="on-demand",
+        disk_gb=400,
+        regions=["us-ashburn-1", "us-phoenix-1", "us-ashburn-1"],
+    )
+    assert said == {
+        "gpu-ci/machine-shapes": "BM.GPU.B4.8,BM.GPU4.8",
+        "gpu-ci/machine-capacity": "on-demand",
+        "gpu-ci/machine-disk-gb": "400",
+        "gpu-ci/machine-regions": "us-ashburn-1,us-phoenix-1",
+    }, "in the order in which they are tried, each once"
+    ours = {entry.key for entry in VOCABULARY if entry.kind == "annotation"}
+    assert ours == {*said, "cluster-autoscaler.kubernetes.io/safe-to-evict"}
+
+
+def test_runners_end_no_pod_and_are_ended_for_none_of_ours() -> None:
+    """Kubernetes, "Pod Priority and Preemption": only a greater value preempts, and those above a billion are its own."""
+    classes = [held for held in vars(scheduling).values() if isinstance(held, Priority)]
+    assert RUNNER_PRIORITY in classes
+    assert max(each.value for each in classes) == RUNNER_PRIORITY.value < 1_000_000_000
+    assert not RUNNER_PRIORITY.preempts
+    assert not [each.name for each in classes if each.name.startswith("system-")], "Kubernetes keeps these names"
+    assert len({each.name for each in classes}) == len(classes)
 
 
 LABELS = pool_labels(
@@ -432,7 +463,7 @@ def test_the_three_modules_that_the_policy_pack_ships_need_the_standard_library_
 
 def test_our_labels_are_spelled_in_one_module_only() -> None:
     """Anything else takes the constant, so that a renamed label cannot be missed."""
-    spelled = re.compile(r"[\"']gpu-ci/(pool|role|capacity|cluster)\b")
+    spelled = re.compile(r"[\"']gpu-ci/(pool|role|capacity|cluster|machine-\w+)\b")
     others = [path for path in (ROOT / "fleet").rglob("*.py") if path != Path(scheduling.__file__)]
     others += (ROOT / "components").rglob("*.py")
     assert [str(path.relative_to(ROOT)) for path in others if spelled.search(path.read_text(encoding="utf-8"))] == []

@@ -1,0 +1,67 @@
+"""What OCI is told of an OKE cluster's money and quotas, in the tenancy's root compartment. Neither costs anything."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pulumi
+import pulumi_oci as oci
+
+from fleet.budget import ACTUAL_PERCENT, FORECAST_PERCENT, Budget
+
+
+@dataclass(frozen=True, slots=True)
+class Tenancy:
+    """The tenancy's OCID, and `iam`, the provider of its home region."""
+
+    ocid: str
+    iam: pulumi.ProviderResource
+
+
+def budget(
+    name: str, settings: Budget, target: str, tenancy: Tenancy, *, called: str, tags: dict[str, str], parent: pulumi.Resource
+) -> oci.budget.Budget:
+    """The budget `<name>-budget` over a compartment and those below it, shown as `called`, with its two alarms."""
+    opts = pulumi.ResourceOptions(parent=parent, provider=tenancy.iam)
+    made = oci.budget.Budget(
+        f"{name}-budget",
+        # Wherever its target is (docs.oracle.com, budgets overview).
+        compartment_id=tenancy.ocid,
+        target_type="COMPARTMENT",
+        targets=[target],
+        amount=settings.monthly_usd,
+        reset_period="MONTHLY",
+        display_name=called,
+        description=f"What {called} may cost a month",
+        freeform_tags=tags,
+        opts=opts,
+    )
+    for kind, percent, says in (("ACTUAL", ACTUAL_PERCENT, "is spent"), ("FORECAST", FORECAST_PERCENT, "will be spent")):
+        oci.budget.Rule(
+            f"{name}-budget-{kind.lower()}",
+            budget_id=made.id,
+            type=kind,
+            threshold=float(percent),
+            threshold_type="PERCENTAGE",
+            recipients=", ".join(settings.emails),
+            display_name=f"{called}-{kind.lower()}",
+            message=f"More than {percent} % of the month's budget of {called} {says}.",
+            freeform_tags=tags,
+            opts=opts,
+        )
+    return made
+
+
+def quota(
+    name: str, statements: Sequence[str], tenancy: Tenancy, *, called: str, tags: dict[str, str], parent: pulumi.Resource
+) -> oci.limits.Quota:
+    """The quota policy `<name>-quotas`: no more GPUs than the fleet takes, whoever asks for them. What runs already stays."""
+    return oci.limits.Quota(
+        f"{name}-quotas",
+        compartment_id=tenancy.ocid,
+        description=f"GPUs that {called} takes at most",
+        statements=list(statements),
+        freeform_tags=tags,
+        opts=pulumi.ResourceOptions(parent=parent, provider=tenancy.iam),
+    )

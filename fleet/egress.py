@@ -1,0 +1,28 @@
+"""Networks that jobs in pods do not reach, but for those that a cluster's settings open."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable
+
+INTERNET = "0.0.0.0/0"
+LINK_LOCAL = "169.254.0.0/16"
+"""Addresses of the node itself: instance metadata at 169.254.169.254, EKS Pod Identity at 169.254.170.23."""
+CLOSED = ("10.0.0.0/8", "100.64.0.0/10", LINK_LOCAL, "172.16.0.0/12", "192.168.0.0/16")
+"""IPv4 networks that are not the internet (RFC 1918, 3927, 6598): nodes, other pods, services, whatever a VPC is joined to."""
+
+
+def closed_networks(own: str | None) -> tuple[str, ...]:
+    """The networks that are closed to jobs; `own` is the range of the cluster's network, which may be a public one."""
+    return CLOSED if own is None or within(own, CLOSED) else (*CLOSED, own)
+
+
+def may_open(cidr: str, closed: Iterable[str]) -> bool:
+    """Whether settings may open a network to jobs: it lies in a closed one, and not at the node's own addresses."""
+    return within(cidr, closed) and not ipaddress.ip_network(cidr).overlaps(ipaddress.ip_network(LINK_LOCAL))
+
+
+def within(cidr: str, networks: Iterable[str]) -> bool:
+    """Whether an IPv4 network lies in one of others; one of IPv6 lies in none."""
+    network = ipaddress.ip_network(cidr)
+    return isinstance(network, ipaddress.IPv4Network) and any(network.subnet_of(ipaddress.IPv4Network(each)) for each in networks)

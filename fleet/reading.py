@@ -1,0 +1,72 @@
+"""Reads a namespace of a project's parsed config into a settings model; every error becomes a path, a rule and a value."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from fleet.errors import FleetError, Problem, shown
+from fleet.suggest import hint, is_foreign_kind, untagged
+
+Settings = TypeVar("Settings", bound=BaseModel)
+
+
+def read(root: type[Settings], namespace: str, config: Mapping[str, object]) -> Settings:
+    """The settings of type `root` from a namespace's config, by key without namespace.
+
+    Raises FleetError with every problem found.
+    """
+    try:
+        return root.model_validate_json(json.dumps(config))
+    except ValidationError as error:
+        errors = error.errors()
+        raise FleetError(tuple(_problem(root, namespace, entry) for entry in errors if not _shadow(entry, errors))) from None
+
+
+def _shadow(error: ErrorDetails, errors: list[ErrorDetails]) -> bool:
+    """Whether an error only follows from another.
+
+    Pydantic counts only a list's good items, and calls one of bad items too short as well. A runner of a kind that the provider
+    has not is judged by a model that knows none of its keys.
+    """
+    if error["type"] == "too_short" and len(error["input"]) >= error.get("ctx", {})["min_length"]:
+        return True
+    foreign = [entry["loc"][:-1] for entry in errors if is_foreign_kind(entry)]
+    return any(error["loc"][: len(runner)] == runner for runner in foreign) and not is_foreign_kind(error)
+
+
+_NO_VALUE = ("missing", "json_invalid")
+_PRIVATE = re.compile("key|secret|token|password|credential|licen[cs]e", re.IGNORECASE)
+"""Unknown keys of such names may hold what nobody should read in an error."""
+_UNION = {"union_tag_invalid": "provider", "union_tag_not_found": "provider", "gpu_ci_runner_kind": "kind"}
+"""The key that tells a union's models apart, by the error of one that fits none."""
+
+
+def _problem(root: type[BaseModel], namespace: str, error: ErrorDetails) -> Problem:
+    """A pydantic error as path, rule and value. A rule of a whole model may point further down with `at` and `value`."""
+    context = error.get("ctx", {})
+    # Pydantic marks a bad key by "[key]" after it; the file has no such key.
+    marked = error["loc"][-2:] == (error["input"], "[key]")
+    located = tuple(map(str, error["loc"][:-1] if marked else error["loc"]))
+    at = (_UNION[error["type"]],) if error["type"] in _UNION else tuple(context.get("at", ()))
+    path = untagged(root, located) + at
+    private = error["type"] == "extra_forbidden" and _PRIVATE.search(path[-1])
+    missing, there = (False, context["value"]) if "value" in context else _stands(error["input"], at)
+    value = "" if private or missing or error["type"] in _NO_VALUE else shown(there)
+    head = f"{namespace}:{path[0]}" if path else namespace
+    return Problem((head, *path[1:]), hint(error, root, located), value)
+
+
+def _stands(value: Any, at: tuple[str, ...]) -> tuple[bool, Any]:
+    """(whether nothing stands there, what does) at a path below a value."""
+    for step in at:
+        try:
+            value = value[int(step)] if isinstance(value, list) else value[step]
+        except (LookupError, TypeError, ValueError):
+            return True, None
+    return False, value

@@ -1,0 +1,246 @@
+"""Budgets, quotas, protection, tags and pinned add-ons: what both clouds are told of money and rules."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pulumi
+import pytest
+
+from components.context import Context
+from components.eks.stack import build as build_eks
+from fleet.settings import load
+from offline.record import record
+from offline.stackfile import StackConfig
+from tests.builders import cluster, config, pool, runner, vm
+from tests.components.oke import ADDON, CLUSTER, TAGS, made, planned, the
+from tests.components.recorded import ROOT, named, of_type
+
+AWS_BUDGET = "aws:budgets/budget:Budget"
+AWS_QUOTA = "aws:servicequotas/serviceQuota:ServiceQuota"
+OCI_BUDGET, OCI_RULE = "oci:Budget/budget:Budget", "oci:Budget/rule:Rule"
+OCI_QUOTA = "oci:Limits/quota:Quota"
+CONTROL_PLANES = ("eks:index:Cluster", CLUSTER)
+REQUIRED = {"owner", "cost-center", "stack", "ttl"}
+BUDGET = {"monthlyUsd": 500, "emails": ["ops@gpu-ci.dev", "ci@gpu-ci.dev"]}
+TENANCY = "ocid1.tenancy.oc1..example"
+GOVERNED: dict[str, Any] = {
+    "tenancy": TENANCY,
+    "compartmentPath": "ci",
+    "declareQuotas": True,
+    "budget": BUDGET,
+    "homeRegion": "us-ashburn-1",
+}
+
+
+def eks(*, preview: bool, **changes):
+    """An EKS cluster of a test's own, as a preview or as an update in which every id is known."""
+    described = load(config(clusters={"usw2": cluster(**changes)}))
+    context = Context("gpu-ci", "test", TAGS)
+
+    def program() -> None:
+        build_eks("usw2", described.clusters["usw2"], described, context, pulumi.Output.secret("a made-up private key"))
+
+    empty = StackConfig("gpu-ci", "test", ROOT / "Pulumi.test.yaml", {}, frozenset(), {})
+    return record(program, empty, preview=preview)
+
+
+@pytest.fixture(params=[True, False], ids=["preview", "update"])
+def on_eks(request):
+    def built(**changes):
+        return eks(preview=request.param, **changes)
+
+    return built
+
+
+@pytest.fixture(params=[planned, made], ids=["preview", "update"])
+def on_oke(request):
+    return request.param
+
+
+# -- AWS ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_budget_on_aws_counts_the_stacks_tag_and_writes_at_80_and_100_percent(on_eks):
+    inputs = the(on_eks(budget=BUDGET), AWS_BUDGET).inputs
+    assert (inputs["budgetType"], inputs["timeUnit"]) == ("COST", "MONTHLY")
+    assert (inputs["limitAmount"], inputs["limitUnit"]) == ("500", "USD")
+    assert inputs["costFilters"] == [{"name": "TagKeyValue", "values": ["user:gpu-ci/stack$test"]}], "and not the whole account"
+    alarms = {each["notificationType"]: each for each in inputs["notifications"]}
+    assert {kind: alarm["threshold"] for kind, alarm in alarms.items()} == {"ACTUAL": 80, "FORECASTED": 100}
+    for alarm in alarms.values():
+        assert (alarm["comparisonOperator"], alarm["thresholdType"]) == ("GREATER_THAN", "PERCENTAGE")
+        assert alarm["subscriberEmailAddresses"] == BUDGET["emails"]
+
+
+def test_the_tag_that_the_budget_counts_is_on_all_that_the_provider_makes_and_on_all_that_eks_launches(on_eks):
+    recording = on_eks(budget=BUDGET)
+    (provider,) = of_type(recording, "pulumi:providers:aws")
+    assert json.loads(provider.inputs["defaultTags"])["tags"]["gpu-ci/stack"] == "test"
+    for template in of_type(recording, "aws:ec2/launchTemplate:LaunchTemplate"):
+        kinds = {each["resourceType"]: each["tags"] for each in template.inputs["tagSpecifications"]}
+        assert kinds.keys() >= {"instance", "volume"}, "what costs money"
+        assert all(tags["gpu-ci/stack"] == "test" for tags in kinds.values()), template.name
+
+
+def test_quotas_are_asked_of_the_clusters_own_provider_one_for_each_code(on_eks):
+    pools = {"t4": pool(), "t4-spot": pool(instanceTypes=["g4dn.2xlarge", "g4dn.4xlarge"], capacity="spot", nodes={"max": 3})}
+    recording = on_eks(declareQuotas=True, pools=pools, runners={"gpu-t4": runner(), "spot": runner(pool="t4-spot")})
+    quotas = of_type(recording, AWS_QUOTA)
+    assert {each.inputs["quotaCode"]: each.inputs["value"] for each in quotas} == {"L-DB2E81BA": 16, "L-3819A6DF": 48}
+    (provider,) = of_type(recording, "pulumi:providers:aws")
+    for quota in quotas:
+        assert quota.inputs["serviceCode"] == "ec2"
+        assert quota.provider_urn == provider.urn, "quotas are a region's"
+
+
+def test_a_quota_is_asked_for_once_and_again_only_for_another_number():
+    """AWS raises quotas by itself and may deny one: neither may fail a later update or file the same request again."""
+    (before,) = of_type(eks(preview=True, declareQuotas=True), AWS_QUOTA)
+    (after,) = of_type(eks(preview=True, declareQuotas=True, pools={"t4": pool(nodes={"max": 3})}), AWS_QUOTA)
+    assert before.ignore_changes == ("value",)
+    assert (before.name, after.name) == ("usw2-quota-L-DB2E81BA-16", "usw2-quota-L-DB2E81BA-24"), (
+        "another number is another request"
+    )
+
+
+def test_nothing_waits_for_a_quota():
+    recording = eks(preview=False, declareQuotas=True)
+    quotas = {each.urn for each in of_type(recording, AWS_QUOTA)}
+    assert quotas
+    assert not [each.name for each in recording.resources if quotas & set(each.dependencies)], "the answer may take days"
+
+
+def test_quotas_and_budgets_are_not_made_unless_said(on_eks, on_oke):
+    for recording in (on_eks(), on_oke()):
+        assert not [
+            found.name
+            for token in (AWS_BUDGET, AWS_QUOTA, OCI_BUDGET, OCI_RULE, OCI_QUOTA)
+            for found in of_type(recording, token)
+        ]
+
+
+# -- OCI ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_budget_on_oci_stands_in_the_root_compartment_and_watches_the_clusters(on_oke):
+    recording = on_oke(**GOVERNED)
+    inputs = the(recording, OCI_BUDGET).inputs
+    assert inputs["compartmentId"] == TENANCY, "wherever its target is"
+    assert (inputs["targetType"], inputs["targets"]) == ("COMPARTMENT", ["ocid1.compartment.oc1..example"])
+    assert (inputs["amount"], inputs["resetPeriod"]) == (500, "MONTHLY")
+    alarms = {each.inputs["type"]: each.inputs for each in of_type(recording, OCI_RULE)}
+    assert {kind: alarm["threshold"] for kind, alarm in alarms.items()} == {"ACTUAL": 80, "FORECAST": 100}
+    for alarm in alarms.values():
+        assert alarm["thresholdType"] == "PERCENTAGE"
+        assert alarm["recipients"] == "ops@gpu-ci.dev, ci@gpu-ci.dev"
+
+
+def test_a_budget_may_watch_the_compartment_above():
+    over = BUDGET | {"compartment": "ocid1.compartment.oc1..exampleci"}
+    assert the(planned(**GOVERNED | {"budget": over}), OCI_BUDGET).inputs["targets"] == ["ocid1.compartment.oc1..exampleci"]
+
+
+def test_alarms_hang_on_their_budget():
+    recording = made(**GOVERNED)
+    budget = the(recording, OCI_BUDGET)
+    for alarm in of_type(recording, OCI_RULE):
+        assert alarm.inputs["budgetId"] == "sjc-budget-id"
+        assert budget.urn in alarm.dependencies
+
+
+def test_a_quota_on_oci_holds_the_compartment_to_what_the_fleet_takes(on_oke):
+    recording = on_oke(**GOVERNED, runners={"oci-a10": runner(pool="a10"), "standing": vm(count=3)})
+    inputs = the(recording, OCI_QUOTA).inputs
+    assert inputs["compartmentId"] == TENANCY
+    assert inputs["statements"] == [
+        "set compute-core quota gpu-a10-count to 8 in compartment ci where request.region = 'us-sanjose-1'"
+    ]
+
+
+def test_what_is_the_tenancys_goes_through_the_provider_of_its_home_region(on_oke):
+    recording = on_oke(**GOVERNED)
+    home = named(recording, "sjc-oci-home", "pulumi:providers:oci")
+    assert home.inputs["region"] == "us-ashburn-1"
+    for token in (OCI_BUDGET, OCI_RULE, OCI_QUOTA):
+        for resource in of_type(recording, token):
+            assert resource.provider_urn == home.urn, resource.name
+            assert resource.inputs["freeformTags"].items() >= TAGS.items(), f"{resource.name}: OCI has no default tags"
+
+
+def test_a_fleet_without_gpus_to_hold_has_no_quota_policy():
+    assert not of_type(planned(**GOVERNED, pools={}, runners={}), OCI_QUOTA), "OCI refuses one without a statement"
+
+
+# -- protection --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("protect", [True, False])
+def test_protection_is_the_control_planes_and_of_nothing_else(on_eks, on_oke, protect):
+    for recording in (on_eks(protect=protect), on_oke(protect=protect)):
+        planes = {each.urn for token in CONTROL_PLANES for each in of_type(recording, token)}
+        assert len(planes) == 1
+        protected = {each.urn for each in recording.resources if each.protect}
+        assert protected == (planes if protect else set()), "a pool must stay free to be replaced"
+
+
+def test_prod_is_protected_and_staging_is_not(staging, prod):
+    assert {each.name for each in prod.resources if each.protect} == {"use1-control-plane", "sjc-control-plane"}
+    assert not [each.name for each in staging.resources if each.protect]
+
+
+# -- our own stacks ----------------------------------------------------------------------------------------------------
+
+
+def test_staging_and_prod_have_a_budget_a_cloud_and_declare_their_quotas(staging, prod):
+    assert len(of_type(staging, AWS_BUDGET)) == len(of_type(prod, AWS_BUDGET)) == 1
+    assert of_type(staging, AWS_QUOTA)
+    assert of_type(prod, AWS_QUOTA)
+    assert the(prod, OCI_BUDGET).inputs["targets"] == ["ocid1.compartment.oc1..exampleci"]
+    assert len(the(prod, OCI_QUOTA).inputs["statements"]) == 3
+
+
+def test_staging_and_prod_log_who_did_what_to_the_api(staging, prod):
+    for recording in (staging, prod):
+        for plane in of_type(recording, "eks:index:Cluster"):
+            assert set(plane.inputs["enabledClusterLogTypes"]) >= {"api", "audit", "authenticator"}
+
+
+def test_every_stack_says_whose_it_is_and_how_long_it_stands(recording):
+    for provider in of_type(recording, "pulumi:providers:aws"):
+        assert json.loads(provider.inputs["defaultTags"])["tags"].keys() >= REQUIRED
+    for template in of_type(recording, "aws:ec2/launchTemplate:LaunchTemplate"):
+        for each in template.inputs["tagSpecifications"]:
+            assert each["tags"].keys() >= REQUIRED, template.name
+    untagged = ("oci:Core/networkSecurityGroupSecurityRule:NetworkSecurityGroupSecurityRule", ADDON)
+    for resource in recording.resources:
+        if resource.type.startswith("oci:") and resource.type not in untagged:
+            assert resource.inputs["freeformTags"].keys() >= REQUIRED, resource.name
+    nested = {
+        "oci:ContainerEngine/nodePool:NodePool": lambda inputs: inputs["nodeConfigDetails"],
+        "oci:Core/instanceConfiguration:InstanceConfiguration": lambda inputs: inputs["instanceDetails"]["launchDetails"],
+    }
+    for token, machines in nested.items():
+        for resource in of_type(recording, token):
+            assert machines(resource.inputs)["freeformTags"].keys() >= REQUIRED, f"{resource.name}: the machines that it makes"
+
+
+# -- add-ons -----------------------------------------------------------------------------------------------------------
+
+
+def versions(recording):
+    return {each.inputs["addonName"]: each.inputs.get("version") for each in of_type(recording, ADDON)}
+
+
+def test_an_add_on_of_oke_has_the_version_that_the_settings_pin_and_no_other(on_oke):
+    assert versions(on_oke()) == {"ClusterAutoscaler": None, "NvidiaGpuPlugin": None}, "Oracle's choice"
+    pinned = {"ClusterAutoscaler": "v1.34.2", "NvidiaGpuPlugin": "v0.17.1"}
+    assert versions(on_oke(addonVersions=pinned)) == pinned
+
+
+def test_nodes_and_add_ons_of_eks_are_pinned(recording):
+    for pool_of in of_type(recording, "aws:eks/nodeGroup:NodeGroup"):
+        assert pool_of.inputs["releaseVersion"], pool_of.name
+    for addon in of_type(recording, "aws:eks/addon:Addon"):
+        assert addon.inputs["addonVersion"], addon.name

@@ -1,0 +1,171 @@
+"""What keeps runner namespaces apart, as resources: one of each a namespace, before the runners, and enforced where it can be."""
+
+from __future__ import annotations
+
+import json
+
+import kubernetes_validate
+import pytest
+
+from fleet.scheduling import RUNNER_PRIORITY
+from offline import stackfile
+from offline.record import Recording, Resource, record
+from tests.builders import runner, vm, vm_per_job
+from tests.components.oke import made, planned
+from tests.components.recorded import ROOT, before, named, of_type, stack_config
+from tests.fleet.test_isolation import METADATA, MINORS, reaches
+
+RELEASE = "kubernetes:helm.sh/v3:Release"
+NAMESPACE = "kubernetes:core/v1:Namespace"
+NETWORK = "kubernetes:networking.k8s.io/v1:NetworkPolicy"
+QUOTA = "kubernetes:core/v1:ResourceQuota"
+LIMITS = "kubernetes:core/v1:LimitRange"
+PRIORITY = "kubernetes:scheduling.k8s.io/v1:PriorityClass"
+WALLS = (NETWORK, QUOTA, LIMITS)
+ADDON = "aws:eks/addon:Addon"
+
+
+def runner_sets(recording: Recording) -> list[Resource]:
+    return [each for each in of_type(recording, RELEASE) if str(each.inputs["chart"]).endswith("/gha-runner-scale-set")]
+
+
+def walls(recording: Recording, release: Resource, token: str) -> list[Resource]:
+    """The objects of a kind in the namespace of a set, of the same cluster."""
+    return [
+        each
+        for each in of_type(recording, token)
+        if each.provider_urn == release.provider_urn and each.inputs["metadata"]["namespace"] == release.inputs["namespace"]
+    ]
+
+
+@pytest.mark.parametrize("token", WALLS)
+def test_every_runner_namespace_has_one_of_each_before_its_set(recording, token):
+    sets = runner_sets(recording)
+    assert sets
+    for release in sets:
+        (wall,) = walls(recording, release, token)
+        assert wall.urn in release.dependencies, f"{release.name}: its first pod would start without {token}"
+        (home,) = [
+            space
+            for space in of_type(recording, NAMESPACE)
+            if space.provider_urn == release.provider_urn and space.inputs["metadata"]["name"] == release.inputs["namespace"]
+        ]
+        assert home.urn in before(recording, wall)
+        assert wall.delete_before_replace is True, "its name is fixed"
+    assert len(of_type(recording, token)) == len(sets), "and no other namespace has one"
+
+
+def test_no_pod_of_any_set_reaches_instance_metadata(recording):
+    for release in runner_sets(recording):
+        (policy,) = walls(recording, release, NETWORK)
+        spec = policy.inputs["spec"]
+        assert spec["policyTypes"] == ["Ingress", "Egress"]
+        assert (spec["ingress"], spec["podSelector"]) == ([], {})
+        for address in METADATA:
+            assert not [port for port in (53, 80, 443, 12250) if reaches(spec, address, port)], f"{release.name}: {address}"
+
+
+def test_pods_of_jobs_reach_nothing_private_and_launchers_okes_identity_alone(prod):
+    for name, identity in (("sjc-oci-a10-network", False), ("sjc-oracle-vm-gpu-a10-1-set-network", True)):
+        spec = named(prod, name, NETWORK).inputs["spec"]
+        assert not reaches(spec, "10.96.0.1", 443)
+        assert reaches(spec, "10.96.0.1", 12250) is identity
+        assert reaches(spec, "140.82.112.5", 443)
+
+
+def test_cncfs_launcher_has_a_key_instead_of_okes_identity(machines):
+    specs = {
+        name: named(machines, f"iad-{name}-set-network", NETWORK).inputs["spec"]
+        for name in ("a10-standing", "oracle-vm-gpu-a10-1")
+    }
+    assert {name: reaches(spec, "10.96.0.1", 12250) for name, spec in specs.items()} == {
+        "a10-standing": True,
+        "oracle-vm-gpu-a10-1": False,
+    }
+
+
+@pytest.mark.parametrize("build", [planned, made])
+def test_private_networks_are_opened_to_jobs_in_pods_and_not_to_launchers(build):
+    recording = build(privateEgress=["10.20.0.0/16"], runners={"pods": runner(pool="a10"), "vm": vm(), "job": vm_per_job()})
+    reached = {
+        release.inputs["name"]: reaches(walls(recording, release, NETWORK)[0].inputs["spec"], "10.20.1.1")
+        for release in runner_sets(recording)
+    }
+    assert reached == {"pods": True, "vm": False, "job": False}
+
+
+def test_a_quota_follows_the_scale_of_its_set(staging):
+    assert named(staging, "usw2-gpu-t4-quota", QUOTA).inputs["spec"] == {"hard": {"requests.nvidia.com/gpu": "20", "pods": "22"}}
+    assert named(staging, "usw2-gpu-t4-limits", LIMITS).inputs["spec"] == {
+        "limits": [
+            {
+                "type": "Container",
+                "max": {"cpu": "8", "memory": "32Gi"},
+                "default": {"cpu": "8", "memory": "32Gi"},
+                "defaultRequest": {"cpu": "4", "memory": "16Gi"},
+            }
+        ]
+    }
+
+
+@pytest.mark.parametrize("minor", MINORS)
+def test_the_objects_are_valid_as_they_are_sent(recording, minor):
+    for token in (*WALLS, PRIORITY):
+        for each in of_type(recording, token):
+            kubernetes_validate.validate(json.loads(json.dumps(each.inputs)), minor, strict=True)
+
+
+# -- priority ----------------------------------------------------------------------------------------------------------
+
+
+def test_every_cluster_has_one_class_for_runners_and_every_set_waits_for_its_clusters(recording):
+    classes = {each.provider_urn: each for each in of_type(recording, PRIORITY)}
+    assert len(classes) == len(of_type(recording, PRIORITY)), "a class is of the whole cluster"
+    for release in runner_sets(recording):
+        held = classes[release.provider_urn]
+        assert release.inputs["values"]["template"]["spec"]["priorityClassName"] == held.inputs["metadata"]["name"]
+        assert held.urn in release.dependencies, "the API server refuses a pod of an unknown class, and ARC gives the runner up"
+
+
+def test_the_class_preempts_nobody_and_is_nobodys_default(staging):
+    inputs = named(staging, "usw2-arc-runner-priority", PRIORITY).inputs
+    assert inputs["preemptionPolicy"] == "Never"
+    assert inputs["globalDefault"] is False
+    assert (inputs["metadata"]["name"], inputs["value"]) == (RUNNER_PRIORITY.name, RUNNER_PRIORITY.value)
+
+
+def test_a_class_of_another_value_is_made_anew_in_the_place_of_the_old_one(recording):
+    """Neither may be updated (Kubernetes, ValidatePriorityClassUpdate), and the provider would try to."""
+    for held in of_type(recording, PRIORITY):
+        assert set(held.replace_on_changes) == {"value", "preemptionPolicy"} <= set(held.inputs)
+        assert held.delete_before_replace is True, "its name is fixed"
+
+
+# -- enforcement -------------------------------------------------------------------------------------------------------
+
+
+def test_the_network_plugin_of_eks_enforces_policies(recording):
+    for addon in of_type(recording, ADDON):
+        if addon.inputs["addonName"] == "vpc-cni":
+            held = json.loads(addon.inputs["configurationValues"])
+            assert held["enableNetworkPolicy"] == "true", "a string: the add-on's schema knows no other"
+
+
+def test_tokens_of_accounts_are_in_no_pod_but_launchers(recording):
+    for release in runner_sets(recording):
+        pod = release.inputs["values"]["template"]["spec"]
+        assert pod["automountServiceAccountToken"] is (pod.get("serviceAccountName") == "launcher")
+
+
+def test_a_private_network_of_the_settings_reaches_the_policy_of_eks():
+    config = stack_config("staging")
+    clusters = json.loads(config.values["gpu-ci:clusters"])
+    clusters["usw2"] |= {"privateEgress": ["192.168.7.0/24"], "network": {"cidr": "203.0.112.0/22"}}
+    values = {**config.values, "gpu-ci:clusters": json.dumps(clusters)}
+    changed = stackfile.StackConfig(
+        config.project, config.stack, config.path, values, config.secret_keys, {**config.objects, "gpu-ci:clusters": clusters}
+    )
+    spec = named(record(ROOT / "__main__.py", changed), "usw2-gpu-t4-network", NETWORK).inputs["spec"]
+    assert reaches(spec, "192.168.7.9")
+    assert not reaches(spec, "192.168.8.9")
+    assert not reaches(spec, "203.0.113.9"), "the VPC's own range, though it is no private one"

@@ -1,0 +1,94 @@
+"""Budgets: who is told, and whether an idle fleet spends one by itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fleet import bill
+from fleet.budget import MONTH
+from fleet.errors import FleetError
+from fleet.pricing import total
+from fleet.settings import load
+from tests.builders import cluster, config, oke_cluster, runner
+
+EAST = {"region": "us-east-1", "zones": ["us-east-1a", "us-east-1b"], "runners": {"gpu-east": runner()}}
+TENANCY = {"tenancy": "ocid1.tenancy.oc1..a"}
+
+
+def budget(usd: int, **changes: Any) -> dict[str, Any]:
+    return {"monthlyUsd": usd, "emails": ["ops@gpu-ci.dev"]} | changes
+
+
+def remarks(**clusters: dict[str, Any]) -> list[str]:
+    return list(bill.remarks(load(config(clusters=clusters))))
+
+
+def idle(**clusters: dict[str, Any]) -> float:
+    return total(bill.bill(load(config(clusters=clusters))))[0].usd * MONTH
+
+
+def test_a_budget_that_idle_clusters_spend_is_told_with_both_sums() -> None:
+    month = idle(usw2=cluster())
+    assert month > 100, "control plane, system pool and NAT gateway are always paid"
+    assert remarks(usw2=cluster(budget=budget(100))) == [
+        f"usw2: budget: {month:.0f} USD a month go to the stack's EKS clusters when idle, and monthlyUsd is 100; "
+        "raise it, or the alarm comes every month"
+    ]
+    assert remarks(usw2=cluster(budget=budget(round(month) + 1))) == []
+    assert remarks(usw2=cluster()) == [], "no budget, no remark"
+
+
+def test_a_budget_on_aws_watches_all_eks_clusters_of_the_stack_and_none_of_another_cloud() -> None:
+    one, both = idle(usw2=cluster()), idle(usw2=cluster(), use1=cluster(**EAST))
+    between = round((one + both) / 2)
+    assert remarks(usw2=cluster(budget=budget(between)), sjc=oke_cluster()) == []
+    (told,) = remarks(usw2=cluster(budget=budget(between)), use1=cluster(**EAST))
+    assert told.startswith(f"usw2: budget: {both:.0f} USD a month ")
+
+
+def test_a_budget_on_oci_watches_one_compartment() -> None:
+    apart = oke_cluster(compartment="ocid1.compartment.oc1..apart", runners={"more": runner(pool="a10")})
+    month = idle(sjc=oke_cluster())
+    (told,) = remarks(sjc=oke_cluster(**TENANCY, budget=budget(1)), more=apart)
+    assert told.startswith(f"sjc: budget: {month:.0f} USD a month go to compartment ocid1.compartment.oc1..example when idle")
+
+
+def test_clusters_of_two_compartments_have_two_budgets_and_those_of_one_a_single_one() -> None:
+    def read(**over: str) -> None:
+        apart = {"compartment": "ocid1.compartment.oc1..apart", "runners": {"more": runner(pool="a10")}}
+        more = oke_cluster(**TENANCY, budget=budget(1, **over), **apart)
+        load(config(clusters={"sjc": oke_cluster(**TENANCY, budget=budget(1)), "more": more}))
+
+    read()
+    with pytest.raises(FleetError, match="cluster sjc's budget watches compartment ocid1"):
+        read(compartment="ocid1.compartment.oc1..example")
+
+
+@pytest.mark.parametrize(
+    "email", ["ci@example.com", "ci@alerts.example.org", "ci@Example.NET", "ci@corp.test", "ci@mail.invalid"]
+)
+def test_an_address_of_nobody_is_told(email: str) -> None:
+    held = load(config(clusters={"usw2": cluster(budget=budget(500, emails=["ops@gpu-ci.dev", email]))})).clusters["usw2"]
+    assert held.remarks[0] == f"budget.emails: no mail reaches {email}; set your own before pulumi up"
+
+
+@pytest.mark.parametrize("email", ["ops@gpu-ci.dev", "ci@examples.com", "example.com@mail.de", "ci@contest.io"])
+def test_an_address_of_somebody_is_not(email: str) -> None:
+    held = load(config(clusters={"usw2": cluster(budget=budget(500, emails=[email]))})).clusters["usw2"]
+    assert not any("budget" in remark for remark in held.remarks)
+
+
+def test_a_budget_that_may_not_see_the_machines_is_told() -> None:
+    own = {"machineCompartment": "ocid1.compartment.oc1..vms"}
+    told = [remark for remark in _oke(**own, budget=budget(1)) if remark.startswith("budget: it watches compartment")]
+    assert len(told) == 1
+    over = budget(1, compartment="ocid1.compartment.oc1..above")
+    for held in (_oke(budget=budget(1)), _oke(**own, budget=over), _oke(**own)):
+        assert not any("budget: it watches" in remark for remark in held)
+
+
+def _oke(**changes: Any) -> tuple[str, ...]:
+    found: tuple[str, ...] = load(config(clusters={"sjc": oke_cluster(**TENANCY, **changes)})).clusters["sjc"].remarks
+    return found
