@@ -1,4 +1,4 @@
-"""Imports follow the arrows: fleet ← components; fleet ← rules; fleet, rules ← offline. Read from the syntax, not from lines."""
+"""Imports follow the arrows: fleet ← components, deployments, rules; fleet, rules ← offline. Read from the syntax, not lines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 from tests.builders import ROOT
 
-OURS = ("fleet", "components", "policies", "offline", "bench", "tests", "rules")
+OURS = ("fleet", "components", "policies", "offline", "deployments", "bench", "tests", "rules")
 IMPORTERS = ("__import__", "import_module", "run_module")
 PROGRAMS = ("__main__", "offline.__main__", "policies.__main__")
 
@@ -104,6 +104,10 @@ def test_components_import_fleet_alone():
     assert astray("components", "fleet") == []
 
 
+def test_deployments_import_fleet_alone():
+    assert astray("deployments", "fleet") == []
+
+
 def test_rules_import_what_the_published_pack_carries():
     assert astray("policies.rules", "fleet.hardware", "fleet.scheduling", "fleet.pricing") == []
 
@@ -118,7 +122,7 @@ def test_offline_runs_the_program_and_imports_no_component():
 
 
 def test_nothing_that_ships_imports_tests_or_bench():
-    for folder in ("fleet", "components", "policies", "offline"):
+    for folder in ("fleet", "components", "policies", "offline", "deployments"):
         found = {name.split(".")[0] for module in below(folder) for name in imported(module)}
         assert not found & {"tests", "bench"}, folder
 
@@ -204,6 +208,7 @@ def test_loading_a_module_runs_no_function_of_it(text, found):
     [
         ("fleet", (), ["components.build", "offline.plan", "policies.rules"]),
         ("components", ("fleet",), ["offline.plan", "policies.rules"]),
+        ("deployments", ("fleet",), ["components.build", "offline.plan", "policies.rules"]),
         ("policies.rules", ("fleet.hardware",), ["components.build", "fleet.settings", "offline.plan"]),
         ("offline", ("fleet", "policies.rules"), ["components.build"]),
     ],

@@ -1,0 +1,26 @@
+"""Reads the project's config into the settings of deployments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pulumi
+
+from fleet.deployments import CONFIG_KEYS, NAMESPACE, Deployments, load
+
+
+def read_deployments(config: pulumi.Config) -> Deployments:
+    """The settings of the stack that runs. Raises FleetError, also for a secret in clear and for keys that nothing names."""
+    prefix = f"{NAMESPACE}:"
+    held = {**pulumi.runtime.config.get_config_env(), **pulumi.runtime.config.CONFIG.get()}
+    keys = [key.removeprefix(prefix) for key in held if key.startswith(prefix)]
+    secret = [key for key in keys if pulumi.runtime.config.is_config_secret(f"{prefix}{key}")]
+    return load({key: _value(config, key) for key in keys}, secret)
+
+
+def _value(config: pulumi.Config, key: str) -> Any:
+    """A setting's value: a mapping or a list comes as JSON. Other keys hold secrets, whose values nobody needs here."""
+    if key not in CONFIG_KEYS:
+        return None
+    text = config.get(key) or ""
+    return config.get_object(key) if text.startswith(("{", "[")) else text

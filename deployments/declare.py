@@ -1,0 +1,158 @@
+"""Deployment settings, drift schedule, approval and policy group of each stack, and the agent pools that stacks name.
+
+What is empty or false is left out wherever the provider leaves it out on reading, or each refresh would find a difference
+(pulumi/pulumi-pulumiservice, provider/pkg/resources/deployment_settings.go, ToPropertyMap).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pulumi
+import pulumi_pulumiservice as cloud
+from pulumi_pulumiservice import api
+
+from fleet.deployments import PROJECT, Approval, Aws, Deployment, Deployments, PolicyPack
+
+_POLICY_CONFIG = Path(__file__).resolve().parent.parent / "policies" / "config"
+Pools = Mapping[str, cloud.AgentPool]
+
+
+def declare(settings: Deployments, config: pulumi.Config) -> Pools:
+    """Everything of every stack; `config` holds the secrets. Gives the agent pools that stacks name."""
+    pools = {
+        name: cloud.AgentPool(
+            name,
+            name=name,
+            organization_name=settings.organization,
+            description=f"Runs {PROJECT} where its endpoints are reached",
+        )
+        for name in settings.agent_pools
+    }
+    for name, stack in settings.stacks.items():
+        if stack.approval is not None:
+            _approval(settings.organization, name, stack.approval)
+        _drift(settings, name, stack, _settings(settings, name, stack, pools, config))
+        if settings.policy_pack is not None:
+            _policies(settings.organization, name, settings.policy_pack)
+    return pools
+
+
+def _settings(
+    settings: Deployments, name: str, stack: Deployment, pools: Pools, config: pulumi.Config
+) -> cloud.DeploymentSettings:
+    commands = [*_gate(settings.organization, stack.approval), *stack.pre_run_commands]
+    variables = {**stack.variables, **{variable: config.require_secret(key) for variable, key in stack.secrets.items()}}
+    return cloud.DeploymentSettings(
+        name,
+        organization=settings.organization,
+        project=PROJECT,
+        stack=name,
+        source_context=cloud.DeploymentSettingsSourceContextArgs(
+            git=cloud.DeploymentSettingsGitSourceArgs(branch=settings.branch)
+        ),
+        vcs=cloud.DeploymentSettingsVcsArgs(
+            provider="github",
+            repository=settings.repository,
+            deploy_commits=stack.deploy_on_push,
+            # GitHub Actions previews with the pull request's own policies; a second preview would wait in the stack's queue.
+            preview_pull_requests=False,
+            # A review stack would be a fleet a pull request.
+            pull_request_template=False,
+            paths=list(stack.paths) or None,
+        ),
+        # Dependencies are installed without a setting: Pulumi.yaml says how, and pip holds the lock to its hashes.
+        operation_context=cloud.DeploymentSettingsOperationContextArgs(
+            oidc=_oidc(stack.aws),
+            environment_variables=variables or None,
+            pre_run_commands=commands or None,
+            # Of pushes in a row the last one counts.
+            options=cloud.OperationContextOptionsArgs(skip_intermediate_deployments=True) if stack.deploy_on_push else None,
+        ),
+        executor_context=(
+            cloud.DeploymentSettingsExecutorContextArgs(executor_image=stack.executor_image) if stack.executor_image else None
+        ),
+        agent_pool_id=pools[stack.agent_pool].agent_pool_id if stack.agent_pool else None,
+        # Agents of one's own keep what they like.
+        cache_options=None if stack.agent_pool else cloud.DeploymentSettingsCacheOptionsArgs(enable=True),
+    )
+
+
+def _oidc(aws: Aws | None) -> cloud.OperationContextOIDCArgs | None:
+    if aws is None:
+        return None
+    return cloud.OperationContextOIDCArgs(
+        aws=cloud.AWSOIDCConfigurationArgs(role_arn=aws.role_arn, session_name=aws.session_name, duration=aws.go_duration)
+    )
+
+
+def _drift(settings: Deployments, name: str, stack: Deployment, after: pulumi.Resource) -> None:
+    """The schedule, once there are settings that it can run with."""
+    if stack.drift is None:
+        return
+    cloud.DriftSchedule(
+        name,
+        organization=settings.organization,
+        project=PROJECT,
+        stack=name,
+        schedule_cron=stack.drift.schedule,
+        auto_remediate=stack.drift.auto_remediate,
+        opts=pulumi.ResourceOptions(depends_on=[after]),
+    )
+
+
+def _approval(organization: str, name: str, given: Approval) -> None:
+    """An environment that holds nothing, and the rule that opening it takes an approval."""
+    project, _, environment = given.environment.partition("/")
+    door = cloud.Environment(
+        f"{name}-approval",
+        organization=organization,
+        project=project,
+        name=environment,
+        yaml=pulumi.StringAsset(f"values:\n  stack: {name}\n"),
+    )
+    # `ApprovalRule` knows updates of an environment alone; this resource, still a preview, knows opening it.
+    api.Gate(
+        f"{name}-approval",
+        org_name=organization,
+        name=f"{PROJECT} {name}",
+        enabled=True,
+        target={"entityType": "environment", "qualifiedName": given.environment, "actionTypes": ["open"]},
+        rule={
+            "ruleType": "approval_required",
+            "numApprovalsRequired": given.approvals,
+            "allowSelfApproval": False,
+            "requireReapprovalOnChange": True,
+            "eligibleApprovers": [{"eligibilityType": "team_member", "teamName": given.team}],
+        },
+        opts=pulumi.ResourceOptions(depends_on=[door]),
+    )
+
+
+def _gate(organization: str, given: Approval | None) -> tuple[str, ...]:
+    """The command that fails, and the run with it, where the run may change something and who started it holds no grant."""
+    if given is None:
+        return ()
+    opened = f"pulumi env open {organization}/{given.environment} > /dev/null"
+    return (f'case "$PULUMI_CI_OPERATION" in preview|detect-drift) ;; *) {opened} ;; esac',)
+
+
+def _policies(organization: str, name: str, pack: PolicyPack) -> None:
+    """The group that makes every run of a stack load the published pack, with the config that the plan judges by."""
+    file = _POLICY_CONFIG / f"{name}.json"
+    cloud.PolicyGroup(
+        name,
+        name=f"{PROJECT}-{name}",
+        organization_name=organization,
+        entity_type="stacks",
+        # An audit group tells afterwards; this one stops the run.
+        mode="preventative",
+        stacks=[cloud.PolicyGroupStackReferenceArgs(name=name, routing_project=PROJECT)],
+        policy_packs=[
+            cloud.PolicyGroupPolicyPackReferenceInputArgs(
+                name=pack.name, version_tag=pack.version, config=json.loads(file.read_text()) if file.exists() else None
+            )
+        ],
+    )

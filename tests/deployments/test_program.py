@@ -1,0 +1,299 @@
+"""What `pulumi -C deployments up` declares."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from typing import Any
+
+import pulumi
+import pytest
+
+from fleet.deployments import NAMESPACE
+from offline.wire import SIGNATURE, UNKNOWN, raw
+from tests.builders import ROOT
+from tests.deployments.builders import ROLE, SECRET, as_config, checked_in, declared, deployment, inputs, settings
+
+GATE = (
+    'case "$PULUMI_CI_OPERATION" in preview|detect-drift) ;; *) pulumi env open example/gpu-ci/prod-approval > /dev/null ;; esac'
+)
+OF_STAGING = {
+    "organization": "example",
+    "project": "gpu-ci",
+    "stack": "staging",
+    "sourceContext": {"git": {"branch": "main"}},
+    "vcs": {
+        "provider": "github",
+        "repository": "example/gpu-ci",
+        "deployCommits": True,
+        "previewPullRequests": False,
+        "pullRequestTemplate": False,
+        "paths": [
+            "__main__.py",
+            "Pulumi.yaml",
+            "Pulumi.staging.yaml",
+            "requirements.txt",
+            "components/**",
+            "fleet/**",
+            "!fleet/data/README.md",
+        ],
+    },
+    "operationContext": {
+        "oidc": {
+            "aws": {
+                "roleARN": "arn:aws:iam::123456789012:role/gpu-ci-staging-deployments",
+                "sessionName": "gpu-ci-${stack.name}-${deployment.version}",
+                "duration": "1h0m0s",
+            }
+        },
+        "options": {"skipIntermediateDeployments": True},
+    },
+    "cacheOptions": {"enable": True},
+}
+OF_PROD = {
+    "organization": "example",
+    "project": "gpu-ci",
+    "stack": "prod",
+    "sourceContext": {"git": {"branch": "main"}},
+    "vcs": {
+        "provider": "github",
+        "repository": "example/gpu-ci",
+        "deployCommits": False,
+        "previewPullRequests": False,
+        "pullRequestTemplate": False,
+    },
+    "operationContext": {
+        "oidc": {
+            "aws": {
+                "roleARN": "arn:aws:iam::123456789012:role/gpu-ci-prod-deployments",
+                "sessionName": "gpu-ci-${stack.name}-${deployment.version}",
+                "duration": "1h0m0s",
+            }
+        },
+        "environmentVariables": {
+            "TF_VAR_tenancy_ocid": "ocid1.tenancy.oc1..example",
+            "TF_VAR_user_ocid": "ocid1.user.oc1..example",
+            "TF_VAR_fingerprint": "00:11:22:33:44:55:66:77:88:99:aa:bb:cc:dd:ee:ff",
+            "TF_VAR_private_key": "[secret]",
+            "OCI_CLI_TENANCY": "ocid1.tenancy.oc1..example",
+            "OCI_CLI_USER": "ocid1.user.oc1..example",
+            "OCI_CLI_FINGERPRINT": "00:11:22:33:44:55:66:77:88:99:aa:bb:cc:dd:ee:ff",
+            "OCI_CLI_REGION": "us-sanjose-1",
+            "OCI_CLI_KEY_CONTENT": "[secret]",
+        },
+        "preRunCommands": [GATE, "UV_TOOL_BIN_DIR=/usr/local/bin uv tool install --quiet oci-cli==3.95.1"],
+    },
+    "cacheOptions": {"enable": True},
+}
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["preview", "update"])
+def found(request):
+    """Inputs of everything that the checked-in settings declare."""
+    return inputs(declared(checked_in(), preview=request.param))
+
+
+def test_each_stack_has_its_settings(found):
+    assert found["DeploymentSettings", "staging"] == OF_STAGING
+    assert found["DeploymentSettings", "prod"] == OF_PROD
+
+
+def test_drift_is_looked_for_and_not_put_back(found):
+    schedules = {name: held for (kind, name), held in found.items() if kind == "DriftSchedule"}
+    of_all = {"organization": "example", "project": "gpu-ci", "autoRemediate": False}
+    assert schedules == {
+        "staging": of_all | {"stack": "staging", "scheduleCron": "0 5 * * *"},
+        "prod": of_all | {"stack": "prod", "scheduleCron": "30 5 * * *"},
+    }
+
+
+@pytest.mark.parametrize("stack", ["staging", "prod"])
+def test_runs_must_load_the_pack_with_the_config_that_the_plan_judges_by(found, stack):
+    judged = json.loads((ROOT / "policies" / "config" / f"{stack}.json").read_text())
+    assert found["PolicyGroup", stack] == {
+        "name": f"gpu-ci-{stack}",
+        "organizationName": "example",
+        "entityType": "stacks",
+        "mode": "preventative",
+        "stacks": [{"name": stack, "routingProject": "gpu-ci"}],
+        "policyPacks": [{"name": "gpu-ci", "versionTag": "0.1.0", "config": judged}],
+    }
+
+
+def test_prod_stands_behind_an_environment_whose_opening_takes_anothers_approval(found):
+    assert found["Environment", "prod-approval"] == {
+        "organization": "example",
+        "project": "gpu-ci",
+        "name": "prod-approval",
+        "yaml": {"asset": {"text": "values:\n  stack: prod\n"}},
+    }
+    assert found["Gate", "prod-approval"] == {
+        "orgName": "example",
+        "name": "gpu-ci prod",
+        "enabled": True,
+        "target": {"entityType": "environment", "qualifiedName": "gpu-ci/prod-approval", "actionTypes": ["open"]},
+        "rule": {
+            "ruleType": "approval_required",
+            "numApprovalsRequired": 1,
+            "allowSelfApproval": False,
+            "requireReapprovalOnChange": True,
+            "eligibleApprovers": [{"eligibilityType": "team_member", "teamName": "gpu-ci-owners"}],
+        },
+    }
+
+
+def test_nothing_else_is_declared(found):
+    of_both = {(kind, stack) for kind in ("DeploymentSettings", "DriftSchedule", "PolicyGroup") for stack in ("staging", "prod")}
+    assert set(found) == of_both | {("Environment", "prod-approval"), ("Gate", "prod-approval")}
+
+
+@pytest.mark.parametrize("preview", [True, False])
+def test_two_runs_register_the_same(preview):
+    first, second = (declared(checked_in(), preview) for _ in range(2))
+    assert inputs(first) == inputs(second)
+    assert {resource.urn: resource.wire for resource in first.resources} == {
+        resource.urn: resource.wire for resource in second.resources
+    }
+
+
+def test_a_preview_and_an_update_register_the_same_where_nothing_is_of_the_cloud_s_making():
+    assert inputs(declared(checked_in())) == inputs(declared(checked_in(), preview=False))
+
+
+@pytest.mark.parametrize(
+    ("operation", "opened"),
+    [
+        ("preview", False),
+        ("detect-drift", False),
+        ("update", True),
+        ("refresh", True),
+        ("destroy", True),
+        ("remediate-drift", True),
+        ("one of tomorrow", True),
+        ("", True),
+    ],
+)
+@pytest.mark.parametrize("granted", [True, False])
+def test_whatever_may_change_something_opens_the_environment_first(tmp_path, operation, opened, granted):
+    pulumi_cli = tmp_path / "pulumi"
+    pulumi_cli.write_text(f'#!/bin/sh\necho "$@" >> "{tmp_path}/calls"\necho a value\nexit {0 if granted else 1}\n')
+    pulumi_cli.chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "PULUMI_CI_OPERATION": operation}
+    done = subprocess.run(["/usr/bin/env", "bash", "-c", GATE], env=environment, capture_output=True, text=True, check=False)
+    calls = (tmp_path / "calls").read_text() if (tmp_path / "calls").exists() else ""
+    assert calls == ("env open example/gpu-ci/prod-approval\n" if opened else "")
+    assert done.returncode == (1 if opened and not granted else 0), "a pre-run command that fails ends the run"
+    assert done.stdout == "", "what an environment holds is not for a log"
+
+
+# -- secrets -------------------------------------------------------------------------------------------------------------
+
+
+def with_secret(**changes):
+    stacks = {"staging": deployment(variables={"PLAIN": "seen"}, secrets={"TF_VAR_private_key": SECRET}, **changes)}
+    return as_config(settings(stacks=stacks), {SECRET: "a made-up key"})
+
+
+def test_a_secret_is_secret_alone_and_not_its_neighbours():
+    recording = declared(with_secret())
+    (resource,) = [each for each in recording.resources if each.type.endswith("DeploymentSettings")]
+    held: dict[str, Any] = dict(raw(resource.wire))
+    variables = held["operationContext"]["environmentVariables"]
+    assert variables["PLAIN"] == "seen"
+    assert SIGNATURE in variables["TF_VAR_private_key"], "encrypted in the state and in Pulumi Cloud"
+    assert resource.inputs["operationContext"]["environmentVariables"]["TF_VAR_private_key"].reveal() == "a made-up key"
+
+
+def test_a_secret_that_nobody_set_is_told_by_its_key():
+    stacks = {"staging": deployment(secrets={"TF_VAR_private_key": SECRET})}
+    with pytest.raises(pulumi.ConfigMissingError, match=f"{NAMESPACE}:{SECRET}"):
+        declared(as_config(settings(stacks=stacks)))
+
+
+def test_a_secret_in_clear_is_refused_and_not_repeated():
+    held = settings(stacks={"staging": deployment(secrets={"TF_VAR_private_key": SECRET})}) | {SECRET: "a made-up key"}
+    with pytest.raises(pulumi.RunError) as caught:
+        declared(as_config(held))
+    told = f"{NAMESPACE}:{SECRET}: a secret in clear text; set it with: pulumi -C deployments config set --secret {SECRET}"
+    assert str(caught.value) == told
+
+
+def test_broken_settings_are_told_line_by_line_before_anything_is_declared():
+    held = settings(branch="refs/heads/main", stacks={"staging": deployment(deployOnPush="yes")}, organisation="acme")
+    with pytest.raises(pulumi.RunError) as caught:
+        declared(as_config(held))
+    assert str(caught.value).splitlines() == [
+        f'{NAMESPACE}:branch: not the short name of a branch; write for example main (got "refs/heads/main")',
+        f'{NAMESPACE}:stacks.staging.deployOnPush: not a truth value; write true or false without quotes (got "yes")',
+        f"{NAMESPACE}:organisation: unknown key; known keys: organization, repository, branch, policyPack, stacks",
+    ]
+
+
+# -- agents --------------------------------------------------------------------------------------------------------------
+
+
+def test_stacks_that_name_a_pool_share_it_and_its_token_is_a_secret():
+    stacks = {"staging": deployment(agentPool="vpc"), "prod": deployment(agentPool="vpc"), "lab": deployment()}
+    recording = declared(as_config(settings(stacks=stacks)))
+    found = inputs(recording)
+    assert found["AgentPool", "vpc"] == {
+        "name": "vpc",
+        "organizationName": "acme",
+        "description": "Runs gpu-ci where its endpoints are reached",
+    }
+    of_stack = {resource.name: resource for resource in recording.resources if resource.type.endswith("DeploymentSettings")}
+    (pool,) = [resource.urn for resource in recording.resources if resource.type.endswith("AgentPool")]
+    for stack in ("staging", "prod"):
+        assert of_stack[stack].inputs["agentPoolId"] is UNKNOWN, "Pulumi Cloud makes it"
+        assert of_stack[stack].property_dependencies["agentPoolId"] == (pool,)
+        assert "cacheOptions" not in of_stack[stack].inputs, "Pulumi Cloud's cache is for its own runners"
+    assert "agentPoolId" not in of_stack["lab"].inputs
+    (resource,) = [resource for resource in recording.resources if resource.type.endswith("AgentPool")]
+    assert resource.additional_secret_outputs == ("tokenValue",)
+    outputs: dict[str, Any] = dict(recording.outputs)
+    assert {name: set(held) for name, held in outputs.items()} == {"agentPools": {"vpc"}, "agentPoolTokens": {"vpc"}}
+
+
+def test_a_schedule_and_a_gate_wait_for_what_they_need():
+    recording = declared(checked_in())
+    by_name = {(resource.type.rpartition(":")[2], resource.name): resource for resource in recording.resources}
+    for stack in ("staging", "prod"):
+        assert by_name["DeploymentSettings", stack].urn in by_name["DriftSchedule", stack].dependencies
+    assert by_name["Environment", "prod-approval"].urn in by_name["Gate", "prod-approval"].dependencies
+
+
+# -- what is empty -------------------------------------------------------------------------------------------------------
+
+
+def test_what_the_provider_leaves_out_on_reading_is_left_out():
+    """An empty list or a false option would be a difference after every refresh."""
+    found = inputs(declared(as_config(settings())))
+    assert found == {
+        ("DeploymentSettings", "staging"): {
+            "organization": "acme",
+            "project": "gpu-ci",
+            "stack": "staging",
+            "sourceContext": {"git": {"branch": "main"}},
+            "vcs": {
+                "provider": "github",
+                "repository": "acme/fleet",
+                "deployCommits": False,
+                "previewPullRequests": False,
+                "pullRequestTemplate": False,
+            },
+            "operationContext": {},
+            "cacheOptions": {"enable": True},
+        }
+    }
+
+
+def test_an_image_of_one_s_own_replaces_pulumis():
+    stacks = {"staging": deployment(executorImage="registry.example.com/pulumi:1", aws={"roleArn": ROLE, "duration": "30m"})}
+    found = inputs(declared(as_config(settings(stacks=stacks))))["DeploymentSettings", "staging"]
+    assert found["executorContext"] == {"executorImage": "registry.example.com/pulumi:1"}
+    assert found["operationContext"]["oidc"]["aws"]["duration"] == "30m0s", "as Go writes it back"
+
+
+def test_a_stack_without_a_policy_config_has_the_packs_own_levels():
+    held = settings(policyPack={"name": "gpu-ci", "version": "0.1.0"}, stacks={"lab": deployment()})
+    assert inputs(declared(as_config(held)))["PolicyGroup", "lab"]["policyPacks"] == [{"name": "gpu-ci", "versionTag": "0.1.0"}]

@@ -1,0 +1,219 @@
+"""Settings of deployments: what is refused, by path, rule and value."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Any
+
+import pytest
+
+from fleet import deployments
+from fleet.deployments import load
+from fleet.errors import FleetError
+from tests.builders import ROOT
+from tests.deployments.builders import ROLE, SECRET, deployment, settings
+
+
+def staging(**changes: Any) -> dict[str, Any]:
+    """Deployments whose one stack has these settings besides."""
+    return settings(stacks={"staging": deployment(**changes)})
+
+
+APPROVAL = {"environment": "gpu-ci/approval", "team": "owners"}
+NOT_A_SESSION = (
+    "a session name has letters, digits, _ + = , . @ - and ${organization.name}, ${project.name}, ${stack.name}, "
+    "${deployment.version} or ${deployment.id}; correct it"
+)
+NOT_A_FILTER = "a path filter is a glob of the whole path below the repository, ! before it excludes; write for example fleet/**"
+PUSH = "a push holds no approved grant, so its run would fail each time; set deployOnPush: false, or remove approval"
+
+BROKEN: dict[str, tuple[dict[str, Any], str]] = {
+    "no settings": ({}, "organization: required key is missing; add it"),
+    "no stack": (settings(stacks={}), "stacks: at least 1 entry is needed; add one (got {})"),
+    "misspelt key": (staging(agentpool="vpc"), 'stacks.staging.agentpool: unknown key; did you mean agentPool? (got "vpc")'),
+    "unknown key": (
+        settings(owner="acme"),
+        "owner: unknown key; known keys: organization, repository, branch, policyPack, stacks",
+    ),
+    "key of nobody's": (
+        staging(secrets={"A": "b"}) | {"c": "d"},
+        "c: unknown key; known keys: organization, repository, branch, policyPack, stacks, b",
+    ),
+    "organization": (
+        settings(organization="Acme"),
+        'organization: an organisation of Pulumi Cloud is lower case; write it as its URL does (got "Acme")',
+    ),
+    "repository": (
+        settings(repository="https://github.com/acme/fleet"),
+        'repository: not a GitHub repository; write owner/name without https:// (got "https://github.com/acme/fleet")',
+    ),
+    "branch": (settings(branch="a b"), 'branch: not the short name of a branch; write for example main (got "a b")'),
+    "stack_name": (
+        settings(stacks={"acme/staging": deployment()}),
+        'stacks.acme/staging: a stack\'s name has 1 to 100 letters, digits, _ . or -; correct it (got "acme/staging")',
+    ),
+    "cloud_name": (
+        staging(agentPool="my pool"),
+        'stacks.staging.agentPool: a name has letters, digits, _ . and -, no space; correct it (got "my pool")',
+    ),
+    "environment_name": (
+        staging(approval=APPROVAL | {"environment": "acme/gpu-ci/approval"}),
+        "stacks.staging.approval.environment: not an ESC environment; write project/name without the organisation "
+        '(got "acme/gpu-ci/approval")',
+    ),
+    "approvals": (
+        staging(approval=APPROVAL | {"approvals": 0}),
+        "stacks.staging.approval.approvals: must be at least 1; raise it (got 0)",
+    ),
+    "path_filter": (
+        staging(deployOnPush=True, paths=["./fleet/**"]),
+        f'stacks.staging.paths.0: {NOT_A_FILTER} (got "./fleet/**")',
+    ),
+    "variable": (
+        staging(variables={"A-B": "c"}),
+        'stacks.staging.variables.A-B: an environment variable has letters, digits and _; rename it (got "A-B")',
+    ),
+    "secret_key": (
+        staging(secrets={"A": "prod.key"}),
+        'stacks.staging.secrets.A: a config key of this project has letters and digits; rename it (got "prod.key")',
+    ),
+    "version": (
+        settings(policyPack={"name": "gpu-ci", "version": "latest"}),
+        'policyPack.version: not a published version; write for example "0.1.0" (got "latest")',
+    ),
+    "version number": (
+        settings(policyPack={"name": "gpu-ci", "version": 0.1}),
+        "policyPack.version: YAML read a number here, and would read 1.30 as 1.3; put quotes around what you wrote (got 0.1)",
+    ),
+    "role_arn": (
+        staging(aws={"roleArn": "deployer"}),
+        'stacks.staging.aws.roleArn: not the ARN of an IAM role; write arn:aws:iam::<account>:role/<name> (got "deployer")',
+    ),
+    "session_name": (
+        staging(aws={"roleArn": ROLE, "sessionName": "${stack}"}),
+        f'stacks.staging.aws.sessionName: {NOT_A_SESSION} (got "${{stack}}")',
+    ),
+    "session": (
+        staging(aws={"roleArn": ROLE, "duration": "13h"}),
+        "stacks.staging.aws.duration: AWS gives such a session 15m to 12h, and the role's own limit at most; correct it "
+        '(got "13h")',
+    ),
+    "command": (
+        staging(preRunCommands=["set -e\ntrue"]),
+        "stacks.staging.preRunCommands.0: a pre-run command is one line, each has a shell of its own; write one command an entry "
+        '(got "set -e\\ntrue")',
+    ),
+    "cron": (
+        staging(drift={"schedule": "@daily"}),
+        'stacks.staging.drift.schedule: a schedule has five fields, in UTC; write for example "0 5 * * *" (got "@daily")',
+    ),
+    "push_and_approval": (
+        staging(deployOnPush=True, approval=APPROVAL),
+        f"stacks.staging.deployOnPush: {PUSH} (got true)",
+    ),
+    "paths": (
+        staging(paths=["fleet/**"]),
+        "stacks.staging.paths: path filters say which pushes deploy, and none deploys this stack; remove paths "
+        '(got ["fleet/**"])',
+    ),
+    "remediate_past_approval": (
+        staging(approval=APPROVAL, drift={"schedule": "0 5 * * *", "autoRemediate": True}),
+        "stacks.staging.drift.autoRemediate: remediation is an update that nobody approved; remove autoRemediate, or approval "
+        "(got true)",
+    ),
+    "variable_twice": (
+        staging(variables={"A": "b"}, secrets={"A": SECRET}),
+        'stacks.staging.variables.A: stands in secrets too; remove one of them (got "b")',
+    ),
+    "secret_is_setting": (
+        staging(secrets={"A": "branch"}),
+        'stacks.staging.secrets.A: that key is a setting; give the secret one of its own (got "branch")',
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_what_is_wrong_is_one_line_with_path_rule_and_value(name):
+    held, line = BROKEN[name]
+    with pytest.raises(FleetError) as caught:
+        load(held)
+    told = [str(problem).removeprefix("gpu-ci-deployments:") for problem in caught.value.problems]
+    assert told[0] == line
+    assert len(told) == (4 if name == "no settings" else 1), told
+
+
+def test_every_rule_is_broken_here():
+    """Rules are the first argument of `problem`, and the second of `_pattern`, which passes it on."""
+    source = (ROOT / "fleet" / "deployments.py").read_text()
+    calls = [(ast.unparse(node.func), node.args) for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    named = [arguments[0 if name == "problem" else 1] for name, arguments in calls if name in ("problem", "_pattern")]
+    rules = {str(node.value) for node in named if isinstance(node, ast.Constant)}
+    assert len(rules) > 15, "the calls were found"
+    assert rules <= {*BROKEN, "variable_secret"}, "break each of them above"
+
+
+@pytest.mark.parametrize(
+    "name", ["AWS_SECRET_ACCESS_KEY", "TF_VAR_private_key", "OCI_CLI_KEY_CONTENT", "PULUMI_ACCESS_TOKEN", "OCI_CLI_PASSPHRASE"]
+)
+def test_a_secret_in_clear_is_refused_by_its_name_and_not_repeated(name):
+    with pytest.raises(FleetError) as caught:
+        load(staging(variables={name: "hush"}))
+    (problem,) = caught.value.problems
+    assert problem.where == f"gpu-ci-deployments:stacks.staging.variables.{name}"
+    assert "hush" not in str(problem)
+    assert problem.message.endswith("give it under secrets, with the config key that holds it")
+
+
+@pytest.mark.parametrize("name", ["TF_VAR_private_key_path", "OCI_CLI_KEY_FILE", "TF_VAR_fingerprint", "OCI_CLI_REGION"])
+def test_a_path_to_a_secret_is_none(name):
+    assert load(staging(variables={name: "/etc/key"})).stacks["staging"].variables == {name: "/etc/key"}
+
+
+def test_a_key_that_a_stack_names_is_a_secret_and_must_be_encrypted():
+    held = staging(secrets={"A": SECRET}) | {SECRET: "hush"}
+    assert load(held, [SECRET]).stacks["staging"].secrets == {"A": SECRET}
+    with pytest.raises(FleetError, match=f"{SECRET}: a secret in clear text; set it with: pulumi -C deployments config set"):
+        load(held)
+
+
+def test_a_setting_may_not_be_encrypted():
+    with pytest.raises(FleetError, match="organization: holds a secret, and is read in clear; take it out"):
+        load(settings(), ["organization"])
+
+
+@pytest.mark.parametrize(
+    "name", ["deploy", "a@b.c", "gpu-ci-${deployment.id}", "${organization.name}-${project.name}-${stack.name}", "x" * 64]
+)
+def test_session_names_that_aws_and_pulumi_take(name):
+    held = load(staging(aws={"roleArn": ROLE, "sessionName": name}))
+    assert held.stacks["staging"].aws is not None
+    assert held.stacks["staging"].aws.session_name == name
+
+
+def test_an_image_is_pinned_as_everywhere():
+    with pytest.raises(FleetError) as caught:
+        load(staging(executorImage="pulumi/pulumi:latest"))
+    assert [problem.where for problem in caught.value.problems] == ["gpu-ci-deployments:stacks.staging.executorImage"]
+
+
+@pytest.mark.parametrize("schedule", ["0 5 * * *", "*/30 * * * 1-5", "0 0 1 JAN SUN", "5,35 * * * *"])
+def test_schedules_of_five_fields(schedule):
+    drift = load(staging(drift={"schedule": schedule})).stacks["staging"].drift
+    assert drift is not None
+    assert (drift.schedule, drift.auto_remediate) == (schedule, False)
+
+
+def test_agent_pools_are_listed_once():
+    stacks = {"a": deployment(agentPool="x"), "b": deployment(agentPool="x"), "c": deployment(), "d": deployment(agentPool="y")}
+    assert load(settings(stacks=stacks)).agent_pools == ("x", "y")
+
+
+def test_the_addresses_of_pulumis_runners_have_source_and_date():
+    import tomllib
+
+    row = tomllib.loads((ROOT / "fleet" / "data" / "pulumi_cloud.toml").read_text())["hosted-runners"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", row["date"])
+    assert "pulumi.com" in row["source"]
+    assert deployments.hosted_addresses() == tuple(row["addresses"])
+    assert len(set(row["addresses"])) == 4
