@@ -1,43 +1,52 @@
 # Every target sets up what it needs: a virtual environment in .venv from the hashed locks. STACK names the stack.
 # Statuses: make fails or succeeds; `python -m offline plan` tells 1 (a proof or policy fails) from 2 (wrong input).
 
-# Only the command line sets these four: OUT or FILE of somebody else's environment would write or read where nobody asked.
-# STACK, OUT and FILE are taken as they stand and reach the recipes as variables of the shell, so that neither make nor the
+# Only the command line sets these five: OUT or FILE of somebody else's environment would write or read where nobody asked.
+# STACK, OUT, FILE and BASE are taken as they stand and reach the recipes as variables of the shell, so that neither make nor the
 # shell runs or parts what is in them. ARGS is words for the shell: quote in it what belongs together.
 STACK := staging
 override STACK := $(value STACK)
-OUT := build/$(STACK)
+OUT := build/$(if $(filter policy-pack,$(MAKECMDGOALS)),policy-pack,$(STACK))
 override OUT := $(value OUT)
 FILE :=
 override FILE := $(value FILE)
+BASE :=
+override BASE := $(value BASE)
 ARGS :=
-export STACK OUT FILE
+export STACK OUT FILE BASE
 PYTHON ?= $(firstword $(foreach name,python3.13 python3.12 python3.11 python3,\
   $(shell $(name) -c 'import sys; sys.version_info >= (3, 11) and print("$(name)")' 2>/dev/null)))
 BIN := .venv/bin
-CODE := fleet components policies offline bench tests __main__.py
+CODE := fleet components policies offline deployments bench tests .github/scripts __main__.py
 
 .DEFAULT_GOAL := help
-.PHONY: help plan render test lint format bench lock clean
+.PHONY: help plan render docs policy-pack test lint format bench lock clean
 
 help: ## Show the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
-plan: .venv/run ## Prove a stack offline: STACK=staging [FILE=path] [ARGS=--json]
-	@$(BIN)/python -m offline plan $${FILE:+--file "$$FILE"} $(ARGS) -- "$$STACK"
+plan: .venv/run ## Prove a stack offline: STACK=staging [FILE=path] [BASE=DIR] [ARGS=--markdown]
+	@$(BIN)/python -m offline plan $${FILE:+--file "$$FILE"} $${BASE:+--base "$$BASE"} $(ARGS) -- "$$STACK"
 
 render: .venv/run ## Write a stack's manifests and chart values: STACK=staging OUT=DIR
 	@$(BIN)/python -m offline render --out "$$OUT" $${FILE:+--file "$$FILE"} $(ARGS) -- "$$STACK"
 
+docs: .venv/run ## Write docs/policies.md from the policies
+	@$(BIN)/python -m offline policies > docs/.policies.md && mv docs/.policies.md docs/policies.md
+
+policy-pack: .venv/run ## Write the policy pack as a folder to publish: OUT=DIR
+	@$(BIN)/python -m offline policy-pack --out "$$OUT" $(ARGS)
+
 test: .venv/dev lint ## Run lint and every test that needs no cloud
 	$(BIN)/python -m pytest -q $(ARGS)
 
-lint: .venv/dev ## Format check, lint, types, YAML, shell
+lint: .venv/dev ## Format check, lint, types, YAML, shell, workflows
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy
-	$(BIN)/yamllint --strict *.yaml policies examples
-	$(BIN)/shellcheck .ci/run fleet/machine/bootstrap.sh
+	$(BIN)/yamllint --strict *.yaml policies deployments examples .github
+	$(BIN)/shellcheck .ci/run .ci/plans fleet/machine/bootstrap.sh
+	$(BIN)/zizmor --offline --quiet --persona auditor .github/workflows
 
 format: .venv/dev ## Format the code
 	$(BIN)/ruff format $(CODE)
@@ -46,8 +55,9 @@ format: .venv/dev ## Format the code
 bench: .venv/dev ## Time and memory of a plan, as ratios to bare mocks in the same run
 	$(BIN)/python -m bench $(ARGS)
 
-lock: .venv/dev ## Renew both locks from their .in files
+lock: .venv/dev ## Renew the locks from their .in files
 	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.11 --generate-hashes $(ARGS) -o requirements.txt requirements.in
+	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.11 --generate-hashes $(ARGS) -o deployments/requirements.txt deployments/requirements.in
 	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.11 --generate-hashes $(ARGS) -o requirements-dev.txt requirements-dev.in
 
 clean: ## Remove the virtual environment and everything generated

@@ -5,8 +5,12 @@ Exit status: 0 clean, 1 a proof or a mandatory policy fails, 2 the input is wron
 
 from __future__ import annotations
 
+import re
 import sys
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import date
 from pathlib import Path
 from typing import Annotated
 
@@ -14,9 +18,15 @@ import pulumi
 import typer
 from rich.console import Console
 
+from offline.annotations import Annotation, annotate, of_input
+from offline.base import read_base
+from offline.changes import report_changes
 from offline.data import to_json
 from offline.errors import InputError
-from offline.plan import Plan, make_plan
+from offline.markdown import markdown, wrong_input
+from offline.pack import write_pack
+from offline.plan import make_plan
+from offline.policydocs import document
 from offline.progress import Progress
 from offline.render import render as write_files
 from offline.report import report
@@ -26,50 +36,122 @@ _OUR_FAULT = 70
 """EX_SOFTWARE of sysexits.h."""
 _PLAIN_WIDTH = 160
 """Columns where the output is no terminal: a log does not wrap for us."""
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
 
 Stack = Annotated[str, typer.Argument(help="Name of the stack: staging reads Pulumi.staging.yaml.")]
 File = Annotated[Path | None, typer.Option("--file", help="Read this stack file instead.")]
+AsOf = Annotated[str | None, typer.Option("--as-of", help="Judge exceptions as of this day, YYYY-MM-DD; today if not given.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Fail also where a critical policy cannot tell.")]
 
 
 @app.command()
 def plan(
-    stack: Stack, file: File = None, as_json: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False
+    stack: Stack,
+    file: File = None,
+    base: Annotated[Path | None, typer.Option("--base", help="Show what changes from the checkout in this folder.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
+    as_markdown: Annotated[bool, typer.Option("--markdown", help="GitHub Markdown, for a comment or a job's summary.")] = False,
+    with_annotations: Annotated[bool, typer.Option("--annotations", help="Also GitHub's annotations, on stderr.")] = False,
+    as_of: AsOf = None,
+    strict: Strict = False,
 ) -> None:
     """Show resources, placement, price and policies of a stack."""
-    found = _plan(stack, file)
-    if as_json:
-        sys.stdout.write(to_json(found) + "\n")
-    else:
-        report(found, _console())
-    raise typer.Exit(0 if found.clean else 1)
+    try:
+        with _faults_are_ours(), Progress() as progress:
+            if as_json and as_markdown:
+                raise InputError("--json, --markdown: one form at a time; leave one of them out")
+            day = _day(as_of)
+            found = make_plan(stack, ROOT, file, progress, day)
+            before = None if base is None else read_base(stack, ROOT, base, file, progress, day)
+    except (InputError, pulumi.RunError) as error:
+        if as_markdown and not as_json:
+            sys.stdout.write(wrong_input(stack, error, ROOT))
+        if with_annotations:
+            _say(of_input(error, file or ROOT / f"Pulumi.{stack}.yaml", ROOT))
+        raise _wrong(error) from error
+    with _faults_are_ours():
+        if as_json:
+            sys.stdout.write(to_json(found, before) + "\n")
+        elif as_markdown:
+            sys.stdout.write(markdown(found, before, strict))
+        else:
+            console = _console()
+            if before is not None:
+                report_changes(found, before, console)
+            report(found, console, strict)
+        if with_annotations:
+            _say(annotate(found, ROOT, before, strict))
+    raise typer.Exit(0 if found.passes(strict) else 1)
 
 
 @app.command()
-def render(stack: Stack, out: Annotated[Path, typer.Option(help="Folder to write.")], file: File = None) -> None:
+def render(
+    stack: Stack,
+    out: Annotated[Path, typer.Option(help="Folder to write.")],
+    file: File = None,
+    as_of: AsOf = None,
+    strict: Strict = False,
+) -> None:
     """Write the stack's Kubernetes manifests and chart values, one file an object, and the boot script of its machines."""
-    found = _plan(stack, file)
-    if not found.clean:
-        report(found, Console(stderr=True, highlight=False, markup=False, emoji=False))
-        raise typer.Exit(1)
     try:
+        with _faults_are_ours(), Progress() as progress:
+            found = make_plan(stack, ROOT, file, progress, _day(as_of))
+        if not found.passes(strict):
+            report(found, Console(stderr=True, highlight=False, markup=False, emoji=False), strict)
+            raise typer.Exit(1)
         files = write_files(found, out)
+    except (InputError, pulumi.RunError) as error:
+        raise _wrong(error) from error
+    sys.stdout.writelines(f"{path}\n" for path in files)
+
+
+@app.command()
+def policies() -> None:
+    """Print the page that docs/policies.md is: every policy in its own words."""
+    sys.stdout.write(document())
+
+
+@app.command(name="policy-pack")
+def policy_pack(out: Annotated[Path, typer.Option(help="Folder to write.")]) -> None:
+    """Write the policy pack as a folder of its own, which `pulumi policy publish` takes."""
+    try:
+        files = write_pack(out)
     except InputError as error:
         raise _wrong(error) from error
     sys.stdout.writelines(f"{path}\n" for path in files)
 
 
-def _plan(stack: str, file: Path | None) -> Plan:
-    with Progress() as progress:
-        try:
-            return make_plan(stack, ROOT, file, progress)
-        except (InputError, pulumi.RunError) as error:
-            raise _wrong(error) from error
-        except Exception as error:
-            # Python's own status would be 1: a pipeline must not take a fault of ours for a failed proof.
-            traceback.print_exc()
-            raise typer.Exit(_OUR_FAULT) from error
+def _day(text: str | None) -> date | None:
+    """The day that an option names; InputError for what is none."""
+    if text is None:
+        return None
+    try:
+        if _DATE.fullmatch(text):
+            return date.fromisoformat(text)
+    except ValueError:
+        pass
+    raise InputError(f"--as-of: must be a day as YYYY-MM-DD; got {text!r}; correct it")
+
+
+@contextmanager
+def _faults_are_ours() -> Iterator[None]:
+    """Whatever is no fault of the input ends with a status of its own, 70.
+
+    Python's would be 1: a pipeline must not take a fault of ours for a failed proof.
+    """
+    try:
+        yield
+    except (InputError, pulumi.RunError):
+        raise
+    except Exception as error:
+        traceback.print_exc()
+        raise typer.Exit(_OUR_FAULT) from error
+
+
+def _say(found: tuple[Annotation, ...]) -> None:
+    sys.stderr.writelines(f"{annotation}\n" for annotation in found)
 
 
 def _wrong(error: Exception) -> typer.Exit:

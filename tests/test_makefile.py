@@ -27,7 +27,7 @@ NASTY = [
     "$(shell touch pwned)",
     "a\\b",
 ]
-MAKES_OWN = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "MAKEOVERRIDES", "STACK", "OUT", "FILE", "ARGS")
+MAKES_OWN = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "MAKEOVERRIDES", "STACK", "OUT", "FILE", "BASE", "ARGS")
 
 
 @pytest.fixture
@@ -61,8 +61,10 @@ def test_the_defaults(make):
 
 @pytest.mark.parametrize("target", ["plan", "render", "test", "bench"])
 def test_the_environment_sets_none_of_them(make, target):
-    words = make(target, "-o", "lint", STACK="prod", OUT="/elsewhere", FILE="/other.yaml", ARGS="--json")
-    assert words == make(target, "-o", "lint"), "the names are common ones: CI systems set OUT and FILE for ends of their own"
+    words = make(target, "-o", "lint", STACK="prod", OUT="/elsewhere", FILE="/other.yaml", BASE="/base", ARGS="--json")
+    assert words == make(target, "-o", "lint"), (
+        "the names are common ones: CI systems set OUT, FILE and BASE for ends of their own"
+    )
 
 
 @pytest.mark.parametrize("value", NASTY)
@@ -70,7 +72,14 @@ def test_a_value_is_one_word_and_is_not_run(make, value):
     words = make("render", f"STACK={value}", f"OUT=out/{value}", f"FILE={value}.yaml")
     assert words == ["-m", "offline", "render", "--out", f"out/{value}", "--file", f"{value}.yaml", "--", value]
     assert make("plan", f"STACK={value}", f"FILE={value}") == ["-m", "offline", "plan", "--file", value, "--", value]
+    assert make("plan", f"STACK={value}", f"BASE={value}") == ["-m", "offline", "plan", "--base", value, "--", value]
     assert make("render", f"STACK={value}")[4] == f"build/{value}"
+
+
+def test_a_base_that_is_not_named_is_no_word(make):
+    assert make("plan", "BASE=") == make("plan")
+    words = make("plan", "BASE=build/base", "FILE=a.yaml", "ARGS=--markdown --annotations")
+    assert words[3:] == ["--file", "a.yaml", "--base", "build/base", "--markdown", "--annotations", "--", "staging"]
 
 
 def test_args_are_several_words(make):

@@ -54,7 +54,8 @@ def test_staging_is_clean(staging):
         "opaque: children judged at preview",
         "10 gpu-t4 runners need 10 nodes, the pool has at most 5: jobs beyond that wait",
         "spot-required-nonprod",
-        "OK: 97 resources; policies: 4 hold; 0.348 USD an hour idle, ≤8.228 at worst.",
+        f"OK: 107 resources; policies: {len(RULES) - 1} hold, 1 disabled; 0.348 USD an hour idle, ≤8.228 at worst.",
+        "disabled for this stack: protect-stateful",
     ],
 )
 def test_the_plan_says(staging, text):
@@ -83,11 +84,13 @@ def test_json_has_the_same_facts():
     assert result.exit_code == 0
     plan = json.loads(result.stdout)
     assert plan["clean"] is True
-    assert len(plan["resources"]) == 97
+    assert len(plan["resources"]) == 107
     assert {placed["runnerSet"]: placed["poolHolds"] for placed in plan["placement"]} == {"gpu-t4": 5, "gpu-t4-release": 2}
     assert plan["price"]["worst"]["atMost"] is True
     assert plan["secrets"] == ["gpu-ci:githubPrivateKey"]
-    assert [(found["policy"], found["state"]) for found in plan["policies"]] == [(rule.id, "holds") for rule in RULES]
+    assert [(found["policy"], found["state"]) for found in plan["policies"]] == [
+        (rule.id, "disabled" if rule.levels["staging"] == "disabled" else "holds") for rule in RULES
+    ]
     providers = {resource["provider"] for resource in plan["resources"] if resource["type"].startswith("aws:")}
     assert len(providers) == 1
 
@@ -114,7 +117,10 @@ def test_a_broken_mandatory_policy_is_status_1(tmp_path):
     result = run("plan", "staging", "--file", path)
     assert result.exit_code == 1
     assert "mandatory spot-required-nonprod: usw2-t4-spot-nodes" in result.stdout
-    assert "FAILED: 1 mandatory policy violation; 97 resources; policies: 3 hold, 1 broken; " in result.stdout
+    assert (
+        f"FAILED: 1 mandatory policy violation; 106 resources; policies: {len(RULES) - 2} hold, 1 broken, 1 disabled; "
+        in result.stdout
+    )
 
 
 def test_a_runner_that_fits_nowhere_is_status_1_and_says_what_would_do(tmp_path):
@@ -145,8 +151,8 @@ def test_the_program_itself_refuses_a_runner_that_fits_nowhere(tmp_path):
 @pytest.mark.parametrize(
     ("config", "said"),
     [
-        ({"all": "disabled"}, "policies: 4 disabled;"),
-        ({"spot-required-nonprod": "disabled", "imds-v2-hop-one": "advisory"}, "policies: 3 hold, 1 disabled;"),
+        ({"all": "disabled"}, f"policies: {len(RULES)} disabled;"),
+        ({"all": "disabled", "imds-v2-hop-one": "advisory"}, f"policies: 1 holds, {len(RULES) - 1} disabled;"),
     ],
 )
 def test_what_was_not_judged_is_not_said_to_hold(monkeypatch, config, said):
@@ -157,11 +163,80 @@ def test_what_was_not_judged_is_not_said_to_hold(monkeypatch, config, said):
 
 
 def test_a_broken_advisory_policy_is_told_and_does_not_fail(monkeypatch, tmp_path):
-    monkeypatch.setattr(offline.plan, "policy_settings", lambda *_: {"spot-required-nonprod": "advisory"})
+    config = {"all": "disabled", "spot-required-nonprod": "advisory"}
+    monkeypatch.setattr(offline.plan, "policy_settings", lambda *_: config)
     result = run("plan", "staging", "--file", changed(tmp_path, ("capacity: spot", "capacity: on-demand")))
     assert result.exit_code == 0
-    assert "policies: 3 hold, 1 broken;" in result.stdout
+    assert "policies: 1 broken," in result.stdout
     assert "advisory spot-required-nonprod: usw2-t4-spot-nodes" in result.stdout
+
+
+# -- exceptions, remediations, the undeterminable ------------------------------------------------------------------------
+
+EXCEPTION = {"urn": "*::usw2-t4-spot-nodes", "reason": "a test of exceptions", "expires": "2026-12-31"}
+
+
+def excepted(monkeypatch, *entries):
+    config = {"all": "disabled", "spot-required-nonprod": {"enforcementLevel": "mandatory", "exceptions": list(entries)}}
+    monkeypatch.setattr(offline.plan, "policy_settings", lambda *_: config)
+
+
+def test_an_exception_hides_a_violation_until_its_day_and_then_is_one(monkeypatch, tmp_path):
+    excepted(monkeypatch, EXCEPTION)
+    path = changed(tmp_path, ("capacity: spot", "capacity: on-demand"))
+    before = run("plan", "staging", "--file", path, "--as-of", "2026-12-31")
+    assert before.exit_code == 0, before.output
+    assert (
+        "mandatory spot-required-nonprod (excepted): usw2-t4-spot-nodes: exceptions[0], until 2026-12-31: a test" in before.stdout
+    )
+    after = run("plan", "staging", "--file", path, "--as-of", "2027-01-01")
+    assert after.exit_code == 1
+    assert "ran out on 2026-12-31" in after.stdout
+    assert "FAILED: 2 mandatory policy violations" in after.stdout, "what it hid and the exception itself"
+
+
+def test_an_exception_that_hides_nothing_is_remarked(monkeypatch):
+    excepted(monkeypatch, EXCEPTION)
+    result = run("plan", "staging", "--as-of", "2026-12-31")
+    assert result.exit_code == 0
+    assert "! policy spot-required-nonprod: exceptions[0] (*::usw2-t4-spot-nodes) hides nothing; remove it" in result.stdout
+
+
+def test_the_exceptions_of_prod_run_out():
+    assert run("plan", "prod", "--as-of", "2027-05-31").exit_code == 0
+    late = run("plan", "prod", "--as-of", "2027-06-01")
+    assert late.exit_code == 1
+    assert "ran out on 2027-05-31" in late.stdout
+
+
+def test_what_a_remediation_changes_is_shown_and_judged(monkeypatch, tmp_path):
+    values = {"tags": ["owner", "team"], "values": {"team": "ml"}}
+    config = {"all": "disabled", "required-tags": {"enforcementLevel": "remediate", **values}}
+    monkeypatch.setattr(offline.plan, "policy_settings", lambda *_: config)
+    result = run("plan", "staging")
+    assert 'remediated by required-tags: usw2-t4-spot-nodes: tags: not set → {team: "ml"}' in result.stdout
+    found = json.loads(run("plan", "staging", "--json").stdout)
+    (done,) = [each for each in found["remediations"] if each["urn"].endswith("::usw2-t4-spot-nodes")]
+    assert done["policy"] == "required-tags"
+    (nodes,) = [each for each in found["resources"] if each["name"] == "usw2-t4-spot-nodes"]
+    assert nodes["inputs"]["tags"] == {"team": "ml"}, "the resource is what the engine would make"
+    # A launch template's specifications are left alone, and so the level is mandatory.
+    assert result.exit_code == 1
+
+
+@pytest.mark.parametrize(("arguments", "status"), [((), 0), (("--strict",), 1)])
+def test_a_strict_plan_fails_on_what_a_critical_policy_cannot_tell(monkeypatch, arguments, status):
+    from policies.rules import no_long_lived_credentials
+
+    assert no_long_lived_credentials.RULE.critical
+    # Without its late keys the rule cannot tell what is in the launchers' ConfigMaps, whose content OCI decides.
+    config = {"all": "disabled", "no-long-lived-credentials": {"enforcementLevel": "mandatory", "lateKeys": []}}
+    monkeypatch.setattr(offline.plan, "policy_settings", lambda *_: config)
+    result = run("plan", "prod", *arguments)
+    assert result.exit_code == status
+    assert "mandatory no-long-lived-credentials (undeterminable): " in result.stdout
+    if status:
+        assert "FAILED: 2 undeterminable verdicts of critical policies; " in result.stdout
 
 
 def test_labels_are_data_and_no_markup(tmp_path):
@@ -247,4 +322,4 @@ def test_the_command_works_as_a_process_with_a_bare_environment(tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "OK: 97 resources" in done.stdout
+    assert "OK: 107 resources" in done.stdout

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 from collections.abc import Callable, Mapping
+from datetime import date
 from pathlib import Path
 
 import pulumi
@@ -11,12 +12,12 @@ import pulumi_kubernetes as kubernetes
 import pytest
 from google.protobuf import json_format
 from pulumi.runtime import proto
-from pulumi_policy import EnforcementLevel, PolicyConfigSchema, ResourceValidationPolicy
+from pulumi_policy import EnforcementLevel, PolicyConfigSchema, ResourceValidationPolicy, StackValidationPolicy
 from pulumi_policy.deserialize import deserialize_properties
 from pulumi_policy.policy import _PolicyAnalyzerServicer
 
 from offline.errors import InputError
-from offline.judge import analyze_request, configure, judge
+from offline.judge import analyze_request, configure, judge, stack_request
 from offline.record import record
 from offline.stackfile import StackConfig
 
@@ -24,6 +25,7 @@ NODE_GROUP = "aws:eks/nodeGroup:NodeGroup"
 KEYS = "kubernetes:core/v1:Secret"
 POOL = "gpu-ci:index:Pool"
 PARENT = "test:index:Parent"
+AS_OF = date(2026, 11, 21)
 UNKNOWN_STRING = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 
 
@@ -37,7 +39,9 @@ class Rule:
     level: EnforcementLevel | None = EnforcementLevel.MANDATORY
     config: Mapping[str, dict] = dataclasses.field(default_factory=dict)
 
-    def policy(self):
+    def policy(self, as_of):
+        assert as_of == AS_OF
+
         def validate(args, report):
             if args.resource_type in self.types:
                 return self.check(args, report)
@@ -129,7 +133,47 @@ def waits(args, report):
     return later()
 
 
-RULES = [max_nodes, known_template, everything, secret_sized, not_for_pools, waits]
+@dataclasses.dataclass(frozen=True)
+class StackRule:
+    """A stack rule of the pack, reduced likewise: it looks at resources of its types alone."""
+
+    id: str
+    types: frozenset[str]
+    check: Callable
+
+    def policy(self, as_of):
+        def validate(args, report):
+            self.check([each for each in args.resources if each.resource_type in self.types], report)
+
+        return StackValidationPolicy(self.id, f"About {self.id}.", validate, EnforcementLevel.MANDATORY)
+
+
+def _together(resources, report):
+    for each in resources:
+        above = each.parent.name if each.parent else None
+        names = sorted((name, sorted(one.name for one in found)) for name, found in each.property_dependencies.items() if found)
+        report(f"{each.name} {above} {[one.name for one in each.dependencies]} {names} {plain(each.props)}", each.urn)
+    report(f"{len(resources)} in all")
+
+
+def _unsure(resources, report):
+    report("said first")
+    for each in resources:
+        each.props["launchTemplate"]["id"]
+
+
+RULES = [
+    max_nodes,
+    known_template,
+    everything,
+    secret_sized,
+    not_for_pools,
+    waits,
+    StackRule(
+        "together", frozenset({NODE_GROUP, POOL, "aws:ec2/launchTemplate:LaunchTemplate", "pulumi:pulumi:Stack"}), _together
+    ),
+    StackRule("unsure", frozenset({NODE_GROUP}), _unsure),
+]
 
 
 def plain(value):
@@ -224,12 +268,16 @@ def preview():
     return record(program, CONFIG)
 
 
+def judged(recording, rules, settings):
+    return judge(recording, configure(rules, settings, AS_OF))
+
+
 def as_the_pack_says(rules, settings, recording):
     """What the SDK's servicer says of each resource under the config that the CLI would send, as (rule, kind, …)."""
-    servicer = _PolicyAnalyzerServicer("gpu-ci", "0.0.1", [rule.policy() for rule in rules], EnforcementLevel.ADVISORY)
+    servicer = _PolicyAnalyzerServicer("gpu-ci", "0.0.1", [rule.policy(AS_OF) for rule in rules], EnforcementLevel.ADVISORY)
     request = proto.ConfigureAnalyzerRequest()
     levels = {"advisory": 0, "mandatory": 1, "disabled": 2, "remediate": 3}
-    for configured in configure(rules, settings):
+    for configured in configure(rules, settings, AS_OF):
         sent = request.policyConfig[configured.policy.name]
         sent.enforcementLevel = levels[configured.level.value]
         sent.properties.update(configured.config)
@@ -249,6 +297,16 @@ def as_the_pack_says(rules, settings, recording):
                 message = found.message.removeprefix(found.description).removeprefix("\n")
                 said.append((found.policyName, "violation", level, resource.urn, message))
         said += [(none.policy_name, "not-applicable", None, resource.urn, none.reason) for none in answer.not_applicable]
+    answer = servicer.AnalyzeStack(proto.AnalyzeStackRequest.FromString(stack_request(recording).SerializeToString()), None)
+    for found in answer.diagnostics:
+        before = f"can't run policy '{found.policyName}' from policy pack 'gpu-ci@v0.0.1' during preview: "
+        if found.message.startswith(before):
+            said.append((found.policyName, "undeterminable", None, "", found.message.removeprefix(before)))
+        else:
+            level = "advisory" if found.enforcementLevel == 0 else "mandatory"
+            said.append(
+                (found.policyName, "violation", level, found.urn, found.message.removeprefix(f"About {found.policyName}.\n"))
+            )
     return sorted(said, key=repr)
 
 
@@ -265,7 +323,7 @@ SETTINGS = [
 def test_the_judge_says_what_the_sdks_servicer_says(recording, settings):
     ours = [
         (verdict.rule, verdict.kind, verdict.level if verdict.kind == "violation" else None, verdict.urn, verdict.message)
-        for verdict in judge(recording, RULES, settings)
+        for verdict in judged(recording, RULES, settings)
     ]
     theirs = as_the_pack_says(RULES, settings, recording)
     assert sorted(ours, key=repr) == theirs
@@ -273,18 +331,18 @@ def test_the_judge_says_what_the_sdks_servicer_says(recording, settings):
 
 
 def test_numbers_reach_a_rule_as_floats_and_defaults_are_filled_in():
-    found = texts(judge(preview(), RULES, {}), "max-nodes")
+    found = texts(judged(preview(), RULES, {}), "max-nodes")
     assert found == [("big-nodes", "violation", "float 9.0 > float 4.0")]
 
 
 def test_settings_override_defaults():
-    assert texts(judge(preview(), RULES, {"max-nodes": {"max": 9}}), "max-nodes") == []
-    found = texts(judge(preview(), RULES, {"max-nodes": {"max": 1, "allowed": ["big-nodes"]}}), "max-nodes")
+    assert texts(judged(preview(), RULES, {"max-nodes": {"max": 9}}), "max-nodes") == []
+    found = texts(judged(preview(), RULES, {"max-nodes": {"max": 1, "allowed": ["big-nodes"]}}), "max-nodes")
     assert found == [("small-nodes", "violation", "float 2.0 > float 1.0")]
 
 
 def test_an_unknown_is_undeterminable_after_what_was_said_before_it():
-    found = texts(judge(preview(), RULES, {}), "known-template")
+    found = texts(judged(preview(), RULES, {}), "known-template")
     unknown = "string value at .launchTemplate.id can't be known during preview"
     assert found == [
         ("small-nodes", "violation", "no taints"),
@@ -295,16 +353,16 @@ def test_an_unknown_is_undeterminable_after_what_was_said_before_it():
 
 
 def test_an_undeterminable_verdict_keeps_the_level_of_its_rule():
-    levels = {verdict.level for verdict in judge(preview(), [known_template], {}) if verdict.kind == "undeterminable"}
+    levels = {verdict.level for verdict in judged(preview(), [known_template], {}) if verdict.kind == "undeterminable"}
     assert levels == {"mandatory"}, "so that a gate can fail on it, which the engine would let pass"
 
 
 def test_a_secret_is_judged_by_its_value():
-    assert texts(judge(preview(), RULES, {}), "secret-sized") == [("s", "violation", "the secret is seen by policies as it is")]
+    assert texts(judged(preview(), RULES, {}), "secret-sized") == [("s", "violation", "the secret is seen by policies as it is")]
 
 
 def test_not_applicable_is_told_with_its_reason():
-    assert texts(judge(preview(), RULES, {}), "not-for-pools")[:2] == [
+    assert texts(judged(preview(), RULES, {}), "not-for-pools")[:2] == [
         ("small", "violation", "said first"),
         ("small", "not-applicable", "pools are judged by their node groups"),
     ]
@@ -325,13 +383,13 @@ def test_not_applicable_is_told_with_its_reason():
     ],
 )
 def test_levels_come_from_the_policy_then_all_then_its_own_entry(settings, level):
-    verdicts = judge(preview(), [max_nodes], settings)
+    verdicts = judged(preview(), [max_nodes], settings)
     assert [verdict.level for verdict in verdicts] == ([level] if level else [])
 
 
 def test_a_policy_without_a_level_is_advisory_as_in_the_pack():
     rule = dataclasses.replace(max_nodes, level=None)
-    assert [verdict.level for verdict in judge(preview(), [rule], {})] == ["advisory"]
+    assert [verdict.level for verdict in judged(preview(), [rule], {})] == ["advisory"]
 
 
 @pytest.mark.parametrize(
@@ -353,7 +411,7 @@ def test_a_policy_without_a_level_is_advisory_as_in_the_pack():
 )
 def test_settings_that_the_rules_do_not_take_are_an_input_error(settings, words):
     with pytest.raises(InputError) as caught:
-        judge(preview(), RULES, settings)
+        judged(preview(), RULES, settings)
     for word in words:
         assert word in str(caught.value), str(caught.value)
 
@@ -363,18 +421,18 @@ def test_a_required_property_must_be_given():
         id, types = "r", frozenset({POOL})
 
         @staticmethod
-        def policy():
+        def policy(as_of):
             schema = PolicyConfigSchema({"p": {"type": "string"}}, ["p"])
             return ResourceValidationPolicy("r", "d", lambda *_: None, config_schema=schema)
 
     with pytest.raises(InputError, match=r"r\.p: is required"):
-        judge(preview(), [Needs()], {})
-    assert judge(preview(), [Needs()], {"r": {"p": "x"}}) == ()
+        judged(preview(), [Needs()], {})
+    assert judged(preview(), [Needs()], {"r": {"p": "x"}}) == ()
 
 
 def test_two_rules_of_one_id_are_refused():
     with pytest.raises(ValueError, match="max-nodes"):
-        judge(preview(), [max_nodes, max_nodes], {})
+        judged(preview(), [max_nodes, max_nodes], {})
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
@@ -389,7 +447,7 @@ def test_an_exception_of_a_rule_passes_with_rule_and_urn(asynchronous):
         raise KeyError("x")
 
     with pytest.raises((KeyError, RuntimeError)) as caught:
-        judge(preview(), [broken], {})
+        judged(preview(), [broken], {})
     assert caught.value.__notes__ == ["raised by policy broken on urn:pulumi:dev::gpu-ci::gpu-ci:index:Pool::small"]
 
 
@@ -399,7 +457,7 @@ def test_a_report_must_be_a_text_as_in_the_sdk():
         report(3)
 
     with pytest.raises(TypeError, match="message to be a string"):
-        judge(preview(), [number], {})
+        judged(preview(), [number], {})
 
 
 def test_an_empty_report_is_a_violation_too():
@@ -407,7 +465,7 @@ def test_an_empty_report_is_a_violation_too():
     def silent(args, report):
         report("")
 
-    assert texts(judge(preview(), [silent], {}), "silent") == [("small", "violation", ""), ("big", "violation", "")]
+    assert texts(judged(preview(), [silent], {}), "silent") == [("small", "violation", ""), ("big", "violation", "")]
 
 
 def test_a_policy_that_only_remediates_has_nothing_to_say():
@@ -415,10 +473,10 @@ def test_a_policy_that_only_remediates_has_nothing_to_say():
         id, types = "fixes", frozenset({POOL})
 
         @staticmethod
-        def policy():
+        def policy(as_of):
             return ResourceValidationPolicy("fixes", "d", remediate=lambda args: None)
 
-    assert texts(judge(preview(), [Remediates()], {}), "fixes")[0] == (
+    assert texts(judged(preview(), [Remediates()], {}), "fixes")[0] == (
         "small",
         "not-applicable",
         "Policy does not implement validate",
@@ -433,10 +491,10 @@ def test_only_what_some_rule_wants_is_deserialized(monkeypatch):
         return deserialize_properties(props)
 
     monkeypatch.setattr("offline.judge.deserialize_properties", count)
-    judge(preview(), [not_for_pools], {})
+    judged(preview(), [not_for_pools], {})
     assert len(read) == 2, "two pools, each read once"
     read.clear()
-    judge(preview(), [max_nodes, known_template, waits], {})
+    judged(preview(), [max_nodes, known_template, waits], {})
     assert len(read) == 3, "two node groups once each for three rules, and their one provider"
 
 
@@ -445,7 +503,7 @@ def test_a_resource_that_is_only_read_is_not_judged():
     def templates(args, report):
         report(args.name)
 
-    assert [verdict.message for verdict in judge(preview(), [templates], {})] == ["small-template", "big-template"]
+    assert [verdict.message for verdict in judged(preview(), [templates], {})] == ["small-template", "big-template"]
 
 
 def test_a_request_to_the_pack_holds_what_the_engine_sends():

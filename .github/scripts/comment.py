@@ -1,0 +1,278 @@
+"""Posts the plan of a pull request as one comment there, and renews it afterwards. Standard library only.
+
+Runs when the check of a pull request has ended (workflow_run), with a token that may write comments, and runs nothing of the pull
+request. What the check left is untrusted, for a fork writes its own: two files of fixed names and bounded size; a number and a
+commit that are held against what GitHub says of the run; a text that pings nobody and leads nowhere but, by a hash, to a commit.
+
+Reads the runner's GITHUB_API_URL, GITHUB_EVENT_PATH, GITHUB_REPOSITORY and GITHUB_SERVER_URL, and GITHUB_TOKEN. Exit status: 0
+where the comment stands or there is none to make, 1 where something is refused, here or by GitHub. Facts: docs.github.com, REST
+API (artifacts, pulls, issue comments); a body has at most 65,536 characters.
+"""
+
+from __future__ import annotations
+
+import http.client
+import io
+import json
+import os
+import re
+import sys
+import urllib.error
+import urllib.request
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ARTIFACT = "plan-comment"
+TEXT, ABOUT = "comment.md", "pull-request.json"
+MARKER = "<!-- gpu-ci plan -->"
+"""How our comment begins. Only the bot's own is renewed, for anybody can write these words."""
+BOT = "github-actions[bot]"
+
+MOST_BYTES = 1_000_000
+"""Of the artifact, and of each file in it."""
+MOST_CHARACTERS = 60_000
+_MOST_ANSWER = 20_000_000
+_PAGE = 100
+_MOST_PAGES = 50
+_SECONDS = 30
+
+_GAP = "\u200b"
+_LIVE = re.compile(
+    rf"@(?!{_GAP})|#(?=\d)|\bGH-(?=\d)|\bwww(?=\.)|:(?=//)|&(?=[#\w])|!(?=\[)|\](?=[(\[:])|<(?!/?(?:details|summary)>|br>)",
+    re.IGNORECASE,
+)
+"""What GitHub makes a ping, a link, an image, an entity or HTML of; the three tags are those that a plan is folded with."""
+
+
+class RefusedError(Exception):
+    """Something is not what it must be. Nothing was written."""
+
+
+class NothingError(Exception):
+    """There is no comment to make, and nothing is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The run that made the plan, as GitHub tells it: nothing of it comes from the artifact."""
+
+    id: int
+    head_sha: str
+    head_repository: str
+    url: str
+
+
+def main() -> int:
+    """Comment, and say in one line what was done."""
+    repository, token = os.environ["GITHUB_REPOSITORY"], os.environ["GITHUB_TOKEN"]
+    event = json.loads(Path(os.environ["GITHUB_EVENT_PATH"]).read_text(encoding="utf-8"))
+    server = os.environ.get("GITHUB_SERVER_URL", "https://github.com")
+    try:
+        done = comment(Api(os.environ["GITHUB_API_URL"], token), repository, run_of(event, f"{server}/{repository}"))
+    except NothingError as reason:
+        done = f"::notice::{_line(reason)}"
+    except RefusedError as reason:
+        sys.stdout.write(f"::error::{_line(reason)}\n")
+        return 1
+    sys.stdout.write(f"{done}\n")
+    return 0
+
+
+def run_of(event: Mapping[str, Any], home: str) -> Run:
+    """The run that a workflow_run event tells of; `home` is the repository's address."""
+    run = event["workflow_run"]
+    if run["event"] != "pull_request":
+        raise NothingError(f"the run was made for {run['event']}, not for a pull request")
+    if not run["head_repository"]:
+        raise NothingError("the repository of the pull request is gone")
+    return Run(run["id"], run["head_sha"], run["head_repository"]["full_name"], f"{home}/actions/runs/{run['id']}")
+
+
+def comment(api: Api, repository: str, run: Run) -> str:
+    """Make the comment of a run's pull request, or renew it; what was done."""
+    files = unpacked(download(api, repository, run))
+    number = pull_request(api, repository, run, about(files[ABOUT], run))
+    body = written(decoded(files[TEXT], TEXT), run)
+    there = f"/repos/{repository}/issues"
+    for found in comments(api, f"{there}/{number}/comments"):
+        if is_ours(found):
+            api.ask("PATCH", f"{there}/comments/{int(found['id'])}", {"body": body})
+            return f"renewed the comment at #{number}"
+    api.ask("POST", f"{there}/{number}/comments", {"body": body})
+    return f"made a comment at #{number}"
+
+
+# -- the artifact ------------------------------------------------------------------------------------------------------
+
+
+def download(api: Api, repository: str, run: Run) -> bytes:
+    """The newest artifact of the run that bears our name, as a zip."""
+    listed = api.ask("GET", f"/repos/{repository}/actions/runs/{run.id}/artifacts?name={ARTIFACT}&per_page={_PAGE}")
+    held = [found for found in listed["artifacts"] if found["name"] == ARTIFACT and not found["expired"]]
+    if not held:
+        raise NothingError("the run left no plan: it was cancelled, or failed before it")
+    newest = max(held, key=lambda found: int(found["id"]))
+    if newest["size_in_bytes"] > MOST_BYTES:
+        raise RefusedError(f"the artifact has {newest['size_in_bytes']} bytes, at most {MOST_BYTES} are read")
+    return api.download(f"/repos/{repository}/actions/artifacts/{int(newest['id'])}/zip", MOST_BYTES)
+
+
+def unpacked(archive: bytes) -> dict[str, bytes]:
+    """The two files of the artifact, by name; nothing is written to disk."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(archive)) as held:
+            entries = held.infolist()
+            names = sorted(entry.filename for entry in entries)
+            if names != sorted((TEXT, ABOUT)):
+                raise RefusedError(f"the artifact holds {TEXT} and {ABOUT} and nothing else; got {len(names)} files: {names[:5]}")
+            return {entry.filename: _content(held, entry) for entry in entries}
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
+        raise RefusedError(f"the artifact is no zip that can be read: {error}") from None
+
+
+def _content(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
+    # Python unpacks these piece by piece, and other kinds at once, whatever comes out of them.
+    if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise RefusedError(f"{entry.filename} is packed in a way that GitHub does not use: {entry.compress_type}")
+    # The size that an entry claims is as untrusted as the rest, so no more is unpacked either.
+    if entry.file_size > MOST_BYTES:
+        raise RefusedError(f"{entry.filename} has {entry.file_size} bytes, at most {MOST_BYTES} are read")
+    with archive.open(entry) as stream:
+        content = stream.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        raise RefusedError(f"{entry.filename} has more than {MOST_BYTES} bytes")
+    return content
+
+
+def decoded(content: bytes, name: str) -> str:
+    """A file's text."""
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        raise RefusedError(f"{name} is no UTF-8 text") from None
+
+
+def about(content: bytes, run: Run) -> int:
+    """The number that the artifact claims; its commit must be the run's."""
+    try:
+        told = json.loads(decoded(content, ABOUT))
+    except (ValueError, RecursionError):
+        raise RefusedError(f"{ABOUT} is no JSON") from None
+    number, sha = (told.get(key) for key in ("number", "headSha")) if isinstance(told, dict) else (None, None)
+    if type(number) is not int or not 0 < number < 2**31:
+        raise RefusedError(f"{ABOUT} must name a pull request by a positive number")
+    if sha != run.head_sha:
+        raise RefusedError(f"{ABOUT} is of another commit than the run, {run.head_sha}")
+    return number
+
+
+# -- the pull request --------------------------------------------------------------------------------------------------
+
+
+def pull_request(api: Api, repository: str, run: Run, number: int) -> int:
+    """The number, once GitHub says that this pull request is the run's."""
+    found = api.ask("GET", f"/repos/{repository}/pulls/{number}")
+    head = (found["head"]["repo"] or {}).get("full_name")
+    if head != run.head_repository or found["base"]["repo"]["full_name"] != repository:
+        raise RefusedError(f"#{number} does not come from {run.head_repository}, which the run was for")
+    if found["state"] != "open":
+        raise NothingError(f"#{number} is {found['state']}")
+    if found["head"]["sha"] != run.head_sha:
+        raise NothingError(f"#{number} is not at {run.head_sha}: a newer commit has a run of its own")
+    return number
+
+
+def comments(api: Api, path: str) -> Iterator[Mapping[str, Any]]:
+    """All comments of a pull request."""
+    for page in range(1, _MOST_PAGES + 1):
+        found = api.ask("GET", f"{path}?per_page={_PAGE}&page={page}")
+        yield from found
+        if len(found) < _PAGE:
+            return
+    raise RefusedError(f"there are more than {_PAGE * _MOST_PAGES} comments: ours, if there is one, was not found")
+
+
+def is_ours(found: Mapping[str, Any]) -> bool:
+    """Whether a comment is the one that was made here. A user's name has no brackets, so nobody else is called as the bot is."""
+    author = found.get("user") or {}
+    return author.get("login") == BOT and author.get("type") == "Bot" and str(found.get("body") or "").startswith(MARKER)
+
+
+# -- the text ----------------------------------------------------------------------------------------------------------
+
+
+def written(text: str, run: Run) -> str:
+    """The comment: whose plan it is, in our words, and then the harmless text."""
+    tame = neutral(text)
+    kept = cut(tame)
+    more = "" if kept == tame else " It is cut here; the run's summary has all of it."
+    return f"{MARKER}\nPlan of {run.head_sha[:12]}, made by [this run]({run.url}).{more}\n\n{kept}"
+
+
+def neutral(text: str) -> str:
+    """The same to look at, without a ping, a link, an image, foreign HTML and signs that nobody sees."""
+    lines = "\n".join(text.splitlines())
+    seen = "".join(sign if sign.isprintable() or sign in ("\n", _GAP) else "\ufffd" for sign in lines)
+    return _LIVE.sub(rf"\g<0>{_GAP}", seen)
+
+
+def cut(text: str) -> str:
+    """At most as much as a comment takes, in whole lines, with what was folded closed."""
+    if len(text) <= MOST_CHARACTERS:
+        return text
+    kept = text[:MOST_CHARACTERS]
+    kept = kept[: kept.rfind("\n") + 1] or kept
+    return kept + "\n\n" + "</details>" * max(kept.count("<details>") - kept.count("</details>"), 0)
+
+
+# -- GitHub ------------------------------------------------------------------------------------------------------------
+
+
+class Api:
+    """GitHub's REST API. Errors never hold the token."""
+
+    def __init__(self, url: str, token: str) -> None:
+        self._url = url.rstrip("/")
+        self._token = token
+
+    def ask(self, method: str, path: str, body: Mapping[str, object] | None = None) -> Any:
+        """The JSON answer."""
+        try:
+            return json.loads(self._send(method, path, None if body is None else json.dumps(body).encode(), _MOST_ANSWER))
+        except ValueError:
+            raise RefusedError(f"{method} {path}: the answer is no JSON") from None
+
+    def download(self, path: str, most: int) -> bytes:
+        """The bytes that a path leads to."""
+        return self._send("GET", path, None, most)
+
+    def _send(self, method: str, path: str, body: bytes | None, most: int) -> bytes:
+        request = urllib.request.Request(self._url + path, body, method=method)  # noqa: S310 - the runner's own API
+        request.add_header("Accept", "application/vnd.github+json")
+        request.add_header("Content-Type", "application/json")
+        request.add_header("X-GitHub-Api-Version", "2022-11-28")
+        # An artifact lies with another host, to which GitHub redirects: it gets no token.
+        request.add_unredirected_header("Authorization", f"Bearer {self._token}")
+        try:
+            with urllib.request.urlopen(request, timeout=_SECONDS) as answer:  # noqa: S310 - as above
+                content: bytes = answer.read(most + 1)
+        except urllib.error.HTTPError as error:
+            raise RefusedError(f"{method} {path}: {error.code} {error.reason}") from None
+        except (OSError, ValueError, http.client.HTTPException) as error:
+            raise RefusedError(f"{method} {path}: {type(error).__name__}") from None
+        if len(content) > most:
+            raise RefusedError(f"{method} {path}: more than {most} bytes")
+        return content
+
+
+def _line(reason: Exception) -> str:
+    """A message on one line of a log, which is no workflow command of its own."""
+    return "".join(sign if sign.isprintable() else " " for sign in str(reason)).replace("%", "%25")[:500]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,62 @@
+"""What a stack was on another branch, under today's code: the base of a pull request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+import pulumi
+
+from offline.errors import InputError
+from offline.plan import Plan, make_plan
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """The stack file of the base, its text, and its plan; where there is none, the reason on one line."""
+
+    text: str
+    plan: Plan | None
+    reason: str = ""
+
+
+def read_base(
+    stack: str,
+    root: Path,
+    folder: Path,
+    stack_file: Path | None,
+    progress: Callable[[str], None] = lambda _: None,
+    as_of: date | None = None,
+) -> Base:
+    """The stack as the checkout in `folder` has it; program, Pulumi.yaml and policy config are those of `root`.
+
+    `stack_file` is what is read of `root` in place of the stack's own file; the base's is the file of the same place in `folder`,
+    or else the stack's own. Raises InputError where `folder` is no folder. A stack file that is missing there, or that today's
+    code cannot plan, is no error: the reason says so.
+    """
+    if not folder.is_dir():
+        raise InputError(f"--base: must be a folder with a checkout of the base branch; got {str(folder)!r}; correct the path")
+    path = _stack_file(stack, root, folder, stack_file)
+    if not path.is_file():
+        return Base("", None, f"the base has no {path.name}")
+    text = path.read_text(encoding="utf-8", errors="replace")
+    try:
+        return Base(text, make_plan(stack, root, path, lambda stage: progress(f"base: {stage}"), as_of))
+    except (InputError, pulumi.RunError) as error:
+        return Base(text, None, f"the base's {path.name} does not load under this code: {_first_line(error)}")
+    except Exception as error:  # noqa: BLE001 - what the base holds may be what this change mends: it never fails the head
+        return Base(text, None, f"this code fails on the base's {path.name}: {type(error).__name__}: {_first_line(error)}")
+
+
+def _stack_file(stack: str, root: Path, folder: Path, stack_file: Path | None) -> Path:
+    own = folder / f"Pulumi.{stack}.yaml"
+    if stack_file is None or not stack_file.resolve().is_relative_to(root):
+        return own
+    same = folder / stack_file.resolve().relative_to(root)
+    return same if same.is_file() else own
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [""])[0]

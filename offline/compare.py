@@ -1,0 +1,228 @@
+"""What changes from one plan to another: a pure function of two plans of one stack, made by the same code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Generic, TypeVar, cast
+
+from fleet.pricing import Line, Money
+from offline.entries import entries
+from offline.judge import Verdict
+from offline.plan import Plan
+from offline.record import Resource
+from offline.remedies import Remediation
+from offline.wire import Secret
+from offline.words import Place, place
+
+T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair(Generic[T]):
+    """One thing before and after; None on the side where it is not."""
+
+    before: T | None
+    after: T | None
+
+    @property
+    def changed(self) -> bool:
+        """Whether the sides differ."""
+        return self.before != self.after
+
+    @property
+    def held(self) -> T:
+        """The side that is there; after where both are."""
+        return cast("T", self.after if self.after is not None else self.before)
+
+    @property
+    def state(self) -> str:
+        """added, removed, changed or same."""
+        if self.before is None:
+            return "added"
+        return "removed" if self.after is None else "changed" if self.changed else "same"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One entry of the stack file that changed: its settings that did, by dotted path; all of them where it came or went."""
+
+    kind: str
+    name: str
+    state: str
+    values: Mapping[str, Pair[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Resources of one type that changed: logical names; of those on both sides the inputs that differ, never their values."""
+
+    type: str
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+    changed: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two plans side by side. `judged` is false where one of them was never built: a proof failed before."""
+
+    before: Plan
+    after: Plan
+
+    @property
+    def judged(self) -> bool:
+        """Whether resources and policies can be compared."""
+        return self.before.recording is not None and self.after.recording is not None
+
+    @property
+    def nothing(self) -> bool:
+        """Whether nothing that a plan shows differs."""
+        told = (self.settings, self.new_verdicts, self.mended, self.new_remediations, self.resources, self.new_remarks)
+        built = (self.before.recording is None) == (self.after.recording is None)
+        moved = any(pair.changed for pair in self.places.values()) or any(pair.changed for pair in self.lines.values())
+        return built and not moved and not any(told)
+
+    @cached_property
+    def settings(self) -> tuple[Setting, ...]:
+        """Entries of the stack file that came, went or changed, in the order of the file."""
+        found = []
+        for (kind, name), pair in _paired(
+            entries(self.before.config), entries(self.after.config), lambda entry: (entry.kind, entry.name)
+        ).items():
+            texts = [side.texts() if side else {} for side in (pair.before, pair.after)]
+            values = {path: Pair(*(text.get(path) for text in texts)) for path in dict.fromkeys([*texts[0], *texts[1]])}
+            changed = {path: value for path, value in values.items() if value.changed}
+            if changed or pair.state in ("added", "removed"):
+                found.append(Setting(kind, name, pair.state, changed))
+        return tuple(found)
+
+    @cached_property
+    def places(self) -> Mapping[str, Pair[Place]]:
+        """Every runner set by "cluster/set", in words."""
+        return _paired(_places(self.before), _places(self.after), lambda found: found.name)
+
+    @cached_property
+    def lines(self) -> Mapping[tuple[str, str], Pair[Line]]:
+        """Every line of the bill by cluster and item."""
+        return _paired(self.before.bill, self.after.bill, lambda line: (line.cluster, line.item))
+
+    @property
+    def idle(self) -> tuple[Money, Money]:
+        """USD an hour at idle, before and after."""
+        return self.before.cost[0], self.after.cost[0]
+
+    @property
+    def worst(self) -> tuple[Money, Money]:
+        """USD an hour at worst, before and after."""
+        return self.before.cost[1], self.after.cost[1]
+
+    @cached_property
+    def new_verdicts(self) -> tuple[Verdict, ...]:
+        """What policies say of a resource that they did not say of it before: violations, exceptions, what they cannot tell."""
+        return _fresh(self.before, self.after) if self.judged else ()
+
+    @property
+    def newly_broken(self) -> tuple[Verdict, ...]:
+        """Violations that were none before."""
+        return tuple(verdict for verdict in self.new_verdicts if verdict.kind == "violation")
+
+    @cached_property
+    def mended(self) -> tuple[Verdict, ...]:
+        """Violations of before that are none any more; the resource may be gone."""
+        gone = _fresh(self.after, self.before) if self.judged else ()
+        return tuple(verdict for verdict in gone if verdict.kind == "violation")
+
+    @cached_property
+    def new_remediations(self) -> tuple[Remediation, ...]:
+        """What policies change in a resource that they did not change before."""
+        known = set(self.before.remediations)
+        return tuple(found for found in self.after.remediations if found not in known) if self.judged else ()
+
+    @cached_property
+    def new_remarks(self) -> tuple[str, ...]:
+        """Remarks that were none before."""
+        known = set(self.before.remarks)
+        return tuple(remark for remark in self.after.remarks if remark not in known)
+
+    @cached_property
+    def resources(self) -> tuple[Kind, ...]:
+        """Resources that came, went or changed, by type."""
+        if not self.judged:
+            return ()
+        by_type: dict[str, list[Pair[Resource]]] = {}
+        for pair in _paired(self.before.resources, self.after.resources, lambda resource: resource.urn).values():
+            by_type.setdefault(pair.held.type, []).append(pair)
+        kinds = (_kind(token, by_type[token]) for token in sorted(by_type))
+        return tuple(kind for kind in kinds if kind.added or kind.removed or kind.changed)
+
+
+def difference(before: Money, after: Money) -> str:
+    """What an hour costs more or less, with its sign; of bounds, how far the bound moves."""
+    if before.unknown or after.unknown:
+        return "unknown"
+    more = after.usd - before.usd
+    if abs(more) < 0.0005:
+        return "±0"
+    return f"{'+' if more > 0 else '-'}{Money(abs(more))}"
+
+
+def _paired(before: Iterable[T], after: Iterable[T], key: Callable[[T], K]) -> dict[K, Pair[T]]:
+    """Both sides by key: in the order of `after`, what is gone at the place where it was."""
+    old, new = ({key(each): each for each in side} for side in (before, after))
+    return {name: Pair(old.get(name), new.get(name)) for name in _merged(list(old), list(new))}
+
+
+def _merged(old: Sequence[K], new: Sequence[K]) -> Iterator[K]:
+    here = set(new)
+    gone: dict[K | None, list[K]] = {}
+    last: K | None = None
+    for name in old:
+        if name in here:
+            last = name
+        else:
+            gone.setdefault(last, []).append(name)
+    yield from gone.get(None, ())
+    for name in new:
+        yield name
+        yield from gone.get(name, ())
+
+
+def _places(plan: Plan) -> tuple[Place, ...]:
+    return tuple(place(found, plan.fleet.clusters[found.cluster].region) for found in plan.placements)
+
+
+def _fresh(known: Plan, plan: Plan) -> tuple[Verdict, ...]:
+    """Verdicts of one plan that the other has not, by policy, resource and kind."""
+    there = {(verdict.rule, verdict.urn, verdict.kind) for verdict in known.verdicts}
+    return tuple(
+        verdict
+        for verdict in plan.verdicts
+        if verdict.kind != "not-applicable" and (verdict.rule, verdict.urn, verdict.kind) not in there
+    )
+
+
+def _kind(token: str, pairs: Iterable[Pair[Resource]]) -> Kind:
+    added, removed, changed = [], [], {}
+    for pair in pairs:
+        if pair.before is None:
+            added.append(pair.held.name)
+        elif pair.after is None:
+            removed.append(pair.held.name)
+        elif paths := tuple(_differing(pair.before.inputs, pair.after.inputs, "")):
+            changed[pair.held.name] = paths
+    return Kind(token, tuple(added), tuple(removed), changed)
+
+
+def _differing(before: object, after: object, path: str) -> Iterator[str]:
+    """Paths of the inputs that differ; a list is one input."""
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        for key in sorted({*before, *after}):
+            yield from _differing(before.get(key), after.get(key), f"{path}.{key}" if path else str(key))
+    elif isinstance(before, Secret) and isinstance(after, Secret):
+        if before.reveal() != after.reveal():
+            yield path
+    elif before != after or type(before) is not type(after):
+        yield path

@@ -1,0 +1,311 @@
+"""A plan as GitHub Markdown: the comment at a pull request, the summary of a job. What a reviewer must see comes first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+from fleet.pricing import Line, Money
+from offline.base import Base
+from offline.compare import Comparison, Kind, Pair, Setting, difference
+from offline.gfm import code, fold, is_folded, table, text
+from offline.judge import Verdict
+from offline.plan import Plan
+from offline.remedies import Remediation
+from offline.words import Place, counted, each, name_of, place, price_notes, short, states
+from offline.words import count as count_of
+
+_FEW = 5
+"""Names that are listed one by one; of more the number."""
+_MANY = 40
+"""Rows of a table that a whole new stack could fill; the rest is in the plan itself."""
+
+
+def markdown(plan: Plan, base: Base | None = None, strict: bool = False) -> str:
+    """The plan of one stack, and with a base what changes from it: first what stands open, then what is folded."""
+    comparison = Comparison(base.plan, plan) if base is not None and base.plan is not None else None
+    sections = sorted(_sections(plan, base, comparison, strict), key=is_folded)
+    return "\n\n".join(sections) + "\n"
+
+
+def wrong_input(stack: str, error: Exception, root: Path) -> str:
+    """What is said of a stack whose input cannot be used. Paths are shown from `root` on."""
+    lines = str(error).replace(f"{root}/", "").splitlines()
+    listed = "\n".join(f"- {text(line)}" for line in lines[:_MANY])
+    return f"## ❌ {code(stack)}: the input is wrong\n\nNothing was planned. Correct:\n\n{listed}\n"
+
+
+def _sections(plan: Plan, base: Base | None, comparison: Comparison | None, strict: bool) -> Iterator[str]:
+    yield f"## {_verdict(plan, comparison, strict)}"
+    yield _money(plan, comparison)
+    if base is not None and base.plan is None:
+        yield f"Before → after: {text(base.reason)}. This is the plan after the change alone."
+    if faults := [*_unplaced(plan), *_blocked(plan, comparison, strict)]:
+        yield table(("what fails", "where", "why"), faults)
+    if comparison is None:
+        yield from _whole(plan)
+    else:
+        yield from _changes(comparison)
+    yield from _exceptions(plan, comparison, strict)
+    yield _policies(plan)
+    yield from _remarks(plan, comparison)
+    if comparison is not None:
+        yield "Before is the base's stack file, under the code and the policy config of this change."
+
+
+# -- head --------------------------------------------------------------------------------------------------------------
+
+
+def _verdict(plan: Plan, comparison: Comparison | None, strict: bool) -> str:
+    stack = code(plan.config.stack)
+    if plan.unplaced:
+        sets = counted(len(plan.unplaced), "runner set", "runner sets")
+        return f"❌ {stack}: {sets} cannot be placed, nothing was built or judged"
+    if blocked := plan.blocked(strict):
+        violations = counted(len(plan.broken), "mandatory policy violation", "mandatory policy violations")
+        unsure = len(blocked) - len(plan.broken)
+        told = ([violations] if plan.broken else []) + ([f"{unsure} critical undeterminable"] if unsure else [])
+        return f"❌ {stack}: {', '.join(told)}"
+    return f"✅ {stack}: " + (
+        "every proof holds, the settings change nothing" if comparison is not None and comparison.nothing else "every proof holds"
+    )
+
+
+def _money(plan: Plan, comparison: Comparison | None) -> str:
+    idle, worst = plan.cost
+    resources = f"{len(plan.resources)} resources · " if plan.recording is not None else ""
+    if comparison is None:
+        return f"{resources}**{idle}** USD an hour idle · **{worst}** at worst"
+    moves = (_moved(*comparison.idle), _moved(*comparison.worst))
+    return f"{resources}USD an hour: {moves[0]} idle · {moves[1]} at worst"
+
+
+def _moved(before: Money, after: Money) -> str:
+    """0.348 → **0.696** (+0.348)."""
+    if str(before) == str(after):
+        return f"**{after}** (unchanged)"
+    return f"{before} → **{after}** ({difference(before, after)})"
+
+
+def _unplaced(plan: Plan) -> Iterator[Sequence[str]]:
+    for found in plan.unplaced:
+        yield "placement", code(f"{found.cluster}/{found.runner_set}"), text(found.error)
+
+
+def _blocked(plan: Plan, comparison: Comparison | None, strict: bool) -> Iterator[Sequence[str]]:
+    yield from _verdicts(plan.blocked(strict), comparison, lambda verdict: verdict.kind)
+
+
+# -- before and after --------------------------------------------------------------------------------------------------
+
+
+def _changes(comparison: Comparison) -> Iterator[str]:
+    if comparison.settings:
+        rows = [row for setting in comparison.settings for row in _setting(setting)]
+        yield "### What changes\n\n" + _cut(table(("entry", "setting", "before", "after"), rows[:_MANY]), rows)
+    if any(pair.changed for pair in comparison.lines.values()):
+        yield "### Price, USD an hour\n\n" + _price_change(comparison)
+    if moved := [pair for pair in comparison.places.values() if pair.changed]:
+        rows = [_moved_place(pair) for pair in moved]
+        yield "### Placement\n\n" + table(_PLACEMENT, rows)
+    yield from _resource_changes(comparison)
+    if comparison.mended:
+        mended = _verdicts(comparison.mended, None, lambda _: "mended")
+        yield "### Mended\n\n" + table(("policy", "where", "what was wrong"), mended)
+    if same := [pair.held for pair in comparison.places.values() if not pair.changed]:
+        yield fold(
+            f"Placement: {counted(len(same), 'runner set', 'runner sets')} unchanged", table(_PLACEMENT, map(_placed, same))
+        )
+    yield fold("Price of every item", _bill(comparison.after))
+
+
+def _setting(setting: Setting) -> Iterator[Sequence[str]]:
+    entry = f"{setting.kind} {code(setting.name)}" if setting.name else setting.kind
+    if setting.state != "changed":
+        sides = {"added": ("", f"**added**: {_listed(setting)}"), "removed": (f"**removed**: {_listed(setting)}", "")}
+        yield entry, "", *sides[setting.state]
+        return
+    for path, value in setting.values.items():
+        yield entry, code(path), *("not set" if side is None else code(side) for side in (value.before, value.after))
+
+
+def _listed(setting: Setting) -> str:
+    values = (f"{path}: {value.after if value.before is None else value.before}" for path, value in setting.values.items())
+    return code(", ".join(values))
+
+
+def _moved_place(pair: Pair[Place]) -> Sequence[str]:
+    if pair.before is None or pair.after is None:
+        cells = _placed(pair.held)
+        return [f"{cells[0]} **{pair.state}**", *cells[1:]]
+    old, new = _placed(pair.before), _placed(pair.after)
+    return [new[0], *(cell if was == cell else f"{was} → **{cell}**" for was, cell in zip(old[1:], new[1:], strict=True))]
+
+
+def _price_change(comparison: Comparison) -> str:
+    rows = [_line_change(pair) for pair in comparison.lines.values() if pair.changed]
+    if same := [pair.held for pair in comparison.lines.values() if not pair.changed]:
+        idle, worst = (sum((getattr(line, side) for line in same), Money()) for side in ("idle", "worst"))
+        rows.append([f"{counted(len(same), 'item', 'items')} unchanged", "", str(idle), str(worst), "±0"])
+    rows.append(["**total**", "", _arrow(*comparison.idle), _arrow(*comparison.worst), f"**{difference(*comparison.worst)}**"])
+    bounded = any(money.at_most for money in (*comparison.idle, *comparison.worst))
+    note = "\n\n≤ is a bound, since not every price is known: the difference says how far it moves." if bounded else ""
+    return table(("item", "what", ">idle", ">worst", ">more at worst"), rows) + note
+
+
+def _line_change(pair: Pair[Line]) -> Sequence[str]:
+    old, new = pair.before, pair.after
+    what = _arrow_text(*(f"{count_of(line)} x {line.what}" if line else "" for line in (old, new)))
+    idle = [line.idle if line else Money() for line in (old, new)]
+    worst = [line.worst if line else Money() for line in (old, new)]
+    state = "" if pair.state == "changed" else f" **{pair.state}**"
+    item = f"{code(pair.held.cluster)} {text(pair.held.item)}{state}"
+    return [item, what, _arrow(*idle), _arrow(*worst), difference(*worst)]
+
+
+def _arrow(before: Money, after: Money) -> str:
+    return str(after) if str(before) == str(after) else f"{before} → **{after}**"
+
+
+def _arrow_text(before: str, after: str) -> str:
+    if not before or not after or before == after:
+        return text(after or before)
+    return f"{text(before)} → {text(after)}"
+
+
+def _resource_changes(comparison: Comparison) -> Iterator[str]:
+    kinds = comparison.resources
+    if not comparison.judged:
+        yield "Resources and policies are not compared: one side was not built, since a runner set cannot be placed."
+        return
+    sums = [sum(len(getattr(kind, side)) for kind in kinds) for side in ("added", "removed", "changed")]
+    if any(sums):
+        summary = f"Resources: {sums[0]} added, {sums[1]} removed, {sums[2]} changed"
+        yield fold(summary, table(("type", "what", "which"), [row for kind in kinds for row in _kind(kind)]))
+
+
+def _kind(kind: Kind) -> Iterator[Sequence[str]]:
+    for state, names in (("added", kind.added), ("removed", kind.removed)):
+        if names:
+            yield code(short(kind.type)), f"{len(names)} {state}", _names(map(code, names))
+    if kind.changed:
+        told = (f"{code(name)} ({_names(map(code, paths))})" for name, paths in kind.changed.items())
+        yield code(short(kind.type)), f"{len(kind.changed)} changed", _names(told)
+
+
+def _names(names: Iterable[str]) -> str:
+    held = list(names)
+    more = [f"and {len(held) - _FEW} more"] if len(held) > _FEW else []
+    return ", ".join([*held[:_FEW], *more])
+
+
+def _cut(shown: str, rows: Sequence[object]) -> str:
+    return shown if len(rows) <= _MANY else f"{shown}\n\nAnd {len(rows) - _MANY} more."
+
+
+# -- the plan by itself ------------------------------------------------------------------------------------------------
+
+_PLACEMENT = ("runner set", "asks", "pool", "a node holds, limited by", ">runners", ">pool holds", ">USD a runner-hour")
+
+
+def _whole(plan: Plan) -> Iterator[str]:
+    regions = {name: cluster.region for name, cluster in plan.fleet.clusters_by_name()}
+    places = (place(found, regions[found.cluster]) for found in plan.placements)
+    yield "### Placement\n\n" + table(_PLACEMENT, map(_placed, places))
+    yield "### Price, USD an hour\n\n" + _bill(plan)
+
+
+def _placed(found: Place) -> Sequence[str]:
+    holds = "<br>".join(map(text, found.holds))
+    return [code(found.name), text(found.asks), code(found.pool), holds, found.runners, found.held, found.hour]
+
+
+def _bill(plan: Plan) -> str:
+    rows = [
+        [f"{code(line.cluster)} {text(line.item)}", text(line.what), count_of(line), each(line), str(line.idle), str(line.worst)]
+        for line in plan.bill
+    ]
+    idle, worst = plan.cost
+    total = ["**total**", "", "", "", f"**{idle}**", f"**{worst}**"]
+    bill = table(("item", "what", ">count", ">each", ">idle", ">worst"), [*rows, total])
+    return bill + "\n\n" + "\n".join(f"- {text(note)}" for note in price_notes(plan.bill))
+
+
+# -- policies ----------------------------------------------------------------------------------------------------------
+
+
+def _exceptions(plan: Plan, comparison: Comparison | None, strict: bool) -> Iterator[str]:
+    """What fails nothing and yet is not simply held: in full where it is new."""
+    blocked = set(map(id, plan.blocked(strict)))
+    told = [verdict for verdict in plan.verdicts if verdict.kind != "not-applicable" and id(verdict) not in blocked]
+    fresh = set(map(id, comparison.new_verdicts if comparison is not None else told))
+    mended = comparison.new_remediations if comparison is not None else plan.remediations
+    new = [*_verdicts([verdict for verdict in told if id(verdict) in fresh], None, _standing), *map(_remediation, mended)]
+    old = [
+        *_verdicts([verdict for verdict in told if id(verdict) not in fresh], None, _standing),
+        *(_remediation(found) for found in plan.remediations if found not in mended),
+    ]
+    columns = ("policy", "where", "what")
+    if new:
+        shown = _cut(table(columns, new[:_MANY]), new)
+        yield fold(f"{_NOT_SIMPLY}: {len(new)}", shown) if len(new) > _FEW else f"### {_NOT_SIMPLY}\n\n{shown}"
+    if old:
+        yield fold(f"{_NOT_SIMPLY}, as before: {len(old)}", _cut(table(columns, old[:_MANY]), old))
+
+
+_NOT_SIMPLY = "Advisory, excepted, remediated or undeterminable"
+
+
+def _remediation(found: Remediation) -> Sequence[str]:
+    return [f"{code(found.rule)} remediated", code(name_of(found.urn)), text("; ".join(found.changes))]
+
+
+def _standing(verdict: Verdict) -> str:
+    return verdict.level if verdict.kind == "violation" else verdict.kind
+
+
+def _verdicts(
+    verdicts: Iterable[Verdict], comparison: Comparison | None, word: Callable[[Verdict], str]
+) -> Iterator[Sequence[str]]:
+    """Rows of (policy, resources, message): what one policy says in the same words of several resources is one row."""
+    fresh = set(map(id, comparison.new_verdicts)) if comparison is not None else set()
+    groups: dict[tuple[str, str, str], list[str]] = {}
+    for verdict in sorted(verdicts, key=lambda verdict: id(verdict) not in fresh):
+        new = " **new**" if id(verdict) in fresh else ""
+        groups.setdefault((verdict.rule, f"{word(verdict)}{new}", verdict.message), []).append(name_of(verdict.urn))
+    for (rule, standing, message), names in groups.items():
+        yield [f"{code(rule)} {standing}", _names(map(code, names)), text(message)]
+
+
+def _policies(plan: Plan) -> str:
+    outcomes = plan.outcomes()
+    if plan.recording is None:
+        return f"Policies: {len(outcomes)}, none judged."
+    rows = [
+        [code(found.rule), found.level, found.severity, found.state, str(found.judged), text(found.title)]
+        for found in outcomes
+        if found.judged
+    ]
+    shown = [table(("policy", "level", "severity", "state", ">judged", "what it demands"), rows)]
+    if idle := [code(found.rule) for found in outcomes if not found.judged and found.state != "disabled"]:
+        shown.append(f"Nothing here for {len(idle)} to judge: {', '.join(idle)}.")
+    if disabled := [code(found.rule) for found in outcomes if found.state == "disabled"]:
+        shown.append(f"Disabled for this stack: {', '.join(disabled)}.")
+    return fold(f"Policies: {states(outcomes)}", "\n\n".join(shown))
+
+
+# -- remarks -----------------------------------------------------------------------------------------------------------
+
+
+def _remarks(plan: Plan, comparison: Comparison | None) -> Iterator[str]:
+    new = comparison.new_remarks if comparison is not None else plan.remarks
+    known = [remark for remark in plan.remarks if remark not in set(new)]
+    if new:
+        heading = "New remarks" if comparison is not None else "Remarks"
+        yield f"### {heading}\n\n" + _bullets(new)
+    if known:
+        yield fold(f"Remarks that were there before: {len(known)}", _bullets(known))
+
+
+def _bullets(lines: Sequence[str]) -> str:
+    return _cut("\n".join(f"- {text(line)}" for line in lines[:_MANY]), lines)

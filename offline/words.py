@@ -1,0 +1,116 @@
+"""What is said of a plan in the same words everywhere: on a terminal, in Markdown, before and after."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from fleet.bill import runner_hour
+from fleet.hardware import RESERVED, SPOT
+from fleet.model import Scale
+from fleet.placement import Placement
+from fleet.pricing import Line, Money
+from offline.plan import Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where one runner set lands, in words. `held` and `hour` are "-" where it cannot be placed."""
+
+    name: str
+    asks: str
+    pool: str
+    holds: tuple[str, ...]
+    runners: str
+    held: str
+    hour: str
+    error: str
+
+
+def place(found: Placement, region: str) -> Place:
+    """A placement in words; `region` is its cluster's."""
+    least, most = runner_hour(found, region)
+    hour = str(most) if least == most else f"{least} - {most}"
+    return Place(
+        name=f"{found.cluster}/{found.runner_set}",
+        asks=found.runner.asks,
+        pool=found.host.name,
+        holds=tuple(_holds(found)),
+        runners=_span(found.runner.span),
+        held="-" if found.error else str(found.capacity),
+        hour="-" if found.error else hour,
+        error=found.error,
+    )
+
+
+def _span(runners: Scale) -> str:
+    return f"{runners.min}-{runners.max}" if runners.min != runners.max else str(runners.max)
+
+
+def _holds(found: Placement) -> Iterator[str]:
+    for fit in found.fits:
+        stranded = f", {fit.stranded} GPU idle" if fit.stranded and fit.count else ""
+        yield f"{fit.machine.name}: {fit.count}, {fit.limited_by}{stranded}"
+
+
+def count(line: Line) -> str:
+    """How many of a line are paid for: "2-4"."""
+    return f"{line.least:g}" if line.least == line.most else f"{line.least:g}-{line.most:g}"
+
+
+def each(line: Line) -> str:
+    """What one of a line costs an hour."""
+    cheap, dear = _unit(line.cheap), _unit(line.dear)
+    return cheap if cheap == dear else f"{cheap} - {dear}"
+
+
+def _unit(money: Money) -> str:
+    """A unit price with the digits that it has, for disks cost a hundredth of a cent."""
+    return f"{'≤' if money.at_most else ''}{money.usd:.4g}" if money.usd and not money.unknown else str(money)
+
+
+def price_notes(bill: Iterable[Line]) -> Iterator[str]:
+    """What a reader of the bill must know besides its numbers."""
+    lines = list(bill)
+    yield "idle: every pool at its minimum; worst: at its maximum, on its dearest type. Traffic and taxes are in neither."
+    if always := [f"{line.cluster}/{line.item}" for line in lines if _stands(line)]:
+        yield f"paid whether used or not: {', '.join(always)}."
+    bounded = [line for line in lines if line.dear.at_most]
+    if any(SPOT in line.what for line in bounded):
+        yield "≤: no dated spot price is at hand; a spot price is at most the on-demand price."
+    if any(RESERVED in line.what for line in bounded):
+        yield "≤: OCI takes less than the on-demand price for reserved machines that are not in use."
+    sources = sorted({source for line in lines for source in line.sources})
+    yield f"sources: {'; '.join(sources)}"
+
+
+def _stands(line: Line) -> bool:
+    """Whether all GPU machines of a line are paid for at any time."""
+    return line.item.startswith(("pool ", "machines ")) and line.least == line.most
+
+
+def states(outcomes: Iterable[Outcome]) -> str:
+    """How many policies stand how: "3 hold, 1 broken"."""
+    counts = Counter(found.state for found in outcomes)
+    words = {"holds": "holds" if counts["holds"] == 1 else "hold"}
+    listed = (state for state in ("holds", "broken", "undeterminable", "disabled") if counts[state])
+    return ", ".join(f"{counts[state]} {words.get(state, state)}" for state in listed)
+
+
+def short(token: str) -> str:
+    """aws:eks/nodeGroup:NodeGroup → aws.eks.NodeGroup."""
+    package, _, rest = token.partition(":")
+    module, _, name = rest.rpartition(":")
+    module = module.partition("/")[0]
+    return ".".join(part for part in (package, module if module != "index" else "", name) if part)
+
+
+def name_of(urn: str) -> str:
+    """The logical name in a URN; what is said of no resource is said of the stack."""
+    return urn.rpartition("::")[2] or "the stack"
+
+
+def counted(count: int, one: str, many: str) -> str:
+    """1 node, 2 nodes."""
+    return f"{count} {one if count == 1 else many}"

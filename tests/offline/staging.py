@@ -1,0 +1,69 @@
+"""Plans of the staging stack and of changed copies of its file, judged by a few policies: what they say is known here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import offline.plan
+from offline.base import Base
+from offline.cli import ROOT
+from offline.plan import Plan, make_plan
+
+TEXT = (ROOT / "Pulumi.staging.yaml").read_text()
+ON_DEMAND = ("capacity: spot", "capacity: on-demand")
+WIDER = ("nodes: {min: 0, max: 5}", "nodes: {min: 0, max: 6}")
+POLICIES = {
+    "all": "disabled",
+    "gpu-node-taint": "mandatory",
+    "imds-v2-hop-one": "mandatory",
+    "spot-required-nonprod": {"enforcementLevel": "mandatory", "roles": ["burst"]},
+}
+"""Policy config of these tests: the catalogue grows, and what else it says of the stack is not theirs to know."""
+TOO_SMALL = ("[g4dn.2xlarge, g4dn.4xlarge]", "[g4dn.xlarge]")
+
+
+def write(folder: Path, *replacements: tuple[str, str]) -> Path:
+    """A copy of the staging file with texts replaced."""
+    text = TEXT
+    for old, new in replacements:
+        assert old in text, f"the staging file has no {old!r} any more"
+        text = text.replace(old, new)
+    path = folder / "Pulumi.staging.yaml"
+    path.write_text(text)
+    return path
+
+
+def line_of(path: Path, text: str) -> int:
+    """The number of the first line that holds a text."""
+    return next(number for number, line in enumerate(path.read_text().splitlines(), 1) if text in line)
+
+
+@contextmanager
+def few_policies() -> Iterator[None]:
+    """Judges by those alone."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(offline.plan, "policy_settings", lambda *_: POLICIES)
+        yield
+
+
+def plan_of(path: Path) -> Plan:
+    """The plan of a copy."""
+    with few_policies():
+        return make_plan("staging", ROOT, path)
+
+
+@cache
+def staging() -> Plan:
+    """The stack as it is."""
+    with few_policies():
+        return make_plan("staging", ROOT)
+
+
+def base() -> Base:
+    """The stack as it is, as the base of a change."""
+    return Base(TEXT, staging())

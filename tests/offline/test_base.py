@@ -1,0 +1,87 @@
+"""The base of a pull request: its settings under today's code, and one line where that is not to be had."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date
+
+import pytest
+
+import offline.base
+from offline.base import read_base
+from offline.cli import ROOT
+from offline.errors import InputError
+from offline.markdown import markdown
+from tests.offline.staging import TEXT, WIDER, few_policies, staging, write
+
+
+@pytest.fixture(autouse=True)
+def judged_by_a_few() -> Iterator[None]:
+    with few_policies():
+        yield
+
+
+def test_the_stack_file_of_the_folder_is_planned(tmp_path):
+    write(tmp_path, WIDER)
+    found = read_base("staging", ROOT, tmp_path, None)
+    assert found.plan is not None
+    assert found.plan.fleet.clusters["usw2"].pools["t4-spot"].nodes.max == 6
+    assert found.text != TEXT
+
+
+def test_the_base_is_judged_by_the_policy_config_of_the_head_on_the_same_day(monkeypatch, tmp_path):
+    asked = []
+    monkeypatch.setattr(offline.base, "make_plan", lambda *given: asked.append(given))
+    path = write(tmp_path)
+    day = date(2026, 1, 2)
+    read_base("staging", ROOT, tmp_path, None, as_of=day)
+    ((stack, root, file, _, as_of),) = asked
+    assert (stack, root, file, as_of) == ("staging", ROOT, path, day), "program and policy config are those of the root"
+
+
+def test_another_stack_file_is_compared_with_the_one_of_the_same_place(tmp_path):
+    (tmp_path / "examples").mkdir()
+    example = ROOT / "examples" / "Pulumi.right-size.yaml"
+    (tmp_path / "examples" / example.name).write_text(example.read_text())
+    found = read_base("right-size", ROOT, tmp_path, example)
+    assert found.plan is not None
+    assert found.text == example.read_text()
+
+
+def test_a_file_from_elsewhere_is_compared_with_the_stacks_own(tmp_path):
+    (tmp_path / "base").mkdir()
+    write(tmp_path / "base")
+    found = read_base("staging", ROOT, tmp_path / "base", write(tmp_path, WIDER))
+    assert found.text == TEXT
+
+
+def test_a_stack_that_the_base_has_not_is_told_in_one_line(tmp_path):
+    found = read_base("staging", ROOT, tmp_path, None)
+    assert (found.plan, found.text, found.reason) == (None, "", "the base has no Pulumi.staging.yaml")
+
+
+def test_a_base_that_does_not_load_is_told_in_one_line_and_after_stands_alone(tmp_path):
+    write(tmp_path, ("    idleDelay: 5m", "    idleDely: 5m"), ("role: burst", "role: brst"))
+    found = read_base("staging", ROOT, tmp_path, None)
+    assert found.plan is None
+    assert found.reason.startswith("the base's Pulumi.staging.yaml does not load under this code: Pulumi.staging.yaml:")
+    assert "\n" not in found.reason
+    shown = markdown(staging(), found)
+    assert "Before → after: the base's Pulumi.staging.yaml does not load under this code" in shown
+    assert "This is the plan after the change alone." in shown
+    assert "→ **" not in shown
+
+
+def test_a_fault_that_only_the_base_has_does_not_fail_the_head(monkeypatch, tmp_path):
+    def broken(*_: object) -> None:
+        raise KeyError("gone")
+
+    monkeypatch.setattr(offline.base, "make_plan", broken)
+    write(tmp_path)
+    found = read_base("staging", ROOT, tmp_path, None)
+    assert found.reason == "this code fails on the base's Pulumi.staging.yaml: KeyError: 'gone'"
+
+
+def test_a_base_that_is_no_folder_is_wrong_input(tmp_path):
+    with pytest.raises(InputError, match=r"--base: must be a folder with a checkout of the base branch; got '.*nowhere'"):
+        read_base("staging", ROOT, tmp_path / "nowhere", None)

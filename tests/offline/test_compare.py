@@ -1,0 +1,133 @@
+"""What changes from one plan to another, and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from fleet.pricing import Money
+from offline.cli import ROOT
+from offline.compare import Comparison, Pair, difference
+from offline.plan import make_plan
+from offline.stackfile import PLACEHOLDER
+from offline.wire import Secret
+from tests.offline.staging import ON_DEMAND, TOO_SMALL, WIDER, plan_of, staging, write
+
+
+@pytest.fixture(scope="module")
+def changed(tmp_path_factory):
+    return plan_of(write(tmp_path_factory.mktemp("changed"), ON_DEMAND, WIDER))
+
+
+@pytest.fixture(scope="module")
+def comparison(changed):
+    return Comparison(staging(), changed)
+
+
+def test_a_plan_differs_from_itself_in_nothing():
+    assert Comparison(staging(), staging()).nothing
+
+
+def test_a_setting_is_named_by_its_path_with_both_its_values(comparison):
+    (setting,) = comparison.settings
+    assert (setting.kind, setting.name, setting.state) == ("pool", "usw2/t4-spot", "changed")
+    assert setting.values == {"capacity": Pair("spot", "on-demand"), "nodes.max": Pair("5", "6")}
+
+
+def test_runner_sets_that_land_elsewhere_are_told_from_those_that_do_not(comparison):
+    moved = {name for name, pair in comparison.places.items() if pair.changed}
+    assert moved == {"usw2/gpu-t4"}
+    pair = comparison.places["usw2/gpu-t4"]
+    assert (pair.before.held, pair.after.held) == ("5", "6")
+
+
+def test_the_bill_is_paired_line_by_line_and_the_lines_add_up(comparison, changed):
+    assert {key for key, pair in comparison.lines.items() if pair.changed} == {("usw2", "pool t4-spot"), ("usw2", "disks")}
+    for side, plan in (("before", staging()), ("after", changed)):
+        lines = [getattr(pair, side) for pair in comparison.lines.values() if getattr(pair, side)]
+        assert sum(line.worst.usd for line in lines) == pytest.approx(plan.cost[1].usd)
+        assert len(lines) == len(plan.bill), "no two lines of a bill share cluster and item"
+
+
+def test_policies_newly_broken_one_way_are_mended_the_other(comparison, changed):
+    (broken,) = comparison.newly_broken
+    assert (broken.rule, broken.urn.rpartition("::")[2]) == ("spot-required-nonprod", "usw2-t4-spot-nodes")
+    assert comparison.mended == ()
+    back = Comparison(changed, staging())
+    assert back.mended == (broken,)
+    assert back.newly_broken == ()
+
+
+def test_resources_that_change_are_named_with_their_inputs(comparison):
+    kinds = {kind.type: kind for kind in comparison.resources}
+    assert {"capacityType", "scalingConfig.maxSize"} <= set(kinds["aws:eks/nodeGroup:NodeGroup"].changed["usw2-t4-spot-nodes"])
+    assert "usw2-t4-release-nodes" not in kinds["aws:eks/nodeGroup:NodeGroup"].changed, "what stays is not listed"
+
+
+def test_what_comes_and_what_goes(tmp_path):
+    more = (
+        "      runners:\n",
+        "        l4: {instanceTypes: [g6.2xlarge], capacity: on-demand, role: release, nodes: {max: 1}}\n      runners:\n",
+    )
+    after = plan_of(write(tmp_path, more))
+    there, back = Comparison(staging(), after), Comparison(after, staging())
+    for side, state in ((there, "added"), (back, "removed")):
+        (setting,) = side.settings
+        assert (setting.kind, setting.name, setting.state) == ("pool", "usw2/l4", state)
+        assert side.lines["usw2", "pool l4"].state == state
+        kinds = {kind.type: kind for kind in side.resources}
+        assert getattr(kinds["gpu-ci:index:GpuNodeGroup"], state) == ("usw2-l4",)
+    assert there.new_remarks == ("usw2: pool l4: no runner set names it, so it gets no job; name it in one, or remove it",)
+    assert back.new_remarks == ()
+    assert list(there.lines) == [(line.cluster, line.item) for line in after.bill], "in the order of the bill"
+    assert list(back.lines) == list(there.lines), "what is gone stands where it was"
+
+
+def test_a_plan_that_was_not_built_is_compared_as_far_as_it_goes(tmp_path):
+    unbuilt = plan_of(write(tmp_path, TOO_SMALL))
+    found = Comparison(staging(), unbuilt)
+    assert not found.judged
+    assert not found.nothing
+    assert found.places["usw2/gpu-t4"].held.error
+    assert (found.resources, found.newly_broken, found.mended) == ((), (), ()), "not judged is neither broken nor mended"
+
+
+def test_a_secret_that_changes_is_named_and_never_told():
+    resource = next(each for each in staging().resources if each.type == "kubernetes:core/v1:Secret")
+    other = replace(resource)
+    inputs = {**resource.inputs, "stringData": Secret({"key": "another"})}
+    other.__dict__["inputs"] = inputs
+    recording = staging().recording
+    assert recording is not None
+    swapped = tuple(other if each is resource else each for each in recording.resources)
+    after = replace(staging(), recording=replace(recording, resources=swapped))
+    (kind,) = Comparison(staging(), after).resources
+    assert kind.changed == {resource.name: ("stringData",)}
+    assert "another" not in repr(kind)
+
+
+def test_a_placeholder_for_a_missing_secret_is_no_setting(tmp_path):
+    after = plan_of(write(tmp_path, ("config:\n", "config:\n  gpu-ci:githubPrivateKey: {secure: abc}\n")))
+    (setting,) = Comparison(staging(), after).settings
+    assert setting.values == {"gpu-ci:githubPrivateKey": Pair(None, PLACEHOLDER)}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        (Money(1.0), Money(1.5), "+0.500"),
+        (Money(12.0, at_most=True), Money(1.0), "-11.00"),
+        (Money(1.0), Money(1.0001), "±0"),
+        (Money(unknown=1), Money(1.0), "unknown"),
+        (Money(1.0), Money(1.0, unknown=1), "unknown"),
+    ],
+)
+def test_a_difference_has_a_sign_and_is_unknown_where_a_side_is(before, after, said):
+    assert difference(before, after) == said
+
+
+def test_every_line_of_every_stack_has_a_key_of_its_own():
+    for stack, file in (("prod", None), ("oci-machines", ROOT / "examples" / "Pulumi.oci-machines.yaml")):
+        plan = make_plan(stack, ROOT, file)
+        assert len(Comparison(plan, plan).lines) == len(plan.bill)

@@ -1,0 +1,287 @@
+"""The workflows keep what they promise: no secret near a fork's code, pinned actions, least rights, commands that exist."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from ruamel.yaml import YAML
+
+from offline.cli import app
+from tests.builders import ROOT
+from tests.docs.kubectl import commands
+
+FOLDER = ROOT / ".github" / "workflows"
+FILES = sorted(FOLDER.glob("*.y*ml"))
+TOKEN_WRITES = {"comment.yml": {"pull-requests"}, "preview.yml": {"id-token"}}
+"""Rights to write that a job of each workflow may have; every other right is to read."""
+
+
+@cache
+def workflow(name: str) -> Any:
+    return YAML(typ="safe", pure=True).load(FOLDER / name)
+
+
+def steps(name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(job, step) of a workflow."""
+    for job, held in workflow(name)["jobs"].items():
+        yield from ((job, step) for step in held["steps"])
+
+
+def used(name: str, action: str) -> list[dict[str, Any]]:
+    """Steps that use an action, by its name without version."""
+    return [step for _, step in steps(name) if step.get("uses", "").partition("@")[0] == action]
+
+
+def test_there_are_the_workflows_of_a_pull_request():
+    assert {"comment.yml", "preview.yml", "pull-request.yml"} <= {path.name for path in FILES}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_an_action_is_pinned_by_its_commit_and_says_its_version(path):
+    lines = [line.strip() for line in path.read_text().splitlines() if "uses:" in line]
+    assert lines, "a workflow uses something"
+    for line in lines:
+        assert re.fullmatch(r"(- )?uses: [\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", line), line
+
+
+def test_an_action_has_one_commit_everywhere():
+    pins: dict[str, set[str]] = {}
+    for path in FILES:
+        for action, pin in re.findall(r"uses: ([\w./-]+)@(.+)", path.read_text()):
+            pins.setdefault(action, set()).add(pin)
+    assert {action for action, found in pins.items() if len(found) > 1} == set()
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_rights_are_none_at_the_top_and_least_by_job(path):
+    held = workflow(path.name)
+    assert held["permissions"] == {}
+    for name, job in held["jobs"].items():
+        writes = {right for right, level in job["permissions"].items() if level != "read"}
+        assert writes <= TOKEN_WRITES.get(path.name, set()), name
+        assert 0 < job["timeout-minutes"] <= 60, name
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_no_job_checks_out_with_credentials_that_stay(path):
+    for step in used(path.name, "actions/checkout"):
+        assert step["with"]["persist-credentials"] is False
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_no_shell_text_holds_an_expression(path):
+    for job, step in steps(path.name):
+        assert "${{" not in step.get("run", ""), f"{job}: what an expression holds would be run; give it by env"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_no_run_is_started_with_rights_for_code_of_others(path):
+    triggers = workflow(path.name)["on"]
+    assert "pull_request_target" not in triggers
+    assert "issue_comment" not in triggers
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_two_runs_of_one_pull_request_do_not_meet(path):
+    assert "pull_request.number" in (group := workflow(path.name)["concurrency"]["group"]) or "head_branch" in group
+
+
+# -- the check ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_check_of_a_fork_has_neither_secret_nor_variable():
+    (job,) = workflow("pull-request.yml")["jobs"].values()
+    assert "if" not in job, "forks are checked as branches are"
+    assert "environment" not in job, "the comment waits for the end of this run: whoever reviews an environment would hold it up"
+    assert job["permissions"] == {"contents": "read"}
+    assert not re.search(r"secrets\.|vars\.|github\.token|GITHUB_TOKEN", str(job))
+
+
+def test_the_comment_is_left_though_a_plan_fails():
+    names = ["Plans, before and after", "Show the plans in the run's summary", "Leave the comment"]
+    held = {step.get("name"): step for _, step in steps("pull-request.yml")}
+    for name in names:
+        assert held[name]["if"] == "${{ !cancelled() }}"
+        assert "continue-on-error" not in held[name], "the status of the plans is the status of the check"
+
+
+def test_the_base_is_the_parent_of_the_merge_that_is_checked_out():
+    checkout = used("pull-request.yml", "actions/checkout")[0]
+    assert checkout["with"]["fetch-depth"] == 2
+    assert "ref" not in checkout["with"]
+    runs = [step["run"] for _, step in steps("pull-request.yml") if "run" in step]
+    assert "git worktree add --detach build/base HEAD^1" in runs
+    assert ".ci/plans build/base build/comment" in runs
+
+
+def test_the_artifact_is_what_the_comment_reads():
+    (upload,) = used("pull-request.yml", "actions/upload-artifact")
+    script = (ROOT / ".github" / "scripts" / "comment.py").read_text()
+    constants = dict(re.findall(r'^(ARTIFACT) = "(.+)"$', script, re.MULTILINE))
+    files = re.search(r'^TEXT, ABOUT = "(.+)", "(.+)"$', script, re.MULTILINE)
+    assert files is not None
+    assert upload["with"]["name"] == constants["ARTIFACT"]
+    assert upload["with"]["path"].split() == [f"build/comment/{name}" for name in files.groups()]
+
+
+# -- the preview -------------------------------------------------------------------------------------------------------
+
+
+def test_the_preview_is_for_branches_of_the_repository_and_only_where_a_variable_asks_for_it():
+    (job,) = workflow("preview.yml")["jobs"].values()
+    asked = job["if"].split(" && ")
+    assert "vars.GPU_CI_PREVIEW_STACKS != ''" in asked
+    assert "github.event.pull_request.head.repo.full_name == github.repository" in asked
+    assert job["permissions"] == {"contents": "read", "id-token": "write"}
+    assert job["environment"].startswith("preview-"), "roles are granted on the environment's name"
+
+
+def test_nothing_is_ever_deployed_from_a_workflow():
+    for path in FILES:
+        for _, step in steps(path.name):
+            assert not re.search(r"\bpulumi\s+(up|update|destroy|import|state|refresh)\b", step.get("run", ""))
+        for step in used(path.name, "pulumi/actions"):
+            assert step["with"]["command"] == "preview"
+
+
+def test_the_preview_runs_the_pack_with_the_stacks_config():
+    (step,) = used("preview.yml", "pulumi/actions")
+    assert step["with"]["policyPacks"] == "policies"
+    assert step["with"]["policyPackConfigs"] == "policies/config/${{ matrix.stack }}.json"
+    assert (ROOT / "policies" / "PulumiPolicy.yaml").exists()
+
+
+def test_the_cli_of_the_preview_is_of_the_sdks_version():
+    (step,) = used("preview.yml", "pulumi/actions")
+    (version,) = re.findall(r"^pulumi==([\d.]+)", (ROOT / "requirements.txt").read_text(), re.MULTILINE)
+    assert step["with"]["pulumi-version"] == version
+
+
+# -- the comment -------------------------------------------------------------------------------------------------------
+
+
+def test_the_comment_checks_out_nothing_of_the_pull_request():
+    (checkout,) = used("comment.yml", "actions/checkout")
+    assert checkout["with"].keys() == {"persist-credentials", "sparse-checkout"}, "no ref, no repository: the default branch"
+    assert checkout["with"]["sparse-checkout"] == ".github/scripts"
+    assert [step.get("uses", "").partition("@")[0] for _, step in steps("comment.yml")] == ["actions/checkout", ""]
+    assert [step["run"] for _, step in steps("comment.yml") if "run" in step] == ["python3 .github/scripts/comment.py"]
+
+
+def test_the_comment_follows_the_check_and_has_no_more_rights_than_it_needs():
+    held = workflow("comment.yml")
+    assert held["on"] == {"workflow_run": {"workflows": [workflow("pull-request.yml")["name"]], "types": ["completed"]}}
+    (job,) = held["jobs"].values()
+    assert job["permissions"] == {"actions": "read", "contents": "read", "pull-requests": "write"}
+    assert job["if"] == "github.event.workflow_run.event == 'pull_request'"
+
+
+# -- commands ----------------------------------------------------------------------------------------------------------
+
+
+def shell_texts() -> Iterator[tuple[str, str]]:
+    """(place, text) of what runs: steps, and the scripts in .ci."""
+    for path in FILES:
+        yield from ((path.name, step["run"]) for _, step in steps(path.name) if "run" in step)
+    for script in sorted((ROOT / ".ci").iterdir()):
+        yield script.name, script.read_text()
+
+
+@cache
+def targets() -> dict[str, str]:
+    """The Makefile's targets, each with its recipe."""
+    text = (ROOT / "Makefile").read_text()
+    return dict(re.findall(r"^([\w./-]+):(?!=)[^\n]*\n((?:\t.*\n)*)", text, re.MULTILINE))
+
+
+def test_every_target_of_make_exists_and_takes_its_variables():
+    called = [(place, words) for place, text in shell_texts() for words in commands(text.replace("$(", "("), "make")]
+    assert len(called) >= 3, "the workflows call make"
+    for place, words in called:
+        names = [word for word in words if not word.startswith(("-", ">")) and "=" not in word]
+        (target,) = [name for name in names if name in targets()] or [f"{names} of {place}"]
+        assert target in targets()
+        for variable in (word.partition("=")[0] for word in words if "=" in word):
+            assert re.search(rf"\b{variable}\b", targets()[target]), f"{place}: make {target} does not read {variable}"
+
+
+def options() -> dict[str, set[str]]:
+    """Options of each command of `python -m offline`."""
+    group = typer.main.get_command(app)
+    assert hasattr(group, "commands")
+    return {name: {opt for each in held.params for opt in each.opts} for name, held in group.commands.items()}
+
+
+def test_every_option_of_the_plan_exists():
+    given = [
+        option
+        for _, text in shell_texts()
+        for arguments in re.findall(r'ARGS="([^"]*)"', text)
+        for option in shlex.split(arguments)
+        if option.startswith("--")
+    ]
+    assert {"--markdown", "--annotations"} <= set(given)
+    assert set(given) <= options()["plan"]
+
+
+def test_every_script_that_a_workflow_runs_is_there_and_may_be_run():
+    for path in FILES:
+        for _, step in steps(path.name):
+            for name in re.findall(r"(?<![\w/])\.(?:ci|github/scripts)/[\w./-]+", step.get("run", "")):
+                script = ROOT / name
+                assert script.is_file()
+                assert script.suffix == ".py" or script.stat().st_mode & 0o111, f"{name} is called and is no program"
+
+
+PAGE = (ROOT / "docs" / "pull-requests.md").read_text()
+
+
+def test_the_page_tells_of_every_variable_and_environment_that_the_workflows_read():
+    read = {name for path in FILES for name in re.findall(r"\bvars\.(\w+)", path.read_text())}
+    assert "GPU_CI_PREVIEW_STACKS" in read
+    assert {name for name in read if f"`{name}`" not in PAGE} == set()
+    assert "environment:preview-staging" in PAGE
+
+
+def test_the_page_tells_of_every_option_of_the_plan_that_is_for_pull_requests():
+    told = set(re.findall(r"^\| `(--[\w-]+)", PAGE, re.MULTILINE))
+    assert told == {option for option in options()["plan"] if option.startswith("--")} - {"--file", "--json"}
+
+
+# -- checkers ----------------------------------------------------------------------------------------------------------
+
+
+def test_zizmor_finds_nothing():
+    zizmor = Path(sys.executable).parent / "zizmor"
+    if not zizmor.exists():
+        pytest.skip("zizmor is not installed: make .venv/dev installs it")
+    command = [str(zizmor), "--offline", "--no-progress", "--persona", "auditor", str(FOLDER)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_actionlint_finds_nothing():
+    actionlint = shutil.which("actionlint")
+    if actionlint is None:
+        pytest.skip("no actionlint on PATH")
+    shellcheck = Path(sys.executable).parent / "shellcheck"
+    command = [actionlint, f"-shellcheck={shellcheck if shellcheck.exists() else ''}", *map(str, FILES)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_what_zizmor_is_told_to_leave_is_said_why():
+    for path in FILES:
+        for line in path.read_text().splitlines():
+            if "zizmor:" in line:
+                assert re.search(r"# zizmor: ignore\[[\w-]+\] \w+", line), f"{path.name}: {line}"
