@@ -1,4 +1,4 @@
-"""Writes a stack file with as many pools and runner sets as wanted."""
+"""Writes a stack file with as many pools and runner sets as wanted: one that breaks the stack's ceilings and no other policy."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pathlib import Path
 _HEAD = """\
 config:
   pulumi:disable-default-providers: ["*"]
-  gpu-ci:github: {url: https://github.com/example, appId: "1", installationId: "2"}
+  gpu-ci:github: {url: https://github.com/example, appId: "1", installationId: "2", group: gpu}
+  gpu-ci:tags: {owner: ci, cost-center: ci, stack: bench, ttl: permanent}
   gpu-ci:clusters:
     big:
       provider: eks
@@ -15,10 +16,15 @@ config:
       zones: [us-west-2a, us-west-2b]
       kubernetesVersion: "1.34"
       endpoint: {publicCidrs: [203.0.113.0/24]}
+      budget: {monthlyUsd: 1000, emails: [ci@example.com]}
+      declareQuotas: true
+      protect: true
 """
-_POOL = "        p{n}: {{instanceTypes: [g4dn.2xlarge, g4dn.4xlarge], capacity: spot, role: burst, nodes: {{max: 5}}}}\n"
+_FALLBACK = "        od: {instanceTypes: [g4dn.2xlarge], capacity: on-demand, role: release, nodes: {max: 1}}\n"
+_FALLBACK_RUNNER = "        od: {pool: od, cpu: {request: 4, limit: 8}, memory: {request: 16Gi, limit: 28Gi}, scale: {max: 1}}\n"
+_POOL = "        p{n}: {{instanceTypes: [g4dn.2xlarge, g4dn.4xlarge], capacity: spot, role: burst, nodes: {{max: 4}}}}\n"
 _RUNNER = (
-    "        r{n}: {{pool: p{n}, cpu: {{request: 4, limit: 8}}, memory: {{request: 16Gi, limit: 28Gi}}, scale: {{max: 5}}}}\n"
+    "        r{n}: {{pool: p{n}, cpu: {{request: 4, limit: 8}}, memory: {{request: 16Gi, limit: 28Gi}}, scale: {{max: 4}}}}\n"
 )
 
 
@@ -26,8 +32,8 @@ def write_fleet(count: int, folder: Path) -> Path:
     """A stack file with `count` pools and as many runner sets, one to a pool."""
     path = folder / f"Pulumi.bench-{count}.yaml"
     with path.open("w") as file:
-        file.write(_HEAD + "      pools:\n")
+        file.write(_HEAD + "      pools:\n" + _FALLBACK)
         file.writelines(_POOL.format(n=number) for number in range(count))
-        file.write("      runners:\n")
+        file.write("      runners:\n" + _FALLBACK_RUNNER)
         file.writelines(_RUNNER.format(n=number) for number in range(count))
     return path

@@ -1,10 +1,10 @@
-"""What a measured process does: `python -m bench.program empty|bare|record|judge|judge50|plan [STACK FILE]`.
+"""What a measured process does: `python -m bench.program empty|bare|record|judge|server|plan [STACK FILE]`.
 
 - empty: touches the resource modules that an EKS fleet uses, and pulumi_policy, and registers nothing.
 - bare: the fleet's program under the SDK's own mocks.
 - record: the same under our recorder, nothing judged.
-- judge: the same, judged by the policies.
-- judge50: as judge, with 46 more policies that look at other types.
+- judge: the same, judged by the whole catalogue.
+- server: the same, judged by the SDK's own server, as an engine would ask it.
 - plan: all of `python -m offline plan`, with its printed report.
 """
 
@@ -14,12 +14,13 @@ import runpy
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import replace
-from functools import partial
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
+_AS_OF = date(2026, 11, 21)
+"""Any day: no policy of the bench has exceptions."""
 
 
 def empty() -> None:
@@ -72,18 +73,46 @@ def recorded(stack: str, path: Path) -> None:
     record(ROOT / "__main__.py", _config(stack, path))
 
 
-def judged(stack: str, path: Path, more: int = 0) -> None:
-    """Prints the processor seconds of the recorder, then of the policies and `more` that look at types the fleet has not."""
-    from offline.judge import judge  # noqa: PLC0415
+def judged(stack: str, path: Path) -> None:
+    """Prints the processor seconds of the recorder, then of the whole catalogue, and the number of resources."""
+    from offline.judge import configure, judge  # noqa: PLC0415
     from offline.record import record  # noqa: PLC0415
     from policies.rules import RULES  # noqa: PLC0415
 
-    others = [replace(RULES[0], id=f"other-{n}", types=frozenset({f"other:index:Type{n}"})) for n in range(more)]
     start = time.process_time()
     recording = record(ROOT / "__main__.py", _config(stack, path))
     between = time.process_time()
-    judge(recording, (*RULES, *others), {})
-    sys.stdout.write(f"{between - start} {time.process_time() - between}\n")
+    judge(recording, configure(RULES, {}, _AS_OF))
+    sys.stdout.write(f"{between - start} {time.process_time() - between} {len(recording.resources)}\n")
+
+
+def served(stack: str, path: Path) -> None:
+    """Prints the processor seconds that the SDK's server takes for one resource after the other, then for the stack."""
+    from pulumi.runtime import proto  # noqa: PLC0415
+    from pulumi_policy import EnforcementLevel  # noqa: PLC0415
+    from pulumi_policy.policy import _PolicyAnalyzerServicer  # noqa: PLC0415
+
+    from offline.judge import analyze_request, configure, stack_request  # noqa: PLC0415
+    from offline.record import record  # noqa: PLC0415
+    from policies.rules import RULES  # noqa: PLC0415
+
+    recording = record(ROOT / "__main__.py", _config(stack, path))
+    policies = configure(RULES, {}, _AS_OF)
+    server: Any = _PolicyAnalyzerServicer("gpu-ci", "0.0.1", [each.policy for each in policies], EnforcementLevel.MANDATORY)
+    configuration = proto.ConfigureAnalyzerRequest()
+    for each in policies:
+        sent = configuration.policyConfig[each.policy.name]
+        sent.enforcementLevel = proto.EnforcementLevel.Value(each.level.value.upper())
+        sent.properties.update(each.config)
+    server.Configure(configuration, None)
+    requests = [analyze_request(resource).SerializeToString() for resource in recording.resources if not resource.read]
+    together = stack_request(recording).SerializeToString()
+    start = time.process_time()
+    for request in requests:
+        server.Analyze(proto.AnalyzeRequest.FromString(request), None).SerializeToString()
+    between = time.process_time()
+    server.AnalyzeStack(proto.AnalyzeStackRequest.FromString(together), None).SerializeToString()
+    sys.stdout.write(f"{between - start} {time.process_time() - between} {len(requests)}\n")
 
 
 def planned(stack: str, path: Path) -> None:
@@ -123,7 +152,7 @@ def main() -> None:
         "bare": bare,
         "record": recorded,
         "judge": judged,
-        "judge50": partial(judged, more=46),
+        "server": served,
         "plan": planned,
     }
     modes[mode](stack, path)

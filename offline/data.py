@@ -8,14 +8,18 @@ from typing import Any
 
 from fleet.bill import runner_hour
 from fleet.pricing import Line, Money
+from offline.base import Base
+from offline.compare import Comparison, Pair
 from offline.plan import Plan
 from offline.record import Resource
 from offline.wire import UNKNOWN
+from offline.words import Place
 
 
-def to_json(plan: Plan) -> str:
-    """The plan as one JSON document; keys are camelCase, money is USD an hour."""
-    return json.dumps(_plan(plan), indent=2, ensure_ascii=False)
+def to_json(plan: Plan, base: Base | None = None) -> str:
+    """The plan as one JSON document; keys are camelCase, money is USD an hour. With a base it has what changes from that."""
+    changes = {"changes": _changes(plan, base)} if base is not None else {}
+    return json.dumps(_plan(plan) | changes, indent=2, ensure_ascii=False)
 
 
 def _plan(plan: Plan) -> dict[str, Any]:
@@ -60,9 +64,12 @@ def _plan(plan: Plan) -> dict[str, Any]:
                 "judged": found.judged,
                 "broken": found.broken,
                 "undeterminable": found.undeterminable,
+                "excepted": found.excepted,
+                "remediated": found.remediated,
             }
             for found in plan.outcomes()
         ],
+        "remediations": [{"policy": done.rule, "urn": done.urn, "changes": list(done.changes)} for done in plan.remediations],
         "verdicts": [
             {
                 "policy": verdict.rule,
@@ -74,6 +81,72 @@ def _plan(plan: Plan) -> dict[str, Any]:
             for verdict in plan.verdicts
         ],
         "resources": [_resource(resource) for resource in plan.resources],
+    }
+
+
+def _changes(plan: Plan, base: Base) -> dict[str, Any]:
+    """Before → after; only the reason where the base has no plan."""
+    if base.plan is None:
+        return {"notCompared": base.reason}
+    found = Comparison(base.plan, plan)
+    return {
+        "settings": [
+            {
+                "kind": setting.kind,
+                "name": setting.name,
+                "state": setting.state,
+                "values": {path: {"before": value.before, "after": value.after} for path, value in setting.values.items()},
+            }
+            for setting in found.settings
+        ],
+        "placement": [
+            {"name": name, "state": pair.state, "before": _place(pair.before), "after": _place(pair.after)}
+            for name, pair in found.places.items()
+            if pair.changed
+        ],
+        "price": {
+            "lines": [
+                {"state": pair.state, **{side: _line(line) if line else None for side, line in _sides(pair)}}
+                for pair in found.lines.values()
+                if pair.changed
+            ],
+            **{
+                word: {"before": _money(of[0]), "after": _money(of[1])}
+                for word, of in (("idle", found.idle), ("worst", found.worst))
+            },
+        },
+        "newlyBroken": [{"policy": verdict.rule, "urn": verdict.urn} for verdict in found.newly_broken],
+        "mended": [{"policy": verdict.rule, "urn": verdict.urn} for verdict in found.mended],
+        "resources": [
+            {
+                "type": kind.type,
+                "added": list(kind.added),
+                "removed": list(kind.removed),
+                "changed": {name: list(paths) for name, paths in kind.changed.items()},
+            }
+            for kind in found.resources
+        ]
+        if found.judged
+        else None,
+        "newRemarks": list(found.new_remarks),
+    }
+
+
+def _sides(pair: Pair[Line]) -> tuple[tuple[str, Line | None], ...]:
+    return ("before", pair.before), ("after", pair.after)
+
+
+def _place(found: Place | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {
+        "pool": found.pool,
+        "asks": found.asks,
+        "fits": list(found.holds),
+        "runners": found.runners,
+        "poolHolds": found.held,
+        "runnerHour": found.hour,
+        "error": found.error,
     }
 
 

@@ -9,6 +9,7 @@ import asyncio
 import inspect
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import date
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -18,9 +19,12 @@ from pulumi_policy import (
     EnforcementLevel,
     PolicyCustomTimeouts,
     PolicyProviderResource,
+    PolicyResource,
     PolicyResourceOptions,
     ResourceValidationArgs,
     ResourceValidationPolicy,
+    StackValidationArgs,
+    StackValidationPolicy,
 )
 from pulumi_policy.deserialize import deserialize_properties
 from pulumi_policy.policy import _NotApplicableError
@@ -30,11 +34,14 @@ from offline import wire
 from offline.configschema import faults
 from offline.errors import InputError
 from offline.record import Recording, Resource
+from policies.rules.exceptions import is_exception
 
 ALL = "all"
 _ENVIRONMENTS = "environments"  # ESC environments of a pack's config; the CLI takes the key out
 _LEVELS = {level.value: level for level in EnforcementLevel}
 _NO_VALIDATION = "Policy does not implement validate"  # the SDK's text
+
+Policy = ResourceValidationPolicy | StackValidationPolicy
 
 
 class Rule(Protocol):
@@ -48,8 +55,8 @@ class Rule(Protocol):
     def types(self) -> frozenset[str]:
         """Type tokens of the resources that the rule looks at; of others the pack's policy has nothing to say."""
 
-    def policy(self) -> ResourceValidationPolicy:
-        """The policy as the pack has it."""
+    def policy(self, as_of: date) -> Policy:
+        """The policy as the pack has it, its exceptions as they stand on that day."""
 
 
 Settings = Mapping[str, object]
@@ -62,8 +69,9 @@ class Verdict:
 
     `level`: "mandatory" or "advisory"; the engine takes an undeterminable verdict as advisory, whatever the rule's
     level, and `level` is that of the rule. `kind`: "violation"; "undeterminable" (the rule met an unknown: what it
-    would have said after that is not known); "not-applicable". `message`: the rule's own text; the pack's diagnostic
-    puts the policy's description on a line before it.
+    would have said after that is not known); "excepted" (an exception hides a violation); "not-applicable". `urn` is "" for
+    what a stack policy says of the stack. `message`: the rule's own text; the pack's diagnostic puts the policy's description
+    on a line before it.
     """
 
     rule: str
@@ -77,40 +85,51 @@ class Verdict:
 class Configured:
     """One policy with its level and complete config, as the CLI hands them to the pack."""
 
-    policy: ResourceValidationPolicy
+    policy: Policy
     types: frozenset[str]
     level: EnforcementLevel
     config: Mapping[str, Any]
 
+    @property
+    def reported(self) -> str:
+        """The level of what it reports: what a remediation leaves wrong is mandatory, and nothing of a stack is remediated."""
+        return "advisory" if self.level is EnforcementLevel.ADVISORY else "mandatory"
 
-def judge(recording: Recording, rules: Iterable[Rule], settings: Settings) -> tuple[Verdict, ...]:
-    """All verdicts, by resource in the order of the recording and by rule in the order given; disabled rules say none.
 
-    Raises InputError for settings that the rules do not take. An exception of a rule is a bug of the rule: it passes,
-    with a note of rule and URN.
+def judge(recording: Recording, policies: Iterable[Configured]) -> tuple[Verdict, ...]:
+    """All verdicts: by resource in the order of the recording and by policy in the order given, then those of stack policies.
+
+    Disabled policies say none. An exception of a rule is a bug of the rule: it passes, with a note of rule and URN.
     """
     by_type: dict[str, list[Configured]] = {}
-    for configured in configure(rules, settings):
-        if configured.level is not EnforcementLevel.DISABLED:
-            for token in configured.types:
-                by_type.setdefault(token, []).append(configured)
-    session = _Session()
+    of_stack: list[Configured] = []
+    for configured in policies:
+        if configured.level is EnforcementLevel.DISABLED:
+            continue
+        if isinstance(configured.policy, StackValidationPolicy):
+            of_stack.append(configured)
+            continue
+        for token in configured.types:
+            by_type.setdefault(token, []).append(configured)
+    session = _Session(frozenset[str]().union(*(each.types for each in of_stack)))
     verdicts: list[Verdict] = []
     for resource in recording.resources:
-        wanted = by_type.get(resource.type)
+        wanted = by_type.get(resource.type, ())
         # A resource that is only read never reaches the analyzers of an engine.
-        if wanted and not resource.read:
+        if not resource.read:
             verdicts += session.judge(resource, wanted)
+    for configured in of_stack:
+        verdicts += session.judge_stack(configured)
     return tuple(verdicts)
 
 
-def configure(rules: Iterable[Rule], settings: Settings) -> tuple[Configured, ...]:
+def configure(rules: Iterable[Rule], settings: Settings, as_of: date) -> tuple[Configured, ...]:
     """Each rule's policy with level and config: schema defaults, then the settings' "all", then its own entry.
 
     Raises InputError naming the entry for an unknown policy or property, a level that is none, a value that does not
     fit the policy's schema. Facts: pulumi/pulumi, pkg/resource/analyzer/config.go; unknown names pass there.
     """
-    policies = [(rule.policy(), rule.types) for rule in rules]
+    policies = [(rule.policy(as_of), rule.types) for rule in rules]
     names = [policy.name for policy, _ in policies]
     repeated = {name for name in names if names.count(name) > 1}
     if repeated:
@@ -125,9 +144,7 @@ def configure(rules: Iterable[Rule], settings: Settings) -> tuple[Configured, ..
     return tuple(_configured(policy, types, level, settings.get(policy.name, {})) for policy, types in policies)
 
 
-def _configured(
-    policy: ResourceValidationPolicy, types: frozenset[str], general: EnforcementLevel | None, entry: object
-) -> Configured:
+def _configured(policy: Policy, types: frozenset[str], general: EnforcementLevel | None, entry: object) -> Configured:
     own, given = _entry(policy.name, entry)
     schema = policy.config_schema
     known: Mapping[str, Mapping[str, Any]] = schema.properties if schema is not None else {}
@@ -174,33 +191,81 @@ def _as_sent(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class _Session:
-    """Judges resources one by one; keeps the properties of providers, which many resources share."""
+    """Judges resources one by one, and those of `together` at the end once more as a stack.
 
-    def __init__(self) -> None:
-        self._providers: dict[str, PolicyProviderResource] = {}
+    Keeps the properties of providers, which many resources share, and those that the stack policies ask for.
+    """
+
+    def __init__(self, together: frozenset[str]) -> None:
+        self._together = together
+        self._providers: dict[str, PolicyProviderResource | None] = {}
+        self._resources: dict[str, PolicyResource] = {}
+        self._recorded: list[Resource] = []
 
     def judge(self, resource: Resource, wanted: Iterable[Configured]) -> list[Verdict]:
+        together = resource.type in self._together
+        if not (wanted or together):
+            return []
         props = unknown_checking_proxy(deserialize_properties(wire.analyzed(wire.raw(resource.wire))))
         options = _options(resource)
         provider = self._provider(resource.provider_resource)
+        if together:
+            self._recorded.append(resource)
+            self._resources[resource.urn] = PolicyResource(
+                resource.type, props, resource.urn, resource.name, options, provider, None, [], {}
+            )
         verdicts: list[Verdict] = []
         for rule in wanted:
-            arguments = ResourceValidationArgs(
-                resource.type, props, resource.urn, resource.name, options, provider, dict(rule.config), _NO_TAGS
-            )
-            verdicts += _ask(rule, arguments)
+            arguments = arguments_of(resource, props, rule.config, options, provider)
+            verdicts += _ask(rule, arguments, resource.urn)
         return verdicts
+
+    def judge_stack(self, rule: Configured) -> list[Verdict]:
+        self._connect()
+        return _ask(rule, StackValidationArgs(list(self._resources.values()), dict(rule.config), _NO_TAGS), "")
+
+    def _connect(self) -> None:
+        """Parents and dependencies as references, as far as stack policies ask for their types."""
+        for recorded in self._recorded:
+            resource = self._resources[recorded.urn]
+            resource.parent = self._resources.get(recorded.parent)
+            resource.dependencies = self._known(recorded.dependencies)
+            resource.property_dependencies = {name: self._known(urns) for name, urns in recorded.property_dependencies.items()}
+        self._recorded = []
+
+    def _known(self, urns: Iterable[str]) -> list[PolicyResource]:
+        return [self._resources[urn] for urn in urns if urn in self._resources]
 
     def _provider(self, resource: Resource | None) -> PolicyProviderResource | None:
         if resource is None:
             return None
         if resource.urn not in self._providers:
-            props = unknown_checking_proxy(deserialize_properties(wire.analyzed(wire.raw(resource.wire))))
-            self._providers[resource.urn] = PolicyProviderResource(resource.type, props, resource.urn, resource.name)
+            self._providers[resource.urn] = provider_of(resource)
         return self._providers[resource.urn]
 
 
 _NO_TAGS: Mapping[str, str] = MappingProxyType({})
+
+
+def arguments_of(
+    resource: Resource,
+    props: Mapping[str, Any],
+    config: Mapping[str, Any],
+    options: PolicyResourceOptions | None = None,
+    provider: PolicyProviderResource | None = None,
+) -> ResourceValidationArgs:
+    """What a policy is asked about a resource with these properties; its provider is that which the caller keeps, if any."""
+    return ResourceValidationArgs(
+        resource.type, props, resource.urn, resource.name, options or _options(resource), provider, dict(config), _NO_TAGS
+    )
+
+
+def provider_of(resource: Resource | None) -> PolicyProviderResource | None:
+    """The provider resource as a policy sees it."""
+    if resource is None:
+        return None
+    props = unknown_checking_proxy(deserialize_properties(wire.analyzed(wire.raw(resource.wire))))
+    return PolicyProviderResource(resource.type, props, resource.urn, resource.name)
 
 
 def _options(resource: Resource) -> PolicyResourceOptions:
@@ -215,47 +280,72 @@ def _options(resource: Resource) -> PolicyResourceOptions:
     )
 
 
-def _ask(rule: Configured, arguments: ResourceValidationArgs) -> list[Verdict]:
+def _ask(rule: Configured, arguments: Any, urn: str) -> list[Verdict]:
     policy = rule.policy
-    # What is still wrong after a remediation is reported as mandatory.
-    level = "advisory" if rule.level is EnforcementLevel.ADVISORY else "mandatory"
     verdicts: list[Verdict] = []
 
-    def say(kind: str, message: str) -> None:
-        verdicts.append(Verdict(policy.name, level, kind, arguments.urn, message))
+    def say(kind: str, message: str, of: str = urn) -> None:
+        verdicts.append(Verdict(policy.name, rule.reported, kind, of, message))
 
-    def report(message: str, urn: str | None = None) -> None:
+    def report(message: str, of: str | None = None) -> None:
         # The types are checked as the SDK checks them; of a resource policy's URN the engine takes no notice.
         if message and not isinstance(message, str):
             raise TypeError("Expected message to be a string")
-        if urn is not None and not isinstance(urn, str):
+        if of is not None and not isinstance(of, str):
             raise TypeError("Expected urn to be a string")
-        say("violation", message or "")
+        say("violation", message or "", urn or of or "")
 
-    if not policy.has_validation():
+    if isinstance(policy, ResourceValidationPolicy) and not policy.has_validation():
         say("not-applicable", _NO_VALIDATION)
         return verdicts
     try:
-        result = policy.validate(arguments, report)
-        if inspect.isawaitable(result):
-            with asyncio.Runner() as runner:
-                runner.run(_finish(result))
+        finished(policy.validate(arguments, report))
     except UnknownValueError as unknown:
         say("undeterminable", unknown.message)
     except _NotApplicableError as reason:
-        say("not-applicable", reason.reason or "")
+        say("excepted" if is_exception(reason.reason or "") else "not-applicable", reason.reason or "")
     except Exception as error:
-        error.add_note(f"raised by policy {policy.name} on {arguments.urn}")
+        error.add_note(f"raised by policy {policy.name} on {urn or 'the stack'}")
         raise
     return verdicts
 
 
-async def _finish(result: Any) -> None:
-    await result
+def finished(result: Any) -> Any:
+    """What a policy's callback gives, awaited where it must be."""
+    if not inspect.isawaitable(result):
+        return result
+    with asyncio.Runner() as runner:
+        return runner.run(_finish(result))
+
+
+async def _finish(result: Any) -> Any:
+    return await result
 
 
 def analyze_request(resource: Resource) -> proto.AnalyzeRequest:
-    """The same resource as the engine would send it to a policy pack."""
+    """The same resource as the engine would send it to a policy pack, to be analyzed or remediated."""
+    request = proto.AnalyzeRequest()
+    _fill(request, resource)
+    return request
+
+
+def stack_request(recording: Recording) -> proto.AnalyzeStackRequest:
+    """The whole recording as the engine would send it at the end."""
+    request = proto.AnalyzeStackRequest()
+    for resource in recording.resources:
+        if resource.read:
+            continue
+        sent = request.resources.add()
+        _fill(sent, resource)
+        sent.parent = resource.parent
+        sent.dependencies.extend(resource.dependencies)
+        for name, urns in resource.property_dependencies.items():
+            sent.propertyDependencies[name].urns.extend(urns)
+    return request
+
+
+def _fill(request: Any, resource: Resource) -> None:
+    """What an AnalyzeRequest and an AnalyzerResource have alike."""
     create, update, delete = resource.custom_timeouts
     timeouts = proto.AnalyzerResourceOptions.CustomTimeouts(create=create, update=update, delete=delete)
     options = proto.AnalyzerResourceOptions(
@@ -268,19 +358,14 @@ def analyze_request(resource: Resource) -> proto.AnalyzeRequest:
         additionalSecretOutputs=resource.additional_secret_outputs,
         parent=resource.parent,
     )
-    request = proto.AnalyzeRequest(
-        type=resource.type,
-        properties=_properties(resource),
-        urn=resource.urn,
-        name=resource.name,
-        options=options,
-    )
+    request.type, request.urn, request.name = resource.type, resource.urn, resource.name
+    request.properties.CopyFrom(_properties(resource))
+    request.options.CopyFrom(options)
     made_by = resource.provider_resource
     if made_by is not None:
         request.provider.CopyFrom(
             proto.AnalyzerProviderResource(type=made_by.type, properties=_properties(made_by), urn=made_by.urn, name=made_by.name)
         )
-    return request
 
 
 def _properties(resource: Resource) -> struct_pb2.Struct:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 
 from fleet import bill as billing
@@ -14,13 +15,14 @@ from fleet.placement import Placement
 from fleet.pricing import Line, Money, total
 from fleet.settings import CONFIG_KEYS, NAMESPACE, SECRETS, Fleet, check_keys
 from fleet.settings import load as load_fleet
-from offline import stackfile
-from offline.errors import InputError
-from offline.judge import Verdict, configure, judge
+from offline import deployments, stackfile
+from offline.judge import Configured, Verdict, configure, judge
 from offline.policyfile import policy_settings
 from offline.record import Recording, Resource, record
+from offline.remedies import Remediation, Remedies
 from offline.stackfile import StackConfig
 from policies.rules import RULES
+from policies.rules.exceptions import PROPERTY as EXCEPTIONS
 
 Progress = Callable[[str], None]
 """Told what is done next."""
@@ -28,7 +30,7 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How one policy stands: what it judged, what broke it, what it could not tell before the cloud answers."""
+    """How one policy stands: what it judged, mended or left alone, what broke it, what it cannot tell before a cloud answers."""
 
     rule: str
     title: str
@@ -37,6 +39,8 @@ class Outcome:
     judged: int
     broken: int
     undeterminable: int
+    excepted: int
+    remediated: int
 
     @property
     def state(self) -> str:
@@ -59,8 +63,17 @@ class Plan:
     bill: tuple[Line, ...]
     recording: Recording | None
     verdicts: tuple[Verdict, ...]
-    levels: Mapping[str, str]
-    """Level in force of each policy, by its id."""
+    policies: tuple[Configured, ...]
+    """Each policy with its level in force and its config, in the pack's order."""
+    remediations: tuple[Remediation, ...] = ()
+    """What policies changed before any was asked, in order."""
+    reach: tuple[str, ...] = ()
+    """What is doubtful about how deployments reach the stack's endpoints."""
+
+    @property
+    def levels(self) -> Mapping[str, str]:
+        """Level in force of each policy, by its id."""
+        return {configured.policy.name: configured.level.value for configured in self.policies}
 
     @property
     def resources(self) -> tuple[Resource, ...]:
@@ -80,13 +93,27 @@ class Plan:
     def _remarks(self) -> Iterator[str]:
         for name, cluster in self.fleet.clusters_by_name():
             yield from (f"{name}: {remark}" for remark in cluster.remarks)
+        yield from self.reach
+        yield from billing.remarks(self.fleet)
         for name in self.fleet.shared_names:
             yield f"runner set {name} stands in several groups: a runs-on must give the group too"
         for found in self.placements:
             yield from (f"{found.cluster}/{found.runner_set}: {remark}" for remark in found.remarks)
         yield from self.overbooked
+        yield from self._idle_exceptions()
         if self.recording is not None:
             yield from (f"{message.severity}: {message.text}" for message in self.recording.messages)
+
+    def _idle_exceptions(self) -> Iterator[str]:
+        """Exceptions that hide nothing: who wrote them believes that they do."""
+        if self.recording is None:
+            return
+        for configured in self.policies:
+            name = configured.policy.name
+            told = " ".join(found.message for found in self.verdicts if found.rule == name)
+            for index, entry in enumerate(configured.config[EXCEPTIONS]):
+                if f"{EXCEPTIONS}[{index}]" not in told and configured.level.value != "disabled":
+                    yield f"policy {name}: {EXCEPTIONS}[{index}] ({entry['urn']}) hides nothing; remove it"
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -97,15 +124,19 @@ class Plan:
         """How each policy stands, in the pack's order."""
         types = Counter(resource.type for resource in self.resources)
         kinds = Counter((verdict.rule, verdict.kind) for verdict in self.verdicts)
+        mended = Counter(remediation.rule for remediation in self.remediations)
+        levels = self.levels
         return tuple(
             Outcome(
-                rule.id,
-                rule.title,
-                rule.severity.value,
-                self.levels[rule.id],
-                sum(types[kind] for kind in rule.types) if self.levels[rule.id] != "disabled" else 0,
-                kinds[rule.id, "violation"],
-                kinds[rule.id, "undeterminable"],
+                rule=rule.id,
+                title=rule.title,
+                severity=rule.severity.value,
+                level=levels[rule.id],
+                judged=sum(types[kind] for kind in rule.types) if levels[rule.id] != "disabled" else 0,
+                broken=kinds[rule.id, "violation"],
+                undeterminable=kinds[rule.id, "undeterminable"],
+                excepted=kinds[rule.id, "excepted"],
+                remediated=mended[rule.id],
             )
             for rule in RULES
         )
@@ -121,32 +152,61 @@ class Plan:
         return tuple(verdict for verdict in self.verdicts if verdict.kind == "violation" and verdict.level == "mandatory")
 
     @property
+    def excepted(self) -> tuple[Verdict, ...]:
+        """What exceptions hide."""
+        return tuple(verdict for verdict in self.verdicts if verdict.kind == "excepted")
+
+    def blocked(self, strict: bool = False) -> tuple[Verdict, ...]:
+        """What fails the plan: violations of mandatory policies; with `strict` also what a critical one could not tell."""
+        if not strict:
+            return self.broken
+        unsure = {rule.id for rule in RULES if rule.critical}
+        return tuple(
+            verdict
+            for verdict in self.verdicts
+            if verdict.level == "mandatory"
+            and (verdict.kind == "violation" or (verdict.kind == "undeterminable" and verdict.rule in unsure))
+        )
+
+    def passes(self, strict: bool = False) -> bool:
+        """Whether every proof holds and nothing is blocked."""
+        return not self.unplaced and not self.blocked(strict)
+
+    @property
     def clean(self) -> bool:
         """Whether every proof holds and no mandatory policy is broken."""
-        return not self.unplaced and not self.broken
+        return self.passes()
 
 
-def make_plan(stack: str, root: Path, stack_file: Path | None = None, progress: Progress = lambda _: None) -> Plan:
+def make_plan(
+    stack: str,
+    root: Path,
+    stack_file: Path | None = None,
+    progress: Progress = lambda _: None,
+    as_of: date | None = None,
+) -> Plan:
     """Load, prove, record and judge one stack of the project in `root`.
 
-    Raises InputError for whatever is wrong in the stack's files; any other exception is the program's own fault.
+    `as_of` is the day on which exceptions from policies stand or have run out; None is today. Raises InputError for whatever is
+    wrong in the stack's files; any other exception is the program's own fault.
     """
     progress("reading settings")
     config = stackfile.load(stack, root, stack_file=stack_file)
     fleet = fleet_of(config)
-    settings = policy_settings(stack, root)
-    levels = {configured.policy.name: configured.level.value for configured in configure(RULES, settings)}
+    reach = deployments.reach(config, fleet, root)
+    policies = configure(RULES, policy_settings(stack, root), as_of or date.today())
     placements = placing.place(fleet)
     lines = billing.bill(fleet)
     overbooked = tuple(placing.overbooked(placements))
     if any(found.error for found in placements):
-        return Plan(config, fleet, placements, overbooked, lines, None, (), levels)
+        return Plan(config, fleet, placements, overbooked, lines, None, (), policies, reach=reach)
     progress("building resources")
     config = stackfile.with_placeholders(config, [f"{NAMESPACE}:{key}" for key in SECRETS])
-    recording = record(root / "__main__.py", config)
+    remedies = Remedies(policies)
+    recording = record(root / "__main__.py", config, remedy=remedies)
     progress("judging policies")
-    verdicts = judge(recording, RULES, settings)
-    return Plan(config, fleet, placements, overbooked, lines, recording, verdicts, levels)
+    verdicts = judge(recording, policies)
+    return Plan(config, fleet, placements, overbooked, lines, recording, verdicts, policies, tuple(remedies.done), reach)
 
 
 def fleet_of(config: StackConfig) -> Fleet:
@@ -157,15 +217,4 @@ def fleet_of(config: StackConfig) -> Fleet:
         check_keys(sorted(held), [key.removeprefix(prefix) for key in config.secret_keys])
         return load_fleet({key: held[key] for key in CONFIG_KEYS if key in held})
     except FleetError as error:
-        raise InputError(
-            "\n".join(
-                _at(config, problem.path, problem.message) + (f"; got {problem.value}" if problem.value else "")
-                for problem in error.problems
-            )
-        ) from error
-
-
-def _at(config: StackConfig, path: tuple[str, ...], message: str) -> str:
-    keys = tuple(int(part) if part.isdigit() else part for part in path)
-    line = config.line_of(*keys) or config.line_of(*path) or 1
-    return f"{config.path.name}:{line}: {'.'.join(path)}: {message}"
+        raise stackfile.wrong(config, error) from error

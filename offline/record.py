@@ -18,7 +18,7 @@ import os
 import re
 import runpy
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -35,6 +35,8 @@ from offline.stackfile import StackConfig
 Program = Path | str | Callable[[], object]
 Answer = Callable[[Mapping[str, object]], Mapping[str, object]]
 """Answers one invoke: its arguments in, its result out, both with wire (camelCase) names."""
+Remedy = Callable[["Resource"], struct_pb2.Struct | None]
+"""Gives the inputs that a resource gets instead of the program's; None leaves them."""
 
 STACK_TYPE = "pulumi:pulumi:Stack"
 _ORGANIZATION = "organization"  # what the CLI gives with a backend that knows no organizations
@@ -124,17 +126,23 @@ class Recording:
 
 
 def record(
-    program: Program, config: StackConfig, *, preview: bool = True, answers: Mapping[str, Answer] | None = None
+    program: Program,
+    config: StackConfig,
+    *,
+    preview: bool = True,
+    answers: Mapping[str, Answer] | None = None,
+    remedy: Remedy | None = None,
 ) -> Recording:
     """Runs the program under one stack's configuration.
 
     `program`: a callable, or the path of a `__main__.py` or other Python file, which then runs in its own folder.
     `preview=False` runs it as an update: ids are "<name>-id", and outputs that are no inputs are None.
     `answers`: invoke token to its answer; the program may make no other invoke.
+    `remedy` is asked of each resource before it is recorded, a remote component aside: its provider would register it.
     Raises the program's own exception, as it is; ProgramError for what an engine would refuse (a duplicate URN) and
     for what is not known here (an invoke without answer, a call of a method, transforms).
     """
-    monitor = _Monitor(config, preview, answers or {})
+    monitor = _Monitor(config, preview, answers or {}, remedy)
     contextvars.Context().run(_run, program, config, preview, monitor)
     return monitor.recording()
 
@@ -282,8 +290,9 @@ class _NoMocks(mocks.Mocks):
 class _Monitor(mocks.MockMonitor):
     """Records requests in wire form; nothing is deserialized to be answered."""
 
-    def __init__(self, config: StackConfig, preview: bool, answers: Mapping[str, Answer]) -> None:
+    def __init__(self, config: StackConfig, preview: bool, answers: Mapping[str, Answer], remedy: Remedy | None = None) -> None:
         super().__init__(_NoMocks())
+        self._remedy = remedy
         self.engine = _Engine()
         self._config = config
         self._preview = preview
@@ -322,35 +331,38 @@ class _Monitor(mocks.MockMonitor):
         else:
             response = resource_pb2.RegisterResourceResponse(urn=urn, id=identity, object=request.object)
             inputs = response.object  # shares the response's memory and lets the request, with its stack trace, go
-        self._add(
-            Resource(
-                urn=urn,
-                type=request.type,
-                name=request.name,
-                parent=request.parent,
-                custom=request.custom,
-                remote=request.remote,
-                read=False,
-                id=identity,
-                wire=inputs,
-                provider=request.provider,
-                providers=_pairs(request.providers),
-                provider_resource=self._provider(request.provider),
-                dependencies=_texts(request.dependencies),
-                property_dependencies=_dependencies(request.propertyDependencies),
-                ignore_changes=tuple(request.ignoreChanges),
-                replace_on_changes=tuple(request.replaceOnChanges),
-                additional_secret_outputs=tuple(request.additionalSecretOutputs),
-                aliases=self._aliases(request),
-                protect=request.protect,
-                retain_on_delete=request.retainOnDelete,
-                delete_before_replace=request.deleteBeforeReplace if request.deleteBeforeReplaceDefined else None,
-                deleted_with=request.deletedWith,
-                import_id=request.importId,
-                version=request.version,
-                custom_timeouts=_timeouts(request) if request.HasField("customTimeouts") else (0.0, 0.0, 0.0),
-            )
+        resource = Resource(
+            urn=urn,
+            type=request.type,
+            name=request.name,
+            parent=request.parent,
+            custom=request.custom,
+            remote=request.remote,
+            read=False,
+            id=identity,
+            wire=inputs,
+            provider=request.provider,
+            providers=_pairs(request.providers),
+            provider_resource=self._provider(request.provider),
+            dependencies=_texts(request.dependencies),
+            property_dependencies=_dependencies(request.propertyDependencies),
+            ignore_changes=tuple(request.ignoreChanges),
+            replace_on_changes=tuple(request.replaceOnChanges),
+            additional_secret_outputs=tuple(request.additionalSecretOutputs),
+            aliases=self._aliases(request),
+            protect=request.protect,
+            retain_on_delete=request.retainOnDelete,
+            delete_before_replace=request.deleteBeforeReplace if request.deleteBeforeReplaceDefined else None,
+            deleted_with=request.deletedWith,
+            import_id=request.importId,
+            version=request.version,
+            custom_timeouts=_timeouts(request) if request.HasField("customTimeouts") else (0.0, 0.0, 0.0),
         )
+        mended = self._remedy(resource) if self._remedy is not None and not request.remote else None
+        if mended is not None:
+            response.object.CopyFrom(mended)
+            resource = replace(resource, wire=response.object)
+        self._add(resource)
         return response
 
     def ReadResource(self, request: Any) -> Any:  # noqa: N802 - gRPC's name

@@ -12,20 +12,17 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from fleet.bill import runner_hour
-from fleet.hardware import RESERVED, SPOT
-from fleet.model import Scale
 from fleet.placement import Placement
-from fleet.pricing import Line, Money
 from offline.plan import Plan
 from offline.record import Resource
+from offline.words import count, counted, each, name_of, place, price_notes, short, states
 
 _FEW = 3
 """Siblings of one type that are listed one by one; more become one line with their count."""
 
 
-def report(plan: Plan, console: Console) -> None:
-    """Print the whole plan."""
+def report(plan: Plan, console: Console, strict: bool = False) -> None:
+    """Print the whole plan. `strict` is how it is passed: `Plan.passes`."""
     _head(plan, console)
     if plan.recording is not None:
         console.print(_heading(f"Resources: {len(plan.resources)}"), _tree(plan), sep="\n")
@@ -35,16 +32,15 @@ def report(plan: Plan, console: Console) -> None:
         console.print(Text(f"  ! {remark}", style="yellow"))
     console.print()
     console.print(_heading("Price, USD an hour"), _price(plan), sep="\n")
-    for note in _price_notes(plan):
+    for note in price_notes(plan.bill):
         console.print(Text(f"  {note}", style="dim"))
     if plan.recording is not None:
         console.print()
         console.print(_heading("Policies"), _policies(plan), sep="\n")
-        for verdict in plan.verdicts:
-            if verdict.kind != "not-applicable":
-                console.print(Text(f"  {verdict.level} {verdict.rule}: {_name(verdict.urn)}: {verdict.message}"))
+        for line in _said(plan):
+            console.print(Text(f"  {line}"))
     console.print()
-    _verdict(plan, console)
+    _verdict(plan, console, strict)
 
 
 def _heading(text: str) -> Text:
@@ -83,7 +79,7 @@ def _grow(branch: Tree, urn: str, children: Mapping[str, list[Resource]]) -> Non
             branch.add(_label(resource))
         elif resource.type not in listed:
             listed.add(resource.type)
-            branch.add(Text.assemble((_short(resource.type), "cyan"), f" x{counts[resource.type]}"))
+            branch.add(Text.assemble((short(resource.type), "cyan"), f" x{counts[resource.type]}"))
 
 
 def _order(resource: Resource) -> tuple[bool, str, str]:
@@ -95,20 +91,12 @@ def _label(resource: Resource) -> Text:
     told = detail(resource.type, resource.inputs)
     if resource.remote:
         told = f"{told}; opaque: children judged at preview"
-    return Text.assemble((_short(resource.type), "cyan"), f" {resource.name}", (f"  {told}" if told else "", "dim"))
+    return Text.assemble((short(resource.type), "cyan"), f" {resource.name}", (f"  {told}" if told else "", "dim"))
 
 
 def detail(token: str, inputs: Mapping[str, Any]) -> str:
     """What the tree tells of a resource of this type beside its name; nothing of most."""
     return _DETAILS.get(token, _nothing)(inputs)
-
-
-def _short(token: str) -> str:
-    """aws:eks/nodeGroup:NodeGroup → aws.eks.NodeGroup."""
-    package, _, rest = token.partition(":")
-    module, _, name = rest.rpartition(":")
-    module = module.partition("/")[0]
-    return ".".join(part for part in (package, module if module != "index" else "", name) if part)
 
 
 def _nothing(_inputs: Mapping[str, object]) -> str:
@@ -145,7 +133,7 @@ def _node_pool(inputs: Mapping[str, object]) -> str:
     config = _object(inputs, "nodeConfigDetails")
     first = _first(config, "placementConfigs")
     bought = "preemptible, " if first.get("preemptibleNodeConfig") else "reserved, " if first.get("capacityReservationId") else ""
-    return f"{inputs['nodeShape']}{size}, {bought}starts with {_count_of(int(config['size']), 'node', 'nodes')}"
+    return f"{inputs['nodeShape']}{size}, {bought}starts with {counted(int(config['size']), 'node', 'nodes')}"
 
 
 def _oke_addon(inputs: Mapping[str, object]) -> str:
@@ -159,7 +147,7 @@ def _instance_configuration(inputs: Mapping[str, object]) -> str:
 def _instance_pool(inputs: Mapping[str, object]) -> str:
     places = inputs["placementConfigurations"]
     domains = [place["availabilityDomain"] for place in places] if isinstance(places, list | tuple) else []
-    return f"{_count_of(int(float(str(inputs['size']))), 'machine', 'machines')} in {', '.join(map(_domain, domains))}"
+    return f"{counted(int(float(str(inputs['size']))), 'machine', 'machines')} in {', '.join(map(_domain, domains))}"
 
 
 def _domain(name: object) -> str:
@@ -200,30 +188,10 @@ def _placement(plan: Plan) -> Table:
         "=runner set", "runs-on", "asks", "pool", "a node holds, limited by", ">runners", ">pool holds", ">$/runner-hour"
     )
     for found in plan.placements:
-        runner = found.runner
-        least, most = runner_hour(found, plan.fleet.clusters[found.cluster].region)
-        price = str(most) if least == most else f"{least} - {most}"
-        table.add_row(
-            f"{found.cluster}/{found.runner_set}",
-            ", ".join((found.runner_set, *runner.labels)),
-            runner.asks,
-            found.host.name,
-            "\n".join(_holds(found)),
-            _span(runner.span),
-            "-" if found.error else str(found.capacity),
-            "-" if found.error else price,
-        )
+        told = place(found, plan.fleet.clusters[found.cluster].region)
+        runs_on = ", ".join((found.runner_set, *found.runner.labels))
+        table.add_row(told.name, runs_on, told.asks, told.pool, "\n".join(told.holds), told.runners, told.held, told.hour)
     return table
-
-
-def _span(runners: Scale) -> str:
-    return f"{runners.min}-{runners.max}" if runners.min != runners.max else str(runners.max)
-
-
-def _holds(found: Placement) -> Iterator[str]:
-    for fit in found.fits:
-        stranded = f", {fit.stranded} GPU idle" if fit.stranded and fit.count else ""
-        yield f"{fit.machine.name}: {fit.count}, {fit.limited_by}{stranded}"
 
 
 def _where(found: Placement) -> str:
@@ -236,84 +204,60 @@ def _where(found: Placement) -> str:
 def _price(plan: Plan) -> Table:
     table = _table("cluster", "item", "what", ">count", ">each", ">idle", ">worst")
     for line in plan.bill:
-        table.add_row(line.cluster, line.item, line.what, _count(line), _each(line), str(line.idle), str(line.worst))
+        table.add_row(line.cluster, line.item, line.what, count(line), each(line), str(line.idle), str(line.worst))
     idle, worst = plan.cost
     table.add_section()
     table.add_row("", "total", "", "", "", str(idle), str(worst), style="bold")
     return table
 
 
-def _count(line: Line) -> str:
-    return f"{line.least:g}" if line.least == line.most else f"{line.least:g}-{line.most:g}"
-
-
-def _each(line: Line) -> str:
-    cheap, dear = _unit(line.cheap), _unit(line.dear)
-    return cheap if cheap == dear else f"{cheap} - {dear}"
-
-
-def _unit(money: Money) -> str:
-    """A unit price with the digits that it has, for disks cost a hundredth of a cent."""
-    return f"{'≤' if money.at_most else ''}{money.usd:.4g}" if money.usd and not money.unknown else str(money)
-
-
-def _price_notes(plan: Plan) -> Iterator[str]:
-    yield "idle: every pool at its minimum; worst: at its maximum, on its dearest type. Traffic and taxes are in neither."
-    if always := [f"{line.cluster}/{line.item}" for line in plan.bill if _stands(line)]:
-        yield f"paid whether used or not: {', '.join(always)}."
-    bounded = [line for line in plan.bill if line.dear.at_most]
-    if any(SPOT in line.what for line in bounded):
-        yield "≤: no dated spot price is at hand; a spot price is at most the on-demand price."
-    if any(RESERVED in line.what for line in bounded):
-        yield "≤: OCI takes less than the on-demand price for reserved machines that are not in use."
-    sources = sorted({source for line in plan.bill for source in line.sources})
-    yield f"sources: {'; '.join(sources)}"
-
-
-def _stands(line: Line) -> bool:
-    """Whether all GPU machines of a line are paid for at any time."""
-    return line.item.startswith(("pool ", "machines ")) and line.least == line.most
-
-
 # -- policies ----------------------------------------------------------------------------------------------------------
 
 
 def _policies(plan: Plan) -> Table:
-    table = _table("policy", "level", "severity", ">judged", ">broken", ">undeterminable", "what it demands")
+    """The policies that had something to judge."""
+    table = _table("policy", "level", "severity", ">judged", ">broken", ">undeterminable", ">excepted", "what it demands")
     for found in plan.outcomes():
-        counts = (str(found.judged), str(found.broken), str(found.undeterminable))
-        if found.state == "disabled":
-            counts = ("-", "-", "-")
-        table.add_row(found.rule, found.level, found.severity, *counts, found.title)
+        if found.judged:
+            counts = (str(found.judged), str(found.broken), str(found.undeterminable), str(found.excepted))
+            table.add_row(found.rule, found.level, found.severity, *counts, found.title)
     return table
 
 
-def _name(urn: str) -> str:
-    return urn.rpartition("::")[2]
+def _said(plan: Plan) -> Iterator[str]:
+    """What the policies changed, then what they say, then which had nothing to say."""
+    for done in plan.remediations:
+        yield from (f"remediated by {done.rule}: {name_of(done.urn)}: {change}" for change in done.changes)
+    for verdict in plan.verdicts:
+        kind = "" if verdict.kind == "violation" else f" ({verdict.kind})"
+        if verdict.kind != "not-applicable":
+            yield f"{verdict.level} {verdict.rule}{kind}: {name_of(verdict.urn)}: {verdict.message}"
+    outcomes = plan.outcomes()
+    if idle := [found.rule for found in outcomes if not found.judged and found.state != "disabled"]:
+        yield f"nothing here for {len(idle)} to judge: {', '.join(idle)}"
+    if disabled := [found.rule for found in outcomes if found.state == "disabled"]:
+        yield f"disabled for this stack: {', '.join(disabled)}"
 
 
-def _verdict(plan: Plan, console: Console) -> None:
+def _verdict(plan: Plan, console: Console, strict: bool) -> None:
     idle, worst = plan.cost
     cost = f"{idle} USD an hour idle, {worst} at worst"
     if plan.recording is None:
-        faults = _count_of(len(plan.unplaced), "runner set cannot", "runner sets cannot")
+        faults = counted(len(plan.unplaced), "runner set cannot", "runner sets cannot")
         console.print(Text(f"FAILED: {faults} be placed, nothing was built or judged; {cost}.", style="bold red"))
         return
-    states = Counter(found.state for found in plan.outcomes())
-    policies = ", ".join(
-        f"{states[state]} {state}" for state in ("holds", "broken", "undeterminable", "disabled") if states[state]
-    )
-    policies = policies.replace("holds", "hold") if states["holds"] != 1 else policies
-    facts = f"{len(plan.resources)} resources; policies: {policies}; {cost}."
-    if plan.clean:
+    facts = f"{len(plan.resources)} resources; policies: {states(plan.outcomes())}; {cost}."
+    blocked = plan.blocked(strict)
+    if not blocked:
         console.print(Text(f"OK: {facts}", style="bold green"))
         return
-    faults = _count_of(len(plan.broken), "mandatory policy violation", "mandatory policy violations")
-    console.print(Text(f"FAILED: {faults}; {facts}", style="bold red"))
-
-
-def _count_of(count: int, one: str, many: str) -> str:
-    return f"{count} {one if count == 1 else many}"
+    unsure = sum(verdict.kind == "undeterminable" for verdict in blocked)
+    kinds = [
+        counted(len(blocked) - unsure, "mandatory policy violation", "mandatory policy violations"),
+        counted(unsure, "undeterminable verdict of a critical policy", "undeterminable verdicts of critical policies"),
+    ]
+    told = " and ".join(fault for fault in kinds if not fault.startswith("0 "))
+    console.print(Text(f"FAILED: {told}; {facts}", style="bold red"))
 
 
 def _table(*columns: str) -> Table:

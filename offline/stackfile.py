@@ -16,6 +16,7 @@ from decimal import Decimal
 from pathlib import Path
 from types import MappingProxyType
 
+from fleet.errors import FleetError, Problem
 from offline.errors import InputError
 from offline.yamlread import Document, Keys, read_yaml
 
@@ -99,6 +100,17 @@ def with_placeholders(config: StackConfig, keys: Iterable[str]) -> StackConfig:
         secret_keys=config.secret_keys | set(missing),
         placed=config.placed + missing,
     )
+
+
+def wrong(config: StackConfig, error: FleetError, name: str = "") -> InputError:
+    """Every problem of a config's settings as a line with file and line number; `name` is the file's, else that of its path."""
+    return InputError("\n".join(_at(config, problem, name or config.path.name) for problem in error.problems))
+
+
+def _at(config: StackConfig, problem: Problem, name: str) -> str:
+    keys = tuple(int(part) if part.isdigit() else part for part in problem.path)
+    line = config.line_of(*keys) or config.line_of(*problem.path) or 1
+    return f"{name}:{line}: {problem.where}: {problem.message}" + (f"; got {problem.value}" if problem.value else "")
 
 
 @dataclass(frozen=True)

@@ -11,51 +11,39 @@ limit. One that strays onto GPU nodes is told so like any other pod. Machines ar
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
 
-from fleet.scheduling import GPU_RESOURCE, RUNTIME_CLASS, Toleration, is_gpu_resource
+from fleet.scheduling import GPU_RESOURCE, RUNTIME_CLASS, is_gpu_resource
 
-from .kinds import HELM, POD, RUNNER_SET, PodSpec, is_scale_set, pod_specs
+from .kinds import HELM, POD, RUNNER_SET, is_scale_set
 from .labels import GPU_TAINTS, INSTANCE_TYPE_LABEL, key_means_gpu, means_gpu, telling
+from .pods import (
+    NODE_TERMS,
+    SERVING,
+    Container,
+    PodSpec,
+    containers_of,
+    gpu_amounts,
+    pod_specs,
+    serves_the_node,
+    tolerations,
+)
 from .pools import machine_sign
 from .read import Later, count, items, keys, label, quantity, shown, text, walk, whole
 from .rule import Rule
-
-ALLOWED = (
-    # Container names of charts nvidia-device-plugin 0.20 and dcgm-exporter 4.8, then those of plain manifests.
-    "nvidia-device-plugin-init",
-    "nvidia-device-plugin-sidecar",
-    "nvidia-device-plugin-ctr",
-    "gpu-feature-discovery-init",
-    "gpu-feature-discovery-sidecar",
-    "gpu-feature-discovery-ctr",
-    "exporter",
-    "nvidia-device-plugin",
-    "dcgm-exporter",
-)
 
 _VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 # NVIDIA's container runtime injects no GPU for these values.
 _NO_GPU = ("", "void", "none")
 # The plain runtime class, and the toolkit's explicit modes of it.
 _RUNTIME_CLASSES = (RUNTIME_CLASS, f"{RUNTIME_CLASS}-cdi", f"{RUNTIME_CLASS}-legacy")
-_AFFINITY = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
-
-
-@dataclass(frozen=True, slots=True)
-class _Container:
-    """`path` within the pod spec ("containers[0]") and the container as the wire gives it."""
-
-    path: str
-    body: Any
 
 
 def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
     later = Later()
-    allowed = {text(name) for _, name in items(args.get_config().get("allowNoLimitNames", ALLOWED), later)}
+    allowed = {text(name) for _, name in items(args.get_config().get("allowNoLimitNames", SERVING), later)}
     if args.resource_type in HELM:
         with later:
             if is_scale_set(args.props) and count(walk(args.props, "valueYamlFiles")):
@@ -68,13 +56,13 @@ def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
 def _check_pod(pod: PodSpec, allowed: set[str], report: ReportViolation, later: Later) -> None:
     # Only an unknown container or limit can hide that the pod has a limit; `later` takes every other unknown.
     hidden = Later()
-    containers = tuple(_containers(pod.spec, hidden))
+    containers = tuple(containers_of(pod, hidden))
     limited = False
     faults: list[str] = []
     for container in containers:
         unknown_limit = Later()
-        limits = _gpu_amounts(container, "limits", unknown_limit)
-        requests = _gpu_amounts(container, "requests", later)
+        limits = gpu_amounts(container, "limits", unknown_limit)
+        requests = gpu_amounts(container, "requests", later)
         limited = limited or bool(limits)
         faults += _limit_faults(container, limits)
         faults += _request_faults(container, requests, limits, bool(unknown_limit))
@@ -86,31 +74,7 @@ def _check_pod(pod: PodSpec, allowed: set[str], report: ReportViolation, later: 
     later.join(hidden)
 
 
-def _containers(spec: Any, later: Later) -> Iterator[_Container]:
-    for field in ("initContainers", "containers"):
-        with later:
-            for index, body in items(walk(spec, field), later):
-                yield _Container(f"{field}[{index}]", body)
-
-
-def _gpu_amounts(container: _Container, field: str, later: Later) -> dict[str, Any]:
-    found = {}
-    with later:
-        amounts = walk(container.body, "resources", field)
-        for name in keys(amounts):
-            with later:
-                if _is_gpu(name, amounts) and (amount := walk(amounts, name)) is not None:
-                    found[name] = amount
-    return found
-
-
-def _is_gpu(name: str, amounts: Any) -> bool:
-    """A GPU resource, or the first half of one whose dot YAML or `--set` took for nesting."""
-    head, _, tail = GPU_RESOURCE.partition(".")
-    return is_gpu_resource(name) or (name == head and walk(amounts, head, tail) is not None)
-
-
-def _limit_faults(container: _Container, limits: dict[str, Any]) -> Iterator[str]:
+def _limit_faults(container: Container, limits: dict[str, Any]) -> Iterator[str]:
     for name, amount in limits.items():
         field = f"{container.path}.resources.limits[{shown(name)}]"
         if not is_gpu_resource(name):
@@ -120,7 +84,7 @@ def _limit_faults(container: _Container, limits: dict[str, Any]) -> Iterator[str
 
 
 def _request_faults(
-    container: _Container, requests: dict[str, Any], limits: dict[str, Any], limits_unknown: bool
+    container: Container, requests: dict[str, Any], limits: dict[str, Any], limits_unknown: bool
 ) -> Iterator[str]:
     for name, amount in requests.items():
         field = f"{container.path}.resources.requests[{shown(name)}] is {shown(amount)}"
@@ -132,10 +96,10 @@ def _request_faults(
 
 
 def _check_unlimited(
-    pod: PodSpec, containers: tuple[_Container, ...], allowed: set[str], report: ReportViolation, later: Later
+    pod: PodSpec, containers: tuple[Container, ...], allowed: set[str], report: ReportViolation, later: Later
 ) -> None:
     unnamed, unsigned = Later(), Later()
-    if _is_exempt(containers, allowed, unnamed):
+    if serves_the_node(pod, allowed, unnamed):
         return
     sign = next(_signs(pod.spec, containers, unsigned), "")
     if sign and not unnamed:
@@ -147,30 +111,11 @@ def _check_unlimited(
     later.join(unnamed if sign else unsigned)
 
 
-def _is_exempt(containers: tuple[_Container, ...], allowed: set[str], later: Later) -> bool:
-    """Whether every container is one that serves the node; a name that is unknown is put off if it could decide."""
-    unknown = Later()
-    for container in containers:
-        with unknown:
-            if text(walk(container.body, "name")) not in allowed:
-                return False
-    later.join(unknown)
-    return bool(containers) and not unknown
-
-
-def _signs(spec: Any, containers: tuple[_Container, ...], later: Later) -> Iterator[str]:
+def _signs(spec: Any, containers: tuple[Container, ...], later: Later) -> Iterator[str]:
     """What tells that the pod is meant for GPU nodes, where in its spec."""
-    with later:
-        for index, item in items(walk(spec, "tolerations"), later):
-            with later:
-                toleration = Toleration(
-                    key=text(walk(item, "key")),
-                    operator=text(walk(item, "operator")),
-                    value=text(walk(item, "value")),
-                    effect=text(walk(item, "effect")),
-                )
-                if taint := next(filter(toleration.covers, GPU_TAINTS), None):
-                    yield f"tolerations[{index}] covers {taint}"
+    for index, toleration in tolerations(spec, later):
+        if taint := next(filter(toleration.covers, GPU_TAINTS), None):
+            yield f"tolerations[{index}] covers {taint}"
     with later:
         selector = walk(spec, "nodeSelector")
         for key in filter(telling, keys(selector)):
@@ -178,7 +123,7 @@ def _signs(spec: Any, containers: tuple[_Container, ...], later: Later) -> Itera
                 if _selects(key, walk(selector, key)):
                     yield f"nodeSelector[{shown(key)}] is {shown(walk(selector, key))}"
     with later:
-        for index, term in items(walk(spec, *_AFFINITY), later):
+        for index, term in items(walk(spec, *NODE_TERMS), later):
             with later:
                 for number, expression in items(walk(term, "matchExpressions"), later):
                     with later:
@@ -223,12 +168,13 @@ RULE = Rule(
     title="GPU pods limit their GPUs",
     severity=Severity.HIGH,
     types=POD | RUNNER_SET | HELM,
-    levels={"dev": "mandatory", "staging": "mandatory", "prod": "mandatory"},
+    levels={"dev": "mandatory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
+    critical=True,
     config={
         "allowNoLimitNames": {
             "type": "array",
             "items": {"type": "string"},
-            "default": list(ALLOWED),
+            "default": list(SERVING),
             "description": "Names of containers that serve a GPU node without taking a GPU; a pod of these alone is exempt.",
         },
     },

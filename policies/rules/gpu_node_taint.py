@@ -15,6 +15,7 @@ from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
 
 from fleet.scheduling import EKS_EFFECT, GPU_TAINT_KEY, OKE_PROFILE, Effect
 
+from .draft import Draft
 from .kinds import EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL, POOLS
 from .pools import gpu_sign
 from .read import Later, items, line, shown, text, walk
@@ -103,6 +104,19 @@ def _missing(dialect: _Dialect, key: str, sign: str) -> str:
     )
 
 
+def _mend(args: ResourceValidationArgs, draft: Draft) -> None:
+    """Adds the taint that is missing and touches no other: a weak one beside it does no harm, a misspelt one is for its owner."""
+    if args.resource_type == OKE_NODE_POOL:
+        return
+    key = text(args.get_config().get("key", GPU_TAINT_KEY))
+    dialect = _DIALECTS[args.resource_type]
+    hidden = Later()
+    taints = _read(args.props, dialect, key, hidden)
+    if taints.hard or taints.misspelt or hidden or not gpu_sign(args.resource_type, args.props, Later()):
+        return
+    draft.append({"key": key, "value": "true", "effect": dialect.effects[Effect.NO_SCHEDULE]}, *dialect.path)
+
+
 def _check_oke(props: Any, key: str, report: ReportViolation) -> None:
     """OKE has no taints to set: it taints GPU nodes by itself, and that taint has to be the one that is asked for."""
     given = OKE_PROFILE.gpu_taint
@@ -119,8 +133,8 @@ RULE = Rule(
     title="GPU pools are tainted",
     severity=Severity.HIGH,
     types=POOLS,
-    # The catalogue remediates on dev; until there is a remediation, dev is held as the others are.
-    levels={"dev": "mandatory", "staging": "mandatory", "prod": "mandatory"},
+    levels={"dev": "remediate", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
+    critical=True,
     config={
         "key": {
             "type": "string",
@@ -133,4 +147,5 @@ RULE = Rule(
     source="https://docs.aws.amazon.com/eks/latest/userguide/node-taints-managed-node-groups.html",
     fix=f"Add the taint {GPU_TAINT_KEY} with effect NO_SCHEDULE (EKS) or NoSchedule (Karpenter) to the pool.",
     check=_check,
+    remedy=_mend,
 )

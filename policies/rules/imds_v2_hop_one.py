@@ -16,6 +16,7 @@ from typing import Any
 
 from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
 
+from .draft import Draft
 from .kinds import (
     EC2_INSTANCE,
     EC2_NODE_CLASS,
@@ -31,6 +32,11 @@ from .rule import Rule
 MAX_HOP = 1
 
 _LEGACY = "areLegacyImdsEndpointsDisabled"
+# Where a remedy sets the flag, and how each kind spells it. A configuration may hold several options, so it is left alone.
+_LEGACY_FLAGS: dict[str, tuple[Any, ...]] = {
+    OCI_INSTANCE: ("instanceOptions", _LEGACY, True),
+    OKE_NODE_POOL: ("nodeMetadata", _LEGACY, "true"),
+}
 
 
 def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
@@ -124,6 +130,33 @@ def _legacy(prefix: str, details: Any, field: str, later: Later, *, wanted: str 
             yield f"{prefix}{field}.{_LEGACY} is {shown(disabled)}: IMDSv1 then answers without a header; write {wanted}"
 
 
+def _mend(args: ResourceValidationArgs, draft: Draft) -> None:
+    """Sets the options where the resource has them; what else is needed (a launch template) is not ours to make."""
+    max_hop = whole(args.get_config().get("maxHop", MAX_HOP)) or MAX_HOP
+    later = Later()
+    if args.resource_type in (LAUNCH_TEMPLATE, EC2_INSTANCE):
+        if any(True for _ in _FAULTS[args.resource_type](args.props, max_hop, later)):
+            _mend_options(("metadataOptions",), args.props, max_hop, draft)
+    elif args.resource_type == EC2_NODE_CLASS:
+        if any(True for _ in _node_class(args.props, max_hop, later)):
+            _mend_options(("spec", "metadataOptions"), args.props, max_hop, draft)
+    elif args.resource_type in _LEGACY_FLAGS:
+        *above, value = _LEGACY_FLAGS[args.resource_type]
+        with later:
+            if not true(walk(args.props, *above)):
+                draft.put(value, *above)
+
+
+def _mend_options(path: tuple[str, ...], props: Any, max_hop: int, draft: Draft) -> None:
+    later = Later()
+    with later:
+        if text(walk(props, *path, "httpTokens")) != "required":
+            draft.put("required", *path, "httpTokens")
+    with later:
+        if not 1 <= (whole(walk(props, *path, "httpPutResponseHopLimit")) or 0) <= max_hop:
+            draft.put(max_hop, *path, "httpPutResponseHopLimit")
+
+
 _FAULTS = {
     LAUNCH_TEMPLATE: _launch_template,
     EC2_INSTANCE: _instance,
@@ -139,8 +172,8 @@ RULE = Rule(
     title="Instance metadata needs a token and stays on the node",
     severity=Severity.CRITICAL,
     types=frozenset(_FAULTS),
-    # The catalogue remediates on dev; until there is a remediation, dev is held as the others are.
-    levels={"dev": "mandatory", "staging": "mandatory", "prod": "mandatory"},
+    levels={"dev": "remediate", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
+    critical=True,
     config={
         "maxHop": {
             "type": "integer",
@@ -157,4 +190,5 @@ RULE = Rule(
         f'OCI: instanceOptions.{_LEGACY} true; OKE: nodeMetadata.{_LEGACY} "true".'
     ),
     check=_check,
+    remedy=_mend,
 )

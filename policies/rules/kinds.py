@@ -1,6 +1,6 @@
-"""Resource tokens that the rules judge, and where a pod spec lies in each.
+"""Resource tokens that the rules judge, and where those with a pod spec keep it.
 
-Components (`eks:index:*`, `helm.sh/v4:Chart`, `yaml/v2:ConfigGroup`, `gpu-ci:index:*`) are in no set: they and their
+Components (`helm.sh/v4:Chart`, `yaml/v2:ConfigGroup`, `gpu-ci:index:*`, those of `eks` but two) are in no set: they and their
 children both reach a policy, and the children are the resources that the cloud gets, so only these are judged.
 """
 
@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
-from .read import Later, items, text, walk
+from .read import Later, items, keys, text, walk
 
 _WORKLOADS = {
     "core/v1": ("Pod", "PodTemplate", "ReplicationController"),
@@ -41,10 +40,12 @@ def _tokens(suffix: str) -> dict[str, tuple[str, ...]]:
 
 
 _RUNNER_SET = "kubernetes:actions.github.com/v1alpha1:AutoscalingRunnerSet"
-_ONE = _tokens("") | _tokens("Patch") | {_RUNNER_SET: _TEMPLATE, f"{_RUNNER_SET}Patch": _TEMPLATE}
-_MANY = _tokens("List")
+POD_PATHS = _tokens("") | _tokens("Patch") | {_RUNNER_SET: _TEMPLATE, f"{_RUNNER_SET}Patch": _TEMPLATE}
+"""Token to the path of the pod spec in the kind's properties."""
+LIST_PATHS = _tokens("List")
+"""Token of a list to the path of the pod spec in each of its items."""
 
-POD = frozenset(_tokens("")) | frozenset(_tokens("Patch")) | frozenset(_MANY)
+POD = frozenset(_tokens("")) | frozenset(_tokens("Patch")) | frozenset(LIST_PATHS)
 """Kubernetes' own kinds with a pod spec, their Patch twins and their lists."""
 
 RUNNER_SET = frozenset((_RUNNER_SET, f"{_RUNNER_SET}Patch"))
@@ -65,43 +66,92 @@ EC2_INSTANCE = "aws:ec2/instance:Instance"
 EC2_NODE_CLASS = "kubernetes:karpenter.k8s.aws/v1:EC2NodeClass"
 OCI_INSTANCE = "oci:Core/instance:Instance"
 OCI_INSTANCE_CONFIGURATION = "oci:Core/instanceConfiguration:InstanceConfiguration"
+OCI_INSTANCE_POOL = "oci:Core/instancePool:InstancePool"
+AUTO_SCALING_GROUP = "aws:autoscaling/group:Group"
+EC2_FLEET = "aws:ec2/fleet:Fleet"
+SPOT_REQUEST = "aws:ec2/spotInstanceRequest:SpotInstanceRequest"
 
-# The chart by name, by OCI reference or by path, with or without a version; not the controller's chart.
-_SCALE_SET_CHART = re.compile(r"(?:.*/)?gha-runner-scale-set(?:-[0-9][^/]*\.tgz)?(?:[:@][^/]*)?/?", re.DOTALL)
+EKS_ADDON = "aws:eks/addon:Addon"
+EKS_ADDON_COMPONENT = "eks:index:Addon"
+"""Like the cluster's component."""
+OKE_ADDON = "oci:ContainerEngine/addon:Addon"
+
+EKS_CLUSTER = "aws:eks/cluster:Cluster"
+EKS_COMPONENT = "eks:index:Cluster"
+"""A component that is judged: an offline plan sees none of its children. What `is_hollow` is not."""
+OKE_CLUSTER = "oci:ContainerEngine/cluster:Cluster"
+
+SECURITY_GROUP = "aws:ec2/securityGroup:SecurityGroup"
+SECURITY_GROUP_RULE = "aws:ec2/securityGroupRule:SecurityGroupRule"
+SECURITY_GROUP_INGRESS = "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule"
+OCI_NSG_RULE = "oci:Core/networkSecurityGroupSecurityRule:NetworkSecurityGroupSecurityRule"
+OCI_SECURITY_LISTS = frozenset(("oci:Core/securityList:SecurityList", "oci:Core/defaultSecurityList:DefaultSecurityList"))
+AWS_SUBNET = "aws:ec2/subnet:Subnet"
+OCI_SUBNET = "oci:Core/subnet:Subnet"
+NAT_GATEWAY = "aws:ec2/natGateway:NatGateway"
+IAM_ROLE = "aws:iam/role:Role"
+
+QUEUES = frozenset(
+    f"kubernetes:kueue.x-k8s.io/{version}:{kind}{suffix}"
+    for version in ("v1beta1", "v1beta2")
+    for kind in ("ClusterQueue", "Cohort")
+    for suffix in ("", "Patch")
+)
+"""Kueue's kinds with quotas of their own."""
+CLUSTER_POLICY = frozenset(("kubernetes:nvidia.com/v1:ClusterPolicy", "kubernetes:nvidia.com/v1:ClusterPolicyPatch"))
+"""What the GPU operator is told."""
+CONFIG_MAP_LIST = "kubernetes:core/v1:ConfigMapList"
+NAMESPACE = "kubernetes:core/v1:Namespace"
+NETWORK_POLICY = "kubernetes:networking.k8s.io/v1:NetworkPolicy"
+RESOURCE_QUOTA = "kubernetes:core/v1:ResourceQuota"
+LIMIT_RANGE = "kubernetes:core/v1:LimitRange"
+CONFIG_MAPS = frozenset(("kubernetes:core/v1:ConfigMap", "kubernetes:core/v1:ConfigMapPatch", CONFIG_MAP_LIST))
+
+SECRET = "kubernetes:core/v1:Secret"
+SECRETS = frozenset((SECRET, f"{SECRET}Patch", f"{SECRET}List"))
+
+SCALE_SET_CHART, CONTROLLER_CHART = "gha-runner-scale-set", "gha-runner-scale-set-controller"
+PLUGIN_CHART, OPERATOR_CHART = "nvidia-device-plugin", "gpu-operator"
+AUTOSCALER_CHART = "cluster-autoscaler"
+"""Names of charts."""
+
+# What may stand behind a chart's name: the version in an archive's name, a tag or digest.
+_CHART_VERSION = re.compile(r"(?:-v?[0-9][^/]*\.tgz)?(?:[:@].*)?$", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class PodSpec:
-    """A pod spec (the SDK's proxy, or junk where the resource holds junk) and where it lies in the resource's properties."""
+def below_eks_component(urn: str) -> bool:
+    """Whether a resource is part of an `eks.Cluster`."""
+    return f"{EKS_COMPONENT}$" in urn
 
-    path: str
-    spec: Any
+
+def is_hollow(token: str, props: Any) -> bool:
+    """Whether this is a component of `eks` without inputs, as its provider registers it: its children have what was asked of it.
+
+    Fact: pulumi-eks 4 is built on @pulumi/pulumi 3.173.0, whose components send the engine no inputs (yarn.lock, August 2026).
+    """
+    return token in (EKS_COMPONENT, EKS_ADDON_COMPONENT) and not keys(props)
+
+
+def each(token: str, props: Any, later: Later) -> Iterator[tuple[str, Any]]:
+    """What a resource declares, with the path that leads to it: itself, or each item of a list. Unknown ones are put off."""
+    if not token.endswith("List"):
+        yield "", props
+        return
+    with later:
+        for index, item in items(walk(props, "items"), later):
+            yield f"items[{index}].", item
+
+
+def kind_of(token: str) -> str:
+    """The kind of a Kubernetes token ("Job"), that of its items where it is a list."""
+    return token.rpartition(":")[2].removesuffix("Patch").removesuffix("List")
+
+
+def chart_name(props: Any) -> str:
+    """Name of the chart that a Helm release installs, by name, OCI reference or path. Raises UnknownValueError."""
+    return _CHART_VERSION.sub("", text(walk(props, "chart")).removesuffix("/").rpartition("/")[2], count=1)
 
 
 def is_scale_set(props: Any) -> bool:
     """Whether a Helm release installs the gha-runner-scale-set chart. Raises UnknownValueError."""
-    return _SCALE_SET_CHART.fullmatch(text(walk(props, "chart"))) is not None
-
-
-def pod_specs(token: str, props: Any, later: Later) -> Iterator[PodSpec]:
-    """The pod specs that a resource holds; none for a type or a chart without one. Unknown parts are put off.
-
-    A Patch is judged by what it holds, since what it changes is not in the program.
-    """
-    if token in _ONE:
-        yield from _at("", props, _ONE[token], later)
-    elif token in _MANY:
-        with later:
-            for index, item in items(walk(props, "items"), later):
-                yield from _at(f"items[{index}].", item, _MANY[token], later)
-    elif token in HELM:
-        with later:
-            if is_scale_set(props):
-                yield from _at("", props, ("values", "template", "spec"), later)
-
-
-def _at(prefix: str, value: Any, keys: tuple[str, ...], later: Later) -> Iterator[PodSpec]:
-    with later:
-        spec = walk(value, *keys)
-        if spec is not None:
-            yield PodSpec(prefix + ".".join(keys), spec)
+    return chart_name(props) == SCALE_SET_CHART

@@ -1,4 +1,7 @@
-"""Whether a node pool is a GPU pool, why, and which role it has: for each of `kinds.POOLS`."""
+"""Whether a node pool is a GPU pool, why, which role and which taints it has: for each of `kinds.POOLS`.
+
+Whether it is one is told of an Auto Scaling group too, by the types that it names.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +13,18 @@ from typing import Any
 from fleet.hardware import UnknownMachine, machine, preemptible
 from fleet.scheduling import ROLE_LABEL, is_gpu_resource
 
-from .kinds import EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL
+from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL
 from .labels import INSTANCE_TYPE_LABEL, PLACEMENT_LABELS, means_gpu, telling
 from .read import Later, items, keys, label, line, quantity, shown, text, walk
+from .userdata import script
 
 # EC2 families of the accelerated kind start with p or g (p5, g4dn, gr6); OCI names its GPU shapes so.
 _ACCELERATED_FAMILY = re.compile(r"(?:p|gr?)[0-9][0-9a-z-]*")
 _ACCELERATED = re.compile(rf"{_ACCELERATED_FAMILY.pattern}\..*|(?:VM|BM)\.GPU.*", re.DOTALL)
 _ACCELERATED_CATEGORY = ("g", "gr", "p")
 
-_FAMILY_LABEL = "karpenter.k8s.aws/instance-family"
-_CATEGORY_LABEL = "karpenter.k8s.aws/instance-category"
+FAMILY_LABEL = "karpenter.k8s.aws/instance-family"
+CATEGORY_LABEL = "karpenter.k8s.aws/instance-category"
 _GPU_LABEL_PREFIX = "karpenter.k8s.aws/instance-gpu-"
 # Operators of a requirement that ask for a label; NotIn, DoesNotExist, Lt and Lte keep nodes away from it.
 _ASKING = ("Exists", "Gt", "Gte")
@@ -47,6 +51,11 @@ def sold_as_spot(name: str) -> bool:
         return False
 
 
+def accelerated(family: str) -> bool:
+    """Whether an EC2 family (g5) or category (g) is of the accelerated kind."""
+    return family in _ACCELERATED_CATEGORY or _ACCELERATED_FAMILY.fullmatch(family) is not None
+
+
 def gpu_sign(token: str, props: Any, later: Later) -> str:
     """Where and why the pool is a GPU pool; "" where nothing known says so. Unknown values are put off."""
     return next(_SIGNS[token](props, later), "")
@@ -60,6 +69,20 @@ def role(token: str, props: Any) -> str:
 def template_labels(props: Any) -> Any:
     """The node labels of a Karpenter NodePool. Raises UnknownValueError."""
     return walk(props, "spec", "template", "metadata", "labels")
+
+
+def taints(token: str, props: Any, later: Later) -> Iterator[tuple[str, Any]]:
+    """Path and body of each taint that a pool sets. Unknown ones are put off.
+
+    OKE has no property for them: they are an argument of kubelet in the nodes' user data. What OKE sets by itself is not there.
+    """
+    with later:
+        if token == OKE_NODE_POOL:
+            yield from _registered(text(walk(props, *_USER_DATA)))
+            return
+        path = _TAINTS[token]
+        for index, taint in items(walk(props, *path), later):
+            yield f"{'.'.join(path)}[{index}]", taint
 
 
 def requirements(props: Any, later: Later) -> Iterator[tuple[str, str, str, Any]]:
@@ -93,7 +116,7 @@ def _karpenter(props: Any, later: Later) -> Iterator[str]:
     for path, key, operator, item in requirements(props, later):
         if key.startswith(_GPU_LABEL_PREFIX) and operator in (*_ASKING, "In"):
             yield f"{path} asks for {line(key)}"
-        elif operator == "In" and key in (INSTANCE_TYPE_LABEL, _FAMILY_LABEL, _CATEGORY_LABEL):
+        elif operator == "In" and key in (INSTANCE_TYPE_LABEL, FAMILY_LABEL, CATEGORY_LABEL):
             with later:
                 signs = _machines if key == INSTANCE_TYPE_LABEL else _families
                 yield from signs(f"{path}.values", walk(item, "values"), later)
@@ -108,6 +131,23 @@ def _karpenter(props: Any, later: Later) -> Iterator[str]:
                     yield f"spec.limits[{shown(name)}] is {shown(value)}"
 
 
+def _scaling_group(props: Any, later: Later) -> Iterator[str]:
+    path = "mixedInstancesPolicy.launchTemplate.overrides"
+    with later:
+        for index, override in items(walk(props, *path.split(".")), later):
+            with later:
+                if sign := machine_sign(text(walk(override, "instanceType"))):
+                    yield f"{path}[{index}].instanceType: {sign}"
+
+
+def _registered(user_data: str) -> Iterator[tuple[str, dict[str, str]]]:
+    for taints_given in _REGISTER.findall(script(user_data)) if user_data else ():
+        for taint in taints_given.split(","):
+            name, _, effect = taint.rpartition(":")
+            key, _, value = name.partition("=")
+            yield f"{'.'.join(_USER_DATA)} (--register-with-taints)", {"key": key, "value": value, "effect": effect}
+
+
 def _machines(path: str, names: Any, later: Later) -> Iterator[str]:
     for index, name in items(names, later):
         if sign := machine_sign(text(name)):
@@ -117,7 +157,7 @@ def _machines(path: str, names: Any, later: Later) -> Iterator[str]:
 def _families(path: str, names: Any, later: Later) -> Iterator[str]:
     for index, item in items(names, later):
         name = text(item)
-        if name in _ACCELERATED_CATEGORY or _ACCELERATED_FAMILY.fullmatch(name):
+        if accelerated(name):
             yield f"{path}[{index}]: {shown(name)} is accelerated"
 
 
@@ -148,5 +188,8 @@ def _oke_role(props: Any) -> Any:
     return None
 
 
-_SIGNS = {EKS_NODE_GROUP: _eks, OKE_NODE_POOL: _oke, KARPENTER_NODE_POOL: _karpenter}
+_SIGNS = {EKS_NODE_GROUP: _eks, OKE_NODE_POOL: _oke, KARPENTER_NODE_POOL: _karpenter, AUTO_SCALING_GROUP: _scaling_group}
 _ROLES = {EKS_NODE_GROUP: _eks_role, OKE_NODE_POOL: _oke_role, KARPENTER_NODE_POOL: _karpenter_role}
+_USER_DATA = ("nodeMetadata", "user_data")
+_REGISTER = re.compile(r"--register-with-taints[= ][\"']?([^\s\"'\\]+)")
+_TAINTS = {EKS_NODE_GROUP: ("taints",), KARPENTER_NODE_POOL: ("spec", "template", "spec", "taints")}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from types import TracebackType
 from typing import Any, Self
@@ -68,6 +68,19 @@ class Later:
             raise self._first
 
 
+def provided(holds: bool, hidden: Later, faults: Callable[[Later], Iterable[str]], later: Later) -> Iterator[str]:
+    """The faults, provided that a condition holds. Where only something unknown (`hidden`) may make it hold, they are put off."""
+    if not (holds or hidden):
+        return
+    unsure = Later()
+    found = list(faults(unsure))
+    if holds:
+        yield from found
+        later.join(unsure)
+    elif found or unsure:
+        later.join(hidden)
+
+
 def walk(value: Any, *path: str) -> Any:
     """The value under nested object keys; None where a step is absent or no object. Raises UnknownValueError."""
     for key in path:
@@ -94,8 +107,8 @@ def count(value: Any) -> int:
 
 
 def keys(value: Any) -> tuple[str, ...]:
-    """The keys of an object, none for anything else; their values may be unknown."""
-    return tuple(value) if isinstance(value, Mapping) else ()
+    """The keys of an object, none for anything else; their values may be unknown. In order, for the wire has none."""
+    return tuple(sorted(value)) if isinstance(value, Mapping) else ()
 
 
 def text(value: Any) -> str:
@@ -135,6 +148,12 @@ def whole(value: Any) -> int | None:
     return int(found) if found is not None and found.denominator == 1 else None
 
 
+def bound(config: Mapping[str, Any], name: str, default: int) -> int:
+    """A whole number of a rule's config, the default where there is none."""
+    found = whole(config.get(name))
+    return default if found is None else found
+
+
 def shown(value: Any) -> str:
     """A value for a message: 1 for 1.0, strings quoted and cut to 60 characters, no content of objects and lists."""
     if isinstance(value, bool):
@@ -150,9 +169,9 @@ def shown(value: Any) -> str:
     return "not set" if value is None else "of another kind"
 
 
-def line(value: str) -> str:
-    """A name as part of a message: cut to 60 characters, and escaped where it would not stay on its line."""
-    cut = value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…"
+def line(value: str, most: int = _SHOWN) -> str:
+    """A name as part of a message: cut to `most` characters, and escaped where it would not stay on its line."""
+    cut = value if len(value) <= most else f"{value[:most]}…"
     return cut if cut.isprintable() else json.dumps(cut)[1:-1]
 
 

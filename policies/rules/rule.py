@@ -1,35 +1,83 @@
-"""What a rule is, and how it becomes a policy of the SDK."""
+"""What a rule is, and how it becomes a policy of the SDK.
+
+A `Rule` judges one resource at a time, a `StackRule` the resources of a stack together. Either has exceptions (`exceptions.py`), and
+a `Rule` may have a remedy (`draft.py`); both are the same for all rules, so no rule deals with them.
+"""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Any
 
 from pulumi_policy import (
     EnforcementLevel,
     PolicyConfigSchema,
+    PolicyResource,
     ReportViolation,
     ResourceValidationArgs,
     ResourceValidationPolicy,
     Severity,
+    StackValidationArgs,
+    StackValidationPolicy,
 )
+from pulumi_policy.proxy import UnknownValueError
 
-STACK_KINDS = ("dev", "staging", "prod")
+from . import exceptions
+from .draft import Draft
+from .exceptions import EXCEPTIONS
+
+STACK_KINDS = ("dev", "staging", "prod", "homelab")
+
+WHY = "why"
+"""Config property of every rule: why this stack's values are not the defaults. JSON has no comments."""
 
 _BY_STRICTNESS = ("disabled", "advisory", "remediate", "mandatory")
+_SHARED: Mapping[str, Mapping[str, Any]] = {
+    WHY: {
+        "type": "string",
+        "default": "",
+        "description": "Why this stack's values differ from the defaults; for people.",
+    },
+    exceptions.PROPERTY: EXCEPTIONS,
+}
 
 Check = Callable[[ResourceValidationArgs, ReportViolation], None]
 """Reports each violation that it is sure of, then raises UnknownValueError if an unknown value could hide another."""
 
+Remedy = Callable[[ResourceValidationArgs, Draft], None]
+"""Mends what is safe and unambiguous in the draft; leaves alone what is unknown. What it leaves then meets the check."""
+
 
 @dataclass(frozen=True, slots=True)
-class Rule:
-    """One policy.
+class Stack:
+    """What a stack rule is given: the resources of its types in order of registration, and its config.
 
-    `types` are the resource tokens that it judges; `levels` has one level for each of STACK_KINDS; `config` maps each
-    property to its JSON schema, which has a default; `rationale`, `source` (a URL) and `fix` are for people.
+    A resource's parent and dependencies are to be followed to resources of the same types alone: offline there are no others.
+    """
+
+    resources: tuple[PolicyResource, ...]
+    config: Mapping[str, Any]
+
+    def of(self, *types: str | frozenset[str]) -> Iterator[PolicyResource]:
+        """The resources of these tokens or sets of tokens."""
+        wanted = frozenset[str]().union(*(each if isinstance(each, frozenset) else {each} for each in types))
+        return (each for each in self.resources if each.resource_type in wanted)
+
+
+StackCheck = Callable[[Stack, ReportViolation], None]
+"""Reports each violation that it is sure of, with the URN that it is of, then raises UnknownValueError as `Check` does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Common:
+    """What both kinds of rule have.
+
+    `types` are the resource tokens that it judges; `levels` has one level for each of STACK_KINDS; `config` maps each property to
+    its JSON schema, which has a default; `rationale`, `source` (a URL) and `fix` are for people. `critical` marks a rule that must
+    not be left undeterminable: a strict plan then fails.
     """
 
     id: str
@@ -40,7 +88,7 @@ class Rule:
     rationale: str
     source: str
     fix: str
-    check: Check
+    critical: bool = False
     config: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
@@ -48,22 +96,109 @@ class Rule:
         """The strictest of `levels`: what the pack enforces where no stack's file says otherwise."""
         return max(self.levels.values(), key=_BY_STRICTNESS.index)
 
-    def policy(self) -> ResourceValidationPolicy:
-        """The rule as the SDK's policy; its callable leaves a resource of another type unread."""
+    @property
+    def schemas(self) -> Mapping[str, Mapping[str, Any]]:
+        """The JSON schema of each config property, those that all rules share included."""
+        return {**self.config, **_SHARED}
+
+    def _metadata(self) -> dict[str, Any]:
+        return {
+            "name": self.id,
+            "description": self.rationale,
+            "enforcement_level": EnforcementLevel(self.level),
+            "config_schema": PolicyConfigSchema({name: copy.deepcopy(dict(schema)) for name, schema in self.schemas.items()}),
+            "display_name": self.title,
+            "severity": self.severity,
+            "remediation_steps": self.fix,
+            "url": self.source,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Rule(_Common):
+    """One policy that judges each resource by itself."""
+
+    check: Check
+    remedy: Remedy | None = None
+
+    def policy(self, as_of: date) -> ResourceValidationPolicy:
+        """The rule as the SDK's policy; its callables leave a resource of another type unread.
+
+        `as_of` is the day on which exceptions stand or have run out.
+        """
 
         def validate(args: ResourceValidationArgs, report: ReportViolation) -> None:
             if args.resource_type in self.types:
-                self.check(args, report)
+                self._judge(args, report, as_of)
 
-        properties = {name: copy.deepcopy(dict(schema)) for name, schema in self.config.items()}
-        return ResourceValidationPolicy(
-            name=self.id,
-            description=self.rationale,
-            validate=validate,
-            enforcement_level=EnforcementLevel(self.level),
-            config_schema=PolicyConfigSchema(properties) if properties else None,
-            display_name=self.title,
-            severity=self.severity,
-            remediation_steps=self.fix,
-            url=self.source,
-        )
+        def remediate(args: ResourceValidationArgs) -> Mapping[str, Any] | None:
+            if self.remedy is None or args.resource_type not in self.types:
+                return None
+            if exceptions.standing(args.get_config(), args.urn, as_of).excused:
+                return None
+            draft = Draft(args.props)
+            self.remedy(_reading(args, draft.reading), draft)
+            return draft.changed
+
+        # The SDK calls a policy with this callable a remediation; its type speaks of awaitables alone.
+        mend: Any = remediate if self.remedy is not None else None
+        return ResourceValidationPolicy(validate=validate, remediate=mend, **self._metadata())
+
+    def _judge(self, args: ResourceValidationArgs, report: ReportViolation, as_of: date) -> None:
+        standing = exceptions.standing(args.get_config(), args.urn, as_of)
+        for fault in standing.faults:
+            report(fault, None)
+        if not standing.excused:
+            self.check(args, report)
+            return
+        hidden: list[str] = []
+
+        def hide(message: str, _: str | None = None) -> None:
+            hidden.append(message)
+
+        try:
+            self.check(args, hide)
+        except UnknownValueError as unknown:
+            hidden.append(unknown.message)
+        if hidden:
+            args.not_applicable(standing.reason(hidden))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StackRule(_Common):
+    """One policy that judges resources of a stack together. The stack's own exceptions have the URN pattern `stack`."""
+
+    check: StackCheck
+
+    def policy(self, as_of: date) -> StackValidationPolicy:
+        """The rule as the SDK's policy; `as_of` is the day on which exceptions stand or have run out."""
+
+        def validate(args: StackValidationArgs, report: ReportViolation) -> None:
+            config = args.get_config()
+            hidden: dict[str, list[str]] = {}
+            for fault in exceptions.run_out(config, as_of):
+                report(fault, None)
+
+            def say(message: str, urn: str | None = None) -> None:
+                standing = exceptions.standing(config, urn or exceptions.STACK, as_of)
+                if standing.excused:
+                    hidden.setdefault(standing.name, []).append(standing.reason([message]))
+                else:
+                    report(message, urn)
+
+            try:
+                self.check(Stack(tuple(each for each in args.resources if each.resource_type in self.types), config), say)
+            except UnknownValueError:
+                if not hidden:
+                    raise
+            if hidden:
+                args.not_applicable("; ".join(reasons[0] for reasons in hidden.values()))
+
+        return StackValidationPolicy(validate=validate, **self._metadata())
+
+
+def _reading(args: ResourceValidationArgs, props: Any) -> ResourceValidationArgs:
+    """The arguments with properties that raise on unknowns: the SDK gives a remediation bare ones."""
+    return ResourceValidationArgs(
+        args.resource_type, props, args.urn, args.name, args.opts, args.provider, args.get_config(), args.stack_tags
+    )

@@ -160,7 +160,7 @@ RULE = Rule(
     title="Burst GPU pools run on spot",
     severity=Severity.MEDIUM,
     types=POOLS,
-    levels={"dev": "mandatory", "staging": "mandatory", "prod": "disabled"},
+    levels={"dev": "mandatory", "staging": "mandatory", "prod": "disabled", "homelab": "disabled"},
     config={
         "roles": {
             "type": "array",

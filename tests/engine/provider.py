@@ -23,15 +23,13 @@ from typing import Any, Self
 import grpc
 from google.protobuf import empty_pb2, struct_pb2
 from pulumi.runtime import rpc
-from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc, resource_pb2, resource_pb2_grpc
+from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc, resource_pb2_grpc
 
 from offline import wire
+from tests.engine import eks_cluster
 
 MESSAGE_LIMIT = [("grpc.max_receive_message_length", 400 << 20), ("grpc.max_send_message_length", 400 << 20)]
 """What engine and SDKs allow for one message."""
-
-CLUSTER = "eks:index:Cluster"
-"""The one remote component that we use."""
 
 
 @dataclass(frozen=True)
@@ -172,13 +170,12 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         context.abort(grpc.StatusCode.UNIMPLEMENTED, f"function {request.tok}: not simulated; take the value from the settings")
 
     def Construct(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """The component with one child, its control plane; its kubeconfig is known once the control plane is."""
+        """The one remote component that we use, with its children."""
         self.asked.append(Asked("Construct", request.type, "", request.dryRun, wire.view(wire.raw(request.inputs))))
-        if request.type != CLUSTER:
+        if request.type != eks_cluster.TYPE:
             context.abort(grpc.StatusCode.UNIMPLEMENTED, f"component {request.type}: not simulated; add it to {__name__}")
         with grpc.insecure_channel(request.monitorEndpoint, options=MESSAGE_LIMIT) as channel:
-            monitor = resource_pb2_grpc.ResourceMonitorStub(channel)
-            return _cluster(request, monitor)
+            return eks_cluster.construct(request, resource_pb2_grpc.ResourceMonitorStub(channel))
 
     def _note(self, method: str, request: Any, properties: struct_pb2.Struct, *, preview: bool = False) -> None:
         kind = request.type or request.urn.split("::")[2].rpartition("$")[2]
@@ -202,54 +199,6 @@ def _identity(urn: str) -> str:
 def _difference(request: Any) -> Any:
     same = wire.raw(request.old_inputs) == wire.raw(request.news)
     return provider_pb2.DiffResponse(changes=provider_pb2.DiffResponse.DIFF_NONE if same else provider_pb2.DiffResponse.DIFF_SOME)
-
-
-def _cluster(request: Any, monitor: Any) -> Any:
-    """Registers the component and its control plane, as pulumi-eks does for the part that we read."""
-    common = {"acceptSecrets": True, "acceptResources": True, "dependencies": request.dependencies}
-    component = monitor.RegisterResource(
-        resource_pb2.RegisterResourceRequest(
-            type=request.type, name=request.name, parent=request.parent, providers=request.providers, **common
-        )
-    )
-    given = request.inputs.fields
-    inputs = struct_pb2.Struct()
-    for key in given.keys() & {"name", "version"}:
-        inputs.fields[key].CopyFrom(given[key])
-    control_plane = monitor.RegisterResource(
-        resource_pb2.RegisterResourceRequest(
-            type="aws:eks/cluster:Cluster",
-            name=f"{request.name}-eksCluster",
-            parent=component.urn,
-            custom=True,
-            provider=request.providers.get("aws", ""),
-            object=inputs,
-            **common,
-        )
-    )
-    # Without supportsPartialValues the engine leaves out what is unknown.
-    endpoint = control_plane.object.fields["endpoint"].string_value
-    kubeconfig = _kubeconfig(request.name, endpoint) if endpoint else rpc.UNKNOWN
-    outputs = struct_pb2.Struct()
-    outputs.update({"kubeconfigJson": kubeconfig})
-    monitor.RegisterResourceOutputs(resource_pb2.RegisterResourceOutputsRequest(urn=component.urn, outputs=outputs))
-    source = provider_pb2.ConstructResponse.PropertyDependencies(urns=[control_plane.urn])
-    return provider_pb2.ConstructResponse(
-        urn=component.urn, state=outputs, stateDependencies=dict.fromkeys(outputs.fields, source)
-    )
-
-
-def _kubeconfig(name: str, endpoint: str) -> str:
-    return json.dumps(
-        {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": name, "cluster": {"server": endpoint}}],
-            "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
-            "current-context": name,
-            "users": [{"name": name, "user": {}}],
-        }
-    )
 
 
 @contextmanager

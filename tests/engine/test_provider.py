@@ -23,7 +23,10 @@ from offline import stackfile, wire
 from offline.record import record
 from tests.engine.cli import ROOT
 from tests.engine.compare import deployed, graph_differences, input_differences, on_default_provider, planned
-from tests.engine.provider import CLUSTER, Provider, attach, providers
+from tests.engine.eks_cluster import CONTROL_PLANE
+from tests.engine.eks_cluster import ROLE as SERVICE_ROLE
+from tests.engine.eks_cluster import TYPE as CLUSTER
+from tests.engine.provider import Provider, attach, providers
 from tests.engine.small_engine import SmallEngine
 
 TAG = "aws:autoscaling/tag:Tag"
@@ -167,6 +170,19 @@ class Monitor(resource_pb2_grpc.ResourceMonitorServicer):
         return empty_pb2.Empty()
 
 
+ASKED = struct(
+    name="gpu-ci-dev",
+    version="1.34",
+    vpcId=rpc.UNKNOWN,
+    privateSubnetIds=rpc.UNKNOWN,
+    endpointPublicAccess=True,
+    publicAccessCidrs=["203.0.113.0/24"],
+    enabledClusterLogTypes=["audit"],
+    authenticationMode="API",
+    tags={"owner": "ci"},
+)
+
+
 def construct(answer, kind=CLUSTER):
     """What the eks provider answers, and the monitor that it talked to."""
     monitor = Monitor(answer)
@@ -180,9 +196,10 @@ def construct(answer, kind=CLUSTER):
                 type=kind,
                 name="plane",
                 parent=urn("gpu-ci:index:EksGpuCluster"),
-                inputs=struct(name="gpu-ci-dev", version="1.34", vpcId=rpc.UNKNOWN),
+                inputs=ASKED,
                 providers={"aws": "aws-urn::id", "eks": "eks-urn::id"},
                 dependencies=[urn("aws:ec2/vpc:Vpc")],
+                protect=True,
                 monitorEndpoint=f"127.0.0.1:{port}",
             )
             return provider_pb2_grpc.ResourceProviderStub(channel).Construct(request), monitor
@@ -190,23 +207,37 @@ def construct(answer, kind=CLUSTER):
         server.stop(grace=None).wait()
 
 
-def test_a_cluster_is_a_component_with_its_control_plane_on_the_aws_provider_it_was_given():
-    made, monitor = construct({"endpoint": "https://plane.example"})
-    component, plane = monitor.registered
+def test_a_cluster_is_a_component_without_inputs_whose_children_have_what_was_asked_of_it():
+    made, monitor = construct({"endpoint": "https://plane.example", "arn": "arn:of-it"})
+    component, role, plane = monitor.registered
     assert (component.type, component.custom, component.remote) == (CLUSTER, False, False)
+    assert wire.raw(component.object) == {}, "the SDK in pulumi-eks sends none"
     assert component.parent == urn("gpu-ci:index:EksGpuCluster")
     assert list(component.dependencies) == [urn("aws:ec2/vpc:Vpc")]
-    assert made.urn == urn(CLUSTER, "plane") == plane.parent
-    assert (plane.type, plane.custom, plane.provider) == ("aws:eks/cluster:Cluster", True, "aws-urn::id")
-    assert wire.raw(plane.object) == {"name": "gpu-ci-dev", "version": "1.34"}
+    assert {each.protect for each in monitor.registered} == {True}, "protection is inherited"
+    assert made.urn == urn(CLUSTER, "plane") == role.parent == plane.parent
+    assert [(each.type, each.custom, each.provider) for each in (role, plane)] == [
+        (SERVICE_ROLE, True, "aws-urn::id"),
+        (CONTROL_PLANE, True, "aws-urn::id"),
+    ]
+    assert wire.raw(role.object)["tags"] == {"owner": "ci"}
+    assert wire.raw(plane.object) == {
+        "name": "gpu-ci-dev",
+        "version": "1.34",
+        "roleArn": "arn:of-it",
+        "enabledClusterLogTypes": ["audit"],
+        "accessConfig": {"authenticationMode": "API", "bootstrapClusterCreatorAdminPermissions": True},
+        "vpcConfig": {"subnetIds": rpc.UNKNOWN, "endpointPublicAccess": True, "publicAccessCidrs": ["203.0.113.0/24"]},
+        "tags": {"Name": "plane-eksCluster", "owner": "ci"},
+    }
     assert "https://plane.example" in made.state["kubeconfigJson"]
     assert monitor.outputs == {made.urn: wire.raw(made.state)}, "a component's outputs are registered before it is done"
     assert list(made.stateDependencies["kubeconfigJson"].urns) == [urn("aws:eks/cluster:Cluster", "plane-eksCluster")]
 
 
-def test_the_kubeconfig_is_unknown_while_the_control_plane_is():
+def test_its_outputs_are_unknown_while_the_control_plane_is():
     made, _ = construct({})
-    assert made.state["kubeconfigJson"] == rpc.UNKNOWN
+    assert set(wire.raw(made.state).values()) == {rpc.UNKNOWN}
 
 
 def test_another_component_is_refused_by_name():

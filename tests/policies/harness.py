@@ -9,25 +9,35 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import grpc
 from google.protobuf import empty_pb2, json_format, struct_pb2
 from pulumi.runtime.proto import analyzer_pb2, analyzer_pb2_grpc
-from pulumi_policy import PolicyCustomTimeouts, PolicyResourceOptions, ResourceValidationArgs, ResourceValidationPolicy
-from pulumi_policy.deserialize import SPECIAL_SECRET_SIG, SPECIAL_SIG_KEY, deserialize_properties
+from pulumi_policy import (
+    PolicyCustomTimeouts,
+    PolicyProviderResource,
+    PolicyResource,
+    PolicyResourceOptions,
+    ResourceValidationArgs,
+    StackValidationArgs,
+)
+from pulumi_policy.deserialize import SPECIAL_SECRET_SIG, SPECIAL_SIG_KEY, deserialize_properties, serialize_properties
+from pulumi_policy.policy import _NotApplicableError
 from pulumi_policy.proxy import UNKNOWN_STRING_VALUE, UnknownValueError, unknown_checking_proxy
 
-from policies.rules import RULES, Rule
+from policies.rules import AnyRule, Rule, StackRule
 
 POLICIES = Path(__file__).resolve().parents[2] / "policies"
 UNKNOWN = UNKNOWN_STRING_VALUE
 NAME = "fixture"
+AS_OF = date(2026, 11, 21)
+"""The day on which every exception of a test stands or has run out."""
 REMOVE = object()
 
 Step = str | int
@@ -78,10 +88,15 @@ def wire(value: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a rule said: its messages, and the path of the unknown that stopped it ("" for none)."""
+    """What a rule said: its messages, the path of the unknown that stopped it ("" for none), what an exception hides.
+
+    `urns` are those that a stack rule gave with its messages, "" for none.
+    """
 
     messages: tuple[str, ...] = ()
     unknown: str = ""
+    excepted: str = ""
+    urns: tuple[str, ...] = ()
 
 
 def said(*messages: str, unknown: str = "") -> Verdict:
@@ -98,13 +113,19 @@ def judge(
     props: Mapping[str, Any],
     config: Mapping[str, Any] | None = None,
     unknown: tuple[Step, ...] = (),
+    *,
+    parent: str = "",
+    protect: bool = False,
+    provider: Mapping[str, Any] | None = None,
+    as_of: date = AS_OF,
 ) -> Verdict:
-    """The rule's verdict through the SDK's own deserialisation and proxies; `unknown` is a path that preview cannot know."""
+    """The rule's verdict through the SDK's own deserialisation and proxies; `unknown` is a path that preview cannot know.
+
+    `parent` is the type of the parent, `provider` the properties of the resource's provider.
+    """
     if unknown:
         props = changed(props, *unknown, UNKNOWN)
-    proxied = unknown_checking_proxy(deserialize_properties(wire(props)))
-    given = wire({name: schema["default"] for name, schema in rule.config.items()} | dict(config or {}))
-    options = PolicyResourceOptions(False, [], None, [], PolicyCustomTimeouts(0, 0, 0), [])
+    args = _arguments(rule, token, proxied(props), config, parent, protect, provider)
     messages: list[str] = []
 
     def report(message: str, urn: str | None = None) -> None:
@@ -112,20 +133,110 @@ def judge(
         messages.append(message)
 
     try:
-        _policy(rule.id).validate(ResourceValidationArgs(token, proxied, urn(token), NAME, options, None, given), report)
+        _policy(rule, as_of).validate(args, report)
     except UnknownValueError as error:
         return Verdict(tuple(messages), ".".join(error.props))
+    except _NotApplicableError as reason:
+        return Verdict(tuple(messages), excepted=str(reason.reason))
     return Verdict(tuple(messages))
 
 
-@cache
-def _policy(rule_id: str) -> ResourceValidationPolicy:
-    return next(rule.policy() for rule in RULES if rule.id == rule_id)
+def remedied(
+    rule: Rule,
+    token: str,
+    props: Mapping[str, Any],
+    config: Mapping[str, Any] | None = None,
+    *,
+    provider: Mapping[str, Any] | None = None,
+    as_of: date = AS_OF,
+) -> dict[str, Any] | None:
+    """The properties after the rule's remedy as the engine would get them back; None where it changes nothing."""
+    bare = unknown_checking_proxy(deserialize_properties(wire(props), True))
+    after = _policy(rule, as_of).remediate(_arguments(rule, token, bare, config, "", False, provider))
+    return None if not after else json.loads(json.dumps(serialize_properties(after)))
 
 
-def urn(token: str) -> str:
+def judge_stack(
+    rule: StackRule, members: Iterable[Any], config: Mapping[str, Any] | None = None, *, as_of: date = AS_OF
+) -> Verdict:
+    """The verdict on a stack of members (`suite.Member`)."""
+    placed = list(members)
+    found: dict[str, PolicyResource] = {}
+    for each in placed:
+        options = PolicyResourceOptions(each.protect, [], None, [], PolicyCustomTimeouts(0, 0, 0), [])
+        found[each.name] = PolicyResource(
+            each.token,
+            proxied(each.props),
+            urn(each.token, each.name),
+            each.name,
+            options,
+            _provider(each.provider),
+            None,
+            [],
+            {},
+        )
+    for each in placed:
+        found[each.name].parent = found.get(each.parent)
+        found[each.name].dependencies = [found[name] for name in each.depends_on]
+        found[each.name].property_dependencies = {
+            field: [found[name] for name in names] for field, names in each.property_depends.items()
+        }
+    messages: list[tuple[str, str]] = []
+
+    def report(message: str, urn: str | None = None) -> None:
+        messages.append((message, urn or ""))
+
+    verdict = Verdict()
+    try:
+        _policy(rule, as_of).validate(StackValidationArgs(list(found.values()), _config(rule, config)), report)
+    except UnknownValueError as error:
+        verdict = Verdict(unknown=".".join(error.props))
+    except _NotApplicableError as reason:
+        verdict = Verdict(excepted=str(reason.reason))
+    return Verdict(tuple(text for text, _ in messages), verdict.unknown, verdict.excepted, tuple(of for _, of in messages))
+
+
+def proxied(props: Mapping[str, Any]) -> Any:
+    """Properties as the SDK hands them to a check."""
+    return unknown_checking_proxy(deserialize_properties(wire(props)))
+
+
+def _arguments(
+    rule: Rule,
+    token: str,
+    props: Any,
+    config: Mapping[str, Any] | None,
+    parent: str,
+    protect: bool,
+    provider: Mapping[str, Any] | None,
+) -> ResourceValidationArgs:
+    above = urn(parent, "above") if parent else None
+    options = PolicyResourceOptions(protect, [], None, [], PolicyCustomTimeouts(0, 0, 0), [], above)
+    name = urn(f"{parent}${token}" if parent else token)
+    return ResourceValidationArgs(token, props, name, NAME, options, _provider(provider), _config(rule, config))
+
+
+def _provider(props: Mapping[str, Any] | None) -> PolicyProviderResource | None:
+    if props is None:
+        return None
+    token = "pulumi:providers:aws"  # noqa: S105 - a type token
+    return PolicyProviderResource(token, proxied(props), urn(token, "cloud"), "cloud")
+
+
+def _config(rule: AnyRule, config: Mapping[str, Any] | None) -> dict[str, Any]:
+    return wire({name: schema["default"] for name, schema in rule.schemas.items()} | dict(config or {}))
+
+
+_POLICIES: dict[tuple[str, date], Any] = {}
+
+
+def _policy(rule: AnyRule, as_of: date) -> Any:
+    return _POLICIES.setdefault((rule.id, as_of), rule.policy(as_of))
+
+
+def urn(token: str, name: str = NAME) -> str:
     """The URN of the resource under test."""
-    return f"urn:pulumi:staging::gpu-ci::{token}::{NAME}"
+    return f"urn:pulumi:staging::gpu-ci::{token}::{name}"
 
 
 # -- the pack as a process ---------------------------------------------------------------------------------------------
@@ -143,6 +254,7 @@ class Diagnostic:
     message: str
     level: str
     severity: str
+    urn: str = field(default="", compare=False)
 
 
 @dataclass
@@ -181,15 +293,37 @@ class Pack:
         """The pack's diagnostics for one resource, in its order."""
         request = analyzer_pb2.AnalyzeRequest(type=token, name=NAME, urn=urn(token))
         json_format.ParseDict(dict(props), request.properties)
-        return [
-            Diagnostic(
-                each.policyName,
-                each.message,
-                analyzer_pb2.EnforcementLevel.Name(each.enforcementLevel).lower(),
-                analyzer_pb2.PolicySeverity.Name(each.severity).removeprefix("POLICY_SEVERITY_").lower(),
-            )
-            for each in self.stub.Analyze(request, timeout=_CALL_S).diagnostics
-        ]
+        return _diagnostics(self.stub.Analyze(request, timeout=_CALL_S))
+
+    def analyze_stack(self, members: Iterable[Any]) -> list[Diagnostic]:
+        """The pack's diagnostics for a stack of members (`suite.Member`)."""
+        request = analyzer_pb2.AnalyzeStackRequest()
+        placed = list(members)
+        urns = {each.name: urn(each.token, each.name) for each in placed}
+        for each in placed:
+            sent = request.resources.add(type=each.token, name=each.name, urn=urns[each.name], parent=urns.get(each.parent, ""))
+            json_format.ParseDict(wire(each.props), sent.properties)
+            sent.options.protect = each.protect
+            sent.dependencies.extend(urns[name] for name in each.depends_on)
+            for field_name, names in each.property_depends.items():
+                sent.propertyDependencies[field_name].urns.extend(urns[name] for name in names)
+            if each.provider is not None:
+                sent.provider.type, sent.provider.name = "pulumi:providers:aws", "cloud"
+                json_format.ParseDict(wire(each.provider), sent.provider.properties)
+        return _diagnostics(self.stub.AnalyzeStack(request, timeout=_CALL_S))
+
+
+def _diagnostics(answer: Any) -> list[Diagnostic]:
+    return [
+        Diagnostic(
+            each.policyName,
+            each.message,
+            analyzer_pb2.EnforcementLevel.Name(each.enforcementLevel).lower(),
+            analyzer_pb2.PolicySeverity.Name(each.severity).removeprefix("POLICY_SEVERITY_").lower(),
+            each.urn,
+        )
+        for each in answer.diagnostics
+    ]
 
 
 @contextmanager
@@ -202,6 +336,7 @@ def started(directory: Path, log: Path, dry_run: bool = True) -> Iterator[Pack]:
         "PULUMI_STACK": "staging",
         "PULUMI_DRY_RUN": json.dumps(dry_run),
         "PULUMI_CONFIG": "{}",
+        "GPU_CI_AS_OF": AS_OF.isoformat(),
     }
     command = [sys.executable, "-u", "-m", "pulumi.policy", "127.0.0.1:1", "."]
     with log.open("wb") as stderr:

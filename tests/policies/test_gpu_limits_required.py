@@ -32,6 +32,7 @@ from tests.policies.fixtures import (
     template,
 )
 from tests.policies.harness import CLEAN, REMOVE, changed, judge, said, secret
+from tests.policies.suite import Case, Suite, in_pods
 
 MEND = f'set resources.limits["{GPU}"] on the container that uses the GPU'
 
@@ -444,3 +445,26 @@ def test_secret_values_are_judged_and_never_shown() -> None:
     spec = changed(CPU_POD, "containers", 0, "env", [{"name": "NVIDIA_VISIBLE_DEVICES", "value": secret("GPU-hidden")}])
     (message,) = judged(spec).messages
     assert "hidden" not in message
+
+
+SUITE = Suite(
+    RULE,
+    passing=(
+        *in_pods(GPU_POD),
+        *in_pods(CPU_POD, tokens=[POD, RELEASE]),
+        Case(
+            POD,
+            pod(UNLIMITED | {"initContainers": [], "containers": [{"name": "probe"}]}),
+            config={"allowNoLimitNames": ["probe"]},
+        ),
+    ),
+    violating=(
+        *in_pods(UNLIMITED, unlimited("{pod}", TOLERATION)),
+        Case(POD, pod(DEVICE_PLUGIN), (unlimited("spec", TOLERATION),), {"allowNoLimitNames": ["probe"]}),
+        Case(
+            RELEASE,
+            release(GPU_POD) | {"valueYamlFiles": ["text"]},
+            ("valueYamlFiles: files may change the runner pod and are not read here; move them to values",),
+        ),
+    ),
+)

@@ -23,7 +23,8 @@ from tests.policies.fixtures import (
     OKE_RESERVED_PROPS,
     SYSTEM_GROUP_PROPS,
 )
-from tests.policies.harness import CLEAN, REMOVE, changed, judge, said, secret
+from tests.policies.harness import CLEAN, REMOVE, UNKNOWN, changed, judge, remedied, said, secret
+from tests.policies.suite import Case, Suite
 
 EKS_RULE = f"has a taint {GPU} with effect NO_SCHEDULE or NO_EXECUTE"
 EKS_MEND = f'add {{key: {GPU}, value: "true", effect: NO_SCHEDULE}}'
@@ -281,3 +282,99 @@ def test_a_misspelt_effect_is_reported_before_an_unknown_taint_stops_the_rule() 
     weak = changed(NODE_GROUP_PROPS, "taints", 1, {"key": "a", "effect": "PREFER_NO_SCHEDULE"})
     weak = changed(weak, "taints", 0, "effect", "PREFER_NO_SCHEDULE")
     assert judge(RULE, NODE_GROUP, weak, unknown=("taints", 1)) == said(unknown="taints.1"), "the unknown may be the hard one"
+
+
+# -- the remedy --------------------------------------------------------------------------------------------------------
+
+HARD = {"key": GPU, "value": "true", "effect": "NO_SCHEDULE"}
+WEAK = {"key": GPU, "value": "true", "effect": "PREFER_NO_SCHEDULE"}
+OTHER = {"key": "team", "value": "ml", "effect": "NO_EXECUTE"}
+
+
+@pytest.mark.parametrize("taints", [[], [OTHER], [WEAK], [OTHER, WEAK], [secret(OTHER)]])
+def test_the_missing_taint_is_added_and_no_other_is_touched(taints: list[Any]) -> None:
+    after = remedied(RULE, NODE_GROUP, changed(NODE_GROUP_PROPS, "taints", taints))
+    assert after == changed(NODE_GROUP_PROPS, "taints", [*taints, HARD]), "a weak taint beside a hard one does no harm"
+
+
+@pytest.mark.parametrize("taints", [None, REMOVE])
+def test_a_group_without_taints_gets_a_list_of_one(taints: Any) -> None:
+    after = remedied(RULE, NODE_GROUP, changed(NODE_GROUP_PROPS, "taints", taints))
+    assert after == changed(NODE_GROUP_PROPS, "taints", [HARD])
+
+
+def test_a_karpenter_pool_gets_the_taint_in_the_spelling_of_kubernetes() -> None:
+    after = remedied(RULE, KARPENTER_POOL, changed(KARPENTER_POOL_PROPS, *TEMPLATE, "taints", REMOVE))
+    assert after == changed(KARPENTER_POOL_PROPS, *TEMPLATE, "taints", [HARD | {"effect": "NoSchedule"}])
+
+
+def test_a_misspelt_taint_is_left_to_its_owner() -> None:
+    assert remedied(RULE, NODE_GROUP, changed(NODE_GROUP_PROPS, "taints", 0, "effect", "NoSchedule")) is None
+
+
+def test_unknown_taints_may_hold_the_missing_one_and_are_left_alone() -> None:
+    for path in (("taints",), ("taints", 0), ("taints", 0, "key"), ("taints", 0, "effect")):
+        props = changed(changed(NODE_GROUP_PROPS, "taints", [WEAK]), *path, UNKNOWN)
+        assert remedied(RULE, NODE_GROUP, props) is None, path
+
+
+def test_what_is_not_known_to_be_a_gpu_pool_gets_no_taint() -> None:
+    props = changed(SYSTEM_GROUP_PROPS, "instanceTypes", UNKNOWN)
+    assert remedied(RULE, NODE_GROUP, props) is None
+
+
+def test_a_taint_of_another_key_is_added_where_the_config_asks_for_it() -> None:
+    after = remedied(RULE, NODE_GROUP, NODE_GROUP_PROPS, {"key": "sku"})
+    assert after == changed(NODE_GROUP_PROPS, "taints", 1, HARD | {"key": "sku"})
+
+
+def test_oke_has_no_taints_to_mend() -> None:
+    assert remedied(RULE, OKE_POOL, A10_POOL_PROPS, {"key": "sku"}) is None
+
+
+KARPENTER_SIGN = "spec.template.spec.requirements[2].values[0]: g4dn.xlarge has 1 GPU"
+SUITE = Suite(
+    RULE,
+    passing=(
+        Case(NODE_GROUP, NODE_GROUP_PROPS),
+        Case(NODE_GROUP, SYSTEM_GROUP_PROPS),
+        Case(NODE_GROUP, changed(NODE_GROUP_PROPS, "taints", 0, "key", "sku"), config={"key": "sku"}),
+        Case(KARPENTER_POOL, KARPENTER_POOL_PROPS),
+        Case(OKE_POOL, OKE_POOL_PROPS),
+    ),
+    violating=(
+        Case(NODE_GROUP, BARE, (missing('amiType is "AL2023_x86_64_NVIDIA"'),)),
+        Case(
+            NODE_GROUP,
+            changed(NODE_GROUP_PROPS, "taints", [OTHER, WEAK]),
+            (
+                'taints[1].effect is "PREFER_NO_SCHEDULE": only NO_SCHEDULE and NO_EXECUTE keep pods off GPU nodes; '
+                "write NO_SCHEDULE",
+            ),
+        ),
+        Case(
+            NODE_GROUP,
+            changed(NODE_GROUP_PROPS, "taints", 0, "effect", "NoSchedule"),
+            ('taints[0].effect is "NoSchedule": EKS spells it NO_SCHEDULE; write that',),
+            unremedied=True,
+        ),
+        Case(
+            KARPENTER_POOL,
+            changed(KARPENTER_POOL_PROPS, *TEMPLATE, "taints", []),
+            (
+                f"spec.template.spec.taints: a GPU pool ({KARPENTER_SIGN}) has a taint {GPU} with effect NoSchedule or "
+                f'NoExecute; add {{key: {GPU}, value: "true", effect: NoSchedule}}',
+            ),
+        ),
+        Case(
+            OKE_POOL,
+            A10_POOL_PROPS,
+            (
+                "nodeShape: VM.GPU.A10.1 has 1 GPU: OKE itself taints such nodes, with nvidia.com/gpu=present:NoSchedule and not "
+                "sku; set this policy's key to OKE's",
+            ),
+            config={"key": "sku"},
+            unremedied=True,
+        ),
+    ),
+)

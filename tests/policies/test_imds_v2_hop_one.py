@@ -26,8 +26,10 @@ from tests.policies.fixtures import (
     SYSTEM_GROUP_PROPS,
 )
 from tests.policies.harness import CLEAN, REMOVE, changed, judge, said
+from tests.policies.suite import Case, Suite
 
 WHOLE = {"metadataOptions": METADATA_OPTIONS}
+OPTIONLESS = "metadataOptions is not set: metadata would answer without a token; write {}"
 WANTED = "{httpTokens: required, httpPutResponseHopLimit: 1}"
 HOP = "httpPutResponseHopLimit"
 
@@ -201,3 +203,39 @@ def test_a_known_fault_is_reported_before_an_unknown_stops_the_rule() -> None:
     props = changed(WHOLE, "metadataOptions", HOP, 2)
     found = judge(RULE, LAUNCH_TEMPLATE, props, unknown=("metadataOptions", "httpTokens"))
     assert found == said(hop_fault("2"), unknown="metadataOptions.httpTokens")
+
+
+NO_TEMPLATE = (
+    "launchTemplate is not set: EKS then chooses the metadata options; set a launch template with metadataOptions " + WANTED
+)
+TWO_HOPS = changed(WHOLE, "metadataOptions", HOP, 2)
+
+SUITE = Suite(
+    RULE,
+    passing=(
+        Case(LAUNCH_TEMPLATE, WHOLE),
+        Case(LAUNCH_TEMPLATE, TWO_HOPS, config={"maxHop": 2}),
+        Case(EC2_INSTANCE, WHOLE),
+        Case(EC2_INSTANCE, {"launchTemplate": {"id": "lt-1"}}),
+        Case(NODE_GROUP, NODE_GROUP_PROPS),
+        Case(NODE_CLASS, {"spec": {"role": "node"}}),
+        Case(NODE_CLASS, {"spec": WHOLE}),
+        Case(OCI_INSTANCE, {"instanceOptions": OCI_OPTIONS}),
+        Case(OCI_CONFIGURATION, STANDING_PROPS),
+        Case(OKE_POOL, A10_POOL_PROPS),
+    ),
+    violating=(
+        Case(LAUNCH_TEMPLATE, {"namePrefix": "gpu"}, (OPTIONLESS.format(WANTED),)),
+        Case(LAUNCH_TEMPLATE, TWO_HOPS, (hop_fault("2"),)),
+        Case(EC2_INSTANCE, changed(WHOLE, "metadataOptions", "httpTokens", "optional"), (token_fault('"optional"'),)),
+        Case(NODE_GROUP, {"clusterName": "usw2"}, (NO_TEMPLATE,), unremedied=True),
+        Case(
+            NODE_CLASS,
+            {"spec": {"metadataOptions": {"httpTokens": "optional"}}},
+            (token_fault('"optional"', "spec.metadataOptions"),),
+        ),
+        Case(OCI_INSTANCE, {"shape": "VM.GPU.A10.1"}, (legacy_fault(""),)),
+        Case(OCI_CONFIGURATION, {"instanceDetails": {}}, (legacy_fault("instanceDetails.launchDetails."),), unremedied=True),
+        Case(OKE_POOL, {"nodeShape": "VM.GPU.A10.1"}, (pool_fault(),)),
+    ),
+)

@@ -16,8 +16,11 @@ from policies.rules import RULES, kinds
 from policies.rules.labels import GPU_TAINTS, PLACEMENT_LABELS, key_means_gpu, means_gpu, telling
 from policies.rules.pools import gpu_sign, machine_sign
 from policies.rules.read import Later
+from policies.rules.runner_ephemeral import LEGACY
 
-CUSTOM = re.compile(r"kubernetes:(actions\.github\.com|karpenter\.sh|karpenter\.k8s\.aws)/v1(alpha1)?:\w+")
+CUSTOM = re.compile(
+    r"kubernetes:(actions\.github\.com|actions\.summerwind\.dev|karpenter\.sh|karpenter\.k8s\.aws|kueue\.x-k8s\.io|nvidia\.com)/v1(alpha1|beta[12])?:\w+"
+)
 
 
 def package(name: str) -> Path:
@@ -33,22 +36,31 @@ def test_every_token_is_one_of_the_providers(token: str) -> None:
         return
     provider, module, kind = token.split(":")
     if provider == "kubernetes":
-        folder = package("pulumi_kubernetes").joinpath(*(part.removesuffix(".sh") for part in module.split("/")))
+        folder = package("pulumi_kubernetes").joinpath(*(part.partition(".")[0] for part in module.split("/")))
         assert (folder / f"{kind}.py").is_file(), "the SDK has no such resource"
         return
-    folder = package(f"pulumi_{provider}") / module.partition("/")[0].lower()
+    # The module index has no folder of its own.
+    folder = package(f"pulumi_{provider}") / module.partition("/")[0].lower().replace("index", "")
     file = re.sub(r"(?<!^)(?=[A-Z])", "_", kind).lower()
     assert f"'{token}'" in (folder / f"{file}.py").read_text(), "the SDK has no such token"
 
 
 def test_custom_resources_are_judged_by_the_kinds_of_their_api() -> None:
     custom = {token for rule in RULES for token in rule.types if CUSTOM.fullmatch(token)}
-    assert custom == {*kinds.RUNNER_SET, kinds.KARPENTER_NODE_POOL, kinds.EC2_NODE_CLASS}
+    assert custom == {
+        *kinds.RUNNER_SET,
+        *kinds.QUEUES,
+        *kinds.CLUSTER_POLICY,
+        kinds.KARPENTER_NODE_POOL,
+        kinds.EC2_NODE_CLASS,
+        *LEGACY,
+    }
 
 
 def test_no_component_is_judged_beside_its_children() -> None:
     tokens = {token for rule in RULES for token in rule.types}
-    assert not [token for token in tokens if token.startswith(("eks:", "gpu-ci:", "kubernetes:yaml", "kubernetes:helm.sh/v4"))]
+    found = {token for token in tokens if token.startswith(("eks:", "gpu-ci:", "kubernetes:yaml", "kubernetes:helm.sh/v4"))}
+    assert found == {kinds.EKS_COMPONENT, "eks:index:Addon"}, "these two are judged by their inputs, and their children are not"
 
 
 def test_every_workload_has_its_patch_and_its_list() -> None:

@@ -16,21 +16,25 @@ import pytest
 
 from offline.judge import configure
 from offline.policyfile import policy_settings
-from policies.rules import RULES, Rule
+from policies.rules import RULES, AnyRule, Rule, StackRule
 from policies.rules.rule import STACK_KINDS
 from tests.policies import fixtures
 from tests.policies.harness import (
+    AS_OF,
     POLICIES,
     UNKNOWN,
     Diagnostic,
     Pack,
+    Verdict,
     at,
     changed,
     judge,
+    judge_stack,
     paths,
     secret,
     started,
 )
+from tests.policies.suite import Case, StackCase, few, suite_of
 
 LEVELS = ("advisory", "mandatory", "remediate", "disabled")
 STAGING = json.loads((POLICIES / "config" / "staging.json").read_text())
@@ -43,20 +47,47 @@ def test_ids_are_unique() -> None:
 
 
 @EACH_RULE
-def test_an_id_is_kebab_case_and_names_its_file(rule: Rule) -> None:
+def test_an_id_is_kebab_case_and_names_its_file(rule: AnyRule) -> None:
     assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)+", rule.id)
     module = sys.modules[rule.check.__module__]
     assert Path(str(module.__file__)).stem == rule.id.replace("-", "_")
 
 
 def test_every_rule_file_is_in_the_pack() -> None:
-    shared = {"__init__", "rule", "read", "kinds", "labels", "pools"}
+    shared = {
+        "__init__",
+        "capacity",
+        "charts",
+        "clusters",
+        "cost",
+        "documents",
+        "draft",
+        "exceptions",
+        "groups",
+        "images",
+        "kinds",
+        "labels",
+        "machine_types",
+        "network_policies",
+        "nested",
+        "networks",
+        "node_labels",
+        "plugin_config",
+        "pods",
+        "pools",
+        "read",
+        "rule",
+        "runner_sets",
+        "sizes",
+        "userdata",
+        "volumes",
+    }
     files = {path.stem for path in (POLICIES / "rules").glob("*.py")} - shared
     assert files == {rule.id.replace("-", "_") for rule in RULES}
 
 
 @EACH_RULE
-def test_a_rule_has_its_metadata(rule: Rule) -> None:
+def test_a_rule_has_its_metadata(rule: AnyRule) -> None:
     for text in (rule.title, rule.rationale, rule.fix):
         assert len(text) > 15, "people read these"
         assert text.isprintable()
@@ -67,19 +98,19 @@ def test_a_rule_has_its_metadata(rule: Rule) -> None:
 
 
 @EACH_RULE
-def test_a_rule_has_a_test_beside_it(rule: Rule) -> None:
+def test_a_rule_has_a_test_beside_it(rule: AnyRule) -> None:
     assert (Path(__file__).parent / f"test_{rule.id.replace('-', '_')}.py").is_file()
 
 
 @EACH_RULE
-def test_the_pack_is_as_strict_as_the_strictest_stack(rule: Rule) -> None:
-    assert rule.level == "mandatory"
-    assert rule.level in rule.levels.values()
+def test_the_pack_is_as_strict_as_the_strictest_stack(rule: AnyRule) -> None:
+    order = ("disabled", "advisory", "remediate", "mandatory")
+    assert order.index(rule.level) == max(map(order.index, rule.levels.values()))
 
 
 @EACH_RULE
-def test_config_defaults_fit_their_schemas(rule: Rule) -> None:
-    for name, schema in rule.config.items():
+def test_config_defaults_fit_their_schemas(rule: AnyRule) -> None:
+    for name, schema in rule.schemas.items():
         jsonschema.Draft7Validator.check_schema(schema)
         jsonschema.validate(schema["default"], schema)
         assert schema["description"], name
@@ -90,7 +121,7 @@ EACH_FILE = pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
 
 def levels(stack: str) -> dict[str, str]:
     """What each policy enforces on a stack: as the CLI reconciles its file, or without one."""
-    configured = configure(RULES, policy_settings(stack, POLICIES.parent))
+    configured = configure(RULES, policy_settings(stack, POLICIES.parent), AS_OF)
     return {each.policy.name: each.level.value for each in configured}
 
 
@@ -102,8 +133,8 @@ def test_a_stack_file_names_only_what_there_is(file: Path) -> None:
         assert isinstance(entry, dict), "an object says that the entry is a level"
         properties = {key: value for key, value in entry.items() if key != "enforcementLevel"}
         for key, value in properties.items():
-            assert key in known[name].config, "no such property"
-            jsonschema.validate(value, known[name].config[key])
+            assert key in known[name].schemas, "no such property"
+            jsonschema.validate(value, known[name].schemas[key])
 
 
 @EACH_FILE
@@ -121,8 +152,13 @@ def test_a_stack_without_a_file_is_held_to_the_strictest_levels() -> None:
     assert levels("no-such-stack") == {rule.id: rule.level for rule in RULES}
 
 
-def test_prod_leaves_spot_to_its_owner_and_is_held_to_all_else() -> None:
-    assert levels("prod") == {rule.id: "mandatory" for rule in RULES} | {"spot-required-nonprod": "disabled"}
+@EACH_FILE
+def test_a_value_that_differs_from_the_default_says_why(file: Path) -> None:
+    known = {rule.id: rule for rule in RULES}
+    for name, entry in json.loads(file.read_text()).items():
+        own = {key: value for key, value in entry.items() if key not in ("enforcementLevel", "why", "exceptions")}
+        if any(value != known[name].config[key]["default"] for key, value in own.items()):
+            assert len(entry.get("why", "")) > 15, f"{name}: why"
 
 
 def test_no_module_of_the_pack_takes_a_name_of_the_standard_library() -> None:
@@ -168,38 +204,58 @@ def test_a_stack_file_reaches_the_policies_with_every_default(pack: Pack, file: 
         for rule in RULES:
             level, config = pack.configured[rule.id]
             assert level == wanted[rule.id]
-            assert set(config) == set(rule.config)
-        said = {each.policy for token, props in fixtures.BAD for each in pack.analyze(token, props)}
-        assert said == {rule.id for rule in RULES if wanted[rule.id] != "disabled"}
+            assert set(config) == set(rule.schemas)
+        said = {
+            each.policy
+            for rule in RULES
+            for case in few(suite_of(rule).violating)[:1]
+            if isinstance(case, Case)
+            for each in pack.analyze(case.token, case.props)
+        }
+        assert not {rule.id for rule in RULES if wanted[rule.id] == "disabled"} & said
     finally:
         pack.configure(STAGING)
 
 
 def corpus() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Good and bad resources; with a third of their parts unknown or secret in turn; of types that no rule judges."""
-    for token, props in (*fixtures.GOOD, *fixtures.BAD):
-        yield token, props
-    for token, props in fixtures.BAD:
-        for path in [*paths(props)][::3]:
-            yield token, changed(props, *path, UNKNOWN)
-            yield token, changed(props, *path, secret(at(props, path)))
+    """A few cases of each rule; of what breaks it also with some parts unknown or secret; types that no rule judges."""
+    for rule in RULES:
+        for case in (*few(suite_of(rule).passing)[:2], *few(suite_of(rule).violating)[:4]):
+            if isinstance(case, StackCase):
+                continue
+            props = json.loads(json.dumps(case.props))
+            yield case.token, props
+            if case.messages:
+                every = [*paths(props)]
+                for path in every[:: max(1, len(every) // 3)]:
+                    yield case.token, changed(props, *path, UNKNOWN)
+                    yield case.token, changed(props, *path, secret(at(props, path)))
     yield "gpu-ci:index:GpuNodeGroup", {"taints": []}
     yield "pulumi:pulumi:Stack", {}
 
 
-def in_process(token: str, props: dict[str, Any]) -> list[Diagnostic]:
-    found = []
-    for rule in RULES:
-        verdict = judge(rule, token, props, STAGING_CONFIG.get(rule.id))
-        level, severity = rule.levels["staging"], rule.severity.value
-        found += [Diagnostic(rule.id, f"{rule.rationale}\n{message}", level, severity) for message in verdict.messages]
-        if verdict.unknown:
-            message = (
-                f"can't run policy '{rule.id}' from policy pack 'gpu-ci@v0.0.1' during preview: "
-                f"string value at .{verdict.unknown} can't be known during preview"
-            )
-            found.append(Diagnostic(rule.id, message, "advisory", "unspecified"))
+CANNOT = (
+    "can't run policy '{}' from policy pack 'gpu-ci@v0.0.1' during preview: string value at .{} can't be known during preview"
+)
+
+
+def as_told(rule: AnyRule, verdict: Verdict) -> list[Diagnostic]:
+    """What the process makes of a verdict at the levels of staging."""
+    # What a remediation leaves wrong is mandatory.
+    level = {"remediate": "mandatory"}.get(rule.levels["staging"], rule.levels["staging"])
+    found = [Diagnostic(rule.id, f"{rule.rationale}\n{message}", level, rule.severity.value) for message in verdict.messages]
+    if verdict.unknown:
+        found.append(Diagnostic(rule.id, CANNOT.format(rule.id, verdict.unknown), "advisory", "unspecified"))
     return found
+
+
+def in_process(token: str, props: dict[str, Any]) -> list[Diagnostic]:
+    return [
+        diagnostic
+        for rule in RULES
+        if isinstance(rule, Rule) and rule.levels["staging"] != "disabled"
+        for diagnostic in as_told(rule, judge(rule, token, props, STAGING_CONFIG.get(rule.id)))
+    ]
 
 
 STAGING_CONFIG = {
@@ -208,14 +264,32 @@ STAGING_CONFIG = {
 
 
 def test_the_process_says_what_the_rules_say_in_process(pack: Pack) -> None:
-    seen: set[tuple[str, str]] = set()
+    seen: set[str] = set()
     for token, props in corpus():
         expected = in_process(token, props)
         assert pack.analyze(token, props) == expected, f"{token} {props}"
-        seen |= {(each.policy, each.level) for each in expected}
-    assert seen == {(rule.id, level) for rule in RULES for level in ("mandatory", "advisory")}, (
-        "every rule is broken and left undetermined in the corpus, else it would prove nothing of that rule"
-    )
+        seen |= {each.policy for each in expected}
+    wanted = {rule.id for rule in RULES if isinstance(rule, Rule) and rule.levels["staging"] != "disabled"}
+    assert seen == wanted, "every rule is broken in the corpus, else it would prove nothing of that rule"
+
+
+@pytest.mark.parametrize("rule", [rule for rule in RULES if isinstance(rule, StackRule)], ids=lambda rule: rule.id)
+def test_the_process_says_what_a_stack_rule_says_in_process(pack: Pack, rule: StackRule) -> None:
+    try:
+        pack.configure(
+            {"all": "disabled", rule.id: rule.levels["staging"] if rule.levels["staging"] != "disabled" else "advisory"}
+        )
+        for case in (*suite_of(rule).passing[:3], *suite_of(rule).violating):
+            assert isinstance(case, StackCase)
+            if case.config:
+                continue
+            verdict = judge_stack(rule, case.members)
+            said = [f"{rule.rationale}\n{message}" for message in verdict.messages]
+            assert [(each.message, each.urn) for each in pack.analyze_stack(case.members)] == list(
+                zip(said, verdict.urns, strict=True)
+            )
+    finally:
+        pack.configure(STAGING)
 
 
 def test_a_disabled_policy_is_silent(pack: Pack) -> None:

@@ -30,7 +30,8 @@ from tests.policies.fixtures import (
     RESERVED_GROUP_PROPS,
     SYSTEM_GROUP_PROPS,
 )
-from tests.policies.harness import CLEAN, REMOVE, UNKNOWN, changed, judge, said
+from tests.policies.harness import AS_OF, CLEAN, REMOVE, UNKNOWN, changed, judge, said
+from tests.policies.suite import Case, Suite
 
 ROLE = "gpu-ci/role"
 ROLE_MEND = "or, if its jobs must not be interrupted, write `role: release` for the pool in the stack file"
@@ -95,8 +96,8 @@ def test_a_role_that_no_pool_has_is_no_config() -> None:
     with pytest.raises(
         InputError, match=r"spot-required-nonprod\.roles\[0\]: must be one of \['burst', 'release'\]; got 'brust'"
     ):
-        configure([RULE], {RULE.id: {"roles": ["brust"]}})
-    (configured,) = configure([RULE], {RULE.id: {"roles": ["release"]}})
+        configure([RULE], {RULE.id: {"roles": ["brust"]}}, AS_OF)
+    (configured,) = configure([RULE], {RULE.id: {"roles": ["release"]}}, AS_OF)
     assert configured.config["roles"] == ["release"]
     assert get_args(Role) == KNOWN_ROLES, "the rule knows the roles of the stack file"
 
@@ -165,7 +166,7 @@ def test_our_own_node_groups_are_told_apart_and_the_label_tells_the_truth(capaci
         )
 
     recording = build_alone(program)
-    verdicts = judge_recording(recording, [RULE], {})
+    verdicts = judge_recording(recording, configure([RULE], {}, AS_OF))
     assert [verdict.kind for verdict in verdicts] == ["violation"] * faults
     (group,) = of_type(recording, NODE_GROUP)
     (template,) = of_type(recording, LAUNCH_TEMPLATE)
@@ -353,3 +354,41 @@ def test_a_karpenter_value_that_is_unknown_decides_only_among_cheap_ones() -> No
     assert judge(RULE, KARPENTER_POOL, spot, unknown=(*REQUIREMENTS, 1, "values", 1)).unknown
     mixed = changed(KARPENTER_POOL_PROPS, *REQUIREMENTS, 1, "values", ["spot", "on-demand"])
     assert len(judge(RULE, KARPENTER_POOL, mixed, unknown=(*REQUIREMENTS, 1, "values", 0)).messages) == 1
+
+
+NO_SPOT = "spec.template.spec.requirements[1]: karpenter.sh/capacity-type is not In [spot] (In [on-demand])"
+NOT_PREEMPTIBLE = (
+    "nodeConfigDetails.placementConfigs[1].preemptibleNodeConfig is not set: burst GPU pools are preemptible; set it"
+)
+SUITE = Suite(
+    RULE,
+    passing=(
+        Case(NODE_GROUP, NODE_GROUP_PROPS),
+        Case(NODE_GROUP, SYSTEM_GROUP_PROPS),
+        Case(NODE_GROUP, RESERVED_GROUP_PROPS),
+        Case(NODE_GROUP, ON_DEMAND, config={"roles": ["release"]}),
+        Case(OKE_POOL, OKE_POOL_PROPS),
+        Case(OKE_POOL, A10_POOL_PROPS),
+        Case(OKE_POOL, OKE_RESERVED_PROPS),
+        Case(KARPENTER_POOL, KARPENTER_POOL_PROPS),
+    ),
+    violating=(
+        Case(NODE_GROUP, ON_DEMAND, (f"{EKS_FAULT}, {ROLE_MEND} {NVIDIA}",)),
+        Case(
+            NODE_GROUP,
+            changed(ON_DEMAND, "labels", ROLE, "release"),
+            (f"{EKS_FAULT} {NVIDIA}",),
+            config={"roles": ["burst", "release"]},
+        ),
+        Case(
+            OKE_POOL,
+            changed(OKE_POOL_PROPS, *PLACES, 1, "preemptibleNodeConfig", {}),
+            (f"{NOT_PREEMPTIBLE}, {ROLE_MEND} {OKE_SIGN}",),
+        ),
+        Case(
+            KARPENTER_POOL,
+            changed(KARPENTER_POOL_PROPS, *REQUIREMENTS, 1, "values", ["on-demand"]),
+            (f"{NO_SPOT}: burst GPU pools run on spot; write that, {ROLE_MEND} {KARPENTER_SIGN}",),
+        ),
+    ),
+)

@@ -1,4 +1,7 @@
-"""Unknown values, for every rule and every property of every fixture: sure findings first, then the unknown, never silence."""
+"""Unknown values in every property of every fixture: sure findings first, then the unknown, never silence.
+
+Closer than what `test_suites.py` asks of all rules: here each single message holds whatever the value turns out to be.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,13 @@ from typing import Any
 
 import pytest
 
-from policies.rules import RULES, Rule
+from policies.rules import gpu_limits_required, gpu_node_taint, imds_v2_hop_one, spot_required_nonprod
+from policies.rules.rule import Rule
 from tests.policies import fixtures
 from tests.policies.harness import CLEAN, UNKNOWN, at, changed, judge, paths, secret
 
+RULES = (gpu_limits_required.RULE, gpu_node_taint.RULE, spot_required_nonprod.RULE, imds_v2_hop_one.RULE)
+"""The rules that the fixtures are of."""
 JUDGED = [
     pytest.param(rule, token, props, id=f"{rule.id}-{kind}{number}-{token.rpartition(':')[2]}")
     for rule in RULES

@@ -1,0 +1,85 @@
+"""The policy pack as a directory of its own: what `pulumi policy publish` takes.
+
+It holds the pack's files, what of `fleet` its rules import (the hardware and price tables included) and its pinned
+requirements; nothing in it reaches outside of it.
+"""
+
+from __future__ import annotations
+
+import ast
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from offline.errors import InputError
+
+MARK = "PulumiPolicy.yaml"
+_ROOT = Path(__file__).resolve().parent.parent
+_VENV = "virtualenv: ../.venv"
+_OWN_VENV = "virtualenv: venv"
+_TEMPLATES = ("config/*.json", "rules/*.py", "rules/*.toml", "__main__.py", "requirements.txt", MARK)
+
+
+def write_pack(out: Path, root: Path = _ROOT) -> tuple[Path, ...]:
+    """Write the pack into the folder `out`, replacing a pack that stands there; returns its files, sorted.
+
+    Raises InputError for a folder that holds something else.
+    """
+    target = out.resolve()
+    if target == root or target in root.parents or root / "policies" == target:
+        raise InputError(f"OUT: {out} holds the project itself; name a folder of its own")
+    if target.exists() and not target.is_dir():
+        raise InputError(f"OUT: {out} is no folder; name one")
+    if target.exists() and any(target.iterdir()) and not (target / MARK).exists():
+        raise InputError(f"OUT: {out} is not empty and holds no policy pack; name a new folder or empty it yourself")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".gpu-ci-") as scratch:
+        fresh = Path(scratch) / "pack"
+        for source, path in _files(root):
+            (fresh / path).parent.mkdir(parents=True, exist_ok=True)
+            (fresh / path).write_bytes(source)
+        if target.exists():
+            shutil.rmtree(target)
+        fresh.rename(target)
+    return tuple(sorted(path for path in target.rglob("*") if path.is_file()))
+
+
+def _files(root: Path) -> Iterator[tuple[bytes, Path]]:
+    """Content and place of each file."""
+    policies = root / "policies"
+    for pattern in _TEMPLATES:
+        for source in sorted(policies.glob(pattern)):
+            content = source.read_bytes()
+            if source.name == MARK:
+                # Published, it has no project beside it: the CLI makes the virtual environment inside.
+                content = content.replace(_VENV.encode(), _OWN_VENV.encode())
+            yield content, source.relative_to(policies)
+    for module in sorted(carried(root)):
+        yield (root / module).read_bytes(), Path(module)
+    for table in sorted((root / "fleet" / "data").glob("*.csv")):
+        yield table.read_bytes(), table.relative_to(root)
+
+
+def carried(root: Path = _ROOT) -> frozenset[str]:
+    """Paths of the modules of `fleet` that the rules import, and of those that these import."""
+    found = {"fleet/__init__.py"}
+    waiting = [name for rule in (root / "policies" / "rules").glob("*.py") for name in _fleet_imports(rule)]
+    while waiting:
+        path = f"{waiting.pop().replace('.', '/')}.py"
+        if path not in found:
+            found.add(path)
+            waiting += _fleet_imports(root / path)
+    return frozenset(found)
+
+
+def _fleet_imports(path: Path) -> list[str]:
+    names: list[str] = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and not node.level and node.module == "fleet":
+            names += [f"fleet.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").startswith("fleet."):
+            names.append(str(node.module))
+        elif isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names if alias.name.startswith("fleet.")]
+    return names

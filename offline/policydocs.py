@@ -1,0 +1,80 @@
+"""`docs/policies.md`, written from the policies themselves and from `policies_head.md`, whose words in capitals are filled in."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from policies.rules import CATALOGUE, AnyRule, Rule
+from policies.rules.kinds import POD
+from policies.rules.rule import STACK_KINDS
+
+_HEAD = Path(__file__).parent / "policies_head.md"
+
+
+def document() -> str:
+    """The page."""
+    rules = [rule for group in CATALOGUE.values() for rule in group]
+    head = _HEAD.read_text(encoding="utf-8").replace("COUNT", str(len(rules)), 1)
+    head = head.replace("KINDS", " | ".join(STACK_KINDS), 1).replace("RULES", "---|" * len(STACK_KINDS), 1)
+    return "\n".join((head.rstrip(), *map(_row, rules), *_groups(), ""))
+
+
+def _row(rule: AnyRule) -> str:
+    levels = " | ".join(rule.levels[kind] for kind in STACK_KINDS)
+    mends, critical = "yes" if _mends(rule) else "", "yes" if rule.critical else ""
+    return f"| [{rule.id}](#{rule.id}) | {rule.severity.value} | {levels} | {mends} | {critical} |"
+
+
+def _mends(rule: AnyRule) -> bool:
+    return isinstance(rule, Rule) and rule.remedy is not None
+
+
+def _groups() -> Iterator[str]:
+    for name, rules in CATALOGUE.items():
+        yield f"\n## {name}"
+        for rule in rules:
+            yield from _section(rule)
+
+
+def _section(rule: AnyRule) -> Iterator[str]:
+    yield f"\n### {rule.id}\n"
+    yield f"**{rule.title}.** {rule.rationale} ([source]({rule.source}))\n"
+    yield _about(rule)
+    together = "each by itself" if isinstance(rule, Rule) else "of the whole stack together"
+    yield f"\n- *Judges*: {'; '.join(_kinds(rule))}; {together}."
+    yield f"- *Fix*: {rule.fix}"
+    if _mends(rule):
+        yield "- *Mends* what it can by itself where its level is remediate."
+    if rule.config:
+        yield "\n| property | default | meaning |\n|---|---|---|"
+        yield from (f"| `{name}` | {_default(schema)} | {_cell(schema['description'])} |" for name, schema in rule.config.items())
+
+
+def _about(rule: AnyRule) -> str:
+    """The module's own words on what it judges and how, without the line that names it."""
+    text = inspect.cleandoc(sys.modules[rule.check.__module__].__doc__ or "")
+    first, _, rest = text.partition("\n\n")
+    said = first.replace("\n", " ").partition(": ")[2]
+    return f"{said[:1].upper()}{said[1:]}\n{chr(10) + rest if rest else ''}".rstrip()
+
+
+def _kinds(rule: AnyRule) -> Iterator[str]:
+    if rule.types >= POD:
+        yield "every kind of Kubernetes with a pod spec, its Patch and its list"
+        yield from (f"`{token}`" for token in sorted(rule.types - POD))
+    else:
+        yield from (f"`{token}`" for token in sorted(rule.types))
+
+
+def _default(schema: Mapping[str, Any]) -> str:
+    default = schema["default"]
+    return f"`{_cell(json.dumps(default, ensure_ascii=False))}`"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")

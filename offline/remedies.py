@@ -1,0 +1,110 @@
+"""Runs the pack's remediations on each resource as it is registered, as the engine does, and keeps what they changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from google.protobuf import struct_pb2
+from pulumi_policy import EnforcementLevel, PolicyProviderResource, ResourceValidationArgs, ResourceValidationPolicy
+from pulumi_policy.deserialize import deserialize_properties, serialize_properties
+from pulumi_policy.proxy import UnknownValueError
+
+from offline import wire
+from offline.judge import Configured, arguments_of, finished, provider_of
+from offline.record import Resource
+
+
+@dataclass(frozen=True)
+class Remediation:
+    """What one policy changed in one resource, a line each: "taints[1]: added an object", never the value of a secret."""
+
+    rule: str
+    urn: str
+    changes: tuple[str, ...]
+
+
+class Remedies:
+    """The policies whose level is remediate. Call it with a resource: the inputs to take instead, None to leave them."""
+
+    def __init__(self, policies: Iterable[Configured]) -> None:
+        self.done: list[Remediation] = []
+        self._by_type: dict[str, list[Configured]] = {}
+        self._providers: dict[str, PolicyProviderResource | None] = {}
+        for configured in policies:
+            policy = configured.policy
+            if (
+                configured.level is EnforcementLevel.REMEDIATE
+                and isinstance(policy, ResourceValidationPolicy)
+                and policy.has_remediation()
+            ):
+                for token in configured.types:
+                    self._by_type.setdefault(token, []).append(configured)
+
+    def __call__(self, resource: Resource) -> struct_pb2.Struct | None:
+        wanted = self._by_type.get(resource.type)
+        if not wanted:
+            return None
+        before = wire.analyzed(wire.raw(resource.wire))
+        # Secrets are kept as such, so that what comes back is as secret as it was.
+        props: Mapping[str, object] = deserialize_properties(before, True)
+        mended: struct_pb2.Struct | None = None
+        for configured in wanted:
+            after = self._ask(configured, resource, props)
+            if not after:
+                continue
+            props = after
+            mended = struct_pb2.Struct()
+            mended.update(serialize_properties(after))
+            told = wire.raw(mended)
+            changes = tuple(_changes(wire.view(before), wire.view(told)))
+            self.done.append(Remediation(configured.policy.name, resource.urn, changes))
+            before = told
+        return mended
+
+    def _ask(self, configured: Configured, resource: Resource, props: Mapping[str, object]) -> Mapping[str, object] | None:
+        policy: Any = configured.policy
+        if resource.provider_urn not in self._providers:
+            self._providers[resource.provider_urn] = provider_of(resource.provider_resource)
+        provider = self._providers[resource.provider_urn]
+        arguments: ResourceValidationArgs = arguments_of(resource, props, configured.config, provider=provider)
+        try:
+            found: Mapping[str, object] | None = finished(policy.remediate(arguments))
+        except UnknownValueError:
+            # The check then says that it cannot tell.
+            return None
+        return found
+
+
+def _changes(before: object, after: object, path: str = "") -> Iterator[str]:
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        for key in sorted({*before, *after}):
+            yield from _changes(before.get(key, _ABSENT), after.get(key, _ABSENT), f"{path}.{key}" if path else key)
+    elif isinstance(before, list | tuple) and isinstance(after, list | tuple):
+        for index in range(max(len(before), len(after))):
+            yield from _changes(_at(before, index), _at(after, index), f"{path}[{index}]")
+    elif isinstance(before, wire.Secret) and isinstance(after, wire.Secret):
+        if before.reveal() != after.reveal():
+            yield f"{path}: [secret] → [secret]"
+    elif before != after:
+        yield f"{path}: {_shown(before)} → {_shown(after)}"
+
+
+_ABSENT = object()
+
+
+def _at(values: list[object] | tuple[object, ...], index: int) -> object:
+    return values[index] if index < len(values) else _ABSENT
+
+
+def _shown(value: object) -> str:
+    if value is _ABSENT:
+        return "not set"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key}: {_shown(part)}" for key, part in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_shown, value)) + "]"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f'"{value}"' if type(value) is str else str(value)

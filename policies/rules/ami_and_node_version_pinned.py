@@ -1,0 +1,205 @@
+"""ami-and-node-version-pinned: machines boot an image that the program names, of a Kubernetes version that is supported.
+
+Judged: EKS managed node groups, launch templates, EC2 instances and spot requests, Karpenter's EC2NodeClass, OKE node pools,
+OCI instances and instance configurations. An id that the program looks up ("recommended" parameters of SSM) is unknown in a
+preview and stays undeterminable; text that EC2 or Karpenter looks up later (`resolve:ssm:`, `@latest`, wildcards, tags) is no
+pin.
+
+- An EKS group has a `releaseVersion`, unless its image is its template's (`CUSTOM`), which is judged there. A template without
+  an image leaves it to the group. A group without a version follows its cluster.
+- OCI names images by OCID: a filter over images is no pin. A boot volume is its own image.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
+
+from .kinds import (
+    EC2_INSTANCE,
+    EC2_NODE_CLASS,
+    EKS_NODE_GROUP,
+    LAUNCH_TEMPLATE,
+    OCI_INSTANCE,
+    OCI_INSTANCE_CONFIGURATION,
+    OKE_NODE_POOL,
+    SPOT_REQUEST,
+)
+from .read import Later, count, items, keys, line, shown, text, walk
+from .rule import Rule
+
+VERSIONS = ("1.34",)
+"""Minors of `fleet/data/versions.toml`."""
+
+_AMI = re.compile(r"ami-[0-9a-z]+")
+# 1.2.3-20260131 of Amazon Linux, 1.2.3-29cc92cc of Bottlerocket (EKS user guide, AMI versions).
+_RELEASE = re.compile(r"[0-9]+(?:\.[0-9]+)+-[0-9A-Za-z.]+")
+_MINOR = re.compile(r"v?([0-9]+\.[0-9]+)(?:\.[0-9].*)?", re.DOTALL)
+_FILTER = "instanceSourceImageFilterDetails"
+
+
+def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
+    later = Later()
+    for fault in _IMAGES[args.resource_type](args.props, later):
+        report(fault, None)
+    field = _VERSION_FIELDS.get(args.resource_type)
+    if field is not None:
+        supported = [text(version) for _, version in items(args.get_config().get("kubernetesVersions", VERSIONS), later)]
+        for fault in _version(field, args.props, supported, later):
+            report(fault, None)
+    later.settle()
+
+
+def _version(field: str, props: Any, supported: list[str], later: Later) -> Iterator[str]:
+    with later:
+        version = walk(props, field)
+        minor = _MINOR.fullmatch(text(version))
+        if version is not None and (minor is None or minor[1] not in supported):
+            listed = ", ".join(map(line, supported))
+            yield f"{field} is {shown(version)}: nodes are of a supported Kubernetes version; write one of {listed}"
+
+
+def _node_group(props: Any, later: Later) -> Iterator[str]:
+    with later:
+        release = walk(props, "releaseVersion")
+        if _RELEASE.fullmatch(text(release)):
+            return
+        if text(walk(props, "amiType")) != "CUSTOM":
+            yield (
+                f"releaseVersion is {shown(release)}: EKS then takes the newest image whenever it changes the group; write one "
+                "such as 1.2.3-20260131"
+            )
+
+
+def _launch_template(props: Any, later: Later) -> Iterator[str]:
+    with later:
+        yield from _ami("imageId", walk(props, "imageId"), absent_is_fine=True)
+
+
+def _instance(props: Any, later: Later) -> Iterator[str]:
+    with later:
+        image = walk(props, "ami")
+        # A template's image is judged there.
+        yield from _ami("ami", image, absent_is_fine=image is None and bool(keys(walk(props, "launchTemplate"))))
+
+
+def _ami(field: str, image: Any, *, absent_is_fine: bool) -> Iterator[str]:
+    if not (_AMI.fullmatch(text(image)) or (image is None and absent_is_fine)):
+        yield f"{field} is {shown(image)}: an image is pinned by its id; write ami-…"
+
+
+def _node_class(props: Any, later: Later) -> Iterator[str]:
+    path = "spec.amiSelectorTerms"
+    with later:
+        terms = walk(props, "spec", "amiSelectorTerms")
+        if not count(terms):
+            yield f"{path} is {shown(terms)}: it names the images of nodes; write an id, or an alias with a version"
+        for index, term in items(terms, later):
+            with later:
+                if not _pins(term):
+                    yield (
+                        f"{path}[{index}] selects whatever is newest: nodes then change by themselves; write an id, a whole "
+                        "name, or an alias with a version such as al2023@v20260131"
+                    )
+
+
+def _pins(term: Any) -> bool:
+    """Whether a selector term of Karpenter means one image: an id, a name without wildcard, an alias with a version."""
+    if _AMI.fullmatch(text(walk(term, "id"))):
+        return True
+    family, _, version = text(walk(term, "alias")).partition("@")
+    if family:
+        return bool(version) and version != "latest"
+    name = text(walk(term, "name"))
+    return bool(name) and "*" not in name
+
+
+def _node_pool(props: Any, later: Later) -> Iterator[str]:
+    with later:
+        image = walk(props, "nodeSourceDetails", "imageId")
+        # The deprecated property says the same.
+        if not (_is_ocid(image) or (image is None and _is_ocid(walk(props, "nodeImageId")))):
+            yield _no_image("nodeSourceDetails.imageId", image)
+
+
+def _oci_instance(props: Any, later: Later) -> Iterator[str]:
+    with later:
+        source = walk(props, "sourceDetails")
+        if keys(walk(source, _FILTER)):
+            yield _filtered(f"sourceDetails.{_FILTER}")
+            return
+        image = walk(source, "sourceId")
+        if not (_is_ocid(image) or (image is None and _is_ocid(walk(props, "image")))):
+            yield _no_image("sourceDetails.sourceId", image)
+
+
+def _configuration(props: Any, later: Later) -> Iterator[str]:
+    with later:
+        details = walk(props, "instanceDetails")
+        options = walk(details, "options")
+        for index, option in items(options, later):
+            with later:
+                yield from _launch(f"instanceDetails.options[{index}].launchDetails", walk(option, "launchDetails"))
+        launch = walk(details, "launchDetails")
+        # A configuration of several options keeps its launch details in them.
+        if launch is not None or not count(options):
+            yield from _launch("instanceDetails.launchDetails", launch)
+
+
+def _launch(path: str, launch: Any) -> Iterator[str]:
+    source = walk(launch, "sourceDetails")
+    if keys(walk(source, _FILTER)):
+        yield _filtered(f"{path}.sourceDetails.{_FILTER}")
+        return
+    image = walk(source, "imageId")
+    if not (_is_ocid(image) or (image is None and _is_ocid(walk(source, "bootVolumeId")))):
+        yield _no_image(f"{path}.sourceDetails.imageId", image)
+
+
+def _is_ocid(value: Any) -> bool:
+    return text(value).startswith("ocid1.")
+
+
+def _no_image(path: str, image: Any) -> str:
+    return f"{path} is {shown(image)}: an image is pinned by its OCID; write ocid1.image.…"
+
+
+def _filtered(path: str) -> str:
+    return f"{path} is set: a filter takes whatever image is newest; name one by its OCID instead"
+
+
+_IMAGES: dict[str, Callable[[Any, Later], Iterator[str]]] = {
+    EKS_NODE_GROUP: _node_group,
+    LAUNCH_TEMPLATE: _launch_template,
+    EC2_INSTANCE: _instance,
+    SPOT_REQUEST: _instance,
+    EC2_NODE_CLASS: _node_class,
+    OKE_NODE_POOL: _node_pool,
+    OCI_INSTANCE: _oci_instance,
+    OCI_INSTANCE_CONFIGURATION: _configuration,
+}
+_VERSION_FIELDS = {EKS_NODE_GROUP: "version", OKE_NODE_POOL: "kubernetesVersion"}
+
+RULE = Rule(
+    id="ami-and-node-version-pinned",
+    title="Node images and versions are pinned",
+    severity=Severity.MEDIUM,
+    types=frozenset(_IMAGES),
+    levels={"dev": "advisory", "staging": "advisory", "prod": "mandatory", "homelab": "disabled"},
+    config={
+        "kubernetesVersions": {
+            "type": "array",
+            "items": {"type": "string", "pattern": "^[0-9]+\\.[0-9]+$"},
+            "minItems": 1,
+            "default": list(VERSIONS),
+            "description": "Kubernetes minors that nodes may have.",
+        },
+    },
+    rationale="An image that changes by itself changes driver and kernel under the jobs, and nobody can go back to the last.",
+    source="https://karpenter.sh/docs/tasks/managing-amis/",
+    fix="EKS: releaseVersion. EC2: ami-… as image. Karpenter: alias family@version. OKE and OCI: the image's OCID.",
+    check=_check,
+)

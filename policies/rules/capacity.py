@@ -1,0 +1,84 @@
+"""How a pool may buy its machines: `fleet.hardware`'s capacity types (spot, on-demand, reserved).
+
+- EKS: `capacityType`. A group in a capacity reservation is ON_DEMAND and its reservation is in the launch template, so the
+  group's own label `gpu-ci/capacity=reserved` is believed.
+- OKE: each placement, preemptible or of a reservation.
+- Karpenter: its requirements, joined by AND. What none of them narrows, it may buy in every way (karpenter.sh, NodePools).
+- Auto Scaling groups: the distribution of a mixed instances policy. Without one the launch template decides, which is not
+  read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fleet.hardware import ON_DEMAND, RESERVED, SPOT
+from fleet.scheduling import CAPACITY_LABEL
+
+from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL
+from .pools import requirements
+from .read import Later, items, keys, text, walk, whole
+
+CAPACITY_KEY = "karpenter.sh/capacity-type"
+_EVERY = frozenset((SPOT, ON_DEMAND, RESERVED))
+_ALL_ON_DEMAND = 100
+
+
+def bought(token: str, props: Any) -> frozenset[str]:
+    """The capacity types that a pool may buy; none where nothing satisfies it. Raises UnknownValueError."""
+    return _READERS[token](props)
+
+
+def _eks(props: Any) -> frozenset[str]:
+    capacity = text(walk(props, "capacityType"))
+    if capacity == "SPOT":
+        return frozenset((SPOT,))
+    if capacity == "CAPACITY_BLOCK" or text(walk(props, "labels", CAPACITY_LABEL)) == RESERVED:
+        return frozenset((RESERVED,))
+    return frozenset((ON_DEMAND,))
+
+
+def _oke(props: Any) -> frozenset[str]:
+    later = Later()
+    found = set()
+    for _, place in items(walk(props, "nodeConfigDetails", "placementConfigs"), later):
+        if keys(walk(place, "preemptibleNodeConfig")):
+            found.add(SPOT)
+        else:
+            found.add(RESERVED if text(walk(place, "capacityReservationId")) else ON_DEMAND)
+    later.settle()
+    return frozenset(found or {ON_DEMAND})
+
+
+def _karpenter(props: Any) -> frozenset[str]:
+    later = Later()
+    left = _EVERY
+    for _, key, operator, item in requirements(props, later):
+        if key != CAPACITY_KEY:
+            continue
+        with later:
+            named = frozenset(text(name) for _, name in items(walk(item, "values"), later))
+            if operator == "In":
+                left &= named
+            elif operator == "NotIn":
+                left -= named
+    later.settle()
+    return left
+
+
+def _scaling_group(props: Any) -> frozenset[str]:
+    spread = walk(props, "mixedInstancesPolicy", "instancesDistribution")
+    above = whole(walk(spread, "onDemandPercentageAboveBaseCapacity"))
+    if above is None or above >= _ALL_ON_DEMAND:
+        return frozenset((ON_DEMAND,))
+    only_spot = not above and not whole(walk(spread, "onDemandBaseCapacity"))
+    return frozenset((SPOT,)) if only_spot else frozenset((SPOT, ON_DEMAND))
+
+
+_READERS: dict[str, Callable[[Any], frozenset[str]]] = {
+    EKS_NODE_GROUP: _eks,
+    OKE_NODE_POOL: _oke,
+    KARPENTER_NODE_POOL: _karpenter,
+    AUTO_SCALING_GROUP: _scaling_group,
+}

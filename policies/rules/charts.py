@@ -1,0 +1,214 @@
+"""What charts make of their values where that differs from them, so that rules judge what runs and not only what is written.
+
+Chart gha-runner-scale-set makes containers, volumes and rights of one value, `containerMode.type`: `added`, `left_out`,
+`volumes`, `environment` and `account_rights` say which (its templates at 0.14.2). The controller makes a second pod of each set,
+the listener: from `listenerTemplate`, whose account it ignores, and with its own image unless the template names one. Of other
+charts `DEFAULTS` says which images they run, which taints they tolerate, and what they take of a node (`charts.toml`).
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fleet.scheduling import Toleration
+
+from .kinds import SCALE_SET_CHART
+from .read import Later, items, text, walk
+
+MODE = "containerMode.type"
+DIND, IN_CLUSTER, IN_CLUSTER_NO_VOLUME = "dind", "kubernetes", "kubernetes-novolume"
+"""Container modes: jobs' containers run in a Docker of the pod, or as pods of the cluster with or without a shared volume."""
+
+RUNNER = "runner"
+LISTENER = "listener"
+"""Names of the containers that the chart and the controller know."""
+
+WORK = "work"
+"""The volume that runner and Docker share; the values may bring it."""
+
+
+@dataclass(frozen=True, slots=True)
+class DefaultImage:
+    """An image that a chart runs: `values` are what it has at the path `at`, and a release's own go over them key by key.
+
+    It runs if the flag at `switch` is on; `on` is what holds where that is not set.
+    """
+
+    at: str
+    values: Mapping[str, str]
+    switch: str = ""
+    on: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """What a chart runs by default, with source and date. `node` says what its pods take of a node, "" for nothing."""
+
+    version: str
+    source: str
+    date: str
+    images: tuple[DefaultImage, ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
+    node: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """A container that the scale-set chart makes and no value names: `why` says what makes it."""
+
+    body: Mapping[str, Any]
+    init: bool
+    why: str
+
+
+def _read() -> tuple[dict[str, Defaults], dict[str, Any]]:
+    found = tomllib.loads((Path(__file__).parent / "charts.toml").read_text(encoding="utf-8"))
+    scale_set = found[SCALE_SET_CHART]
+    return {
+        chart: Defaults(
+            row["version"],
+            row["source"],
+            row["date"],
+            tuple(DefaultImage(**image) for image in row.get("images", ())),
+            tuple(Toleration(**{"effect": ""} | each) for each in row.get("tolerations", ())),
+            row.get("node", ""),
+        )
+        for chart, row in found.items()
+    }, scale_set
+
+
+DEFAULTS, _SCALE_SET = _read()
+"""Chart name to what it runs by default."""
+
+DIND_IMAGE: str = _SCALE_SET["dind"]
+RUNNER_IMAGE: str = _SCALE_SET["runner"]
+"""Images that the scale-set chart names by itself."""
+
+
+def images(chart: str) -> tuple[DefaultImage, ...]:
+    """The images that a chart runs by default, none for a chart that is not known."""
+    return DEFAULTS[chart].images if chart in DEFAULTS else ()
+
+
+def mode(values: Any) -> str:
+    """The container mode of a scale set, "" without one. Raises UnknownValueError."""
+    return text(walk(values, "containerMode", "type"))
+
+
+def added(values: Any, later: Later, *, sidecars: bool = True) -> Iterator[Added]:
+    """Containers of the runner pod that no value names, in the pod's order. Unknown parts are put off.
+
+    `sidecars` is whether the chart is rendered for Kubernetes 1.29 or newer, where Docker is an init container that stays. The
+    chart reads the minor version as a number, so a server that calls itself "34+" counts as older.
+    """
+    runners: tuple[Any, ...] = ()
+    default: dict[str, Any] = {}
+    with later:
+        containers = walk(values, "template", "spec", "containers")
+        if containers is None:
+            default = {"name": RUNNER, "image": RUNNER_IMAGE, "command": ["/home/runner/run.sh"]}
+        runners = (default,) if default else tuple(_named(containers, RUNNER, later))
+    with later:
+        if mode(values) == DIND:
+            why = f'{MODE} "{DIND}"'
+            yield Added(_init_container(runners, later), True, why)
+            if sidecars:
+                yield Added(_docker() | {"restartPolicy": "Always"}, True, why)
+            else:
+                yield Added(_docker(), False, why)
+    if default:
+        yield Added(default, False, "the chart, since template.spec.containers is not set")
+
+
+def left_out(values: Any) -> frozenset[str]:
+    """Names of containers under `containers` that the chart leaves out of the pod. Raises UnknownValueError."""
+    return frozenset((DIND,)) if mode(values) == DIND else frozenset()
+
+
+def volumes(values: Any, later: Later) -> Iterator[Mapping[str, Any]]:
+    """Volumes of the runner pod that no value names. Unknown parts are put off."""
+    with later:
+        found = mode(values)
+        brought = Later()
+        held = walk(values, "template", "spec", "volumes")
+        own_work = any(True for _ in _named(held, WORK, brought))
+        later.join(brought)
+        if found == DIND:
+            yield {"name": "dind-sock", "emptyDir": {}}
+            yield {"name": "dind-externals", "emptyDir": {}}
+        if own_work or brought:
+            return
+        if found == DIND:
+            yield {"name": WORK, "emptyDir": {}}
+        elif found == IN_CLUSTER:
+            claim = walk(values, "containerMode", "kubernetesModeWorkVolumeClaim")
+            yield {"name": WORK, "ephemeral": {"volumeClaimTemplate": {"spec": claim}}}
+
+
+def environment(values: Any) -> Mapping[str, str]:
+    """Variables that the mode gives the runner unless its container sets them: name to value.
+
+    "" stands for what Kubernetes fills in. Raises UnknownValueError.
+    """
+    hooks = {IN_CLUSTER: "k8s", IN_CLUSTER_NO_VOLUME: "k8s-novolume"}
+    found = mode(values)
+    if found == DIND:
+        return {"DOCKER_HOST": "unix:///var/run/docker.sock", "RUNNER_WAIT_FOR_DOCKER_IN_SECONDS": "120"}
+    if found not in hooks:
+        return {}
+    return {
+        "ACTIONS_RUNNER_CONTAINER_HOOKS": f"/home/runner/{hooks[found]}/index.js",
+        "ACTIONS_RUNNER_POD_NAME": "",
+        "ACTIONS_RUNNER_REQUIRE_JOB_CONTAINER": "true",
+    }
+
+
+def account_rights(values: Any) -> Mapping[str, Sequence[str]]:
+    """What the account that the chart makes for a set's runners may do in their namespace: resource to verbs.
+
+    Nothing where the mode needs nothing; where the template names an account of its own, none is made. In the modes that run jobs
+    as pods of the cluster a job can do what its namespace lets any pod do. Raises UnknownValueError.
+    """
+    found = mode(values)
+    if found not in (IN_CLUSTER, IN_CLUSTER_NO_VOLUME) or walk(values, "template", "spec", "serviceAccountName"):
+        return {}
+    some = ("get", "list", "create", "delete")
+    rights: dict[str, Sequence[str]] = {"pods": some, "pods/exec": ("get", "create"), "pods/log": ("get", "list", "watch")}
+    if found == IN_CLUSTER:
+        rights["jobs"] = some
+    return rights | {"secrets": some}
+
+
+def _docker() -> dict[str, Any]:
+    return {
+        "name": DIND,
+        "image": DIND_IMAGE,
+        "args": ["dockerd", "--host=unix:///var/run/docker.sock", "--group=$(DOCKER_GROUP_GID)"],
+        "env": [{"name": "DOCKER_GROUP_GID", "value": "123"}],
+        "securityContext": {"privileged": True},
+    }
+
+
+def _init_container(runners: Sequence[Any], later: Later) -> dict[str, Any]:
+    """Copies files out of the runner's image. Where that is unknown, the runner's own container has to be judged first."""
+    body: dict[str, Any] = {
+        "name": "init-dind-externals",
+        "command": ["cp"],
+        "args": ["-r", "/home/runner/externals/.", "/home/runner/tmpDir/"],
+    }
+    with later:
+        for runner in runners:
+            if (image := walk(runner, "image")) is not None:
+                return body | {"image": image}
+    return body
+
+
+def _named(held: Any, name: str, later: Later) -> Iterator[Any]:
+    for _, item in items(held, later):
+        with later:
+            if text(walk(item, "name")) == name:
+                yield item

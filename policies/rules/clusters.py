@@ -1,0 +1,62 @@
+"""Which cluster a resource of a stack belongs to, as far as the stack tells.
+
+EKS pools name their cluster. OKE pools have its OCID, which is unknown before it exists: the cluster that they depend on tells
+instead. What is inside a cluster has the Kubernetes provider's `clusterIdentifier`, which is the physical name in this
+project.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pulumi_policy import PolicyResource
+
+from .kinds import EKS_NODE_GROUP, OKE_CLUSTER, OKE_NODE_POOL
+from .read import Later, line, text, walk
+
+OPAQUE = ("urn:", "ocid1.")
+"""How an identity starts that is no cluster's name."""
+_LONGEST = 160
+"""A message shows an OCID or a URN whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clustered:
+    """A resource and the cluster that it belongs to: its name, another identity (`OPAQUE`), or "" where nothing tells."""
+
+    resource: PolicyResource
+    cluster: str
+
+    def near(self, other: Clustered) -> bool:
+        """Whether both may be of one cluster."""
+        return self.cluster == other.cluster or any(not each.cluster or each.cluster.startswith(OPAQUE) for each in (self, other))
+
+
+def cluster_of(resource: PolicyResource) -> str:
+    """The cluster's name, an identity of another kind, or "". Raises UnknownValueError."""
+    if resource.resource_type == EKS_NODE_GROUP:
+        return text(walk(resource.props, "clusterName"))
+    if resource.resource_type == OKE_NODE_POOL:
+        above = next((each for each in resource.dependencies if each.resource_type == OKE_CLUSTER), None)
+        if above is None:
+            return text(walk(resource.props, "clusterId"))
+        return text(walk(above.props, "name")) or above.urn
+    return text(walk(_provider(resource), "clusterIdentifier"))
+
+
+def clustered(resources: Iterable[PolicyResource], later: Later) -> Iterator[Clustered]:
+    """Resources with their clusters; those whose cluster is unknown are put off."""
+    for resource in resources:
+        with later:
+            yield Clustered(resource, cluster_of(resource))
+
+
+def named(cluster: str) -> str:
+    """The cluster for a message."""
+    return f"cluster {line(cluster, _LONGEST)}" if cluster else "the cluster"
+
+
+def _provider(resource: PolicyResource) -> Any:
+    return resource.provider.props if resource.provider is not None else None

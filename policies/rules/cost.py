@@ -1,0 +1,176 @@
+"""The bill of a stack, made of its resources: what an hour costs idle and at worst, item by item.
+
+The same arithmetic as the plan's own bill (`fleet.pricing`), on what a policy sees: groups of machines and their disks,
+control planes, NAT gateways. Whatever has no price is an item with a fault, never one that costs nothing. Traffic, taxes,
+load balancers and a NAT gateway of OCI's are in neither bill.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from pulumi_policy import PolicyResource
+
+from fleet.hardware import price, unit_price
+from fleet.pricing import Line, Money, bundle, nodes, quoted, total, units
+
+from .groups import Group, groups, region_of, regions_of
+from .kinds import EKS_CLUSTER, EKS_COMPONENT, NAT_GATEWAY, OKE_CLUSTER, below_eks_component
+from .read import Later, line, text, walk
+
+HOURS = 730
+"""Of a month, as clouds reckon."""
+
+UNITS = frozenset((EKS_CLUSTER, EKS_COMPONENT, OKE_CLUSTER, NAT_GATEWAY))
+"""Tokens of what is paid by the hour and is no machine."""
+
+_FLEXIBLE = {"VM.Standard.E5.Flex": ("oci-e5-ocpu", "oci-e5-gb")}
+"""Flexible shapes with a price: the units of an OCPU and of a GB."""
+_CONTROL_PLANE = {EKS_CLUSTER: "eks-control-plane", EKS_COMPONENT: "eks-control-plane", OKE_CLUSTER: "oke-enhanced-cluster"}
+_WORDS = {"eks-control-plane": "EKS control planes", "oke-enhanced-cluster": "OKE control planes", "nat-gateway": "NAT gateways"}
+_ADD = "add it with source and date to fleet/data/prices.csv"
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One line of the bill, and the group that it is of. `fault` says why it has no price and how to mend that."""
+
+    line: Line
+    group: Group | None = None
+    fault: str = ""
+
+
+def bill(resources: Sequence[PolicyResource], later: Later) -> tuple[Item, ...]:
+    """The items of a stack. What is unknown in a preview is left out and put off, so that the sum is a lower bound."""
+    found = groups(resources, later)
+    return (*map(_machines, found), *_disks(found), *_units(resources, later))
+
+
+def sums(items: Iterable[Item]) -> tuple[Money, Money]:
+    """(idle, worst) of a bill."""
+    return total(item.line for item in items)
+
+
+# -- machines ----------------------------------------------------------------------------------------------------------
+
+
+def _machines(group: Group) -> Item:
+    made = _counted(group) if group.most is not None else _limited(group)
+    if made is None:
+        made = Line("", group.name, "", 1, 1, Money(unknown=1), Money(unknown=1), ())
+    return Item(made, group, _fault(group) if made.worst.unknown else "")
+
+
+def _counted(group: Group) -> Line | None:
+    """The line of so many machines, in the dearest of their regions."""
+    most = group.most or 0
+    least, most = (group.least, most) if group.reserved is None else (group.reserved, group.reserved)
+    lines = [_line(group, region, least, most) for region in group.regions]
+    return max(lines, key=_dearness, default=None)
+
+
+def _line(group: Group, region: str, least: int, most: int) -> Line:
+    by_size = _FLEXIBLE.get(group.types[0]) if len(group.types) == 1 and group.flex is not None else None
+    if by_size is None or group.flex is None:
+        return nodes("", group.name, group.types, region, group.capacity, least, most)
+    return bundle("", group.name, group.types[0], dict(zip(by_size, group.flex, strict=True)), region, least, most)
+
+
+def _limited(group: Group) -> Line | None:
+    """The line of a NodePool by its limit of GPUs: each costs at most what one does on the type that is dearest so."""
+    if group.gpu_limit is None or not group.choices:
+        return None
+    each = [
+        quoted(price(choice.name, region, group.capacity)).times(1 / choice.gpus) if choice.gpus else Money(unknown=1)
+        for choice in group.choices
+        for region in group.regions
+    ]
+    dear = max(each, key=lambda money: (money.unknown, money.usd), default=Money(unknown=1))
+    return Line("", group.name, "GPU", 0, group.gpu_limit, dear, dear, ())
+
+
+def _dearness(made: Line) -> tuple[int, float]:
+    return made.dear.unknown, made.dear.usd
+
+
+def _fault(group: Group) -> str:
+    if group.most is None and group.gpu_limit is None:
+        return f"{group.name}: nothing says how many machines it may have, so nothing bounds an hour; set its maximum"
+    if not group.choices:
+        return f"{group.name}: no machine type is named, so its price is not known; name its types"
+    if not group.regions:
+        return f"{group.name}: neither it nor its provider names a region, and prices are a region's; set the provider's region"
+    unpriced = [
+        f"{line(name)} {group.capacity} in {line(region)}"
+        for name in group.types
+        for region in group.regions
+        if price(name, region, group.capacity) is None
+    ]
+    named = unpriced[0] if unpriced else f"{line(group.types[0])} by the GPU"
+    return f"{group.name}: no price of {named} is known, and unknown is not nothing; {_ADD}, or use another type"
+
+
+# -- what is no machine ------------------------------------------------------------------------------------------------
+
+
+def _disks(found: Iterable[Group]) -> Iterator[Item]:
+    spans: dict[tuple[str, str], tuple[float, float]] = {}
+    for group in found:
+        if group.volume is not None and group.most and group.regions:
+            where, size = (group.volume.unit, group.regions[0]), group.volume.gigabytes
+            least, most = spans.get(where, (0.0, 0.0))
+            spans[where] = least + group.least * size, most + group.most * size
+    for (unit, region), (least, most) in spans.items():
+        yield _unit("GB of disks", unit, region, least, most)
+
+
+def _units(resources: Sequence[PolicyResource], later: Later) -> Iterator[Item]:
+    counted = Counter[tuple[str, str]]()
+    for resource in resources:
+        with later:
+            if unit := _unit_of(resource):
+                counted[unit, _dearest_region(unit, _regions(resource, resources))] += 1
+    for (unit, region), count in counted.items():
+        yield _unit(_WORDS[unit], unit, region, count, count)
+
+
+def _unit_of(resource: PolicyResource) -> str:
+    """The unit that prices the resource; "" for one that costs nothing, or is priced with another."""
+    token = resource.resource_type
+    if token == NAT_GATEWAY:
+        return "nat-gateway"
+    if token == EKS_CLUSTER and _of_component(resource):
+        return ""
+    if token == OKE_CLUSTER and text(walk(resource.props, "type")) != "ENHANCED_CLUSTER":
+        return ""
+    return _CONTROL_PLANE.get(token, "")
+
+
+def _of_component(resource: PolicyResource) -> bool:
+    """Whether a control plane is part of a component, which is counted in its place."""
+    above = resource.parent
+    return below_eks_component(resource.urn) or (above is not None and above.resource_type == EKS_COMPONENT)
+
+
+def _regions(resource: PolicyResource, resources: Sequence[PolicyResource]) -> tuple[str, ...]:
+    """The region of a resource. A component has none: it is that of what depends on it, or any in which the stack is on AWS."""
+    if resource.resource_type != EKS_COMPONENT:
+        return (region_of(resource),)
+    inside = [each for each in resources if any(above.urn == resource.urn for above in each.dependencies)]
+    return regions_of(inside, "aws:") or regions_of(resources, "aws:") or ("",)
+
+
+def _dearest_region(unit: str, regions: tuple[str, ...]) -> str:
+    prices = {region: quoted(unit_price(unit, region)) for region in regions}
+    return max(prices, key=lambda region: (prices[region].unknown, prices[region].usd))
+
+
+def _unit(words: str, unit: str, region: str, least: float, most: float) -> Item:
+    made = units("", words, "", unit, region, least, most)
+    if not made.dear.unknown:
+        return Item(made)
+    if not region:
+        return Item(made, None, f"{words}: no provider names their region, and prices are a region's; set the provider's region")
+    return Item(made, None, f"{words}: no price of {line(unit)} in {line(region)} is known, and unknown is not nothing; {_ADD}")

@@ -1,0 +1,101 @@
+"""A resource's properties on the way through a remedy.
+
+The SDK hands a remediation bare properties: an unknown is its sentinel string there, a secret a wrapper, and after an earlier
+remediation a plain dict. A draft gives the same to all: `reading` for `read.py`, and ways to change what is there.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pulumi_policy import Secret
+from pulumi_policy.proxy import unknown_checking_proxy
+
+Step = str | int
+
+_TARGET = "__target"
+"""Key by which the SDK's proxies give what they wrap."""
+
+
+class Draft:
+    """The properties to be mended. A change that would go through something that is no object is not made."""
+
+    __slots__ = ("_dirty", "_props")
+
+    def __init__(self, props: Any) -> None:
+        self._props: dict[str, Any] = _plain(props)
+        self._dirty = False
+
+    @property
+    def reading(self) -> Any:
+        """The properties as a check reads them: secrets bare, unknowns raise."""
+        return unknown_checking_proxy(_bare(self._props))
+
+    @property
+    def changed(self) -> dict[str, Any] | None:
+        """The properties with all changes; None without any."""
+        return self._props if self._dirty else None
+
+    def put(self, value: Any, *path: Step) -> bool:
+        """Sets the value at a path of object keys and list indices, making absent objects; False where that cannot be."""
+        *above, last = path
+        holder = self._reach(above)
+        if isinstance(holder, dict) and isinstance(last, str):
+            holder[last] = Secret(value) if isinstance(holder.get(last), Secret) else value
+            self._dirty = True
+            return True
+        return False
+
+    def append(self, value: Any, *path: Step) -> bool:
+        """Adds an item to the list at a path, making an absent list; False where something else stands there."""
+        *above, last = path
+        holder = self._reach(above)
+        if not isinstance(holder, dict) or not isinstance(last, str):
+            return False
+        if holder.get(last) is None:
+            holder[last] = []
+        held = _opened(holder[last])
+        if not isinstance(held, list):
+            return False
+        held.append(value)
+        self._dirty = True
+        return True
+
+    def _reach(self, path: list[Step]) -> Any:
+        found: Any = self._props
+        for step in path:
+            if isinstance(found, dict) and isinstance(step, str):
+                if found.get(step) is None:
+                    found[step] = {}
+                found = _opened(found[step])
+            elif isinstance(found, list) and isinstance(step, int) and 0 <= step < len(found):
+                found = _opened(found[step])
+            else:
+                return None
+        return found
+
+
+def _opened(value: Any) -> Any:
+    return value.value if isinstance(value, Secret) else value
+
+
+def _plain(value: Any) -> Any:
+    """A copy without the SDK's proxies: dict, list, Secret and scalars."""
+    if isinstance(value, Secret):
+        return Secret(_plain(value.value))
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if type(value).__name__.endswith("Proxy"):
+        return _plain(value[_TARGET])
+    return value
+
+
+def _bare(value: Any) -> Any:
+    """A copy with secrets as what they hold."""
+    if isinstance(value, Secret):
+        return _bare(value.value)
+    if isinstance(value, list):
+        return [_bare(item) for item in value]
+    return {key: _bare(item) for key, item in value.items()} if isinstance(value, dict) else value

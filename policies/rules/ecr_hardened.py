@@ -1,0 +1,81 @@
+"""ecr-hardened: an image in ECR stays what it was when it was pushed, and is looked at.
+
+Judged: repositories. Scanning that a registry does by itself is not seen here. That old images go is `ecr-lifecycle`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
+
+from .draft import Draft
+from .read import Later, items, shown, text, true, walk
+from .rule import Rule
+
+ECR_REPOSITORY = "aws:ecr/repository:Repository"
+
+_MUTABILITY, _IMMUTABLE = "imageTagMutability", "IMMUTABLE"
+_SCAN = ("imageScanningConfiguration", "scanOnPush")
+
+
+def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
+    later = Later()
+    for fault in _faults(args.props, true(args.get_config().get("requireKms")), later):
+        report(fault, None)
+    later.settle()
+
+
+def _faults(props: Any, kms: bool, later: Later) -> Iterator[str]:
+    with later:
+        mutability = walk(props, _MUTABILITY)
+        if text(mutability) != _IMMUTABLE:
+            yield f"{_MUTABILITY} is {shown(mutability)}: a tag may then come to mean another image; write {_IMMUTABLE}"
+    with later:
+        scan = walk(props, *_SCAN)
+        if not true(scan):
+            yield f"{'.'.join(_SCAN)} is {shown(scan)}: nobody looks for known holes; write true"
+    if kms:
+        unread = Later()
+        own = False
+        with unread:
+            for _, each in items(walk(props, "encryptionConfigurations"), unread):
+                with unread:
+                    own = own or text(walk(each, "encryptionType")) in ("KMS", "KMS_DSSE")
+        if not (own or unread):
+            yield "encryptionConfigurations has no entry of type KMS: this stack asks for its own key; add {encryptionType: KMS}"
+        if not own:
+            later.join(unread)
+
+
+def _mend(args: ResourceValidationArgs, draft: Draft) -> None:
+    """Sets the two flags; how a repository is encrypted cannot be changed without replacing it."""
+    later = Later()
+    with later:
+        if text(walk(args.props, _MUTABILITY)) != _IMMUTABLE:
+            draft.put(_IMMUTABLE, _MUTABILITY)
+    with later:
+        if not true(walk(args.props, *_SCAN)):
+            draft.put(True, *_SCAN)
+
+
+RULE = Rule(
+    id="ecr-hardened",
+    title="Images in ECR keep their tags and are scanned",
+    severity=Severity.MEDIUM,
+    types=frozenset((ECR_REPOSITORY,)),
+    levels={"dev": "remediate", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
+    config={
+        "requireKms": {
+            "type": "boolean",
+            "default": False,
+            "description": "Whether a repository must be encrypted with a KMS key.",
+        },
+    },
+    rationale="Whoever can move a tag of the runner's image runs code in every job that follows.",
+    source="https://docs.aws.amazon.com/AmazonECR/latest/userguide/image-tag-mutability.html",
+    fix="Set imageTagMutability IMMUTABLE and imageScanningConfiguration.scanOnPush true.",
+    check=_check,
+    remedy=_mend,
+)

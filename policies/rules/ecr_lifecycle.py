@@ -1,0 +1,54 @@
+"""ecr-lifecycle: every repository in ECR has a lifecycle policy, so that old images go.
+
+Judged: repositories together with lifecycle policies, which name theirs by what they depend on or by its name.
+"""
+
+from __future__ import annotations
+
+from pulumi_policy import ReportViolation, Severity
+
+from .ecr_hardened import ECR_REPOSITORY
+from .read import Later, text, walk
+from .rule import Stack, StackRule
+
+LIFECYCLE_POLICY = "aws:ecr/lifecyclePolicy:LifecyclePolicy"
+
+
+def _check(stack: Stack, report: ReportViolation) -> None:
+    kept: set[str] = set()
+    names: set[str] = set()
+    unread = Later()
+    for policy in stack.of(LIFECYCLE_POLICY):
+        above = [each for each in policy.property_dependencies.get("repository", ()) if each.resource_type == ECR_REPOSITORY]
+        kept |= {each.urn for each in above}
+        if not above:
+            with unread:
+                names.add(text(walk(policy.props, "repository")))
+    for repository in stack.of(ECR_REPOSITORY):
+        if repository.urn in kept:
+            continue
+        unnamed = Later()
+        with unnamed:
+            if text(walk(repository.props, "name")) in names - {""}:
+                continue
+        if not (unnamed or unread):
+            report(
+                "no lifecycle policy is for this repository: images of gigabytes stay and are paid for; "
+                "add an aws.ecr.LifecyclePolicy that expires untagged and old ones",
+                repository.urn,
+            )
+        unread.join(unnamed)
+    unread.settle()
+
+
+RULE = StackRule(
+    id="ecr-lifecycle",
+    title="Old images leave ECR",
+    severity=Severity.LOW,
+    types=frozenset((ECR_REPOSITORY, LIFECYCLE_POLICY)),
+    levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
+    rationale="A CUDA image weighs gigabytes, and a repository without a lifecycle policy keeps each one for ever.",
+    source="https://docs.aws.amazon.com/AmazonECR/latest/userguide/LifecyclePolicies.html",
+    fix="Add an aws.ecr.LifecyclePolicy for the repository.",
+    check=_check,
+)

@@ -1,0 +1,128 @@
+"""eks-endpoint-private: the Kubernetes API answers inside the network, or to named networks alone.
+
+Judged: the control plane of EKS and OKE, and what opens an OKE endpoint. EKS answers in public unless told not to, and without
+`publicAccessCidrs` to the whole internet (EKS API reference, VpcConfigRequest). OKE's public endpoint is guarded by network
+security groups: it must have one, and no rule may let the world in to port 6443.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
+
+from .kinds import EKS_CLUSTER, EKS_COMPONENT, OCI_NSG_RULE, OCI_SECURITY_LISTS, OKE_CLUSTER, is_hollow
+from .networks import covers, from_networks, network, world
+from .read import Later, count, items, shown, text, true, walk
+from .rule import Rule
+
+_API_PORT = 6443
+_TCP = "6"
+_ALL = "all"
+
+
+def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
+    if is_hollow(args.resource_type, args.props):
+        return
+    later = Later()
+    allowed = [text(cidr) for _, cidr in items(args.get_config().get("cidrs", ()), later)]
+    for fault in _faults(args.resource_type, args.props, allowed, later):
+        report(fault, None)
+    later.settle()
+
+
+def _faults(token: str, props: Any, allowed: list[str], later: Later) -> Iterator[str]:
+    if token == EKS_COMPONENT:
+        yield from _eks("", props, allowed, later)
+    elif token == EKS_CLUSTER:
+        with later:
+            yield from _eks("vpcConfig.", walk(props, "vpcConfig"), allowed, later)
+    elif token == OKE_CLUSTER:
+        yield from _oke(props, later)
+    elif token == OCI_NSG_RULE:
+        yield from _nsg_rule(props, later)
+    else:
+        with later:
+            for index, rule in items(walk(props, "ingressSecurityRules"), later):
+                yield from _list_rule(f"ingressSecurityRules[{index}]", rule, later)
+
+
+def _eks(prefix: str, config: Any, allowed: list[str], later: Later) -> Iterator[str]:
+    with later:
+        public = walk(config, "endpointPublicAccess")
+        # Absent is on.
+        if public is not None and not true(public):
+            return
+        cidrs = walk(config, "publicAccessCidrs")
+        if not count(cidrs):
+            yield (
+                f"{prefix}publicAccessCidrs is not set: the API then answers the whole internet; "
+                "name your networks, or write endpointPublicAccess: false"
+            )
+        for index, cidr in items(cidrs, later):
+            if fault := _named(cidr, allowed):
+                yield f"{prefix}publicAccessCidrs[{index}] is {shown(cidr)}: {fault}"
+
+
+def _named(cidr: Any, allowed: list[str]) -> str:
+    found = network(cidr)
+    if found is None:
+        return "no network; write one such as 203.0.113.0/24"
+    if world(cidr):
+        return "the API then answers the whole internet; name your networks"
+    homes = [home for home in map(network, allowed) if home is not None]
+    if homes and not any(home.version == found.version and found.subnet_of(home) for home in homes):  # type: ignore[arg-type]
+        return f"not within the networks allowed here ({', '.join(map(str, homes[:3]))}); write one of those"
+    return ""
+
+
+def _oke(props: Any, later: Later) -> Iterator[str]:
+    with later:
+        config = walk(props, "endpointConfig")
+        if not true(walk(config, "isPublicIpEnabled")):
+            return
+        if not count(walk(config, "nsgIds")):
+            yield (
+                "endpointConfig.nsgIds is not set: nothing of its own guards a public API endpoint; "
+                "set a network security group, or write isPublicIpEnabled: false"
+            )
+
+
+def _nsg_rule(props: Any, later: Later) -> Iterator[str]:
+    with later:
+        if text(walk(props, "direction")) == "INGRESS" and from_networks(props) and text(walk(props, "protocol")) in (_TCP, _ALL):
+            source = walk(props, "source")
+            ports = walk(props, "tcpOptions", "destinationPortRange")
+            if world(source) and covers(walk(ports, "min"), walk(ports, "max"), _API_PORT):
+                yield f"source is {shown(source)}: port {_API_PORT} is the Kubernetes API; name your networks"
+
+
+def _list_rule(path: str, rule: Any, later: Later) -> Iterator[str]:
+    with later:
+        if from_networks(rule) and text(walk(rule, "protocol")) in (_TCP, _ALL):
+            source, ports = walk(rule, "source"), walk(rule, "tcpOptions")
+            if world(source) and covers(walk(ports, "min"), walk(ports, "max"), _API_PORT):
+                yield f"{path}.source is {shown(source)}: port {_API_PORT} is the Kubernetes API; name your networks"
+
+
+RULE = Rule(
+    id="eks-endpoint-private",
+    title="The Kubernetes API does not answer the whole internet",
+    severity=Severity.CRITICAL,
+    types=frozenset((EKS_CLUSTER, EKS_COMPONENT, OKE_CLUSTER, OCI_NSG_RULE)) | OCI_SECURITY_LISTS,
+    levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
+    critical=True,
+    config={
+        "cidrs": {
+            "type": "array",
+            "items": {"type": "string"},
+            "default": [],
+            "description": "Networks that a public EKS endpoint may answer; empty allows any that is not the whole internet.",
+        },
+    },
+    rationale="Whoever reaches the API with a leaked token holds the cluster, its GPUs and every secret in it.",
+    source="https://docs.aws.amazon.com/eks/latest/userguide/cluster-endpoint.html",
+    fix="EKS: endpointPublicAccess false, or publicAccessCidrs with your networks. OKE: isPublicIpEnabled false, or a security group.",
+    check=_check,
+)

@@ -1,0 +1,128 @@
+"""Exceptions from a rule: by URN pattern, with a reason and the day on which they run out.
+
+They stand in the rule's config (`policies/config/<stack>.json`). One that has run out is itself a violation, of every resource that it
+once excused, so that nobody forgets it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+from functools import lru_cache
+from typing import Any
+
+from .read import count, line, shown, text
+
+PROPERTY = "exceptions"
+STACK = "stack"
+"""Stands for the URN of what a stack rule says of the stack as a whole."""
+
+EXCEPTIONS: Mapping[str, Any] = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "properties": {
+            "urn": {"type": "string", "pattern": "[^*]"},
+            "reason": {"type": "string", "minLength": 10},
+            "expires": {"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"},
+        },
+        "required": ["urn", "reason", "expires"],
+        "additionalProperties": False,
+    },
+    "default": [],
+    "description": (
+        "Resources that this policy leaves alone: a URN in which * stands for anything, the reason, and the last day (YYYY-MM-DD)."
+    ),
+}
+"""JSON schema of the property."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a resource stands to the exceptions: the one that excuses it, if any, and those that no longer can, as messages."""
+
+    name: str = ""
+    why: str = ""
+    expires: str = ""
+    faults: tuple[str, ...] = ()
+
+    @property
+    def excused(self) -> bool:
+        """Whether an exception stands for the resource."""
+        return bool(self.name)
+
+    def reason(self, hidden: list[str]) -> str:
+        """What the exception hides and why, for people."""
+        more = f", and {len(hidden) - 1} more" if len(hidden) > 1 else ""
+        return f"{self.name}, until {self.expires}: {line(self.why, 200)}; it hides: {hidden[0]}{more}"
+
+
+_NONE = Standing()
+
+
+def standing(config: Mapping[str, Any], urn: str, as_of: date) -> Standing:
+    """How the resource of this URN stands on the day `as_of`."""
+    if not config.get(PROPERTY):
+        return _NONE
+    excusing, faults = _NONE, []
+    for entry in _entries(config):
+        if not matches(entry.urn, urn):
+            continue
+        if (fault := entry.fault(as_of)) is not None:
+            faults.append(fault)
+        elif not excusing.excused:
+            excusing = Standing(entry.name, entry.reason, entry.expires)
+    return Standing(excusing.name, excusing.why, excusing.expires, tuple(faults))
+
+
+def run_out(config: Mapping[str, Any], as_of: date) -> Iterator[str]:
+    """Messages for all exceptions that no longer stand, whatever they match."""
+    return (fault for entry in _entries(config) if (fault := entry.fault(as_of)) is not None)
+
+
+def matches(pattern: str, urn: str) -> bool:
+    """Whether a URN pattern means this URN: * is anything, all else is itself."""
+    return _compiled(pattern).fullmatch(urn) is not None
+
+
+def is_exception(reason: str) -> bool:
+    """Whether a policy that says it is not applicable says so because of an exception."""
+    return reason.startswith(f"{PROPERTY}[")
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    name: str
+    urn: str
+    reason: str
+    expires: str
+
+    def fault(self, as_of: date) -> str | None:
+        """Why the exception does not stand on that day."""
+        try:
+            expires = date.fromisoformat(self.expires)
+        except ValueError:
+            return f"{self.name}.expires is {shown(self.expires)}: no such day; write YYYY-MM-DD"
+        if as_of <= expires:
+            return None
+        return (
+            f"{self.name} ({shown(self.urn)}) ran out on {expires}: an exception that has run out is a violation; "
+            "mend what it excused, then remove it, or give it a new day and reason"
+        )
+
+
+def _entries(config: Mapping[str, Any]) -> Iterator[_Entry]:
+    """The entries in order. Whoever configures the pack holds them to the schema; what is no object is none here."""
+    entries = config.get(PROPERTY)
+    for index in range(count(entries)):
+        given = entries[index]  # type: ignore[index]  # count says that it is a list
+        if isinstance(given, Mapping):
+            told = (text(given.get(key)) for key in ("urn", "reason", "expires"))
+            yield _Entry(f"{PROPERTY}[{index}]", *told)
+
+
+@lru_cache(maxsize=256)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL)

@@ -1,0 +1,135 @@
+"""gpu-cpu-memory-limits: a container that takes GPUs says what else it takes.
+
+Judged: every kind with a pod spec, ARC's runner set, the pods in the values of chart gha-runner-scale-set; of each pod the
+containers with a GPU limit or request. A request that is absent is its limit, as the API server fills it in. What a container
+writes to an `emptyDir` of medium Memory counts against its memory limit, so such a volume that it mounts has at most that size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
+
+from .kinds import HELM, POD, RUNNER_SET
+from .pods import Container, PodSpec, containers_of, gpu_count, pod_specs, volumes_of
+from .read import Later, items, provided, quantity, shown, text, walk
+from .rule import Rule
+
+GIB_PER_GPU = 4
+
+_ASKED = ("cpu", "memory", "ephemeral-storage")
+
+
+def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
+    later = Later()
+    asked = quantity(args.get_config().get("minMemGiPerGpu"))
+    gib = Fraction(GIB_PER_GPU) if asked is None else asked
+    for pod in pod_specs(args.resource_type, args.props, later):
+        for container in containers_of(pod, later):
+            for fault in _container_faults(pod, container, gib, later):
+                report(f"{pod.path}.{fault}", None)
+    later.settle()
+
+
+def _container_faults(pod: PodSpec, container: Container, gib: Fraction, later: Later) -> Iterator[str]:
+    hidden = Later()
+    gpus = gpu_count(container, hidden)
+    asking = _Asking(pod, container, gpus, gib)
+    yield from provided(gpus > 0, hidden, asking.faults, later)
+    if gpus:
+        # There may be more GPUs than are known, and then the memory is too small for them.
+        later.join(hidden)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    """A container that takes `gpus`, with at least `gib` GiB for each."""
+
+    pod: PodSpec
+    container: Container
+    gpus: int
+    gib: Fraction
+
+    def faults(self, later: Later) -> Iterator[str]:
+        resources = f"{self.container.path}.resources"
+        with later:
+            limit = self._amount("limits", "memory")
+            if _size(limit) <= 0:
+                yield f"{resources}.limits.memory is {shown(limit)}: a GPU container bounds its memory; write a quantity above 0"
+            else:
+                yield from self._volume_faults(limit, later)
+        for name in _ASKED:
+            with later:
+                requested = self._amount("requests", name)
+                if requested is None:
+                    requested = self._amount("limits", name)
+                if _size(requested) <= 0:
+                    yield (
+                        f"{resources}.requests.{name} is {shown(requested)}: a GPU container asks for CPU, memory and disk, "
+                        "or the node runs out of them; write a quantity above 0"
+                    )
+                elif name == "memory" and _size(requested) < self.gib * 2**30 * self.gpus:
+                    least = shown(float(self.gib * self.gpus))
+                    yield (
+                        f"{resources}.requests.memory is {shown(requested)}: at least {shown(float(self.gib))} GiB a GPU "
+                        f"(minMemGiPerGpu); write {least}Gi or more"
+                    )
+
+    def _amount(self, field: str, name: str) -> Any:
+        return walk(self.container.body, "resources", field, name)
+
+    def _volume_faults(self, limit: Any, later: Later) -> Iterator[str]:
+        for path, volume in volumes_of(self.pod, later):
+            with later:
+                yield from self._volume_fault(path, volume, limit, later)
+
+    def _volume_fault(self, path: str, volume: Any, limit: Any, later: Later) -> Iterator[str]:
+        if text(walk(volume, "emptyDir", "medium")) != "Memory":
+            return
+        size = walk(volume, "emptyDir", "sizeLimit")
+        if 0 < _size(size) <= _size(limit):
+            return
+        fault = (
+            f"{path}.emptyDir.sizeLimit is {shown(size)}: a memory volume counts against the memory limit of "
+            f"{self.container.path}, {shown(limit)}; write a quantity of at most that"
+        )
+        hidden = Later()
+        mounted = self._mounts(text(walk(volume, "name")), hidden)
+        yield from provided(mounted, hidden, lambda _: [fault], later)
+
+    def _mounts(self, volume: str, later: Later) -> bool:
+        with later:
+            for _, mount in items(walk(self.container.body, "volumeMounts"), later):
+                with later:
+                    if text(walk(mount, "name")) == volume:
+                        return True
+        return False
+
+
+def _size(amount: Any) -> Fraction:
+    return quantity(amount) or Fraction(0)
+
+
+RULE = Rule(
+    id="gpu-cpu-memory-limits",
+    title="GPU containers bound their memory and ask for CPU and disk",
+    severity=Severity.MEDIUM,
+    types=POD | RUNNER_SET | HELM,
+    levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
+    config={
+        "minMemGiPerGpu": {
+            "type": "number",
+            "minimum": 0,
+            "default": GIB_PER_GPU,
+            "description": "GiB of memory that a container asks for at least, for each GPU that it takes.",
+        },
+    },
+    rationale="A GPU job that shares a node's CPU, memory or disk without bound is evicted in mid-run, or ends its neighbours.",
+    source="https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/",
+    fix="Set limits.memory and requests of cpu, memory and ephemeral-storage; give memory volumes a sizeLimit of at most that.",
+    check=_check,
+)

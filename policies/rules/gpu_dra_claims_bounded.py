@@ -1,0 +1,159 @@
+"""gpu-dra-claims-bounded: a claim of dynamic resource allocation (DRA) for GPUs says how many, and few.
+
+Judged: ResourceClaims and ResourceClaimTemplates of every API version, their Patch twins and lists, and how many claims a pod
+makes. A pod names its claims and nothing of what they ask for, and a template makes a claim for each name: so names are counted.
+
+A request asks for a class of devices, either itself (v1alpha3, v1beta1), under `exactly` (v1beta2, v1) or by alternatives under
+`firstAvailable`, of which the largest counts. Its count is 1 unless it says otherwise. Claims of v1alpha1 and v1alpha2 have a
+class and no count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
+
+from .exceptions import matches
+from .kinds import HELM, POD, RUNNER_SET, each, kind_of
+from .pods import PodSpec, pod_specs
+from .read import Later, bound, count, items, shown, text, walk, whole
+from .rule import Rule
+
+GPU_CLASSES = ("*.nvidia.com", "gpu.amd.com", "gpu.intel.com")
+MAX_COUNT = 1
+MAX_CLAIMS = 1
+
+_VERSIONS = ("v1", "v1beta2", "v1beta1", "v1alpha3", "v1alpha2", "v1alpha1")
+_SPEC = {"ResourceClaim": ("spec",), "ResourceClaimTemplate": ("spec", "spec")}
+CLAIMS = frozenset(
+    f"kubernetes:resource.k8s.io/{version}:{kind}{suffix}"
+    for version in _VERSIONS
+    for kind in _SPEC
+    for suffix in ("", "Patch", "List")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Bounds:
+    classes: Sequence[str]
+    count: int
+    claims: int
+
+    def of_gpus(self, name: str) -> bool:
+        """Whether devices of this class are GPUs."""
+        return name != "" and any(matches(pattern, name) for pattern in self.classes)
+
+
+def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
+    later = Later()
+    config = args.get_config()
+    classes = [text(name) for _, name in items(config.get("deviceClasses", GPU_CLASSES), later)]
+    bounds = _Bounds(classes, bound(config, "maxCount", MAX_COUNT), bound(config, "maxClaims", MAX_CLAIMS))
+    for fault in _faults(args.resource_type, args.props, bounds, later):
+        report(fault, None)
+    later.settle()
+
+
+def _faults(token: str, props: Any, bounds: _Bounds, later: Later) -> Iterator[str]:
+    if token not in CLAIMS:
+        for pod in pod_specs(token, props, later):
+            yield from _pod_faults(pod, bounds.claims, later)
+        return
+    path = _SPEC[kind_of(token)]
+    for prefix, claim in each(token, props, later):
+        with later:
+            yield from _claim_faults(prefix + ".".join(path), walk(claim, *path), bounds, later)
+
+
+def _pod_faults(pod: PodSpec, most: int, later: Later) -> Iterator[str]:
+    with later:
+        if (claims := count(walk(pod.spec, "resourceClaims"))) > most:
+            yield (
+                f"{pod.path}.resourceClaims has {claims} entries: each is a claim of its own, and a pod makes at most {most} "
+                "(maxClaims); claim fewer"
+            )
+
+
+def _claim_faults(path: str, spec: Any, bounds: _Bounds, later: Later) -> Iterator[str]:
+    with later:
+        if bounds.of_gpus(name := text(walk(spec, "resourceClassName"))):
+            yield (
+                f"{path}.resourceClassName is {shown(name)}: claims of this API version have no count; "
+                "use resource.k8s.io/v1 and its exactly.count"
+            )
+    total, faults = 0, list[str]()
+    with later:
+        for index, request in items(walk(spec, "devices", "requests"), later):
+            asked = [
+                _asked(place, body, bounds, faults, later)
+                for place, body in _alternatives(f"{path}.devices.requests[{index}]", request, later)
+            ]
+            total += max(asked, default=0)
+    yield from faults
+    if total > bounds.count and not faults:
+        yield f"{path}.devices.requests ask for {total} GPUs in all: a claim has at most {bounds.count} (maxCount); ask for fewer"
+
+
+def _alternatives(path: str, request: Any, later: Later) -> Iterator[tuple[str, Any]]:
+    """What a request may come to, in whichever form it is written."""
+    yield path, request
+    with later:
+        yield f"{path}.exactly", walk(request, "exactly")
+    with later:
+        for index, body in items(walk(request, "firstAvailable"), later):
+            yield f"{path}.firstAvailable[{index}]", body
+
+
+def _asked(path: str, body: Any, bounds: _Bounds, faults: list[str], later: Later) -> int:
+    """The GPUs that one form of a request asks for, at least; its faults are added to `faults`."""
+    with later:
+        if not bounds.of_gpus(text(walk(body, "deviceClassName"))):
+            return 0
+        with later:
+            if text(walk(body, "allocationMode")) == "All":
+                faults.append(f'{path}.allocationMode is "All": a claim takes a number of GPUs; write ExactCount')
+                return 1
+        with later:
+            asked = walk(body, "count")
+            number = max(whole(asked) or 1, 1)
+            if number > bounds.count:
+                faults.append(f"{path}.count is {shown(asked)}: at most {bounds.count} GPUs a claim (maxCount); ask for fewer")
+            return number
+        return 1
+    return 0
+
+
+RULE = Rule(
+    id="gpu-dra-claims-bounded",
+    title="Claims for GPUs are counted and few",
+    severity=Severity.MEDIUM,
+    types=CLAIMS | POD | RUNNER_SET | HELM,
+    levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
+    config={
+        "maxCount": {
+            "type": "integer",
+            "minimum": 0,
+            "default": MAX_COUNT,
+            "description": "The most GPUs that one claim asks for.",
+        },
+        "maxClaims": {
+            "type": "integer",
+            "minimum": 0,
+            "default": MAX_CLAIMS,
+            "description": "The most claims that one pod makes.",
+        },
+        "deviceClasses": {
+            "type": "array",
+            "items": {"type": "string", "minLength": 1},
+            "default": list(GPU_CLASSES),
+            "description": "Device classes of GPUs; * stands for anything.",
+        },
+    },
+    rationale="A claim is no resource limit: no quota of GPUs counts it, and one for all devices takes every GPU of a node.",
+    source="https://kubernetes.io/docs/concepts/scheduling-eviction/dynamic-resource-allocation/",
+    fix="Claim with allocationMode ExactCount and a count within maxCount, and give a pod no more than maxClaims claims.",
+    check=_check,
+)

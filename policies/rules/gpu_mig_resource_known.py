@@ -1,0 +1,115 @@
+"""gpu-mig-resource-known: who asks for a MIG slice asks for one of the profiles that this stack's GPUs are cut into.
+
+Judged: pods of every kind, ARC's runner set, the pods in the values of chart gha-runner-scale-set, Kueue's queues; and what makes
+slices a resource of their own, strategy `mixed`, in charts gpu-operator and nvidia-device-plugin and in the ClusterPolicy. With
+another strategy a slice is called `nvidia.com/gpu`.
+
+The config of the operator's plugin says nothing of it: the operator sets the strategy by a variable, which is above the config.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
+
+from fleet.scheduling import GPU_RESOURCE
+
+from .kinds import CLUSTER_POLICY, HELM, OPERATOR_CHART, PLUGIN_CHART, POD, QUEUES, RUNNER_SET, chart_name
+from .plugin_config import SHARED, plugin_configs
+from .pods import PodSpec, containers_of, pod_specs
+from .read import Later, items, keys, line, shown, text, walk
+from .rule import Rule
+
+_SLICE = "nvidia.com/mig-"
+_MIXED = "mixed"
+
+
+def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
+    later = Later()
+    # NVIDIA's tools write 1g.5gb+me, the resource is mig-1g.5gb.me.
+    listed = (text(each).replace("+", ".") for _, each in items(args.get_config().get("profiles"), later))
+    for fault in _faults(args.resource_type, args.props, tuple(filter(None, listed)), later):
+        report(fault, None)
+    later.settle()
+
+
+def _faults(token: str, props: Any, profiles: Sequence[str], later: Later) -> Iterator[str]:
+    for pod in pod_specs(token, props, later):
+        yield from _pod_faults(pod, profiles, later)
+    if token in QUEUES:
+        yield from _queue_faults(props, profiles, later)
+    elif not profiles and token in (HELM | CLUSTER_POLICY):
+        for path, strategy in _strategies(token, props, later):
+            if strategy == _MIXED:
+                yield (
+                    f'{path} is "{_MIXED}": slices then are resources of their own, and this stack knows none; '
+                    "list its profiles in this policy's profiles"
+                )
+
+
+def _pod_faults(pod: PodSpec, profiles: Sequence[str], later: Later) -> Iterator[str]:
+    for container in containers_of(pod, later):
+        told = set()
+        for field in ("limits", "requests"):
+            with later:
+                for name in keys(walk(container.body, "resources", field)):
+                    if name not in told and _is_unknown(name, profiles):
+                        told.add(name)
+                        yield f"{pod.path}.{container.path}.resources.{field} asks for {_unknown(name, profiles)}"
+
+
+def _queue_faults(props: Any, profiles: Sequence[str], later: Later) -> Iterator[str]:
+    with later:
+        for number, group in items(walk(props, "spec", "resourceGroups"), later):
+            with later:
+                for index, item in items(walk(group, "coveredResources"), later):
+                    if _is_unknown(name := text(item), profiles):
+                        yield f"spec.resourceGroups[{number}].coveredResources[{index}] is {_unknown(name, profiles)}"
+
+
+def _is_unknown(name: str, profiles: Sequence[str]) -> bool:
+    return name.startswith(_SLICE) and name.removeprefix(_SLICE).removesuffix(SHARED) not in profiles
+
+
+def _unknown(name: str, profiles: Sequence[str]) -> str:
+    there = (
+        f"has {', '.join(map(line, profiles[:8]))}" if profiles else f"has no MIG profiles, so that a slice is a {GPU_RESOURCE}"
+    )
+    return f"{shown(name)}: this stack {there} (profiles); ask for what there is"
+
+
+def _strategies(token: str, props: Any, later: Later) -> Iterator[tuple[str, str]]:
+    with later:
+        path: tuple[str, ...] = ("spec", "mig", "strategy")
+        if token in HELM:
+            chart = chart_name(props)
+            if chart not in (OPERATOR_CHART, PLUGIN_CHART):
+                return
+            path = ("values", "mig", "strategy") if chart == OPERATOR_CHART else ("values", "migStrategy")
+            if chart == PLUGIN_CHART and walk(props, *path) is None:
+                for config in plugin_configs(token, props, later):
+                    yield f"{config.path}.flags.migStrategy", text(walk(config.body, "flags", "migStrategy"))
+        yield ".".join(path), text(walk(props, *path))
+
+
+RULE = Rule(
+    id="gpu-mig-resource-known",
+    title="MIG slices are of known profiles",
+    severity=Severity.LOW,
+    types=POD | RUNNER_SET | HELM | QUEUES | CLUSTER_POLICY,
+    levels={"dev": "advisory", "staging": "advisory", "prod": "mandatory", "homelab": "mandatory"},
+    config={
+        "profiles": {
+            "type": "array",
+            "items": {"type": "string", "minLength": 1},
+            "default": [],
+            "description": "MIG profiles of this stack's GPUs under strategy mixed, as 1g.5gb or 1g.10gb.me; none without MIG.",
+        },
+    },
+    rationale="A pod that asks for a slice which no GPU is cut into stays pending for ever, and no autoscaler can help it.",
+    source="https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/gpu-operator-mig.html",
+    fix="Ask for a profile that the stack has, or for nvidia.com/gpu where it has none; list new profiles in `profiles`.",
+    check=_check,
+)

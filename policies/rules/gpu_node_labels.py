@@ -1,0 +1,145 @@
+"""gpu-node-labels: the labels of node pools and the selectors of the stack's pods meet.
+
+Judged, cluster by cluster, both ways: a pod that selects on labels that no pool of its cluster has would wait for ever, and a
+GPU pool that no GPU pod of the stack can land on is bought for nobody. Pools are EKS managed node groups, OKE node pools and
+Karpenter NodePools; pods are those of Kubernetes' own kinds, of ARC's runner sets and of the values of chart
+gha-runner-scale-set.
+
+- Only labels that a pool's owner sets are compared: those of this project and any that some pool of the stack carries. The
+  cloud, kubelet and feature discovery put more on a node, which nothing here can know.
+- The cluster of a pod is that of its provider (`clusterIdentifier`); where that says none, every pool of the stack may be its
+  pool.
+- A stack without pools, or a cluster without GPU pods, is not judged that way round: the other half is another stack's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pulumi_policy import PolicyResource, ReportViolation, Severity
+
+from .clusters import Clustered, cluster_of, named
+from .kinds import HELM, OKE_CLUSTER, POD_PATHS, POOLS
+from .node_labels import Wanted, labels_of, ours, wanted
+from .pods import PodSpec, pod_specs, takes_gpus
+from .pools import gpu_sign
+from .read import Later, line
+from .rule import Stack, StackRule
+
+_PODS = frozenset(token for token in POD_PATHS if not token.endswith("Patch") and "beta" not in token and "v2alpha1" not in token)
+_NAMES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class _Pool:
+    """A pool, its labels, and why it is a GPU pool ("" for one without GPUs)."""
+
+    at: Clustered
+    labels: Mapping[str, str]
+    gpu: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Pod:
+    """A pod, what it asks of its node, and whether it takes GPUs."""
+
+    at: Clustered
+    path: str
+    asks: Wanted
+    gpus: bool
+
+
+def _check(stack: Stack, report: ReportViolation) -> None:
+    later = Later()
+    pools = [pool for resource in stack.of(POOLS) if (pool := _pool(resource, later)) is not None]
+    unread_pools = bool(later)
+    if not pools and not unread_pools:
+        return
+    pods = [pod for resource in stack.of(_PODS | HELM) for pod in _pods(resource, later)]
+    told = frozenset(key for pool in pools for key in pool.labels)
+    if not unread_pools:
+        for pod in pods:
+            _check_pod(pod, pools, told, report)
+    if not later:
+        for pool in pools:
+            _check_pool(pool, pods, told, report)
+    later.settle()
+
+
+def _check_pod(pod: _Pod, pools: list[_Pool], told: frozenset[str], report: ReportViolation) -> None:
+    near = [pool for pool in pools if pool.at.near(pod.at)]
+    asked = [ask for ask in pod.asks.asks if ours(ask.key) or ask.key in told]
+    if not (near and asked) or any(_admits(pod, pool, told) for pool in near):
+        return
+    kind = "GPU pool" if pod.gpus else "node pool"
+    asks = " and ".join(dict.fromkeys(map(str, asked[:_NAMES])))
+    report(
+        f"{pod.path}: no {kind} of {named(pod.at.cluster)} has nodes with {asks}, so the pod waits for ever; the pools are "
+        f"{_names(near)}: select on a label that one of them has",
+        pod.at.resource.urn,
+    )
+
+
+def _check_pool(pool: _Pool, pods: list[_Pod], told: frozenset[str], report: ReportViolation) -> None:
+    near = [pod for pod in pods if pod.gpus and pod.at.near(pool.at)]
+    if not (pool.gpu and near) or any(_admits(pod, pool, told) for pod in near):
+        return
+    report(
+        f"no GPU pod of the stack can land on this pool ({pool.gpu}): it would be bought for nobody; give a runner set the "
+        "pool's labels as selector, or take the pool away",
+        pool.at.resource.urn,
+    )
+
+
+def _admits(pod: _Pod, pool: _Pool, told: frozenset[str]) -> bool:
+    known = told | frozenset(ask.key for ask in pod.asks.asks if ours(ask.key))
+    return (bool(pool.gpu) or not pod.gpus) and pod.asks.admits(pool.labels, known)
+
+
+def _pool(resource: PolicyResource, later: Later) -> _Pool | None:
+    unread, unsigned = Later(), Later()
+    found = None
+    sign = gpu_sign(resource.resource_type, resource.props, unsigned)
+    with unread:
+        found = _Pool(Clustered(resource, cluster_of(resource)), labels_of(resource.resource_type, resource.props), sign)
+    if not sign:
+        later.join(unsigned)
+    later.join(unread)
+    return found
+
+
+def _pods(resource: PolicyResource, later: Later) -> list[_Pod]:
+    found = []
+    with later:
+        at = Clustered(resource, cluster_of(resource))
+        for spec in pod_specs(resource.resource_type, resource.props, later):
+            with later:
+                found.append(_Pod(at, spec.path, wanted(spec.spec), _takes_gpus(spec)))
+    return found
+
+
+def _takes_gpus(spec: PodSpec) -> bool:
+    unread = Later()
+    if takes_gpus(spec, unread):
+        return True
+    unread.settle()
+    return False
+
+
+def _names(pools: list[_Pool]) -> str:
+    names = [line(pool.at.resource.name) for pool in pools]
+    return ", ".join(names[:_NAMES]) + (f" and {len(names) - _NAMES} more" if len(names) > _NAMES else "")
+
+
+RULE = StackRule(
+    id="gpu-node-labels",
+    title="Pools' labels and pods' selectors meet",
+    severity=Severity.MEDIUM,
+    types=POOLS | _PODS | HELM | {OKE_CLUSTER},
+    levels={"dev": "advisory", "staging": "advisory", "prod": "mandatory", "homelab": "mandatory"},
+    rationale="A runner whose selector no pool meets takes no job, and a GPU pool that no runner selects is paid for nothing.",
+    source="https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/",
+    fix="Select on gpu-ci/pool with the name of a pool of the same cluster, and give every GPU pool a runner set.",
+    check=_check,
+)

@@ -1,0 +1,111 @@
+"""gpu-node-selector: a pod that takes GPUs says on which machines, by a node label that tells them apart.
+
+Judged: every kind with a pod spec, ARC's runner set, the pods in the values of chart gha-runner-scale-set. A node selector does
+it, and a required node affinity whose every term has such a label with operator In: terms are alternatives. A preferred affinity
+does not, since the pod then lands anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
+
+from fleet.scheduling import EKS_PROFILE, POOL_LABEL
+
+from .kinds import HELM, POD, RUNNER_SET
+from .labels import INSTANCE_TYPE_LABEL
+from .pods import NODE_TERMS, PodSpec, of_gpu_pods
+from .read import Later, count, items, keys, label, line, text, walk
+from .rule import Rule
+
+LABELS = (
+    POOL_LABEL,
+    "accelerator",
+    EKS_PROFILE.accelerator_label,
+    INSTANCE_TYPE_LABEL,
+    # GPU feature discovery's, and Karpenter's.
+    "nvidia.com/gpu.product",
+    "karpenter.k8s.aws/instance-gpu-name",
+)
+
+
+def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
+    later = Later()
+    labels = tuple(text(name) for _, name in items(args.get_config().get("labels", LABELS), later))
+    for fault in of_gpu_pods(args.resource_type, args.props, lambda pod, unsure: _faults(pod, labels, unsure), later):
+        report(fault, None)
+    later.settle()
+
+
+def _faults(pod: PodSpec, labels: tuple[str, ...], later: Later) -> Iterator[str]:
+    hidden = Later()
+    if _selected(pod.spec, labels, hidden) or _required(pod.spec, labels, hidden):
+        return
+    if not hidden:
+        known = ", ".join(map(line, labels[:8]))
+        yield (
+            f"{pod.path}.nodeSelector: a pod that takes GPUs names its machines by one of the labels {known}; "
+            f"add {line(labels[0]) if labels else 'one'}, or require it by node affinity"
+        )
+    later.join(hidden)
+
+
+def _selected(spec: Any, labels: tuple[str, ...], later: Later) -> bool:
+    with later:
+        selector = walk(spec, "nodeSelector")
+        for key in keys(selector):
+            if key in labels:
+                with later:
+                    if label(walk(selector, key)):
+                        return True
+    return False
+
+
+def _required(spec: Any, labels: tuple[str, ...], later: Later) -> bool:
+    """Whether every alternative of the required affinity has such a label."""
+    hidden = Later()
+    found = False
+    with hidden:
+        for _, term in items(walk(spec, *NODE_TERMS), hidden):
+            found = True
+            unsure = Later()
+            if not _tells(term, labels, unsure):
+                if not unsure:
+                    return False
+                hidden.join(unsure)
+    later.join(hidden)
+    return found and not hidden
+
+
+def _tells(term: Any, labels: tuple[str, ...], later: Later) -> bool:
+    with later:
+        for _, expression in items(walk(term, "matchExpressions"), later):
+            with later:
+                named = text(walk(expression, "key")) in labels and text(walk(expression, "operator")) == "In"
+                if named and count(walk(expression, "values")):
+                    return True
+    return False
+
+
+RULE = Rule(
+    id="gpu-node-selector",
+    title="GPU pods say on which machines they run",
+    severity=Severity.LOW,
+    types=POD | RUNNER_SET | HELM,
+    levels={"dev": "disabled", "staging": "advisory", "prod": "mandatory", "homelab": "mandatory"},
+    config={
+        "labels": {
+            "type": "array",
+            "items": {"type": "string", "minLength": 1},
+            "minItems": 1,
+            "default": list(LABELS),
+            "description": "Keys of node labels that tell GPU machines apart.",
+        },
+    },
+    rationale="A pod that takes whatever GPU is free may land on the dearest one, or on one that its image cannot use.",
+    source="https://kubernetes.io/docs/tasks/manage-gpus/scheduling-gpus/",
+    fix=f"Add a nodeSelector on {POOL_LABEL} or another label that names the accelerator.",
+    check=_check,
+)

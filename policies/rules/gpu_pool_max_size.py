@@ -1,0 +1,187 @@
+"""gpu-pool-max-size: the GPUs that one pool may grow to are bounded, and by no more than somebody has agreed to.
+
+Judged: EKS managed node groups, OKE node pools, Karpenter NodePools, Auto Scaling groups that name GPU types, and the runner
+sets of launchers, whose machines are `maxRunners` times their shape.
+
+- A node counts with the GPUs of the pool's greatest type.
+- OKE's autoscaler has a pool's maximum in an argument with the pool's OCID, unknown in a preview: the pool's tag
+  `gpu-ci/max-nodes` says it too. A pool whose size is the program's has just that.
+- Karpenter's limits are looked at before it buys, so a burst may pass them by a node or two (karpenter.sh, spec.limits): a
+  quota of the account is the hard bound.
+
+A launcher says by its annotations what it boots. Standing machines (instance pools) are counted with the stack, not here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
+
+from fleet.scheduling import GPU_RESOURCE
+
+from .kinds import AUTO_SCALING_GROUP, HELM, KARPENTER_NODE_POOL, POOLS, is_scale_set
+from .machine_types import Choice, choices, gpus_each
+from .pools import gpu_sign
+from .read import Later, line, quantity, shown, walk, whole
+from .rule import Rule
+from .sizes import OKE_MOST, most
+
+PER_POOL = 4
+PER_MACHINE_SET = 4
+
+_LIMIT = ("spec", "limits", GPU_RESOURCE)
+_REPLICAS = ("spec", "replicas")
+_MAX_RUNNERS = ("values", "maxRunners")
+
+
+def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
+    later = Later()
+    faults = _machine_set if args.resource_type in HELM else _pool
+    for fault in faults(args, later):
+        report(fault, None)
+    later.settle()
+
+
+def _pool(args: ResourceValidationArgs, later: Later) -> Iterator[str]:
+    unsigned, unread = Later(), Later()
+    sign = gpu_sign(args.resource_type, args.props, unsigned)
+    if not (sign or unsigned):
+        return
+    cap = _cap(args, "maxGpusPerPool", PER_POOL)
+    bound = _karpenter if args.resource_type == KARPENTER_NODE_POOL else _nodes
+    faults = list(bound(args, cap, unread))
+    if not (faults or unread):
+        return
+    later.join(unread)
+    if sign:
+        yield from (f"{fault} ({sign})" for fault in faults)
+    else:
+        later.join(unsigned)
+
+
+def _nodes(args: ResourceValidationArgs, cap: int, later: Later) -> Iterator[str]:
+    with later:
+        path, value = most(args.resource_type, args.props, args.opts)
+        name = _shown_path(path)
+        nodes = whole(value)
+        if nodes is None:
+            mend = "write its maximum, as the autoscaler has it" if path == OKE_MOST else "write a whole number"
+            yield f"{name} is {shown(value)}: a GPU pool says how many nodes it may have; {mend}"
+            return
+        yield from _counted(name, nodes, cap, args, "maxGpusPerPool", later)
+
+
+def _karpenter(args: ResourceValidationArgs, cap: int, later: Later) -> Iterator[str]:
+    with later:
+        limit = walk(args.props, *_LIMIT)
+        if limit is not None:
+            gpus = quantity(limit)
+            if gpus is None or gpus > cap:
+                yield (
+                    f"{_shown_path(_LIMIT)} is {shown(limit)}: a GPU pool has at most {cap} GPUs; write {cap} or less, or raise "
+                    "maxGpusPerPool"
+                )
+            return
+        path, value = most(args.resource_type, args.props, args.opts)
+        for place in (path, _REPLICAS):
+            nodes = whole(value) if place == path else whole(walk(args.props, *_REPLICAS))
+            if nodes is not None:
+                yield from _counted(_shown_path(place), nodes, cap, args, "maxGpusPerPool", later)
+                return
+        yield f"{_shown_path(_LIMIT)} is not set: Karpenter buys GPUs without end; write {cap} or less"
+
+
+def _machine_set(args: ResourceValidationArgs, later: Later) -> Iterator[str]:
+    with later:
+        if not is_scale_set(args.props):
+            return
+        unread = Later()
+        boots = tuple(choices(args.resource_type, args.props, unread))
+        if not boots:
+            later.join(unread)
+            return
+        cap = _cap(args, "maxGpusPerMachineSet", PER_MACHINE_SET)
+        value = walk(args.props, *_MAX_RUNNERS)
+        runners = whole(value)
+        name = _shown_path(_MAX_RUNNERS)
+        if runners is None:
+            yield f"{name} is {shown(value)}: ARC then boots a GPU machine for every job; write a whole number"
+        else:
+            yield from _counted(name, runners, cap, args, "maxGpusPerMachineSet", later)
+
+
+def _counted(name: str, machines: int, cap: int, args: ResourceValidationArgs, setting: str, later: Later) -> Iterator[str]:
+    """The fault of so many machines of the resource's types, if there is one."""
+    unread = Later()
+    types = tuple(choices(args.resource_type, args.props, unread))
+    counts = [1 if choice.gpus is None else choice.gpus for choice in types]
+    # A GPU pool whose type stands in a launch template has one GPU a node at least.
+    least = max(counts, default=0 if unread else 1)
+    if machines * least > cap:
+        room = cap // least
+        mend = f"write {room} or less" if room else "take a smaller type"
+        each = _gpus(least) if types else "1 GPU or more"
+        yield f"{name} is {machines}: {machines} times {each} is more than {_gpus(cap)}; {mend}, or raise {setting}"
+        return
+    later.join(unread)
+    if machines and not unread and gpus_each(types) is None:
+        yield _uncounted(types)
+
+
+def _uncounted(types: tuple[Choice, ...]) -> str:
+    stranger = next((choice for choice in types if choice.gpus is None), None)
+    if stranger is None:
+        return (
+            "the pool names no machine type, so its GPUs cannot be counted; name its types on the pool, not in a launch template"
+        )
+    return (
+        f"{stranger.path}: {shown(stranger.name)} is not in the hardware table, so its GPUs cannot be counted; take another type"
+    )
+
+
+def _cap(args: ResourceValidationArgs, name: str, default: int) -> int:
+    found = whole(args.get_config().get(name, default))
+    return default if found is None else found
+
+
+def _gpus(count: int) -> str:
+    return f"{count} GPU{'' if count == 1 else 's'}"
+
+
+def _shown_path(path: tuple[str, ...]) -> str:
+    head, last = ".".join(path[:-1]), path[-1]
+    return f"{head}[{line(last)}]" if "/" in last else f"{head}.{last}" if head else last
+
+
+RULE = Rule(
+    id="gpu-pool-max-size",
+    title="GPU pools have a maximum that was agreed to",
+    severity=Severity.HIGH,
+    types=POOLS | {AUTO_SCALING_GROUP} | HELM,
+    levels={"dev": "mandatory", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
+    critical=True,
+    config={
+        "maxGpusPerPool": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": 100000,
+            "default": PER_POOL,
+            "description": "The most GPUs that one pool of nodes may have.",
+        },
+        "maxGpusPerMachineSet": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": 100000,
+            "default": PER_MACHINE_SET,
+            "description": "The most GPUs that the machines of one runner set may have which boots a machine for each job.",
+        },
+    },
+    rationale="A queue of jobs without end makes an autoscaler buy without end; the maximum of each pool is what stops it.",
+    source="https://karpenter.sh/docs/concepts/nodepools/#speclimits",
+    fix=(
+        f"EKS: lower scalingConfig.maxSize. OKE: tag the pool {OKE_MOST[-1]} with its maximum. Karpenter: set spec.limits of "
+        f"{GPU_RESOURCE}. Launchers: lower maxRunners."
+    ),
+    check=_check,
+)

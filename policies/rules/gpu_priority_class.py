@@ -1,0 +1,82 @@
+"""gpu-priority-class: GPU pods name a priority class, none of the cluster's own, and no class stands above theirs.
+
+Judged: every kind with a pod spec, ARC's runner set, the pods in the values of chart gha-runner-scale-set; and PriorityClasses,
+whatever they are for: only a greater value than a GPU pod's can end it for another pod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
+
+from fleet.scheduling import RUNNER_PRIORITY
+
+from .kinds import HELM, POD, RUNNER_SET, each
+from .pods import PodSpec, of_gpu_pods
+from .read import Later, bound, quantity, shown, text, walk
+from .rule import Rule
+
+CLASSES = frozenset(
+    f"kubernetes:scheduling.k8s.io/{version}:PriorityClass{suffix}"
+    for version in ("v1", "v1beta1", "v1alpha1")
+    for suffix in ("", "Patch", "List")
+)
+_SYSTEM = "system-"
+"""Prefix that Kubernetes keeps for classes of its own."""
+
+
+def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
+    later = Later()
+    ceiling = bound(args.get_config(), "ceiling", RUNNER_PRIORITY.value)
+    if args.resource_type in CLASSES:
+        faults = _class_faults(args.resource_type, args.props, ceiling, later)
+    else:
+        faults = of_gpu_pods(args.resource_type, args.props, lambda pod, unsure: _pod_faults(pod, ceiling, unsure), later)
+    for fault in faults:
+        report(fault, None)
+    later.settle()
+
+
+def _pod_faults(pod: PodSpec, ceiling: int, later: Later) -> Iterator[str]:
+    with later:
+        name = text(walk(pod.spec, "priorityClassName"))
+        if not name or name.startswith(_SYSTEM):
+            yield (
+                f"{pod.path}.priorityClassName is {shown(name) if name else 'not set'}: a GPU pod has a priority class of the "
+                f"fleet's; write {RUNNER_PRIORITY.name}"
+            )
+    with later:
+        yield from _above(f"{pod.path}.priority", walk(pod.spec, "priority"), ceiling)
+
+
+def _class_faults(token: str, props: Any, ceiling: int, later: Later) -> Iterator[str]:
+    for prefix, found in each(token, props, later):
+        with later:
+            yield from _above(f"{prefix}value", walk(found, "value"), ceiling)
+
+
+def _above(path: str, value: Any, ceiling: int) -> Iterator[str]:
+    if (quantity(value) or 0) > ceiling:
+        yield f"{path} is {shown(value)}: above {ceiling} (ceiling) a pod may end running GPU jobs; write {ceiling} or less"
+
+
+RULE = Rule(
+    id="gpu-priority-class",
+    title="GPU pods have a priority of the fleet's",
+    severity=Severity.LOW,
+    types=POD | RUNNER_SET | HELM | CLASSES,
+    levels={"dev": "disabled", "staging": "advisory", "prod": "advisory", "homelab": "advisory"},
+    config={
+        "ceiling": {
+            "type": "integer",
+            "default": RUNNER_PRIORITY.value,
+            "description": "The greatest value of a priority class.",
+        },
+    },
+    rationale="A GPU job without a class gives way to all other pods, and one with a class of the system's ends what nodes need.",
+    source="https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/",
+    fix=f"Set priorityClassName {RUNNER_PRIORITY.name} on GPU pods, and give no class a value above that one's.",
+    check=_check,
+)

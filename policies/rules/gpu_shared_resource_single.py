@@ -1,0 +1,122 @@
+"""gpu-shared-resource-single: whoever takes a share of a GPU takes one, and shares are called so.
+
+Judged: pods of every kind, ARC's runner set, the pods in the values of chart gha-runner-scale-set; the device plugin's configs in
+charts nvidia-device-plugin and gpu-operator and in ConfigMaps; the operator's ClusterPolicy.
+
+Two shares of a GPU are no larger share of it (NVIDIA/k8s-device-plugin, README). A plugin that shares GPUs and does not rename
+them advertises shares under the name of whole GPUs, so nobody can tell: the stack then declares `timeSliced`, and who asks for
+two of an NVIDIA resource asks for two shares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
+
+from fleet.scheduling import GPU_RESOURCE, is_gpu_resource
+
+from .kinds import CLUSTER_POLICY, CONFIG_MAPS, HELM, OPERATOR_CHART, POD, RUNNER_SET, chart_name
+from .plugin_config import CHART_CONFIG, SHARED, PluginConfig, is_on, plugin_configs
+from .pods import PodSpec, containers_of, gpu_amounts, pod_specs
+from .read import Later, count, quantity, shown, true, walk
+from .rule import Rule
+
+_VENDOR = GPU_RESOURCE.partition("/")[0] + "/"
+
+
+def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
+    later = Later()
+    sliced = true(args.get_config().get("timeSliced", False))
+    for fault in _faults(args.resource_type, args.props, sliced, later):
+        report(fault, None)
+    later.settle()
+
+
+def _faults(token: str, props: Any, sliced: bool, later: Later) -> Iterator[str]:
+    for pod in pod_specs(token, props, later):
+        yield from _pod_faults(pod, sliced, later)
+    for config in plugin_configs(token, props, later):
+        yield from _config_faults(config, sliced)
+    if token in HELM:
+        with later:
+            if (path := CHART_CONFIG.get(chart := chart_name(props))) is not None:
+                if count(walk(props, "valueYamlFiles")):
+                    yield "valueYamlFiles: files may share GPUs and are not read here; move them to values"
+                if chart == OPERATOR_CHART:
+                    yield from _inert(".".join(path), walk(props, *path))
+    elif token in CLUSTER_POLICY:
+        with later:
+            path = ("spec", "devicePlugin", "config")
+            yield from _inert(".".join(path), walk(props, *path))
+
+
+def _pod_faults(pod: PodSpec, sliced: bool, later: Later) -> Iterator[str]:
+    for container in containers_of(pod, later):
+        told = set()
+        for field in ("limits", "requests"):
+            for name, amount in gpu_amounts(container, field, later).items():
+                if name in told or not is_gpu_resource(name) or (quantity(amount) or 0) <= 1:
+                    continue
+                if name.endswith(SHARED) or (sliced and name.startswith(_VENDOR)):
+                    told.add(name)
+                    why = "" if name.endswith(SHARED) else "GPUs of this stack are shared (timeSliced), and "
+                    yield (
+                        f"{pod.path}.{container.path}.resources.{field}[{shown(name)}] is {shown(amount)}: {why}several shares "
+                        "are no larger share of a GPU; write 1"
+                    )
+
+
+def _config_faults(config: PluginConfig, sliced: bool) -> Iterator[str]:
+    if config.body is None:
+        yield f"{config.path} is not read here: it is no YAML, or too long; write a config of version v1"
+        return
+    sharing = walk(config.body, "sharing")
+    # Where both are there, MPS wins; it refuses requests for several shares by itself.
+    strategy = next((each for each in ("mps", "timeSlicing") if walk(sharing, each) is not None), None)
+    if strategy is None:
+        return
+    path = f"{config.path}.sharing.{strategy}"
+    renamed = walk(sharing, strategy, "renameByDefault")
+    if not (sliced or is_on(renamed)):
+        yield (
+            f"{path}.renameByDefault is {_flag(renamed)}: shares would be called {shown(GPU_RESOURCE)} like whole GPUs; "
+            f"write true and ask for {shown(GPU_RESOURCE + SHARED)}, or declare timeSliced"
+        )
+    single = walk(sharing, strategy, "failRequestsGreaterThanOne")
+    if not (is_on(single) or (strategy == "mps" and single is None)):
+        yield f"{path}.failRequestsGreaterThanOne is {_flag(single)}: a request for several shares would be granted; write true"
+
+
+def _flag(value: Any) -> str:
+    """A flag for a message: YAML here is all text."""
+    return str(is_on(value)).lower() if value is not None else "not set"
+
+
+def _inert(path: str, config: Any) -> Iterator[str]:
+    if walk(config, "sharing") is not None:
+        yield (
+            f"{path}.sharing is no field of the operator's, which shares no GPU for it; write it into a config of the plugin, "
+            "as a file of devicePlugin.config.data"
+        )
+
+
+RULE = Rule(
+    id="gpu-shared-resource-single",
+    title="A share of a GPU is called so and taken once",
+    severity=Severity.MEDIUM,
+    types=POD | RUNNER_SET | HELM | CONFIG_MAPS | CLUSTER_POLICY,
+    levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
+    config={
+        "timeSliced": {
+            "type": "boolean",
+            "default": False,
+            "description": f"Whether what this stack's nodes call {GPU_RESOURCE} are shares of GPUs.",
+        },
+    },
+    rationale="Two shares of a GPU give no more of it than one, and a share that is called a GPU is taken for a whole one.",
+    source="https://github.com/NVIDIA/k8s-device-plugin#shared-access-to-gpus",
+    fix="Ask for 1 of a shared resource; in the plugin's config set renameByDefault and failRequestsGreaterThanOne to true.",
+    check=_check,
+)

@@ -1,0 +1,135 @@
+"""gpu-toleration-required: a pod that takes GPUs tolerates the taint of GPU nodes, whatever its value is.
+
+Judged: every kind with a pod spec, ARC's runner set, the pods in the values of chart gha-runner-scale-set.
+
+The taint has one key and a value that differs by provider (`fleet.scheduling`): operator Exists covers every value, and so do
+several tolerations with Equal. The API server refuses a toleration with operator Exists and a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
+
+from fleet.scheduling import GPU_TAINT_KEY, Effect, Taint, Toleration
+
+from .draft import Draft
+from .kinds import HELM, POD, RUNNER_SET
+from .labels import GPU_TAINTS
+from .pods import PodSpec, of_gpu_pods, pod_specs, steps, takes_gpus, tolerations
+from .read import Later, items, line, shown, text
+from .rule import Rule
+
+VALUES = tuple(dict.fromkeys(taint.value for taint in GPU_TAINTS))
+_EFFECTS = tuple(effect.value for effect in (Effect.NO_SCHEDULE, Effect.NO_EXECUTE))
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """The taints that GPU nodes of the stack may carry, all of one key and effect."""
+
+    taints: tuple[Taint, ...]
+
+    @property
+    def toleration(self) -> Toleration:
+        """The one toleration that covers all of them."""
+        return Toleration(self.taints[0].key, effect=self.taints[0].effect)
+
+    def lacking(self, held: Iterable[Toleration]) -> Taint | None:
+        """The first taint that none of the tolerations covers."""
+        some = tuple(held)
+        return next((taint for taint in self.taints if not any(each.covers(taint) for each in some)), None)
+
+    def overdone(self, toleration: Toleration) -> bool:
+        """Whether the API server refuses the toleration for its value."""
+        return toleration.key == self.taints[0].key and toleration.operator == "Exists" and toleration.value != ""
+
+
+def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
+    later = Later()
+    wanted = _wanted(args, later)
+    for fault in of_gpu_pods(args.resource_type, args.props, lambda pod, unsure: _faults(pod, wanted, unsure), later):
+        report(fault, None)
+    later.settle()
+
+
+def _wanted(args: ResourceValidationArgs, later: Later) -> _Wanted:
+    config = args.get_config()
+    key = text(config.get("key")) or GPU_TAINT_KEY
+    asked = text(config.get("effect"))
+    effect = Effect(asked) if asked in _EFFECTS else Effect.NO_SCHEDULE
+    values = tuple(text(value) for _, value in items(config.get("values", VALUES), later)) or VALUES
+    return _Wanted(tuple(Taint(key, value, effect) for value in values))
+
+
+def _faults(pod: PodSpec, wanted: _Wanted, later: Later) -> Iterator[str]:
+    hidden = Later()
+    held = dict(tolerations(pod.spec, hidden))
+    for index, toleration in held.items():
+        if wanted.overdone(toleration):
+            yield (
+                f"{pod.path}.tolerations[{index}].value is {shown(toleration.value)}: with operator Exists there is no value, "
+                "and the API server refuses the pod; leave it out"
+            )
+    lacking = wanted.lacking(held.values())
+    if lacking is not None and not hidden:
+        add = ", ".join(f"{name}: {line(value)}" for name, value in wanted.toleration.manifest().items())
+        yield (
+            f"{pod.path}.tolerations: a pod that takes GPUs tolerates the taint of their nodes, also as {line(str(lacking))}; "
+            f"add {{{add}}}"
+        )
+    later.join(hidden)
+
+
+def _mend(args: ResourceValidationArgs, draft: Draft) -> None:
+    """Adds the toleration, and takes the value from one that may have none."""
+    later = Later()
+    wanted = _wanted(args, later)
+    for pod in pod_specs(args.resource_type, args.props, later):
+        if not takes_gpus(pod, later):
+            continue
+        hidden = Later()
+        held = dict(tolerations(pod.spec, hidden))
+        place = (*steps(pod.path), "tolerations")
+        for index, toleration in held.items():
+            if wanted.overdone(toleration):
+                draft.put("", *place, index, "value")
+        if not hidden and wanted.lacking(held.values()) is not None:
+            draft.append(wanted.toleration.manifest(), *place)
+
+
+RULE = Rule(
+    id="gpu-toleration-required",
+    title="GPU pods tolerate the taint of GPU nodes",
+    severity=Severity.HIGH,
+    types=POD | RUNNER_SET | HELM,
+    levels={"dev": "mandatory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
+    config={
+        "key": {
+            "type": "string",
+            "minLength": 1,
+            "default": GPU_TAINT_KEY,
+            "description": "The key of the taint on this stack's GPU nodes.",
+        },
+        "values": {
+            "type": "array",
+            "items": {"type": "string"},
+            "minItems": 1,
+            "default": list(VALUES),
+            "description": "The values that the taint has on this stack's GPU nodes; they differ by provider.",
+        },
+        "effect": {
+            "type": "string",
+            "enum": list(_EFFECTS),
+            "default": Effect.NO_SCHEDULE.value,
+            "description": "The effect of the taint on this stack's GPU nodes.",
+        },
+    },
+    rationale="A pod that asks for a GPU and does not tolerate the taint of GPU nodes stays pending for ever.",
+    source="https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/",
+    fix=f"Add the toleration {{key: {GPU_TAINT_KEY}, operator: Exists, effect: {Effect.NO_SCHEDULE}}}.",
+    check=_check,
+    remedy=_mend,
+)

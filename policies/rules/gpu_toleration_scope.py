@@ -1,0 +1,129 @@
+"""gpu-toleration-scope: who takes no GPU stays off GPU nodes, and nobody tolerates every taint.
+
+Judged: every kind with a pod spec, ARC's runner set, the pods in the values of chart gha-runner-scale-set (a set's listener is
+one), and the controllers that other charts run, where their values give them tolerations.
+
+Pods whose containers all have a name on `allowNames` serve the node, so they may stand on every one. A toleration of effect
+PreferNoSchedule opens no GPU node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
+
+from fleet.scheduling import Toleration
+
+from .kinds import (
+    AUTOSCALER_CHART,
+    CONTROLLER_CHART,
+    HELM,
+    OPERATOR_CHART,
+    PLUGIN_CHART,
+    POD,
+    RUNNER_SET,
+    chart_name,
+)
+from .labels import GPU_TAINTS
+from .pods import SERVING, PodSpec, pod_specs, serves_the_node, takes_gpus, tolerations
+from .read import Later, items, line, text, walk
+from .rule import Rule
+
+ALLOWED = (
+    *SERVING,
+    # Network, proxy and logs of a node: the VPC CNI, kube-proxy, Fluent Bit, the Prometheus node exporter.
+    "aws-vpc-cni-init",
+    "aws-node",
+    "aws-eks-nodeagent",
+    "kube-proxy",
+    "fluent-bit",
+    "node-exporter",
+)
+
+CONTROLLERS: dict[str, tuple[tuple[str, ...], ...]] = {
+    CONTROLLER_CHART: ((),),
+    AUTOSCALER_CHART: ((),),
+    "karpenter": ((),),
+    "kueue": (("controllerManager",),),
+    OPERATOR_CHART: (("operator",), ("node-feature-discovery", "master"), ("node-feature-discovery", "gc")),
+    PLUGIN_CHART: (("nfd", "master"), ("nfd", "gc")),
+}
+"""Chart to the places in its values that have the tolerations of a controller, which takes no GPU and serves no node."""
+
+
+def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
+    later = Later()
+    allowed = {text(name) for _, name in items(args.get_config().get("allowNames", ALLOWED), later)}
+    for fault in _faults(args.resource_type, args.props, allowed, later):
+        report(fault, None)
+    later.settle()
+
+
+def _faults(token: str, props: Any, allowed: set[str], later: Later) -> Iterator[str]:
+    for pod in pod_specs(token, props, later):
+        yield from _pod_faults(pod, allowed, later)
+    if token in HELM:
+        with later:
+            for place in CONTROLLERS.get(chart_name(props), ()):
+                with later:
+                    path = ("values", *place)
+                    for index, toleration in _opening(walk(props, *path), later):
+                        yield _fault(".".join(path), index, toleration, "a controller takes no GPU")
+
+
+def _pod_faults(pod: PodSpec, allowed: set[str], later: Later) -> Iterator[str]:
+    unread = Later()
+    opening = list(_opening(pod.spec, unread))
+    if not (opening or unread):
+        return
+    unnamed, hidden = Later(), Later()
+    if serves_the_node(pod, allowed, unnamed):
+        return
+    later.join(unread)
+    takes = takes_gpus(pod, hidden)
+    for index, toleration in opening:
+        undecided = Later()
+        undecided.join(unnamed)
+        if toleration.key:
+            if takes:
+                continue
+            undecided.join(hidden)
+        if undecided:
+            later.join(undecided)
+        else:
+            yield _fault(pod.path, index, toleration, "a pod that takes no GPU stays off GPU nodes")
+
+
+def _opening(holder: Any, later: Later) -> Iterator[tuple[int, Toleration]]:
+    """The tolerations that open GPU nodes."""
+    return (found for found in tolerations(holder, later) if any(map(found[1].covers, GPU_TAINTS)))
+
+
+def _fault(path: str, index: int, toleration: Toleration, why: str) -> str:
+    place = f"{path}.tolerations[{index}]"
+    if not toleration.key:
+        return f"{place} has operator Exists and no key: it tolerates every taint; name the key of the one that is meant"
+    return f"{place} tolerates {line(toleration.key)}: {why}; take the toleration away"
+
+
+RULE = Rule(
+    id="gpu-toleration-scope",
+    title="Only GPU pods tolerate the taint of GPU nodes",
+    severity=Severity.MEDIUM,
+    types=POD | RUNNER_SET | HELM,
+    levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
+    config={
+        "allowNames": {
+            "type": "array",
+            "items": {"type": "string"},
+            "default": list(ALLOWED),
+            "description": "Names of containers that serve every node; a pod of these alone may tolerate any taint.",
+        },
+    },
+    rationale="A pod that needs no GPU and lands on a GPU node keeps it awake, and the cluster pays for a GPU that nobody uses.",
+    source="https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/",
+    fix="Take the toleration from pods without a GPU limit, and give every toleration with operator Exists a key.",
+    check=_check,
+)

@@ -1,0 +1,385 @@
+"""Groups of like machines that a stack can have: what rules read that add up GPUs, money and quotas.
+
+A group is an EKS node group, an OKE node pool, an Auto Scaling group, a Karpenter NodePool, an EC2 or OCI instance, a spot
+request, an OCI instance pool with its configuration, or a runner set whose launchers boot a machine for each job, as the
+annotations of its runner pod say. Components are none, for their children are. EC2 fleets are left out: their capacity need
+not be a count of machines.
+
+What a launch template or a configuration says is found by the dependencies of its group: ids are unknown before they exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pulumi_policy import PolicyResource
+
+from fleet.hardware import ON_DEMAND, RESERVED, SPOT
+from fleet.scheduling import (
+    CLUSTER_LABEL,
+    GPU_RESOURCE,
+    MACHINE_CAPACITY,
+    MACHINE_DISK,
+    MACHINE_REGIONS,
+    POOL_LABEL,
+    RESERVED_NODES_TAG,
+)
+
+from . import sizes
+from .capacity import bought
+from .kinds import (
+    AUTO_SCALING_GROUP,
+    EC2_INSTANCE,
+    EKS_NODE_GROUP,
+    KARPENTER_NODE_POOL,
+    LAUNCH_TEMPLATE,
+    OCI_INSTANCE,
+    OCI_INSTANCE_CONFIGURATION,
+    OCI_INSTANCE_POOL,
+    OKE_NODE_POOL,
+    RELEASE,
+    SPOT_REQUEST,
+)
+from .machine_types import ANNOTATIONS, Choice, choices, gpus_each
+from .pools import gpu_sign, template_labels
+from .read import Later, count, items, keys, label, line, text, walk, whole
+from .volumes import Volume, of_ec2, of_oci, of_template
+
+AWS, OCI = "aws", "oci"
+TIMES = "\N{MULTIPLICATION SIGN}"
+SHOWN = 4
+"""Parts of a sum that a message tells."""
+
+_NODES = ("nodes.min", "nodes.max")
+_JOBS = ("scale.min", "scale.max")
+_STANDING = ("count", "count")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """`least` to `most` machines, each any of `choices`, bought as `capacity` (the dearest way that it may be bought).
+
+    `most` is None where nothing bounds their count; `gpu_limit` bounds their GPUs instead (Karpenter). `reserved` is how many
+    of them a capacity reservation holds. `regions` are those in which one may stand, none where nothing says. `flex` is the
+    OCPUs and GB of a flexible shape. `accelerated` is False where it has no GPU for sure. `settings` name what lowers `least`
+    and `most` in a stack file.
+    """
+
+    name: str
+    urn: str
+    cloud: str
+    regions: tuple[str, ...]
+    choices: tuple[Choice, ...]
+    capacity: str
+    least: int
+    most: int | None
+    settings: tuple[str, str] = ("", "")
+    volume: Volume | None = None
+    flex: tuple[float, float] | None = None
+    reserved: int | None = None
+    gpu_limit: int | None = None
+    accelerated: bool = True
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """Names of its machine types, each once."""
+        return tuple(dict.fromkeys(choice.name for choice in self.choices))
+
+    @property
+    def gpus(self) -> int | None:
+        """The most GPUs of all its machines together; None where nobody can tell."""
+        each = gpus_each(self.choices) if self.accelerated else 0
+        if each == 0:
+            return 0
+        counted = None if each is None or self.most is None else each * self.most
+        known = [bound for bound in (counted, self.gpu_limit) if bound is not None]
+        return min(known, default=None)
+
+
+def groups(resources: Sequence[PolicyResource], later: Later) -> tuple[Group, ...]:
+    """The groups of a stack in order; one of which something is unknown is left out and put off."""
+    found = []
+    for resource in resources:
+        if resource.resource_type in _READERS:
+            unsure = Later()
+            with unsure:
+                group = _READERS[resource.resource_type](resource, resources, unsure)
+                if group is not None and not unsure:
+                    found.append(group)
+            later.join(unsure)
+    return tuple(found)
+
+
+def regions_of(resources: Iterable[PolicyResource], token_prefix: str) -> tuple[str, ...]:
+    """The regions in which a stack has resources of a cloud ("aws:"). Raises UnknownValueError."""
+    return tuple(
+        sorted({region for each in resources if each.resource_type.startswith(token_prefix) if (region := region_of(each))})
+    )
+
+
+def region_of(resource: PolicyResource) -> str:
+    """The region of a resource: its own, which AWS has, or its provider's; "" where neither says. Raises UnknownValueError."""
+    own = text(walk(resource.props, "region")) if resource.resource_type.startswith("aws:") else ""
+    return own or (text(walk(resource.provider.props, "region")) if resource.provider is not None else "")
+
+
+def several(parts: Sequence[str]) -> str:
+    """The first few of a list, and how many more there are."""
+    more = len(parts) - SHOWN
+    return ", ".join(parts[:SHOWN]) + (f", and {more} more" if more > 0 else "")
+
+
+def either(words: Iterable[str]) -> str:
+    """Words of which one is meant ("a, b or c"), each once; empty ones aside."""
+    *most, last = dict.fromkeys(filter(None, words)) or [""]
+    return f"{', '.join(most)} or {last}" if most else last
+
+
+# -- pools -------------------------------------------------------------------------------------------------------------
+
+
+def _pool(resource: PolicyResource, later: Later) -> dict[str, Any]:
+    """What all kinds of pools say of themselves."""
+    token, props = resource.resource_type, resource.props
+    _, most = sizes.most(token, props, resource.opts)
+    return {
+        "name": _pool_name(token, props, resource.name),
+        "urn": resource.urn,
+        "choices": tuple(choices(token, props, later)),
+        "capacity": _dearest(bought(token, props)),
+        "least": max(sizes.least(token, props), 0),
+        "most": _natural(most),
+        "settings": _NODES,
+    }
+
+
+def _eks(resource: PolicyResource, _: Sequence[PolicyResource], later: Later) -> Group:
+    props = resource.props
+    found = _pool(resource, later)
+    template = _behind(resource, "launchTemplate", LAUNCH_TEMPLATE)
+    if template is None:
+        volume = of_ec2(walk(props, "diskSize"))
+    else:
+        volume = of_template(template.props)
+        found["choices"] = found["choices"] or tuple(choices(LAUNCH_TEMPLATE, template.props, later))
+    return Group(
+        **found,
+        cloud=AWS,
+        regions=_region(resource),
+        volume=volume,
+        reserved=_reserved(found, walk(props, "tags") if found["capacity"] == RESERVED else None),
+    )
+
+
+def _scaling_group(resource: PolicyResource, _: Sequence[PolicyResource], later: Later) -> Group:
+    found = _pool(resource, later)
+    template = _behind(resource, "launchTemplate", LAUNCH_TEMPLATE)
+    if template is not None:
+        found["choices"] = found["choices"] or tuple(choices(LAUNCH_TEMPLATE, template.props, later))
+    volume = of_template(template.props) if template is not None else of_ec2(None)
+    return Group(**found, cloud=AWS, regions=_region(resource), volume=volume)
+
+
+def _oke(resource: PolicyResource, _: Sequence[PolicyResource], later: Later) -> Group:
+    props = resource.props
+    found = _pool(resource, later)
+    return Group(
+        **found,
+        cloud=OCI,
+        regions=_region(resource),
+        volume=of_oci(walk(props, "nodeSourceDetails", "bootVolumeSizeInGbs")),
+        flex=_flex(walk(props, "nodeShapeConfig")),
+        reserved=_reserved(found, walk(props, "freeformTags") if found["capacity"] == RESERVED else None),
+    )
+
+
+def _karpenter(resource: PolicyResource, resources: Sequence[PolicyResource], later: Later) -> Group:
+    props = resource.props
+    limit = whole(walk(props, "spec", "limits", GPU_RESOURCE))
+    found = _pool(resource, later) | {"settings": ("spec.replicas", "spec.limits")}
+    if found["most"] is None and walk(props, "spec", "replicas") is not None:
+        # Static capacity: so many nodes and no others (karpenter.sh, spec.replicas).
+        found["most"] = found["least"]
+    return Group(
+        **found,
+        cloud=AWS,
+        regions=regions_of(resources, "aws:"),
+        gpu_limit=None if limit is None else max(limit, 0),
+        accelerated=bool(gpu_sign(KARPENTER_NODE_POOL, props, later)),
+    )
+
+
+def _reserved(found: dict[str, Any], tags: Any) -> int | None:
+    """Machines that the pool's reservation holds: what its tag says, and without one as many as the pool may use."""
+    if found["capacity"] != RESERVED:
+        return None
+    told = _natural(walk(tags, RESERVED_NODES_TAG))
+    most: int | None = found["most"]
+    return most if told is None else told
+
+
+# -- machines by themselves --------------------------------------------------------------------------------------------
+
+
+def _ec2(resource: PolicyResource, _: Sequence[PolicyResource], later: Later) -> Group:
+    token, props = resource.resource_type, resource.props
+    found = tuple(choices(token, props, later))
+    template = _behind(resource, "launchTemplate", LAUNCH_TEMPLATE)
+    if template is not None:
+        found = found or tuple(choices(LAUNCH_TEMPLATE, template.props, later))
+    spot = token == SPOT_REQUEST or text(walk(props, "instanceMarketOptions", "marketType")) == "spot"
+    root = walk(props, "rootBlockDevice")
+    return Group(
+        name=line(resource.name),
+        urn=resource.urn,
+        cloud=AWS,
+        regions=_region(resource),
+        choices=found,
+        capacity=SPOT if spot else ON_DEMAND,
+        least=1,
+        most=1,
+        volume=of_ec2(walk(root, "volumeSize"), walk(root, "volumeType")),
+    )
+
+
+def _oci_instance(resource: PolicyResource, _: Sequence[PolicyResource], later: Later) -> Group:
+    found = tuple(choices(OCI_INSTANCE, resource.props, later))
+    return _launched(resource, resource.props, found, 1)
+
+
+def _instance_pool(resource: PolicyResource, _: Sequence[PolicyResource], later: Later) -> Group:
+    configuration = _behind(resource, "instanceConfigurationId", OCI_INSTANCE_CONFIGURATION)
+    details, found = None, tuple[Choice, ...]()
+    if configuration is not None:
+        found = tuple(choices(OCI_INSTANCE_CONFIGURATION, configuration.props, later))
+        details = walk(configuration.props, "instanceDetails", "launchDetails")
+        if details is None:
+            options = walk(configuration.props, "instanceDetails", "options")
+            details = walk(options[0], "launchDetails") if count(options) else None
+    return _launched(resource, details, found, _natural(walk(resource.props, "size")))
+
+
+def _launched(resource: PolicyResource, details: Any, found: tuple[Choice, ...], size: int | None) -> Group:
+    """Standing machines of OCI by their launch details."""
+    capacity = ON_DEMAND
+    if keys(walk(details, "preemptibleInstanceConfig")):
+        capacity = SPOT
+    elif text(walk(details, "capacityReservationId")):
+        capacity = RESERVED
+    return Group(
+        name=_said(resource.props, "displayName") or line(resource.name),
+        urn=resource.urn,
+        cloud=OCI,
+        regions=_region(resource),
+        choices=found,
+        capacity=capacity,
+        least=size or 0,
+        most=size,
+        settings=_STANDING if resource.resource_type == OCI_INSTANCE_POOL else ("", ""),
+        volume=of_oci(walk(details, "sourceDetails", "bootVolumeSizeInGbs")),
+        flex=_flex(walk(details, "shapeConfig")),
+    )
+
+
+def _runner_set(resource: PolicyResource, _: Sequence[PolicyResource], later: Later) -> Group | None:
+    """The machines of a set's launchers; None for a set without any, and for any other chart."""
+    props = resource.props
+    found = tuple(choices(RELEASE, props, later))
+    if not found:
+        return None
+    annotations = walk(props, *ANNOTATIONS)
+    capacity = text(walk(annotations, MACHINE_CAPACITY))
+    return Group(
+        name=_said(props, "name") or line(resource.name),
+        urn=resource.urn,
+        cloud=OCI,
+        regions=tuple(filter(None, text(walk(annotations, MACHINE_REGIONS)).split(","))),
+        choices=found,
+        capacity=capacity if capacity in (SPOT, RESERVED) else ON_DEMAND,
+        least=_natural(walk(props, "values", "minRunners")) or 0,
+        most=_natural(walk(props, "values", "maxRunners")),
+        settings=_JOBS,
+        volume=of_oci(walk(annotations, MACHINE_DISK)),
+    )
+
+
+# -- what several have ---------------------------------------------------------------------------------------------------
+
+
+def _behind(resource: PolicyResource, field: str, token: str) -> PolicyResource | None:
+    """The resource of this type that a property refers to, or that is depended on."""
+    candidates = [*resource.property_dependencies.get(field, ()), *resource.dependencies]
+    return next((each for each in candidates if each.resource_type == token), None)
+
+
+def _region(resource: PolicyResource) -> tuple[str, ...]:
+    return tuple(filter(None, (region_of(resource),)))
+
+
+def _dearest(ways: frozenset[str]) -> str:
+    return next((way for way in (ON_DEMAND, RESERVED, SPOT) if way in ways), ON_DEMAND)
+
+
+def _natural(value: Any) -> int | None:
+    found = whole(value)
+    return found if found is not None and found >= 0 else None
+
+
+def _flex(config: Any) -> tuple[float, float] | None:
+    ocpus, memory = walk(config, "ocpus"), walk(config, "memoryInGbs")
+    sized = isinstance(ocpus, (int, float)) and isinstance(memory, (int, float))
+    return (float(ocpus), float(memory)) if sized else None
+
+
+def _said(props: Any, *path: str) -> str:
+    """A name for a message; "" where it is unknown or none."""
+    with Later():
+        return line(text(walk(props, *path)))
+    return ""
+
+
+def _pool_name(token: str, props: Any, otherwise: str) -> str:
+    """A pool as people know it: cluster/pool by its labels, or the resource's own name."""
+    with Later():
+        labels = _LABELS[token](props)
+        pool, cluster = (label(walk(labels, key)) for key in (POOL_LABEL, CLUSTER_LABEL))
+        if pool:
+            return line(f"{cluster}/{pool}" if cluster else pool)
+    return line(otherwise)
+
+
+def _oke_labels(props: Any) -> dict[str, Any]:
+    later = Later()
+    return {text(walk(entry, "key")): walk(entry, "value") for _, entry in items(walk(props, "initialNodeLabels"), later)}
+
+
+def _eks_labels(props: Any) -> Any:
+    return walk(props, "labels")
+
+
+def _no_labels(_: Any) -> None:
+    return None
+
+
+_LABELS: dict[str, Callable[[Any], Any]] = {
+    EKS_NODE_GROUP: _eks_labels,
+    OKE_NODE_POOL: _oke_labels,
+    KARPENTER_NODE_POOL: template_labels,
+    AUTO_SCALING_GROUP: _no_labels,
+}
+_READERS: dict[str, Callable[[PolicyResource, Sequence[PolicyResource], Later], Group | None]] = {
+    EKS_NODE_GROUP: _eks,
+    OKE_NODE_POOL: _oke,
+    AUTO_SCALING_GROUP: _scaling_group,
+    KARPENTER_NODE_POOL: _karpenter,
+    EC2_INSTANCE: _ec2,
+    SPOT_REQUEST: _ec2,
+    OCI_INSTANCE: _oci_instance,
+    OCI_INSTANCE_POOL: _instance_pool,
+    RELEASE: _runner_set,
+}
+
+MACHINES = frozenset((*_READERS, LAUNCH_TEMPLATE, OCI_INSTANCE_CONFIGURATION))
+"""Tokens of groups, and of what they refer to: a rule that reads groups names them all."""

@@ -1,0 +1,137 @@
+"""Container images: what a reference says, and which ones a chart's values name or leave to the chart.
+
+The grammar of a reference is that of github.com/distribution/reference. In values an image is an object of `repository`, `tag`
+(or `version`) and `digest` (or `sha`), with a `registry` before it or the image's name in `image` behind it; or a text under the
+key `image`. What a chart runs by itself is known of those in `charts.toml` alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from . import charts
+from .kinds import OPERATOR_CHART, chart_name, is_scale_set
+from .nested import SCHEDULING, objects
+from .read import Later, keys, label, true, walk
+
+DOCKER_HUB = "docker.io"
+"""The registry of a reference without one."""
+
+_HOST = r"(?:localhost|[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+)(?::[0-9]{1,5})?|[A-Za-z0-9-]+:[0-9]{1,5}"
+_NAME = r"[a-z0-9]+(?:[._-]+[a-z0-9]+)*"
+_REFERENCE = re.compile(
+    rf"(?:(?P<host>{_HOST})/)?(?P<name>{_NAME}(?:/{_NAME})*)"
+    r"(?::(?P<tag>[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}))?(?:@(?P<digest>sha256:[0-9a-f]{64}))?"
+)
+_LONGEST = 512
+_SHA256 = "sha256:"
+
+_POD_TEMPLATES = frozenset(("template", "listenerTemplate"))
+"""Of the scale-set chart: they are judged as pods."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """The parts of a reference: `repository` with its registry, tag and digest "" where there is none."""
+
+    repository: str
+    tag: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """An image of a chart: where its values name it, and the reference as text.
+
+    `given` is false for what the chart runs by default. A chart that is not in the table may bring what the values lack: the tag
+    where `own_tag`, the repository where `own_repository`.
+    """
+
+    path: str
+    reference: str
+    given: bool = True
+    own_tag: bool = False
+    own_repository: bool = False
+
+
+@lru_cache(maxsize=1024)
+def parsed(reference: str) -> Reference | None:
+    """The parts of a reference; None for what is none."""
+    match = _REFERENCE.fullmatch(reference) if len(reference) <= _LONGEST else None
+    if match is None:
+        return None
+    host, name = match["host"] or DOCKER_HUB, match["name"]
+    official = host == DOCKER_HUB and "/" not in name
+    return Reference(f"{host}/{'library/' if official else ''}{name}", match["tag"] or "", match["digest"] or "")
+
+
+def of_release(props: Any, later: Later) -> Iterator[Named]:
+    """Images of a Helm release, but for those of its pod templates. Unknown parts are put off."""
+    with later:
+        passing = SCHEDULING | (_POD_TEMPLATES if is_scale_set(props) else frozenset())
+        yield from _images("values", walk(props, "values"), charts.images(chart_name(props)), passing, later)
+
+
+def of_policy(props: Any, later: Later) -> Iterator[Named]:
+    """Images that the GPU operator's ClusterPolicy names, but for those that it switches off. Unknown parts are put off."""
+    with later:
+        for named in _images("spec", walk(props, "spec"), charts.images(OPERATOR_CHART), SCHEDULING, later):
+            if named.given:
+                yield named
+
+
+def _images(
+    prefix: str, values: Any, defaults: Iterable[charts.DefaultImage], passing: frozenset[str], later: Later
+) -> Iterator[Named]:
+    known = {f"{prefix}.{default.at}": default for default in defaults}
+    for path, default in known.items():
+        with later:
+            yield from _default(path, values, default)
+    for path, holder in objects(values, prefix, later, passing):
+        if path not in known:
+            with later:
+                yield from _own(path, holder)
+
+
+def _default(path: str, values: Any, default: charts.DefaultImage) -> Iterator[Named]:
+    """An image of a chart in the table, where it is on: its own values with those of the release over them."""
+    if default.switch:
+        flag = walk(values, *default.switch.split("."))
+        if not (default.on if flag is None else true(flag)):
+            return
+    own = walk(values, *default.at.split("."))
+    said = {key: value for key in _KEYS if key in keys(own) and (value := label(walk(own, key)))}
+    yield Named(path, _joined({**default.values, **said}), given=bool(said))
+
+
+def _own(path: str, holder: Any) -> Iterator[Named]:
+    """The image that an object of values describes, if it does."""
+    parts = {key: label(walk(holder, key)) for key in _KEYS if key in keys(holder)}
+    if "://" in parts.get("repository", "") or not parts or walk(holder, "enabled") is False:
+        return
+    if parts.get("repository"):
+        yield Named(path, _joined(parts), own_tag=True)
+    elif parts.get("image"):
+        yield Named(f"{path}.image", _joined(parts), own_tag="tag" in parts or "version" in parts)
+    elif any(parts.get(key) for key in _CHOICES) and path.endswith((".image", "Image")):
+        yield Named(path, _joined(parts), own_repository=True)
+
+
+_CHOICES = ("tag", "version", "digest", "sha")
+_KEYS = ("registry", "repository", "image", *_CHOICES)
+
+
+def _joined(parts: Mapping[str, str]) -> str:
+    """The reference of an image's parts; without a repository it begins with the tag or the digest."""
+    held = {key: parts.get(key, "") for key in _KEYS}
+    whole = "/".join(filter(None, (held["registry"], held["repository"], held["image"])))
+    tag, digest = held["tag"] or held["version"], held["digest"] or held["sha"]
+    if tag.startswith(_SHA256):
+        tag, digest = "", tag
+    if digest and not digest.startswith(_SHA256):
+        digest = f"{_SHA256}{digest}"
+    return f"{whole}{f':{tag}' if tag else ''}{f'@{digest}' if digest else ''}"

@@ -1,0 +1,129 @@
+"""images-pinned: every image comes from an allowed registry and is one version of it; where a digest is required, one content.
+
+Judged: every kind with a pod spec (image volumes too), ARC's runner set, Helm releases, the GPU operator's ClusterPolicy. Of a
+release these are the pods of chart gha-runner-scale-set with what the chart adds to them, the images that its values name, and
+those that a chart in `charts.toml` runs by default; what other charts run by default is not known here. A container without an
+image is left alone: the API server refuses it, a Patch leaves the image as it is, and ARC's listener has its controller's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
+
+from .images import Named, of_policy, of_release, parsed
+from .kinds import CLUSTER_POLICY, HELM, POD, RUNNER_SET
+from .pods import PodSpec, containers_of, pod_specs, volumes_of
+from .read import Later, items, line, shown, text, true, walk
+from .rule import Rule
+
+REGISTRIES = ("ghcr.io/actions", "ghcr.io/cncf", "ghcr.io/oracle", "nvcr.io/nvidia", "registry.k8s.io")
+"""Where the images of this project's own charts and launchers come from."""
+
+_WRITE = "write registry/repository:version@sha256:digest"
+_WORD = re.compile(r"[A-Za-z0-9]+")
+# A part of the repository for an image of which the values give the tag alone.
+_ANY = "any.invalid/any"
+
+
+@dataclass(frozen=True, slots=True)
+class _Demands:
+    registries: tuple[str, ...]
+    digest: bool
+
+    def faults(self, subject: str, reference: str, *, own_tag: bool = False, own_repository: bool = False) -> Iterator[str]:
+        """What is wrong with an image. A chart may bring the tag or the repository of its own that the reference lacks."""
+        image = parsed(_ANY + reference if own_repository else reference)
+        if image is None:
+            yield f"{subject}: that is no image reference; {_WRITE}"
+            return
+        if not (own_repository or any(_within(each, image.repository) for each in self.registries)):
+            allowed = line(", ".join(self.registries), 200) or "none"
+            yield f"{subject}: its registry is not allowed; take it from one of these, or add its own to registries: {allowed}"
+        if image.digest:
+            return
+        if not (image.tag or own_tag):
+            yield f"{subject}: without a tag it is whatever was pushed last; {_WRITE}"
+        elif image.tag and not _names_version(image.tag):
+            yield f"{subject}: tag {shown(image.tag)} names no version; {_WRITE}"
+        elif self.digest:
+            yield f"{subject}: a tag can be moved, so a digest is required; {_WRITE}"
+
+
+def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
+    later = Later()
+    config = args.get_config()
+    registries = tuple(found for _, each in items(config.get("registries", REGISTRIES), later) if (found := text(each)))
+    demands = _Demands(registries, true(config.get("requireDigest", False)))
+    for pod in pod_specs(args.resource_type, args.props, later):
+        for fault in _pod_faults(pod, demands, later):
+            report(f"{pod.path}.{fault}", None)
+    if args.resource_type in HELM:
+        named = of_release(args.props, later)
+    else:
+        named = of_policy(args.props, later) if args.resource_type in CLUSTER_POLICY else iter(())
+    for each in named:
+        for fault in demands.faults(_subject(each), each.reference, own_tag=each.own_tag, own_repository=each.own_repository):
+            report(fault, None)
+    later.settle()
+
+
+def _pod_faults(pod: PodSpec, demands: _Demands, later: Later) -> Iterator[str]:
+    for container in containers_of(pod, later):
+        with later:
+            image = walk(container.body, "image")
+            if image:
+                made = f", made by {container.made}" if container.made else ""
+                yield from demands.faults(f"{container.path}.image is {shown(image)}{made}", text(image))
+    for path, volume in volumes_of(pod, later):
+        with later:
+            image = walk(volume, "image", "reference")
+            if image:
+                yield from demands.faults(f"{path}.image.reference is {shown(image)}", text(image))
+
+
+def _subject(named: Named) -> str:
+    if named.given:
+        return f"{named.path} is {shown(named.reference)}"
+    return f"{named.path} names no image, so the chart runs {shown(named.reference)}"
+
+
+def _names_version(tag: str) -> bool:
+    return "latest" not in _WORD.findall(tag.lower()) and any(map(str.isdigit, tag))
+
+
+@lru_cache(maxsize=1024)
+def _within(registry: str, repository: str) -> bool:
+    """Whether a repository is at a registry, or below a path of it; * is any part between two slashes."""
+    wanted = "[^/]*".join(map(re.escape, registry.rstrip("/").split("*")))
+    return re.fullmatch(rf"{wanted}(?:/.*)?", repository, re.DOTALL) is not None
+
+
+RULE = Rule(
+    id="images-pinned",
+    title="Images are pinned and from allowed registries",
+    severity=Severity.HIGH,
+    types=POD | RUNNER_SET | HELM | CLUSTER_POLICY,
+    levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
+    config={
+        "registries": {
+            "type": "array",
+            "items": {"type": "string", "minLength": 1},
+            "default": list(REGISTRIES),
+            "description": "Registries, or paths below them, that images may come from; * is any part of a name.",
+        },
+        "requireDigest": {
+            "type": "boolean",
+            "default": False,
+            "description": "Whether an image needs a digest: only a digest is one content for good.",
+        },
+    },
+    rationale="A tag that moves, or a registry that anybody may push to, puts code into jobs that nobody has seen.",
+    source="https://kubernetes.io/docs/concepts/containers/images/",
+    fix="Write registry/repository:version@sha256:digest. In a scale set leave containerMode empty and write its containers out.",
+    check=_check,
+)

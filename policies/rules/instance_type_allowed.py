@@ -1,0 +1,192 @@
+"""instance-type-allowed: machines are of types that somebody has allowed.
+
+Judged: whatever buys machines of AWS and OCI: node pools, Auto Scaling groups, fleets, launch templates, instances, instance
+configurations, Karpenter NodePools, and the shapes of launchers; GPU or not. An entry is a whole name, or has * for any
+characters: `g5.*` is every size of g5 and no g5g. What leaves the choice open (a Karpenter pool without a list, instance
+requirements without `allowedInstanceTypes`) is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from typing import Any
+
+from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
+
+from .kinds import (
+    AUTO_SCALING_GROUP,
+    EC2_FLEET,
+    EC2_INSTANCE,
+    EKS_NODE_GROUP,
+    HELM,
+    KARPENTER_NODE_POOL,
+    LAUNCH_TEMPLATE,
+    OCI_INSTANCE,
+    OCI_INSTANCE_CONFIGURATION,
+    OKE_NODE_POOL,
+    SPOT_REQUEST,
+)
+from .labels import INSTANCE_TYPE_LABEL
+from .machine_types import choices
+from .pools import FAMILY_LABEL, requirements
+from .read import Later, count, items, keys, shown, text, walk
+from .rule import Rule
+
+TYPES = (
+    "g4dn.xlarge",
+    "g4dn.2xlarge",
+    "g4dn.4xlarge",
+    "g5.xlarge",
+    "g5.2xlarge",
+    "g5.4xlarge",
+    "g6.xlarge",
+    "g6.2xlarge",
+    "g6.4xlarge",
+    "VM.GPU3.1",
+    "VM.GPU.A10.1",
+    "m5.*",
+    "m6a.*",
+    "m6i.*",
+    "m7a.*",
+    "m7i.*",
+    "t3.*",
+    "VM.Standard.E5.Flex",
+)
+"""One small GPU, or none."""
+
+_ALLOWED_TYPES = "allowedInstanceTypes"
+
+
+def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
+    later = Later()
+    allowed = tuple(text(name) for _, name in items(args.get_config().get("types", TYPES), later))
+    if args.resource_type == KARPENTER_NODE_POOL:
+        faults = _karpenter(args.props, allowed, later)
+    else:
+        faults = _named(args.resource_type, args.props, allowed, later)
+    for fault in faults:
+        report(fault, None)
+    later.settle()
+
+
+def _named(token: str, props: Any, allowed: tuple[str, ...], later: Later) -> Iterator[str]:
+    for choice in choices(token, props, later):
+        if not _allows(allowed, choice.name):
+            yield f"{choice.path}: {shown(choice.name)} is not an allowed type; take one of {_listed(allowed)}"
+    for path, wanted in _by_attributes(token, props, later):
+        with later:
+            names = walk(wanted, _ALLOWED_TYPES)
+            if not count(names):
+                yield f"{path}.{_ALLOWED_TYPES} is not set: attributes alone leave every type open; write {_listed(allowed)}"
+            for index, item in items(names, later):
+                # EC2 takes a * in these names too, so an entry has to allow all that one stands for.
+                if not _allows(allowed, text(item)):
+                    yield (
+                        f"{path}.{_ALLOWED_TYPES}[{index}]: {shown(item)} is not an allowed type; take one of {_listed(allowed)}"
+                    )
+
+
+def _by_attributes(token: str, props: Any, later: Later) -> Iterator[tuple[str, Any]]:
+    """Path and body of each block of instance requirements."""
+    if token == LAUNCH_TEMPLATE:
+        holders: Iterator[tuple[str, Any]] = iter([("", props)])
+    elif token == AUTO_SCALING_GROUP:
+        holders = _items("mixedInstancesPolicy.launchTemplate.overrides", props, later)
+    elif token == EC2_FLEET:
+        holders = (
+            (f"{path}.{inner}", override)
+            for path, config in _items("launchTemplateConfigs", props, later)
+            for inner, override in _items("overrides", config, later)
+        )
+    else:
+        return
+    for path, holder in holders:
+        with later:
+            wanted = walk(holder, "instanceRequirements")
+            if keys(wanted):
+                yield f"{path}.instanceRequirements".lstrip("."), wanted
+
+
+def _items(path: str, holder: Any, later: Later) -> Iterator[tuple[str, Any]]:
+    with later:
+        for index, item in items(walk(holder, *path.split(".")), later):
+            yield f"{path}[{index}]", item
+
+
+def _karpenter(props: Any, allowed: tuple[str, ...], later: Later) -> Iterator[str]:
+    # Requirements are joined by AND: one that names allowed types alone is enough.
+    hidden = Later()
+    faults: list[str] = []
+    for path, key, operator, item in requirements(props, hidden):
+        if operator != "In" or key not in (INSTANCE_TYPE_LABEL, FAMILY_LABEL):
+            continue
+        unread = Later()
+        bad = []
+        with unread:
+            names = walk(item, "values")
+            for index, entry in items(names, unread):
+                # A family is allowed where all its sizes are.
+                name = text(entry) if key == INSTANCE_TYPE_LABEL else f"{text(entry)}.*"
+                if not _allows(allowed, name):
+                    bad.append(f"{path}.values[{index}]: {shown(name)} is not an allowed type; take one of {_listed(allowed)}")
+            if count(names) and not (bad or unread):
+                return
+        hidden.join(unread)
+        faults += bad
+    later.join(hidden)
+    if hidden:
+        # The unknown may be the requirement that narrows the pool to allowed types.
+        return
+    yield from faults or (
+        f"spec.template.spec.requirements: none lists types, so Karpenter may buy any; add {{key: {INSTANCE_TYPE_LABEL}, "
+        f"operator: In, values: [{_listed(allowed)}]}}",
+    )
+
+
+@lru_cache(maxsize=4096)
+def _allows(allowed: tuple[str, ...], name: str) -> bool:
+    return any(fnmatchcase(name, entry) for entry in allowed)
+
+
+def _listed(allowed: tuple[str, ...]) -> str:
+    shown_ones = [entry for entry in allowed if entry.isprintable() and len(entry) <= 40][:8]
+    return ", ".join(shown_ones) + (", …" if len(allowed) > len(shown_ones) else "")
+
+
+RULE = Rule(
+    id="instance-type-allowed",
+    title="Machines are of allowed types",
+    severity=Severity.HIGH,
+    types=frozenset(
+        (
+            EKS_NODE_GROUP,
+            OKE_NODE_POOL,
+            KARPENTER_NODE_POOL,
+            AUTO_SCALING_GROUP,
+            EC2_FLEET,
+            EC2_INSTANCE,
+            SPOT_REQUEST,
+            LAUNCH_TEMPLATE,
+            OCI_INSTANCE,
+            OCI_INSTANCE_CONFIGURATION,
+        )
+    )
+    | HELM,
+    levels={"dev": "mandatory", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
+    config={
+        "types": {
+            "type": "array",
+            "items": {"type": "string", "minLength": 1, "maxLength": 60, "pattern": "^[A-Za-z0-9.*-]+$"},
+            "minItems": 1,
+            "maxItems": 200,
+            "default": list(TYPES),
+            "description": "Machine types and shapes that may be bought, with or without GPU; * stands for any characters.",
+        },
+    },
+    rationale="A slip in a type's name buys a machine of fifty times the price, or one whose processor runs none of the jobs.",
+    source="https://docs.aws.amazon.com/eks/latest/userguide/choosing-instance-type.html",
+    fix="Take a type of the list, or add the type to this policy's `types` for the stack.",
+    check=_check,
+)

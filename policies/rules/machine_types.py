@@ -1,0 +1,172 @@
+"""Which machine types a resource may buy, where it says so, and what is known of them.
+
+Of a launcher's runner set they are the shapes of its annotation. A type that stands in a launch template is the template's,
+not its group's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from fleet.hardware import Machine, UnknownMachine, machine
+from fleet.scheduling import MACHINE_SHAPES
+
+from .kinds import (
+    AUTO_SCALING_GROUP,
+    EC2_FLEET,
+    EC2_INSTANCE,
+    EKS_NODE_GROUP,
+    KARPENTER_NODE_POOL,
+    LAUNCH_TEMPLATE,
+    OCI_INSTANCE,
+    OCI_INSTANCE_CONFIGURATION,
+    OKE_NODE_POOL,
+    RELEASE,
+    SPOT_REQUEST,
+    is_scale_set,
+)
+from .labels import INSTANCE_TYPE_LABEL
+from .pools import machine_sign, requirements
+from .read import Later, items, keys, text, walk
+
+ANNOTATIONS = ("values", "template", "metadata", "annotations")
+"""Where a release of the scale-set chart has its runner pod's annotations."""
+
+_EKS_DEFAULT = "t3.medium"
+"""What EKS buys where neither the group nor a template names a type (EKS API, CreateNodegroup)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A machine type that a resource may buy, and the path of the property that says so."""
+
+    path: str
+    name: str
+
+    @property
+    def machine(self) -> Machine | None:
+        """What the hardware table knows of it, if anything."""
+        return known(self.name)
+
+    @property
+    def gpus(self) -> int | None:
+        """GPUs of one machine; None where it is accelerated and not in the table, so that nobody can count them."""
+        found = self.machine
+        if found is not None:
+            return found.gpus
+        return None if machine_sign(self.name) else 0
+
+
+@lru_cache(maxsize=1024)
+def known(name: str) -> Machine | None:
+    """The machine of this name; None for one that is not in the hardware table."""
+    try:
+        return machine(name)
+    except UnknownMachine:
+        return None
+
+
+def choices(token: str, props: Any, later: Later) -> Iterator[Choice]:
+    """The machine types that a resource names; none for a kind that has none. Unknown ones are put off."""
+    reader = _READERS.get(token)
+    if reader is not None:
+        yield from reader(props, later)
+
+
+def gpus_each(found: Sequence[Choice]) -> int | None:
+    """The most GPUs that one machine of the choices has; None where some cannot be counted, or there is no choice."""
+    counted = [choice.gpus for choice in found]
+    return max((each for each in counted if each is not None), default=None) if None not in counted else None
+
+
+def _at(*path: str) -> Callable[[Any, Later], Iterator[Choice]]:
+    def read(props: Any, later: Later) -> Iterator[Choice]:
+        with later:
+            if name := text(walk(props, *path)):
+                yield Choice(".".join(path), name)
+
+    return read
+
+
+def _eks(props: Any, later: Later) -> Iterator[Choice]:
+    with later:
+        names = walk(props, "instanceTypes")
+        if names is None:
+            if not keys(walk(props, "launchTemplate")):
+                yield Choice("instanceTypes is not set, so EKS's default", _EKS_DEFAULT)
+            return
+        yield from _listed("instanceTypes", names, later)
+
+
+def _karpenter(props: Any, later: Later) -> Iterator[Choice]:
+    for path, key, operator, item in requirements(props, later):
+        if key == INSTANCE_TYPE_LABEL and operator == "In":
+            with later:
+                yield from _listed(f"{path}.values", walk(item, "values"), later)
+
+
+def _scaling_group(props: Any, later: Later) -> Iterator[Choice]:
+    with later:
+        policy = walk(props, "mixedInstancesPolicy", "launchTemplate")
+        yield from _overrides("mixedInstancesPolicy.launchTemplate", policy, later)
+
+
+def _fleet(props: Any, later: Later) -> Iterator[Choice]:
+    with later:
+        for index, config in items(walk(props, "launchTemplateConfigs"), later):
+            yield from _overrides(f"launchTemplateConfigs[{index}]", config, later)
+
+
+def _overrides(path: str, holder: Any, later: Later) -> Iterator[Choice]:
+    with later:
+        for index, override in items(walk(holder, "overrides"), later):
+            with later:
+                if name := text(walk(override, "instanceType")):
+                    yield Choice(f"{path}.overrides[{index}].instanceType", name)
+
+
+def _configuration(props: Any, later: Later) -> Iterator[Choice]:
+    with later:
+        details = walk(props, "instanceDetails")
+        yield from _prefixed("instanceDetails", _at("launchDetails", "shape")(details, later))
+        with later:
+            for index, option in items(walk(details, "options"), later):
+                shapes = _at("launchDetails", "shape")(option, later)
+                yield from _prefixed(f"instanceDetails.options[{index}]", shapes)
+
+
+def _launcher(props: Any, later: Later) -> Iterator[Choice]:
+    with later:
+        if is_scale_set(props):
+            path = f'{".".join(ANNOTATIONS)}["{MACHINE_SHAPES}"]'
+            for name in text(walk(props, *ANNOTATIONS, MACHINE_SHAPES)).split(","):
+                if name:
+                    yield Choice(path, name)
+
+
+def _listed(path: str, names: Any, later: Later) -> Iterator[Choice]:
+    for index, item in items(names, later):
+        if name := text(item):
+            yield Choice(f"{path}[{index}]", name)
+
+
+def _prefixed(path: str, found: Iterator[Choice]) -> Iterator[Choice]:
+    return (Choice(f"{path}.{each.path}", each.name) for each in found)
+
+
+_READERS: dict[str, Callable[[Any, Later], Iterator[Choice]]] = {
+    EKS_NODE_GROUP: _eks,
+    OKE_NODE_POOL: _at("nodeShape"),
+    KARPENTER_NODE_POOL: _karpenter,
+    AUTO_SCALING_GROUP: _scaling_group,
+    EC2_FLEET: _fleet,
+    EC2_INSTANCE: _at("instanceType"),
+    SPOT_REQUEST: _at("instanceType"),
+    LAUNCH_TEMPLATE: _at("instanceType"),
+    OCI_INSTANCE: _at("shape"),
+    OCI_INSTANCE_CONFIGURATION: _configuration,
+    RELEASE: _launcher,
+}

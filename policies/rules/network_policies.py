@@ -1,0 +1,91 @@
+"""What a NetworkPolicy denies and what it lets through (kubernetes.io, NetworkPolicy v1)."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from .networks import network
+from .read import Later, count, items, keys, shown, text, walk, whole
+
+DIRECTIONS = ("Ingress", "Egress")
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+_PORT = 80
+"""At which instance metadata answers; OCI's DNS is at the same address, but another port."""
+
+
+def denies(props: Any, direction: str) -> bool:
+    """Whether a policy isolates every pod of its namespace in a direction. Raises UnknownValueError."""
+    selector = walk(props, "spec", "podSelector")
+    if any(keys(walk(selector, field)) or count(walk(selector, field)) for field in keys(selector)):
+        return False
+    return _about(props, direction)
+
+
+def ways_out(props: Any, metadata: tuple[Address, ...], later: Later) -> Iterator[str]:
+    """Rules of a policy that let pods reach instance metadata at one of these addresses."""
+    with later:
+        if not (metadata and _about(props, "Egress")):
+            return
+        for index, rule in items(walk(props, "spec", "egress"), later):
+            path = f"spec.egress[{index}]"
+            with later:
+                if not _reaches_port(walk(rule, "ports")):
+                    continue
+                peers = walk(rule, "to")
+                if not count(peers):
+                    yield f"{path}.to names nobody in particular: {_reached(metadata)}; name where jobs may go"
+                for number, peer in items(peers, later):
+                    with later:
+                        yield from _open(f"{path}.to[{number}].ipBlock", walk(peer, "ipBlock"), metadata)
+
+
+def _about(props: Any, direction: str) -> bool:
+    """Whether a policy says anything of a direction; without `policyTypes` of Egress only where it has rules for it."""
+    later = Later()
+    types = walk(props, "spec", "policyTypes")
+    if not count(types):
+        return direction == "Ingress" or count(walk(props, "spec", "egress")) > 0
+    found = any(text(item) == direction for _, item in items(types, later))
+    if not found:
+        later.settle()
+    return found
+
+
+def _open(path: str, block: Any, metadata: tuple[Address, ...]) -> Iterator[str]:
+    later = Later()
+    cidr = walk(block, "cidr")
+    held = network(cidr)
+    inside = [address for address in metadata if held is not None and address in held]
+    if not inside:
+        return
+    closed = [each for _, item in items(walk(block, "except"), later) if (each := network(item)) is not None]
+    reached = [address for address in inside if not any(address in each for each in closed)]
+    if reached:
+        later.settle()
+        hosts = ", ".join(f"{address}/{address.max_prefixlen}" for address in reached)
+        yield f"{path}.cidr is {shown(cidr)}: {_reached(reached)}; add {hosts} to except"
+
+
+def _reached(addresses: Iterable[Address]) -> str:
+    return f"jobs then reach the node's metadata and credentials at {', '.join(map(str, addresses))}"
+
+
+def _reaches_port(ports: Any) -> bool:
+    """Whether a rule's ports have that of instance metadata; without any it has all. Raises UnknownValueError."""
+    later = Later()
+    if not count(ports):
+        return True
+    for _, port in items(ports, later):
+        with later:
+            if text(walk(port, "protocol")) in ("", "TCP"):
+                first = walk(port, "port")
+                low = whole(first)
+                high = whole(walk(port, "endPort"))
+                if first is None or (low is not None and low <= _PORT <= (low if high is None else high)):
+                    return True
+    later.settle()
+    return False

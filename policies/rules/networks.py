@@ -1,0 +1,37 @@
+"""Addresses and ports of firewall rules."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Any
+
+from .read import text, walk, whole
+
+IPNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+_LAST_PORT = 65535
+
+
+def network(value: Any) -> IPNetwork | None:
+    """The network of a CIDR, host bits aside; None for what is none."""
+    try:
+        return ipaddress.ip_network(text(value), strict=False)
+    except ValueError:
+        return None
+
+
+def world(value: Any) -> bool:
+    """Whether a CIDR is the whole internet."""
+    found = network(value)
+    return found is not None and found.prefixlen == 0
+
+
+def covers(low: Any, high: Any, port: int) -> bool:
+    """Whether a range of ports has this one in it; without bounds it has all."""
+    first, last = whole(low), whole(high)
+    return (0 if first is None else first) <= port <= (_LAST_PORT if last is None else last)
+
+
+def from_networks(rule: Any) -> bool:
+    """Whether an ingress rule of OCI names a network, not a security group or a service. Raises UnknownValueError."""
+    return text(walk(rule, "sourceType")) in ("", "CIDR_BLOCK")

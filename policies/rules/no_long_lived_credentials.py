@@ -1,0 +1,192 @@
+"""no-long-lived-credentials: nothing that lets in whoever holds it, until somebody thinks of taking it back.
+
+Judged: kinds of AWS and OCI that are such a credential; and what can hold one in plain sight: containers of every kind with a
+pod spec and of ARC's runner set (environment, commands, probes), values of Helm releases, Secrets, ConfigMaps, user data of
+machines and nodes. Texts are read as they are and decoded from base64, compressed or not. A GitHub App's private key belongs into
+a Secret, under the key that ARC reads it from.
+
+No message has a value. A value under `lateKeys` that a preview does not know is not waited for: the update judges it, where it is
+known, before it makes the resource.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
+
+from .kinds import (
+    CONFIG_MAPS,
+    EC2_NODE_CLASS,
+    HELM,
+    OKE_NODE_POOL,
+    POD,
+    RUNNER_SET,
+    SECRETS,
+    each,
+    is_scale_set,
+)
+from .nested import step, texts
+from .pods import containers_of, pod_specs
+from .read import Later, items, keys, text, walk
+from .rule import Rule
+from .userdata import MACHINES, holders, readings
+
+SECRET_KEYS = ("github_app_private_key",)
+LATE_KEYS = ("launcher.json",)
+
+FORBIDDEN = {
+    "aws:iam/accessKey:AccessKey": "an access key of IAM; give the workload a role (Pod Identity, OIDC)",
+    "aws:iam/user:User": "a user of IAM, whose credentials stay; give a role to whoever signs in by SSO or OIDC",
+    "aws:iam/userLoginProfile:UserLoginProfile": "a password of a user of IAM; let people sign in by SSO",
+    "aws:iam/serviceSpecificCredential:ServiceSpecificCredential": "a password of a user of IAM for one service; give a role",
+    "aws:iam/sshKey:SshKey": "an SSH key of a user of IAM; give a role",
+    "oci:Identity/apiKey:ApiKey": "an API key of a user of OCI; give the workload an identity",
+    "oci:Identity/authToken:AuthToken": "a token of a user of OCI; give the workload an identity",
+    "oci:Identity/customerSecretKey:CustomerSecretKey": "an S3 key of a user of OCI; give the workload an identity",
+    "oci:Identity/smtpCredential:SmtpCredential": "a mail password of a user of OCI; give the workload an identity",
+    "oci:Identity/uiPassword:UiPassword": "a password of a user of OCI; let people sign in by federation",
+    "oci:Identity/domainsApiKey:DomainsApiKey": "an API key of a user of OCI; give the workload an identity",
+    "oci:Identity/domainsAuthToken:DomainsAuthToken": "a token of a user of OCI; give the workload an identity",
+    "oci:Identity/domainsCustomerSecretKey:DomainsCustomerSecretKey": "an S3 key of a user of OCI; give the workload an identity",
+}
+"""Kinds that are a credential, or make somebody who needs one."""
+
+_PRIVATE_KEY = "a private key"
+_KINDS = {
+    "github": "a GitHub token",
+    "aws": "an AWS access key id",
+    "key": _PRIVATE_KEY,
+}
+_CREDENTIAL = re.compile(
+    r"(?P<github>\b(?:gh[pousr]_[A-Za-z0-9]{36}|github_pat_[A-Za-z0-9_]{22}))"
+    r"|(?P<aws>\b(?:AKIA|ASIA)[A-Z0-9]{16}\b)"
+    r"|(?P<key>-----BEGIN (?:[A-Z0-9]{1,16} ){0,3}PRIVATE KEY-----)"
+)
+# Of a container: these hold no text of their owner's, but often what is known late.
+_IDLE = frozenset(("name", "image", "imagePullPolicy", "resources", "securityContext", "ports", "volumeMounts"))
+
+
+def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
+    token = args.resource_type
+    if token in FORBIDDEN:
+        report(f"{FORBIDDEN[token]}: this one lets in whoever holds it, and has no end", None)
+        return
+    later = Later()
+    config = args.get_config()
+    allowed = frozenset(text(key) for _, key in items(config.get("secretKeys", SECRET_KEYS), later))
+    late = frozenset(text(key) for _, key in items(config.get("lateKeys", LATE_KEYS), later))
+    if token in HELM:
+        with later:
+            if is_scale_set(args.props) and keys(walk(args.props, "values", "githubConfigSecret")):
+                report(
+                    "values.githubConfigSecret is an object: Helm keeps values for all to read who may read releases; "
+                    "write the name of a Secret",
+                    None,
+                )
+    for path, key, held in _texts(token, args.props, late, later):
+        for kind in _credentials(held):
+            if not (kind == _PRIVATE_KEY and token in SECRETS and key in allowed):
+                report(f"{_safe(path)} holds {kind}: it works for whoever reads it, until it is revoked; {_MEND}", None)
+    later.settle()
+
+
+def _texts(token: str, props: Any, late: frozenset[str], later: Later) -> Iterator[tuple[str, str, str]]:
+    """Path, key (of a Secret or ConfigMap, else "") and text of all that can hold a credential. Unknown ones are put off."""
+    if token in SECRETS | CONFIG_MAPS:
+        for prefix, holder in each(token, props, later):
+            for field in ("data", "stringData", "binaryData"):
+                yield from _entries(f"{prefix}{field}", holder, field, late, later)
+    elif token in HELM:
+        with later:
+            values = walk(props, "values")
+            for name in keys(values):
+                with later:
+                    value = walk(values, name)
+                    if not (name == "githubConfigSecret" and keys(value)):
+                        yield from _below(step("values", name), value, later)
+    elif token in _FIELDS:
+        prefixes = holders(token, props, later) if token in MACHINES else iter([("", props)])
+        for prefix, holder in prefixes:
+            for way in _FIELDS[token]:
+                with later:
+                    yield from _below(f"{prefix}{'.'.join(way)}", walk(holder, *way), later)
+    else:
+        yield from _of_pods(token, props, later)
+
+
+def _of_pods(token: str, props: Any, later: Later) -> Iterator[tuple[str, str, str]]:
+    for pod in pod_specs(token, props, later):
+        for container in containers_of(pod, later):
+            for name in keys(container.body):
+                if name not in _IDLE:
+                    with later:
+                        yield from _below(f"{pod.path}.{container.path}.{name}", walk(container.body, name), later)
+
+
+def _entries(path: str, holder: Any, field: str, late: frozenset[str], later: Later) -> Iterator[tuple[str, str, str]]:
+    with later:
+        entries = walk(holder, field)
+        for key in keys(entries):
+            hidden = Later()
+            with hidden:
+                yield step(path, key), key, text(walk(entries, key))
+            if key not in late:
+                later.join(hidden)
+
+
+def _below(path: str, value: Any, later: Later) -> Iterator[tuple[str, str, str]]:
+    for where, found in texts(value, path, later):
+        yield where, "", found
+
+
+def _credentials(held: str) -> list[str]:
+    """The kinds of credentials in a text, however it is encoded, in the order of `_KINDS`."""
+    if len(held) < _SHORTEST:
+        return []
+    found = {match.lastgroup for read in readings(held) for match in _CREDENTIAL.finditer(read)}
+    return [kind for group, kind in _KINDS.items() if group in found]
+
+
+def _safe(path: str) -> str:
+    # A key may be what it should name.
+    return "a key" if _CREDENTIAL.search(path) else path
+
+
+_SHORTEST = 20
+"""Characters of the shortest credential."""
+_MEND = "take it out, and let a role, a workload identity or a GitHub App stand in its place"
+_FIELDS: dict[str, tuple[tuple[str, ...], ...]] = {
+    **dict.fromkeys(MACHINES, (("userData",), ("userDataBase64",), ("metadata",), ("extendedMetadata",))),
+    OKE_NODE_POOL: (("nodeMetadata",),),
+    EC2_NODE_CLASS: (("spec", "userData"),),
+}
+
+RULE = Rule(
+    id="no-long-lived-credentials",
+    title="No credential that stays valid stands anywhere",
+    severity=Severity.CRITICAL,
+    types=frozenset(FORBIDDEN) | frozenset(_FIELDS) | POD | RUNNER_SET | HELM | SECRETS | CONFIG_MAPS,
+    levels={"dev": "mandatory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
+    critical=True,
+    config={
+        "secretKeys": {
+            "type": "array",
+            "items": {"type": "string"},
+            "default": list(SECRET_KEYS),
+            "description": "Keys of Secrets that may hold a private key; add tls.key where the stack makes certificates.",
+        },
+        "lateKeys": {
+            "type": "array",
+            "items": {"type": "string"},
+            "default": list(LATE_KEYS),
+            "description": "Keys of Secrets and ConfigMaps that a preview need not know; the update judges what they then hold.",
+        },
+    },
+    rationale="A credential without an end is copied with state, logs and images, and works for whoever finds the copy.",
+    source="https://docs.github.com/en/actions/concepts/security/openid-connect",
+    fix="Take it out; give a role, a workload identity or OIDC trust, and for GitHub an App whose key stands in a Secret.",
+    check=_check,
+)

@@ -1,0 +1,122 @@
+"""Labels of a pool's nodes, and what a pod asks of the labels of its node: selector and required affinity."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fleet.scheduling import CLUSTER_LABEL, VOCABULARY, Standing
+
+from .kinds import EKS_NODE_GROUP, KARPENTER_NODE_POOL
+from .pools import requirements, template_labels
+from .read import Later, items, keys, label, line, quantity, text, walk
+
+_OWN_DOMAIN = CLUSTER_LABEL.partition("/")[0]
+_OWN = frozenset(
+    term.key
+    for term in VOCABULARY
+    if term.kind == "label" and term.standing in (Standing.OURS, Standing.ALIAS) and "." not in term.key
+)
+_REQUIRED = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
+
+
+def labels_of(token: str, props: Any) -> dict[str, str]:
+    """The labels that a pool gives its nodes; the cloud and the device plugin add theirs. Raises UnknownValueError."""
+    if token == EKS_NODE_GROUP:
+        return _object(walk(props, "labels"))
+    later = Later()
+    found = {}
+    if token == KARPENTER_NODE_POOL:
+        # A requirement that leaves one value is a label of the node too.
+        for _, key, operator, item in requirements(props, later):
+            with later:
+                values = [label(value) for _, value in items(walk(item, "values"), later)]
+                if operator == "In" and len(values) == 1:
+                    found[key] = values[0]
+        later.settle()
+        return found | _object(template_labels(props))
+    for _, entry in items(walk(props, "initialNodeLabels"), later):
+        with later:
+            found[text(walk(entry, "key"))] = label(walk(entry, "value"))
+    later.settle()
+    return found
+
+
+def ours(key: str) -> bool:
+    """Whether only a pool's owner puts this label on a node: no cloud, kubelet or feature discovery does."""
+    return key in _OWN or key.partition("/")[0] == _OWN_DOMAIN
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One condition on a label, in the words of an affinity."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        listed = f" [{', '.join(map(line, self.values))}]" if self.values else ""
+        return f"{line(self.key)} {line(self.operator)}{listed}"
+
+    def admits(self, labels: Mapping[str, str], told: frozenset[str]) -> bool:
+        """Whether a node with these labels may meet it. A label outside `told` may be there though the pool does not say so."""
+        value = labels.get(self.key)
+        if value is None:
+            return self.key not in told or self.operator in ("NotIn", "DoesNotExist")
+        if self.operator == "In":
+            return value in self.values
+        if self.operator == "NotIn":
+            return value not in self.values
+        if self.operator in ("Gt", "Lt"):
+            return self._compares(value)
+        return self.operator != "DoesNotExist"
+
+    def _compares(self, value: str) -> bool:
+        found, bound = quantity(value), quantity(next(iter(self.values), ""))
+        return found is not None and bound is not None and (found > bound if self.operator == "Gt" else found < bound)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a pod asks: all of `selector`, and all of one of `terms` if it has any."""
+
+    selector: tuple[Ask, ...]
+    terms: tuple[tuple[Ask, ...], ...]
+
+    def admits(self, labels: Mapping[str, str], told: frozenset[str]) -> bool:
+        """Whether the pod may land on a node with these labels."""
+        return _all(self.selector, labels, told) and (not self.terms or any(_all(term, labels, told) for term in self.terms))
+
+    @property
+    def asks(self) -> tuple[Ask, ...]:
+        """Every condition."""
+        return (*self.selector, *(ask for term in self.terms for ask in term))
+
+
+def wanted(spec: Any) -> Wanted:
+    """What a pod spec asks of its node. Raises UnknownValueError."""
+    selector = tuple(Ask(key, "In", (value,)) for key, value in _object(walk(spec, "nodeSelector")).items())
+    later = Later()
+    terms = []
+    for _, term in items(walk(spec, *_REQUIRED), later):
+        with later:
+            terms.append(tuple(_ask(expression) for _, expression in items(walk(term, "matchExpressions"), later)))
+    later.settle()
+    return Wanted(selector, tuple(terms))
+
+
+def _ask(expression: Any) -> Ask:
+    later = Later()
+    values = tuple(label(value) for _, value in items(walk(expression, "values"), later))
+    later.settle()
+    return Ask(text(walk(expression, "key")), text(walk(expression, "operator")), values)
+
+
+def _all(asks: Iterable[Ask], labels: Mapping[str, str], told: frozenset[str]) -> bool:
+    return all(ask.admits(labels, told) for ask in asks)
+
+
+def _object(value: Any) -> dict[str, str]:
+    return {key: label(walk(value, key)) for key in keys(value)}

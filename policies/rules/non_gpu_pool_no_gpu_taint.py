@@ -1,0 +1,100 @@
+"""non-gpu-pool-no-gpu-taint: a pool without GPUs does not carry the GPU taint.
+
+Judged: EKS managed node groups, OKE node pools and Karpenter NodePools whose machines are known to have no GPU. Where a launch
+template chooses the type, or a requirement leaves GPU machines in, nothing is said. OKE itself sets the taint on GPU shapes
+alone; what else its nodes carry stands in their user data.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
+
+from fleet.scheduling import GPU_TAINT_KEY
+
+from .kinds import KARPENTER_NODE_POOL, POOLS
+from .labels import INSTANCE_TYPE_LABEL
+from .machine_types import choices
+from .pools import CATEGORY_LABEL, FAMILY_LABEL, accelerated, machine_sign, requirements, taints
+from .read import Later, count, items, line, shown, text, walk
+from .rule import Rule
+
+
+def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
+    key = text(args.get_config().get("key", GPU_TAINT_KEY))
+    later, unsure = Later(), Later()
+    carried = []
+    for path, taint in taints(args.resource_type, args.props, later):
+        with later:
+            if text(walk(taint, "key")) == key:
+                carried.append(path)
+    if not (carried or later):
+        return
+    why = _no_gpus(args.resource_type, args.props, unsure)
+    if not why:
+        unsure.settle()
+        return
+    for path in carried:
+        report(
+            f"{path} has the key {line(key)}: {why}, and that taint is for pools with GPUs: every pod without the toleration is "
+            "kept off; take it away, or give the pool a GPU type",
+            None,
+        )
+    later.settle()
+
+
+def _no_gpus(token: str, props: Any, later: Later) -> str:
+    """What tells that no machine of the pool has a GPU; "" where it may have one, or where an unknown value decides."""
+    if token == KARPENTER_NODE_POOL:
+        return _karpenter(props, later)
+    unread = Later()
+    found = tuple(choices(token, props, unread))
+    if any(machine_sign(choice.name) for choice in found):
+        # One GPU type is enough, whatever the unknown ones are.
+        return ""
+    later.join(unread)
+    if unread or not found:
+        return ""
+    return f"{found[0].path.partition('[')[0]} {_named([choice.name for choice in found])}: no machine has a GPU"
+
+
+def _karpenter(props: Any, later: Later) -> str:
+    # Requirements are joined by AND: one that leaves machines without GPUs alone is enough.
+    for path, key, operator, item in requirements(props, later):
+        if operator != "In" or key not in (INSTANCE_TYPE_LABEL, FAMILY_LABEL, CATEGORY_LABEL):
+            continue
+        unread = Later()
+        with unread:
+            listed = walk(item, "values")
+            names = [text(name) for _, name in items(listed, unread)]
+            gpus = machine_sign if key == INSTANCE_TYPE_LABEL else accelerated
+            if count(listed) and not unread and not any(map(gpus, names)):
+                return f"{path}.values {_named(names)}: no machine has a GPU"
+        later.join(unread)
+    return ""
+
+
+def _named(names: list[str]) -> str:
+    return f"[{', '.join(map(shown, names[:3]))}{', …' if len(names) > 3 else ''}]"
+
+
+RULE = Rule(
+    id="non-gpu-pool-no-gpu-taint",
+    title="Pools without GPUs carry no GPU taint",
+    severity=Severity.LOW,
+    types=POOLS,
+    levels={"dev": "advisory", "staging": "advisory", "prod": "advisory", "homelab": "advisory"},
+    config={
+        "key": {
+            "type": "string",
+            "minLength": 1,
+            "default": GPU_TAINT_KEY,
+            "description": "The key of the GPU taint; its value and effect are free.",
+        },
+    },
+    rationale="A CPU pool with the GPU taint takes none of the pods that it is for, and GPU pods that land on it wait for ever.",
+    source="https://docs.aws.amazon.com/eks/latest/userguide/node-taints-managed-node-groups.html",
+    fix=f"Take the taint {GPU_TAINT_KEY} away from pools whose machines have no GPU.",
+    check=_check,
+)

@@ -1,0 +1,88 @@
+"""Config files of NVIDIA's device plugin, wherever a resource holds them.
+
+Chart nvidia-device-plugin has them in `config.map`, chart gpu-operator in `devicePlugin.config.data` while `create` is on, and a
+ConfigMap in `data`, whatever its keys are called. Each is YAML of version v1 (NVIDIA/k8s-device-plugin, api/config/v1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import yaml
+
+from .kinds import CONFIG_MAPS, HELM, OPERATOR_CHART, PLUGIN_CHART, chart_name, each
+from .read import Later, keys, shown, text, true, walk
+
+SHARED = ".shared"
+"""What the plugin appends to the name of a resource whose devices it shares, if it renames it."""
+
+LONGEST = 16_384
+"""Characters of a config that are read at most: reading YAML takes time, and these files have a few lines."""
+
+CHART_CONFIG = {PLUGIN_CHART: ("values", "config"), OPERATOR_CHART: ("values", "devicePlugin", "config")}
+"""Where each chart is told its configs."""
+
+_FILES = {PLUGIN_CHART: "map", OPERATOR_CHART: "data"}
+# Keys of a ConfigMap with these endings hold something else.
+_NO_CONFIG = (".conf", ".crt", ".csv", ".json", ".pem", ".py", ".sh", ".toml")
+_SIGN = "sharing"
+
+
+@dataclass(frozen=True, slots=True)
+class PluginConfig:
+    """A config file: where it stands, and what is in it; None where that is no YAML, or too long to be read."""
+
+    path: str
+    body: Any
+
+
+def plugin_configs(token: str, props: Any, later: Later) -> Iterator[PluginConfig]:
+    """The device plugin's configs in a Helm release or a ConfigMap. Unknown ones are put off.
+
+    Of ConfigMaps only files with a section `sharing` are known to be such configs.
+    """
+    if token in HELM:
+        with later:
+            chart = chart_name(props)
+            if (path := CHART_CONFIG.get(chart)) is None:
+                return
+            config = walk(props, *path)
+            if chart == PLUGIN_CHART or true(walk(config, "create")):
+                yield from _files(".".join((*path, _FILES[chart])), walk(config, _FILES[chart]), later)
+    elif token in CONFIG_MAPS:
+        for prefix, config_map in each(token, props, later):
+            with later:
+                for found in _files(f"{prefix}data", walk(config_map, "data"), later, sign=_SIGN):
+                    if keys(walk(found.body, _SIGN)):
+                        yield found
+
+
+def is_on(flag: Any) -> bool:
+    """Whether a flag of a config is on, in any of YAML's spellings."""
+    return text(flag).lower() in ("true", "yes", "on")
+
+
+def _files(path: str, files: Any, later: Later, sign: str = "") -> Iterator[PluginConfig]:
+    for name in sorted(keys(files)):
+        if name.endswith(_NO_CONFIG):
+            continue
+        with later:
+            content = text(walk(files, name))
+            if sign in content:
+                yield PluginConfig(f"{path}[{shown(name)}]", parsed(content))
+
+
+@lru_cache(maxsize=128)
+def parsed(content: str) -> Any:
+    """YAML as strings, lists and dicts; None for what is none, or too long to be read."""
+    if len(content) > LONGEST:
+        return None
+    try:
+        # The base loader makes nothing but text, so that no tag and no number can do harm.
+        found = yaml.load(content, Loader=yaml.BaseLoader)  # noqa: S506 - it constructs no objects
+    except (yaml.YAMLError, ValueError, OverflowError, RecursionError):
+        return None
+    return {} if found is None else found

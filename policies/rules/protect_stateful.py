@@ -1,0 +1,41 @@
+"""protect-stateful: what cannot be made again is protected from deletion.
+
+Judged: control planes, keys and compartments: `opts.protect`. Children of `eks.Cluster` inherit it from the component.
+"""
+
+from __future__ import annotations
+
+from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
+
+from .kinds import EKS_CLUSTER, EKS_COMPONENT, OKE_CLUSTER, below_eks_component
+from .rule import Rule
+
+STATEFUL = frozenset(
+    (
+        EKS_CLUSTER,
+        EKS_COMPONENT,
+        OKE_CLUSTER,
+        "aws:kms/key:Key",
+        "oci:Kms/key:Key",
+        "oci:Kms/vault:Vault",
+        "oci:Identity/compartment:Compartment",
+    )
+)
+
+
+def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
+    if not args.opts.protect and not below_eks_component(args.urn):
+        report("opts.protect is not set: one wrong name in a stack file would delete it with all that is in it; protect it", None)
+
+
+RULE = Rule(
+    id="protect-stateful",
+    title="Clusters, keys and compartments are protected from deletion",
+    severity=Severity.MEDIUM,
+    types=STATEFUL,
+    levels={"dev": "disabled", "staging": "disabled", "prod": "mandatory", "homelab": "disabled"},
+    rationale="A renamed cluster is a deleted one: protection turns a slip into an error that names it.",
+    source="https://www.pulumi.com/docs/iac/concepts/resources/options/protect/",
+    fix="Write protect: true for the cluster in the stack file, or ResourceOptions(protect=True) on the resource.",
+    check=_check,
+)

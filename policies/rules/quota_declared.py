@@ -1,0 +1,232 @@
+"""quota-declared: the quotas that bound GPUs are written down, and large enough for what the stack may take.
+
+- EC2 counts vCPUs by family and way of buying, region by region: spot and on demand are two quotas
+  (`fleet.hardware.quota_code`). A reservation takes its quota whole.
+- OCI counts GPUs by series. A quota there is a ceiling too, of each availability domain, and any of them may get all machines. A
+  statement names a compartment by a path that no resource has, so what several of them allow in a region is added up.
+- Kubernetes counts the GPUs that a namespace of runners asks for, under `requests.` alone. Runners that make a pod for each
+  job are left out: a quota fails such jobs instead of letting them wait (actions/runner-container-hooks#229).
+
+A type for which no quota is known asks for none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from typing import Any
+
+from pulumi_policy import PolicyResource, ReportViolation, Severity
+
+from fleet.hardware import Machine, quota_code, quota_units
+
+from .groups import AWS, MACHINES, OCI, Group, groups, region_of, several
+from .kinds import RESOURCE_QUOTA
+from .machine_types import known
+from .pods import containers_of, gpu_amounts
+from .read import Later, items, keys, line, quantity, shown, text, walk
+from .rule import Stack, StackRule
+from .runner_sets import RUNNER_SETS, ByPlace, RunnerSet, runner_sets
+
+SERVICE_QUOTA = "aws:servicequotas/serviceQuota:ServiceQuota"
+OCI_QUOTA = "oci:Limits/quota:Quota"
+
+Key = tuple[str, str]
+"""Region and quota."""
+
+# docs.oracle.com, quota policy syntax: words in any case, a name or a pattern between slashes, an optional condition.
+_STATEMENT = re.compile(
+    r"\s*(?P<verb>set|unset|zero)\s+compute-core\s+quotas?(?:\s+(?P<name>(?!in\s)[^\s]+))?(?:\s+to\s+(?P<number>[0-9]{1,9}))?"
+    r"\s+in\s+(?P<where>tenancy|compartment\s+\S+)(?:\s+where\s+(?P<condition>.*))?\s*",
+    re.IGNORECASE | re.DOTALL,
+)
+_LONGEST = 1024
+_REGION = re.compile(r"request\.region\s*=\s*'?([a-z0-9-]+)", re.IGNORECASE)
+
+
+@dataclass(slots=True)
+class _Need:
+    """What groups take of one quota at their maximum."""
+
+    units: int = 0
+    names: list[str] = field(default_factory=list)
+
+
+def _check(stack: Stack, report: ReportViolation) -> None:
+    later = Later()
+    found = groups(stack.resources, later)
+    _check_aws(stack, _needs(group for group in found if group.cloud == AWS), report, later)
+    _check_oci(stack, _needs(group for group in found if group.cloud == OCI), report, later)
+    quotas = ByPlace(stack.of(RESOURCE_QUOTA))
+    for runner_set in runner_sets(stack.resources, later):
+        _check_namespace(runner_set, quotas, report, later)
+    later.settle()
+
+
+# -- clouds ------------------------------------------------------------------------------------------------------------
+
+
+def _needs(found: Iterator[Group]) -> Mapping[Key, _Need]:
+    needs: dict[Key, _Need] = {}
+    for group in found:
+        # Which of several regions a NodePool's nodes stand in, nothing says; a launcher may boot all machines in any of its own.
+        if group.gpus == 0 or (group.cloud == AWS and len(group.regions) > 1):
+            continue
+        for code, units in _of_group(group).items():
+            for region in group.regions:
+                need = needs.setdefault((region, code), _Need())
+                need.units += units
+                need.names.append(group.name)
+    return needs
+
+
+def _of_group(group: Group) -> Mapping[str, int]:
+    """Of each quota that the group's types count against, what it takes if its largest such type is bought alone."""
+    taken: dict[str, int] = {}
+    for machine in filter(None, map(known, group.types)):
+        code = quota_code(machine, group.capacity)
+        if code is not None:
+            taken[code] = max(taken.get(code, 0), _count(group, machine) * quota_units(machine))
+    return {code: units for code, units in taken.items() if units}
+
+
+def _count(group: Group, machine: Machine) -> int:
+    if group.cloud == AWS and group.reserved is not None:
+        return group.reserved
+    if group.most is not None:
+        return group.most
+    return (group.gpu_limit or 0) // machine.gpus if machine.gpus else 0
+
+
+def _check_aws(stack: Stack, needs: Mapping[Key, _Need], report: ReportViolation, later: Later) -> None:
+    hidden = Later()
+    declared: dict[Key, tuple[float, str]] = {}
+    for quota in stack.of(SERVICE_QUOTA):
+        with hidden:
+            if text(walk(quota.props, "serviceCode")) == "ec2":
+                key = region_of(quota), text(walk(quota.props, "quotaCode"))
+                declared[key] = max(declared.get(key, (0.0, "")), (float(quantity(walk(quota.props, "value")) or 0), quota.urn))
+    for (region, code), need in needs.items():
+        value, urn = declared.get((region, code), (None, ""))
+        takes = f"AWS {line(region)}: {several(need.names)} may take {need.units} vCPUs of quota {code}"
+        if value is not None and value >= need.units:
+            continue
+        if hidden:
+            later.join(hidden)
+        elif value is None:
+            mend = f"declare it with value {need.units} or more, in a stack file by `declareQuotas: true`"
+            report(f"{takes}, and no {SERVICE_QUOTA} declares it; {mend}", None)
+        else:
+            report(f"{takes}, and {value:g} are declared; raise value to {need.units}, or lower nodes.max", urn)
+
+
+def _check_oci(stack: Stack, needs: Mapping[Key, _Need], report: ReportViolation, later: Later) -> None:
+    hidden = Later()
+    statements = []
+    for quota in stack.of(OCI_QUOTA):
+        with hidden:
+            statements += [text(statement) for _, statement in items(walk(quota.props, "statements"), hidden)]
+    if needs and hidden:
+        # A further statement may take back what another one sets.
+        later.join(hidden)
+        return
+    for (region, code), need in needs.items():
+        allowed = _allowed(tuple(statements), code, region)
+        if allowed is not None and allowed >= need.units:
+            continue
+        takes = f"OCI {line(region)}: {several(need.names)} may take {need.units} GPUs of quota {code}"
+        if allowed is None:
+            where = f"in compartment <path> where request.region = '{line(region)}'"
+            report(
+                f"{takes}, and no statement of an {OCI_QUOTA} sets it; "
+                f'add "set compute-core quota {code} to {need.units} {where}", in a stack file by `declareQuotas: true`',
+                None,
+            )
+        else:
+            report(
+                f"{takes}, and statements allow {allowed}; raise the number to {need.units}, or lower nodes.max or scale.max",
+                None,
+            )
+
+
+@lru_cache(maxsize=64)
+def _allowed(statements: tuple[str, ...], code: str, region: str) -> int | None:
+    """What statements allow of a quota in a region, over all compartments, the last one of each; None where none says."""
+    numbers: dict[str, int] = {}
+    for statement in statements:
+        found = _STATEMENT.fullmatch(statement[:_LONGEST])
+        if found is None or not fnmatchcase(code, (found["name"] or "*").strip("/").lower()):
+            continue
+        condition = found["condition"] or ""
+        if "request.region" in condition.lower() and region not in _REGION.findall(condition):
+            continue
+        place = " ".join(found["where"].split())
+        verb = found["verb"].lower()
+        if verb == "unset":
+            numbers.pop(place, None)
+        elif verb == "zero":
+            numbers[place] = 0
+        elif found["number"]:
+            numbers[place] = int(found["number"])
+    return sum(numbers.values()) if numbers else None
+
+
+# -- namespaces --------------------------------------------------------------------------------------------------------
+
+
+def _check_namespace(runner_set: RunnerSet, quotas: ByPlace, report: ReportViolation, later: Later) -> None:
+    unsure = Later()
+    names = _gpu_names(runner_set, unsure)
+    if not (names or unsure) or runner_set.makes_pods(unsure):
+        return
+    for name in names:
+        resource = f"requests.{name}"
+        hidden = Later()
+        if any(_holds(quota, resource, hidden) for quota in quotas.at(runner_set.place, hidden)):
+            continue
+        if not (hidden or unsure):
+            report(
+                f"{runner_set.place}: no {RESOURCE_QUOTA} in it bounds {resource}, which runners of {runner_set.name} ask for; "
+                f"add one with spec.hard[{shown(resource)}]",
+                runner_set.resource.urn,
+            )
+        later.join(hidden)
+    later.join(unsure)
+
+
+def _gpu_names(runner_set: RunnerSet, later: Later) -> list[str]:
+    """The GPU resources that a runner asks for, each once."""
+    pod = runner_set.pod(later)
+    if pod is None:
+        return []
+    found: dict[str, Any] = {}
+    for container in containers_of(pod, later):
+        for kind in ("limits", "requests"):
+            found |= gpu_amounts(container, kind, later)
+    return sorted(found)
+
+
+def _holds(quota: PolicyResource, resource: str, later: Later) -> bool:
+    with later:
+        hard = walk(quota.props, "spec", "hard")
+        return resource in keys(hard) and quantity(walk(hard, resource)) is not None
+    return False
+
+
+RULE = StackRule(
+    id="quota-declared",
+    title="Quotas bound GPUs, and hold what the stack may take",
+    severity=Severity.MEDIUM,
+    types=MACHINES | RUNNER_SETS | {SERVICE_QUOTA, OCI_QUOTA, RESOURCE_QUOTA},
+    levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
+    rationale="A pool that reaches its maximum on paper and its quota in the cloud has jobs that wait for a support request.",
+    source="https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html",
+    fix=(
+        "AWS: a ServiceQuota of service ec2. OCI: a Quota with a statement for the series. "
+        "Kubernetes: a ResourceQuota with requests.nvidia.com/gpu in the runners' namespace."
+    ),
+    check=_check,
+)

@@ -1,0 +1,273 @@
+"""required-tags: what costs money says whose it is, what it is for and when it may go.
+
+Judged: AWS resources by `tags` and their provider's `defaultTags`; Auto Scaling groups by tags that are propagated; launch
+templates also by `tagSpecifications`, for default tags do not reach what a template launches; OCI resources by `freeformTags` or,
+in any namespace, `definedTags`; namespaces of Kubernetes by labels, where a stack asks for some. A tag counts when it has a value.
+
+The remedy adds the tags for which the config has a value.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import Any
+
+from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
+
+from .draft import Draft, Step
+from .kinds import (
+    AUTO_SCALING_GROUP,
+    AWS_SUBNET,
+    EC2_FLEET,
+    EC2_INSTANCE,
+    EKS_ADDON,
+    EKS_CLUSTER,
+    EKS_COMPONENT,
+    EKS_NODE_GROUP,
+    IAM_ROLE,
+    LAUNCH_TEMPLATE,
+    OCI_INSTANCE,
+    OCI_INSTANCE_CONFIGURATION,
+    OCI_SUBNET,
+    OKE_CLUSTER,
+    OKE_NODE_POOL,
+    SECURITY_GROUP,
+    is_hollow,
+)
+from .read import Later, items, keys, label, text, true, walk
+from .rule import Rule
+
+REQUIRED = ("owner", "cost-center", "stack", "ttl")
+
+NAMESPACE = "kubernetes:core/v1:Namespace"
+AWS = frozenset(
+    (
+        AWS_SUBNET,
+        EC2_INSTANCE,
+        EKS_CLUSTER,
+        EKS_COMPONENT,
+        EKS_NODE_GROUP,
+        IAM_ROLE,
+        LAUNCH_TEMPLATE,
+        SECURITY_GROUP,
+        "aws:budgets/budget:Budget",
+        "aws:ebs/volume:Volume",
+        "aws:ec2/capacityReservation:CapacityReservation",
+        "aws:ec2/eip:Eip",
+        EC2_FLEET,
+        "aws:ec2/internetGateway:InternetGateway",
+        "aws:ec2/natGateway:NatGateway",
+        "aws:ec2/routeTable:RouteTable",
+        "aws:ec2/vpc:Vpc",
+        "aws:ec2/vpcEndpoint:VpcEndpoint",
+        "aws:ecr/repository:Repository",
+        "aws:efs/fileSystem:FileSystem",
+        EKS_ADDON,
+        "aws:kms/key:Key",
+    )
+)
+OCI = frozenset(
+    (
+        OCI_SUBNET,
+        OKE_CLUSTER,
+        OKE_NODE_POOL,
+        OCI_INSTANCE_CONFIGURATION,
+        OCI_INSTANCE,
+        "oci:Budget/budget:Budget",
+        "oci:Core/computeCapacityReservation:ComputeCapacityReservation",
+        "oci:Core/instancePool:InstancePool",
+        "oci:Core/internetGateway:InternetGateway",
+        "oci:Core/natGateway:NatGateway",
+        "oci:Core/networkSecurityGroup:NetworkSecurityGroup",
+        "oci:Core/routeTable:RouteTable",
+        "oci:Core/serviceGateway:ServiceGateway",
+        "oci:Core/vcn:Vcn",
+        "oci:Core/volume:Volume",
+        "oci:FileStorage/fileSystem:FileSystem",
+        "oci:Identity/policy:Policy",
+        "oci:Kms/key:Key",
+        "oci:Kms/vault:Vault",
+    )
+)
+# Parts of what a template launches that cost money; a template without a specification of one launches it bare.
+_LAUNCHED = ("instance", "volume")
+
+
+def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
+    later = Later()
+    for path, missing in _missing(args, later):
+        report(f"{path} lacks {', '.join(missing)}: nobody knows whose it is and when it may go; add them", None)
+    later.settle()
+
+
+def _mend(args: ResourceValidationArgs, draft: Draft) -> None:
+    values = args.get_config().get("values")
+    for path, missing in _missing(args, Later()):
+        steps = _STEPS.get(path, ())
+        for name in missing:
+            value = text(walk(values, name))
+            if steps and value:
+                draft.put(value, *steps, name)
+
+
+def _missing(args: ResourceValidationArgs, later: Later) -> Iterator[tuple[str, list[str]]]:
+    """Where tags are missing, and which."""
+    config = args.get_config()
+    token, props = args.resource_type, args.props
+    if token == NAMESPACE:
+        yield from _lacking("metadata.labels", _names(config.get("labels", ())), (("metadata", "labels"),), props, later)
+        return
+    wanted = _names(config.get("tags", REQUIRED))
+    if is_hollow(token, props):
+        return
+    if token in OCI:
+        yield from _oci(props, wanted, later)
+    elif token == AUTO_SCALING_GROUP:
+        yield from _group(props, wanted, later)
+    else:
+        unread = Later()
+        defaults = _default_tags(args.provider.props, unread) if args.provider is not None else frozenset[str]()
+        own = [name for name in wanted if name not in defaults]
+        found = list(_lacking("tags", own, (("tags",),), props, later))
+        # What the provider adds may be just what is missing.
+        yield from () if unread else found
+        later.join(unread if found else Later())
+        if token == LAUNCH_TEMPLATE:
+            yield from _specifications(props, wanted, later)
+
+
+def _names(given: Any) -> list[str]:
+    return [text(name) for _, name in items(given, Later()) if text(name)]
+
+
+def _lacking(
+    told: str, wanted: Iterable[str], places: tuple[tuple[str, ...], ...], holder: Any, later: Later
+) -> Iterator[tuple[str, list[str]]]:
+    """Names that are in none of the places. One that is unknown may be there."""
+    missing, unread = [], Later()
+    for name in wanted:
+        unknown = Later()
+        found = False
+        for place in places:
+            with unknown:
+                found = found or bool(label(walk(walk(holder, *place), name)))
+        if not found and not unknown:
+            missing.append(name)
+        if not found:
+            unread.join(unknown)
+    if missing:
+        yield told, missing
+    later.join(unread)
+
+
+def _oci(props: Any, wanted: list[str], later: Later) -> Iterator[tuple[str, list[str]]]:
+    # Defined tags are "namespace.key".
+    unread = Later()
+    defined: set[str] = set()
+    with unread:
+        tags = walk(props, "definedTags")
+        for key in keys(tags):
+            with unread:
+                if label(walk(tags, key)):
+                    defined.add(key.rpartition(".")[2])
+    found = list(_lacking("freeformTags", [name for name in wanted if name not in defined], (("freeformTags",),), props, later))
+    if unread and found:
+        later.join(unread)
+        return
+    yield from found
+
+
+def _group(props: Any, wanted: list[str], later: Later) -> Iterator[tuple[str, list[str]]]:
+    unread = Later()
+    reaching: set[str] = set()
+    with unread:
+        for _, tag in items(walk(props, "tags"), unread):
+            with unread:
+                if true(walk(tag, "propagateAtLaunch")) and label(walk(tag, "value")):
+                    reaching.add(text(walk(tag, "key")))
+    missing = [name for name in wanted if name not in reaching]
+    if missing and not unread:
+        yield "tags (with propagateAtLaunch)", missing
+    if missing:
+        later.join(unread)
+
+
+def _specifications(props: Any, wanted: list[str], later: Later) -> Iterator[tuple[str, list[str]]]:
+    unread = Later()
+    tagged: dict[str, list[str]] = {}
+    with unread:
+        for _, specification in items(walk(props, "tagSpecifications"), unread):
+            with unread:
+                kind, tags = text(walk(specification, "resourceType")), walk(specification, "tags")
+                held = tagged.setdefault(kind, [])
+                for name in wanted:
+                    with unread:
+                        if label(walk(tags, name)):
+                            held.append(name)
+    for kind in _LAUNCHED:
+        missing = [name for name in wanted if name not in tagged.get(kind, ())]
+        if missing and not unread:
+            yield f"tagSpecifications of {kind}", missing
+        if missing:
+            later.join(unread)
+
+
+_STEPS: Mapping[str, tuple[Step, ...]] = {
+    "tags": ("tags",),
+    "freeformTags": ("freeformTags",),
+    "metadata.labels": ("metadata", "labels"),
+}
+"""Where the remedy writes; lists are left alone, since which entry is meant is not known."""
+
+
+def _default_tags(provider: Any, later: Later) -> frozenset[str]:
+    """Names of the provider's default tags. Its inputs are JSON text on the wire."""
+    with later:
+        given = walk(provider, "defaultTags")
+        held = _parsed(given) if isinstance(given, str) else walk(given, "tags")
+        return frozenset(name for name in keys(held) if label(walk(held, name)))
+    return frozenset()
+
+
+@lru_cache(maxsize=64)
+def _parsed(document: str) -> Any:
+    try:
+        return walk(json.loads(document), "tags")
+    except (ValueError, RecursionError):
+        return None
+
+
+RULE = Rule(
+    id="required-tags",
+    title="What costs money says whose it is",
+    severity=Severity.LOW,
+    types=AWS | OCI | {AUTO_SCALING_GROUP, NAMESPACE},
+    levels={"dev": "remediate", "staging": "remediate", "prod": "mandatory", "homelab": "disabled"},
+    config={
+        "tags": {
+            "type": "array",
+            "items": {"type": "string"},
+            "default": list(REQUIRED),
+            "description": "Tags that every resource of a cloud must have.",
+        },
+        "labels": {
+            "type": "array",
+            "items": {"type": "string"},
+            "default": [],
+            "description": "Labels that every Kubernetes namespace must have.",
+        },
+        "values": {
+            "type": "object",
+            "additionalProperties": {"type": "string"},
+            "default": {},
+            "description": "Name to value of the tags that a remediation may add.",
+        },
+    },
+    rationale="A node that nobody owns is a node that nobody stops: the bill is split, and the forgotten found, by tags.",
+    source="https://docs.aws.amazon.com/whitepapers/latest/tagging-best-practices/tagging-best-practices.html",
+    fix="Set gpu-ci:tags in the stack file: every provider and every OCI resource takes them from there.",
+    check=_check,
+    remedy=_mend,
+)

@@ -1,0 +1,80 @@
+"""runner-ephemeral: a runner runs one job and is gone, and so is its machine.
+
+Judged: the kinds and the chart of ARC's older controller, whose runners may stay; machines whose user data registers a runner
+(EC2 instances and launch templates, OCI instances and their configurations). Chart gha-runner-scale-set makes ephemeral runners
+alone. User data is read plain, in base64 or compressed, and within cloud-config too; lines of comment do not count. A machine
+that a launcher boots for one job is no resource, so nothing here sees it; its user data is a standing machine's, which is judged.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
+
+from .kinds import HELM, chart_name
+from .read import Later
+from .rule import Rule
+from .userdata import MACHINES, script, user_data
+
+LEGACY = frozenset(
+    f"kubernetes:actions.summerwind.dev/v1alpha1:{kind}{suffix}"
+    for kind in ("Runner", "RunnerDeployment", "RunnerReplicaSet", "RunnerSet", "HorizontalRunnerAutoscaler")
+    for suffix in ("", "Patch")
+)
+"""Kinds of the older controller (actions-runner-controller 0.23.7)."""
+LEGACY_CHART = "actions-runner-controller"
+
+# How a runner is registered: by its configuration script, or by a registration handed to the runner itself (actions/runner,
+# CommandSettings.cs: each argument is also an environment variable ACTIONS_RUNNER_INPUT_<NAME>).
+_REGISTERS = re.compile(r"\bconfig\.(?:sh|cmd)\b|\bRunner\.Listener\b|--jitconfig(?![\w-])|\bACTIONS_RUNNER_INPUT_")
+_ONE_JOB = re.compile(r"--(?:ephemeral|jitconfig)(?![\w-])|\bACTIONS_RUNNER_INPUT_(?:EPHEMERAL|JITCONFIG)\b")
+_ENDS = re.compile(r"\bpoweroff\b|\bshutdown\b|\bhalt\b|\bterminate-instances\b|\binstance\s+terminate\b")
+
+
+def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
+    later = Later()
+    if args.resource_type in LEGACY:
+        kind = args.resource_type.rpartition(":")[2]
+        report(f"a {kind} of ARC's older controller: its runners may run job after job; use chart gha-runner-scale-set", None)
+    elif args.resource_type in HELM:
+        with later:
+            if chart_name(args.props) == LEGACY_CHART:
+                report(
+                    f'chart is "{LEGACY_CHART}", ARC\'s older controller: its runners may stay; use gha-runner-scale-set', None
+                )
+    else:
+        for path, given in user_data(args.resource_type, args.props, later):
+            for fault in _faults(given):
+                report(f"{path} registers a runner {fault}", None)
+    later.settle()
+
+
+@lru_cache(maxsize=64)
+def _faults(given: str) -> tuple[str, ...]:
+    return tuple(_of_script(script(given)))
+
+
+def _of_script(commands: str) -> Iterator[str]:
+    if not _REGISTERS.search(commands):
+        return
+    if not _ONE_JOB.search(commands):
+        yield "for more than one job: what one job leaves the next one runs; give config.sh --ephemeral, or run.sh --jitconfig"
+    if not _ENDS.search(commands):
+        yield "and never ends the machine: it is paid, and used, after its job; end the script with poweroff"
+
+
+RULE = Rule(
+    id="runner-ephemeral",
+    title="A runner and its machine serve one job",
+    severity=Severity.HIGH,
+    types=LEGACY | HELM | MACHINES,
+    levels={"dev": "mandatory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
+    critical=True,
+    rationale="On a runner that stays, one job finds the files, credentials and processes that an earlier one left for it.",
+    source="https://docs.github.com/en/actions/reference/security/secure-use#hardening-for-self-hosted-runners",
+    fix="Use chart gha-runner-scale-set; on machines config.sh --ephemeral or run.sh --jitconfig, and poweroff at the end.",
+    check=_check,
+)

@@ -1,0 +1,92 @@
+"""runner-group-scoped: a runner set is of a runner group that somebody chose, at an owner that this stack serves.
+
+Judged: the values of chart gha-runner-scale-set, and ARC's runner set. A set of one repository needs no group, since
+repositories have none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
+
+from .kinds import HELM, is_scale_set
+from .read import Later, items, label, line, shown, text, walk
+from .rule import Rule
+
+RUNNER_SET = "kubernetes:actions.github.com/v1alpha1:AutoscalingRunnerSet"
+"""Its Patch says nothing of what it leaves as it is, so it is not judged."""
+
+DEFAULT_GROUP = "default"
+
+_SCOPE = re.compile(
+    r"https://(?P<host>[A-Za-z0-9.-]+(?::[0-9]+)?)/(?:(?P<owner>(?:enterprises/)?[A-Za-z0-9_.-]+)(?P<repository>/[A-Za-z0-9_.-]+)?)/?"
+)
+
+
+def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
+    later = Later()
+    owners = [text(each).lower().strip("/") for _, each in items(args.get_config().get("owners", ()), later)]
+    with later:
+        if args.resource_type == RUNNER_SET:
+            faults = _faults("spec", walk(args.props, "spec"), owners, later)
+        else:
+            faults = _faults("values", walk(args.props, "values"), owners, later) if is_scale_set(args.props) else iter(())
+        for fault in faults:
+            report(fault, None)
+    later.settle()
+
+
+def _faults(path: str, settings: Any, owners: list[str], later: Later) -> Iterator[str]:
+    of_repository = Later()
+    scope = None
+    with of_repository:
+        url = walk(settings, "githubConfigUrl")
+        scope = _SCOPE.fullmatch(text(url))
+        if scope is None:
+            yield (
+                f"{path}.githubConfigUrl is {_shown_url(url)}: not the scope of an owner; "
+                "write https://github.com/<organisation>, or …/<organisation>/<repository>"
+            )
+        elif owners and f"{scope['host']}/{scope['owner']}".lower() not in owners:
+            yield (
+                f"{path}.githubConfigUrl is {shown(url)}: not an owner that this stack serves; write one of these, or add it to "
+                f"owners: {line(', '.join(owners), 200)}"
+            )
+    later.join(of_repository)
+    with later:
+        group = label(walk(settings, "runnerGroup")).strip()
+        if group.lower() in ("", DEFAULT_GROUP) and not (of_repository or (scope is not None and scope["repository"])):
+            named = shown(walk(settings, "runnerGroup"))
+            yield (
+                f"{path}.runnerGroup is {named}: every repository of the owner may use the default group; make a group for the "
+                "repositories that these runners serve, and write its name"
+            )
+
+
+def _shown_url(url: Any) -> str:
+    # What stands before an @ is a password.
+    return "one with a password" if "@" in text(url) else shown(url)
+
+
+RULE = Rule(
+    id="runner-group-scoped",
+    title="Runner sets are in a runner group of their own",
+    severity=Severity.MEDIUM,
+    types=HELM | {RUNNER_SET},
+    levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
+    config={
+        "owners": {
+            "type": "array",
+            "items": {"type": "string", "pattern": "^[^/]+/[^/].*$"},
+            "default": [],
+            "description": "Owners whose runners these may be, as host/organisation or host/enterprises/name; empty for any.",
+        },
+    },
+    rationale="In the default group any repository of the owner, a public fork's target too, runs its jobs on these machines.",
+    source="https://docs.github.com/en/actions/how-tos/manage-runners/self-hosted-runners/manage-access",
+    fix="Set runnerGroup to a group of its own, and githubConfigUrl to the organisation that the stack serves.",
+    check=_check,
+)

@@ -1,0 +1,248 @@
+"""runner-namespace-isolated: a job in a runner pod has walls around it.
+
+Asked of the namespace of every runner set (the chart's release, or ARC's custom resource):
+
+- It is not the controller's, whose account may read every secret of its cluster.
+- A Namespace of the stack has that name, and the label that holds its pods to the Pod Security Standard `baseline` or
+  `restricted`.
+- A NetworkPolicy for all its pods denies what none allows, in and out, and no rule out of any policy there reaches the
+  instance metadata by TCP 80. Whether the cluster's network enforces policies is seen of EKS' add-on vpc-cni alone.
+- It has a ResourceQuota and a LimitRange.
+- The runner pod mounts no token of a service account. A launcher that needs one, such as this project's for OKE's workload
+  identity, has an account that the config names. Runners that make a pod for each job need it too, and are left out of this
+  one demand.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from pulumi_policy import PolicyResource, ReportViolation, Severity
+
+from .clusters import clustered
+from .kinds import (
+    CONTROLLER_CHART,
+    EKS_ADDON,
+    LIMIT_RANGE,
+    NAMESPACE,
+    NETWORK_POLICY,
+    RELEASE,
+    RESOURCE_QUOTA,
+    chart_name,
+)
+from .network_policies import DIRECTIONS, Address, denies, ways_out
+from .read import Later, count, items, keys, shown, text, walk
+from .rule import Stack, StackRule
+from .runner_sets import RUNNER_SETS, ByPlace, Place, RunnerSet, cluster_of, runner_sets
+
+METADATA = ("169.254.169.254", "fd00:ec2::254")
+TOKEN_ACCOUNTS = ("launcher",)
+"""Of this project's launchers."""
+
+_ENFORCE = "pod-security.kubernetes.io/enforce"
+_LEVELS = ("restricted", "baseline")
+_CNI = "vpc-cni"
+_ENFORCED = re.compile(r"[\"']?enableNetworkPolicy[\"']?\s*:\s*[\"']?true\b")
+"""In the add-on's values, which EKS takes as JSON or YAML."""
+_LONGEST = 65536
+
+
+@dataclass(frozen=True, slots=True)
+class _Walls:
+    """What a stack has in its namespaces."""
+
+    controllers: ByPlace
+    namespaces: ByPlace
+    policies: ByPlace
+    quotas: ByPlace
+    ranges: ByPlace
+
+
+def _check(stack: Stack, report: ReportViolation) -> None:
+    later = Later()
+    told = items(stack.config.get("metadataAddresses", METADATA), later)
+    metadata = tuple(address for _, item in told if (address := _address(item)) is not None)
+    accounts = {text(item) for _, item in items(stack.config.get("tokenServiceAccounts", TOKEN_ACCOUNTS), later)}
+    walls = _Walls(
+        ByPlace(_controllers(stack, later)),
+        ByPlace(stack.of(NAMESPACE), _named),
+        ByPlace(stack.of(NETWORK_POLICY)),
+        ByPlace(stack.of(RESOURCE_QUOTA)),
+        ByPlace(stack.of(LIMIT_RANGE)),
+    )
+    judged: set[Place] = set()
+    for runner_set in runner_sets(stack.resources, later):
+        _check_token(runner_set, accounts, report, later)
+        _check_controller(runner_set, walls, report, later)
+        # Several sets may share a namespace: its walls are told of once.
+        if runner_set.place not in judged:
+            judged.add(runner_set.place)
+            _check_walls(runner_set, walls, metadata, report, later)
+    _check_enforced(stack, report, later)
+    later.settle()
+
+
+def _controllers(stack: Stack, later: Later) -> Iterator[PolicyResource]:
+    for release in stack.of(RELEASE):
+        with later:
+            if chart_name(release.props) == CONTROLLER_CHART:
+                yield release
+
+
+def _named(namespace: PolicyResource) -> Place:
+    return Place(cluster_of(namespace), text(walk(namespace.props, "metadata", "name")))
+
+
+# -- the runner set ----------------------------------------------------------------------------------------------------
+
+
+def _check_controller(runner_set: RunnerSet, walls: _Walls, report: ReportViolation, later: Later) -> None:
+    hidden = Later()
+    shares = bool(walls.controllers.at(runner_set.place, hidden))
+    with hidden:
+        told = walk(runner_set.values, "controllerServiceAccount", "namespace")
+        shares = shares or text(told) == runner_set.place.name
+    if shares:
+        report(
+            f"{runner_set.place}: runners of {runner_set.name} share it with ARC's controller, whose account may read every "
+            "secret of the cluster; give the runner set a namespace of its own",
+            runner_set.resource.urn,
+        )
+    else:
+        later.join(hidden)
+
+
+def _check_token(runner_set: RunnerSet, accounts: set[str], report: ReportViolation, later: Later) -> None:
+    unsure = Later()
+    pod = runner_set.pod(unsure)
+    if pod is None or runner_set.makes_pods(unsure):
+        later.join(unsure)
+        return
+    with unsure:
+        mounts = walk(pod.spec, "automountServiceAccountToken")
+        if mounts is False or text(walk(pod.spec, "serviceAccountName")) in accounts:
+            return
+        if not unsure:
+            report(
+                f"{pod.path}.automountServiceAccountToken is {shown(mounts)}: a job would hold a token for the Kubernetes API; "
+                "write false, or name the account in tokenServiceAccounts if the pod runs no job",
+                runner_set.resource.urn,
+            )
+    later.join(unsure)
+
+
+def _check_enforced(stack: Stack, report: ReportViolation, later: Later) -> None:
+    """EKS' own network takes NetworkPolicies without a word and enforces none, unless it is told to (EKS user guide)."""
+    homes = {each.cluster for each in clustered((found.resource for found in runner_sets(stack.resources, later)), later)}
+    for addon in stack.of(EKS_ADDON):
+        with later:
+            if text(walk(addon.props, "addonName")) != _CNI or text(walk(addon.props, "clusterName")) not in homes - {""}:
+                continue
+            values = walk(addon.props, "configurationValues")
+            if _ENFORCED.search(text(values)[:_LONGEST]) is None:
+                report(
+                    f"configurationValues of {_CNI} does not turn enableNetworkPolicy on: the cluster takes NetworkPolicies and "
+                    'enforces none; write {"enableNetworkPolicy": "true"}',
+                    addon.urn,
+                )
+
+
+# -- its namespace -----------------------------------------------------------------------------------------------------
+
+
+def _check_walls(
+    runner_set: RunnerSet, walls: _Walls, metadata: tuple[Address, ...], report: ReportViolation, later: Later
+) -> None:
+    place, urn = runner_set.place, runner_set.resource.urn
+    _check_standard(runner_set, walls.namespaces, report, later)
+    for direction in DIRECTIONS:
+        if _lacks(walls.policies, place, partial(denies, direction=direction), later):
+            report(
+                f"{place}: no NetworkPolicy for all its pods denies {direction} by default; add one with podSelector {{}} and "
+                f"policyTypes [{', '.join(DIRECTIONS)}]",
+                urn,
+            )
+    # One whose namespace is unknown may open what these close.
+    for policy in walls.policies.at(place, later):
+        for fault in ways_out(policy.props, metadata, later):
+            report(f"{place}: {fault}", policy.urn)
+    if _lacks(walls.quotas, place, lambda props: bool(keys(walk(props, "spec", "hard"))), later):
+        report(f"{place}: no ResourceQuota bounds what its pods take together; add one with spec.hard", urn)
+    if _lacks(walls.ranges, place, lambda props: count(walk(props, "spec", "limits")) > 0, later):
+        report(f"{place}: no LimitRange bounds what a container takes that names no limit; add one with spec.limits", urn)
+
+
+def _lacks(held: ByPlace, place: Place, fits: Callable[[Any], bool], later: Later) -> bool:
+    """Whether nothing of a kind in the namespace fits, for sure. Where something unknown may, that is put off."""
+    hidden = Later()
+    for each in held.at(place, hidden):
+        with hidden:
+            if fits(each.props):
+                return False
+    later.join(hidden)
+    return not hidden
+
+
+def _check_standard(runner_set: RunnerSet, namespaces: ByPlace, report: ReportViolation, later: Later) -> None:
+    place, hidden = runner_set.place, Later()
+    held = namespaces.at(place, hidden)
+    for namespace in held:
+        with later:
+            level = walk(namespace.props, "metadata", "labels", _ENFORCE)
+            if text(level) not in _LEVELS:
+                report(
+                    f"{place}: metadata.labels[{shown(_ENFORCE)}] is {shown(level)}: runner pods are held to "
+                    f"{' or '.join(_LEVELS)}; write {_LEVELS[0]}",
+                    namespace.urn,
+                )
+    if held:
+        return
+    if not hidden:
+        report(
+            f"{place}: no Namespace of this stack has that name, so nothing holds runner pods of {runner_set.name} to a Pod "
+            f"Security Standard; declare it with label {_ENFORCE}: {_LEVELS[0]}",
+            runner_set.resource.urn,
+        )
+    later.join(hidden)
+
+
+def _address(value: Any) -> Address | None:
+    try:
+        return ipaddress.ip_address(text(value))
+    except ValueError:
+        return None
+
+
+RULE = StackRule(
+    id="runner-namespace-isolated",
+    title="Runners have namespaces of their own with walls",
+    severity=Severity.HIGH,
+    types=RUNNER_SETS | {NAMESPACE, NETWORK_POLICY, RESOURCE_QUOTA, LIMIT_RANGE, EKS_ADDON},
+    levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
+    config={
+        "metadataAddresses": {
+            "type": "array",
+            "items": {"type": "string"},
+            "default": list(METADATA),
+            "description": "Addresses at which nodes find their instance metadata; no egress rule may reach one.",
+        },
+        "tokenServiceAccounts": {
+            "type": "array",
+            "items": {"type": "string"},
+            "default": list(TOKEN_ACCOUNTS),
+            "description": "Service accounts whose pods run no job and need their token, as launchers with workload identity do.",
+        },
+    },
+    rationale="Whoever opens a pull request writes what a runner pod runs; it must not reach the node's rights or other jobs.",
+    source="https://docs.github.com/en/actions/reference/security/secure-use",
+    fix=(
+        "Give runners a namespace with the Pod Security label, a NetworkPolicy that denies by default and closes instance "
+        "metadata, a ResourceQuota and a LimitRange; set automountServiceAccountToken to false."
+    ),
+    check=_check,
+)

@@ -1,0 +1,199 @@
+"""spot-diversified: a spot GPU pool can take several types in several zones, so that one that is sold out does not stop it.
+
+Judged: EKS managed node groups, Auto Scaling groups, OKE node pools and Karpenter NodePools that buy spot.
+
+- Types of one pool have the same GPUs each, and similar vCPUs and memory: Cluster Autoscaler reckons with one node for all of
+  them.
+- A type that stands in a launch template is the only one of its group (EKS user guide). OKE has one shape a pool, so it is
+  asked for placements alone, and for a shape that OCI sells as preemptible.
+- Subnets count as zones: their ids are all that a preview knows of them. A Karpenter pool is in every zone of its subnets
+  unless a requirement names zones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
+
+from fleet.hardware import SPOT
+
+from .capacity import bought
+from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL, POOLS
+from .labels import INSTANCE_TYPE_LABEL
+from .machine_types import Choice, choices, known
+from .pools import gpu_sign, requirements, sold_as_spot
+from .read import Later, count, items, keys, quantity, shown, text, walk, whole
+from .rule import Rule
+
+MIN_TYPES = 2
+MIN_ZONES = 2
+MAX_SPREAD = 2
+
+_ZONE_LABEL = "topology.kubernetes.io/zone"
+
+
+def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
+    later, unsold, unsigned = Later(), Later(), Later()
+    token, props, config = args.resource_type, args.props, args.get_config()
+    spot = False
+    with unsold:
+        spot = SPOT in bought(token, props)
+    if not (spot or unsold):
+        return
+    sign = gpu_sign(token, props, unsigned)
+    if not (sign or unsigned):
+        return
+    faults = [
+        *_types(token, props, _number(config.get("minTypes"), MIN_TYPES), config.get("maxSpread", MAX_SPREAD), later),
+        *_ZONES[token](props, _number(config.get("minZones"), MIN_ZONES), later),
+    ]
+    if not (faults or later):
+        return
+    if not (spot and sign):
+        later.join(unsold)
+        later.join(unsigned)
+    else:
+        for fault in faults:
+            report(f"{fault} ({sign})", None)
+    later.settle()
+
+
+def _types(token: str, props: Any, wanted: int, spread: Any, later: Later) -> Iterator[str]:
+    unread = Later()
+    found = list(choices(token, props, unread))
+    for choice in found:
+        if choice.machine is not None and not sold_as_spot(choice.name):
+            yield f"{choice.path}: {shown(choice.name)} is not sold as spot; take another type, or buy on demand"
+    if token == OKE_NODE_POOL or (token == AUTO_SCALING_GROUP and _by_attributes(props, unread)):
+        later.join(unread)
+        return
+    later.join(unread)
+    names = dict.fromkeys(choice.name for choice in found)
+    path = _PATHS[token]
+    if not (unread or len(names) >= wanted) and (names or token != KARPENTER_NODE_POOL):
+        given = (
+            f"{len(names)} type{'' if len(names) == 1 else 's'}" if names else "no type, so its launch template's is the only one"
+        )
+        yield f"{path} has {given}: a spot GPU pool takes {wanted} or more; add types with the same GPUs"
+    yield from _alike(found, quantity(spread) or MAX_SPREAD)
+
+
+def _alike(found: list[Choice], spread: Any) -> Iterator[str]:
+    """Of types that are too unlike each other: the first one, and what it differs from."""
+    machines = [(choice, machine) for choice in found if (machine := known(choice.name)) is not None]
+    if not machines:
+        return
+    first, one = machines[0]
+    for choice, other in machines[1:]:
+        if (other.gpus, other.gpu) != (one.gpus, one.gpu):
+            yield (
+                f"{choice.path}: {shown(choice.name)} has other GPUs than {shown(first.name)}: types of one pool have the same; "
+                "give it a pool of its own"
+            )
+        elif max(_ratio(one.vcpus, other.vcpus), _ratio(one.memory_mib, other.memory_mib)) > spread:
+            yield (
+                f"{choice.path}: {shown(choice.name)} has more than {float(spread):g} times the CPUs or memory of "
+                f"{shown(first.name)}, or less than its part: the autoscaler takes them for one size; take types closer together"
+            )
+
+
+def _ratio(one: int, other: int) -> float:
+    return max(one, other) / max(min(one, other), 1)
+
+
+def _by_attributes(props: Any, later: Later) -> bool:
+    """Whether EC2 chooses among all types with some attributes."""
+    with later:
+        overrides = walk(props, "mixedInstancesPolicy", "launchTemplate", "overrides")
+        return any(keys(walk(override, "instanceRequirements")) for _, override in items(overrides, later))
+    return False
+
+
+def _listed_zones(*paths: str) -> Callable[[Any, int, Later], Iterator[str]]:
+    def faults(props: Any, wanted: int, later: Later) -> Iterator[str]:
+        with later:
+            if not any(count(walk(props, path)) >= wanted for path in paths):
+                found = max(count(walk(props, path)) for path in paths)
+                yield _few_zones(paths[0], found, "subnet", wanted)
+
+    return faults
+
+
+def _placements(props: Any, wanted: int, later: Later) -> Iterator[str]:
+    with later:
+        places = walk(props, "nodeConfigDetails", "placementConfigs")
+        unread = Later()
+        domains = set()
+        for _, place in items(places, unread):
+            with unread:
+                domains.add(text(walk(place, "availabilityDomain")))
+        later.join(unread)
+        if not unread and len(domains) < wanted:
+            yield _few_zones("nodeConfigDetails.placementConfigs", len(domains), "availability domain", wanted)
+
+
+def _zone_requirements(props: Any, wanted: int, later: Later) -> Iterator[str]:
+    for path, key, operator, item in requirements(props, later):
+        if key == _ZONE_LABEL and operator == "In":
+            with later:
+                found = count(walk(item, "values"))
+                if found < wanted:
+                    yield _few_zones(f"{path}.values", found, "zone", wanted)
+
+
+def _few_zones(path: str, found: int, what: str, wanted: int) -> str:
+    return f"{path} has {found} {what}{'' if found == 1 else 's'}: a spot GPU pool is in {wanted} zones or more; add one"
+
+
+def _number(value: Any, default: int) -> int:
+    return whole(value) or default
+
+
+_ZONES = {
+    EKS_NODE_GROUP: _listed_zones("subnetIds"),
+    AUTO_SCALING_GROUP: _listed_zones("vpcZoneIdentifiers", "availabilityZones"),
+    OKE_NODE_POOL: _placements,
+    KARPENTER_NODE_POOL: _zone_requirements,
+}
+_PATHS = {
+    EKS_NODE_GROUP: "instanceTypes",
+    AUTO_SCALING_GROUP: "mixedInstancesPolicy.launchTemplate.overrides",
+    KARPENTER_NODE_POOL: f"spec.template.spec.requirements[{INSTANCE_TYPE_LABEL}]",
+}
+
+RULE = Rule(
+    id="spot-diversified",
+    title="Spot GPU pools take several types and zones",
+    severity=Severity.MEDIUM,
+    types=POOLS | {AUTO_SCALING_GROUP},
+    levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
+    config={
+        "minTypes": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": 20,
+            "default": MIN_TYPES,
+            "description": "How many machine types a spot GPU pool takes at least.",
+        },
+        "minZones": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": 6,
+            "default": MIN_ZONES,
+            "description": "In how many subnets or availability domains a spot GPU pool is at least; 1 where a region has one.",
+        },
+        "maxSpread": {
+            "type": "number",
+            "minimum": 1,
+            "maximum": 100,
+            "default": MAX_SPREAD,
+            "description": "How many times the vCPUs, and the memory, of one type of a pool another may have.",
+        },
+    },
+    rationale="Spot capacity of one type in one zone runs out often; a pool that can take another type or zone goes on.",
+    source="https://docs.aws.amazon.com/eks/latest/userguide/managed-node-groups.html",
+    fix="Name two or more types with the same GPUs and similar CPUs and memory on the pool itself, and two or more subnets.",
+    check=_check,
+)

@@ -1,0 +1,112 @@
+"""spot-forbidden-for-deploy: what releases and deploys does not run on machines that can be taken away.
+
+Judged: pools by their role label, and runner sets of chart gha-runner-scale-set whose runner pod has a role. A runner pod has
+the role of its label or annotation `gpu-ci/role`, or of its node selector; it runs on spot where its node selector says so, or
+where it is a launcher whose annotation says so of the machine that it boots. A Karpenter pool that may use spot among others
+does use it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
+
+from fleet.hardware import SPOT
+from fleet.scheduling import CAPACITY_LABEL, MACHINE_CAPACITY, ROLE_LABEL
+
+from .capacity import CAPACITY_KEY, bought
+from .kinds import EKS_NODE_GROUP, HELM, KARPENTER_NODE_POOL, OKE_NODE_POOL, POOLS, is_scale_set
+from .pools import role
+from .read import Later, items, label, line, text, walk
+from .rule import Rule
+
+ROLES = ("release", "deploy")
+
+_MENDS = {
+    EKS_NODE_GROUP: ("capacityType", "write ON_DEMAND"),
+    OKE_NODE_POOL: ("nodeConfigDetails.placementConfigs", "take preemptibleNodeConfig away"),
+    KARPENTER_NODE_POOL: ("spec.template.spec.requirements", f"write {CAPACITY_KEY} In [on-demand]"),
+}
+_TEMPLATE = ("values", "template")
+_ROLE_PLACES = (("metadata", "labels"), ("metadata", "annotations"), ("spec", "nodeSelector"))
+_SPOT_PLACES = (("metadata", "annotations", MACHINE_CAPACITY), ("spec", "nodeSelector", CAPACITY_LABEL))
+
+
+def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
+    later = Later()
+    roles = {text(name) for _, name in items(args.get_config().get("roles", ROLES), later)}
+    faults = _runner_set if args.resource_type in HELM else _pool
+    for fault in faults(args.resource_type, args.props, roles, later):
+        report(fault, None)
+    later.settle()
+
+
+def _pool(token: str, props: Any, roles: set[str], later: Later) -> Iterator[str]:
+    buys, named = Later(), Later()
+    spot, found = False, ""
+    with buys:
+        spot = SPOT in bought(token, props)
+    if not (spot or buys):
+        return
+    with named:
+        found = role(token, props)
+        if found not in roles:
+            return
+    later.join(buys)
+    later.join(named)
+    if spot and found:
+        path, mend = _MENDS[token]
+        yield f"{path} lets the pool buy {SPOT}, and its role is {line(found)}: its jobs must not be interrupted; {mend}"
+
+
+def _runner_set(_: str, props: Any, roles: set[str], later: Later) -> Iterator[str]:
+    with later:
+        if not is_scale_set(props):
+            return
+        template = walk(props, *_TEMPLATE)
+        unread, unnamed = Later(), Later()
+        on_spot = list(_told(template, _SPOT_PLACES, {SPOT}, unread))
+        if not (on_spot or unread):
+            return
+        named = list(_told(template, [(*place, ROLE_LABEL) for place in _ROLE_PLACES], roles, unnamed))
+        if on_spot and named:
+            yield (
+                f"{on_spot[0][0]} is {SPOT}, and the role {line(named[0][1])} ({named[0][0]}): its jobs must not be interrupted; "
+                "send them to on-demand or reserved machines"
+            )
+        elif named or unnamed:
+            later.join(unread)
+            later.join(unnamed)
+
+
+def _told(template: Any, places: Any, wanted: set[str], later: Later) -> Iterator[tuple[str, str]]:
+    """Path and value of each place that says one of what is wanted."""
+    for place in places:
+        with later:
+            value = label(walk(template, *place))
+            if value in wanted:
+                yield f"{'.'.join((*_TEMPLATE, *place[:-1]))}[{place[-1]}]", value
+
+
+RULE = Rule(
+    id="spot-forbidden-for-deploy",
+    title="Releases do not run on spot",
+    severity=Severity.HIGH,
+    types=POOLS | HELM,
+    levels={"dev": "disabled", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
+    config={
+        "roles": {
+            "type": "array",
+            "items": {"type": "string", "minLength": 1},
+            "minItems": 1,
+            "default": list(ROLES),
+            "description": f"Roles ({ROLE_LABEL}) whose jobs must not be interrupted.",
+        },
+    },
+    rationale="A release that loses its machine half-way leaves something half-published, which another run may not mend.",
+    source="https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-interruptions.html",
+    fix="Give pools for releases capacityType ON_DEMAND, no preemptibleNodeConfig, or capacity-type In [on-demand].",
+    check=_check,
+)

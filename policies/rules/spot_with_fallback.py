@@ -1,0 +1,170 @@
+"""spot-with-fallback: where spot runs out, there is a pool of the same GPU to send jobs to.
+
+Judged: EKS managed node groups, OKE node pools and Karpenter NodePools, by cluster. A spot GPU pool has a *fallback*: another
+pool with the same GPU model that does not buy spot. A runner set names one pool, so the fallback is a pool with a runner set
+of its own, as release pools are. It keeps no node while it is not needed, and is small. A pool of reserved capacity is one
+whatever its size, for it is paid already. A pool that may buy both (a Karpenter requirement, a placement of OKE without
+preemption) is its own fallback; on-demand base capacity of a spot group is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pulumi_policy import PolicyResource, ReportViolation, Severity
+
+from fleet.hardware import ON_DEMAND, SPOT, machines
+from fleet.scheduling import GPU_RESOURCE
+
+from .capacity import bought
+from .clusters import Clustered, cluster_of, named
+from .kinds import KARPENTER_NODE_POOL, OKE_CLUSTER, POOLS
+from .machine_types import choices
+from .pools import FAMILY_LABEL, gpu_sign, requirements
+from .read import Later, items, line, shown, text, walk, whole
+from .rule import Stack, StackRule
+from .sizes import LEAST, least, most
+
+MAX_FALLBACK = 1
+
+_GPU_LIMIT = ("spec", "limits", GPU_RESOURCE)
+_NAMES = 5
+_GPU_NAME = "karpenter.k8s.aws/instance-gpu-name"
+
+
+@dataclass(frozen=True, slots=True)
+class _Pool:
+    """A GPU pool: how it may buy, and its GPU models in lower case; none where nothing names them."""
+
+    at: Clustered
+    buys: frozenset[str]
+    models: frozenset[str]
+
+    @property
+    def name(self) -> str:
+        """Its logical name, for messages."""
+        return line(self.at.resource.name)
+
+    def shares(self, other: _Pool) -> bool:
+        """Whether both may have the same GPU model."""
+        return not self.models or not other.models or bool(self.models & other.models)
+
+
+def _check(stack: Stack, report: ReportViolation) -> None:
+    allowed = whole(stack.config.get("maxFallback", MAX_FALLBACK))
+    limit = MAX_FALLBACK if allowed is None else allowed
+    later = Later()
+    found = [_read(resource, later) for resource in stack.of(POOLS)]
+    pools = [pool for pool in found if pool is not None]
+    told: set[tuple[str, str]] = set()
+    for spot in pools:
+        if spot.buys != {SPOT}:
+            continue
+        others = [each for each in pools if each.buys - {SPOT} and each.at.near(spot.at) and each.shares(spot)]
+        unread = Later()
+        faults = [(each, list(_faults(each, spot, limit, unread))) for each in others]
+        later.join(unread)
+        if unread or any(not each for _, each in faults):
+            continue
+        if faults:
+            fallback, messages = faults[0]
+            told |= {(message, fallback.at.resource.urn) for message in messages}
+        elif not later:
+            # Any pool of which something is unknown may be the one.
+            report(_missing(spot), spot.at.resource.urn)
+    if not later:
+        for message, urn in sorted(told):
+            report(message, urn)
+    later.settle()
+
+
+def _read(resource: PolicyResource, later: Later) -> _Pool | None:
+    """What is known of a GPU pool; None for others, and where an unknown value decides."""
+    unread, unsigned = Later(), Later()
+    token, props = resource.resource_type, resource.props
+    sign = gpu_sign(token, props, unsigned)
+    if not sign:
+        later.join(unsigned)
+        return None
+    with unread:
+        pool = _Pool(Clustered(resource, cluster_of(resource)), bought(token, props), frozenset(_models(token, props, unread)))
+        if not unread:
+            return pool
+    later.join(unread)
+    return None
+
+
+def _models(token: str, props: Any, later: Later) -> Iterator[str]:
+    for choice in choices(token, props, later):
+        if choice.machine is not None and choice.machine.gpu is not None:
+            yield choice.machine.gpu.name.lower()
+    if token != KARPENTER_NODE_POOL:
+        return
+    for _, key, operator, item in requirements(props, later):
+        if operator == "In" and key in (_GPU_NAME, FAMILY_LABEL):
+            with later:
+                for _, entry in items(walk(item, "values"), later):
+                    name = text(entry)
+                    yield from _of_family(name) if key == FAMILY_LABEL else (name.lower(),)
+
+
+def _of_family(family: str) -> Iterator[str]:
+    return (each.gpu.name.lower() for each in machines("aws") if each.gpu is not None and each.name.startswith(f"{family}."))
+
+
+def _faults(fallback: _Pool, spot: _Pool, limit: int, later: Later) -> Iterator[str]:
+    """What keeps a pool from being a good fallback."""
+    if fallback.buys != {ON_DEMAND}:
+        # Reserved capacity is paid already, and a pool that may buy spot too is no mere fallback.
+        return
+    resource = fallback.at.resource
+    role = f"as the fallback of spot pool {spot.name} "
+    with later:
+        if least(resource.resource_type, resource.props):
+            field = ".".join(LEAST[resource.resource_type])
+            value = walk(resource.props, *LEAST[resource.resource_type])
+            yield f"{field} is {shown(value)}: {role}it keeps no node until one is needed; write 0"
+    with later:
+        path, value = most(resource.resource_type, resource.props, resource.opts)
+        if value is None and resource.resource_type == KARPENTER_NODE_POOL:
+            # A node has a GPU at least, so no more nodes than GPUs.
+            path = _GPU_LIMIT
+            value = walk(resource.props, *path)
+        nodes = whole(value)
+        if nodes is None or nodes > limit:
+            yield (
+                f"{'.'.join(path)} is {shown(value)}: {role}it has at most {limit} node{'' if limit == 1 else 's'}; write "
+                f"{limit}, or raise maxFallback"
+            )
+
+
+def _missing(spot: _Pool) -> str:
+    what = ", ".join(line(each.upper()) for each in sorted(spot.models)[:_NAMES]) or "GPUs of its launch template"
+    return (
+        f"spot pool {spot.name} ({what}) has no fallback in {named(spot.at.cluster)}: when spot runs out its jobs wait; add a "
+        "pool of that GPU on demand, with a minimum of 0, and a runner set for it"
+    )
+
+
+RULE = StackRule(
+    id="spot-with-fallback",
+    title="Spot GPU pools have a fallback",
+    severity=Severity.MEDIUM,
+    types=POOLS | {OKE_CLUSTER},
+    levels={"dev": "disabled", "staging": "advisory", "prod": "mandatory", "homelab": "disabled"},
+    config={
+        "maxFallback": {
+            "type": "integer",
+            "minimum": 0,
+            "maximum": 1000,
+            "default": MAX_FALLBACK,
+            "description": "How many nodes the on-demand fallback of a spot GPU pool may have at most.",
+        },
+    },
+    rationale="Spot capacity of a GPU can be gone for hours; a small pool on demand lets what cannot wait go on.",
+    source="https://docs.aws.amazon.com/eks/latest/best-practices/cas.html",
+    fix="Beside each spot GPU pool, add one of the same GPU on demand, with a minimum of 0 and a small maximum.",
+    check=_check,
+)

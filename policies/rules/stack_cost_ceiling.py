@@ -1,0 +1,103 @@
+"""stack-cost-ceiling: an hour of the whole stack costs no more than somebody has agreed to, at worst and idle.
+
+Counted (`cost.py`): groups of machines at their maximum and minimum with their disks, control planes, NAT gateways. Machines
+that a launcher boots for one job are no resource; the annotations of its pod say what `maxRunners` of them are. A reservation
+is paid whole. Spot without a price of its own counts as on demand, which is the most that it costs.
+
+In a preview on the engine the least count of an OKE pool is its size as last read, for OKE knows no minimum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from pulumi_policy import ReportViolation, Severity
+
+from fleet.pricing import Line, Money
+
+from .cost import HOURS, UNITS, Item, bill, sums
+from .groups import MACHINES, SHOWN, TIMES, Group, either, several
+from .read import Later, quantity
+from .rule import Stack, StackRule
+
+WORST_USD = 10.0
+IDLE_USD = 0.5
+
+
+def _check(stack: Stack, report: ReportViolation) -> None:
+    later = Later()
+    items = bill(stack.resources, later)
+    for item in items:
+        if item.fault:
+            report(item.fault, item.group.urn if item.group is not None else None)
+    idle, worst = sums(items)
+    limit = _limit(stack, "worstUsdPerHour", WORST_USD)
+    if Money(worst.usd).exceeds(limit):
+        report(f"worst hour {worst.usd:.2f} USD is above {limit:.2f}: {_spenders(items, _worst, 1, 'worstUsdPerHour')}", None)
+    limit = _limit(stack, "idleUsdPerHour", IDLE_USD)
+    if Money(idle.usd).exceeds(limit):
+        month = f"{idle.usd * HOURS:.0f} a month"
+        report(
+            f"idle hour {idle.usd:.2f} USD ({month}) is above {limit:.2f}: {_spenders(items, _idle, 0, 'idleUsdPerHour')}", None
+        )
+    later.settle()
+
+
+def _limit(stack: Stack, name: str, default: float) -> float:
+    found = quantity(stack.config.get(name, default))
+    return default if found is None else float(found)
+
+
+def _worst(line: Line) -> tuple[float, Money]:
+    return line.most, line.worst
+
+
+def _idle(line: Line) -> tuple[float, Money]:
+    return line.least, line.idle
+
+
+def _spenders(items: Iterable[Item], side: Callable[[Line], tuple[float, Money]], setting: int, limit: str) -> str:
+    """What makes the sum, the largest first, and which settings lower the part of it that is told."""
+    paying = sorted((item for item in items if side(item.line)[1].usd), key=lambda item: -side(item.line)[1].usd)
+    parts = []
+    for item in paying:
+        count, money = side(item.line)
+        parts.append(f"{item.line.item} {count:g} {TIMES} {_usd(item.line.dear.usd)} = {money.usd:.2f}")
+    settings = either(_setting(item.group, setting) for item in paying[:SHOWN] if item.group is not None)
+    return f"{several(parts)}; lower {settings or 'the number'} of one of these, or raise {limit}"
+
+
+def _setting(group: Group, setting: int) -> str:
+    return "the reservation's count" if group.reserved is not None else group.settings[setting]
+
+
+def _usd(price: float) -> str:
+    return f"{price:.2f}" if price >= 1 else f"{price:.2g}"
+
+
+RULE = StackRule(
+    id="stack-cost-ceiling",
+    title="The worst hour and the idle hour stay below their limits",
+    severity=Severity.HIGH,
+    types=MACHINES | UNITS,
+    levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
+    critical=True,
+    config={
+        "worstUsdPerHour": {
+            "type": "number",
+            "minimum": 0,
+            "default": WORST_USD,
+            "description": "USD an hour that the stack may cost with every pool and runner set at its maximum.",
+        },
+        "idleUsdPerHour": {
+            "type": "number",
+            "minimum": 0,
+            "default": IDLE_USD,
+            "description": "USD an hour that it may cost without any job; 730 of them are a month.",
+        },
+    },
+    rationale="A maximum with one zero too many is found on the bill, a month later, unless somebody adds it up before.",
+    source="https://docs.aws.amazon.com/eks/latest/best-practices/cost-opt.html",
+    fix="Lower the maximum (idle: the minimum) of a pool or runner set, or take a cheaper type; else raise the limit.",
+    check=_check,
+)

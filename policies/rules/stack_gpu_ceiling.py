@@ -1,0 +1,88 @@
+"""stack-gpu-ceiling: all pools and runner sets of a stack together have no more GPUs than somebody has agreed to.
+
+Counted (`groups.py`): the maximum of each group of machines, standing ones and those that launchers boot for jobs among them,
+times the GPUs of its largest type. A NodePool of Karpenter's counts with its limit of GPUs, which Karpenter may pass for a
+while.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from pulumi_policy import ReportViolation, Severity
+
+from fleet.hardware import ON_DEMAND, RESERVED, SPOT
+
+from .groups import MACHINES, SHOWN, TIMES, Group, either, groups, several
+from .machine_types import gpus_each
+from .read import Later, line, whole
+from .rule import Stack, StackRule
+
+MAX_GPUS = 8
+
+_WORDS = {SPOT: "spot", ON_DEMAND: "on demand", RESERVED: "reserved"}
+
+
+def _check(stack: Stack, report: ReportViolation) -> None:
+    later = Later()
+    bought = Counter[str]()
+    counted: list[tuple[int, Group]] = []
+    for group in groups(stack.resources, later):
+        gpus = group.gpus
+        if gpus is None:
+            report(_fault(group), group.urn)
+        elif gpus:
+            bought[group.capacity] += gpus
+            counted.append((gpus, group))
+    limit = whole(stack.config.get("maxGpus", MAX_GPUS))
+    limit = MAX_GPUS if limit is None else limit
+    if (most := bought.total()) > limit:
+        ways = ", ".join(f"{bought[way]} {words}" for way, words in _WORDS.items() if bought[way])
+        report(f"{most} GPUs at most ({ways}) are above {limit}: {_holders(counted)}, or raise maxGpus", None)
+    later.settle()
+
+
+def _holders(counted: list[tuple[int, Group]]) -> str:
+    counted.sort(key=lambda found: -found[0])
+    parts = [f"{group.name} {_product(gpus, group)} {_WORDS[group.capacity]}" for gpus, group in counted]
+    settings = either(group.settings[1] for _, group in counted[:SHOWN])
+    return f"{several(parts)}; lower {settings or 'the number'} of one of these"
+
+
+def _product(gpus: int, group: Group) -> str:
+    each = gpus_each(group.choices)
+    return f"{group.most} {TIMES} {each} = {gpus}" if each and group.most is not None and group.most * each == gpus else str(gpus)
+
+
+def _fault(group: Group) -> str:
+    uncounted = next((choice.name for choice in group.choices if choice.gpus is None), "")
+    if uncounted:
+        return (
+            f"{group.name}: {line(uncounted)} is accelerated, but not in the hardware table, so its GPUs cannot be counted; "
+            "add it to fleet/data/instances.csv, or use another type"
+        )
+    if not group.choices and group.most is not None:
+        return f"{group.name}: no machine type is named, so its GPUs cannot be counted; name its types"
+    return f"{group.name}: nothing says how many machines it may have, so nothing bounds its GPUs; set its maximum"
+
+
+RULE = StackRule(
+    id="stack-gpu-ceiling",
+    title="All pools together have no more GPUs than agreed",
+    severity=Severity.HIGH,
+    types=MACHINES,
+    levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
+    critical=True,
+    config={
+        "maxGpus": {
+            "type": "integer",
+            "minimum": 0,
+            "default": MAX_GPUS,
+            "description": "GPUs that the stack may have with every pool and runner set at its maximum.",
+        },
+    },
+    rationale="Each pool by itself looks modest; what an account, a quota and a budget must bear is their sum.",
+    source="https://docs.aws.amazon.com/eks/latest/best-practices/aiml-compute.html",
+    fix="Lower the maximum of a pool or runner set, or take a type with fewer GPUs; else raise maxGpus, and say why.",
+    check=_check,
+)

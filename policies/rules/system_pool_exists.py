@@ -1,0 +1,128 @@
+"""system-pool-exists: every cluster with node pools has an untainted one that keeps nodes.
+
+Judged: EKS managed node groups, OKE node pools and Karpenter NodePools, by cluster. A pool is untainted when no taint that it
+sets keeps pods off; on OKE its shape has no GPU and no placement is preemptible besides, for OKE taints both by itself. Nodes
+of Karpenter come and go, so it keeps none; its own controller has to stand somewhere else.
+
+Fargate profiles, virtual nodes and EKS's Auto Mode are not read: a cluster that runs its system pods there needs an exception,
+as does one whose system pool is another stack's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pulumi_policy import PolicyResource, ReportViolation, Severity
+
+from fleet.hardware import SPOT
+
+from .capacity import bought
+from .clusters import Clustered, cluster_of, named
+from .kinds import KARPENTER_NODE_POOL, OKE_CLUSTER, OKE_NODE_POOL, POOLS
+from .pools import machine_sign, taints
+from .read import Later, line, text, walk, whole
+from .rule import Stack, StackRule
+from .sizes import LEAST, least
+
+MIN_NODES = 1
+_WEAK = ("PREFER_NO_SCHEDULE", "PreferNoSchedule")
+_NAMES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class _Pool:
+    """A pool, whether it is untainted, and the nodes that it keeps; None for either where an unknown value decides."""
+
+    at: Clustered
+    untainted: bool | None
+    keeps: int | None
+
+
+def _check(stack: Stack, report: ReportViolation) -> None:
+    wanted = whole(stack.config.get("minNodes", MIN_NODES)) or MIN_NODES
+    later = Later()
+    pools = [_read(resource, later) for resource in stack.of(POOLS)]
+    placed = [pool for pool in pools if pool is not None]
+    for cluster in dict.fromkeys(pool.at.cluster for pool in placed):
+        here = Clustered(placed[0].at.resource, cluster)
+        near = [pool for pool in placed if pool.at.near(here)]
+        if sum(pool.keeps or 0 for pool in near if pool.untainted) >= wanted:
+            continue
+        unclear = len(placed) < len(pools) or any(pool.untainted is None or pool.keeps is None for pool in near)
+        if not unclear:
+            report(_fault(cluster, near, wanted), None)
+    later.settle()
+
+
+def _read(resource: PolicyResource, later: Later) -> _Pool | None:
+    """What is known of a pool; None where its cluster is unknown."""
+    unread = Later()
+    at, free, keeps = None, None, None
+    with unread:
+        at = Clustered(resource, cluster_of(resource))
+    with unread:
+        free = _untainted(resource)
+    if free is False:
+        # What a tainted pool keeps is of no interest.
+        keeps = 0
+    else:
+        with unread:
+            keeps = 0 if resource.resource_type == KARPENTER_NODE_POOL else least(resource.resource_type, resource.props)
+    later.join(unread)
+    return None if at is None else _Pool(at, free, keeps)
+
+
+def _untainted(resource: PolicyResource) -> bool:
+    later = Later()
+    if resource.resource_type == OKE_NODE_POOL:
+        with later:
+            if machine_sign(text(walk(resource.props, "nodeShape"))) or SPOT in bought(OKE_NODE_POOL, resource.props):
+                return False
+    for _, taint in taints(resource.resource_type, resource.props, later):
+        with later:
+            if text(walk(taint, "effect")) not in _WEAK:
+                return False
+    later.settle()
+    return True
+
+
+def _fault(cluster: str, pools: list[_Pool], wanted: int) -> str:
+    free = [pool for pool in pools if pool.untainted]
+    names = _named(free or pools)
+    if not free:
+        return (
+            f"{named(cluster)}: none of its node pools ({names}) is untainted: CoreDNS and ARC's controller tolerate no taint "
+            "and stay pending; add a pool without taints"
+        )
+    fields = ", ".join(sorted({".".join(LEAST[pool.at.resource.resource_type]) for pool in free}))
+    return (
+        f"{named(cluster)}: its untainted node pools ({names}) keep {sum(pool.keeps or 0 for pool in free)} nodes: CoreDNS and "
+        f"the autoscaler need {wanted} to stand; raise {fields}"
+    )
+
+
+def _named(pools: list[_Pool]) -> str:
+    names = [line(pool.at.resource.name) for pool in pools]
+    return ", ".join(names[:_NAMES]) + (f" and {len(names) - _NAMES} more" if len(names) > _NAMES else "")
+
+
+RULE = StackRule(
+    id="system-pool-exists",
+    title="Every cluster has an untainted pool",
+    severity=Severity.HIGH,
+    types=POOLS | {OKE_CLUSTER},
+    levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
+    config={
+        "minNodes": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": 100,
+            "default": MIN_NODES,
+            "description": "How many nodes the untainted pools of a cluster keep together at least.",
+        },
+    },
+    rationale="Without an untainted node neither CoreDNS nor the controllers of runners and nodes ever start.",
+    source="https://docs.aws.amazon.com/eks/latest/userguide/managed-coredns.html",
+    fix="Give each cluster a CPU pool without taints, with a minimum of one node or more.",
+    check=_check,
+)

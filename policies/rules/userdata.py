@@ -1,0 +1,97 @@
+"""What a machine is told at boot, as text: user data plain, in base64, compressed, and what it carries in base64 within.
+
+Bounded and total: whatever is no encoding is text, and of what unpacks to more than a machine may get only the beginning is read.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+import zlib
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+from .kinds import EC2_INSTANCE, LAUNCH_TEMPLATE, OCI_INSTANCE, OCI_INSTANCE_CONFIGURATION
+from .read import Later, items, text, walk
+
+MACHINES = frozenset((EC2_INSTANCE, LAUNCH_TEMPLATE, OCI_INSTANCE, OCI_INSTANCE_CONFIGURATION))
+"""Kinds whose user data may set up anything; that of node pools is their provider's."""
+
+_LONGEST = 2**20
+"""Characters that are read of a text, encoded or not: a Secret of Kubernetes may hold as many bytes, user data far fewer."""
+_DEEPEST, _MOST = 3, 32
+"""Encodings within each other, and texts in all."""
+_GZIP, _ZLIB = b"\x1f\x8b", (b"\x78\x01", b"\x78\x9c", b"\x78\xda")
+# A run of base64, which cloud-config and MIME may break into lines.
+_RUN = re.compile(r"[A-Za-z0-9+/]{40,}(?:\r?\n[ \t]*[A-Za-z0-9+/]{4,})*={0,2}")
+_WHOLE = re.compile(r"[A-Za-z0-9+/]+={0,2}")
+
+
+def readings(given: str) -> tuple[str, ...]:
+    """The text itself, what it is the encoding of, and what either carries in base64."""
+    found: list[str] = []
+    waiting = [(given[:_LONGEST], 0)]
+    while waiting and len(found) < _MOST:
+        read, depth = waiting.pop(0)
+        found.append(read)
+        if depth < _DEEPEST:
+            runs = [read] if _WHOLE.fullmatch("".join(read.split())) else _RUN.findall(read)
+            waiting += [(inner, depth + 1) for run in runs[:_MOST] if (inner := decoded(run))]
+    return tuple(found)
+
+
+def decoded(run: str) -> str:
+    """What a text in base64 stands for, unpacked where it is compressed; "" for a text that is none."""
+    plain = "".join(run[:_LONGEST].split())
+    try:
+        held = base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        return ""
+    return _unpacked(held).decode("utf-8", "replace")
+
+
+def holders(token: str, props: Any, later: Later) -> Iterator[tuple[str, Any]]:
+    """Path and object of what holds the user data of a machine of `MACHINES`. Unknown ones are put off."""
+    if token != OCI_INSTANCE_CONFIGURATION:
+        yield "", props
+        return
+    with later:
+        details = walk(props, "instanceDetails")
+        with later:
+            yield "instanceDetails.launchDetails.", walk(details, "launchDetails")
+        for index, option in items(walk(details, "options"), later):
+            with later:
+                yield f"instanceDetails.options[{index}].launchDetails.", walk(option, "launchDetails")
+
+
+def user_data(token: str, props: Any, later: Later) -> Iterator[tuple[str, str]]:
+    """Path and text of the user data of a machine of `MACHINES`. Unknown ones are put off."""
+    for path, holder in holders(token, props, later):
+        for field in _FIELDS[token]:
+            with later:
+                if given := text(walk(holder, *field)):
+                    yield path + ".".join(field), given
+
+
+@lru_cache(maxsize=64)
+def script(given: str) -> str:
+    """All readings of user data, without the lines that are comments."""
+    lines = (line for read in readings(given) for line in read.splitlines() if not line.lstrip().startswith("#"))
+    return "\n".join(lines)
+
+
+_AWS: tuple[tuple[str, ...], ...] = (("userData",), ("userDataBase64",))
+_OCI: tuple[tuple[str, ...], ...] = (("metadata", "user_data"), ("extendedMetadata", "user_data"))
+_FIELDS = {EC2_INSTANCE: _AWS, LAUNCH_TEMPLATE: _AWS, OCI_INSTANCE: _OCI, OCI_INSTANCE_CONFIGURATION: _OCI}
+
+
+def _unpacked(held: bytes) -> bytes:
+    if not held.startswith((_GZIP, *_ZLIB)):
+        return held
+    try:
+        # 32: either header; the size is bounded whatever the archive says.
+        return zlib.decompressobj(32 + zlib.MAX_WBITS).decompress(held, _LONGEST)
+    except zlib.error:
+        return held

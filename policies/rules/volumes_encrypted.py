@@ -1,0 +1,160 @@
+"""volumes-encrypted: the disks of nodes and machines are encrypted, at rest and on their way.
+
+Judged: EBS in launch templates, EC2 instances and volumes; OCI instances, instance configurations and OKE node pools. A launch template
+spells the flag as text. Without a mapping of its own a node gets the image's volume as the image has it; an account's default for
+encryption is not known here. OCI encrypts all volumes at rest; what a VM may add is encryption in transit (`isPvEncryptionInTransitEnabled`),
+which its bare metal shapes have only for some images, so nothing is demanded of them (docs.oracle.com, In-Transit Encryption).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
+
+from .draft import Draft
+from .kinds import EC2_INSTANCE, LAUNCH_TEMPLATE, OCI_INSTANCE, OCI_INSTANCE_CONFIGURATION, OKE_NODE_POOL
+from .read import Later, count, items, keys, shown, text, true, walk
+from .rule import Rule
+
+EBS_VOLUME = "aws:ebs/volume:Volume"
+
+_TRANSIT = "isPvEncryptionInTransitEnabled"
+_BARE_METAL = "BM."
+
+
+def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
+    later = Later()
+    kms = true(args.get_config().get("requireKms"))
+    for path, fault in _FAULTS[args.resource_type](args.props, kms, later):
+        report(f"{path} {fault}", None)
+    later.settle()
+
+
+def _mend(args: ResourceValidationArgs, draft: Draft) -> None:
+    """Sets the flags; a mapping or a key that is not there is not ours to make."""
+    wanted: Any = "true" if args.resource_type == LAUNCH_TEMPLATE else True
+    for path, fault in _FAULTS[args.resource_type](args.props, False, Later()):
+        if fault is not _NO_MAPPING:
+            draft.put(wanted, *_steps(path))
+
+
+def _steps(path: str) -> Iterator[str | int]:
+    """blockDeviceMappings[0].ebs → its keys and indices."""
+    for part in path.split("."):
+        name, _, index = part.partition("[")
+        yield name
+        if index:
+            yield int(index.rstrip("]"))
+
+
+_NO_MAPPING = "is not set: nodes get the image's own volume, encrypted or not; write a mapping with ebs.encrypted true"
+
+
+def _disk(path: str, disk: Any, kms: bool, later: Later) -> Iterator[tuple[str, str]]:
+    with later:
+        encrypted = walk(disk, "encrypted")
+        if not true(encrypted):
+            yield (
+                f"{path}.encrypted",
+                f"is {shown(encrypted)}: what a job leaves on the disk is readable from its snapshot; write true",
+            )
+    if kms:
+        with later:
+            if not text(walk(disk, "kmsKeyId")):
+                yield f"{path}.kmsKeyId", "is not set: this stack asks for a key of its own; set the ARN of a KMS key"
+
+
+def _launch_template(props: Any, kms: bool, later: Later) -> Iterator[tuple[str, str]]:
+    with later:
+        mappings = walk(props, "blockDeviceMappings")
+        if not count(mappings):
+            yield "blockDeviceMappings", _NO_MAPPING
+        for index, mapping in items(mappings, later):
+            with later:
+                disk = walk(mapping, "ebs")
+                if disk is not None:
+                    yield from _disk(f"blockDeviceMappings[{index}].ebs", disk, kms, later)
+
+
+def _instance(props: Any, kms: bool, later: Later) -> Iterator[tuple[str, str]]:
+    with later:
+        root = walk(props, "rootBlockDevice")
+        # The ids in a launch template reference are unknown before it exists; that it is there is enough.
+        if root is not None or not keys(walk(props, "launchTemplate")):
+            yield from _disk("rootBlockDevice", root, kms, later)
+    with later:
+        for index, disk in items(walk(props, "ebsBlockDevices"), later):
+            yield from _disk(f"ebsBlockDevices[{index}]", disk, kms, later)
+
+
+def _volume(props: Any, kms: bool, later: Later) -> Iterator[tuple[str, str]]:
+    for path, fault in _disk("", props, kms, later):
+        yield path.removeprefix("."), fault
+
+
+def _transit(path: str, details: Any, later: Later, *shape: str) -> Iterator[tuple[str, str]]:
+    with later:
+        if true(walk(details, _TRANSIT)) or true(walk(details, "launchOptions", _TRANSIT)):
+            return
+        if not text(walk(details, *shape)).startswith(_BARE_METAL):
+            value = walk(details, _TRANSIT)
+            yield (
+                f"{path}{_TRANSIT}",
+                f"is {shown(value)}: what the machine reads and writes crosses the network in clear; write true",
+            )
+
+
+def _oci_instance(props: Any, _: bool, later: Later) -> Iterator[tuple[str, str]]:
+    yield from _transit("", props, later, "shape")
+
+
+def _oci_configuration(props: Any, _: bool, later: Later) -> Iterator[tuple[str, str]]:
+    with later:
+        details = walk(props, "instanceDetails")
+        options = walk(details, "options")
+        for index, option in items(options, later):
+            with later:
+                path = f"instanceDetails.options[{index}].launchDetails."
+                yield from _transit(path, walk(option, "launchDetails"), later, "shape")
+        launch = walk(details, "launchDetails")
+        if launch is not None or not count(options):
+            yield from _transit("instanceDetails.launchDetails.", launch, later, "shape")
+
+
+def _oke_pool(props: Any, _: bool, later: Later) -> Iterator[tuple[str, str]]:
+    with later:
+        if text(walk(props, "nodeShape")).startswith(_BARE_METAL):
+            return
+        yield from _transit("nodeConfigDetails.", walk(props, "nodeConfigDetails"), later)
+
+
+_FAULTS = {
+    LAUNCH_TEMPLATE: _launch_template,
+    EC2_INSTANCE: _instance,
+    EBS_VOLUME: _volume,
+    OCI_INSTANCE: _oci_instance,
+    OCI_INSTANCE_CONFIGURATION: _oci_configuration,
+    OKE_NODE_POOL: _oke_pool,
+}
+
+RULE = Rule(
+    id="volumes-encrypted",
+    title="Disks of nodes and machines are encrypted",
+    severity=Severity.HIGH,
+    types=frozenset(_FAULTS),
+    levels={"dev": "remediate", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
+    config={
+        "requireKms": {
+            "type": "boolean",
+            "default": False,
+            "description": "Whether EBS volumes must have a KMS key of the account's own.",
+        },
+    },
+    rationale="Source code, models and tokens of every job pass over these disks, and a snapshot outlives the node.",
+    source="https://docs.aws.amazon.com/ebs/latest/userguide/ebs-encryption.html",
+    fix=f'EC2: ebs.encrypted true in every mapping ("true" in a launch template). OCI VMs: {_TRANSIT} true.',
+    check=_check,
+    remedy=_mend,
+)

@@ -1,0 +1,152 @@
+"""What each rule's test file declares: resources that pass it and resources that break it, for every kind that it names.
+
+`tests/policies/test_suites.py` holds all suites to the same demands; `python -m tests.policies.suite` prints their counts.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from policies.rules import RULES, AnyRule, Rule, StackRule
+from policies.rules.kinds import LIST_PATHS, POD_PATHS, RELEASE
+
+_POD_KINDS = {*POD_PATHS, *LIST_PATHS}
+_CASES_OF_PODS = 12
+"""Every kind of pod is read by the same code: of the sixty some are enough where a test changes each property."""
+
+SCALE_SET = "oci://ghcr.io/actions/actions-runner-controller-charts/gha-runner-scale-set"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One resource and what the rule says of it: `messages` in order, none for one that passes.
+
+    `config` overrides defaults; `unremedied` marks a fault that the rule's remedy rightly leaves alone.
+    `parent` is the type of the resource's parent; `protect` is its option.
+    """
+
+    token: str
+    props: Mapping[str, Any]
+    messages: tuple[str, ...] = ()
+    config: Mapping[str, Any] = field(default_factory=dict)
+    unremedied: bool = False
+    parent: str = ""
+    protect: bool = False
+    provider: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Member:
+    """One resource of a stack. `provider` are the properties of its provider, `parent` the name of another member.
+
+    `depends_on` are names of members, `property_depends` those that a property comes from.
+    """
+
+    token: str
+    name: str
+    props: Mapping[str, Any]
+    provider: Mapping[str, Any] | None = None
+    parent: str = ""
+    depends_on: tuple[str, ...] = ()
+    protect: bool = False
+    property_depends: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class StackCase:
+    """Resources of one stack and what the rule says of them: message to the name of the member that it is of ("" for none)."""
+
+    members: tuple[Member, ...]
+    messages: Mapping[str, str] = field(default_factory=dict)
+    config: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Suite:
+    """The cases of one rule. `forbidden` are kinds that break it whatever they say, so that none of them passes."""
+
+    rule: AnyRule
+    passing: tuple[Case | StackCase, ...]
+    violating: tuple[Case | StackCase, ...]
+    forbidden: frozenset[str] = frozenset()
+
+
+def in_pods(
+    spec: Mapping[str, Any], *messages: str, tokens: Iterable[str] | None = None, config: Mapping[str, Any] | None = None
+) -> Iterator[Case]:
+    """The pod spec in every kind that holds one (or in `tokens`), a scale set's chart included.
+
+    {pod} in a message becomes the path of the pod spec in that kind.
+    """
+    for token in sorted(tokens if tokens is not None else {*POD_PATHS, *LIST_PATHS, RELEASE}):
+        path, props = _held(token, spec)
+        yield Case(token, props, tuple(message.replace("{pod}", path) for message in messages), config or {})
+
+
+def _held(token: str, spec: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    if token == RELEASE:
+        return "values.template.spec", {"chart": SCALE_SET, "version": "0.14.2", "values": {"template": {"spec": spec}}}
+    if token in LIST_PATHS:
+        path = LIST_PATHS[token]
+        return f"items[0].{'.'.join(path)}", {"items": [_nested(path, spec)]}
+    return ".".join(POD_PATHS[token]), _nested(POD_PATHS[token], spec)
+
+
+def _nested(path: tuple[str, ...], value: Any) -> dict[str, Any]:
+    for step in reversed(path):
+        value = {step: value}
+    assert isinstance(value, dict)
+    return value
+
+
+@cache
+def suite_of(rule: AnyRule) -> Suite:
+    """The suite in the rule's test file."""
+    found = importlib.import_module(f"tests.policies.test_{rule.id.replace('-', '_')}").SUITE
+    assert isinstance(found, Suite)
+    assert found.rule is rule, "the suite is of another rule"
+    return found
+
+
+def few(cases: tuple[Case | StackCase, ...]) -> list[Case | StackCase]:
+    """The cases, of pod kinds a few of each verdict."""
+    pods = [case for case in cases if isinstance(case, Case) and case.token in _POD_KINDS]
+    step = max(1, len(pods) // _CASES_OF_PODS)
+    kept = {id(case) for case in pods[::step]}
+    return [case for case in cases if not isinstance(case, Case) or case.token not in _POD_KINDS or id(case) in kept]
+
+
+def tokens_of(case: Case | StackCase) -> set[str]:
+    """The kinds that a case has."""
+    return {case.token} if isinstance(case, Case) else {member.token for member in case.members}
+
+
+def counts(rule: AnyRule) -> dict[str, tuple[int, int]]:
+    """Kind to (passing, violating) cases of a rule that have it."""
+    suite = suite_of(rule)
+    return {
+        token: (
+            sum(token in tokens_of(case) for case in suite.passing),
+            sum(token in tokens_of(case) for case in suite.violating),
+        )
+        for token in sorted(rule.types)
+    }
+
+
+def table() -> Iterator[str]:
+    """A line for each rule, and one below it for each kind: cases that pass, cases that break it."""
+    for rule in RULES:
+        suite = suite_of(rule)
+        kind = "resource" if isinstance(rule, Rule) else "stack" if isinstance(rule, StackRule) else "?"
+        yield f"{rule.id} ({kind}): {len(suite.passing)} pass, {len(suite.violating)} break it"
+        yield from (f"  {token}: {good} / {bad}" for token, (good, bad) in counts(rule).items())
+
+
+if __name__ == "__main__":
+    # By its own name, for the suites are of the classes of that module.
+    for row in importlib.import_module("tests.policies.suite").table():
+        print(row)  # noqa: T201 - its purpose

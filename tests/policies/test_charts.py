@@ -1,0 +1,455 @@
+"""What `charts.py` says that charts make: held to what is written here, and to Helm with our small charts and the real ones."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fleet import charts as ours
+from fleet import versions
+from fleet.scheduling import EKS_PROFILE
+from offline.policyfile import policy_settings
+from offline.record import Resource
+from policies.rules import RULES, Rule, charts
+from policies.rules.images import of_policy, of_release, parsed
+from policies.rules.kinds import RELEASE
+from policies.rules.pods import INIT, REGULAR, SERVING, containers_of, pod_specs
+from policies.rules.read import Later
+from tests.components.recorded import ROOT, STACKS
+from tests.policies.fixtures import GPU_POD, RUNNER_SET, release
+from tests.policies.harness import UNKNOWN, changed, judge, proxied
+from tests.policies.rendered import BEFORE_SIDECARS, KUBERNETES, OURS, of_kind, published, render, resources, verdicts
+from tests.policies.test_own_stacks import recorded
+
+SET, CONTROLLER = "gha-runner-scale-set", "gha-runner-scale-set-controller"
+IMAGE = "ghcr.io/actions/actions-runner:2.338.0"
+RUNNER = {"name": "runner", "image": IMAGE, "env": [{"name": "DOCKER_HOST", "value": "tcp://other:1"}]}
+CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+
+Seen = tuple[str, str, str, bool]
+"""Field, name, image and whether it is privileged: of a container."""
+
+
+def values(mode: str | None = None, **spec: Any) -> dict[str, Any]:
+    """Values of a set in a mode whose pod spec is `spec`, with a runner unless it says otherwise."""
+    found: dict[str, Any] = {
+        "githubConfigUrl": "https://github.com/example",
+        "githubConfigSecret": "github-app",
+        "controllerServiceAccount": {"namespace": "arc-systems", "name": "arc"},
+        "runnerGroup": "gpu",
+        "maxRunners": 2,
+        "template": {"spec": {"containers": [RUNNER]} | spec},
+    }
+    if mode is not None:
+        found["containerMode"] = {"type": mode, "kubernetesModeWorkVolumeClaim": CLAIM}
+    return found
+
+
+def without(*path: str, of: Mapping[str, Any]) -> dict[str, Any]:
+    found = copy.deepcopy(dict(of))
+    holder = found
+    for step in path[:-1]:
+        holder = holder[step]
+    del holder[path[-1]]
+    return found
+
+
+DIND: Seen = (INIT, "dind", "docker:dind", True)
+EXTERNALS: Seen = (INIT, "init-dind-externals", IMAGE, False)
+OWN: Seen = (REGULAR, "runner", IMAGE, False)
+LATEST = "ghcr.io/actions/actions-runner:latest"
+SIDE = {"name": "side", "image": "example.com/side:1"}
+WARM = {"name": "warm", "image": "example.com/warm:1"}
+DOCKER = {"name": "dind", "image": "example.com/docker:1"}
+
+CASES: dict[str, tuple[dict[str, Any], set[Seen]]] = {
+    "no mode": (values(), {OWN}),
+    "another mode": (values(""), {OWN}),
+    "no containers": (without("template", "spec", "containers", of=values()), {(REGULAR, "runner", LATEST, False)}),
+    "no template": (without("template", of=values()), {(REGULAR, "runner", LATEST, False)}),
+    "side containers": (
+        values(containers=[SIDE, RUNNER], initContainers=[WARM]),
+        {OWN, (REGULAR, "side", SIDE["image"], False), (INIT, "warm", WARM["image"], False)},
+    ),
+    "dind": (values("dind"), {OWN, EXTERNALS, DIND}),
+    "dind without containers": (
+        without("template", "spec", "containers", of=values("dind")),
+        {(REGULAR, "runner", LATEST, False), (INIT, "init-dind-externals", LATEST, False), DIND},
+    ),
+    "dind beside others": (
+        values("dind", containers=[SIDE, RUNNER, DOCKER], initContainers=[WARM]),
+        {OWN, EXTERNALS, DIND, (REGULAR, "side", SIDE["image"], False), (INIT, "warm", WARM["image"], False)},
+    ),
+    "a container dind without the mode": (values(containers=[RUNNER, DOCKER]), {OWN, (REGULAR, "dind", DOCKER["image"], False)}),
+    "kubernetes": (values("kubernetes"), {OWN}),
+    "kubernetes without volume": (values("kubernetes-novolume"), {OWN}),
+    "kubernetes without containers": (
+        without("template", "spec", "containers", of=values("kubernetes")),
+        {(REGULAR, "runner", LATEST, False)},
+    ),
+}
+EACH_CASE = pytest.mark.parametrize(("given", "expected"), CASES.values(), ids=CASES)
+
+VOLUMES = {
+    "no mode": (values(volumes=[{"name": "shm"}]), set()),
+    "dind": (values("dind"), {"dind-sock", "dind-externals", "work"}),
+    "dind with a work volume": (values("dind", volumes=[{"name": "work", "emptyDir": {}}]), {"dind-sock", "dind-externals"}),
+    "kubernetes": (values("kubernetes"), {"work"}),
+    "kubernetes with a work volume": (values("kubernetes", volumes=[{"name": "work", "emptyDir": {}}]), set()),
+    "kubernetes without volume": (values("kubernetes-novolume"), set()),
+}
+
+POD_RIGHTS = {
+    "pods": ("get", "list", "create", "delete"),
+    "pods/exec": ("get", "create"),
+    "pods/log": ("get", "list", "watch"),
+    "secrets": ("get", "list", "create", "delete"),
+}
+RIGHTS: dict[str, tuple[dict[str, Any], dict[str, tuple[str, ...]]]] = {
+    "no mode": (values(), {}),
+    "dind": (values("dind"), {}),
+    "kubernetes": (values("kubernetes"), POD_RIGHTS | {"jobs": ("get", "list", "create", "delete")}),
+    "kubernetes without volume": (values("kubernetes-novolume"), POD_RIGHTS),
+    "an account of its own": (values("kubernetes", serviceAccountName="mine"), {}),
+}
+
+
+# -- as written here ---------------------------------------------------------------------------------------------------
+
+
+def read(given: Mapping[str, Any]) -> Any:
+    """Values as a rule gets them."""
+    return proxied({"values": given})["values"]
+
+
+def seen(given: Mapping[str, Any]) -> set[Seen]:
+    """The containers of a set's runner pod, as rules see them."""
+    later = Later()
+    pod = next(pod_specs(RELEASE, proxied({"chart": SET, "values": given}), later))
+    found = {_seen(each.field, each.body) for each in containers_of(pod, later)}
+    assert not later
+    return found
+
+
+def _seen(field: str, body: Any) -> Seen:
+    security = body.get("securityContext") or {}
+    return field, body["name"], body.get("image") or "", security.get("privileged", False)
+
+
+@EACH_CASE
+def test_the_runner_pod_has_the_containers_of_its_mode(given: dict[str, Any], expected: set[Seen]) -> None:
+    assert seen(given) == expected
+
+
+def test_docker_stays_as_a_sidecar_where_kubernetes_has_them_and_is_a_container_where_not() -> None:
+    later = Later()
+    found = {each.body["name"]: each for each in charts.added(read(values("dind")), later)}
+    assert found["dind"].init
+    assert found["dind"].body["restartPolicy"] == "Always"
+    found = {each.body["name"]: each for each in charts.added(read(values("dind")), later, sidecars=False)}
+    assert not found["dind"].init
+    assert "restartPolicy" not in found["dind"].body
+    assert found["init-dind-externals"].init
+
+
+@pytest.mark.parametrize(("given", "expected"), VOLUMES.values(), ids=VOLUMES)
+def test_the_runner_pod_has_the_volumes_of_its_mode(given: dict[str, Any], expected: set[str]) -> None:
+    assert {each["name"] for each in charts.volumes(read(given), Later())} == expected
+
+
+@pytest.mark.parametrize(("given", "expected"), RIGHTS.values(), ids=RIGHTS)
+def test_an_account_has_rights_where_jobs_are_pods(given: dict[str, Any], expected: dict[str, tuple[str, ...]]) -> None:
+    assert {resource: tuple(verbs) for resource, verbs in charts.account_rights(read(given)).items()} == expected
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [
+        (None, {}),
+        ("dind", {"DOCKER_HOST": "unix:///var/run/docker.sock", "RUNNER_WAIT_FOR_DOCKER_IN_SECONDS": "120"}),
+        ("kubernetes", {"ACTIONS_RUNNER_CONTAINER_HOOKS": "/home/runner/k8s/index.js"}),
+        ("kubernetes-novolume", {"ACTIONS_RUNNER_CONTAINER_HOOKS": "/home/runner/k8s-novolume/index.js"}),
+    ],
+)
+def test_the_runner_has_the_variables_of_its_mode(mode: str | None, expected: dict[str, str]) -> None:
+    found = charts.environment(read(values(mode)))
+    assert expected.items() <= found.items()
+    assert bool(found) == bool(expected)
+
+
+def test_an_unknown_mode_is_put_off_and_what_is_known_is_still_seen() -> None:
+    props = {"chart": SET, "values": changed(values("dind", containers=[RUNNER, DOCKER]), "containerMode", "type", UNKNOWN)}
+    later = Later()
+    (pod,) = pod_specs(RELEASE, proxied(props), later)
+    assert [each.path for each in containers_of(pod, later)] == ["containers[0]"], "the other one may be left out"
+    assert later
+
+
+def test_unknown_containers_hide_nothing_of_the_mode() -> None:
+    later = Later()
+    found = list(charts.added(read(changed(values("dind"), "template", "spec", "containers", UNKNOWN)), later))
+    assert [each.body["name"] for each in found] == ["init-dind-externals", "dind"]
+    assert later
+
+
+def test_the_table_is_of_the_versions_that_the_project_pins() -> None:
+    pinned = {name: chart.version for name, chart in versions.CHARTS.items()}
+    assert {name: row.version for name, row in charts.DEFAULTS.items()} == pinned
+    for row in charts.DEFAULTS.values():
+        assert row.source
+        assert row.date
+        for image in row.images:
+            (named,) = [
+                each for each in of_release(proxied({"chart": _chart_of(row), "values": _on(image)}), Later()) if _at(each, image)
+            ]
+            assert parsed(named.reference), named
+
+
+def _chart_of(row: charts.Defaults) -> str:
+    return next(name for name, each in charts.DEFAULTS.items() if each is row)
+
+
+def _at(named: Any, image: charts.DefaultImage) -> bool:
+    return bool(named.path == f"values.{image.at}")
+
+
+def _on(image: charts.DefaultImage) -> dict[str, Any]:
+    flag: Any = True
+    for step in reversed([step for step in image.switch.split(".") if step]):
+        flag = {step: flag}
+    return flag if isinstance(flag, dict) else {}
+
+
+def test_gpu_charts_tolerate_the_taint_of_gpu_nodes() -> None:
+    for chart in ("nvidia-device-plugin", "gpu-operator"):
+        row = charts.DEFAULTS[chart]
+        assert any(each.covers(EKS_PROFILE.gpu_taint) for each in row.tolerations)
+        assert row.node
+    assert not charts.DEFAULTS["cluster-autoscaler"].tolerations
+
+
+# -- as Helm renders them ----------------------------------------------------------------------------------------------
+
+
+def rendered(pod: Mapping[str, Any]) -> set[Seen]:
+    """The containers of a rendered pod."""
+    return {_seen(field, body) for field in (INIT, REGULAR) for body in pod.get(field) or ()}
+
+
+def variables(pod: Mapping[str, Any]) -> dict[str, str]:
+    (runner,) = [each for each in pod["containers"] if each["name"] == "runner"]
+    return {each["name"]: each.get("value", "") for each in runner.get("env") or ()}
+
+
+def hold_to(folder: Path, given: Mapping[str, Any], scratch: Path) -> None:
+    """What `charts.py` says of a set's values is what Helm makes of them."""
+    manifests = render(folder, given, scratch)
+    (runner_set,) = of_kind(manifests, "AutoscalingRunnerSet")
+    pod = runner_set["spec"]["template"]["spec"]
+    assert rendered(pod) == seen(given)
+
+    later = Later()
+    here = read(given)
+    own = {each["name"]: each for each in given.get("template", {}).get("spec", {}).get("volumes") or ()}
+    made = {each["name"]: each for each in charts.volumes(here, later)}
+    assert {name: _plain(volume) for name, volume in (own | made).items()} == {
+        each["name"]: each for each in pod.get("volumes") or ()
+    }
+
+    own_env = {each["name"] for each in _runner_of(given).get("env", ())}
+    expected = {name: value for name, value in charts.environment(here).items() if name not in own_env}
+    assert expected.items() <= variables(pod).items()
+
+    rights = {
+        resource: tuple(rule["verbs"])
+        for role in of_kind(manifests, "Role")
+        if role["metadata"]["name"].endswith("kube-mode")
+        for rule in role["rules"]
+        for resource in rule["resources"]
+    }
+    assert rights == {resource: tuple(verbs) for resource, verbs in charts.account_rights(here).items()}
+    assert not later
+
+    (older,) = of_kind(render(folder, given, scratch, BEFORE_SIDECARS), "AutoscalingRunnerSet")
+    before = {_seen(INIT if each.init else REGULAR, each.body) for each in charts.added(here, later, sidecars=False)}
+    assert before <= rendered(older["spec"]["template"]["spec"])
+
+
+def _plain(volume: Any) -> Any:
+    """A volume without the SDK's proxies."""
+    if isinstance(volume, Mapping):
+        return {key: _plain(volume[key]) for key in volume}
+    return [_plain(each) for each in volume] if isinstance(volume, Sequence) and not isinstance(volume, str) else volume
+
+
+def _runner_of(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    spec = given.get("template", {}).get("spec", {})
+    return next((each for each in spec.get("containers", ()) if each["name"] == "runner"), {})
+
+
+def same_verdicts(
+    folder: Path, given: Mapping[str, Any], scratch: Path, config: Mapping[str, Mapping[str, Any]] | None = None
+) -> set[tuple[str, str]]:
+    """What the whole pack says of a set's values, which is what it says of the rendered runner set."""
+    told = verdicts(RELEASE, {"chart": SET, "version": "0.14.2", "values": given}, config)
+    (runner_set,) = [props for token, props in resources(render(folder, given, scratch)) if token == RUNNER_SET]
+    assert verdicts(RUNNER_SET, runner_set, config) == told
+    return told
+
+
+BROKEN: dict[str, tuple[dict[str, Any], set[str]]] = {
+    "root, privileged, from elsewhere": (
+        values(containers=[{**RUNNER, "image": "evil.example.com/a", "securityContext": {"privileged": True, "runAsUser": 0}}]),
+        {"images-pinned", "runner-no-privileged"},
+    ),
+    "a listener on the node's network": (
+        values()
+        | {"listenerTemplate": {"spec": {"hostNetwork": True, "containers": [{"name": "listener"}, {**SIDE, "image": "a"}]}}},
+        {"images-pinned", "runner-no-privileged"},
+    ),
+    "a GPU pod without a limit": (values(nodeSelector={"gpu-ci/pool": "t4"}), {"gpu-limits-required"}),
+    "no group": (without("runnerGroup", of=values()), {"runner-group-scoped"}),
+    "a token in the environment": (
+        values(containers=[{**RUNNER, "env": [{"name": "T", "value": f"ghp_{'A1b2' * 9}"}]}]),
+        {"no-long-lived-credentials"},
+    ),
+    "Docker with its default images": (CASES["dind without containers"][0], {"images-pinned", "runner-no-privileged"}),
+    "Docker of the values, left out": (CASES["dind beside others"][0], {"images-pinned", "runner-no-privileged"}),
+}
+ALL = {**{name: given for name, (given, _) in CASES.items()}, **{name: given for name, (given, _) in BROKEN.items()}}
+EACH = pytest.mark.parametrize("given", ALL.values(), ids=ALL)
+
+
+@EACH
+def test_our_small_chart_makes_of_values_what_rules_believe(given: dict[str, Any], tmp_path: Path) -> None:
+    hold_to(OURS / SET, given, tmp_path)
+
+
+@EACH
+def test_rules_say_of_values_what_they_say_of_our_small_charts_manifests(given: dict[str, Any], tmp_path: Path) -> None:
+    same_verdicts(OURS / SET, given, tmp_path)
+
+
+OPERATOR_VALUES: dict[str, dict[str, Any]] = {
+    "defaults": {},
+    "off and on": {"driver": {"enabled": False}, "dcgm": {"enabled": True}, "sandboxWorkloads": {"enabled": True}},
+    "own version": {"driver": {"version": "580.173.02"}, "toolkit": {"repository": "example.com/x", "image": "kit"}},
+}
+
+
+@pytest.mark.parametrize("given", OPERATOR_VALUES.values(), ids=OPERATOR_VALUES)
+def test_images_that_values_and_defaults_give_are_those_of_our_small_operator(given: dict[str, Any], tmp_path: Path) -> None:
+    chart_has = {"operator", "validator", "driver", "driver.manager", "toolkit", "dcgm", "vfioManager"}
+    told = {
+        named.reference
+        for named in of_release(proxied({"chart": "gpu-operator", "values": given}), Later())
+        if named.path.removeprefix("values.") in chart_has
+    }
+    assert told == running(render(OURS / "gpu-operator", given, tmp_path))
+
+
+def running(manifests: list[dict[str, Any]]) -> set[str]:
+    """References of all images in manifests: of pods, and of what a ClusterPolicy starts."""
+    later = Later()
+    found = set()
+    for token, props in resources(manifests):
+        for pod in pod_specs(token, proxied(props), later):
+            found |= {body["image"] for each in containers_of(pod, later) if (body := each.body).get("image")}
+        if token.endswith(":ClusterPolicy"):
+            found |= {named.reference for named in of_policy(proxied(props), later)}
+    assert not later
+    return found
+
+
+# -- as the published charts are rendered ------------------------------------------------------------------------------
+
+
+@pytest.mark.reference
+@EACH
+def test_the_published_chart_makes_of_values_what_rules_believe(given: dict[str, Any], tmp_path: Path) -> None:
+    hold_to(published(SET), given, tmp_path)
+
+
+@pytest.mark.reference
+@EACH
+def test_rules_say_of_values_what_they_say_of_the_published_charts_manifests(given: dict[str, Any], tmp_path: Path) -> None:
+    same_verdicts(published(SET), given, tmp_path)
+
+
+@pytest.mark.parametrize(("given", "rules"), BROKEN.values(), ids=BROKEN)
+def test_what_is_compared_breaks_rules(given: dict[str, Any], rules: set[str]) -> None:
+    told = verdicts(RELEASE, {"chart": SET, "version": "0.14.2", "values": given})
+    assert rules <= {rule for rule, _ in told}, "else the comparison would prove nothing"
+
+
+def releases(stack: str) -> Iterator[Resource]:
+    return (each for each in recorded(stack).resources if each.type == RELEASE)
+
+
+def properties(stack: str) -> dict[str, dict[str, Any]]:
+    """The stack's own config of each rule. Exceptions are of the release, so none is needed for what it renders."""
+    found = {
+        name: {key: value for key, value in entry.items() if key not in ("enforcementLevel", "exceptions", "requireDigest")}
+        for name, entry in policy_settings(stack, ROOT).items()
+        if isinstance(entry, Mapping)
+    }
+    # Node feature discovery finds the GPUs of a node; its container has a name that too many others have.
+    found["gpu-limits-required"] = {"allowNoLimitNames": [*SERVING, "worker"]}
+    found["gpu-toleration-scope"] = {"allowNames": [*SERVING, "worker"]}
+    return found
+
+
+@pytest.mark.reference
+@pytest.mark.parametrize("stack", STACKS)
+def test_the_manifests_of_our_own_stacks_are_what_rules_believe_and_break_none(stack: str, tmp_path: Path) -> None:
+    judged, config = 0, properties(stack)
+    for each in releases(stack):
+        inputs: Any = each.inputs
+        chart = inputs["chart"].rpartition("/")[2]
+        manifests = render(
+            published(chart), inputs["values"], tmp_path, KUBERNETES, name=inputs["name"], namespace=inputs["namespace"]
+        )
+        if chart == SET:
+            hold_to(published(SET), inputs["values"], tmp_path)
+            assert same_verdicts(published(SET), inputs["values"], tmp_path, config) == set()
+        else:
+            told = {named.reference for named in of_release(proxied(_props(inputs)), Later())}
+            assert told == running(manifests), each.name
+        for token, props in resources(manifests, inputs["namespace"]):
+            for rule in RULES:
+                if isinstance(rule, Rule) and token in rule.types:
+                    judged += 1
+                    verdict = judge(rule, token, props, config.get(rule.id))
+                    assert not verdict.unknown
+                    assert not verdict.messages, (each.name, token, props["metadata"]["name"])
+    assert judged
+
+
+def _props(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    return {"chart": inputs["chart"], "version": inputs["version"], "values": dict(inputs["values"])}
+
+
+@pytest.mark.reference
+@pytest.mark.parametrize("name", ["nvidia-device-plugin", "gpu-operator"])
+def test_what_published_gpu_charts_put_on_nodes_tolerates_what_the_table_says(name: str, tmp_path: Path) -> None:
+    manifests = render(published(name), {}, tmp_path, name=name, namespace=name)
+    if name == "gpu-operator":
+        (policy,) = of_kind(manifests, "ClusterPolicy")
+        held = policy["spec"]["daemonsets"]["tolerations"]
+    else:
+        (plugin,) = [each for each in of_kind(manifests, "DaemonSet") if each["metadata"]["name"] == name]
+        held = plugin["spec"]["template"]["spec"]["tolerations"]
+    table = [each.manifest() for each in charts.DEFAULTS[name].tolerations]
+    assert {frozenset(each.items()) for each in held} == {frozenset(each.items()) for each in table}
+    hosts = [volume for each in of_kind(manifests, "DaemonSet") for volume in each["spec"]["template"]["spec"]["volumes"]]
+    assert any("hostPath" in volume for volume in hosts), "it takes of the node, as the table says"
+
+
+def test_our_own_charts_are_the_ones_of_the_table() -> None:
+    made = (ours.arc_controller(), ours.device_plugin(), ours.cluster_autoscaler("c", "us-west-2", "1.34"))
+    assert {each.chart for each in made} < set(charts.DEFAULTS)
+    assert release(GPU_POD)["chart"].endswith(SET)

@@ -1,0 +1,131 @@
+"""The bill that policies make of a stack's resources is the plan's own, which is made of its settings."""
+
+from __future__ import annotations
+
+import pulumi
+import pytest
+from hypothesis import HealthCheck, Phase, assume, given, settings
+from pulumi_policy import ReportViolation, Severity
+
+from components.build import build
+from fleet import bill as billing
+from fleet import placement
+from fleet.pricing import Money, total
+from fleet.providers.oke_nodes import FLEX_SHAPE
+from fleet.settings import Fleet, load
+from offline.judge import configure, judge
+from offline.plan import fleet_of
+from offline.record import Recording, record
+from policies.rules import cost
+from policies.rules.groups import MACHINES
+from policies.rules.read import Later
+from policies.rules.rule import STACK_KINDS, Stack, StackRule
+from tests import strategies
+from tests.builders import cluster, config, oke_cluster, oke_pool, place, pool, runner, vm, vm_per_job
+from tests.components.recorded import ROOT, STACKS, build_alone, stack_config
+from tests.policies.harness import AS_OF
+
+
+def sums(recording: Recording) -> tuple[Money, Money]:
+    """(idle, worst) as a policy of the pack reckons it, from what the judge hands it."""
+    found: list[tuple[Money, Money]] = []
+
+    def check(stack: Stack, _: ReportViolation) -> None:
+        later = Later()
+        found.append(cost.sums(cost.bill(stack.resources, later)))
+        later.settle()
+
+    rule = StackRule(
+        id="a-bill",
+        title="a bill",
+        severity=Severity.LOW,
+        types=MACHINES | cost.UNITS,
+        levels=dict.fromkeys(STACK_KINDS, "mandatory"),
+        rationale="reckons the bill alone",
+        source="https://example.com",
+        fix="nothing to mend",
+        check=check,
+    )
+    assert judge(recording, configure([rule], {}, AS_OF)) == (), "nothing of it is unknown in a plan"
+    (both,) = found
+    return both
+
+
+def assert_the_same(fleet: Fleet, recording: Recording) -> None:
+    for reckoned, own in zip(sums(recording), total(billing.bill(fleet)), strict=True):
+        assert reckoned.usd == pytest.approx(own.usd, abs=1e-6), "a cent is ten thousand times that"
+        assert bool(reckoned.unknown) == bool(own.unknown)
+        assert reckoned.at_most == own.at_most
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_of_each_stack_the_bills_are_equal(stack: str) -> None:
+    described = stack_config(stack)
+    fleet = fleet_of(described)
+    assert not total(billing.bill(fleet))[1].unknown, "an unknown price would make the sums incomparable"
+    assert_the_same(fleet, record(ROOT / "__main__.py", described))
+
+
+def built(fleet: Fleet) -> Recording:
+    """All resources of a fleet, built alone."""
+    return build_alone(lambda: build(fleet, "gpu-ci", "test", pulumi.Output.secret("a made-up key")) and None)
+
+
+RESERVED = {"id": "cr-0123456789abcdef0", "zone": "us-west-2a", "count": 3}
+HELD = {"id": "ocid1.capacityreservation.oc1..example", "zone": "abcd:US-SANJOSE-1-AD-1", "count": 5}
+FLEETS = {
+    "a reservation that is larger than its pool": cluster(
+        pools={"t4": pool(capacity="reserved", role="release", reservation=RESERVED, nodes={"min": 0, "max": 2})}
+    ),
+    "one on OCI": oke_cluster(
+        pools={"a10": oke_pool(capacity="reserved", role="release", reservation=HELD, nodes={"min": 1, "max": 2})}
+    ),
+    "nodes that always stand, types of several prices, a larger disk": cluster(
+        pools={"t4": pool(instanceTypes=["g4dn.2xlarge", "g4dn.8xlarge"], nodes={"min": 2, "max": 7}, disk="600Gi")}
+    ),
+    "a given network, so no NAT gateway": cluster(
+        network={"vpcId": "vpc-01234567", "privateSubnets": {"us-west-2a": "subnet-01234567", "us-west-2b": "subnet-89abcdef"}}
+    ),
+    "a NAT gateway a zone, a system pool of its own": cluster(
+        network={"natGateways": "per-zone"}, system={"instanceTypes": ["m5.large", "m5.2xlarge"], "nodes": {"min": 3, "max": 9}}
+    ),
+    "machines of each kind, some in another region": oke_cluster(
+        system={"ocpus": 7, "memory": "96Gi", "nodes": 3},
+        runners={
+            "standing": vm(count=3),
+            "job": vm_per_job(places=[place(), place("us-ashburn-1")], scale={"min": 1, "max": 9}, disk="900Gi"),
+            "pod": runner(pool="a10"),
+        },
+    ),
+    "a type without a price there": cluster(region="eu-central-1", zones=["eu-central-1a", "eu-central-1b"]),
+}
+
+
+@pytest.mark.parametrize("described", FLEETS.values(), ids=FLEETS)
+def test_of_other_fleets_too(described: dict[str, object]) -> None:
+    fleet = load(config(clusters={"here": described}))
+    assert_the_same(fleet, built(fleet))
+
+
+def test_of_two_clusters_each_has_the_price_of_its_own_region() -> None:
+    there = cluster(region="eu-central-1", zones=["eu-central-1a", "eu-central-1b"], runners={"gpu-t4-eu": runner()})
+    fleet = load(config(clusters={"usw2": cluster(), "euc1": there}))
+    assert_the_same(fleet, built(fleet))
+
+
+@settings(
+    max_examples=8,
+    deadline=None,
+    # Building a fleet takes half a second, so a failing one is shown as it was found.
+    phases=(Phase.explicit, Phase.reuse, Phase.generate),
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
+@given(strategies.configs())
+def test_of_any_fleet(described: dict[str, object]) -> None:
+    fleet = load(described)
+    assume(not any(found.error for found in placement.place(fleet)))
+    assert_the_same(fleet, built(fleet))
+
+
+def test_the_flexible_shape_with_a_price_is_the_one_of_the_system_pool() -> None:
+    assert set(cost._FLEXIBLE) == {FLEX_SHAPE}

@@ -1,0 +1,233 @@
+"""gpu-limit-ceiling: containers, pods, workloads and queues at their bounds and one above, and how the scheduler counts a pod."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from policies.rules import kinds
+from policies.rules.gpu_limit_ceiling import RULE
+from tests.policies.fixtures import (
+    CPU_POD,
+    CRON_JOB,
+    GPU,
+    GPU_POD,
+    JOB,
+    LAUNCHER_POD,
+    POD,
+    RELEASE,
+    RUNNER_SET,
+    pod,
+    release,
+    template,
+)
+from tests.policies.harness import CLEAN, REMOVE, Verdict, changed, judge, said
+from tests.policies.suite import Case, Suite, in_pods
+
+DEPLOYMENT = "kubernetes:apps/v1:Deployment"
+PATCH = f"{RUNNER_SET}Patch"
+SETS = {RUNNER_SET, PATCH, RELEASE}
+OTHERS = {*kinds.POD_PATHS, *kinds.LIST_PATHS} - SETS
+"""Kinds of pods that are one where nothing says how many."""
+
+
+def using(*gpus: Any, init: tuple[Any, ...] = (), sidecars: tuple[Any, ...] = ()) -> dict[str, Any]:
+    """A pod whose containers have these GPU limits; sidecars start before the other init containers."""
+
+    def made(name: str, amount: Any) -> dict[str, Any]:
+        return {"name": name, "resources": {"limits": {GPU: amount}}}
+
+    starting = [made("proxy", each) | {"restartPolicy": "Always"} for each in sidecars] + [made("warm", each) for each in init]
+    return {"initContainers": starting, "containers": [made("work", each) for each in gpus]}
+
+
+def greedy(path: str, gpus: int, most: int = 1) -> str:
+    return f"{path}.resources asks for too many GPUs ({gpus}): a container takes at most {most} (maxPerContainer); ask for fewer"
+
+
+def crowded(path: str, gpus: int, most: int = 1) -> str:
+    return f"{path} asks for too many GPUs ({gpus} in all): a pod takes at most {most} (maxPerPod); ask for fewer"
+
+
+def many(field: str, number: int, mend: str, gpus: str = "1 GPU", most: int = 8) -> str:
+    return f"{field} is {number} (of pods with {gpus}): together they take at most {most} GPUs (maxPerWorkload); {mend}"
+
+
+def unbounded(field: str, shown: str) -> str:
+    return (
+        f"{field} is {shown} (of pods with 1 GPU): only a whole number bounds the runners; write 8 at most, "
+        "as a number without quotes"
+    )
+
+
+def runners(token: str, spec: dict[str, Any], most: Any = REMOVE) -> dict[str, Any]:
+    """A runner set of `token` with so many runners."""
+    props = release(spec) if token == RELEASE else template(spec)
+    holder = "values" if token == RELEASE else "spec"
+    return props if most is REMOVE else dict(changed(props, holder, "maxRunners", most))
+
+
+def queue(*quotas: Any, name: str = GPU) -> dict[str, Any]:
+    """A queue with a flavor for each quota."""
+    flavors = [
+        {"name": f"flavor-{number}", "resources": [{"name": "cpu", "nominalQuota": 99}, {"name": name, "nominalQuota": quota}]}
+        for number, quota in enumerate(quotas)
+    ]
+    return {"spec": {"resourceGroups": [{"coveredResources": ["cpu", name], "flavors": flavors}]}}
+
+
+def handed_out(gpus: int, most: int = 8) -> str:
+    return (
+        f"spec.resourceGroups hands out too many GPUs ({gpus}): a queue has at most {most} (maxPerQueue); lower its nominalQuota"
+    )
+
+
+def judged(spec: dict[str, Any], **config: Any) -> Verdict:
+    return judge(RULE, POD, pod(spec), config)
+
+
+@pytest.mark.parametrize("amount", [1, 1.0, "1", "1000m", "500m", 0, "0", -3, "one", None, [2], {"a": 2}])
+def test_one_gpu_and_what_is_none_are_not_too_many(amount: Any) -> None:
+    assert judged(using(amount)) == CLEAN
+
+
+@pytest.mark.parametrize(("amount", "gpus"), [(2, 2), ("2", 2), ("1500m", 2), ("1k", 1000), ("1e99", 1_000_000)])
+def test_a_container_takes_one_gpu(amount: Any, gpus: int) -> None:
+    assert judged(using(amount)) == said(greedy("spec.containers[0]", gpus))
+
+
+@pytest.mark.parametrize("name", ["nvidia.com/gpu.shared", "nvidia.com/mig-1g.5gb", "amd.com/gpu"])
+def test_every_gpu_resource_counts_and_several_count_together(name: str) -> None:
+    resources = {"limits": {GPU: 1, name: 1, "memory": "8Gi"}}
+    assert judged({"containers": [{"name": "a", "resources": resources}]}) == said(greedy("spec.containers[0]", 2))
+
+
+def test_a_request_without_a_limit_counts_and_one_beside_it_counts_once() -> None:
+    spec = {"containers": [{"name": "a", "resources": {"requests": {GPU: 2}}}]}
+    assert judged(spec) == said(greedy("spec.containers[0]", 2))
+    assert judged(changed(spec, "containers", 0, "resources", {"requests": {GPU: 1}, "limits": {GPU: "1"}})) == CLEAN
+
+
+def test_a_pod_takes_one_gpu_in_all() -> None:
+    assert judged(using(1, 1)) == said(crowded("spec", 2))
+
+
+def test_one_mistake_is_told_once() -> None:
+    assert judged(using(2, 1)) == said(greedy("spec.containers[0]", 2))
+
+
+def test_an_init_container_has_left_its_gpu_when_the_others_start() -> None:
+    assert judged(using(1, init=(1, 1))) == CLEAN
+    assert judged(using(init=(1,))) == CLEAN
+    assert judged(using(1, init=(2,)), maxPerContainer=2) == said(crowded("spec", 2))
+
+
+def test_a_sidecar_keeps_its_gpu() -> None:
+    assert judged(using(sidecars=(1,))) == CLEAN
+    assert judged(using(1, sidecars=(1,))) == said(crowded("spec", 2))
+    assert judged(using(0, init=(1,), sidecars=(1,))) == said(crowded("spec", 2)), "the later one starts beside it"
+
+
+def test_an_unknown_restart_policy_leaves_it_open_only_where_it_decides() -> None:
+    path = ("spec", "initContainers", 0, "restartPolicy")
+    assert judge(RULE, POD, pod(using(1, sidecars=(1,))), unknown=path) == said(unknown=".".join(map(str, path)))
+    assert judge(RULE, POD, pod(using(1, sidecars=(0,))), unknown=path) == CLEAN
+    assert judge(RULE, POD, pod(using(2, sidecars=(1,))), unknown=path).messages == (greedy("spec.containers[0]", 2),)
+
+
+@pytest.mark.parametrize(
+    ("token", "field"),
+    [
+        (JOB, ("spec", "parallelism")),
+        (CRON_JOB, ("spec", "jobTemplate", "spec", "parallelism")),
+        (DEPLOYMENT, ("spec", "replicas")),
+        ("kubernetes:apps/v1:StatefulSetPatch", ("spec", "replicas")),
+        ("kubernetes:core/v1:ReplicationController", ("spec", "replicas")),
+        ("kubernetes:apps/v1:ReplicaSetList", ("items", 0, "spec", "replicas")),
+    ],
+)
+def test_a_workload_counts_all_its_pods(token: str, field: tuple[str | int, ...]) -> None:
+    (case,) = in_pods(GPU_POD, tokens=[token])
+    name = ".".join(map(str, field)).replace(".0.", "[0].")
+    assert judge(RULE, token, changed(case.props, *field, 8)) == CLEAN
+    assert judge(RULE, token, changed(case.props, *field, 9)) == said(many(name, 9, "write 8 at most"))
+    assert judge(RULE, token, changed(case.props, *field, 9), unknown=field) == said(unknown=".".join(map(str, field)))
+    idle = next(in_pods(CPU_POD, tokens=[token])).props
+    assert judge(RULE, token, changed(idle, *field, 900), unknown=field) == CLEAN, "no GPU: the number does not matter"
+
+
+def test_what_a_workload_may_have_depends_on_the_gpus_of_a_pod() -> None:
+    props = changed(template(using(3)), "spec", "replicas", 4)
+    allowed = {"maxPerContainer": 4, "maxPerPod": 4}
+    assert judge(RULE, DEPLOYMENT, props, allowed) == said(many("spec.replicas", 4, "write 2 at most", "3 GPUs"))
+    small = {**allowed, "maxPerWorkload": 2}
+    assert judge(RULE, DEPLOYMENT, props, small) == said(many("spec.replicas", 4, "ask for fewer GPUs", "3 GPUs", 2))
+
+
+@pytest.mark.parametrize("number", [1, 0, None, REMOVE, "x", [9]])
+def test_a_workload_of_one_pod_or_of_none_is_bounded_by_its_pod(number: Any) -> None:
+    props = changed(template(GPU_POD), "spec", "replicas", 1)
+    assert judge(RULE, DEPLOYMENT, changed(props, "spec", "replicas", number)) == CLEAN
+
+
+def test_a_daemonset_is_bounded_by_its_nodes() -> None:
+    assert judge(RULE, "kubernetes:apps/v1:DaemonSet", changed(template(GPU_POD), "spec", "replicas", 99)) == CLEAN
+
+
+@pytest.mark.parametrize(("token", "field"), [(RELEASE, "values.maxRunners"), (RUNNER_SET, "spec.maxRunners")])
+def test_a_runner_set_says_as_a_number_how_many_runners_it_has(token: str, field: str) -> None:
+    assert judge(RULE, token, runners(token, GPU_POD, 8)) == CLEAN
+    assert judge(RULE, token, runners(token, GPU_POD, 0)) == CLEAN
+    assert judge(RULE, token, runners(token, GPU_POD, 9)) == said(many(field, 9, "write 8 at most"))
+    assert judge(RULE, token, runners(token, GPU_POD)) == said(unbounded(field, "not set"))
+    assert judge(RULE, token, runners(token, GPU_POD, "8")) == said(unbounded(field, '"8"')), "the chart drops text"
+    assert judge(RULE, token, runners(token, GPU_POD, 2.5)) == said(unbounded(field, "2.5"))
+    path = tuple(field.split("."))
+    assert judge(RULE, token, runners(token, GPU_POD, 8), unknown=path) == said(unknown=field)
+    assert judge(RULE, token, runners(token, LAUNCHER_POD)) == CLEAN, "it takes no GPU of the cluster"
+
+
+def test_a_listener_is_one_a_set() -> None:
+    values = {"maxRunners": 8, "template": {"spec": GPU_POD}, "listenerTemplate": {"spec": using(1)}}
+    assert judge(RULE, RELEASE, release(GPU_POD) | {"values": values}) == CLEAN
+
+
+def test_the_quota_of_a_queue_counts_over_all_its_flavors() -> None:
+    token = "kubernetes:kueue.x-k8s.io/v1beta2:ClusterQueue"  # noqa: S105 - a resource's type
+    assert judge(RULE, token, queue(4, "4")) == CLEAN
+    assert judge(RULE, token, queue(4, 5)) == said(handed_out(9))
+    assert judge(RULE, token, queue(9, name="nvidia.com/gpu.shared")) == said(handed_out(9))
+    assert judge(RULE, token, queue(900, name="memory")) == CLEAN
+    path = ("spec", "resourceGroups", 0, "flavors", 0, "resources", 1, "nominalQuota")
+    assert judge(RULE, token, queue(1, 2), unknown=path) == said(unknown=".".join(map(str, path)))
+    assert judge(RULE, token, queue(1, 9), unknown=path).messages == (handed_out(9),), "sure whatever the other is"
+
+
+@pytest.mark.parametrize("limit", ["all", None, [], {}])
+def test_a_bound_that_is_none_leaves_the_default(limit: Any) -> None:
+    names = ("maxPerContainer", "maxPerPod", "maxPerWorkload", "maxPerQueue")
+    assert judged(using(2), **dict.fromkeys(names, limit)) == said(greedy("spec.containers[0]", 2))
+
+
+SUITE = Suite(
+    RULE,
+    passing=(
+        *in_pods(GPU_POD, tokens=OTHERS),
+        *(Case(token, runners(token, GPU_POD, 8)) for token in sorted(SETS)),
+        *(Case(token, queue(4, 4)) for token in sorted(kinds.QUEUES)),
+        Case(POD, pod(using(4)), config={"maxPerContainer": 4, "maxPerPod": 4}),
+        Case(RELEASE, runners(RELEASE, GPU_POD, 10), config={"maxPerWorkload": 10}),
+        Case(sorted(kinds.QUEUES)[0], queue(16), config={"maxPerQueue": 16}),
+    ),
+    violating=(
+        *in_pods(using(2), greedy("{pod}.containers[0]", 2), tokens=OTHERS),
+        *in_pods(using(1, 1), crowded("{pod}", 2), tokens=[POD, JOB]),
+        *(
+            Case(token, runners(token, GPU_POD, 9), (many("spec.maxRunners", 9, "write 8 at most"),))
+            for token in (RUNNER_SET, PATCH)
+        ),
+        Case(RELEASE, runners(RELEASE, GPU_POD), (unbounded("values.maxRunners", "not set"),)),
+        *(Case(token, queue(8, 1), (handed_out(9),)) for token in sorted(kinds.QUEUES)),
+    ),
+)

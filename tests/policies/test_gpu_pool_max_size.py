@@ -1,0 +1,222 @@
+"""gpu-pool-max-size: where each kind has its maximum, how GPUs are counted, and what cannot be counted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pulumi_policy import PolicyCustomTimeouts, PolicyResourceOptions, ResourceValidationArgs
+
+from fleet.scheduling import MOST_NODES_TAG
+from policies.rules.gpu_pool_max_size import RULE
+from tests.builders import oke_pool
+from tests.components.oke import NODE_POOL as OKE_TOKEN
+from tests.components.oke import planned
+from tests.components.recorded import of_type
+from tests.policies.harness import CLEAN, REMOVE, changed, judge, proxied, said, urn
+from tests.policies.pool_fixtures import (
+    ASG,
+    EKS,
+    GPU,
+    GROUP,
+    KARPENTER,
+    LAUNCHER,
+    MOST,
+    NODE_POOL,
+    OKE,
+    OVERRIDES,
+    RELEASE,
+    REQUIREMENTS,
+    RUNNER,
+    SHAPES,
+    SPOT,
+    SYSTEM,
+    V100,
+    scale_set,
+)
+from tests.policies.suite import Case, Suite
+
+NVIDIA = '(amiType is "AL2023_x86_64_NVIDIA")'
+OKE_SIGN = "(nodeShape: VM.GPU3.1 has 1 GPU)"
+KARPENTER_SIGN = "(spec.template.spec.requirements[1].values[0]: g5.xlarge has 1 GPU)"
+ASG_SIGN = "(mixedInstancesPolicy.launchTemplate.overrides[0].instanceType: g5.xlarge has 1 GPU)"
+MAX = ("scalingConfig", "maxSize")
+LIMIT = ("spec", "limits", GPU)
+UNCOUNTED = "so its GPUs cannot be counted"
+
+
+def above(path: str, machines: int, each: str = "1 GPU", cap: int = 4, room: int = 4, setting: str = "maxGpusPerPool") -> str:
+    return f"{path} is {machines}: {machines} times {each} is more than {cap} GPUs; write {room} or less, or raise {setting}"
+
+
+BIG = changed(SPOT, *MAX, 5)
+EKS_FAULT = f"{above('scalingConfig.maxSize', 5)} {NVIDIA}"
+OKE_FAULT = f"{above(f'freeformTags[{MOST}]', 5)} {OKE_SIGN}"
+LAUNCHERS = changed(LAUNCHER, "values", "maxRunners", 5)
+LAUNCHER_FAULT = above("values.maxRunners", 5, setting="maxGpusPerMachineSet")
+NO_LIMIT = "spec.limits[nvidia.com/gpu] is not set: Karpenter buys GPUs without end; write 4 or less"
+
+
+def with_options(props: dict[str, Any], *ignored: str) -> tuple[str, ...]:
+    """What the rule says of an OKE pool, where the program ignores changes of these paths."""
+    options = PolicyResourceOptions(False, list(ignored), None, [], PolicyCustomTimeouts(0, 0, 0), [], None)
+    found: list[str] = []
+    args = ResourceValidationArgs(OKE, proxied(props), urn(OKE), "pool", options, None, {})
+    RULE.check(args, lambda message, _: found.append(message))
+    return tuple(found)
+
+
+def test_the_maximum_counts_with_the_gpus_of_the_greatest_type() -> None:
+    props = changed(changed(SPOT, "instanceTypes", ["g5.xlarge", "g5.12xlarge"]), *MAX, 2)
+    assert judge(RULE, EKS, props) == said(f"{above('scalingConfig.maxSize', 2, '4 GPUs', room=1)} {NVIDIA}")
+    assert judge(RULE, EKS, props, {"maxGpusPerPool": 8}) == CLEAN
+
+
+def test_a_machine_that_is_too_great_for_the_cap_is_told_so() -> None:
+    (message,) = judge(RULE, EKS, changed(changed(SPOT, "instanceTypes", ["p4d.24xlarge"]), *MAX, 1)).messages
+    assert "1 times 8 GPUs is more than 4 GPUs; take a smaller type, or raise maxGpusPerPool" in message
+
+
+@pytest.mark.parametrize("size", [REMOVE, None, "many", 2.5, []])
+def test_a_gpu_pool_says_its_maximum(size: Any) -> None:
+    (message,) = judge(RULE, EKS, changed(SPOT, *MAX, size)).messages
+    assert ": a GPU pool says how many nodes it may have; write a whole number (amiType" in message
+
+
+def test_a_pool_without_gpus_has_any_size() -> None:
+    assert judge(RULE, EKS, changed(SYSTEM, *MAX, 100)) == CLEAN
+    assert judge(RULE, OKE, changed(V100, "nodeShape", "VM.Standard.E5.Flex") | {"freeformTags": {}}) == CLEAN
+
+
+def test_gpus_that_cannot_be_counted_are_told() -> None:
+    stranger = changed(SPOT, "instanceTypes", ["g5.xlarge", "p9.48xlarge"])
+    assert judge(RULE, EKS, stranger) == said(
+        f'instanceTypes[1]: "p9.48xlarge" is not in the hardware table, {UNCOUNTED}; take another type {NVIDIA}'
+    )
+    templated = changed(SPOT, "instanceTypes", REMOVE) | {"launchTemplate": {"id": "lt-1"}}
+    assert judge(RULE, EKS, templated) == said(
+        f"the pool names no machine type, {UNCOUNTED}; name its types on the pool, not in a launch template {NVIDIA}"
+    )
+    (message,) = judge(RULE, EKS, changed(templated, *MAX, 5)).messages
+    assert "5 times 1 GPU or more is more than 4 GPUs" in message
+
+
+def test_a_pool_of_no_node_needs_no_count() -> None:
+    assert judge(RULE, EKS, changed(changed(SPOT, "instanceTypes", ["p9.48xlarge"]), *MAX, 0)) == CLEAN
+
+
+def test_a_pool_of_oke_says_its_autoscalers_maximum_by_a_tag() -> None:
+    assert MOST_NODES_TAG == MOST
+    assert with_options(changed(V100, "freeformTags", MOST, "5"), "nodeConfigDetails.size") == (OKE_FAULT,)
+    assert with_options(V100, "nodeConfigDetails.size") == ()
+    assert with_options(V100 | {"freeformTags": {}}, "nodeConfigDetails.size") == (
+        f"freeformTags[{MOST}] is not set: a GPU pool says how many nodes it may have; write its maximum, as the autoscaler has "
+        f"it {OKE_SIGN}",
+    )
+
+
+def test_a_pool_of_oke_whose_size_is_the_programs_has_that_many() -> None:
+    fixed = changed(V100 | {"freeformTags": {}}, "nodeConfigDetails", "size", 5)
+    assert with_options(fixed) == (f"{above('nodeConfigDetails.size', 5)} {OKE_SIGN}",)
+    assert with_options(changed(fixed, "nodeConfigDetails", "size", 4)) == ()
+
+
+def test_our_own_pools_of_oke_have_the_tag_and_it_tells_the_truth() -> None:
+    recording = planned(pools={"a10": oke_pool(nodes={"min": 1, "max": 3})})
+    tags = {each.name: each.inputs["freeformTags"].get(MOST) for each in of_type(recording, OKE_TOKEN)}
+    assert sorted(map(str, tags.values())) == ["3", "None"], "the system pool's size is the program's"
+    for each in of_type(recording, OKE_TOKEN):
+        assert ("nodeConfigDetails.size" in each.ignore_changes) is (tags[each.name] is not None)
+
+
+@pytest.mark.parametrize(
+    ("limits", "faults"),
+    [({GPU: 4}, 0), ({GPU: "4"}, 0), ({GPU: 0}, 0), ({GPU: 5}, 1), ({GPU: "many"}, 1), ({"cpu": 100}, 1), ({}, 1), (None, 1)],
+)
+def test_karpenter_is_bounded_by_its_limit_of_gpus(limits: Any, faults: int) -> None:
+    assert len(judge(RULE, KARPENTER, changed(NODE_POOL, "spec", "limits", limits)).messages) == faults
+
+
+def test_a_karpenter_pool_may_be_bounded_by_its_nodes() -> None:
+    bare = changed(NODE_POOL, "spec", "limits", {"nodes": 4})
+    assert judge(RULE, KARPENTER, bare) == CLEAN
+    assert judge(RULE, KARPENTER, changed(bare, "spec", "limits", "nodes", 5)) == said(
+        f"{above('spec.limits.nodes', 5)} {KARPENTER_SIGN}"
+    )
+    fixed = changed(changed(NODE_POOL, "spec", "limits", REMOVE), "spec", "replicas", 5)
+    assert judge(RULE, KARPENTER, fixed) == said(f"{above('spec.replicas', 5)} {KARPENTER_SIGN}")
+
+
+def test_nodes_of_any_type_are_no_bound() -> None:
+    category = {"key": "karpenter.k8s.aws/instance-category", "operator": "In", "values": ["g"]}
+    props = changed(changed(NODE_POOL, "spec", "limits", {"nodes": 2}), *REQUIREMENTS, [category])
+    (message,) = judge(RULE, KARPENTER, props).messages
+    assert UNCOUNTED in message
+
+
+@pytest.mark.parametrize("most", [REMOVE, None, "all"])
+def test_launchers_without_a_maximum_boot_without_end(most: Any) -> None:
+    (message,) = judge(RULE, RELEASE, changed(LAUNCHER, "values", "maxRunners", most)).messages
+    assert ": ARC then boots a GPU machine for every job; write a whole number" in message
+
+
+def test_a_launcher_counts_with_its_greatest_shape() -> None:
+    props = changed(changed(LAUNCHER, *SHAPES, "VM.GPU.A10.1,VM.GPU.A10.2"), "values", "maxRunners", 3)
+    assert judge(RULE, RELEASE, props) == said(above("values.maxRunners", 3, "2 GPUs", room=2, setting="maxGpusPerMachineSet"))
+    assert judge(RULE, RELEASE, props, {"maxGpusPerMachineSet": 6}) == CLEAN
+
+
+def test_runners_of_pods_are_bounded_by_their_pool() -> None:
+    assert judge(RULE, RELEASE, scale_set(RUNNER, maxRunners=100)) == CLEAN
+    assert judge(RULE, RELEASE, LAUNCHERS | {"chart": "nvidia-device-plugin"}) == CLEAN
+
+
+def test_an_auto_scaling_group_that_names_no_gpu_type_is_not_judged() -> None:
+    assert judge(RULE, ASG, {"maxSize": 100, "launchTemplate": {"id": "lt-1"}}) == CLEAN
+    assert judge(RULE, ASG, changed(GROUP, *OVERRIDES, [{"instanceType": "m6i.large"}]) | {"maxSize": 100}) == CLEAN
+
+
+def test_what_decides_must_be_known() -> None:
+    assert judge(RULE, EKS, SPOT, unknown=MAX) == said(unknown=".".join(MAX))
+    assert judge(RULE, EKS, SPOT, unknown=("instanceTypes", 0)) == said(unknown="instanceTypes.0")
+    assert judge(RULE, EKS, BIG, unknown=("instanceTypes", 0)) == said(EKS_FAULT), "too many of the other type already"
+    assert judge(RULE, KARPENTER, NODE_POOL, unknown=LIMIT) == said(unknown=".".join(LIMIT))
+    assert judge(RULE, EKS, SPOT, unknown=("labels",)) == CLEAN
+    assert judge(RULE, RELEASE, LAUNCHER, unknown=("values", "maxRunners")) == said(unknown="values.maxRunners")
+
+
+SUITE = Suite(
+    RULE,
+    passing=(
+        Case(EKS, SPOT),
+        Case(EKS, SYSTEM),
+        Case(EKS, BIG, config={"maxGpusPerPool": 5}),
+        Case(OKE, V100),
+        Case(KARPENTER, NODE_POOL),
+        Case(ASG, GROUP),
+        Case(RELEASE, LAUNCHER),
+        Case(RELEASE, scale_set(RUNNER)),
+        Case(RELEASE, LAUNCHERS, config={"maxGpusPerMachineSet": 5}),
+    ),
+    violating=(
+        Case(EKS, BIG, (EKS_FAULT,)),
+        Case(OKE, changed(V100, "freeformTags", MOST, "5"), (OKE_FAULT,)),
+        Case(
+            KARPENTER,
+            changed(NODE_POOL, *LIMIT, 9),
+            (
+                "spec.limits[nvidia.com/gpu] is 9: a GPU pool has at most 4 GPUs; write 4 or less, or raise maxGpusPerPool "
+                f"{KARPENTER_SIGN}",
+            ),
+        ),
+        Case(KARPENTER, changed(NODE_POOL, "spec", "limits", {}), (f"{NO_LIMIT} {KARPENTER_SIGN}",)),
+        Case(ASG, GROUP | {"maxSize": 5}, (f"{above('maxSize', 5)} {ASG_SIGN}",)),
+        Case(RELEASE, LAUNCHERS, (LAUNCHER_FAULT,)),
+        Case(
+            EKS,
+            SPOT,
+            (f"{above('scalingConfig.maxSize', 4, cap=3, room=3)} {NVIDIA}",),
+            config={"maxGpusPerPool": 3, "maxGpusPerMachineSet": 1},
+        ),
+    ),
+)

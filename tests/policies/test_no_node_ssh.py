@@ -1,0 +1,90 @@
+"""no-node-ssh: every way to open port 22 or 3389 to the world, and near misses."""
+
+from __future__ import annotations
+
+import pytest
+
+from policies.rules.kinds import OCI_NSG_RULE, OCI_SECURITY_LISTS, SECURITY_GROUP, SECURITY_GROUP_INGRESS, SECURITY_GROUP_RULE
+from policies.rules.no_node_ssh import RULE
+from tests.policies.fixtures import NODE_GROUP
+from tests.policies.harness import CLEAN, judge
+from tests.policies.suite import Case, Suite
+
+OPEN = "would be open to the world; name the networks that may come in"
+REMOTE = (
+    "remoteAccess.sourceSecurityGroupIds is not set: port 22 of the nodes is then open to the world; "
+    "remove remoteAccess, or name the security groups that may come in"
+)
+LISTS = sorted(OCI_SECURITY_LISTS)
+
+
+def ports(low: int, high: int, protocol: str = "tcp") -> dict[str, object]:
+    return {"protocol": protocol, "fromPort": low, "toPort": high}
+
+
+def nsg(source: str, low: int, high: int) -> dict[str, object]:
+    bounds = {"destinationPortRange": {"min": low, "max": high}}
+    return {"direction": "INGRESS", "protocol": "6", "source": source, "tcpOptions": bounds}
+
+
+SUITE = Suite(
+    RULE,
+    passing=(
+        Case(NODE_GROUP, {"clusterName": "usw2"}),
+        Case(NODE_GROUP, {"remoteAccess": {"ec2SshKey": "ops", "sourceSecurityGroupIds": ["sg-1"]}}),
+        Case(SECURITY_GROUP, {"ingress": [{**ports(443, 443), "cidrBlocks": ["0.0.0.0/0"]}]}),
+        Case(SECURITY_GROUP, {"ingress": [{**ports(22, 22), "cidrBlocks": ["10.0.0.0/8"]}]}),
+        Case(SECURITY_GROUP, {"ingress": [{**ports(22, 22, "udp"), "cidrBlocks": ["0.0.0.0/0"]}]}),
+        Case(SECURITY_GROUP_RULE, {"type": "egress", **ports(0, 65535), "cidrBlocks": ["0.0.0.0/0"]}),
+        Case(SECURITY_GROUP_RULE, {"type": "ingress", **ports(22, 22), "cidrBlocks": ["192.0.2.0/24"]}),
+        Case(SECURITY_GROUP_INGRESS, {"ipProtocol": "tcp", "fromPort": 443, "toPort": 443, "cidrIpv4": "0.0.0.0/0"}),
+        Case(OCI_NSG_RULE, nsg("0.0.0.0/0", 23, 3388)),
+        Case(OCI_NSG_RULE, nsg("10.0.0.0/16", 22, 22)),
+        *(Case(token, {"ingressSecurityRules": [{"protocol": "1", "source": "0.0.0.0/0"}]}) for token in LISTS),
+    ),
+    violating=(
+        Case(NODE_GROUP, {"remoteAccess": {"ec2SshKey": "ops"}}, (REMOTE,)),
+        Case(
+            SECURITY_GROUP,
+            {"ingress": [{**ports(22, 22), "cidrBlocks": ["10.0.0.0/8", "0.0.0.0/0"]}]},
+            (f'ingress[0].cidrBlocks[1] is "0.0.0.0/0": port 22 {OPEN}',),
+        ),
+        Case(
+            SECURITY_GROUP,
+            {"ingress": [{"protocol": "-1", "fromPort": 0, "toPort": 0, "ipv6CidrBlocks": ["::/0"]}]},
+            (f'ingress[0].ipv6CidrBlocks[0] is "::/0": port 22 and 3389 {OPEN}',),
+        ),
+        Case(
+            SECURITY_GROUP_RULE,
+            {"type": "ingress", **ports(3000, 4000, "6"), "cidrBlocks": ["0.0.0.0/0"]},
+            (f'cidrBlocks[0] is "0.0.0.0/0": port 3389 {OPEN}',),
+        ),
+        Case(
+            SECURITY_GROUP_INGRESS,
+            {"ipProtocol": "tcp", "fromPort": 22, "toPort": 22, "cidrIpv6": "::/0"},
+            (f'cidrIpv6 is "::/0": port 22 {OPEN}',),
+        ),
+        Case(OCI_NSG_RULE, nsg("0.0.0.0/0", 1, 65535), (f'source is "0.0.0.0/0": port 22 and 3389 {OPEN}',)),
+        *(
+            Case(
+                token,
+                {"ingressSecurityRules": [{"protocol": "6", "source": "0.0.0.0/0", "tcpOptions": {"min": 22, "max": 22}}]},
+                (f'ingressSecurityRules[0].source is "0.0.0.0/0": port 22 {OPEN}',),
+            )
+            for token in LISTS
+        ),
+    ),
+)
+
+
+@pytest.mark.parametrize("cidr", ["0.0.0.0/0", "::/0", "10.1.2.3/0"])
+def test_the_world_has_several_spellings(cidr: str) -> None:
+    assert judge(RULE, OCI_NSG_RULE, nsg(cidr, 22, 22)).messages
+
+
+def test_a_rule_without_ports_opens_all() -> None:
+    assert judge(RULE, OCI_NSG_RULE, {"direction": "INGRESS", "protocol": "6", "source": "0.0.0.0/0"}).messages
+
+
+def test_the_source_of_a_harmless_port_may_be_unknown() -> None:
+    assert judge(RULE, OCI_NSG_RULE, nsg("x", 443, 443), unknown=("source",)) == CLEAN

@@ -1,0 +1,78 @@
+"""private-nodes: subnets by what pools depend on, and addresses that machines ask for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from policies.rules.kinds import AWS_SUBNET, OCI_SUBNET
+from policies.rules.private_nodes import RULE
+from tests.policies.fixtures import EC2_INSTANCE, LAUNCH_TEMPLATE, NODE_GROUP, OCI_CONFIGURATION, OCI_INSTANCE, OKE_POOL
+from tests.policies.suite import Member, StackCase, Suite
+
+WAY_IN = "needs no way in from the internet; write false"
+PRIVATE = Member(AWS_SUBNET, "private-a", {"cidrBlock": "10.0.0.0/24"})
+PUBLIC = Member(AWS_SUBNET, "public-a", {"mapPublicIpOnLaunch": True})
+CLOSED = Member(OCI_SUBNET, "nodes", {"prohibitPublicIpOnVnic": True})
+ALSO_OPEN = Member(OCI_SUBNET, "open", {"cidrBlock": "10.0.0.0/24"})
+NO_ADDRESS = {"createVnicDetails": {"assignPublicIp": "false"}}
+
+
+def group(*subnets: str) -> Member:
+    return Member(NODE_GROUP, "nodes-group", {"clusterName": "usw2"}, property_depends={"subnetIds": subnets})
+
+
+def pool(subnet: str) -> Member:
+    return Member(OKE_POOL, "pool", {"nodeShape": "VM.GPU.A10.1"}, property_depends={"nodeConfigDetails": (subnet,)})
+
+
+def alone(token: str, props: dict[str, Any], message: str = "") -> StackCase:
+    return StackCase((Member(token, "one", props),), {message: "one"} if message else {})
+
+
+SUITE = Suite(
+    RULE,
+    passing=(
+        StackCase((PRIVATE, PUBLIC, group("private-a"))),
+        StackCase((group(),)),
+        StackCase((CLOSED, pool("nodes"))),
+        alone(LAUNCH_TEMPLATE, {"networkInterfaces": [{"associatePublicIpAddress": "false"}]}),
+        alone(LAUNCH_TEMPLATE, {}),
+        alone(EC2_INSTANCE, {"associatePublicIpAddress": False}),
+        alone(OCI_INSTANCE, NO_ADDRESS),
+        alone(OCI_CONFIGURATION, {"instanceDetails": {"launchDetails": NO_ADDRESS}}),
+        alone(OCI_CONFIGURATION, {"instanceDetails": {"options": [{"launchDetails": NO_ADDRESS}]}}),
+    ),
+    violating=(
+        StackCase(
+            (PRIVATE, PUBLIC, group("private-a", "public-a")),
+            {
+                "subnetIds: public-a gives every node a public address (mapPublicIpOnLaunch is true); "
+                "use subnets that do not": "nodes-group"
+            },
+        ),
+        StackCase(
+            (ALSO_OPEN, pool("open")),
+            {
+                "nodeConfigDetails: subnet open lets nodes have a public address; "
+                "set prohibitPublicIpOnVnic of the subnet, or use another": "pool"
+            },
+        ),
+        alone(
+            LAUNCH_TEMPLATE,
+            {"networkInterfaces": [{"associatePublicIpAddress": "true"}]},
+            f'networkInterfaces[0].associatePublicIpAddress is "true": a node {WAY_IN}',
+        ),
+        alone(EC2_INSTANCE, {"associatePublicIpAddress": True}, f"associatePublicIpAddress is true: a node {WAY_IN}"),
+        alone(OCI_INSTANCE, {"shape": "VM.GPU.A10.1"}, f"createVnicDetails.assignPublicIp is not set: a machine {WAY_IN}"),
+        alone(
+            OCI_CONFIGURATION,
+            {"instanceDetails": {"launchDetails": {"createVnicDetails": {"assignPublicIp": "true"}}}},
+            f'instanceDetails.launchDetails.createVnicDetails.assignPublicIp is "true": a machine {WAY_IN}',
+        ),
+        alone(
+            OCI_CONFIGURATION,
+            {"instanceDetails": {"options": [{"launchDetails": NO_ADDRESS}, {}]}},
+            f"instanceDetails.options[1].launchDetails.createVnicDetails.assignPublicIp is not set: a machine {WAY_IN}",
+        ),
+    ),
+)

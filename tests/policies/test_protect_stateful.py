@@ -1,0 +1,18 @@
+"""protect-stateful: the option, on every kind that cannot be made again."""
+
+from __future__ import annotations
+
+from policies.rules.kinds import EKS_CLUSTER, EKS_COMPONENT
+from policies.rules.protect_stateful import RULE, STATEFUL
+from tests.policies.suite import Case, Suite
+
+MESSAGE = "opts.protect is not set: one wrong name in a stack file would delete it with all that is in it; protect it"
+
+SUITE = Suite(
+    RULE,
+    passing=(
+        *(Case(token, {"name": "one"}, protect=True) for token in sorted(STATEFUL)),
+        Case(EKS_CLUSTER, {"name": "one"}, parent=EKS_COMPONENT),
+    ),
+    violating=tuple(Case(token, {"name": "one"}, (MESSAGE,)) for token in sorted(STATEFUL)),
+)

@@ -1,0 +1,89 @@
+"""required-tags: tags of the resource, of its provider, of what it launches; labels of namespaces."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from policies.rules.kinds import AUTO_SCALING_GROUP, EKS_COMPONENT
+from policies.rules.required_tags import AWS, NAMESPACE, OCI, RULE
+from tests.policies.fixtures import LAUNCH_TEMPLATE, NODE_GROUP, OCI_INSTANCE
+from tests.policies.harness import CLEAN, UNKNOWN, judge, remedied, said
+from tests.policies.suite import Case, Suite
+
+TAGS = {"owner": "ci-platform", "cost-center": "ci", "stack": "dev", "ttl": "permanent"}
+NAMES = ", ".join(TAGS)
+PROVIDER = {"region": "us-west-2", "defaultTags": json.dumps({"tags": TAGS})}
+VALUES = {"values": TAGS}
+LABELS = {"labels": ["owner"], "values": {"owner": "ci"}}
+LAUNCHED = {"tagSpecifications": [{"resourceType": kind, "tags": TAGS} for kind in ("instance", "volume")]}
+PLAIN = sorted(AWS - {LAUNCH_TEMPLATE})
+
+
+def lacks(path: str, names: str = NAMES) -> str:
+    return f"{path} lacks {names}: nobody knows whose it is and when it may go; add them"
+
+
+def propagated(at_launch: bool) -> dict[str, Any]:
+    return {"tags": [{"key": key, "value": value, "propagateAtLaunch": at_launch} for key, value in TAGS.items()]}
+
+
+SUITE = Suite(
+    RULE,
+    passing=(
+        *(Case(token, {"tags": TAGS}) for token in PLAIN),
+        Case(NODE_GROUP, {"clusterName": "usw2"}, provider=PROVIDER),
+        Case(NODE_GROUP, {"tags": {"team": "ci"}}, config={"tags": ["team"]}),
+        Case(LAUNCH_TEMPLATE, {**LAUNCHED, "tags": TAGS}),
+        Case(LAUNCH_TEMPLATE, LAUNCHED, provider=PROVIDER),
+        Case(AUTO_SCALING_GROUP, propagated(True)),
+        Case(EKS_COMPONENT, {}),
+        *(Case(token, {"freeformTags": TAGS}) for token in sorted(OCI)),
+        Case(OCI_INSTANCE, {"freeformTags": {"ttl": "1d"}, "definedTags": {f"ci.{name}": "x" for name in TAGS if name != "ttl"}}),
+        Case(NAMESPACE, {"metadata": {"name": "runners"}}),
+        Case(NAMESPACE, {"metadata": {"labels": {"owner": "ci"}}}, config=LABELS),
+    ),
+    violating=(
+        *(Case(token, {"name": "x"}, (lacks("tags"),), config=VALUES) for token in PLAIN),
+        Case(NODE_GROUP, {"tags": {**TAGS, "owner": ""}}, (lacks("tags", "owner"),), config=VALUES),
+        Case(NODE_GROUP, {"tags": {"owner": "ci"}}, (lacks("tags", "cost-center, stack, ttl"),), unremedied=True),
+        Case(LAUNCH_TEMPLATE, LAUNCHED, (lacks("tags"),), config=VALUES),
+        Case(
+            LAUNCH_TEMPLATE,
+            {"tags": TAGS, "tagSpecifications": [{"resourceType": "instance", "tags": TAGS}]},
+            (lacks("tagSpecifications of volume"),),
+            config=VALUES,
+            unremedied=True,
+        ),
+        Case(AUTO_SCALING_GROUP, propagated(False), (lacks("tags (with propagateAtLaunch)"),), unremedied=True),
+        *(
+            Case(token, {"freeformTags": {"owner": "ci"}}, (lacks("freeformTags", "cost-center, stack, ttl"),), config=VALUES)
+            for token in sorted(OCI)
+        ),
+        Case(NAMESPACE, {"metadata": {"name": "runners"}}, (lacks("metadata.labels", "owner"),), config=LABELS),
+    ),
+)
+
+
+def test_default_tags_that_are_unknown_may_be_the_missing_ones() -> None:
+    found = judge(RULE, NODE_GROUP, {"clusterName": "usw2"}, provider={"defaultTags": UNKNOWN})
+    assert (found.messages, found.unknown) == ((), "defaultTags")
+    assert judge(RULE, NODE_GROUP, {"tags": TAGS}, provider={"defaultTags": UNKNOWN}) == CLEAN
+
+
+def test_default_tags_do_not_reach_what_a_template_launches() -> None:
+    assert judge(RULE, LAUNCH_TEMPLATE, {"imageId": "ami"}, provider=PROVIDER) == said(
+        lacks("tagSpecifications of instance"), lacks("tagSpecifications of volume")
+    )
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "3", '{"tags": 3}', "[" * 99999])
+def test_default_tags_that_are_none_are_survived(text: str) -> None:
+    assert judge(RULE, NODE_GROUP, {"tags": TAGS}, provider={"defaultTags": text}) == CLEAN
+
+
+def test_the_remedy_adds_what_it_has_values_for_and_keeps_the_rest() -> None:
+    after = remedied(RULE, NODE_GROUP, {"tags": {"team": "ml"}}, {"values": {"owner": "ci"}})
+    assert after == {"tags": {"team": "ml", "owner": "ci"}}

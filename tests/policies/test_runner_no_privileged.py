@@ -1,0 +1,253 @@
+"""runner-no-privileged: each right of the node's once, in every kind, and what is exempt from it by namespace and name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fleet import charts
+from policies.rules.kinds import RELEASE
+from policies.rules.runner_no_privileged import RULE
+from tests.policies.fixtures import GPU_POD, LAUNCHER_POD, POD, RUNNER_SET, pod, release, template
+from tests.policies.harness import CLEAN, changed, judge, said
+from tests.policies.suite import Case, Suite, in_pods
+
+DAEMON_SET = "kubernetes:apps/v1:DaemonSet"
+PRIVILEGED = "a privileged container is root on its node, with all GPUs, credentials and pods there"
+ROOT = "one flaw of the kernel then makes root of the node; write the user that the image has for its work, above 0"
+FOLDER = "a folder of the node, with what other pods and the node keep there; use emptyDir, or a claim"
+SOCKET = "who reaches that socket starts containers with any right; remove the volume"
+CAPABILITY = "a right of the node's that pods do not have by themselves; remove it, or allow it in capabilities"
+
+
+def own(what: str) -> str:
+    return f"the pod is then on the node's own {what}; remove it"
+
+
+def secured(**context: Any) -> dict[str, Any]:
+    return {"containers": [{"name": "a", "securityContext": context}]}
+
+
+def on_the_host(path: str) -> dict[str, Any]:
+    return {"containers": [{"name": "a"}], "volumes": [{"name": "b", "emptyDir": {}}, {"name": "c", "hostPath": {"path": path}}]}
+
+
+CASES = {
+    "privileged": (secured(privileged=True), f"containers[0].securityContext.privileged is true: {PRIVILEGED}; remove it"),
+    "root in the container": (secured(runAsUser=0), f"containers[0].securityContext.runAsUser is 0: {ROOT}"),
+    "root in the pod": (
+        {"containers": [{"name": "a"}], "securityContext": {"runAsUser": "0"}},
+        f"securityContext.runAsUser is 0: {ROOT}",
+    ),
+    "a capability": (
+        secured(capabilities={"add": ["SYS_ADMIN"]}),
+        f'containers[0].securityContext.capabilities.add[0] is "SYS_ADMIN": {CAPABILITY}',
+    ),
+    "network": ({"containers": [], "hostNetwork": True}, f"hostNetwork is true: {own('network, metadata included')}"),
+    "processes": ({"containers": [], "hostPID": True}, f"hostPID is true: {own('processes')}"),
+    "memory": ({"containers": [], "hostIPC": True}, f"hostIPC is true: {own('shared memory')}"),
+    "a folder": (on_the_host("/etc"), f'volumes[1].hostPath is "/etc": {FOLDER}'),
+    "Docker's socket": (on_the_host("/var/run/docker.sock"), f'volumes[1].hostPath is "/var/run/docker.sock": {SOCKET}'),
+    "containerd's socket": (
+        on_the_host("/run/containerd/containerd.sock"),
+        f'volumes[1].hostPath is "/run/containerd/containerd.sock": {SOCKET}',
+    ),
+}
+
+
+@pytest.mark.parametrize(("spec", "fault"), CASES.values(), ids=CASES)
+def test_each_right_of_the_node_is_told_once(spec: dict[str, Any], fault: str) -> None:
+    assert judge(RULE, POD, pod(spec)) == said(f"spec.{fault}")
+
+
+@pytest.mark.parametrize("kind", ["initContainers", "containers"])
+def test_every_container_is_looked_at(kind: str) -> None:
+    spec = {"containers": [], kind: [{"name": "a"}, {"name": "b", "securityContext": {"privileged": True}}]}
+    assert judge(RULE, POD, pod(spec)) == said(f"spec.{kind}[1].securityContext.privileged is true: {PRIVILEGED}; remove it")
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        secured(privileged=False, runAsUser=1001, capabilities={"drop": ["ALL"]}),
+        secured(runAsUser="1001", capabilities={"add": []}),
+        secured(runAsUser=False),
+        {"containers": [], "hostNetwork": False, "volumes": [{"name": "a", "hostPath": None}]},
+        GPU_POD,
+        LAUNCHER_POD,
+    ],
+)
+def test_a_pod_of_its_own_passes(spec: dict[str, Any]) -> None:
+    assert judge(RULE, POD, pod(spec)) == CLEAN
+
+
+def test_a_capability_may_be_allowed() -> None:
+    spec = secured(capabilities={"add": ["NET_BIND_SERVICE", "SYS_ADMIN"]})
+    found = judge(RULE, POD, pod(spec), {"capabilities": ["NET_BIND_SERVICE"]})
+    assert found == said(f'spec.containers[0].securityContext.capabilities.add[1] is "SYS_ADMIN": {CAPABILITY}')
+
+
+# -- exemptions --------------------------------------------------------------------------------------------------------
+
+
+def placed(namespace: str, name: str, spec: dict[str, Any] | None = None) -> dict[str, Any]:
+    return {
+        **template(spec or secured(privileged=True)),
+        "metadata": {"namespace": namespace, "name": name, "labels": {"a": "b"}},
+    }
+
+
+def test_what_serves_the_node_is_exempt_by_namespace_and_name() -> None:
+    assert judge(RULE, DAEMON_SET, placed("gpu-operator", "gpu-operator-node-feature-discovery-worker")) == CLEAN
+    for namespace, name in (("runners", "gpu-operator"), ("gpu-operator", "miner"), ("", "")):
+        assert judge(RULE, DAEMON_SET, placed(namespace, name)).messages, "neither alone is enough"
+
+
+def test_a_label_exempts_nobody() -> None:
+    props = changed(placed("runners", "a"), "metadata", "labels", {"app.kubernetes.io/name": "gpu-operator"})
+    assert judge(RULE, DAEMON_SET, props).messages
+
+
+def test_an_exemption_may_be_a_pattern() -> None:
+    props = placed("kube-system", "csi-node")
+    assert judge(RULE, DAEMON_SET, props, {"exempt": ["kube-system/csi-*"]}) == CLEAN
+    assert judge(RULE, DAEMON_SET, props, {"exempt": ["kube-system/*"]}) == CLEAN
+    assert judge(RULE, DAEMON_SET, props, {"exempt": ["kube-system", "csi-node", ""]}).messages
+
+
+def test_an_unknown_name_may_be_exempt_where_the_namespace_does_not_decide() -> None:
+    exempt = placed("gpu-operator", "gpu-operator")
+    assert judge(RULE, DAEMON_SET, exempt, unknown=("metadata", "name")).unknown == "metadata.name"
+    assert judge(RULE, DAEMON_SET, exempt, unknown=("metadata",)).unknown == "metadata"
+    other = placed("runners", "gpu-operator")
+    assert judge(RULE, DAEMON_SET, other, unknown=("metadata", "name")).messages, "nothing of that namespace is exempt"
+    clean = placed("gpu-operator", "gpu-operator", secured())
+    assert judge(RULE, DAEMON_SET, clean, unknown=("metadata",)) == CLEAN, "there is nothing to exempt"
+
+
+def test_each_item_of_a_list_has_its_own_name() -> None:
+    good, bad = placed("gpu-operator", "gpu-operator"), placed("runners", "a")
+    found = judge(RULE, "kubernetes:apps/v1:DaemonSetList", {"items": [good, bad]})
+    fault = f"containers[0].securityContext.privileged is true: {PRIVILEGED}; remove it"
+    assert found == said(f"items[1].spec.template.spec.{fault}")
+
+
+# -- the scale-set chart -----------------------------------------------------------------------------------------------
+
+DIND = changed(release(GPU_POD), "values", "containerMode", {"type": "dind"}) | {"namespace": "runners-gpu", "name": "gpu"}
+MADE = (
+    'values.template.spec.initContainers[dind].securityContext.privileged is true, made by containerMode.type "dind": '
+    f"{PRIVILEGED}; leave that empty, or exempt the set and keep it on nodes of its own"
+)
+SHARED = (
+    'values.containerMode.type is "dind": jobs then own their node, so it is one of a tainted pool of theirs; '
+    'set template.spec.nodeSelector["gpu-ci/pool"] and a toleration with a key'
+)
+EXEMPT = {"exempt": ["runners-gpu/gpu"]}
+
+
+def test_docker_in_docker_is_a_privileged_container_that_no_value_names() -> None:
+    assert judge(RULE, RELEASE, DIND) == said(MADE)
+    for mode in ("", "kubernetes", "kubernetes-novolume"):
+        assert judge(RULE, RELEASE, changed(DIND, "values", "containerMode", "type", mode)) == CLEAN
+
+
+def test_an_exempt_set_with_docker_stays_on_nodes_of_its_own() -> None:
+    assert judge(RULE, RELEASE, DIND, EXEMPT) == CLEAN
+    spec = ("values", "template", "spec")
+    for path, value in (
+        (("nodeSelector",), {}),
+        (("nodeSelector", "gpu-ci/pool"), "system"),
+        (("tolerations",), []),
+        (("tolerations",), [{"operator": "Exists"}]),
+    ):
+        assert judge(RULE, RELEASE, changed(DIND, *spec, *path, value), EXEMPT) == said(SHARED)
+
+
+def test_an_unknown_mode_may_be_docker() -> None:
+    assert judge(RULE, RELEASE, DIND, unknown=("values", "containerMode", "type")).unknown == "values.containerMode.type"
+    assert (
+        judge(RULE, RELEASE, DIND, EXEMPT, ("values", "template", "spec", "tolerations")).unknown
+        == "values.template.spec.tolerations"
+    )
+
+
+def test_a_container_named_dind_of_the_values_is_left_out_in_that_mode() -> None:
+    spec = changed(GPU_POD, "containers", 1, {"name": "dind", "securityContext": {"runAsUser": 0}})
+    props = changed(DIND, "values", "template", "spec", spec)
+    assert judge(RULE, RELEASE, props) == said(MADE)
+    assert len(judge(RULE, RELEASE, changed(props, "values", "containerMode", {})).messages) == 1
+
+
+@pytest.mark.parametrize(("token", "path"), [(RELEASE, "values"), (RUNNER_SET, "spec")])
+def test_the_listener_is_held_to_it_too(token: str, path: str) -> None:
+    base: dict[str, Any] = release(GPU_POD) if token == RELEASE else template(GPU_POD)
+    props = changed(base, path, "listenerTemplate", {"spec": {"hostNetwork": True, "containers": []}})
+    assert judge(RULE, token, props) == said(
+        f"{path}.listenerTemplate.spec.hostNetwork is true: {own('network, metadata included')}"
+    )
+
+
+# -- other charts ------------------------------------------------------------------------------------------------------
+
+
+def installed(chart: str, values: dict[str, Any], namespace: str = "a", name: str = "b") -> dict[str, Any]:
+    return {"chart": chart, "values": values, "namespace": namespace, "name": name}
+
+
+def test_a_chart_that_needs_the_node_is_exempt_where_this_project_puts_it() -> None:
+    for chart in (charts.device_plugin(), charts.device_plugin(cdi=True)):
+        assert judge(RULE, RELEASE, installed(chart.chart, chart.values, chart.namespace, chart.name)) == CLEAN
+    (message,) = judge(RULE, RELEASE, installed("nvidia-device-plugin", {})).messages
+    assert message == (
+        'chart is "nvidia-device-plugin": it mounts the kubelet\'s sockets, and runs a privileged container on each node that is '
+        "labelled for MPS; exempt its namespace and name, or leave it out"
+    )
+
+
+def test_charts_that_need_no_node_pass() -> None:
+    for chart in (charts.arc_controller(), charts.cluster_autoscaler("c", "us-west-2", "1.34")):
+        assert judge(RULE, RELEASE, installed(chart.chart, chart.values)) == CLEAN
+
+
+@pytest.mark.parametrize(
+    ("values", "fault"),
+    [
+        ({"securityContext": {"privileged": True}}, f"values.securityContext.privileged is true: {PRIVILEGED}; remove it"),
+        ({"pod": [{"runAsUser": 0}]}, f"values.pod[0].runAsUser is 0: {ROOT}"),
+        ({"hostNetwork": True}, f"values.hostNetwork is true: {own('network, metadata included')}"),
+        ({"extraVolumes": [{"hostPath": {"path": "/etc"}}]}, f'values.extraVolumes[0].hostPath is "/etc": {FOLDER}'),
+        ({"hostPath": "/data"}, f'values.hostPath is "/data": {FOLDER}'),
+        ({"a": {"capabilities": {"add": ["NET_RAW"]}}}, f'values.a.capabilities.add[0] is "NET_RAW": {CAPABILITY}'),
+    ],
+)
+def test_values_of_any_chart_that_take_of_the_node_are_told(values: dict[str, Any], fault: str) -> None:
+    assert judge(RULE, RELEASE, installed("any", values)) == said(fault)
+    assert judge(RULE, RELEASE, installed("any", values), {"exempt": ["a/b"]}) == CLEAN
+
+
+@pytest.mark.parametrize(
+    "values", [{"hostNetwork": False}, {"hostPath": ""}, {"hostPath": {}}, {"runAsUser": 1}, {"privileged": "no"}]
+)
+def test_values_that_take_nothing_pass(values: dict[str, Any]) -> None:
+    assert judge(RULE, RELEASE, installed("any", values)) == CLEAN
+
+
+SUITE = Suite(
+    RULE,
+    passing=(
+        *in_pods(GPU_POD),
+        *in_pods(secured(capabilities={"add": ["CHOWN"]}), tokens=[POD], config={"capabilities": ["CHOWN"]}),
+        Case(DAEMON_SET, placed("kube-system", "csi"), config={"exempt": ["kube-system/csi"]}),
+        Case(RELEASE, DIND, config=EXEMPT),
+        Case(RELEASE, installed("any", {"securityContext": {"runAsUser": 1001}})),
+    ),
+    violating=(
+        *in_pods(CASES["privileged"][0], f"{{pod}}.{CASES['privileged'][1]}"),
+        *(Case(POD, pod(spec), (f"spec.{fault}",)) for spec, fault in CASES.values()),
+        Case(RELEASE, DIND, (MADE,)),
+        Case(RELEASE, changed(DIND, "values", "template", "spec", "tolerations", []), (SHARED,), config=EXEMPT),
+        Case(RELEASE, installed("any", {"hostPID": True}), (f"values.hostPID is true: {own('processes')}",)),
+    ),
+)

@@ -1,0 +1,199 @@
+"""spot-with-fallback: which pool is a twin, in which cluster, how great, and when a pool is its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from policies.rules.spot_with_fallback import RULE
+from tests.policies.harness import CLEAN, UNKNOWN, changed, judge_stack
+from tests.policies.pool_fixtures import (
+    EKS,
+    GPU,
+    KARPENTER,
+    MOST,
+    NODE_POOL,
+    RELEASES,
+    REQUIREMENTS,
+    RESERVED,
+    SPOT,
+    SYSTEM,
+    V100,
+    V100_RELEASES,
+    karpenter,
+    oke,
+    oke_cluster,
+    with_values,
+)
+from tests.policies.suite import Member, StackCase, Suite
+
+BURST = Member(EKS, "burst", SPOT)
+TWIN = Member(EKS, "release", RELEASES)
+MAX = ("scalingConfig", "maxSize")
+ONLY_SPOT = with_values(0, "spot")
+ON_DEMAND = with_values(0, "on-demand")
+
+
+def missing(name: str, gpus: str = "T4", cluster: str = "cluster usw2") -> str:
+    return (
+        f"spot pool {name} ({gpus}) has no fallback in {cluster}: when spot runs out its jobs wait; add a pool of that GPU on "
+        "demand, with a minimum of 0, and a runner set for it"
+    )
+
+
+def great(path: str, value: str, spot: str = "burst", limit: int = 1) -> str:
+    nodes = "1 node" if limit == 1 else f"{limit} nodes"
+    return f"{path} is {value}: as the fallback of spot pool {spot} it has at most {nodes}; write {limit}, or raise maxFallback"
+
+
+def keeps(path: str, value: str, spot: str = "burst") -> str:
+    return f"{path} is {value}: as the fallback of spot pool {spot} it keeps no node until one is needed; write 0"
+
+
+def messages(*members: Member, **config: Any) -> tuple[str, ...]:
+    return judge_stack(RULE, members, config).messages
+
+
+def twin(**props: Any) -> Member:
+    return Member(EKS, "release", RELEASES | props)
+
+
+def test_a_spot_pool_alone_has_no_fallback() -> None:
+    assert messages(BURST, Member(EKS, "system", SYSTEM)) == (missing("burst"),)
+    assert judge_stack(RULE, [BURST, TWIN]) == CLEAN
+
+
+@pytest.mark.parametrize(
+    ("types", "passes"), [(["g4dn.4xlarge"], True), (["g5.xlarge"], False), (["g5.xlarge", "g4dn.xlarge"], True), (None, True)]
+)
+def test_the_fallback_has_the_same_gpu(types: Any, passes: bool) -> None:
+    assert (messages(BURST, twin(instanceTypes=types)) == ()) is passes, "types that a template chooses may be the same"
+
+
+def test_another_spot_pool_is_no_fallback() -> None:
+    other = Member(EKS, "other", SPOT)
+    assert messages(BURST, other) == (missing("burst"), missing("other"))
+
+
+def test_a_pool_of_another_cluster_is_no_fallback() -> None:
+    assert messages(BURST, twin(clusterName="use1")) == (missing("burst"),)
+
+
+def test_a_fallback_is_small_and_keeps_nothing() -> None:
+    big = twin(scalingConfig={"minSize": 1, "maxSize": 10})
+    assert messages(BURST, big) == (great("scalingConfig.maxSize", "10"), keeps("scalingConfig.minSize", "1"))
+    assert messages(BURST, big, maxFallback=10) == (keeps("scalingConfig.minSize", "1"),)
+
+
+def test_a_fallback_that_is_greater_than_its_spot_pool_is_bounded_all_the_same() -> None:
+    small = Member(EKS, "burst", changed(SPOT, *MAX, 2))
+    assert messages(small, twin(scalingConfig={"minSize": 0, "maxSize": 3}), maxFallback=2) == (
+        great("scalingConfig.maxSize", "3", limit=2),
+    )
+
+
+def test_a_fallback_without_a_maximum_is_too_great() -> None:
+    assert messages(BURST, twin(scalingConfig={})) == (great("scalingConfig.maxSize", "not set"),)
+
+
+def test_no_fallback_at_all_may_be_allowed_to_have_nodes() -> None:
+    none = twin(scalingConfig={"minSize": 0, "maxSize": 0})
+    assert messages(BURST, none, maxFallback=0) == ()
+    assert messages(BURST, TWIN, maxFallback=0) == (great("scalingConfig.maxSize", "1", limit=0).replace("0 node;", "0 nodes;"),)
+
+
+def test_reserved_capacity_is_a_fallback_of_any_size() -> None:
+    assert judge_stack(RULE, [BURST, Member(EKS, "reserved", RESERVED)]) == CLEAN
+
+
+def test_one_good_fallback_is_enough_and_one_fault_is_told_once() -> None:
+    big = Member(EKS, "big", changed(RELEASES, *MAX, 9))
+    assert judge_stack(RULE, [BURST, big, TWIN]) == CLEAN
+    assert judge_stack(RULE, [BURST, big]).messages == (great("scalingConfig.maxSize", "9"),)
+
+
+def test_on_demand_base_capacity_is_no_fallback() -> None:
+    based = Member(EKS, "burst", SPOT | {"mixedInstancesPolicy": {"instancesDistribution": {"onDemandBaseCapacity": 1}}})
+    assert messages(based) == (missing("burst"),)
+
+
+@pytest.mark.parametrize(
+    ("values", "faults"), [(["spot"], 1), (["spot", "on-demand"], 0), (["spot", "reserved"], 0), (["on-demand"], 0)]
+)
+def test_a_karpenter_pool_that_may_buy_both_is_its_own(values: list[str], faults: int) -> None:
+    found = messages(karpenter("a10g", with_values(0, *values)))
+    assert found == (missing("a10g", "A10G"),) * faults
+
+
+@pytest.mark.parametrize(
+    "requirement",
+    [
+        {"key": "karpenter.k8s.aws/instance-gpu-name", "operator": "In", "values": ["a10g"]},
+        {"key": "karpenter.k8s.aws/instance-family", "operator": "In", "values": ["g5"]},
+    ],
+)
+def test_a_karpenter_pool_names_its_gpu_in_several_ways(requirement: dict[str, Any]) -> None:
+    def of(props: dict[str, Any]) -> dict[str, Any]:
+        found: dict[str, Any] = changed(props, *REQUIREMENTS, 1, requirement)
+        return found
+
+    spot = karpenter("a10g", of(ONLY_SPOT))
+    assert messages(spot) == (missing("a10g", "A10G"),)
+    assert messages(spot, karpenter("od", changed(of(ON_DEMAND), "spec", "limits", GPU, 1))) == ()
+    assert messages(spot, Member(EKS, "t4", RELEASES)) == (missing("a10g", "A10G"),)
+
+
+def test_a_karpenter_fallback_is_bounded_by_nodes_or_gpus() -> None:
+    spot = karpenter("a10g", ONLY_SPOT)
+    assert messages(spot, karpenter("od", ON_DEMAND)) == (great(f"spec.limits.{GPU}", "4", "a10g"),)
+    assert messages(spot, karpenter("od", changed(ON_DEMAND, "spec", "limits", {"nodes": 1}))) == ()
+
+
+def test_a_pool_of_an_unnamed_cluster_may_be_in_any() -> None:
+    anywhere = Member(KARPENTER, "od", changed(ON_DEMAND, "spec", "limits", GPU, 1))
+    assert messages(karpenter("a10g", ONLY_SPOT), anywhere) == ()
+    assert messages(Member(KARPENTER, "a10g", ONLY_SPOT))[0].startswith("spot pool a10g (A10G) has no fallback in the cluster:")
+
+
+def test_a_pool_of_oke_with_a_placement_without_preemption_is_its_own() -> None:
+    mixed = changed(V100, "nodeConfigDetails", "placementConfigs", 0, {"availabilityDomain": "AD-1"})
+    assert messages(oke_cluster(), oke("v100", mixed)) == ()
+
+
+def test_oke_says_the_maximum_of_a_fallback_by_its_tag() -> None:
+    spot, big = oke("v100", V100), oke("release", changed(V100_RELEASES, "freeformTags", MOST, "3"))
+    assert messages(oke_cluster(), spot, big) == (great(f"freeformTags.{MOST}", '"3"', "v100"),)
+    assert messages(oke_cluster(), spot, big, maxFallback=3) == ()
+
+
+def test_an_unknown_pool_may_be_the_fallback_or_need_one() -> None:
+    for hidden in (twin(capacityType=UNKNOWN), twin(clusterName=UNKNOWN), twin(instanceTypes=UNKNOWN)):
+        verdict = judge_stack(RULE, [BURST, hidden])
+        assert not verdict.messages
+        assert verdict.unknown
+    assert judge_stack(RULE, [BURST, TWIN, Member(EKS, "more", changed(SPOT, "labels", "x", UNKNOWN))]) == CLEAN
+    assert judge_stack(RULE, [BURST, twin(scalingConfig=UNKNOWN)]).unknown == "scalingConfig"
+
+
+SUITE = Suite(
+    RULE,
+    passing=(
+        StackCase((BURST, TWIN)),
+        StackCase((BURST, twin(scalingConfig={"minSize": 0, "maxSize": 4})), config={"maxFallback": 4}),
+        StackCase((BURST, Member(EKS, "reserved", RESERVED))),
+        StackCase((oke_cluster(), oke("v100", V100), oke("release", V100_RELEASES))),
+        StackCase((karpenter("a10g", NODE_POOL),)),
+    ),
+    violating=(
+        StackCase((BURST,), {missing("burst"): "burst"}),
+        StackCase((BURST, twin(instanceTypes=["g5.xlarge"])), {missing("burst"): "burst"}),
+        StackCase(
+            (BURST, twin(scalingConfig={"minSize": 1, "maxSize": 3})),
+            {great("scalingConfig.maxSize", "3", limit=2): "release", keeps("scalingConfig.minSize", "1"): "release"},
+            config={"maxFallback": 2},
+        ),
+        StackCase((oke_cluster(), oke("v100", V100)), {missing("v100", "V100", "cluster gpu-ci-iad"): "v100"}),
+        StackCase((karpenter("a10g", ONLY_SPOT),), {missing("a10g", "A10G"): "a10g"}),
+    ),
+)

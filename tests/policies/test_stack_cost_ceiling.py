@@ -1,0 +1,422 @@
+"""stack-cost-ceiling: every kind that is paid by the hour is in the sum, and what has no price is never nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from fleet.hardware import Price, price, unit_price
+from policies.rules.kinds import EKS_CLUSTER
+from policies.rules.stack_cost_ceiling import IDLE_USD, RULE, WORST_USD
+from tests.policies.harness import CLEAN, UNKNOWN, judge_stack, urn
+from tests.policies.machine_fixtures import (
+    ALL,
+    ANNOTATIONS,
+    AWS,
+    BOX,
+    COMPONENT,
+    CONTROL_PLANE,
+    FLEX,
+    LAUNCHERS,
+    MACHINE,
+    NAT,
+    NODE_POOLS,
+    OCI_REGION,
+    OKE,
+    REGION,
+    RESERVED,
+    SCALING_GROUP,
+    SPOT_BOX,
+    STANDING,
+    SYSTEM,
+    T4,
+    TEMPLATE,
+    V100,
+    VM,
+    but,
+    case,
+    elsewhere,
+)
+from tests.policies.pool_fixtures import GPU, REQUIREMENTS
+from tests.policies.suite import Member, Suite
+
+Part = tuple[str, float, float]
+"""Item, how many of it, USD an hour of one."""
+HIGH = 10_000.0
+
+
+def _usd(found: Price | None) -> float:
+    assert found is not None, "the tables have this price"
+    return found.usd_per_hour
+
+
+def of(name: str, capacity: str = "on-demand", region: str = REGION) -> float:
+    return _usd(price(name, region, capacity))
+
+
+def unit(name: str, region: str = REGION) -> float:
+    return _usd(unit_price(name, region))
+
+
+def disks(gigabytes: float) -> Part:
+    return "GB of disks", gigabytes, unit("gp3-gb")
+
+
+def volumes(gigabytes: float) -> Part:
+    return "GB of disks", gigabytes, unit("oci-volume-gb", OCI_REGION)
+
+
+def _shown(usd: float) -> str:
+    return f"{usd:.2f}" if usd >= 1 else f"{usd:.2g}"
+
+
+def _spent(parts: tuple[Part, ...], lower: str, limit: str) -> str:
+    largest = sorted(parts, key=lambda part: -part[1] * part[2])
+    told = [f"{item} {count:g} × {_shown(each)} = {count * each:.2f}" for item, count, each in largest]  # noqa: RUF001
+    more = f", and {len(told) - 4} more" if len(told) > 4 else ""
+    return f"{', '.join(told[:4])}{more}; lower {lower} of one of these, or raise {limit}"
+
+
+def worst(*parts: Part, limit: float = 0.01, lower: str = "nodes.max") -> str:
+    total = sum(count * each for _, count, each in parts)
+    return f"worst hour {total:.2f} USD is above {limit:.2f}: {_spent(parts, lower, 'worstUsdPerHour')}"
+
+
+def idle(*parts: Part, limit: float = 0.01, lower: str = "nodes.min") -> str:
+    total = sum(count * each for _, count, each in parts)
+    month = f"{total * 730:.0f} a month"
+    return f"idle hour {total:.2f} USD ({month}) is above {limit:.2f}: {_spent(parts, lower, 'idleUsdPerHour')}"
+
+
+def said(*members: Member, worst: float = HIGH, idle: float = HIGH) -> tuple[str, ...]:
+    return judge_stack(RULE, members, {"worstUsdPerHour": worst, "idleUsdPerHour": idle}).messages
+
+
+A10, A10_2 = of("VM.GPU.A10.1", region=OCI_REGION), of("VM.GPU.A10.2", region=OCI_REGION)
+E5 = 2 * unit("oci-e5-ocpu", OCI_REGION) + 16 * unit("oci-e5-gb", OCI_REGION)
+EKS_HOUR, OKE_HOUR = unit("eks-control-plane"), unit("oke-enhanced-cluster", OCI_REGION)
+T4_SPOT = of("g4dn.4xlarge", "spot")
+
+WORST: dict[str, tuple[tuple[Member, ...], tuple[Part, ...], str]] = {
+    "an EKS group on its dearest type": ((TEMPLATE, T4), (("usw2/t4", 5, T4_SPOT), disks(500)), "nodes.max"),
+    "a reservation, paid whole": (
+        (RESERVED,),
+        (("a100-nodes", 2, of("p4d.24xlarge")), disks(40)),
+        "the reservation's count",
+    ),
+    "an OKE pool, preemptible": (
+        (V100,),
+        (("v100", 4, of("VM.GPU3.1", "spot", OCI_REGION)), volumes(1600)),
+        "nodes.max",
+    ),
+    "a flexible shape": ((FLEX,), (("system-pool", 3, E5), volumes(150)), "nodes.max"),
+    "an Auto Scaling group": ((SCALING_GROUP,), (("asg", 4, of("g5.2xlarge", "spot")), disks(80)), "nodes.max"),
+    "Karpenter, by its limit of GPUs": (
+        (NODE_POOLS, NAT),
+        (("a10g", 4, of("g5.2xlarge")), ("NAT gateways", 1, unit("nat-gateway"))),
+        "spec.limits",
+    ),
+    "an EC2 instance": ((BOX,), (("box", 1, of("g5.xlarge")), disks(80)), "the number"),
+    "a spot request": ((SPOT_BOX,), (("spot-box", 1, of("g5.xlarge", "spot")), disks(20)), "the number"),
+    "an OCI instance": ((VM,), (("bench", 1, A10_2), volumes(50)), "the number"),
+    "standing machines": ((MACHINE, STANDING), (("a10-standing", 2, A10), volumes(800)), "count"),
+    "machines of launchers": ((LAUNCHERS,), (("oracle", 4, A10_2), volumes(1200)), "scale.max"),
+    "NAT gateways": ((NAT, replace(NAT, name="nat-2")), (("NAT gateways", 2, unit("nat-gateway")),), "the number"),
+    "a control plane of EKS": ((CONTROL_PLANE,), (("EKS control planes", 1, EKS_HOUR),), "the number"),
+    "one of the component": (
+        (COMPONENT, NAT),
+        (("EKS control planes", 1, EKS_HOUR), ("NAT gateways", 1, unit("nat-gateway"))),
+        "the number",
+    ),
+    "a control plane of OKE": ((OKE,), (("OKE control planes", 1, OKE_HOUR),), "the number"),
+}
+
+
+# -- the sum -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_message_tells_the_sum_the_limit_what_makes_it_and_what_to_do() -> None:
+    release = replace(but(T4, "capacityType", "ON_DEMAND"), name="release")
+    (message,) = said(TEMPLATE, T4, release, LAUNCHERS, NAT, worst=20)
+    whole = 10 * of("g4dn.4xlarge") + 4 * A10_2 + unit("nat-gateway") + disks(1000)[2] * 1000 + volumes(1200)[2] * 1200
+    assert message.startswith(f"worst hour {whole:.2f} USD is above 20.00: oracle 4 × {A10_2:.2f} = ")  # noqa: RUF001
+    assert message.endswith(", and 2 more; lower scale.max or nodes.max of one of these, or raise worstUsdPerHour")
+
+
+def test_an_idle_hour_is_told_by_the_month() -> None:
+    assert said(TEMPLATE, T4, idle=1) == (idle(("usw2/t4", 1, T4_SPOT), disks(100), limit=1),)
+
+
+def test_what_is_idle_at_nothing_is_not_in_the_idle_hour() -> None:
+    assert said(TEMPLATE, but(T4, "scalingConfig", "minSize", 0), idle=0) == ()
+
+
+def test_a_limit_may_be_reached() -> None:
+    hour = 2 * unit("nat-gateway")
+    pair = (NAT, replace(NAT, name="nat-2"))
+    assert said(*pair, worst=hour, idle=hour) == ()
+    assert len(said(*pair, worst=hour - 0.001, idle=hour - 0.001)) == 2
+
+
+def test_the_defaults_are_modest() -> None:
+    small = (TEMPLATE, but(T4, "scalingConfig", {"minSize": 0, "maxSize": 8}))
+    assert judge_stack(RULE, small) == CLEAN
+    large = (TEMPLATE, but(T4, "scalingConfig", {"minSize": 0, "maxSize": 9}))
+    (message,) = judge_stack(RULE, large).messages
+    assert f"is above {WORST_USD:.2f}: " in message
+    (message,) = judge_stack(RULE, (but(SYSTEM, "scalingConfig", "minSize", 6),)).messages
+    assert f"is above {IDLE_USD:.2f}: " in message
+
+
+# -- machines ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_reservation_counts_what_its_tag_says_idle_too_and_without_one_what_its_pool_may_use() -> None:
+    hour = ("a100-nodes", 2, of("p4d.24xlarge"))
+    assert said(RESERVED, idle=1) == (idle(hour, limit=1, lower="the reservation's count"),)
+    untold = but(RESERVED, "tags", None)
+    assert said(untold, idle=1) == (idle(("a100-nodes", 1, of("p4d.24xlarge")), limit=1, lower="the reservation's count"),)
+    assert said(but(RESERVED, "labels", None), idle=1) == (), "the tag alone reserves nothing"
+
+
+def test_a_disk_is_the_template_s_all_of_it_and_else_eks_s_own() -> None:
+    two = but(TEMPLATE, "blockDeviceMappings", 1, {"deviceName": "/dev/xvdb", "ebs": {"volumeSize": "300"}})
+    assert said(two, T4, worst=1) == (worst(("usw2/t4", 5, T4_SPOT), disks(2000), limit=1),)
+    for bare in ({}, {"blockDeviceMappings": [{"deviceName": "/dev/xvda", "noDevice": ""}]}):
+        template = replace(TEMPLATE, props=bare)
+        assert said(template, T4, worst=1) == (worst(("usw2/t4", 5, T4_SPOT), disks(100), limit=1),)
+
+
+def test_a_template_that_is_depended_on_is_found_without_the_property() -> None:
+    by_hand = replace(T4, property_depends={}, depends_on=("t4-launch",))
+    assert said(TEMPLATE, by_hand, worst=1) == said(TEMPLATE, T4, worst=1)
+
+
+def test_types_that_stand_in_the_template_are_read_there() -> None:
+    template = but(TEMPLATE, "instanceType", "g5.xlarge")
+    group = but(T4, "instanceTypes", None)
+    assert said(template, group, worst=1) == (worst(("usw2/t4", 5, of("g5.xlarge", "spot")), disks(500), limit=1),)
+
+
+def test_an_oke_pool_that_mixes_ways_of_buying_is_on_demand() -> None:
+    places = ("nodeConfigDetails", "placementConfigs")
+    mixed = but(V100, *places, 1, {"availabilityDomain": "AD-2"})
+    assert said(mixed, worst=1) == (worst(("v100", 4, of("VM.GPU3.1", region=OCI_REGION)), volumes(1600), limit=1),)
+
+
+def test_an_oke_pool_without_an_autoscaler_has_its_size() -> None:
+    fixed = but(V100, "freeformTags", None)
+    assert said(fixed, worst=1) == (worst(("v100", 1, of("VM.GPU3.1", "spot", OCI_REGION)), volumes(400), limit=1),)
+
+
+@pytest.mark.parametrize(
+    ("capacity", "field", "value"),
+    [
+        ("spot", "preemptibleInstanceConfig", {"preemptionAction": {"type": "TERMINATE"}}),
+        ("reserved", "capacityReservationId", "x"),
+    ],
+)
+def test_standing_machines_have_the_price_of_their_capacity(capacity: str, field: str, value: Any) -> None:
+    machine = but(
+        but(MACHINE, "instanceDetails", "launchDetails", field, value), "instanceDetails", "launchDetails", "shape", "VM.GPU3.1"
+    )
+    (message,) = said(machine, STANDING, worst=1)
+    assert f"a10-standing 2 × {_shown(of('VM.GPU3.1', capacity, OCI_REGION))} = " in message  # noqa: RUF001
+
+
+def test_a_configuration_of_options_is_read_there() -> None:
+    options = [{"launchDetails": {"shape": "VM.GPU.A10.1", "sourceDetails": {"bootVolumeSizeInGbs": "400"}}}]
+    machine = replace(MACHINE, props={"instanceDetails": {"options": options}})
+    assert said(machine, STANDING, worst=1) == said(MACHINE, STANDING, worst=1)
+
+
+def test_karpenter_counts_nodes_where_they_are_limited() -> None:
+    pool = but(NODE_POOLS, "spec", "limits", {"nodes": 3})
+    assert said(pool, NAT, worst=1) == (
+        worst(("a10g", 3, of("g5.2xlarge")), ("NAT gateways", 1, unit("nat-gateway")), limit=1, lower="spec.limits"),
+    )
+
+
+def test_karpenter_s_static_capacity_stands_idle_too() -> None:
+    pool = but(
+        NODE_POOLS, "spec", {key: value for key, value in NODE_POOLS.props["spec"].items() if key != "limits"} | {"replicas": 2}
+    )
+    hour = ("a10g", 2, of("g5.2xlarge")), ("NAT gateways", 1, unit("nat-gateway"))
+    assert said(pool, NAT, worst=1, idle=1) == (
+        worst(*hour, limit=1, lower="spec.limits"),
+        idle(*hour, limit=1, lower="spec.replicas"),
+    )
+
+
+def test_runners_without_a_machine_of_their_own_cost_nothing_more() -> None:
+    for member in (but(LAUNCHERS, *ANNOTATIONS, None), but(LAUNCHERS, "chart", "nginx")):
+        assert said(member, worst=0) == ()
+
+
+# -- what is no machine ------------------------------------------------------------------------------------------------
+
+
+def test_a_component_and_its_child_are_one_control_plane() -> None:
+    below = Member(EKS_CLUSTER, "child", CONTROL_PLANE.props, provider=AWS, parent="usw2")
+    assert said(COMPONENT, NAT, below, worst=0) == said(COMPONENT, NAT, worst=0)
+
+
+def test_components_of_ours_are_not_counted_beside_their_children() -> None:
+    ours = Member("gpu-ci:index:GpuNodeGroup", "ours", T4.props, provider=AWS)
+    assert said(ours, worst=0) == ()
+
+
+def test_a_component_has_the_region_of_what_depends_on_it() -> None:
+    inside = replace(T4, depends_on=("usw2",))
+    far = elsewhere(replace(NAT, name="far"), "eu-central-1")
+    (message,) = said(TEMPLATE, inside, COMPONENT, far)
+    assert message.startswith("NAT gateways: no price of nat-gateway in eu-central-1 is known"), "the control plane has one"
+
+
+def test_where_the_region_is_one_of_several_the_dearest_counts() -> None:
+    far = elsewhere(replace(NAT, name="far"), "eu-central-1")
+    unpriced = "in eu-central-1 is known"
+    assert any(f"EKS control planes: no price of eks-control-plane {unpriced}" in each for each in said(COMPONENT, NAT, far))
+    pool = but(NODE_POOLS, "spec", "limits", {"nodes": 3})
+    assert any(f"a10g: no price of g5.xlarge on-demand {unpriced}" in each for each in said(pool, NAT, far))
+
+
+def test_a_basic_control_plane_of_oke_is_free() -> None:
+    assert said(but(OKE, "type", "BASIC_CLUSTER"), but(replace(OKE, name="old"), "type", None), worst=0) == ()
+
+
+def test_a_resource_s_own_region_goes_over_its_provider_s() -> None:
+    here = elsewhere(but(NAT, "region", REGION), "eu-central-1")
+    assert said(here) == ()
+
+
+# -- without a price ---------------------------------------------------------------------------------------------------
+
+NOT_NOTHING = "is known, and unknown is not nothing; add it with source and date to fleet/data/prices.csv"
+NO_BOUND = "nothing says how many machines it may have, so nothing bounds an hour; set its maximum"
+NO_TYPE = "no machine type is named, so its price is not known; name its types"
+NO_REGION = "neither it nor its provider names a region, and prices are a region's; set the provider's region"
+PRICELESS: dict[str, tuple[tuple[Member, ...], str, str]] = {
+    "a type that is in no table": (
+        (but(BOX, "instanceType", "g9.mega"),),
+        f"box: no price of g9.mega on-demand in us-west-2 {NOT_NOTHING}, or use another type",
+        "box",
+    ),
+    "one of several types": (
+        (TEMPLATE, but(T4, "instanceTypes", 1, "g9.mega")),
+        f"usw2/t4: no price of g9.mega spot in us-west-2 {NOT_NOTHING}, or use another type",
+        "t4-nodes",
+    ),
+    "a flexible shape without sizes": (
+        (but(FLEX, "nodeShapeConfig", None),),
+        f"system-pool: no price of VM.Standard.E5.Flex on-demand in us-sanjose-1 {NOT_NOTHING}, or use another type",
+        "system-pool",
+    ),
+    "a region without prices": (
+        (elsewhere(BOX, "eu-central-1"),),
+        f"box: no price of g5.xlarge on-demand in eu-central-1 {NOT_NOTHING}, or use another type",
+        "box",
+    ),
+    "no region": ((elsewhere(SPOT_BOX, ""),), f"spot-box: {NO_REGION}", "spot-box"),
+    "no type": ((but(BOX, "instanceType", None),), f"box: {NO_TYPE}", "box"),
+    "a pool of machines whose configuration is elsewhere": (
+        (replace(STANDING, property_depends={}),),
+        f"a10-standing: {NO_TYPE}",
+        "pool",
+    ),
+    "no maximum": ((TEMPLATE, but(T4, "scalingConfig", "maxSize", None)), f"usw2/t4: {NO_BOUND}", "t4-nodes"),
+    "a maximum that is none": ((but(V100, "freeformTags", {"gpu-ci/max-nodes": "many"}),), f"v100: {NO_BOUND}", "v100-nodes"),
+    "runners without end": ((but(LAUNCHERS, "values", "maxRunners", None),), f"oracle: {NO_BOUND}", "oracle-chart"),
+    "Karpenter without limits": ((but(NODE_POOLS, "spec", "limits", None), NAT), f"a10g: {NO_BOUND}", "karpenter"),
+    "Karpenter without types": (
+        (but(NODE_POOLS, *REQUIREMENTS, []), NAT),
+        f"a10g: {NO_TYPE}",
+        "karpenter",
+    ),
+    "Karpenter with a type without GPU below a limit of GPUs": (
+        (but(NODE_POOLS, *REQUIREMENTS, 1, "values", 2, "m6i.large"), NAT),
+        f"a10g: no price of g5.xlarge by the GPU {NOT_NOTHING}, or use another type",
+        "karpenter",
+    ),
+    "a NAT gateway": (
+        (elsewhere(NAT, "eu-central-1"),),
+        f"NAT gateways: no price of nat-gateway in eu-central-1 {NOT_NOTHING}",
+        "",
+    ),
+    "a control plane of no region": (
+        (COMPONENT,),
+        "EKS control planes: no provider names their region, and prices are a region's; set the provider's region",
+        "",
+    ),
+    "a disk of another kind": (
+        (but(BOX, "rootBlockDevice", "volumeType", "io2"),),
+        f"GB of disks: no price of io2-gb in us-west-2 {NOT_NOTHING}",
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize(("members", "message", "name"), PRICELESS.values(), ids=PRICELESS)
+def test_what_has_no_price_is_a_violation_and_never_nothing(members: tuple[Member, ...], message: str, name: str) -> None:
+    found = judge_stack(RULE, members, {"worstUsdPerHour": HIGH, "idleUsdPerHour": HIGH})
+    assert message in found.messages
+    named = next((urn(each.token, each.name) for each in members if each.name == name), "")
+    assert dict(zip(found.messages, found.urns, strict=True))[message] == named
+
+
+def test_a_limit_of_gpus_bounds_no_node_pool_of_others() -> None:
+    pool = but(NODE_POOLS, "spec", "limits", {GPU: "some"})
+    assert said(pool, NAT) == (f"a10g: {NO_BOUND}",)
+
+
+# -- unknown -----------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_known_to_break_the_limit_is_told_though_more_is_unknown() -> None:
+    unknown = but(LAUNCHERS, "values", "maxRunners", UNKNOWN)
+    verdict = judge_stack(RULE, (TEMPLATE, T4, unknown), {"worstUsdPerHour": 1, "idleUsdPerHour": HIGH})
+    assert verdict.messages == (worst(("usw2/t4", 5, T4_SPOT), disks(500), limit=1),)
+    assert verdict.unknown == "values.maxRunners"
+
+
+def test_names_may_be_unknown() -> None:
+    unnamed = but(T4, "labels", "gpu-ci/pool", UNKNOWN)
+    assert judge_stack(RULE, (TEMPLATE, unnamed), {"worstUsdPerHour": 1, "idleUsdPerHour": HIGH}).messages == (
+        worst(("t4-nodes", 5, T4_SPOT), disks(500), limit=1),
+    )
+
+
+@pytest.mark.parametrize("member", [T4, V100, LAUNCHERS, STANDING, NODE_POOLS], ids=lambda member: member.name)
+def test_a_region_that_is_unknown_is_not_taken_for_none(member: Member) -> None:
+    members = (TEMPLATE, MACHINE, replace(NAT, provider={"region": UNKNOWN}), replace(member, provider={"region": UNKNOWN}))
+    verdict = judge_stack(RULE, members, {"worstUsdPerHour": HIGH, "idleUsdPerHour": HIGH})
+    assert not verdict.messages
+    assert verdict.unknown
+
+
+STAYING = (MACHINE, STANDING)
+
+SUITE = Suite(
+    RULE,
+    passing=(
+        case(*ALL, worstUsdPerHour=HIGH, idleUsdPerHour=HIGH),
+        case(TEMPLATE, but(T4, "scalingConfig", "minSize", 0), COMPONENT, NAT),
+    ),
+    violating=(
+        *(
+            case(*members, messages={worst(*parts, lower=lower): ""}, worstUsdPerHour=0.01, idleUsdPerHour=HIGH)
+            for members, parts, lower in WORST.values()
+        ),
+        case(
+            RESERVED,
+            messages={
+                worst(*WORST["a reservation, paid whole"][1], limit=WORST_USD, lower="the reservation's count"): "",
+                idle(("a100-nodes", 2, of("p4d.24xlarge")), limit=IDLE_USD, lower="the reservation's count"): "",
+            },
+        ),
+        case(elsewhere(SPOT_BOX, ""), messages={f"spot-box: {NO_REGION}": "spot-box"}),
+        case(*STAYING, messages={idle(*WORST["standing machines"][1], limit=IDLE_USD, lower="count"): ""}),
+    ),
+)

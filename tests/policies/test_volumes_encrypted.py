@@ -1,0 +1,85 @@
+"""volumes-encrypted: each kind with and without its flag, and what bare metal and image volumes are."""
+
+from __future__ import annotations
+
+from policies.rules.volumes_encrypted import EBS_VOLUME, RULE
+from tests.policies.fixtures import EC2_INSTANCE, LAUNCH_TEMPLATE, OCI_CONFIGURATION, OCI_INSTANCE, OKE_POOL
+from tests.policies.harness import judge, remedied, said
+from tests.policies.suite import Case, Suite
+
+TRANSIT = "isPvEncryptionInTransitEnabled"
+REST = "is {}: what a job leaves on the disk is readable from its snapshot; write true"
+WAY = "is {}: what the machine reads and writes crosses the network in clear; write true"
+KMS = "is not set: this stack asks for a key of its own; set the ARN of a KMS key"
+
+
+def template(**disk: object) -> dict[str, object]:
+    return {"blockDeviceMappings": [{"deviceName": "/dev/xvda", "ebs": {"volumeSize": 100, **disk}}]}
+
+
+SUITE = Suite(
+    RULE,
+    passing=(
+        Case(LAUNCH_TEMPLATE, template(encrypted="true")),
+        Case(LAUNCH_TEMPLATE, {"blockDeviceMappings": [{"deviceName": "/dev/sdb", "virtualName": "ephemeral0"}]}),
+        Case(LAUNCH_TEMPLATE, template(encrypted="true", kmsKeyId="arn:aws:kms:us-west-2:1:key/1"), config={"requireKms": True}),
+        Case(EC2_INSTANCE, {"rootBlockDevice": {"encrypted": True}, "ebsBlockDevices": [{"encrypted": True}]}),
+        Case(EC2_INSTANCE, {"launchTemplate": {"id": "lt-1"}}),
+        Case(EBS_VOLUME, {"encrypted": True, "size": 10}),
+        Case(OCI_INSTANCE, {"shape": "VM.GPU.A10.1", TRANSIT: True}),
+        Case(OCI_INSTANCE, {"shape": "VM.GPU.A10.1", "launchOptions": {TRANSIT: True}}),
+        Case(OCI_INSTANCE, {"shape": "BM.GPU.A10.4"}),
+        Case(OCI_CONFIGURATION, {"instanceDetails": {"launchDetails": {"shape": "VM.GPU.A10.1", TRANSIT: True}}}),
+        Case(OCI_CONFIGURATION, {"instanceDetails": {"options": [{"launchDetails": {TRANSIT: True}}]}}),
+        Case(OKE_POOL, {"nodeShape": "VM.GPU.A10.1", "nodeConfigDetails": {TRANSIT: True}}),
+        Case(OKE_POOL, {"nodeShape": "BM.GPU4.8"}),
+    ),
+    violating=(
+        Case(LAUNCH_TEMPLATE, template(), (f"blockDeviceMappings[0].ebs.encrypted {REST.format('not set')}",)),
+        Case(LAUNCH_TEMPLATE, template(encrypted="false"), ("blockDeviceMappings[0].ebs.encrypted " + REST.format('"false"'),)),
+        Case(
+            LAUNCH_TEMPLATE,
+            {"imageId": "ami-1"},
+            (
+                "blockDeviceMappings is not set: nodes get the image's own volume, encrypted or not; "
+                "write a mapping with ebs.encrypted true",
+            ),
+            unremedied=True,
+        ),
+        Case(
+            LAUNCH_TEMPLATE,
+            template(encrypted="true"),
+            (f"blockDeviceMappings[0].ebs.kmsKeyId {KMS}",),
+            config={"requireKms": True},
+            unremedied=True,
+        ),
+        Case(EC2_INSTANCE, {"rootBlockDevice": {}}, (f"rootBlockDevice.encrypted {REST.format('not set')}",)),
+        Case(
+            EC2_INSTANCE,
+            {"launchTemplate": {"id": "lt-1"}, "ebsBlockDevices": [{"encrypted": False}]},
+            (f"ebsBlockDevices[0].encrypted {REST.format('false')}",),
+        ),
+        Case(EBS_VOLUME, {"size": 10}, (f"encrypted {REST.format('not set')}",)),
+        Case(OCI_INSTANCE, {"shape": "VM.GPU.A10.1"}, (f"{TRANSIT} {WAY.format('not set')}",)),
+        Case(
+            OCI_CONFIGURATION,
+            {"instanceDetails": {"launchDetails": {"shape": "VM.GPU.A10.1", TRANSIT: False}}},
+            (f"instanceDetails.launchDetails.{TRANSIT} {WAY.format('false')}",),
+        ),
+        Case(
+            OCI_CONFIGURATION,
+            {"instanceDetails": {"options": [{"launchDetails": {TRANSIT: True}}, {"launchDetails": {}}]}},
+            (f"instanceDetails.options[1].launchDetails.{TRANSIT} {WAY.format('not set')}",),
+        ),
+        Case(OKE_POOL, {"nodeShape": "VM.GPU.A10.1"}, (f"nodeConfigDetails.{TRANSIT} {WAY.format('not set')}",)),
+    ),
+)
+
+
+def test_each_of_several_disks_is_told_and_mended() -> None:
+    props = {"blockDeviceMappings": [{"ebs": {"encrypted": "true"}}, {"ebs": {}}, {"ebs": {"encrypted": "no"}}]}
+    assert judge(RULE, LAUNCH_TEMPLATE, props) == said(
+        f"blockDeviceMappings[1].ebs.encrypted {REST.format('not set')}",
+        "blockDeviceMappings[2].ebs.encrypted " + REST.format('"no"'),
+    )
+    assert remedied(RULE, LAUNCH_TEMPLATE, props) == {"blockDeviceMappings": [{"ebs": {"encrypted": "true"}}] * 3}
