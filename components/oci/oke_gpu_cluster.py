@@ -66,7 +66,7 @@ class OkeGpuCluster(pulumi.ComponentResource):
             OkeSecurityArgs(
                 compartment=settings.compartment,
                 vcn_id=vcn_id,
-                cidr=settings.network.new_cidr if settings.network.vcn is None else None,
+                cidr=settings.own_cidr,
                 api_sources=api_sources(settings),
                 # CNCF's launcher has no setting for security groups.
                 machines=any(runner.booted_here for _, runner in settings.machine_runners()),
@@ -218,13 +218,12 @@ class OkeGpuCluster(pulumi.ComponentResource):
 
 def api_sources(settings: OkeCluster) -> tuple[str, ...]:
     """Networks that reach the API: the public ones named, or for a private endpoint those given, or else its new VCN."""
-    own = settings.network.new_cidr if settings.network.vcn is None else None
-    return settings.endpoint.public_cidrs or settings.endpoint.private_sources(own)
+    return settings.endpoint.public_cidrs or settings.endpoint.private_sources(settings.own_cidr)
 
 
 def services_cidr(settings: OkeCluster) -> str:
     """The range of Kubernetes services: OKE's default, or the next one if a new VCN would overlap it."""
-    if settings.network.vcn is not None:
+    if settings.own_cidr is None:
         return _SERVICES[0]
-    vcn = ipaddress.ip_network(settings.network.new_cidr)
+    vcn = ipaddress.ip_network(settings.own_cidr)
     return next(cidr for cidr in _SERVICES if not vcn.overlaps(ipaddress.ip_network(cidr)))

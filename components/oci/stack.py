@@ -82,7 +82,7 @@ def build(name: str, settings: OkeCluster, fleet: Fleet, context: Context, priva
                 arc=arc,
                 cluster_id=cluster.cluster_id,
                 region=settings.region,
-                compartment=settings.machine_compartment or settings.compartment,
+                compartment=settings.machines_in,
                 networks=(settings.compartment, settings.network.compartment or settings.compartment),
                 subnet_id=cluster.node_subnet_id,
                 group_id=cluster.machines_id,
