@@ -6,7 +6,7 @@
 # shell runs or parts what is in them. ARGS is words for the shell: quote in it what belongs together.
 STACK := staging
 override STACK := $(value STACK)
-OUT := build/$(if $(filter policy-pack,$(MAKECMDGOALS)),policy-pack,$(STACK))
+OUT := $(if $(filter policy-pack,$(MAKECMDGOALS)),,build/$(STACK))
 override OUT := $(value OUT)
 FILE :=
 override FILE := $(value FILE)
@@ -34,8 +34,9 @@ render: .venv/run ## Write a stack's manifests and chart values: STACK=staging O
 docs: .venv/run ## Write docs/policies.md from the policies
 	@$(BIN)/python -m offline policies > docs/.policies.md && mv docs/.policies.md docs/policies.md
 
-policy-pack: .venv/run ## Write the policy pack as a folder to publish: OUT=DIR
-	@$(BIN)/python -m offline policy-pack --out "$$OUT" $(ARGS)
+# Below a .gitignore the CLI may publish nothing of it: without OUT it goes to a new folder among the temporary ones.
+policy-pack: .venv/run ## Write the policy pack as a folder to publish: [OUT=DIR]
+	@$(BIN)/python -m offline policy-pack --out "$${OUT:-$$(mktemp -d)/policy-pack}" $(ARGS)
 
 test: .venv/dev lint ## Run lint and every test that needs no cloud
 	$(BIN)/python -m pytest -q $(ARGS)

@@ -6,6 +6,7 @@ Exit status: 0 clean, 1 a proof or a mandatory policy fails, 2 the input is wron
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 import traceback
 from collections.abc import Iterator
@@ -121,6 +122,7 @@ def policy_pack(out: Annotated[Path, typer.Option(help="Folder to write.")]) -> 
     except InputError as error:
         raise _wrong(error) from error
     sys.stdout.writelines(f"{path}\n" for path in files)
+    sys.stdout.write(f"publish it: pulumi -C {shlex.quote(str(out.resolve()))} policy publish YOUR-ORGANIZATION\n")
 
 
 def _day(text: str | None) -> date | None:

@@ -1,7 +1,10 @@
 """The policy pack as a directory of its own: what `pulumi policy publish` takes.
 
 It holds the pack's files, what of `fleet` its rules import (the hardware and price tables included) and its pinned
-requirements; nothing in it reaches outside of it.
+requirements; nothing in it reaches outside of it. It names no virtual environment: the CLI that publishes it runs the Python on
+PATH, the CLI that downloads it makes an environment for it. One that is named has to be there, and is then published too.
+
+Facts: pulumi/pulumi 3.260, pkg/backend/httpstate/policypack.go (Publish, installRequiredPolicy), sdk/go/common/util/archive.
 """
 
 from __future__ import annotations
@@ -15,16 +18,20 @@ from pathlib import Path
 from offline.errors import InputError
 
 MARK = "PulumiPolicy.yaml"
+_IGNORE_FILE = ".gitignore"
 _ROOT = Path(__file__).resolve().parent.parent
-_VENV = "virtualenv: ../.venv"
-_OWN_VENV = "virtualenv: venv"
+_BESIDE = b"""
+  options:
+    virtualenv: ../.venv"""
+_IGNORED = "__pycache__/\nvenv/\n"
+"""What running the pack leaves in its folder; the CLI leaves out of the archive what an ignore file names."""
 _TEMPLATES = ("config/*.json", "rules/*.py", "rules/*.toml", "__main__.py", "requirements.txt", MARK)
 
 
 def write_pack(out: Path, root: Path = _ROOT) -> tuple[Path, ...]:
     """Write the pack into the folder `out`, replacing a pack that stands there; returns its files, sorted.
 
-    Raises InputError for a folder that holds something else.
+    Raises InputError for a folder that holds something else, or that an ignore file above it may keep from being published.
     """
     target = out.resolve()
     if target == root or target in root.parents or root / "policies" == target:
@@ -33,6 +40,12 @@ def write_pack(out: Path, root: Path = _ROOT) -> tuple[Path, ...]:
         raise InputError(f"OUT: {out} is no folder; name one")
     if target.exists() and any(target.iterdir()) and not (target / MARK).exists():
         raise InputError(f"OUT: {out} is not empty and holds no policy pack; name a new folder or empty it yourself")
+    ignoring = next((above for above in target.parents if (above / _IGNORE_FILE).is_file()), None)
+    if ignoring is not None:
+        raise InputError(
+            f"OUT: {out} is below {ignoring / _IGNORE_FILE}, and what that names the CLI silently leaves unpublished; "
+            "name a folder elsewhere"
+        )
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".gpu-ci-") as scratch:
         fresh = Path(scratch) / "pack"
@@ -47,13 +60,13 @@ def write_pack(out: Path, root: Path = _ROOT) -> tuple[Path, ...]:
 
 def _files(root: Path) -> Iterator[tuple[bytes, Path]]:
     """Content and place of each file."""
+    yield _IGNORED.encode(), Path(_IGNORE_FILE)
     policies = root / "policies"
     for pattern in _TEMPLATES:
         for source in sorted(policies.glob(pattern)):
             content = source.read_bytes()
             if source.name == MARK:
-                # Published, it has no project beside it: the CLI makes the virtual environment inside.
-                content = content.replace(_VENV.encode(), _OWN_VENV.encode())
+                content = content.replace(_BESIDE, b"")
             yield content, source.relative_to(policies)
     for module in sorted(carried(root)):
         yield (root / module).read_bytes(), Path(module)

@@ -46,7 +46,7 @@ class Remedies:
         wanted = self._by_type.get(resource.type)
         if not wanted:
             return None
-        before = wire.analyzed(wire.raw(resource.wire))
+        before = wire.remediable(wire.raw(resource.wire))
         # Secrets are kept as such, so that what comes back is as secret as it was.
         props: Mapping[str, object] = deserialize_properties(before, True)
         mended: struct_pb2.Struct | None = None

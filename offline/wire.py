@@ -92,12 +92,19 @@ def _raw(value: struct_pb2.Value) -> object:
 
 
 def analyzed(properties: Mapping[str, object]) -> dict[str, object]:
-    """Raw properties as the engine sends them to a policy pack.
+    """Raw properties as the engine sends them to a policy pack to be analyzed.
 
-    Keys that start with two underscores are left out at the top; a reference to a resource becomes that resource's id,
-    or its URN where it has none.
+    As `remediable`, without the keys at the top that start with two underscores.
     """
-    return {key: _analyzed(value) for key, value in properties.items() if not key.startswith("__")}
+    return {key: value for key, value in remediable(properties).items() if not key.startswith("__")}
+
+
+def remediable(properties: Mapping[str, object]) -> dict[str, object]:
+    """Raw properties as the engine sends them to a policy pack to be remediated.
+
+    A reference to a resource becomes that resource's id, or its URN where it has none.
+    """
+    return {key: _analyzed(value) for key, value in properties.items()}
 
 
 def _analyzed(value: object) -> object:

@@ -6,12 +6,16 @@ its children. EKS takes its default version for an add-on without one, and OKE u
 
 from __future__ import annotations
 
+import re
+
 from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
 
 from .kinds import EKS_ADDON, EKS_ADDON_COMPONENT, OKE_ADDON, is_hollow
 from .read import Later, shown, text, walk
 from .rule import Rule
 
+_WHOLE = re.compile(r"v?[0-9]+\.[0-9]+\.[0-9]")
+"""How a version starts that is one and no range of them."""
 _VERSIONS = {
     EKS_ADDON: ("addonVersion", "EKS then takes its default of the day", "v1.2.3-eksbuild.1"),
     EKS_ADDON_COMPONENT: ("addonVersion", "EKS then takes its default of the day", "v1.2.3-eksbuild.1"),
@@ -26,7 +30,7 @@ def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
     later = Later()
     with later:
         version = walk(args.props, field)
-        if not any(character.isdigit() for character in text(version)):
+        if _WHOLE.match(text(version)) is None:
             report(f"{field} is {shown(version)}: {otherwise}; write a version such as {example}", None)
     later.settle()
 

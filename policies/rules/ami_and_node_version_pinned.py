@@ -27,6 +27,7 @@ from .kinds import (
     OCI_INSTANCE_CONFIGURATION,
     OKE_NODE_POOL,
     SPOT_REQUEST,
+    launches,
 )
 from .read import Later, count, items, keys, line, shown, text, walk
 from .rule import Rule
@@ -137,16 +138,9 @@ def _oci_instance(props: Any, later: Later) -> Iterator[str]:
 
 
 def _configuration(props: Any, later: Later) -> Iterator[str]:
-    with later:
-        details = walk(props, "instanceDetails")
-        options = walk(details, "options")
-        for index, option in items(options, later):
-            with later:
-                yield from _launch(f"instanceDetails.options[{index}].launchDetails", walk(option, "launchDetails"))
-        launch = walk(details, "launchDetails")
-        # A configuration of several options keeps its launch details in them.
-        if launch is not None or not count(options):
-            yield from _launch("instanceDetails.launchDetails", launch)
+    for path, launch in launches(props, later):
+        with later:
+            yield from _launch(path, launch)
 
 
 def _launch(path: str, launch: Any) -> Iterator[str]:

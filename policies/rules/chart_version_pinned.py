@@ -39,7 +39,8 @@ def _faults(props: Any, later: Later) -> Iterator[str]:
             yield from _source_faults("chart", chart)
         else:
             repository = walk(props, "repositoryOpts", "repo")
-            if repository:
+            # Helm takes a path for a path, whatever the repository.
+            if repository and not chart.startswith((".", "/")):
                 yield from _source_faults("repositoryOpts.repo", text(repository))
             else:
                 yield (

@@ -1,9 +1,9 @@
 """What charts make of their values where that differs from them, so that rules judge what runs and not only what is written.
 
-Chart gha-runner-scale-set makes containers, volumes and rights of one value, `containerMode.type`: `added`, `left_out`,
-`volumes`, `environment` and `account_rights` say which (its templates at 0.14.2). The controller makes a second pod of each set,
-the listener: from `listenerTemplate`, whose account it ignores, and with its own image unless the template names one. Of other
-charts `DEFAULTS` says which images they run, which taints they tolerate, and what they take of a node (`charts.toml`).
+Chart gha-runner-scale-set makes containers and volumes of one value, `containerMode.type`: `added`, `left_out` and `volumes` say
+which (its templates at 0.14.2). The controller makes a second pod of each set, the listener: from `listenerTemplate`, whose
+account it ignores, and with its own image unless the template names one. Of other charts `DEFAULTS` says which images they run
+and what they take of a node (`charts.toml`).
 """
 
 from __future__ import annotations
@@ -14,18 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fleet.scheduling import Toleration
-
 from .kinds import SCALE_SET_CHART
 from .read import Later, items, text, walk
 
 MODE = "containerMode.type"
-DIND, IN_CLUSTER, IN_CLUSTER_NO_VOLUME = "dind", "kubernetes", "kubernetes-novolume"
-"""Container modes: jobs' containers run in a Docker of the pod, or as pods of the cluster with or without a shared volume."""
+DIND, IN_CLUSTER = "dind", "kubernetes"
+"""Container modes: jobs' containers run in a Docker of the pod, or as pods of the cluster ("kubernetes-novolume" is one, too)."""
 
 RUNNER = "runner"
-LISTENER = "listener"
-"""Names of the containers that the chart and the controller know."""
+"""Name of the container that the chart knows."""
 
 WORK = "work"
 """The volume that runner and Docker share; the values may bring it."""
@@ -52,7 +49,6 @@ class Defaults:
     source: str
     date: str
     images: tuple[DefaultImage, ...] = ()
-    tolerations: tuple[Toleration, ...] = ()
     node: str = ""
 
 
@@ -74,7 +70,6 @@ def _read() -> tuple[dict[str, Defaults], dict[str, Any]]:
             row["source"],
             row["date"],
             tuple(DefaultImage(**image) for image in row.get("images", ())),
-            tuple(Toleration(**{"effect": ""} | each) for each in row.get("tolerations", ())),
             row.get("node", ""),
         )
         for chart, row in found.items()
@@ -99,11 +94,10 @@ def mode(values: Any) -> str:
     return text(walk(values, "containerMode", "type"))
 
 
-def added(values: Any, later: Later, *, sidecars: bool = True) -> Iterator[Added]:
+def added(values: Any, later: Later) -> Iterator[Added]:
     """Containers of the runner pod that no value names, in the pod's order. Unknown parts are put off.
 
-    `sidecars` is whether the chart is rendered for Kubernetes 1.29 or newer, where Docker is an init container that stays. The
-    chart reads the minor version as a number, so a server that calls itself "34+" counts as older.
+    Before Kubernetes 1.29 Docker is no init container that stays but a regular one: nothing here depends on it.
     """
     runners: tuple[Any, ...] = ()
     default: dict[str, Any] = {}
@@ -116,10 +110,7 @@ def added(values: Any, later: Later, *, sidecars: bool = True) -> Iterator[Added
         if mode(values) == DIND:
             why = f'{MODE} "{DIND}"'
             yield Added(_init_container(runners, later), True, why)
-            if sidecars:
-                yield Added(_docker() | {"restartPolicy": "Always"}, True, why)
-            else:
-                yield Added(_docker(), False, why)
+            yield Added(_docker(), True, why)
     if default:
         yield Added(default, False, "the chart, since template.spec.containers is not set")
 
@@ -149,40 +140,6 @@ def volumes(values: Any, later: Later) -> Iterator[Mapping[str, Any]]:
             yield {"name": WORK, "ephemeral": {"volumeClaimTemplate": {"spec": claim}}}
 
 
-def environment(values: Any) -> Mapping[str, str]:
-    """Variables that the mode gives the runner unless its container sets them: name to value.
-
-    "" stands for what Kubernetes fills in. Raises UnknownValueError.
-    """
-    hooks = {IN_CLUSTER: "k8s", IN_CLUSTER_NO_VOLUME: "k8s-novolume"}
-    found = mode(values)
-    if found == DIND:
-        return {"DOCKER_HOST": "unix:///var/run/docker.sock", "RUNNER_WAIT_FOR_DOCKER_IN_SECONDS": "120"}
-    if found not in hooks:
-        return {}
-    return {
-        "ACTIONS_RUNNER_CONTAINER_HOOKS": f"/home/runner/{hooks[found]}/index.js",
-        "ACTIONS_RUNNER_POD_NAME": "",
-        "ACTIONS_RUNNER_REQUIRE_JOB_CONTAINER": "true",
-    }
-
-
-def account_rights(values: Any) -> Mapping[str, Sequence[str]]:
-    """What the account that the chart makes for a set's runners may do in their namespace: resource to verbs.
-
-    Nothing where the mode needs nothing; where the template names an account of its own, none is made. In the modes that run jobs
-    as pods of the cluster a job can do what its namespace lets any pod do. Raises UnknownValueError.
-    """
-    found = mode(values)
-    if found not in (IN_CLUSTER, IN_CLUSTER_NO_VOLUME) or walk(values, "template", "spec", "serviceAccountName"):
-        return {}
-    some = ("get", "list", "create", "delete")
-    rights: dict[str, Sequence[str]] = {"pods": some, "pods/exec": ("get", "create"), "pods/log": ("get", "list", "watch")}
-    if found == IN_CLUSTER:
-        rights["jobs"] = some
-    return rights | {"secrets": some}
-
-
 def _docker() -> dict[str, Any]:
     return {
         "name": DIND,
@@ -190,6 +147,7 @@ def _docker() -> dict[str, Any]:
         "args": ["dockerd", "--host=unix:///var/run/docker.sock", "--group=$(DOCKER_GROUP_GID)"],
         "env": [{"name": "DOCKER_GROUP_GID", "value": "123"}],
         "securityContext": {"privileged": True},
+        "restartPolicy": "Always",
     }
 
 

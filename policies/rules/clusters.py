@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from pulumi_policy import PolicyResource
@@ -16,7 +17,7 @@ from pulumi_policy import PolicyResource
 from .kinds import EKS_NODE_GROUP, OKE_CLUSTER, OKE_NODE_POOL
 from .read import Later, line, text, walk
 
-OPAQUE = ("urn:", "ocid1.")
+_WAYS = ("urn:", "ocid1.", "arn:")
 """How an identity starts that is no cluster's name."""
 _LONGEST = 160
 """A message shows an OCID or a URN whole."""
@@ -24,14 +25,23 @@ _LONGEST = 160
 
 @dataclass(frozen=True, slots=True)
 class Clustered:
-    """A resource and the cluster that it belongs to: its name, another identity (`OPAQUE`), or "" where nothing tells."""
+    """A resource and the cluster that it belongs to: its name, URN, OCID or ARN, or "" where nothing tells."""
 
     resource: PolicyResource
     cluster: str
 
+    @property
+    def cloud(self) -> str:
+        """The kind of a pool that only one cloud's clusters have; "" for what any cluster may have."""
+        token = self.resource.resource_type
+        return token if token in (EKS_NODE_GROUP, OKE_NODE_POOL) else ""
+
     def near(self, other: Clustered) -> bool:
-        """Whether both may be of one cluster."""
-        return self.cluster == other.cluster or any(not each.cluster or each.cluster.startswith(OPAQUE) for each in (self, other))
+        """Whether both may be of one cluster: a name and an OCID may mean one, two names that differ do not."""
+        one, two = self.cluster, other.cluster
+        if one and two and one != two and _way(one) == _way(two):
+            return False
+        return not (self.cloud and other.cloud) or self.cloud == other.cloud
 
 
 def cluster_of(resource: PolicyResource) -> str:
@@ -39,7 +49,8 @@ def cluster_of(resource: PolicyResource) -> str:
     if resource.resource_type == EKS_NODE_GROUP:
         return text(walk(resource.props, "clusterName"))
     if resource.resource_type == OKE_NODE_POOL:
-        above = next((each for each in resource.dependencies if each.resource_type == OKE_CLUSTER), None)
+        depended = (*resource.property_dependencies.get("clusterId", ()), *resource.dependencies)
+        above = next((each for each in depended if each.resource_type == OKE_CLUSTER), None)
         if above is None:
             return text(walk(resource.props, "clusterId"))
         return text(walk(above.props, "name")) or above.urn
@@ -56,6 +67,12 @@ def clustered(resources: Iterable[PolicyResource], later: Later) -> Iterator[Clu
 def named(cluster: str) -> str:
     """The cluster for a message."""
     return f"cluster {line(cluster, _LONGEST)}" if cluster else "the cluster"
+
+
+@lru_cache(maxsize=4096)
+def _way(cluster: str) -> str:
+    """In which of the ways an identity tells a cluster; "" for a name."""
+    return next((way for way in _WAYS if cluster.startswith(way)), "")
 
 
 def _provider(resource: PolicyResource) -> Any:

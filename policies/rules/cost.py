@@ -72,7 +72,7 @@ def _counted(group: Group) -> Line | None:
 
 
 def _line(group: Group, region: str, least: int, most: int) -> Line:
-    by_size = _FLEXIBLE.get(group.types[0]) if len(group.types) == 1 and group.flex is not None else None
+    by_size = _FLEXIBLE.get(group.types[0]) if len(group.types) == 1 else None
     if by_size is None or group.flex is None:
         return nodes("", group.name, group.types, region, group.capacity, least, most)
     return bundle("", group.name, group.types[0], dict(zip(by_size, group.flex, strict=True)), region, least, most)

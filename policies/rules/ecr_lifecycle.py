@@ -17,7 +17,7 @@ LIFECYCLE_POLICY = "aws:ecr/lifecyclePolicy:LifecyclePolicy"
 def _check(stack: Stack, report: ReportViolation) -> None:
     kept: set[str] = set()
     names: set[str] = set()
-    unread = Later()
+    later, unread = Later(), Later()
     for policy in stack.of(LIFECYCLE_POLICY):
         above = [each for each in policy.property_dependencies.get("repository", ()) if each.resource_type == ECR_REPOSITORY]
         kept |= {each.urn for each in above}
@@ -37,8 +37,9 @@ def _check(stack: Stack, report: ReportViolation) -> None:
                 "add an aws.ecr.LifecyclePolicy that expires untagged and old ones",
                 repository.urn,
             )
-        unread.join(unnamed)
-    unread.settle()
+        later.join(unnamed)
+        later.join(unread)
+    later.settle()
 
 
 RULE = StackRule(

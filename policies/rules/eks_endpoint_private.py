@@ -2,7 +2,8 @@
 
 Judged: the control plane of EKS and OKE, and what opens an OKE endpoint. EKS answers in public unless told not to, and without
 `publicAccessCidrs` to the whole internet (EKS API reference, VpcConfigRequest). OKE's public endpoint is guarded by network
-security groups: it must have one, and no rule may let the world in to port 6443.
+security groups: it must have one, and no rule may let the world in to port 6443. A cluster of OKE without a configuration of
+its endpoint has one that is public and that nothing can guard (OCI documentation, Migrating to VCN-Native Clusters).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
 
 from .kinds import EKS_CLUSTER, EKS_COMPONENT, OCI_NSG_RULE, OCI_SECURITY_LISTS, OKE_CLUSTER, is_hollow
 from .networks import covers, from_networks, network, world
-from .read import Later, count, items, shown, text, true, walk
+from .read import Later, count, items, keys, shown, text, true, walk
 from .rule import Rule
 
 _API_PORT = 6443
@@ -80,6 +81,11 @@ def _named(cidr: Any, allowed: list[str]) -> str:
 def _oke(props: Any, later: Later) -> Iterator[str]:
     with later:
         config = walk(props, "endpointConfig")
+        if not keys(config):
+            yield (
+                "endpointConfig is not set: the API then answers the whole internet outside your network, and no security group "
+                "can guard it; set its subnetId"
+            )
         if not true(walk(config, "isPublicIpEnabled")):
             return
         if not count(walk(config, "nsgIds")):
@@ -123,6 +129,9 @@ RULE = Rule(
     },
     rationale="Whoever reaches the API with a leaked token holds the cluster, its GPUs and every secret in it.",
     source="https://docs.aws.amazon.com/eks/latest/userguide/cluster-endpoint.html",
-    fix="EKS: endpointPublicAccess false, or publicAccessCidrs with your networks. OKE: isPublicIpEnabled false, or a security group.",
+    fix=(
+        "EKS: endpointPublicAccess false, or publicAccessCidrs with your networks. "
+        "OKE: isPublicIpEnabled false, or a security group."
+    ),
     check=_check,
 )

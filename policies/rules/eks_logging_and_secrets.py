@@ -1,7 +1,7 @@
 """eks-logging-and-secrets: the control plane of EKS writes its logs, and where asked its secrets have a key of the owner's.
 
-Judged: EKS clusters. Kubernetes 1.28 and newer encrypt all API data with a key of AWS's (EKS user guide, envelope encryption), so a key
-of one's own is a choice: `requireKms`.
+Judged: EKS clusters. Kubernetes 1.28 and newer encrypt all API data with a key of AWS's (EKS user guide, envelope encryption),
+so a key of one's own is a choice: `requireKms`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Exceptions from a rule: by URN pattern, with a reason and the day on which they run out.
 
-They stand in the rule's config (`policies/config/<stack>.json`). One that has run out is itself a violation, of every resource that it
-once excused, so that nobody forgets it.
+They stand in the rule's config (`policies/config/<stack>.json`). One that has run out is itself a violation, of every resource
+that it once excused, so that nobody forgets it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ EXCEPTIONS: Mapping[str, Any] = {
     },
     "default": [],
     "description": (
-        "Resources that this policy leaves alone: a URN in which * stands for anything, the reason, and the last day (YYYY-MM-DD)."
+        "Resources that this policy leaves alone: a URN in which * stands for anything, the reason, and the last day "
+        "(YYYY-MM-DD)."
     ),
 }
 """JSON schema of the property."""

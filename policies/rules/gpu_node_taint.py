@@ -1,8 +1,9 @@
 """gpu-node-taint: every GPU pool carries the GPU taint, so that only pods which ask for a GPU wake its nodes.
 
 Judged: EKS managed node groups, OKE node pools, Karpenter NodePools. Components of `eks` are not: their node group is a
-resource of its own. Self-managed groups taint in user data, which is not read. OCI machines that run one job each (instance
-configurations, and what a launcher boots) join no cluster, so no pod can start or keep one.
+resource of its own. Self-managed groups taint in user data, which is not read. A group whose type stands in its launch template
+alone is known by its AMI type and labels only; what it may buy is counted all the same (`stack-gpu-ceiling`). OCI machines that
+run one job each (instance configurations, and what a launcher boots) join no cluster, so no pod can start or keep one.
 """
 
 from __future__ import annotations

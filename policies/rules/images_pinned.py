@@ -18,7 +18,7 @@ from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
 from .images import Named, of_policy, of_release, parsed
 from .kinds import CLUSTER_POLICY, HELM, POD, RUNNER_SET
 from .pods import PodSpec, containers_of, pod_specs, volumes_of
-from .read import Later, items, line, shown, text, true, walk
+from .read import Later, count, items, line, shown, text, true, walk
 from .rule import Rule
 
 REGISTRIES = ("ghcr.io/actions", "ghcr.io/cncf", "ghcr.io/oracle", "nvcr.io/nvidia", "registry.k8s.io")
@@ -63,6 +63,9 @@ def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
         for fault in _pod_faults(pod, demands, later):
             report(f"{pod.path}.{fault}", None)
     if args.resource_type in HELM:
+        with later:
+            if count(walk(args.props, "valueYamlFiles")):
+                report("valueYamlFiles: files may name other images and are not read here; move them to values", None)
         named = of_release(args.props, later)
     else:
         named = of_policy(args.props, later) if args.resource_type in CLUSTER_POLICY else iter(())

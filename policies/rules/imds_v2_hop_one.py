@@ -1,8 +1,8 @@
 """imds-v2-hop-one: instance metadata answers with a session token only, and no further than the node itself.
 
-Judged: launch templates, EC2 instances, EKS node groups without a launch template, Karpenter's EC2NodeClass, OCI
-instances and instance configurations, OKE node pools. With a launch template, a node group (and an instance without options
-of its own) is judged there. Karpenter's CRD (1.14) fills in `required` and 1, so an EC2NodeClass may leave them out.
+Judged: launch templates, EC2 instances and spot requests, EKS node groups without a launch template, Karpenter's EC2NodeClass,
+OCI instances and instance configurations, OKE node pools. With a launch template, a node group (and an instance without
+options of its own) is judged there. Karpenter's CRD (1.14) fills in `required` and 1, so an EC2NodeClass may leave them out.
 
 OCI has no hop limit: what it can do is answer no request without the v2 header. A node pool takes that from its nodes'
 metadata, as text (docs.oracle.com, Configuring IMDS for Kubernetes Clusters), and nodes that stand already keep what they
@@ -25,8 +25,10 @@ from .kinds import (
     OCI_INSTANCE,
     OCI_INSTANCE_CONFIGURATION,
     OKE_NODE_POOL,
+    SPOT_REQUEST,
+    launches,
 )
-from .read import Later, count, items, keys, shown, text, true, walk, whole
+from .read import Later, keys, shown, text, true, walk, whole
 from .rule import Rule
 
 MAX_HOP = 1
@@ -102,21 +104,8 @@ def _oci_instance(props: Any, _: int, later: Later) -> Iterator[str]:
 
 
 def _oci_configuration(props: Any, _: int, later: Later) -> Iterator[str]:
-    with later:
-        details = walk(props, "instanceDetails")
-        unread = Later()
-        options = None
-        with unread:
-            options = walk(details, "options")
-        later.join(unread)
-        for index, option in items(options, later):
-            with later:
-                path = f"instanceDetails.options[{index}].launchDetails."
-                yield from _legacy(path, walk(option, "launchDetails"), "instanceOptions", later)
-        launch = walk(details, "launchDetails")
-        # A configuration of several options keeps its launch details in them.
-        if launch is not None or not (count(options) or unread):
-            yield from _legacy("instanceDetails.launchDetails.", launch, "instanceOptions", later)
+    for path, launch in launches(props, later):
+        yield from _legacy(f"{path}.", launch, "instanceOptions", later)
 
 
 def _oke_pool(props: Any, _: int, later: Later) -> Iterator[str]:
@@ -134,7 +123,7 @@ def _mend(args: ResourceValidationArgs, draft: Draft) -> None:
     """Sets the options where the resource has them; what else is needed (a launch template) is not ours to make."""
     max_hop = whole(args.get_config().get("maxHop", MAX_HOP)) or MAX_HOP
     later = Later()
-    if args.resource_type in (LAUNCH_TEMPLATE, EC2_INSTANCE):
+    if args.resource_type in (LAUNCH_TEMPLATE, EC2_INSTANCE, SPOT_REQUEST):
         if any(True for _ in _FAULTS[args.resource_type](args.props, max_hop, later)):
             _mend_options(("metadataOptions",), args.props, max_hop, draft)
     elif args.resource_type == EC2_NODE_CLASS:
@@ -160,6 +149,7 @@ def _mend_options(path: tuple[str, ...], props: Any, max_hop: int, draft: Draft)
 _FAULTS = {
     LAUNCH_TEMPLATE: _launch_template,
     EC2_INSTANCE: _instance,
+    SPOT_REQUEST: _instance,
     EKS_NODE_GROUP: _node_group,
     EC2_NODE_CLASS: _node_class,
     OCI_INSTANCE: _oci_instance,

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from .read import Later, items, keys, text, walk
+from .read import Later, count, items, keys, text, walk
 
 _WORKLOADS = {
     "core/v1": ("Pod", "PodTemplate", "ReplicationController"),
@@ -82,6 +82,7 @@ EKS_COMPONENT = "eks:index:Cluster"
 OKE_CLUSTER = "oci:ContainerEngine/cluster:Cluster"
 
 SECURITY_GROUP = "aws:ec2/securityGroup:SecurityGroup"
+SECURITY_GROUPS = frozenset((SECURITY_GROUP, "aws:ec2/defaultSecurityGroup:DefaultSecurityGroup"))
 SECURITY_GROUP_RULE = "aws:ec2/securityGroupRule:SecurityGroupRule"
 SECURITY_GROUP_INGRESS = "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule"
 OCI_NSG_RULE = "oci:Core/networkSecurityGroupSecurityRule:NetworkSecurityGroupSecurityRule"
@@ -107,7 +108,7 @@ RESOURCE_QUOTA = "kubernetes:core/v1:ResourceQuota"
 LIMIT_RANGE = "kubernetes:core/v1:LimitRange"
 CONFIG_MAPS = frozenset(("kubernetes:core/v1:ConfigMap", "kubernetes:core/v1:ConfigMapPatch", CONFIG_MAP_LIST))
 
-SECRET = "kubernetes:core/v1:Secret"
+SECRET = "kubernetes:core/v1:Secret"  # noqa: S105 - a type token
 SECRETS = frozenset((SECRET, f"{SECRET}Patch", f"{SECRET}List"))
 
 SCALE_SET_CHART, CONTROLLER_CHART = "gha-runner-scale-set", "gha-runner-scale-set-controller"
@@ -140,6 +141,26 @@ def each(token: str, props: Any, later: Later) -> Iterator[tuple[str, Any]]:
     with later:
         for index, item in items(walk(props, "items"), later):
             yield f"items[{index}].", item
+
+
+def launches(props: Any, later: Later) -> Iterator[tuple[str, Any]]:
+    """Path and body of each launch details of an OCI instance configuration; one body that is None where it has none.
+
+    Unknown ones are put off.
+    """
+    with later:
+        details = walk(props, "instanceDetails")
+        options, unread = None, Later()
+        with unread:
+            options = walk(details, "options")
+        later.join(unread)
+        for index, option in items(options, later):
+            with later:
+                yield f"instanceDetails.options[{index}].launchDetails", walk(option, "launchDetails")
+        launch = walk(details, "launchDetails")
+        # A configuration of several options keeps its launch details in them.
+        if launch is not None or not (count(options) or unread):
+            yield "instanceDetails.launchDetails", launch
 
 
 def kind_of(token: str) -> str:

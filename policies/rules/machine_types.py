@@ -27,6 +27,7 @@ from .kinds import (
     RELEASE,
     SPOT_REQUEST,
     is_scale_set,
+    launches,
 )
 from .labels import INSTANCE_TYPE_LABEL
 from .pools import machine_sign, requirements
@@ -129,13 +130,10 @@ def _overrides(path: str, holder: Any, later: Later) -> Iterator[Choice]:
 
 
 def _configuration(props: Any, later: Later) -> Iterator[Choice]:
-    with later:
-        details = walk(props, "instanceDetails")
-        yield from _prefixed("instanceDetails", _at("launchDetails", "shape")(details, later))
+    for path, launch in launches(props, later):
         with later:
-            for index, option in items(walk(details, "options"), later):
-                shapes = _at("launchDetails", "shape")(option, later)
-                yield from _prefixed(f"instanceDetails.options[{index}]", shapes)
+            if name := text(walk(launch, "shape")):
+                yield Choice(f"{path}.shape", name)
 
 
 def _launcher(props: Any, later: Later) -> Iterator[Choice]:
@@ -151,10 +149,6 @@ def _listed(path: str, names: Any, later: Later) -> Iterator[Choice]:
     for index, item in items(names, later):
         if name := text(item):
             yield Choice(f"{path}[{index}]", name)
-
-
-def _prefixed(path: str, found: Iterator[Choice]) -> Iterator[Choice]:
-    return (Choice(f"{path}.{each.path}", each.name) for each in found)
 
 
 _READERS: dict[str, Callable[[Any, Later], Iterator[Choice]]] = {

@@ -10,6 +10,8 @@ from .read import text, walk, whole
 IPNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 _LAST_PORT = 65535
+_WIDEST = {4: 8, 6: 16}
+"""Bits of the largest network that one holder has, by IP version: the world in two halves is the world."""
 
 
 def network(value: Any) -> IPNetwork | None:
@@ -21,9 +23,9 @@ def network(value: Any) -> IPNetwork | None:
 
 
 def world(value: Any) -> bool:
-    """Whether a CIDR is the whole internet."""
+    """Whether a CIDR is the whole internet, or more of it than anybody holds."""
     found = network(value)
-    return found is not None and found.prefixlen == 0
+    return found is not None and found.prefixlen < _WIDEST[found.version]
 
 
 def covers(low: Any, high: Any, port: int) -> bool:

@@ -1,7 +1,7 @@
 """no-node-ssh: nobody logs in to a node from the internet.
 
-Judged: SSH (22) and remote desktop (3389) open to the world in security groups and rules of AWS and OCI, and the remote access of an EKS
-node group, which without a source group opens port 22 to the world (EKS API reference, RemoteAccessConfig).
+Judged: SSH (22) and remote desktop (3389) open to the world in security groups and rules of AWS and OCI, and the remote access
+of an EKS node group, which without a source group opens port 22 to the world (EKS API reference, RemoteAccessConfig).
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Any
 
 from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
 
-from .kinds import EKS_NODE_GROUP, OCI_NSG_RULE, OCI_SECURITY_LISTS, SECURITY_GROUP, SECURITY_GROUP_INGRESS, SECURITY_GROUP_RULE
+from .kinds import EKS_NODE_GROUP, OCI_NSG_RULE, OCI_SECURITY_LISTS, SECURITY_GROUP_INGRESS, SECURITY_GROUP_RULE, SECURITY_GROUPS
 from .networks import covers, from_networks, world
-from .read import Later, count, items, keys, line, shown, text, walk
+from .read import Later, count, items, keys, label, line, shown, text, walk
 from .rule import Rule
 
 PORTS = (22, 3389)
@@ -57,7 +57,7 @@ def _ingress_rule(props: Any, later: Later) -> Iterator[str]:
 
 def _aws(prefix: str, rule: Any, protocol: str, fields: tuple[str, ...], later: Later) -> Iterator[str]:
     with later:
-        spoken = text(walk(rule, protocol))
+        spoken = label(walk(rule, protocol)).lower()
         if spoken not in _TCP:
             return
         low, high = (None, None) if spoken in ("-1", "all") else (walk(rule, "fromPort"), walk(rule, "toPort"))
@@ -90,7 +90,7 @@ def _security_list(props: Any, later: Later) -> Iterator[str]:
 
 def _oci(path: str, rule: Any, ports: Any, later: Later) -> Iterator[str]:
     with later:
-        protocol = text(walk(rule, "protocol"))
+        protocol = label(walk(rule, "protocol")).lower()
         if protocol not in _TCP:
             return
         low, high = (None, None) if protocol == "all" else (walk(ports, "min"), walk(ports, "max"))
@@ -107,7 +107,7 @@ def _told(path: str, cidr: Any, ports: list[int]) -> str:
 
 _FAULTS = {
     EKS_NODE_GROUP: _node_group,
-    SECURITY_GROUP: _group,
+    **dict.fromkeys(SECURITY_GROUPS, _group),
     SECURITY_GROUP_RULE: _group_rule,
     SECURITY_GROUP_INGRESS: _ingress_rule,
     OCI_NSG_RULE: _nsg_rule,

@@ -1,7 +1,8 @@
 """node-role-least-privilege: what a node may do in the cloud is what a node needs.
 
-Judged: roles that EC2 instances take, with the policies attached to them; inline and managed policies that allow everything; policies of OCI
-that give all resources of a tenancy, which only one of the tenancy itself can. A role's attachments are known by what they depend on.
+Judged: roles that EC2 instances take, with the policies attached to them; inline and managed policies that allow everything;
+policies of OCI that give all resources of a tenancy, which only one of the tenancy itself can. A role's attachments are known
+by what they depend on.
 """
 
 from __future__ import annotations
@@ -14,10 +15,14 @@ from pulumi_policy import PolicyResource, ReportViolation, Severity
 
 from .documents import listed, statements
 from .kinds import IAM_ROLE
-from .read import Later, items, shown, text, walk
+from .read import Later, items, keys, shown, text, walk
 from .rule import Stack, StackRule
 
-ATTACHMENT = "aws:iam/rolePolicyAttachment:RolePolicyAttachment"
+ATTACHMENTS = {
+    "aws:iam/rolePolicyAttachment:RolePolicyAttachment": "role",
+    "aws:iam/policyAttachment:PolicyAttachment": "roles",
+}
+"""Token to the property with the roles."""
 ROLE_POLICY = "aws:iam/rolePolicy:RolePolicy"
 IAM_POLICY = "aws:iam/policy:Policy"
 OCI_POLICY = "oci:Identity/policy:Policy"
@@ -32,6 +37,11 @@ ALLOWED = (
 """What EKS asks for on a node (EKS user guide, node IAM role), and Session Manager in place of SSH."""
 
 _EC2 = "ec2.amazonaws.com"
+_MANAGED = ":iam::aws:policy/"
+"""AWS' own managed policies: anybody may make one of such a name in their account."""
+_WILD = frozenset(("arn", "aws", "aws-cn", "aws-us-gov", "*", ""))
+"""Parts of an action or of an ARN that is everything."""
+_POD = "give them to the pod that does (Pod Identity)"
 _COMPARTMENT = "ocid1.compartment."
 _WHOLE_TENANCY = re.compile(r"\s*allow\b.*\bto\s+manage\s+all-resources\s+in\s+tenancy\b.*", re.IGNORECASE | re.DOTALL)
 
@@ -48,19 +58,29 @@ def _check(stack: Stack, report: ReportViolation) -> None:
 def _attachment(attachment: PolicyResource, allowed: list[str], later: Later) -> Iterator[str]:
     with later:
         arn = text(walk(attachment.props, "policyArn"))
-        name = arn.rpartition("/")[2]
-        if name in allowed:
+        if _permitted(arn, allowed):
             return
-        roles = [each for each in attachment.property_dependencies.get("role", ()) if each.resource_type == IAM_ROLE]
-        for role in roles:
+        for role in _roles(attachment, ATTACHMENTS[attachment.resource_type]):
             if _is_node(role, later):
-                yield f"policyArn is {shown(arn)}: a node needs no such rights; give them to the pod that does (Pod Identity)"
+                yield f"policyArn is {shown(arn)}: a node needs no such rights; {_POD}"
+
+
+def _permitted(arn: str, allowed: list[str]) -> bool:
+    name = arn.rpartition("/")[2]
+    return name in allowed and (name not in ALLOWED or _MANAGED in arn)
+
+
+def _roles(resource: PolicyResource, field: str) -> list[PolicyResource]:
+    """The roles of the stack that a property comes from."""
+    return [each for each in resource.property_dependencies.get(field, ()) if each.resource_type == IAM_ROLE]
 
 
 def _is_node(role: PolicyResource, later: Later) -> bool:
     with later:
         for _, statement in statements(walk(role.props, "assumeRolePolicy"), later):
-            if _EC2 in listed(walk(statement, "Principal", "Service"), later):
+            services = listed(walk(statement, "Principal", "Service"), later)
+            # AWS in China adds a suffix.
+            if any(service.startswith(_EC2) for service in services):
                 return True
     return False
 
@@ -69,13 +89,16 @@ def _role(role: PolicyResource, allowed: list[str], later: Later) -> Iterator[st
     with later:
         for index, policy in items(walk(role.props, "inlinePolicies"), later):
             with later:
-                yield from _documents(f"inlinePolicies[{index}].policy", walk(policy, "policy"), later)
+                document = walk(policy, "policy")
+                yield from _documents(f"inlinePolicies[{index}].policy", document, later)
+                if document is not None and _is_node(role, later):
+                    yield f"inlinePolicies[{index}] adds rights to a node's role, which needs no others; {_POD}"
     with later:
         named = [(index, text(arn)) for index, arn in items(walk(role.props, "managedPolicyArns"), later)]
-        strange = [(index, arn) for index, arn in named if arn.rpartition("/")[2] not in allowed]
+        strange = [(index, arn) for index, arn in named if not _permitted(arn, allowed)]
         if strange and _is_node(role, later):
             for index, arn in strange:
-                yield f"managedPolicyArns[{index}] is {shown(arn)}: a node needs no such rights; give them to the pod that does"
+                yield f"managedPolicyArns[{index}] is {shown(arn)}: a node needs no such rights; {_POD}"
 
 
 def _policy(policy: PolicyResource, _: list[str], later: Later) -> Iterator[str]:
@@ -83,10 +106,25 @@ def _policy(policy: PolicyResource, _: list[str], later: Later) -> Iterator[str]
         yield from _documents("policy", walk(policy.props, "policy"), later)
 
 
+def _role_policy(policy: PolicyResource, allowed: list[str], later: Later) -> Iterator[str]:
+    yield from _policy(policy, allowed, later)
+    for role in _roles(policy, "role"):
+        if _is_node(role, later):
+            yield f"policy adds rights to a node's role, which needs no others; {_POD}"
+
+
 def _documents(path: str, document: Any, later: Later) -> Iterator[str]:
     for where, statement in statements(document, later):
-        if "*" in listed(walk(statement, "Action"), later) and "*" in listed(walk(statement, "Resource"), later):
-            yield f"{path}: {where} allows every action on every resource; name the actions and the resources"
+        with later:
+            if _all(statement, "Action", later) and _all(statement, "Resource", later):
+                yield f"{path}: {where} allows every action on every resource; name the actions and the resources"
+
+
+def _all(statement: Any, field: str, later: Later) -> bool:
+    """Whether a statement means everything: `*`, `*:*`, `arn:aws:*`, or all but what it names (`NotAction`)."""
+    return f"Not{field}" in keys(statement) or any(
+        "*" in name and _WILD.issuperset(name.split(":")) for name in listed(walk(statement, field), later)
+    )
 
 
 def _oci(policy: PolicyResource, _: list[str], later: Later) -> Iterator[str]:
@@ -99,7 +137,13 @@ def _oci(policy: PolicyResource, _: list[str], later: Later) -> Iterator[str]:
                 yield f"statements[{index}] gives all resources of the tenancy; name the resources and the compartment"
 
 
-_FAULTS = {ATTACHMENT: _attachment, IAM_ROLE: _role, ROLE_POLICY: _policy, IAM_POLICY: _policy, OCI_POLICY: _oci}
+_FAULTS = {
+    **dict.fromkeys(ATTACHMENTS, _attachment),
+    IAM_ROLE: _role,
+    ROLE_POLICY: _role_policy,
+    IAM_POLICY: _policy,
+    OCI_POLICY: _oci,
+}
 
 RULE = StackRule(
     id="node-role-least-privilege",

@@ -1,8 +1,9 @@
 """oidc-trust-scoped: a role that GitHub's tokens open is open to named repositories and branches or environments.
 
-Judged: AWS roles whose trust names GitHub's token service. The subject of such a token is `repo:OWNER/NAME:` and where the job runs: a
-branch or tag, an environment, a pull request (docs.github.com, OpenID Connect reference). Any repository of the world gets such tokens, so
-a trust without a subject, or with a wildcard for owner or name, trusts them all.
+Judged: AWS roles whose trust names GitHub's token service. The subject of such a token is `repo:OWNER/NAME:` and where the job
+runs: a branch or tag, an environment, a pull request (docs.github.com, OpenID Connect reference); a number may follow either
+name, as in OWNER@1234. Any repository of the world gets such tokens, so a trust without a subject, or with a wildcard for owner
+or name, trusts them all.
 """
 
 from __future__ import annotations
@@ -19,10 +20,15 @@ from .read import Later, items, keys, shown, text, walk
 from .rule import Rule
 
 _ISSUER = "token.actions.githubusercontent.com"
-_SUBJECT, _AUDIENCE = f"{_ISSUER}:sub", f"{_ISSUER}:aud"
-# Of the operators of a condition these two hold a value to a text; IfExists lets a token without the claim in.
-_OPERATORS = ("StringEquals", "StringLike", "ForAnyValue:StringEquals", "ForAnyValue:StringLike")
-_SCOPED = re.compile(r"repo:(?P<owner>[^*?:/]+)/[^*?:/]+:(?!\*)[^:]+(:[^*].*)?", re.DOTALL)
+_SUBJECT, _AUDIENCE = "sub", "aud"
+# These operators hold a claim to a text; IfExists and ForAllValues let a token without the claim in.
+_OPERATORS = tuple(
+    f"{some}{operator}" for some in ("", "ForAnyValue:") for operator in ("StringEquals", "StringEqualsIgnoreCase", "StringLike")
+)
+# What stands before a wildcard names a branch, tag, environment …, or a part of its name: "ref:refs/*" is any branch and tag.
+_PLACE = r"ref:refs/(?:heads|tags)/[^*?].*|pull_request|(?!ref:)[^*?:]+:[^*?].*"
+_MEND_AUDIENCE = "write StringEquals sts.amazonaws.com"
+_SCOPED = re.compile(rf"repo:(?P<owner>[^*?:/]+)/[^*?:/]+:(?:{_PLACE})", re.DOTALL)
 
 
 def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
@@ -37,11 +43,18 @@ def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
 
 
 def _faults(statement: Any, orgs: list[str]) -> Iterator[str]:
-    if not _claims(statement, _AUDIENCE):
-        yield f"has no condition on {_AUDIENCE}: a token for another service opens the role too; write StringEquals sts.amazonaws.com"
+    audiences = _claims(statement, _AUDIENCE)
+    if not audiences:
+        yield f"has no condition on {_ISSUER}:aud: a token for another service opens the role too; {_MEND_AUDIENCE}"
+    for audience in audiences:
+        if "*" in audience or "?" in audience:
+            yield f"takes a token for {shown(audience)}: one for another service opens the role too; {_MEND_AUDIENCE}"
     subjects = _claims(statement, _SUBJECT)
     if not subjects:
-        yield f"has no condition on {_SUBJECT}: every repository on GitHub opens the role; write repo:OWNER/NAME:ref:refs/heads/main"
+        yield (
+            f"has no condition on {_ISSUER}:sub: every repository on GitHub opens the role; "
+            "write repo:OWNER/NAME:ref:refs/heads/main"
+        )
     for subject in subjects:
         found = _SCOPED.fullmatch(subject)
         if found is None:
@@ -49,8 +62,13 @@ def _faults(statement: Any, orgs: list[str]) -> Iterator[str]:
                 f"takes {shown(subject)}: owner, repository and branch or environment are to be named; "
                 "write repo:OWNER/NAME:environment:NAME or repo:OWNER/NAME:ref:refs/heads/BRANCH"
             )
-        elif orgs and found["owner"] not in orgs:
+        elif orgs and found["owner"].partition("@")[0] not in orgs:
             yield f"takes {shown(subject)}: the owner is none of {', '.join(orgs[:5])}; correct it, or add the owner to orgs"
+
+
+def _is_github(issuer: str) -> bool:
+    """Whether this is the token service: an enterprise may have an issuer of its own below it."""
+    return issuer == _ISSUER or issuer.startswith(f"{_ISSUER}/")
 
 
 def _claims(statement: Any, claim: str) -> list[str]:
@@ -62,7 +80,7 @@ def _claims(statement: Any, claim: str) -> list[str]:
         for operator in keys(conditions)
         if operator in _OPERATORS
         for key in keys(walk(conditions, operator))
-        if key.lower() == claim
+        if (issuer := key.lower().removesuffix(f":{claim}")) != key.lower() and _is_github(issuer)
         for value in listed(walk(conditions, operator, key), plain)
     ]
 

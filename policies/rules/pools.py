@@ -1,6 +1,7 @@
 """Whether a node pool is a GPU pool, why, which role and which taints it has: for each of `kinds.POOLS`.
 
-Whether it is one is told of an Auto Scaling group too, by the types that it names.
+Whether it is one is told of an Auto Scaling group too, by the types that it names, and its role by the tag of Cluster
+Autoscaler's.
 """
 
 from __future__ import annotations
@@ -179,17 +180,33 @@ def _karpenter_role(props: Any) -> Any:
 
 
 def _oke_role(props: Any) -> Any:
+    return _entry(walk(props, "initialNodeLabels"), ROLE_LABEL)
+
+
+def _scaling_group_role(props: Any) -> Any:
+    return _entry(walk(props, "tags"), _ROLE_TAG)
+
+
+def _entry(entries: Any, key: str) -> Any:
+    """The value of a key in a list of keys and values."""
     unsure = Later()
-    for _, entry in items(walk(props, "initialNodeLabels"), unsure):
+    for _, entry in items(entries, unsure):
         with unsure:
-            if text(walk(entry, "key")) == ROLE_LABEL:
+            if text(walk(entry, "key")) == key:
                 return walk(entry, "value")
     unsure.settle()
     return None
 
 
 _SIGNS = {EKS_NODE_GROUP: _eks, OKE_NODE_POOL: _oke, KARPENTER_NODE_POOL: _karpenter, AUTO_SCALING_GROUP: _scaling_group}
-_ROLES = {EKS_NODE_GROUP: _eks_role, OKE_NODE_POOL: _oke_role, KARPENTER_NODE_POOL: _karpenter_role}
+_ROLES = {
+    EKS_NODE_GROUP: _eks_role,
+    OKE_NODE_POOL: _oke_role,
+    KARPENTER_NODE_POOL: _karpenter_role,
+    AUTO_SCALING_GROUP: _scaling_group_role,
+}
+_ROLE_TAG = f"k8s.io/cluster-autoscaler/node-template/label/{ROLE_LABEL}"
+"""By which Cluster Autoscaler learns a label of the nodes of a group that has none yet."""
 _USER_DATA = ("nodeMetadata", "user_data")
 _REGISTER = re.compile(r"--register-with-taints[= ][\"']?([^\s\"'\\]+)")
 _TAINTS = {EKS_NODE_GROUP: ("taints",), KARPENTER_NODE_POOL: ("spec", "template", "spec", "taints")}

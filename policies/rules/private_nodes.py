@@ -1,8 +1,9 @@
 """private-nodes: no node and no machine has an address on the internet.
 
-Judged: the subnets of EKS node groups and OKE node pools, which must give out no public address; launch templates, EC2 instances, OCI
-instances and instance configurations, which must ask for none. Which subnet a pool stands in is known by what it depends on, since a
-subnet's id is unknown before it exists; a subnet that is given by its id is not ours to judge.
+Judged: the subnets of EKS node groups, Auto Scaling groups and OKE node pools, which must give out no public address; launch
+templates, EC2 instances and spot requests, OCI instances and instance configurations, which must ask for none, nor get one
+unasked. Which subnet a pool stands in is known by what it depends on, since a subnet's id is unknown before it exists; a
+subnet that is given by its id is not ours to judge.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 from pulumi_policy import PolicyResource, ReportViolation, Severity
 
 from .kinds import (
+    AUTO_SCALING_GROUP,
     AWS_SUBNET,
     EC2_INSTANCE,
     EKS_NODE_GROUP,
@@ -21,11 +23,15 @@ from .kinds import (
     OCI_INSTANCE_CONFIGURATION,
     OCI_SUBNET,
     OKE_NODE_POOL,
+    SPOT_REQUEST,
+    launches,
 )
-from .read import Later, count, items, keys, line, shown, true, walk
+from .read import Later, items, line, shown, true, walk
 from .rule import Stack, StackRule
 
-_SUBNETS = {EKS_NODE_GROUP: ("subnetIds", AWS_SUBNET), OKE_NODE_POOL: ("nodeConfigDetails", OCI_SUBNET)}
+_SUBNETS = {EKS_NODE_GROUP: "subnetIds", AUTO_SCALING_GROUP: "vpcZoneIdentifiers", OKE_NODE_POOL: "nodeConfigDetails"}
+_EC2 = (EC2_INSTANCE, SPOT_REQUEST)
+_PUBLIC = "associatePublicIpAddress"
 
 
 def _check(stack: Stack, report: ReportViolation) -> None:
@@ -39,73 +45,79 @@ def _check(stack: Stack, report: ReportViolation) -> None:
 def _faults(resource: PolicyResource, later: Later) -> Iterator[str]:
     token, props = resource.resource_type, resource.props
     if token in _SUBNETS:
-        field, kind = _SUBNETS[token]
-        for subnet in resource.property_dependencies.get(field, ()):
-            if subnet.resource_type == kind:
-                yield from _subnet(subnet, later)
+        for subnet in _of(resource, _SUBNETS[token]):
+            yield from _subnet(_SUBNETS[token], subnet, later)
     elif token == LAUNCH_TEMPLATE:
         with later:
             for index, interface in items(walk(props, "networkInterfaces"), later):
-                yield from _ec2(f"networkInterfaces[{index}].", interface, "associatePublicIpAddress", later)
-    elif token == EC2_INSTANCE:
-        yield from _ec2("", props, "associatePublicIpAddress", later)
-    elif token == OCI_INSTANCE:
+                yield from _ec2(f"networkInterfaces[{index}].", interface, later)
+    elif token in _EC2:
+        yield from _ec2("", props, later)
         with later:
-            yield from _vnic("", props, later)
+            # What the machine does not say, its subnet does.
+            if walk(props, _PUBLIC) is None:
+                for subnet in _of(resource, "subnetId"):
+                    yield from _subnet("subnetId", subnet, later)
+    elif token == OCI_INSTANCE:
+        yield from _vnic("", props, _of(resource, "createVnicDetails"), later)
     elif token == OCI_INSTANCE_CONFIGURATION:
-        yield from _configuration(props, later)
+        for path, launch in launches(props, later):
+            yield from _vnic(f"{path}.", launch, _of(resource, "instanceDetails"), later)
 
 
-def _subnet(subnet: PolicyResource, later: Later) -> Iterator[str]:
+def _of(resource: PolicyResource, field: str) -> list[PolicyResource]:
+    """The subnets of the stack that a property comes from."""
+    return [each for each in resource.property_dependencies.get(field, ()) if each.resource_type in (AWS_SUBNET, OCI_SUBNET)]
+
+
+def _subnet(field: str, subnet: PolicyResource, later: Later) -> Iterator[str]:
     with later:
         if subnet.resource_type == AWS_SUBNET and true(walk(subnet.props, "mapPublicIpOnLaunch")):
             yield (
-                f"subnetIds: {line(subnet.name)} gives every node a public address (mapPublicIpOnLaunch is true); "
+                f"{field}: {line(subnet.name)} gives every node a public address (mapPublicIpOnLaunch is true); "
                 "use subnets that do not"
             )
-        elif subnet.resource_type == OCI_SUBNET and not true(walk(subnet.props, "prohibitPublicIpOnVnic")):
+        elif subnet.resource_type == OCI_SUBNET and not _closed(subnet):
             yield (
-                f"nodeConfigDetails: subnet {line(subnet.name)} lets nodes have a public address; "
+                f"{field}: subnet {line(subnet.name)} lets nodes have a public address; "
                 "set prohibitPublicIpOnVnic of the subnet, or use another"
             )
 
 
-def _ec2(prefix: str, holder: Any, field: str, later: Later) -> Iterator[str]:
+def _closed(subnet: PolicyResource) -> bool:
+    """Whether a subnet of OCI has no public addresses: either flag says so (OCI API reference, CreateSubnetDetails)."""
+    later = Later()
+    for field in ("prohibitPublicIpOnVnic", "prohibitInternetIngress"):
+        with later:
+            if true(walk(subnet.props, field)):
+                return True
+    later.settle()
+    return False
+
+
+def _ec2(prefix: str, holder: Any, later: Later) -> Iterator[str]:
     with later:
-        given = walk(holder, field)
+        given = walk(holder, _PUBLIC)
         if true(given):
-            yield f"{prefix}{field} is {shown(given)}: a node needs no way in from the internet; write false"
+            yield f"{prefix}{_PUBLIC} is {shown(given)}: a node needs no way in from the internet; write false"
 
 
-def _vnic(prefix: str, details: Any, later: Later) -> Iterator[str]:
+def _vnic(prefix: str, details: Any, subnets: list[PolicyResource], later: Later) -> Iterator[str]:
     with later:
         given = walk(details, "createVnicDetails", "assignPublicIp")
         # OCI gives a public address where the subnet allows one, unless it is told not to; Terraform's provider takes text.
-        if given is None or true(given):
+        if true(given) or (given is None and not (subnets and all(map(_closed, subnets)))):
             yield (
                 f"{prefix}createVnicDetails.assignPublicIp is {shown(given)}: a machine needs no way in from the internet; "
                 "write false"
             )
 
 
-def _configuration(props: Any, later: Later) -> Iterator[str]:
-    with later:
-        details = walk(props, "instanceDetails")
-        options = walk(details, "options")
-        for index, option in items(options, later):
-            with later:
-                launch = walk(option, "launchDetails")
-                yield from _vnic(f"instanceDetails.options[{index}].launchDetails.", launch, later)
-        launch = walk(details, "launchDetails")
-        if keys(launch) or not count(options):
-            yield from _vnic("instanceDetails.launchDetails.", launch, later)
-
-
 RULE = StackRule(
     id="private-nodes",
     title="Nodes and machines have no public address",
     severity=Severity.HIGH,
-    types=frozenset((*_SUBNETS, AWS_SUBNET, OCI_SUBNET, LAUNCH_TEMPLATE, EC2_INSTANCE, OCI_INSTANCE, OCI_INSTANCE_CONFIGURATION)),
+    types=frozenset((*_SUBNETS, *_EC2, AWS_SUBNET, OCI_SUBNET, LAUNCH_TEMPLATE, OCI_INSTANCE, OCI_INSTANCE_CONFIGURATION)),
     levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
     rationale="Runners call out and nobody calls in: an address on the internet only adds a way to reach them.",
     source="https://docs.aws.amazon.com/eks/latest/best-practices/subnets.html",

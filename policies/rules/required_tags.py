@@ -2,7 +2,8 @@
 
 Judged: AWS resources by `tags` and their provider's `defaultTags`; Auto Scaling groups by tags that are propagated; launch
 templates also by `tagSpecifications`, for default tags do not reach what a template launches; OCI resources by `freeformTags` or,
-in any namespace, `definedTags`; namespaces of Kubernetes by labels, where a stack asks for some. A tag counts when it has a value.
+in any namespace, `definedTags`; namespaces of Kubernetes by labels, where a stack asks for some. A tag counts when it has a
+value.
 
 The remedy adds the tags for which the config has a value.
 """

@@ -1,7 +1,7 @@
 """What a rule is, and how it becomes a policy of the SDK.
 
-A `Rule` judges one resource at a time, a `StackRule` the resources of a stack together. Either has exceptions (`exceptions.py`), and
-a `Rule` may have a remedy (`draft.py`); both are the same for all rules, so no rule deals with them.
+A `Rule` judges one resource at a time, a `StackRule` the resources of a stack together. Either has exceptions (`exceptions.py`),
+and a `Rule` may have a remedy (`draft.py`); both are the same for all rules, so no rule deals with them.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ Remedy = Callable[[ResourceValidationArgs, Draft], None]
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """What a stack rule is given: the resources of its types in order of registration, and its config.
+    """What a stack rule is given: the resources of its types in order of URN, and its config.
 
     A resource's parent and dependencies are to be followed to resources of the same types alone: offline there are no others.
     """
@@ -76,8 +76,8 @@ class _Common:
     """What both kinds of rule have.
 
     `types` are the resource tokens that it judges; `levels` has one level for each of STACK_KINDS; `config` maps each property to
-    its JSON schema, which has a default; `rationale`, `source` (a URL) and `fix` are for people. `critical` marks a rule that must
-    not be left undeterminable: a strict plan then fails.
+    its JSON schema, which has a default; `rationale`, `source` (a URL) and `fix` are for people. `critical` marks a rule that
+    must not be left undeterminable: a strict plan then fails.
     """
 
     id: str
@@ -187,14 +187,21 @@ class StackRule(_Common):
                     report(message, urn)
 
             try:
-                self.check(Stack(tuple(each for each in args.resources if each.resource_type in self.types), config), say)
+                self.check(_stack(args, self.types), say)
             except UnknownValueError:
-                if not hidden:
+                # What is unknown may be of any resource, so only an exception of the whole stack is one from it.
+                if not (hidden and exceptions.standing(config, exceptions.STACK, as_of).excused):
                     raise
             if hidden:
                 args.not_applicable("; ".join(reasons[0] for reasons in hidden.values()))
 
         return StackValidationPolicy(validate=validate, **self._metadata())
+
+
+def _stack(args: StackValidationArgs, types: frozenset[str]) -> Stack:
+    """The resources of these types, in an order of ours: an engine has none."""
+    wanted = sorted((each for each in args.resources if each.resource_type in types), key=lambda each: each.urn)
+    return Stack(tuple(wanted), args.get_config())
 
 
 def _reading(args: ResourceValidationArgs, props: Any) -> ResourceValidationArgs:

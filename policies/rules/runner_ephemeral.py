@@ -1,9 +1,10 @@
 """runner-ephemeral: a runner runs one job and is gone, and so is its machine.
 
 Judged: the kinds and the chart of ARC's older controller, whose runners may stay; machines whose user data registers a runner
-(EC2 instances and launch templates, OCI instances and their configurations). Chart gha-runner-scale-set makes ephemeral runners
-alone. User data is read plain, in base64 or compressed, and within cloud-config too; lines of comment do not count. A machine
-that a launcher boots for one job is no resource, so nothing here sees it; its user data is a standing machine's, which is judged.
+(EC2 instances, spot requests and launch templates, OCI instances and their configurations). Chart gha-runner-scale-set makes
+ephemeral runners alone. User data is read plain, in base64 or compressed, and within cloud-config too; lines of comment do not
+count. A machine that a launcher boots for one job is no resource, so nothing here sees it; its user data is a standing
+machine's, which is judged.
 """
 
 from __future__ import annotations

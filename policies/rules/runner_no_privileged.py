@@ -2,7 +2,7 @@
 
 Judged: every kind with a pod spec, ARC's runner set, Helm releases. Of a release these are the pods of chart
 gha-runner-scale-set with what the chart adds to them (its mode `dind` a privileged container), settings of that kind anywhere in
-the values of other charts, and charts that `charts.toml` knows to need the node.
+the values of other charts, charts that `charts.toml` knows to need the node, and files of values, which nobody here reads.
 
 What serves the node needs such rights. It is exempt by namespace and name, never by a label, which everybody may set; who may
 put it there is for the namespace to say. An exempt scale set of mode `dind` still has to stay on nodes of its own.
@@ -22,7 +22,7 @@ from .exceptions import matches
 from .kinds import HELM, LIST_PATHS, POD, RELEASE, RUNNER_SET, chart_name, is_scale_set
 from .nested import SCHEDULING, objects, step
 from .pods import PodSpec, containers_of, pod_specs, tolerations, volumes_of
-from .read import Later, items, keys, label, line, shown, text, true, walk, whole
+from .read import Later, count, items, keys, label, line, shown, text, true, walk, whole
 from .rule import Rule
 
 EXEMPT = (
@@ -126,6 +126,9 @@ def _release_faults(props: Any, allowed: frozenset[str], later: Later) -> Iterat
         known = charts.DEFAULTS.get(chart_name(props))
         if known is not None and known.node:
             yield f"chart is {shown(walk(props, 'chart'))}: it {known.node}; exempt its namespace and name, or leave it out"
+    with later:
+        if count(walk(props, "valueYamlFiles")):
+            yield "valueYamlFiles: files may ask for any right and are not read here; move them to values"
     with later:
         passing = SCHEDULING | (_POD_TEMPLATES if is_scale_set(props) else frozenset())
         for path, holder in objects(walk(props, "values"), "values", later, passing):

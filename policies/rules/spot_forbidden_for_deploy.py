@@ -1,9 +1,9 @@
 """spot-forbidden-for-deploy: what releases and deploys does not run on machines that can be taken away.
 
-Judged: pools by their role label, and runner sets of chart gha-runner-scale-set whose runner pod has a role. A runner pod has
-the role of its label or annotation `gpu-ci/role`, or of its node selector; it runs on spot where its node selector says so, or
-where it is a launcher whose annotation says so of the machine that it boots. A Karpenter pool that may use spot among others
-does use it.
+Judged: pools by their role label, Auto Scaling groups by the tag that Cluster Autoscaler reads it from, and runner sets of
+chart gha-runner-scale-set whose runner pod has a role. A runner pod has the role of its label or annotation `gpu-ci/role`, or
+of its node selector; it runs on spot where its node selector says so, or where it is a launcher whose annotation says so of
+the machine that it boots. A Karpenter pool that may use spot among others does use it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fleet.hardware import SPOT
 from fleet.scheduling import CAPACITY_LABEL, MACHINE_CAPACITY, ROLE_LABEL
 
 from .capacity import CAPACITY_KEY, bought
-from .kinds import EKS_NODE_GROUP, HELM, KARPENTER_NODE_POOL, OKE_NODE_POOL, POOLS, is_scale_set
+from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, HELM, KARPENTER_NODE_POOL, OKE_NODE_POOL, POOLS, is_scale_set
 from .pools import role
 from .read import Later, items, label, line, text, walk
 from .rule import Rule
@@ -28,6 +28,7 @@ _MENDS = {
     EKS_NODE_GROUP: ("capacityType", "write ON_DEMAND"),
     OKE_NODE_POOL: ("nodeConfigDetails.placementConfigs", "take preemptibleNodeConfig away"),
     KARPENTER_NODE_POOL: ("spec.template.spec.requirements", f"write {CAPACITY_KEY} In [on-demand]"),
+    AUTO_SCALING_GROUP: ("mixedInstancesPolicy.instancesDistribution", "write onDemandPercentageAboveBaseCapacity 100"),
 }
 _TEMPLATE = ("values", "template")
 _ROLE_PLACES = (("metadata", "labels"), ("metadata", "annotations"), ("spec", "nodeSelector"))
@@ -94,7 +95,7 @@ RULE = Rule(
     id="spot-forbidden-for-deploy",
     title="Releases do not run on spot",
     severity=Severity.HIGH,
-    types=POOLS | HELM,
+    types=POOLS | {AUTO_SCALING_GROUP} | HELM,
     levels={"dev": "disabled", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
     config={
         "roles": {

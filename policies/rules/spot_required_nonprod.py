@@ -1,7 +1,7 @@
 """spot-required-nonprod: GPU pools for bursts of jobs run on spot capacity outside production.
 
-Judged: EKS managed node groups, OKE node pools, Karpenter NodePools. Capacity that is reserved passes too, since using it
-costs nothing more. Where it stands:
+Judged: EKS managed node groups, OKE node pools, Karpenter NodePools, Auto Scaling groups that name GPU types. Capacity that is
+reserved passes too, since using it costs nothing more. Where it stands:
 
 - EKS: `capacityType`; a launch template's market options do not change it. A group in a capacity reservation is ON_DEMAND, the
   reservation is in its launch template, and a preview does not know which template that is. So the group's own label
@@ -10,6 +10,7 @@ costs nothing more. Where it stands:
   (docs.oracle.com, Preemptible Instances; `fleet.hardware.preemptible`): of a pool on another, A10 or bare metal for
   example, nothing is demanded.
 - Karpenter: the requirements.
+- Auto Scaling groups: the distribution of the mixed instances policy, which names the types too.
 
 OCI machines that are runners are not judged. Instance pools and configurations cannot be preemptible at all (same page), and
 what a launcher boots for one job is no resource; the settings refuse spot where OCI sells none.
@@ -22,10 +23,11 @@ from typing import Any
 
 from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
 
-from fleet.hardware import RESERVED
+from fleet.hardware import RESERVED, SPOT
 from fleet.scheduling import CAPACITY_LABEL, ROLE_LABEL
 
-from .kinds import EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL, POOLS
+from .capacity import CAPACITY_KEY, bought
+from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL, POOLS
 from .pools import gpu_sign, requirements, role, sold_as_spot
 from .read import Later, count, items, keys, line, shown, text, walk
 from .rule import Rule
@@ -34,7 +36,6 @@ ROLES = ("burst",)
 KNOWN_ROLES = ("burst", "release")
 """Roles that a pool of a stack file can have; a release pool's jobs must not be interrupted."""
 
-_CAPACITY_KEY = "karpenter.sh/capacity-type"
 # Capacity that is paid for whether used or not (capacity blocks, reservations) is not bought again by using it.
 _EKS_CHEAP = ("SPOT", "CAPACITY_BLOCK")
 _EKS_ON_DEMAND = "ON_DEMAND"
@@ -123,7 +124,7 @@ def _karpenter(props: Any, later: Later) -> Iterator[str]:
     hidden = Later()
     faults: list[tuple[bool, str]] = []
     for path, key, operator, requirement in requirements(props, hidden):
-        if key != _CAPACITY_KEY:
+        if key != CAPACITY_KEY:
             continue
         unread = Later()
         names = []
@@ -137,11 +138,11 @@ def _karpenter(props: Any, later: Later) -> Iterator[str]:
             continue
         bars = operator == "In" and not cheap and not unread
         given = f"{line(operator)} [{', '.join(map(line, names))}]"
-        faults.append((bars, f"{path}: {_CAPACITY_KEY} is not In [spot] ({given}): burst GPU pools run on spot; write that"))
+        faults.append((bars, f"{path}: {CAPACITY_KEY} is not In [spot] ({given}): burst GPU pools run on spot; write that"))
     if not (faults or hidden):
         yield (
-            f"spec.template.spec.requirements: none leaves {_CAPACITY_KEY} to spot, and burst GPU pools run on spot; "
-            f"add {{key: {_CAPACITY_KEY}, operator: In, values: [spot]}}"
+            f"spec.template.spec.requirements: none leaves {CAPACITY_KEY} to spot, and burst GPU pools run on spot; "
+            f"add {{key: {CAPACITY_KEY}, operator: In, values: [spot]}}"
         )
     for bars, fault in faults:
         if bars or not hidden:
@@ -149,17 +150,27 @@ def _karpenter(props: Any, later: Later) -> Iterator[str]:
     later.join(hidden)
 
 
+def _scaling_group(props: Any, later: Later) -> Iterator[str]:
+    with later:
+        if bought(AUTO_SCALING_GROUP, props) != {SPOT}:
+            yield (
+                "mixedInstancesPolicy.instancesDistribution leaves machines on demand: burst GPU pools run on spot; write "
+                "onDemandBaseCapacity 0 and onDemandPercentageAboveBaseCapacity 0"
+            )
+
+
 _FAULTS: dict[str, Callable[[Any, Later], Iterator[str]]] = {
     EKS_NODE_GROUP: _eks,
     OKE_NODE_POOL: _oke,
     KARPENTER_NODE_POOL: _karpenter,
+    AUTO_SCALING_GROUP: _scaling_group,
 }
 
 RULE = Rule(
     id="spot-required-nonprod",
     title="Burst GPU pools run on spot",
     severity=Severity.MEDIUM,
-    types=POOLS,
+    types=POOLS | {AUTO_SCALING_GROUP},
     levels={"dev": "mandatory", "staging": "mandatory", "prod": "disabled", "homelab": "disabled"},
     config={
         "roles": {

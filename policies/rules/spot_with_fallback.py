@@ -52,25 +52,43 @@ class _Pool:
         return not self.models or not other.models or bool(self.models & other.models)
 
 
+@dataclass(frozen=True, slots=True)
+class _Grade:
+    """What keeps a pool from being a fallback of any spot pool, and what of that is unknown."""
+
+    faults: tuple[tuple[str, str], ...]
+    unread: Later
+
+    @property
+    def good(self) -> bool:
+        """Whether nothing does, for sure."""
+        return not (self.faults or self.unread)
+
+
 def _check(stack: Stack, report: ReportViolation) -> None:
     allowed = whole(stack.config.get("maxFallback", MAX_FALLBACK))
     limit = MAX_FALLBACK if allowed is None else allowed
     later = Later()
     found = [_read(resource, later) for resource in stack.of(POOLS)]
     pools = [pool for pool in found if pool is not None]
+    graded = {each.at.resource.urn: _graded(each, limit) for each in pools if each.buys - {SPOT}}
     told: set[tuple[str, str]] = set()
     for spot in pools:
         if spot.buys != {SPOT}:
             continue
         others = [each for each in pools if each.buys - {SPOT} and each.at.near(spot.at) and each.shares(spot)]
-        unread = Later()
-        faults = [(each, list(_faults(each, spot, limit, unread))) for each in others]
-        later.join(unread)
-        if unread or any(not each for _, each in faults):
+        grades = [graded[each.at.resource.urn] for each in others]
+        if any(grade.good for grade in grades):
             continue
-        if faults:
-            fallback, messages = faults[0]
-            told |= {(message, fallback.at.resource.urn) for message in messages}
+        unread = Later()
+        for grade in grades:
+            unread.join(grade.unread)
+        later.join(unread)
+        if unread:
+            continue
+        if others:
+            said = f"as the fallback of spot pool {spot.name}"
+            told |= {(f"{value}: {said} {rule}", others[0].at.resource.urn) for value, rule in grades[0].faults}
         elif not later:
             # Any pool of which something is unknown may be the one.
             report(_missing(spot), spot.at.resource.urn)
@@ -114,18 +132,22 @@ def _of_family(family: str) -> Iterator[str]:
     return (each.gpu.name.lower() for each in machines("aws") if each.gpu is not None and each.name.startswith(f"{family}."))
 
 
-def _faults(fallback: _Pool, spot: _Pool, limit: int, later: Later) -> Iterator[str]:
-    """What keeps a pool from being a good fallback."""
+def _graded(pool: _Pool, limit: int) -> _Grade:
+    unread = Later()
+    return _Grade(tuple(_faults(pool, limit, unread)), unread)
+
+
+def _faults(fallback: _Pool, limit: int, later: Later) -> Iterator[tuple[str, str]]:
+    """What keeps a pool from being a good fallback: what it says, and what it should."""
     if fallback.buys != {ON_DEMAND}:
         # Reserved capacity is paid already, and a pool that may buy spot too is no mere fallback.
         return
     resource = fallback.at.resource
-    role = f"as the fallback of spot pool {spot.name} "
     with later:
         if least(resource.resource_type, resource.props):
             field = ".".join(LEAST[resource.resource_type])
             value = walk(resource.props, *LEAST[resource.resource_type])
-            yield f"{field} is {shown(value)}: {role}it keeps no node until one is needed; write 0"
+            yield f"{field} is {shown(value)}", "it keeps no node until one is needed; write 0"
     with later:
         path, value = most(resource.resource_type, resource.props, resource.opts)
         if value is None and resource.resource_type == KARPENTER_NODE_POOL:
@@ -134,10 +156,8 @@ def _faults(fallback: _Pool, spot: _Pool, limit: int, later: Later) -> Iterator[
             value = walk(resource.props, *path)
         nodes = whole(value)
         if nodes is None or nodes > limit:
-            yield (
-                f"{'.'.join(path)} is {shown(value)}: {role}it has at most {limit} node{'' if limit == 1 else 's'}; write "
-                f"{limit}, or raise maxFallback"
-            )
+            allowed = f"{limit} node{'' if limit == 1 else 's'}"
+            yield f"{'.'.join(path)} is {shown(value)}", f"it has at most {allowed}; write {limit}, or raise maxFallback"
 
 
 def _missing(spot: _Pool) -> str:

@@ -10,6 +10,7 @@ as does one whose system pool is another stack's.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pulumi_policy import PolicyResource, ReportViolation, Severity
@@ -43,15 +44,23 @@ def _check(stack: Stack, report: ReportViolation) -> None:
     later = Later()
     pools = [_read(resource, later) for resource in stack.of(POOLS)]
     placed = [pool for pool in pools if pool is not None]
-    for cluster in dict.fromkeys(pool.at.cluster for pool in placed):
-        here = Clustered(placed[0].at.resource, cluster)
+    for here in _clusters(placed):
         near = [pool for pool in placed if pool.at.near(here)]
         if sum(pool.keeps or 0 for pool in near if pool.untainted) >= wanted:
             continue
         unclear = len(placed) < len(pools) or any(pool.untainted is None or pool.keeps is None for pool in near)
         if not unclear:
-            report(_fault(cluster, near, wanted), None)
+            report(_fault(here.cluster, near, wanted), None)
     later.settle()
+
+
+def _clusters(pools: list[_Pool]) -> Iterator[Clustered]:
+    """The first pool of each cluster. Two clouds may each have a cluster of one name."""
+    first: dict[tuple[str, str], Clustered] = {}
+    for pool in pools:
+        first.setdefault((pool.at.cluster, pool.at.cloud), pool.at)
+    clouds = {cluster for cluster, cloud in first if cloud}
+    return (at for (cluster, cloud), at in first.items() if cloud or cluster not in clouds)
 
 
 def _read(resource: PolicyResource, later: Later) -> _Pool | None:

@@ -13,16 +13,16 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-from .kinds import EC2_INSTANCE, LAUNCH_TEMPLATE, OCI_INSTANCE, OCI_INSTANCE_CONFIGURATION
-from .read import Later, items, text, walk
+from .kinds import EC2_INSTANCE, LAUNCH_TEMPLATE, OCI_INSTANCE, OCI_INSTANCE_CONFIGURATION, SPOT_REQUEST, launches
+from .read import Later, text, walk
 
-MACHINES = frozenset((EC2_INSTANCE, LAUNCH_TEMPLATE, OCI_INSTANCE, OCI_INSTANCE_CONFIGURATION))
+MACHINES = frozenset((EC2_INSTANCE, SPOT_REQUEST, LAUNCH_TEMPLATE, OCI_INSTANCE, OCI_INSTANCE_CONFIGURATION))
 """Kinds whose user data may set up anything; that of node pools is their provider's."""
 
 _LONGEST = 2**20
 """Characters that are read of a text, encoded or not: a Secret of Kubernetes may hold as many bytes, user data far fewer."""
-_DEEPEST, _MOST = 3, 32
-"""Encodings within each other, and texts in all."""
+_DEEPEST, _MOST, _ROOM = 3, 512, 2 * _LONGEST
+"""Encodings within each other; texts in all, and how many characters all that are unpacked have together."""
 _GZIP, _ZLIB = b"\x1f\x8b", (b"\x78\x01", b"\x78\x9c", b"\x78\xda")
 # A run of base64, which cloud-config and MIME may break into lines.
 _RUN = re.compile(r"[A-Za-z0-9+/]{40,}(?:\r?\n[ \t]*[A-Za-z0-9+/]{4,})*={0,2}")
@@ -31,15 +31,19 @@ _WHOLE = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 
 def readings(given: str) -> tuple[str, ...]:
     """The text itself, what it is the encoding of, and what either carries in base64."""
-    found: list[str] = []
-    waiting = [(given[:_LONGEST], 0)]
-    while waiting and len(found) < _MOST:
-        read, depth = waiting.pop(0)
-        found.append(read)
-        if depth < _DEEPEST:
-            runs = [read] if _WHOLE.fullmatch("".join(read.split())) else _RUN.findall(read)
-            waiting += [(inner, depth + 1) for run in runs[:_MOST] if (inner := decoded(run))]
-    return tuple(found)
+    found = [(given[:_LONGEST], 0)]
+    room = _ROOM
+    for read, depth in found:
+        if depth == _DEEPEST:
+            break
+        runs = [read] if _WHOLE.fullmatch("".join(read.split())) else (match[0] for match in _RUN.finditer(read))
+        for run in runs:
+            if len(found) == _MOST or not room:
+                break
+            if inner := decoded(run)[:room]:
+                found.append((inner, depth + 1))
+                room -= len(inner)
+    return tuple(read for read, _ in found)
 
 
 def decoded(run: str) -> str:
@@ -57,13 +61,8 @@ def holders(token: str, props: Any, later: Later) -> Iterator[tuple[str, Any]]:
     if token != OCI_INSTANCE_CONFIGURATION:
         yield "", props
         return
-    with later:
-        details = walk(props, "instanceDetails")
-        with later:
-            yield "instanceDetails.launchDetails.", walk(details, "launchDetails")
-        for index, option in items(walk(details, "options"), later):
-            with later:
-                yield f"instanceDetails.options[{index}].launchDetails.", walk(option, "launchDetails")
+    for path, launch in launches(props, later):
+        yield f"{path}.", launch
 
 
 def user_data(token: str, props: Any, later: Later) -> Iterator[tuple[str, str]]:
@@ -84,7 +83,13 @@ def script(given: str) -> str:
 
 _AWS: tuple[tuple[str, ...], ...] = (("userData",), ("userDataBase64",))
 _OCI: tuple[tuple[str, ...], ...] = (("metadata", "user_data"), ("extendedMetadata", "user_data"))
-_FIELDS = {EC2_INSTANCE: _AWS, LAUNCH_TEMPLATE: _AWS, OCI_INSTANCE: _OCI, OCI_INSTANCE_CONFIGURATION: _OCI}
+_FIELDS = {
+    EC2_INSTANCE: _AWS,
+    SPOT_REQUEST: _AWS,
+    LAUNCH_TEMPLATE: _AWS,
+    OCI_INSTANCE: _OCI,
+    OCI_INSTANCE_CONFIGURATION: _OCI,
+}
 
 
 def _unpacked(held: bytes) -> bytes:

@@ -1,9 +1,11 @@
 """volumes-encrypted: the disks of nodes and machines are encrypted, at rest and on their way.
 
-Judged: EBS in launch templates, EC2 instances and volumes; OCI instances, instance configurations and OKE node pools. A launch template
-spells the flag as text. Without a mapping of its own a node gets the image's volume as the image has it; an account's default for
-encryption is not known here. OCI encrypts all volumes at rest; what a VM may add is encryption in transit (`isPvEncryptionInTransitEnabled`),
-which its bare metal shapes have only for some images, so nothing is demanded of them (docs.oracle.com, In-Transit Encryption).
+Judged: EBS in launch templates, EC2 instances, spot requests and volumes, and Karpenter's EC2NodeClass; OCI instances,
+instance configurations and OKE node pools. A launch template spells the flag as text. Without a mapping of a volume a node
+gets the image's own as the image has it; an account's default for encryption is not known here. Karpenter's own mapping is
+encrypted (karpenter.sh, spec.blockDeviceMappings). OCI encrypts all volumes at rest; what may be added is encryption in
+transit of volumes that are attached paravirtualized (`isPvEncryptionInTransitEnabled`; OCI API reference,
+LaunchInstanceDetails). Bare metal attaches none so, and nothing is demanded of it.
 """
 
 from __future__ import annotations
@@ -14,8 +16,17 @@ from typing import Any
 from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
 
 from .draft import Draft
-from .kinds import EC2_INSTANCE, LAUNCH_TEMPLATE, OCI_INSTANCE, OCI_INSTANCE_CONFIGURATION, OKE_NODE_POOL
-from .read import Later, count, items, keys, shown, text, true, walk
+from .kinds import (
+    EC2_INSTANCE,
+    EC2_NODE_CLASS,
+    LAUNCH_TEMPLATE,
+    OCI_INSTANCE,
+    OCI_INSTANCE_CONFIGURATION,
+    OKE_NODE_POOL,
+    SPOT_REQUEST,
+    launches,
+)
+from .read import Later, items, keys, shown, text, true, walk
 from .rule import Rule
 
 EBS_VOLUME = "aws:ebs/volume:Volume"
@@ -49,7 +60,7 @@ def _steps(path: str) -> Iterator[str | int]:
             yield int(index.rstrip("]"))
 
 
-_NO_MAPPING = "is not set: nodes get the image's own volume, encrypted or not; write a mapping with ebs.encrypted true"
+_NO_MAPPING = "has no volume: nodes get the image's own, encrypted or not; write a mapping with ebs.encrypted true"
 
 
 def _disk(path: str, disk: Any, kms: bool, later: Later) -> Iterator[tuple[str, str]]:
@@ -68,14 +79,29 @@ def _disk(path: str, disk: Any, kms: bool, later: Later) -> Iterator[tuple[str, 
 
 def _launch_template(props: Any, kms: bool, later: Later) -> Iterator[tuple[str, str]]:
     with later:
-        mappings = walk(props, "blockDeviceMappings")
-        if not count(mappings):
+        unread = Later()
+        disks = list(_mapped("blockDeviceMappings", walk(props, "blockDeviceMappings"), unread))
+        later.join(unread)
+        # A mapping of the instance's own storage, or of nothing, is none of a volume.
+        if not (disks or unread):
             yield "blockDeviceMappings", _NO_MAPPING
-        for index, mapping in items(mappings, later):
-            with later:
-                disk = walk(mapping, "ebs")
-                if disk is not None:
-                    yield from _disk(f"blockDeviceMappings[{index}].ebs", disk, kms, later)
+        for path, disk in disks:
+            yield from _disk(path, disk, kms, later)
+
+
+def _node_class(props: Any, kms: bool, later: Later) -> Iterator[tuple[str, str]]:
+    with later:
+        for path, disk in _mapped("spec.blockDeviceMappings", walk(props, "spec", "blockDeviceMappings"), later):
+            yield from _disk(path, disk, kms, later)
+
+
+def _mapped(path: str, mappings: Any, later: Later) -> Iterator[tuple[str, Any]]:
+    """Path and body of each volume of EBS that is mapped. Unknown ones are put off."""
+    for index, mapping in items(mappings, later):
+        with later:
+            disk = walk(mapping, "ebs")
+            if disk is not None:
+                yield f"{path}[{index}].ebs", disk
 
 
 def _instance(props: Any, kms: bool, later: Later) -> Iterator[tuple[str, str]]:
@@ -111,16 +137,8 @@ def _oci_instance(props: Any, _: bool, later: Later) -> Iterator[tuple[str, str]
 
 
 def _oci_configuration(props: Any, _: bool, later: Later) -> Iterator[tuple[str, str]]:
-    with later:
-        details = walk(props, "instanceDetails")
-        options = walk(details, "options")
-        for index, option in items(options, later):
-            with later:
-                path = f"instanceDetails.options[{index}].launchDetails."
-                yield from _transit(path, walk(option, "launchDetails"), later, "shape")
-        launch = walk(details, "launchDetails")
-        if launch is not None or not count(options):
-            yield from _transit("instanceDetails.launchDetails.", launch, later, "shape")
+    for path, launch in launches(props, later):
+        yield from _transit(f"{path}.", launch, later, "shape")
 
 
 def _oke_pool(props: Any, _: bool, later: Later) -> Iterator[tuple[str, str]]:
@@ -133,6 +151,8 @@ def _oke_pool(props: Any, _: bool, later: Later) -> Iterator[tuple[str, str]]:
 _FAULTS = {
     LAUNCH_TEMPLATE: _launch_template,
     EC2_INSTANCE: _instance,
+    SPOT_REQUEST: _instance,
+    EC2_NODE_CLASS: _node_class,
     EBS_VOLUME: _volume,
     OCI_INSTANCE: _oci_instance,
     OCI_INSTANCE_CONFIGURATION: _oci_configuration,

@@ -55,6 +55,10 @@ class Cli:
         """The same CLI, home and backend in another folder."""
         return Cli(folder, self.environment, self.history)
 
+    def having(self, **environment: str) -> Cli:
+        """The same CLI with more in its environment."""
+        return Cli(self.folder, {**self.environment, **environment}, self.history)
+
     def __call__(self, *command: str, given: str = "", timeout: float = 400) -> Outcome:
         """Runs one command; `given` is its standard input, by which no secret stands on a command line.
 

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections.abc import Iterator
 
 import pytest
+
+from offline.record import Recording
+from tests.engine import staging
+from tests.engine.cli import Outcome
+from tests.engine.staging import Deployment, Site
+from tests.engine.verdicts import STREAMED
 
 
 def _missing() -> str:
@@ -25,3 +32,32 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         item.add_marker(pytest.mark.timeout(900))
         if reason:
             item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """The staging stack, not yet deployed."""
+    with staging.built(tmp_path_factory.mktemp("engine")) as built:
+        yield built
+
+
+@pytest.fixture(scope="session")
+def plan(site: Site) -> Recording:
+    """What the offline plan has of it."""
+    return staging.recorded(site.cli.folder)
+
+
+@pytest.fixture(scope="session")
+def previewed(site: Site) -> Outcome:
+    """Its first preview, as events."""
+    return site.cli.having(**STREAMED)(*staging.PREVIEW, "--json")
+
+
+@pytest.fixture(scope="session")
+def update(site: Site, previewed: Outcome) -> Deployment:
+    """Its first update. After the preview, which is to see an empty stack."""
+    site.cli.ok("up", "--stack", staging.STACK, "--yes", "--skip-preview", "--suppress-progress", timeout=600)
+    export = ("stack", "export", "--stack", staging.STACK)
+    opened = site.cli.ok(*export, "--show-secrets")
+    site.cli.history.remove(opened)  # the one output that is meant to hold the secret
+    return Deployment(site.cli.ok(*export).out, opened.out)

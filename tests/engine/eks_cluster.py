@@ -36,7 +36,9 @@ def construct(request: Any, monitor: Any) -> Any:
     """
     given = request.inputs.fields
     component = _register(request, monitor, request.type, request.name, request.parent)
-    role_inputs = _struct({"assumeRolePolicy": json.dumps(_TRUST), "description": "Allows EKS to manage clusters on your behalf."})
+    role_inputs = _struct(
+        {"assumeRolePolicy": json.dumps(_TRUST), "description": "Allows EKS to manage clusters on your behalf."}
+    )
     _copy(given, ("tags",), role_inputs)
     role = _register(request, monitor, ROLE, f"{request.name}-eksRole-role", component.urn, role_inputs)
     plane_name = f"{request.name}-eksCluster"

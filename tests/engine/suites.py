@@ -11,7 +11,7 @@ from google.protobuf import struct_pb2
 from offline import wire
 from offline.record import STACK_TYPE, Recording, Resource
 from policies.rules import RULES, AnyRule, Rule
-from tests.policies.suite import Case, Member, StackCase, few, suite_of
+from tests.policies.suite import Case, StackCase, few, suite_of
 
 PROJECT, STACK = "suites", "dev"
 """Names of the project and of its stack."""
@@ -26,8 +26,9 @@ import pulumi
 
 
 def options(case):
-    above = pulumi.ComponentResource(case["parent"], f"{case['name']}-above") if case["parent"] else None
-    cloud = case["provider"] and pulumi.ProviderResource(case["type"].partition(":")[0], f"{case['name']}-cloud", case["provider"])
+    package, name = case["type"].partition(":")[0], case["name"]
+    above = pulumi.ComponentResource(case["parent"], f"{name}-above") if case["parent"] else None
+    cloud = case["provider"] and pulumi.ProviderResource(package, f"{name}-cloud", case["provider"])
     return pulumi.ResourceOptions(parent=above, provider=cloud, protect=case["protect"])
 
 
@@ -38,9 +39,7 @@ for case in json.loads(Path(__file__).with_name("cases.json").read_text()):
 
 def settings(levels: Mapping[str, str]) -> dict[str, Any]:
     """A policy config with each rule at its level, and as the cases below want it."""
-    return {
-        rule.id: {"enforcementLevel": levels[rule.id], **dict(suite_of(rule).violating[0].config)} for rule in RULES
-    }
+    return {rule.id: {"enforcementLevel": levels[rule.id], **dict(suite_of(rule).violating[0].config)} for rule in RULES}
 
 
 def mixed_levels() -> dict[str, str]:
@@ -49,28 +48,39 @@ def mixed_levels() -> dict[str, str]:
 
 
 def broken(rule: AnyRule) -> list[Case | StackCase]:
-    """Cases that break the rule, all under the config of the first one; one for each kind."""
+    """Cases that break the rule, all under the config of the first one; of a resource's rule one for each kind."""
     cases = [case for case in few(suite_of(rule).violating) if case.config == suite_of(rule).violating[0].config]
-    by_kind = {case.token if isinstance(case, Case) else str(index): case for index, case in enumerate(cases)}
-    return list(by_kind.values())
+    stacks = [case for case in cases if isinstance(case, StackCase)]
+    return [*stacks, *_first_of_each_kind(case for case in cases if isinstance(case, Case) and not _has_secret(case))]
 
 
-def program(rules: Iterable[Rule]) -> str:
-    """cases.json for what breaks these rules."""
-    return json.dumps([_told(name, case) for rule in rules for name, case in _named(rule) if isinstance(case, Case)])
+def mendable(rules: Iterable[Rule]) -> str:
+    """cases.json for what breaks these rules and is mended by their remedies."""
+    cases = ((f"{rule.id}-{index}", case) for rule in rules for index, case in enumerate(broken(rule)))
+    return json.dumps([_told(name, case) for name, case in cases if isinstance(case, Case) and not case.unremedied])
+
+
+def _first_of_each_kind(cases: Iterable[Case]) -> Iterator[Case]:
+    seen: set[str] = set()
+    for case in cases:
+        if case.token not in seen:
+            seen.add(case.token)
+            yield case
+
+
+def _has_secret(case: Case) -> bool:
+    """A state file would hold it encrypted."""
+    return wire.SIGNATURE in json.dumps(case.props)
 
 
 def recording(rules: Iterable[AnyRule]) -> Recording:
     """What breaks these rules, as one stack."""
     resources = [_resource(STACK_TYPE, f"{PROJECT}-{STACK}", {}, custom=False)]
     for rule in rules:
-        for name, case in _named(rule):
+        for index, case in enumerate(broken(rule)):
+            name = f"{rule.id}-{index}"
             resources += _of_case(name, case) if isinstance(case, Case) else _of_stack(name, case)
     return Recording(PROJECT, STACK, False, tuple(resources), {})
-
-
-def _named(rule: AnyRule) -> Iterator[tuple[str, Case | StackCase]]:
-    return ((f"{rule.id}-{index}", case) for index, case in enumerate(broken(rule)))
 
 
 def _told(name: str, case: Case) -> dict[str, Any]:
@@ -85,85 +95,64 @@ def _told(name: str, case: Case) -> dict[str, Any]:
 
 
 def _of_case(name: str, case: Case) -> Iterator[Resource]:
-    above = _resource(case.parent, f"{name}-above", {}, custom=False) if case.parent else None
-    cloud = _provider(name, case.token, case.provider)
-    yield from (each for each in (above, cloud) if each is not None)
-    yield _resource(case.token, name, case.props, above=above, cloud=cloud, protect=case.protect)
+    parent = ""
+    if case.parent:
+        above = _resource(case.parent, f"{name}-above", {}, custom=False)
+        parent = above.urn
+        yield above
+    yield from _with_provider(case.token, name, case.props, case.provider, parent=parent, protect=case.protect)
 
 
-def _of_stack(name: str, case: StackCase) -> Iterator[Resource]:
-    made: dict[str, Resource] = {}
-    for member in _parents_first(case.members):
-        cloud = _provider(f"{name}-{member.name}", member.token, member.provider)
-        made[member.name] = _resource(
+def _of_stack(prefix: str, case: StackCase) -> Iterator[Resource]:
+    members = {member.name: member for member in case.members}
+
+    def urn(name: str) -> str:
+        member = members.get(name)
+        return _urn(member.token, f"{prefix}-{name}", urn(member.parent)) if member is not None else ""
+
+    def urns(names: Iterable[str]) -> tuple[str, ...]:
+        return tuple(filter(None, map(urn, names)))
+
+    for member in case.members:
+        yield from _with_provider(
             member.token,
-            f"{name}-{member.name}",
+            f"{prefix}-{member.name}",
             member.props,
-            above=made.get(member.parent),
-            cloud=cloud,
+            member.provider,
+            parent=urn(member.parent),
             protect=member.protect,
-            depends_on=[made[each].urn for each in member.depends_on if each in made],
-            property_depends={
-                field: tuple(made[each].urn for each in names if each in made) for field, names in member.property_depends.items()
-            },
+            dependencies=urns(member.depends_on),
+            property_dependencies={field: urns(names) for field, names in member.property_depends.items()},
         )
-        yield from (each for each in (cloud, made[member.name]) if each is not None)
 
 
-def _parents_first(members: Iterable[Member]) -> list[Member]:
-    """As an engine registers them: after what they stand below and depend on."""
-    waiting, placed = list(members), dict[str, Member]()
-    while waiting:
-        ready = next(
-            (
-                each
-                for each in waiting
-                if all(
-                    name in placed or name not in {other.name for other in waiting}
-                    for name in (each.parent, *each.depends_on, *(n for names in each.property_depends.values() for n in names))
-                )
-            ),
-            waiting[0],
-        )
-        waiting.remove(ready)
-        placed[ready.name] = ready
-    return list(placed.values())
+def _with_provider(
+    token: str, name: str, props: Mapping[str, Any], provider: Mapping[str, Any] | None, **more: Any
+) -> Iterator[Resource]:
+    if provider is not None:
+        cloud = _resource(f"pulumi:providers:{token.partition(':')[0]}", f"{name}-cloud", provider)
+        more |= {"provider": f"{cloud.urn}::{cloud.id}", "provider_resource": cloud}
+        yield cloud
+    yield _resource(token, name, props, **more)
 
 
-def _provider(name: str, token: str, props: Mapping[str, Any] | None) -> Resource | None:
-    if props is None:
-        return None
-    return _resource(f"pulumi:providers:{token.partition(':')[0]}", f"{name}-cloud", props)
-
-
-def _resource(
-    token: str,
-    name: str,
-    props: Mapping[str, Any],
-    *,
-    custom: bool = True,
-    above: Resource | None = None,
-    cloud: Resource | None = None,
-    protect: bool = False,
-    depends_on: Iterable[str] = (),
-    property_depends: Mapping[str, tuple[str, ...]] | None = None,
-) -> Resource:
-    chain = f"{above.urn.split('::')[2]}$" if above is not None else ""
+def _resource(token: str, name: str, props: Mapping[str, Any], *, custom: bool = True, parent: str = "", **more: Any) -> Resource:
     properties = struct_pb2.Struct()
     properties.update(dict(props))
     return Resource(
-        urn=f"urn:pulumi:{STACK}::{PROJECT}::{chain}{token}::{name}",
+        urn=_urn(token, name, parent),
         type=token,
         name=name,
-        parent=above.urn if above is not None else "",
+        parent=parent,
         custom=custom,
         remote=False,
         read=False,
         id=f"{name}-id" if custom else "",
         wire=properties,
-        provider=f"{cloud.urn}::{cloud.id}" if cloud is not None else "",
-        provider_resource=cloud,
-        dependencies=tuple(depends_on),
-        property_dependencies=property_depends or {},
-        protect=protect,
+        **more,
     )
+
+
+def _urn(token: str, name: str, parent: str) -> str:
+    above = f"{parent.split('::')[2]}$" if parent else ""
+    return f"urn:pulumi:{STACK}::{PROJECT}::{above}{token}::{name}"

@@ -23,14 +23,12 @@ from offline import stackfile, wire
 from offline.record import record
 from tests.engine.cli import ROOT
 from tests.engine.compare import deployed, graph_differences, input_differences, on_default_provider, planned
-from tests.engine.eks_cluster import CONTROL_PLANE
-from tests.engine.eks_cluster import ROLE as SERVICE_ROLE
+from tests.engine.eks_cluster import CONTROL_PLANE, ROLE
 from tests.engine.eks_cluster import TYPE as CLUSTER
 from tests.engine.provider import Provider, attach, providers
 from tests.engine.small_engine import SmallEngine
 
 TAG = "aws:autoscaling/tag:Tag"
-ROLE = "aws:iam/role:Role"
 NODE_GROUP = "aws:eks/nodeGroup:NodeGroup"
 KEY = "gpu-ci:githubPrivateKey"
 
@@ -217,7 +215,7 @@ def test_a_cluster_is_a_component_without_inputs_whose_children_have_what_was_as
     assert {each.protect for each in monitor.registered} == {True}, "protection is inherited"
     assert made.urn == urn(CLUSTER, "plane") == role.parent == plane.parent
     assert [(each.type, each.custom, each.provider) for each in (role, plane)] == [
-        (SERVICE_ROLE, True, "aws-urn::id"),
+        (ROLE, True, "aws-urn::id"),
         (CONTROL_PLANE, True, "aws-urn::id"),
     ]
     assert wire.raw(role.object)["tags"] == {"owner": "ci"}

@@ -7,7 +7,9 @@ import re
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from offline.cli import app
 from offline.errors import InputError
 from offline.pack import carried, write_pack
 from policies.rules import RULES
@@ -37,6 +39,8 @@ def test_nothing_of_the_project_outside_of_the_directory_is_read(tmp_path: Path)
     assert {f"config/{path.name}" for path in (POLICIES / "config").glob("*.json")} <= names
     settings = (tmp_path / "pack" / "PulumiPolicy.yaml").read_text()
     assert ".." not in settings, "it has no project beside it"
+    assert "virtualenv" not in settings, "what is published would have to hold it"
+    assert "__pycache__/" in (tmp_path / "pack" / ".gitignore").read_text().splitlines(), "publishing runs the pack first"
     assert re.search(r"^version: \d+\.\d+\.\d+$", settings, re.M), "what is published has a version"
 
 
@@ -66,8 +70,24 @@ def test_what_something_else_filled_is_left_alone(tmp_path: Path, held: str) -> 
     assert (out if held == "a file" else out / "mine").read_text() == "mine"
 
 
+def test_where_an_ignore_file_above_would_empty_the_archive_nothing_is_written(tmp_path: Path) -> None:
+    (tmp_path / ".gitignore").write_text("build/\n")
+    with pytest.raises(InputError, match=r"OUT: .*/build/pack is below .*/\.gitignore"):
+        write_pack(tmp_path / "build" / "pack")
+    assert not (tmp_path / "build").exists()
+
+
 @pytest.mark.parametrize("out", [POLICIES, POLICIES.parent, POLICIES.parent.parent])
 def test_the_project_itself_is_never_replaced(out: Path) -> None:
     with pytest.raises(InputError, match="holds the project itself"):
         write_pack(out)
     assert (POLICIES / "rules" / "rule.py").exists()
+
+
+def test_the_command_tells_how_to_publish_what_it_wrote(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["policy-pack", "--out", str(tmp_path / "my pack")])
+    assert done.exit_code == 0, done.output
+    *files, last = done.stdout.splitlines()
+    assert all(Path(line).is_file() for line in files)
+    assert last == f"publish it: pulumi -C '{tmp_path / 'my pack'}' policy publish YOUR-ORGANIZATION"
+    assert CliRunner().invoke(app, ["policy-pack", "--out", str(POLICIES)]).exit_code == 2

@@ -108,6 +108,13 @@ def test_a_recording_without_remedies_is_not_touched() -> None:
     assert record(program, CONFIG, remedy=Remedies([])).resources[1].wire == record(program, CONFIG).resources[1].wire
 
 
+def test_what_the_engine_keeps_for_itself_outlives_a_remedy() -> None:
+    def internal() -> None:
+        Thing("it", size=9, **{"__provider": "code"})
+
+    assert record(internal, CONFIG, remedy=Remedies(POLICIES)).resources[1].inputs["__provider"] == "code"
+
+
 # -- the draft ---------------------------------------------------------------------------------------------------------
 
 UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"

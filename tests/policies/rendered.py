@@ -21,7 +21,7 @@ from tests.policies.fixtures import RUNNER_SET
 from tests.policies.harness import judge
 
 OURS = Path(__file__).parent / "charts"
-KUBERNETES, BEFORE_SIDECARS = "1.34.0", "1.28.0"
+KUBERNETES = "1.34.0"
 NAMESPACE, NAME = "runners-gpu", "gpu"
 
 _HELM_TIMEOUT_S = 60

@@ -24,7 +24,17 @@ def oke_fault(shown: str = "not set") -> str:
 
 
 @pytest.mark.parametrize(
-    ("version", "shown"), [(REMOVE, "not set"), (None, "not set"), ("", '""'), ("latest", '"latest"'), (1, "1"), ([], "a list")]
+    ("version", "shown"),
+    [
+        (REMOVE, "not set"),
+        (None, "not set"),
+        ("", '""'),
+        ("latest", '"latest"'),
+        ("v1.22", '"v1.22"'),
+        ("latest2", '"latest2"'),
+        (1, "1"),
+        ([], "a list"),
+    ],
 )
 def test_an_addon_has_a_version(version: Any, shown: str) -> None:
     assert judge(RULE, EKS_ADDON, changed(EKS, "addonVersion", version)) == said(eks_fault(shown))

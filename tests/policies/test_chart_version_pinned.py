@@ -57,6 +57,11 @@ def test_a_chart_without_a_repository_is_another_one_elsewhere(chart: str | None
     assert found == said(sourceless('""' if chart is None else shown))
 
 
+@pytest.mark.parametrize("chart", ["./charts/gpu-operator", "../gpu-operator", "/srv/charts/gpu-operator"])
+def test_a_folder_stays_one_beside_a_repository(chart: str) -> None:
+    assert judge(RULE, RELEASE, changed(HTTPS, "chart", chart)) == said(sourceless(f'"{chart}"'))
+
+
 @pytest.mark.parametrize(
     "address", ["http://charts.example.com", "file:///srv/charts", "git+https://example.com/x", "https:///x"]
 )

@@ -11,7 +11,6 @@ import pytest
 
 from fleet import charts as ours
 from fleet import versions
-from fleet.scheduling import EKS_PROFILE
 from offline.policyfile import policy_settings
 from offline.record import Resource
 from policies.rules import RULES, Rule, charts
@@ -22,7 +21,7 @@ from policies.rules.read import Later
 from tests.components.recorded import ROOT, STACKS
 from tests.policies.fixtures import GPU_POD, RUNNER_SET, release
 from tests.policies.harness import UNKNOWN, changed, judge, proxied
-from tests.policies.rendered import BEFORE_SIDECARS, KUBERNETES, OURS, of_kind, published, render, resources, verdicts
+from tests.policies.rendered import KUBERNETES, OURS, of_kind, published, render, resources, verdicts
 from tests.policies.test_own_stacks import recorded
 
 SET, CONTROLLER = "gha-runner-scale-set", "gha-runner-scale-set-controller"
@@ -103,21 +102,6 @@ VOLUMES = {
     "kubernetes without volume": (values("kubernetes-novolume"), set()),
 }
 
-POD_RIGHTS = {
-    "pods": ("get", "list", "create", "delete"),
-    "pods/exec": ("get", "create"),
-    "pods/log": ("get", "list", "watch"),
-    "secrets": ("get", "list", "create", "delete"),
-}
-RIGHTS: dict[str, tuple[dict[str, Any], dict[str, tuple[str, ...]]]] = {
-    "no mode": (values(), {}),
-    "dind": (values("dind"), {}),
-    "kubernetes": (values("kubernetes"), POD_RIGHTS | {"jobs": ("get", "list", "create", "delete")}),
-    "kubernetes without volume": (values("kubernetes-novolume"), POD_RIGHTS),
-    "an account of its own": (values("kubernetes", serviceAccountName="mine"), {}),
-}
-
-
 # -- as written here ---------------------------------------------------------------------------------------------------
 
 
@@ -145,40 +129,9 @@ def test_the_runner_pod_has_the_containers_of_its_mode(given: dict[str, Any], ex
     assert seen(given) == expected
 
 
-def test_docker_stays_as_a_sidecar_where_kubernetes_has_them_and_is_a_container_where_not() -> None:
-    later = Later()
-    found = {each.body["name"]: each for each in charts.added(read(values("dind")), later)}
-    assert found["dind"].init
-    assert found["dind"].body["restartPolicy"] == "Always"
-    found = {each.body["name"]: each for each in charts.added(read(values("dind")), later, sidecars=False)}
-    assert not found["dind"].init
-    assert "restartPolicy" not in found["dind"].body
-    assert found["init-dind-externals"].init
-
-
 @pytest.mark.parametrize(("given", "expected"), VOLUMES.values(), ids=VOLUMES)
 def test_the_runner_pod_has_the_volumes_of_its_mode(given: dict[str, Any], expected: set[str]) -> None:
     assert {each["name"] for each in charts.volumes(read(given), Later())} == expected
-
-
-@pytest.mark.parametrize(("given", "expected"), RIGHTS.values(), ids=RIGHTS)
-def test_an_account_has_rights_where_jobs_are_pods(given: dict[str, Any], expected: dict[str, tuple[str, ...]]) -> None:
-    assert {resource: tuple(verbs) for resource, verbs in charts.account_rights(read(given)).items()} == expected
-
-
-@pytest.mark.parametrize(
-    ("mode", "expected"),
-    [
-        (None, {}),
-        ("dind", {"DOCKER_HOST": "unix:///var/run/docker.sock", "RUNNER_WAIT_FOR_DOCKER_IN_SECONDS": "120"}),
-        ("kubernetes", {"ACTIONS_RUNNER_CONTAINER_HOOKS": "/home/runner/k8s/index.js"}),
-        ("kubernetes-novolume", {"ACTIONS_RUNNER_CONTAINER_HOOKS": "/home/runner/k8s-novolume/index.js"}),
-    ],
-)
-def test_the_runner_has_the_variables_of_its_mode(mode: str | None, expected: dict[str, str]) -> None:
-    found = charts.environment(read(values(mode)))
-    assert expected.items() <= found.items()
-    assert bool(found) == bool(expected)
 
 
 def test_an_unknown_mode_is_put_off_and_what_is_known_is_still_seen() -> None:
@@ -224,25 +177,12 @@ def _on(image: charts.DefaultImage) -> dict[str, Any]:
     return flag if isinstance(flag, dict) else {}
 
 
-def test_gpu_charts_tolerate_the_taint_of_gpu_nodes() -> None:
-    for chart in ("nvidia-device-plugin", "gpu-operator"):
-        row = charts.DEFAULTS[chart]
-        assert any(each.covers(EKS_PROFILE.gpu_taint) for each in row.tolerations)
-        assert row.node
-    assert not charts.DEFAULTS["cluster-autoscaler"].tolerations
-
-
 # -- as Helm renders them ----------------------------------------------------------------------------------------------
 
 
 def rendered(pod: Mapping[str, Any]) -> set[Seen]:
     """The containers of a rendered pod."""
     return {_seen(field, body) for field in (INIT, REGULAR) for body in pod.get(field) or ()}
-
-
-def variables(pod: Mapping[str, Any]) -> dict[str, str]:
-    (runner,) = [each for each in pod["containers"] if each["name"] == "runner"]
-    return {each["name"]: each.get("value", "") for each in runner.get("env") or ()}
 
 
 def hold_to(folder: Path, given: Mapping[str, Any], scratch: Path) -> None:
@@ -260,23 +200,7 @@ def hold_to(folder: Path, given: Mapping[str, Any], scratch: Path) -> None:
         each["name"]: each for each in pod.get("volumes") or ()
     }
 
-    own_env = {each["name"] for each in _runner_of(given).get("env", ())}
-    expected = {name: value for name, value in charts.environment(here).items() if name not in own_env}
-    assert expected.items() <= variables(pod).items()
-
-    rights = {
-        resource: tuple(rule["verbs"])
-        for role in of_kind(manifests, "Role")
-        if role["metadata"]["name"].endswith("kube-mode")
-        for rule in role["rules"]
-        for resource in rule["resources"]
-    }
-    assert rights == {resource: tuple(verbs) for resource, verbs in charts.account_rights(here).items()}
     assert not later
-
-    (older,) = of_kind(render(folder, given, scratch, BEFORE_SIDECARS), "AutoscalingRunnerSet")
-    before = {_seen(INIT if each.init else REGULAR, each.body) for each in charts.added(here, later, sidecars=False)}
-    assert before <= rendered(older["spec"]["template"]["spec"])
 
 
 def _plain(volume: Any) -> Any:
@@ -284,11 +208,6 @@ def _plain(volume: Any) -> Any:
     if isinstance(volume, Mapping):
         return {key: _plain(volume[key]) for key in volume}
     return [_plain(each) for each in volume] if isinstance(volume, Sequence) and not isinstance(volume, str) else volume
-
-
-def _runner_of(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    spec = given.get("template", {}).get("spec", {})
-    return next((each for each in spec.get("containers", ()) if each["name"] == "runner"), {})
 
 
 def same_verdicts(
@@ -435,16 +354,9 @@ def _props(inputs: Mapping[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.reference
 @pytest.mark.parametrize("name", ["nvidia-device-plugin", "gpu-operator"])
-def test_what_published_gpu_charts_put_on_nodes_tolerates_what_the_table_says(name: str, tmp_path: Path) -> None:
+def test_published_gpu_charts_take_of_the_node_what_the_table_says(name: str, tmp_path: Path) -> None:
+    assert charts.DEFAULTS[name].node
     manifests = render(published(name), {}, tmp_path, name=name, namespace=name)
-    if name == "gpu-operator":
-        (policy,) = of_kind(manifests, "ClusterPolicy")
-        held = policy["spec"]["daemonsets"]["tolerations"]
-    else:
-        (plugin,) = [each for each in of_kind(manifests, "DaemonSet") if each["metadata"]["name"] == name]
-        held = plugin["spec"]["template"]["spec"]["tolerations"]
-    table = [each.manifest() for each in charts.DEFAULTS[name].tolerations]
-    assert {frozenset(each.items()) for each in held} == {frozenset(each.items()) for each in table}
     hosts = [volume for each in of_kind(manifests, "DaemonSet") for volume in each["spec"]["template"]["spec"]["volumes"]]
     assert any("hostPath" in volume for volume in hosts), "it takes of the node, as the table says"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from policies.rules.ecr_hardened import ECR_REPOSITORY
 from policies.rules.ecr_lifecycle import LIFECYCLE_POLICY, RULE
+from tests.policies.harness import CLEAN, UNKNOWN, judge_stack, urn
 from tests.policies.suite import Member, StackCase, Suite
 
 RUNNER = Member(ECR_REPOSITORY, "runner", {"name": "runner-image"})
@@ -24,3 +25,32 @@ SUITE = Suite(
         StackCase((RUNNER, OTHER, NAMED), {MESSAGE: "other"}),
     ),
 )
+
+
+def test_a_policy_of_who_knows_what_matters_where_a_repository_lacks_one() -> None:
+    late = Member(LIFECYCLE_POLICY, "late", {"policy": "{}", "repository": UNKNOWN})
+    assert judge_stack(RULE, (RUNNER, MADE, late)) == CLEAN
+    assert judge_stack(RULE, (RUNNER, OTHER, MADE, late)).unknown == "repository"
+
+
+def test_an_unknown_name_hides_no_other_repository() -> None:
+    late = Member(ECR_REPOSITORY, "late", {"name": UNKNOWN})
+    for stack in ((late, OTHER, NAMED), (OTHER, late, NAMED)):
+        found = judge_stack(RULE, stack)
+        assert found.messages == (MESSAGE,)
+        assert found.unknown == "name"
+
+
+def excepted(*patterns: str) -> dict[str, object]:
+    reason = {"reason": "a test of exceptions", "expires": "2099-01-01"}
+    return {"exceptions": [{"urn": pattern, **reason} for pattern in patterns]}
+
+
+def test_an_exception_of_one_resource_hides_no_unknown_of_the_others() -> None:
+    named_late = Member(ECR_REPOSITORY, "late", {"name": UNKNOWN})
+    stack = (named_late, OTHER, NAMED)
+    one = urn(ECR_REPOSITORY, "other")
+    assert judge_stack(RULE, stack, excepted(one)).unknown == "name"
+    whole = judge_stack(RULE, stack, excepted(one, "stack"))
+    assert not whole.unknown
+    assert "it hides: no lifecycle policy" in whole.excepted

@@ -7,7 +7,10 @@ from policies.rules.kinds import EKS_CLUSTER, EKS_COMPONENT, OCI_NSG_RULE, OCI_S
 from tests.policies.harness import CLEAN, judge, said
 from tests.policies.suite import Case, Suite
 
-OPEN = "publicAccessCidrs is not set: the API then answers the whole internet; name your networks, or write endpointPublicAccess: false"
+OPEN = (
+    "publicAccessCidrs is not set: the API then answers the whole internet; name your networks, or write endpointPublicAccess: "
+    "false"
+)
 WORLD = "the API then answers the whole internet; name your networks"
 HOMES = {"cidrs": ["203.0.113.0/24"]}
 API = "port 6443 is the Kubernetes API; name your networks"
@@ -66,6 +69,15 @@ SUITE = Suite(
                 "set a network security group, or write isPublicIpEnabled: false",
             ),
         ),
+        Case(
+            OKE_CLUSTER,
+            {"name": "gpu-ci"},
+            (
+                "endpointConfig is not set: the API then answers the whole internet outside your network, and no security group "
+                "can guard it; set its subnetId",
+            ),
+        ),
+        Case(EKS_COMPONENT, {"publicAccessCidrs": ["0.0.0.0/1"]}, (f'publicAccessCidrs[0] is "0.0.0.0/1": {WORLD}',)),
         Case(OCI_NSG_RULE, nsg_rule("0.0.0.0/0", 6000, 7000), (f'source is "0.0.0.0/0": {API}',)),
         Case(OCI_NSG_RULE, {"direction": "INGRESS", "protocol": "all", "source": "::/0"}, (f'source is "::/0": {API}',)),
         *(Case(token, security_list("0.0.0.0/0"), (f'ingressSecurityRules[0].source is "0.0.0.0/0": {API}',)) for token in LISTS),

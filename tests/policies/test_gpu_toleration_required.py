@@ -72,6 +72,12 @@ def test_what_does_not_cover_the_taint_is_told(tolerations: list[dict[str, Any]]
     assert judged(tolerating(*tolerations)) == said(lacking())
 
 
+@pytest.mark.parametrize("restart", [{}, {"restartPolicy": "Always"}])
+def test_a_gpu_of_an_init_or_sidecar_container_alone_is_enough(restart: dict[str, str]) -> None:
+    warm = {"name": "warm", "resources": {"limits": {GPU: 1}}} | restart
+    assert judged({"initContainers": [warm], "containers": [{"name": "work"}]}) == said(lacking())
+
+
 def test_one_value_covers_the_nodes_of_one_provider() -> None:
     seeds = tolerating({"key": GPU, "operator": "Equal", "value": "true", "effect": "NoSchedule"})
     assert judged(seeds) == said(lacking(f"{GPU}=present:NoSchedule"))

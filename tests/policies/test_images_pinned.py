@@ -284,6 +284,12 @@ def test_an_unknown_value_may_be_an_image_but_a_label_is_none() -> None:
     assert judge(RULE, RELEASE, props, unknown=("chart",)).unknown == "chart"
 
 
+def test_unknown_value_files_may_name_images() -> None:
+    props = named("any", {}) | {"valueYamlFiles": []}
+    assert judge(RULE, RELEASE, props) == CLEAN
+    assert judge(RULE, RELEASE, props, unknown=("valueYamlFiles",)).unknown == "valueYamlFiles"
+
+
 def test_a_cluster_policy_is_judged_by_what_it_names_and_does_not_switch_off() -> None:
     driver = {"enabled": True, "repository": "nvcr.io/nvidia", "image": "driver", "version": "latest"}
     vfio = driver | {"image": "vfio"}
@@ -305,6 +311,7 @@ def test_the_default_registries_serve_the_images_of_our_own_versions() -> None:
         assert reference.digest, "pinned to its content"
 
 
+FILES = "valueYamlFiles: files may name other images and are not read here; move them to values"
 GOOD = running("ghcr.io/actions/runner:2.338.0")
 OPERAND = {"spec": {"toolkit": {"enabled": True, "repository": "nvcr.io/nvidia", "image": "toolkit", "version": "v1"}}}
 SUITE = Suite(
@@ -323,6 +330,7 @@ SUITE = Suite(
             (f'values.image is "registry.k8s.io/autoscaling/cluster-autoscaler:v1.34.5": {MOVED}',),
             config={"requireDigest": True},
         ),
+        Case(RELEASE, named("any", {}) | {"valueYamlFiles": ["text"]}, (FILES,)),
         *(
             Case(
                 token,

@@ -9,6 +9,7 @@ import pytest
 from pulumi_oci.containerengine import NodePoolArgs
 
 from policies.rules.imds_v2_hop_one import RULE
+from policies.rules.kinds import SPOT_REQUEST
 from tests.policies.fixtures import (
     A10_POOL_PROPS,
     EC2_INSTANCE,
@@ -217,6 +218,7 @@ SUITE = Suite(
         Case(LAUNCH_TEMPLATE, TWO_HOPS, config={"maxHop": 2}),
         Case(EC2_INSTANCE, WHOLE),
         Case(EC2_INSTANCE, {"launchTemplate": {"id": "lt-1"}}),
+        Case(SPOT_REQUEST, WHOLE),
         Case(NODE_GROUP, NODE_GROUP_PROPS),
         Case(NODE_CLASS, {"spec": {"role": "node"}}),
         Case(NODE_CLASS, {"spec": WHOLE}),
@@ -228,6 +230,7 @@ SUITE = Suite(
         Case(LAUNCH_TEMPLATE, {"namePrefix": "gpu"}, (OPTIONLESS.format(WANTED),)),
         Case(LAUNCH_TEMPLATE, TWO_HOPS, (hop_fault("2"),)),
         Case(EC2_INSTANCE, changed(WHOLE, "metadataOptions", "httpTokens", "optional"), (token_fault('"optional"'),)),
+        Case(SPOT_REQUEST, {"instanceType": "g5.xlarge"}, (OPTIONLESS.format(WANTED),)),
         Case(NODE_GROUP, {"clusterName": "usw2"}, (NO_TEMPLATE,), unremedied=True),
         Case(
             NODE_CLASS,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from policies.rules.kinds import OCI_NSG_RULE, OCI_SECURITY_LISTS, SECURITY_GROUP, SECURITY_GROUP_INGRESS, SECURITY_GROUP_RULE
+from policies.rules.kinds import OCI_NSG_RULE, OCI_SECURITY_LISTS, SECURITY_GROUP_INGRESS, SECURITY_GROUP_RULE, SECURITY_GROUPS
 from policies.rules.no_node_ssh import RULE
 from tests.policies.fixtures import NODE_GROUP
 from tests.policies.harness import CLEAN, judge
@@ -16,9 +18,10 @@ REMOTE = (
     "remove remoteAccess, or name the security groups that may come in"
 )
 LISTS = sorted(OCI_SECURITY_LISTS)
+GROUPS = SECURITY_GROUP, DEFAULT_GROUP = sorted(SECURITY_GROUPS, reverse=True)
 
 
-def ports(low: int, high: int, protocol: str = "tcp") -> dict[str, object]:
+def ports(low: int, high: int, protocol: Any = "tcp") -> dict[str, object]:
     return {"protocol": protocol, "fromPort": low, "toPort": high}
 
 
@@ -32,7 +35,7 @@ SUITE = Suite(
     passing=(
         Case(NODE_GROUP, {"clusterName": "usw2"}),
         Case(NODE_GROUP, {"remoteAccess": {"ec2SshKey": "ops", "sourceSecurityGroupIds": ["sg-1"]}}),
-        Case(SECURITY_GROUP, {"ingress": [{**ports(443, 443), "cidrBlocks": ["0.0.0.0/0"]}]}),
+        *(Case(token, {"ingress": [{**ports(443, 443), "cidrBlocks": ["0.0.0.0/0"]}]}) for token in GROUPS),
         Case(SECURITY_GROUP, {"ingress": [{**ports(22, 22), "cidrBlocks": ["10.0.0.0/8"]}]}),
         Case(SECURITY_GROUP, {"ingress": [{**ports(22, 22, "udp"), "cidrBlocks": ["0.0.0.0/0"]}]}),
         Case(SECURITY_GROUP_RULE, {"type": "egress", **ports(0, 65535), "cidrBlocks": ["0.0.0.0/0"]}),
@@ -48,6 +51,11 @@ SUITE = Suite(
             SECURITY_GROUP,
             {"ingress": [{**ports(22, 22), "cidrBlocks": ["10.0.0.0/8", "0.0.0.0/0"]}]},
             (f'ingress[0].cidrBlocks[1] is "0.0.0.0/0": port 22 {OPEN}',),
+        ),
+        Case(
+            DEFAULT_GROUP,
+            {"ingress": [{**ports(22, 22), "cidrBlocks": ["0.0.0.0/0"]}]},
+            (f'ingress[0].cidrBlocks[0] is "0.0.0.0/0": port 22 {OPEN}',),
         ),
         Case(
             SECURITY_GROUP,
@@ -77,9 +85,20 @@ SUITE = Suite(
 )
 
 
-@pytest.mark.parametrize("cidr", ["0.0.0.0/0", "::/0", "10.1.2.3/0"])
+@pytest.mark.parametrize("protocol", ["TCP", 6, "all", -1])
+def test_a_protocol_has_several_spellings(protocol: Any) -> None:
+    rule = {**ports(22, 22, protocol), "cidrBlocks": ["0.0.0.0/0"]}
+    assert judge(RULE, SECURITY_GROUP, {"ingress": [rule]}).messages
+
+
+@pytest.mark.parametrize("cidr", ["0.0.0.0/0", "::/0", "10.1.2.3/0", "0.0.0.0/1", "128.0.0.0/1", "2000::/3"])
 def test_the_world_has_several_spellings(cidr: str) -> None:
     assert judge(RULE, OCI_NSG_RULE, nsg(cidr, 22, 22)).messages
+
+
+@pytest.mark.parametrize("cidr", ["10.0.0.0/8", "203.0.113.7/32", "2001:db8::/32"])
+def test_a_network_that_somebody_holds_is_not_the_world(cidr: str) -> None:
+    assert judge(RULE, OCI_NSG_RULE, nsg(cidr, 22, 22)) == CLEAN
 
 
 def test_a_rule_without_ports_opens_all() -> None:

@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 
 from policies.rules.kinds import IAM_ROLE
-from policies.rules.node_role_least_privilege import ATTACHMENT, IAM_POLICY, OCI_POLICY, ROLE_POLICY, RULE
+from policies.rules.node_role_least_privilege import ATTACHMENTS, IAM_POLICY, OCI_POLICY, ROLE_POLICY, RULE
 from tests.policies.harness import judge_stack
 from tests.policies.suite import Member, StackCase, Suite
 
 ARN = "arn:aws:iam::aws:policy/"
-NO_RIGHTS = "a node needs no such rights; give them to the pod that does"
+POD_IDENTITY = "give them to the pod that does (Pod Identity)"
+NO_RIGHTS = f"a node needs no such rights; {POD_IDENTITY}"
+ATTACHMENT, SEVERAL = sorted(ATTACHMENTS, reverse=True)
 
 
 def trust(service: Any) -> str:
@@ -35,6 +37,14 @@ def attached(policy: str, role: str) -> Member:
     return Member(ATTACHMENT, "attached", {"policyArn": f"{ARN}{policy}"}, property_depends={"role": (role,)})
 
 
+def several(policy: str, *roles: str) -> Member:
+    return Member(SEVERAL, "attached", {"policyArn": f"{ARN}{policy}"}, property_depends={"roles": roles})
+
+
+def inline(role: str) -> Member:
+    return Member(ROLE_POLICY, "inline", {"policy": document("s3:GetObject", "*")}, property_depends={"role": (role,)})
+
+
 def holds(token: str, text: str, message: str = "") -> StackCase:
     return StackCase((Member(token, "one", {"policy": text}),), {message: "one"} if message else {})
 
@@ -45,6 +55,11 @@ SUITE = Suite(
         StackCase((NODE, attached("AmazonEKSWorkerNodePolicy", "node"))),
         StackCase((POD, attached("AmazonS3FullAccess", "pod"))),
         StackCase((NODE, attached("CloudWatchAgentServerPolicy", "node")), config={"allowed": ["CloudWatchAgentServerPolicy"]}),
+        StackCase((NODE, POD, several("AmazonEKS_CNI_Policy", "node", "pod"))),
+        StackCase((NODE, POD, inline("pod"))),
+        StackCase(
+            (Member(IAM_ROLE, "pod", {"assumeRolePolicy": trust("pods.eks.amazonaws.com"), "managedPolicyArns": [f"{ARN}X"]}),)
+        ),
         holds(ROLE_POLICY, document(["ec2:DescribeImages"], "*")),
         holds(ROLE_POLICY, document("*", "*", "Deny")),
         holds(IAM_POLICY, document("*", "arn:aws:s3:::mine/*")),
@@ -54,7 +69,24 @@ SUITE = Suite(
     violating=(
         StackCase(
             (NODE, attached("AmazonS3FullAccess", "node")),
-            {f'policyArn is "{ARN}AmazonS3FullAccess": {NO_RIGHTS} (Pod Identity)': "attached"},
+            {f'policyArn is "{ARN}AmazonS3FullAccess": {NO_RIGHTS}': "attached"},
+        ),
+        StackCase((NODE, POD, several("X", "pod", "node")), {f'policyArn is "{ARN}X": {NO_RIGHTS}': "attached"}),
+        StackCase(
+            (NODE, inline("node")), {f"policy adds rights to a node's role, which needs no others; {POD_IDENTITY}": "inline"}
+        ),
+        StackCase(
+            (
+                Member(
+                    IAM_ROLE,
+                    "one",
+                    {
+                        "assumeRolePolicy": trust("ec2.amazonaws.com.cn"),
+                        "inlinePolicies": [{"policy": document("s3:GetObject", "*")}],
+                    },
+                ),
+            ),
+            {f"inlinePolicies[0] adds rights to a node's role, which needs no others; {POD_IDENTITY}": "one"},
         ),
         StackCase(
             (Member(IAM_ROLE, "one", {"assumeRolePolicy": trust("ec2.amazonaws.com"), "managedPolicyArns": [f"{ARN}X"]}),),
@@ -72,6 +104,35 @@ SUITE = Suite(
         ),
     ),
 )
+
+
+@pytest.mark.parametrize(
+    ("statement", "found"),
+    [
+        ({"Action": "*:*", "Resource": "*"}, True),
+        ({"Action": "s3:**", "Resource": "*"}, False),
+        ({"Action": "*", "Resource": "arn:aws:*"}, True),
+        ({"Action": "*", "Resource": "arn:*:*:*:*:*"}, True),
+        ({"Action": "*", "Resource": "arn:aws:s3:::*"}, False),
+        ({"NotAction": "iam:*", "Resource": "*"}, True),
+        ({"Action": "*", "NotResource": "arn:aws:s3:::mine"}, True),
+        ({"NotAction": "iam:*", "Resource": "arn:aws:s3:::mine"}, False),
+        ({"Action": "s3:*", "Resource": "*"}, False),
+    ],
+)
+def test_everything_has_several_spellings(statement: dict[str, Any], found: bool) -> None:
+    text = json.dumps({"Statement": [{"Effect": "Allow", **statement}]})
+    assert judge_stack(RULE, [Member(IAM_POLICY, "one", {"policy": text})]).messages == ((f"policy: {ALL}",) if found else ())
+
+
+def test_a_policy_of_the_account_does_not_pass_by_the_name_of_one_of_aws() -> None:
+    own = Member(
+        ATTACHMENT,
+        "attached",
+        {"policyArn": "arn:aws:iam::123456789012:policy/AmazonEKSWorkerNodePolicy"},
+        property_depends={"role": ("node",)},
+    )
+    assert len(judge_stack(RULE, [NODE, own]).messages) == 1
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"Statement": 3}', '{"Statement": [3]}', "[" * 60000, "x" * 70000])

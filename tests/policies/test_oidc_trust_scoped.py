@@ -9,7 +9,7 @@ import pytest
 
 from policies.rules.kinds import IAM_ROLE
 from policies.rules.oidc_trust_scoped import RULE
-from tests.policies.harness import CLEAN, judge
+from tests.policies.harness import CLEAN, judge, said
 from tests.policies.suite import Case, Suite
 
 ISSUER = "token.actions.githubusercontent.com"
@@ -45,6 +45,7 @@ SUITE = Suite(
         Case(IAM_ROLE, subject(MAIN)),
         Case(IAM_ROLE, subject([MAIN, "repo:example/gpu-ci:environment:prod"], "StringEquals")),
         Case(IAM_ROLE, subject(MAIN), config={"orgs": ["example"]}),
+        Case(IAM_ROLE, subject("repo:example@1234/gpu-ci@5678:environment:prod"), config={"orgs": ["example"]}),
         Case(IAM_ROLE, subject("repo:example/gpu-ci:ref:refs/heads/release/*")),
         Case(IAM_ROLE, trusts({}, Service="ec2.amazonaws.com")),
     ),
@@ -71,8 +72,8 @@ SUITE = Suite(
             IAM_ROLE,
             trusts({"StringEquals": {f"{ISSUER}:sub": MAIN}}),
             (
-                f"assumeRolePolicy: Statement[0] has no condition on {ISSUER}:aud: a token for another service opens the role too; "
-                "write StringEquals sts.amazonaws.com",
+                f"assumeRolePolicy: Statement[0] has no condition on {ISSUER}:aud: a token for another service opens the role "
+                "too; write StringEquals sts.amazonaws.com",
             ),
         ),
     ),
@@ -92,7 +93,50 @@ def test_every_place_that_a_subject_can_name_counts(value: str) -> None:
     assert judge(RULE, IAM_ROLE, subject(value)) == CLEAN
 
 
-@pytest.mark.parametrize("operator", ["StringLikeIfExists", "StringNotEquals", "Null"])
+@pytest.mark.parametrize(
+    "place",
+    [
+        "",
+        "?*",
+        "r*",
+        "ref:*",
+        "ref:?*",
+        "ref:r*",
+        "ref:refs/*",
+        "ref:refs/heads/*",
+        "environment:*",
+        "environment:?",
+        "pull_request*",
+    ],
+)
+def test_a_wildcard_in_the_place_of_a_place_is_told(place: str) -> None:
+    value = f"repo:example/gpu-ci:{place}"
+    assert judge(RULE, IAM_ROLE, subject(value)) == said(wide(value))
+
+
+@pytest.mark.parametrize("audience", ["*", "sts.amazonaws.co?"])
+def test_a_wildcard_in_the_audience_is_told(audience: str) -> None:
+    found = judge(RULE, IAM_ROLE, trusts({"StringLike": {f"{ISSUER}:aud": audience, f"{ISSUER}:sub": MAIN}}))
+    assert found == said(
+        f'assumeRolePolicy: Statement[0] takes a token for "{audience}": one for another service opens the role too; '
+        "write StringEquals sts.amazonaws.com"
+    )
+
+
+def test_an_enterprise_may_have_an_issuer_of_its_own() -> None:
+    issuer = f"{ISSUER}/acme"
+    claims = {f"{issuer}:aud": "sts.amazonaws.com", f"{issuer}:sub": MAIN}
+    assert judge(RULE, IAM_ROLE, trusts({"StringEquals": claims}, Federated=f"{PROVIDER}/acme")) == CLEAN
+    stranger = {f"x{key}": value for key, value in claims.items()}
+    assert len(judge(RULE, IAM_ROLE, trusts({"StringEquals": stranger}, Federated=f"{PROVIDER}/acme")).messages) == 2
+
+
+@pytest.mark.parametrize("operator", ["StringEqualsIgnoreCase", "ForAnyValue:StringLike"])
+def test_every_operator_that_holds_the_subject_to_a_text_is_a_condition(operator: str) -> None:
+    assert judge(RULE, IAM_ROLE, trusts({operator: AUDIENCE | {f"{ISSUER}:sub": MAIN}})) == CLEAN
+
+
+@pytest.mark.parametrize("operator", ["ForAllValues:StringLike", "StringLikeIfExists", "StringNotEquals", "Null"])
 def test_an_operator_that_lets_others_in_is_no_condition(operator: str) -> None:
     props = trusts({"StringEquals": AUDIENCE, operator: {f"{ISSUER}:sub": MAIN}})
     assert "no condition" in judge(RULE, IAM_ROLE, props).messages[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from policies.rules.kinds import AWS_SUBNET, OCI_SUBNET
+from policies.rules.kinds import AUTO_SCALING_GROUP, AWS_SUBNET, OCI_SUBNET, SPOT_REQUEST
 from policies.rules.private_nodes import RULE
 from tests.policies.fixtures import EC2_INSTANCE, LAUNCH_TEMPLATE, NODE_GROUP, OCI_CONFIGURATION, OCI_INSTANCE, OKE_POOL
 from tests.policies.suite import Member, StackCase, Suite
@@ -13,6 +13,7 @@ WAY_IN = "needs no way in from the internet; write false"
 PRIVATE = Member(AWS_SUBNET, "private-a", {"cidrBlock": "10.0.0.0/24"})
 PUBLIC = Member(AWS_SUBNET, "public-a", {"mapPublicIpOnLaunch": True})
 CLOSED = Member(OCI_SUBNET, "nodes", {"prohibitPublicIpOnVnic": True})
+ALSO_CLOSED = Member(OCI_SUBNET, "nodes", {"prohibitInternetIngress": True})
 ALSO_OPEN = Member(OCI_SUBNET, "open", {"cidrBlock": "10.0.0.0/24"})
 NO_ADDRESS = {"createVnicDetails": {"assignPublicIp": "false"}}
 
@@ -25,6 +26,22 @@ def pool(subnet: str) -> Member:
     return Member(OKE_POOL, "pool", {"nodeShape": "VM.GPU.A10.1"}, property_depends={"nodeConfigDetails": (subnet,)})
 
 
+def box(subnet: str, token: str = EC2_INSTANCE, **props: Any) -> Member:
+    return Member(token, "box", {"instanceType": "g5.xlarge", **props}, property_depends={"subnetId": (subnet,)})
+
+
+def vm(subnet: str) -> Member:
+    return Member(OCI_INSTANCE, "vm", {"shape": "VM.GPU.A10.1"}, property_depends={"createVnicDetails": (subnet,)})
+
+
+def scaling_group(subnet: str) -> Member:
+    return Member(AUTO_SCALING_GROUP, "asg", {"maxSize": 1}, property_depends={"vpcZoneIdentifiers": (subnet,)})
+
+
+def gives(field: str) -> str:
+    return f"{field}: public-a gives every node a public address (mapPublicIpOnLaunch is true); use subnets that do not"
+
+
 def alone(token: str, props: dict[str, Any], message: str = "") -> StackCase:
     return StackCase((Member(token, "one", props),), {message: "one"} if message else {})
 
@@ -35,6 +52,9 @@ SUITE = Suite(
         StackCase((PRIVATE, PUBLIC, group("private-a"))),
         StackCase((group(),)),
         StackCase((CLOSED, pool("nodes"))),
+        StackCase((ALSO_CLOSED, pool("nodes"), vm("nodes"))),
+        StackCase((PRIVATE, box("private-a"), box("private-a", SPOT_REQUEST), scaling_group("private-a"))),
+        StackCase((PUBLIC, box("public-a", associatePublicIpAddress=False))),
         alone(LAUNCH_TEMPLATE, {"networkInterfaces": [{"associatePublicIpAddress": "false"}]}),
         alone(LAUNCH_TEMPLATE, {}),
         alone(EC2_INSTANCE, {"associatePublicIpAddress": False}),
@@ -50,6 +70,10 @@ SUITE = Suite(
                 "use subnets that do not": "nodes-group"
             },
         ),
+        StackCase((PUBLIC, box("public-a")), {gives("subnetId"): "box"}),
+        StackCase((PUBLIC, box("public-a", SPOT_REQUEST)), {gives("subnetId"): "box"}),
+        StackCase((PUBLIC, scaling_group("public-a")), {gives("vpcZoneIdentifiers"): "asg"}),
+        StackCase((ALSO_OPEN, vm("open")), {f"createVnicDetails.assignPublicIp is not set: a machine {WAY_IN}": "vm"}),
         StackCase(
             (ALSO_OPEN, pool("open")),
             {

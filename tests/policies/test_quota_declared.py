@@ -104,7 +104,7 @@ def test_a_group_takes_the_vcpus_of_its_largest_type_at_its_maximum() -> None:
 def test_spot_and_on_demand_are_two_quotas_and_each_is_a_sum() -> None:
     on_demand = replace(but(T4, "capacityType", "ON_DEMAND"), name="release")
     members = (TEMPLATE, T4, on_demand, SPOT_BOX, BOX)
-    assert messages(*members) == (undeclared("usw2/t4, spot-box", 84, SPOT_G), undeclared("usw2/t4, box", 84, ON_DEMAND_G))
+    assert messages(*members) == (undeclared("box, usw2/t4", 84, ON_DEMAND_G), undeclared("spot-box, usw2/t4", 84, SPOT_G))
     assert messages(*members, vcpus(SPOT_G, 84), vcpus(ON_DEMAND_G, 84)) == ()
 
 

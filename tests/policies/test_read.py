@@ -77,6 +77,20 @@ def test_values_are_shown_on_one_short_line(value: Any, expected: str) -> None:
     assert shown(value) == expected
 
 
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("https://ci:hunter2@example.com/a@b", '"https://…@example.com/a@b"'),
+        (f"https://{'x' * 90}@example.com", '"https://…@example.com"'),
+        (f"a ghp_{'x' * 36} b", '"a … b"'),
+        (f"github_pat_{'x' * 90}", '"…"'),
+        ("oci://example.com/a:1@sha256:0", '"oci://example.com/a:1@sha256:0"'),
+    ],
+)
+def test_a_credential_is_never_shown(value: str, expected: str) -> None:
+    assert shown(value) == expected
+
+
 def test_guards_let_nothing_pass_for_what_it_is_not() -> None:
     assert (text(1), text(None), text("a")) == ("", "", "a")
     assert (label(True), label(1.0), label("a"), label(None)) == ("true", "1", "a", "")

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 
 from fleet.any_runner import AnyRunner
 from fleet.machine.cloudinit import encoded, user_data
-from policies.rules.kinds import EC2_INSTANCE, LAUNCH_TEMPLATE, OCI_INSTANCE, OCI_INSTANCE_CONFIGURATION, RELEASE
+from policies.rules.kinds import EC2_INSTANCE, LAUNCH_TEMPLATE, OCI_INSTANCE, OCI_INSTANCE_CONFIGURATION, RELEASE, SPOT_REQUEST
 from policies.rules.runner_ephemeral import LEGACY, RULE
 from policies.rules.userdata import readings
 from tests.builders import vm, vm_per_job
@@ -137,6 +137,7 @@ LAUNCH = ("instanceDetails", "launchDetails", "metadata", "user_data")
         ),
         (EC2_INSTANCE, {"userData": STAYS}, "userData"),
         (EC2_INSTANCE, {"userDataBase64": b64(STAYS)}, "userDataBase64"),
+        (SPOT_REQUEST, {"userData": STAYS}, "userData"),
         (LAUNCH_TEMPLATE, {"userData": b64(STAYS)}, "userData"),
     ],
 )
@@ -198,7 +199,20 @@ def test_no_text_takes_long(text: str) -> None:
 
 
 def test_many_texts_within_are_read_to_a_bound() -> None:
-    assert len(readings("\n".join(b64(f"text number {index} of very many here") for index in range(500)))) <= 32
+    many = "\n".join(b64(f"text number {index:4} of very many here") + "!" for index in range(2000))
+    assert len(readings(many)) == 512
+
+
+def test_what_hides_behind_many_texts_is_found() -> None:
+    chaff = "\n".join(b64(f"text number {index:4} of very many here") + "!" for index in range(100))
+    assert judge(RULE, EC2_INSTANCE, {"userData": f"#!/bin/sh\n{chaff}\n{b64(STAYS)}!"}).messages
+
+
+def test_texts_that_unpack_to_much_are_read_to_a_bound() -> None:
+    bomb = "#!/bin/sh\n" + "\n".join(b64(gzip.compress(bytes([65 + index]) * 2**20)) + "!" for index in range(26))
+    twice = "#!/bin/sh\n" + "\n".join(b64(gzip.compress(f"{bomb}{index} {'- ' * 2**18}".encode())) + "!" for index in range(26))
+    for given in (bomb, twice):
+        assert sum(map(len, readings(given))) <= 3 * 2**20
 
 
 SUITE = Suite(
@@ -208,6 +222,7 @@ SUITE = Suite(
         Case(OCI_INSTANCE, machine(b64(ONCE))),
         Case(OCI_INSTANCE_CONFIGURATION, changed(STANDING_PROPS, *LAUNCH, b64(ONCE))),
         Case(EC2_INSTANCE, {"userData": ONCE}),
+        Case(SPOT_REQUEST, {"userData": ONCE}),
         Case(LAUNCH_TEMPLATE, {"userData": b64("#!/bin/bash\nnodeadm init\n")}),
     ),
     violating=(
@@ -220,6 +235,7 @@ SUITE = Suite(
             (f"{'.'.join(LAUNCH)} {ONE_JOB}",),
         ),
         Case(EC2_INSTANCE, {"userDataBase64": b64(ONCE.replace("poweroff", ""))}, (f"userDataBase64 {ENDS}",)),
+        Case(SPOT_REQUEST, {"userData": STAYS}, (f"userData {ONE_JOB}", f"userData {ENDS}")),
         Case(LAUNCH_TEMPLATE, {"userData": b64(STAYS)}, (f"userData {ONE_JOB}", f"userData {ENDS}")),
     ),
     forbidden=LEGACY,

@@ -187,6 +187,29 @@ def test_the_controller_lives_elsewhere() -> None:
     assert messages(told, *WALLS) == (shared("gpu-t4"),), "a controller that another stack has installed"
 
 
+@pytest.mark.parametrize(
+    ("member", "path"),
+    [
+        (CONTROLLER, ("namespace",)),
+        (CONTROLLER, ("chart",)),
+        (SET, ("namespace",)),
+        (SET, ("values", "controllerServiceAccount")),
+        (SET, ("values", "containerMode")),
+        (SET, ("values", "template")),
+        (SET, ("values", "template", "spec", "automountServiceAccountToken")),
+        (SET, ("values", "template", "spec", "serviceAccountName")),
+    ],
+)
+def test_what_decides_must_be_known(member: Member, path: tuple[str, ...]) -> None:
+    mounts = but(SET, "values", "template", "spec", "automountServiceAccountToken", True)
+    bare = mounts if path[-1] in ("containerMode", "serviceAccountName") else SET
+    hidden = judge_stack(
+        RULE, [but(each, *path, UNKNOWN) if each.name == member.name else each for each in (bare, CONTROLLER, *WALLS)]
+    )
+    assert not hidden.messages
+    assert hidden.unknown
+
+
 # -- the namespace -----------------------------------------------------------------------------------------------------
 
 

@@ -192,6 +192,9 @@ def test_the_listener_is_held_to_it_too(token: str, path: str) -> None:
 # -- other charts ------------------------------------------------------------------------------------------------------
 
 
+FILES = "valueYamlFiles: files may ask for any right and are not read here; move them to values"
+
+
 def installed(chart: str, values: dict[str, Any], namespace: str = "a", name: str = "b") -> dict[str, Any]:
     return {"chart": chart, "values": values, "namespace": namespace, "name": name}
 
@@ -227,6 +230,23 @@ def test_values_of_any_chart_that_take_of_the_node_are_told(values: dict[str, An
     assert judge(RULE, RELEASE, installed("any", values), {"exempt": ["a/b"]}) == CLEAN
 
 
+def test_a_mode_of_another_chart_is_its_own() -> None:
+    assert judge(RULE, RELEASE, installed("any", {"containerMode": {"type": "dind"}}), {"exempt": ["a/b"]}) == CLEAN
+
+
+def test_value_files_are_refused_since_they_can_ask_for_any_right() -> None:
+    props = installed("any", {}) | {"valueYamlFiles": ["text"]}
+    assert judge(RULE, RELEASE, props) == said(FILES)
+    assert judge(RULE, RELEASE, props, {"exempt": ["a/b"]}) == CLEAN
+    assert judge(RULE, RELEASE, props, unknown=("valueYamlFiles",)).unknown == "valueYamlFiles"
+    assert judge(RULE, RELEASE, props | {"valueYamlFiles": []}) == CLEAN
+
+
+def test_the_login_of_a_charts_address_is_not_shown() -> None:
+    (message,) = judge(RULE, RELEASE, installed("https://ci:hunter2@example.com/gpu-operator-v26.7.0.tgz", {})).messages
+    assert message.startswith('chart is "https://…@example.com/gpu-operator-v26.7.0.tgz": ')
+
+
 @pytest.mark.parametrize(
     "values", [{"hostNetwork": False}, {"hostPath": ""}, {"hostPath": {}}, {"runAsUser": 1}, {"privileged": "no"}]
 )
@@ -248,6 +268,7 @@ SUITE = Suite(
         *(Case(POD, pod(spec), (f"spec.{fault}",)) for spec, fault in CASES.values()),
         Case(RELEASE, DIND, (MADE,)),
         Case(RELEASE, changed(DIND, "values", "template", "spec", "tolerations", []), (SHARED,), config=EXEMPT),
+        Case(RELEASE, installed("any", {}) | {"valueYamlFiles": ["text"]}, (FILES,)),
         Case(RELEASE, installed("any", {"hostPID": True}), (f"values.hostPID is true: {own('processes')}",)),
     ),
 )

@@ -10,7 +10,9 @@ from fleet.scheduling import machine_annotations
 from policies.rules.spot_forbidden_for_deploy import RULE
 from tests.policies.harness import CLEAN, changed, judge, said
 from tests.policies.pool_fixtures import (
+    ASG,
     EKS,
+    GROUP,
     KARPENTER,
     NODE_POOL,
     OKE,
@@ -38,6 +40,11 @@ KARPENTER_FAULT = (
     f"spec.template.spec.requirements lets the pool buy spot, and its role is release: {INTERRUPTED}; "
     "write karpenter.sh/capacity-type In [on-demand]"
 )
+ASG_FAULT = (
+    f"mixedInstancesPolicy.instancesDistribution lets the pool buy spot, and its role is release: {INTERRUPTED}; "
+    "write onDemandPercentageAboveBaseCapacity 100"
+)
+ASG_RELEASES = GROUP | {"tags": [{"key": f"k8s.io/cluster-autoscaler/node-template/label/{ROLE}", "value": "release"}]}
 SPOT_RELEASES = changed(SPOT, "labels", ROLE, "release")
 V100_SPOT_RELEASES = changed(V100, "initialNodeLabels", 1, "value", "release")
 LABELS = ("spec", "template", "metadata", "labels", ROLE)
@@ -138,6 +145,8 @@ SUITE = Suite(
         Case(EKS, RELEASES),
         Case(EKS, RESERVED),
         Case(EKS, SPOT_RELEASES, config={"roles": ["deploy"]}),
+        Case(ASG, GROUP),
+        Case(ASG, ASG_RELEASES | {"mixedInstancesPolicy": {}}),
         Case(OKE, V100),
         Case(OKE, V100_RELEASES),
         Case(KARPENTER, NODE_POOL),
@@ -147,6 +156,7 @@ SUITE = Suite(
     ),
     violating=(
         Case(EKS, SPOT_RELEASES, (EKS_FAULT,)),
+        Case(ASG, ASG_RELEASES, (ASG_FAULT,)),
         Case(OKE, V100_SPOT_RELEASES, (OKE_FAULT,)),
         Case(KARPENTER, KARPENTER_RELEASES, (KARPENTER_FAULT,)),
         Case(RELEASE, SELECTED, (SELECTED_FAULT,)),

@@ -31,6 +31,7 @@ from tests.policies.fixtures import (
     SYSTEM_GROUP_PROPS,
 )
 from tests.policies.harness import AS_OF, CLEAN, REMOVE, UNKNOWN, changed, judge, said
+from tests.policies.pool_fixtures import ASG, GROUP
 from tests.policies.suite import Case, Suite
 
 ROLE = "gpu-ci/role"
@@ -356,6 +357,35 @@ def test_a_karpenter_value_that_is_unknown_decides_only_among_cheap_ones() -> No
     assert len(judge(RULE, KARPENTER_POOL, mixed, unknown=(*REQUIREMENTS, 1, "values", 0)).messages) == 1
 
 
+ASG_FAULT = (
+    "mixedInstancesPolicy.instancesDistribution leaves machines on demand: burst GPU pools run on spot; write "
+    "onDemandBaseCapacity 0 and onDemandPercentageAboveBaseCapacity 0"
+)
+ASG_SIGN = "(mixedInstancesPolicy.launchTemplate.overrides[0].instanceType: g5.xlarge has 1 GPU)"
+DISTRIBUTION = ("mixedInstancesPolicy", "instancesDistribution")
+ROLE_TAG = f"k8s.io/cluster-autoscaler/node-template/label/{ROLE}"
+
+
+@pytest.mark.parametrize(
+    ("distribution", "passes"),
+    [
+        ({"onDemandPercentageAboveBaseCapacity": 0}, True),
+        ({"onDemandPercentageAboveBaseCapacity": 0, "onDemandBaseCapacity": 0}, True),
+        ({"onDemandPercentageAboveBaseCapacity": 0, "onDemandBaseCapacity": 1}, False),
+        ({"onDemandPercentageAboveBaseCapacity": 50}, False),
+        ({}, False),
+    ],
+)
+def test_a_scaling_group_leaves_nothing_on_demand(distribution: dict[str, Any], passes: bool) -> None:
+    assert (judge(RULE, ASG, changed(GROUP, *DISTRIBUTION, distribution)) == CLEAN) is passes
+
+
+@pytest.mark.parametrize(("role", "passes"), [("release", True), ("burst", False)])
+def test_a_scaling_group_has_the_role_that_the_autoscaler_is_told(role: str, passes: bool) -> None:
+    tags = [{"key": ROLE_TAG, "value": role, "propagateAtLaunch": True}]
+    assert (judge(RULE, ASG, changed(GROUP, *DISTRIBUTION, {}) | {"tags": tags}) == CLEAN) is passes
+
+
 NO_SPOT = "spec.template.spec.requirements[1]: karpenter.sh/capacity-type is not In [spot] (In [on-demand])"
 NOT_PREEMPTIBLE = (
     "nodeConfigDetails.placementConfigs[1].preemptibleNodeConfig is not set: burst GPU pools are preemptible; set it"
@@ -371,8 +401,10 @@ SUITE = Suite(
         Case(OKE_POOL, A10_POOL_PROPS),
         Case(OKE_POOL, OKE_RESERVED_PROPS),
         Case(KARPENTER_POOL, KARPENTER_POOL_PROPS),
+        Case(ASG, GROUP),
     ),
     violating=(
+        Case(ASG, changed(GROUP, *DISTRIBUTION, {}), (f"{ASG_FAULT}, {NO_ROLE_MEND} {ASG_SIGN}",)),
         Case(NODE_GROUP, ON_DEMAND, (f"{EKS_FAULT}, {ROLE_MEND} {NVIDIA}",)),
         Case(
             NODE_GROUP,

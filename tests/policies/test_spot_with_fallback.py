@@ -174,6 +174,8 @@ def test_an_unknown_pool_may_be_the_fallback_or_need_one() -> None:
         assert verdict.unknown
     assert judge_stack(RULE, [BURST, TWIN, Member(EKS, "more", changed(SPOT, "labels", "x", UNKNOWN))]) == CLEAN
     assert judge_stack(RULE, [BURST, twin(scalingConfig=UNKNOWN)]).unknown == "scalingConfig"
+    other = Member(EKS, "other", RELEASES | {"scalingConfig": UNKNOWN})
+    assert judge_stack(RULE, [BURST, TWIN, other]) == CLEAN, "one good fallback is enough"
 
 
 SUITE = Suite(

@@ -200,6 +200,28 @@ def test_types_that_stand_in_the_template_are_read_there() -> None:
     assert said(template, group, worst=1) == (worst(("usw2/t4", 5, of("g5.xlarge", "spot")), disks(500), limit=1),)
 
 
+def test_a_scaling_group_or_an_instance_may_have_it_all_from_a_template() -> None:
+    template = but(TEMPLATE, "instanceType", "g5.2xlarge")
+    behind = {"launchTemplate": ("t4-launch",)}
+    group = replace(but(SCALING_GROUP, "mixedInstancesPolicy", None), property_depends=behind)
+    assert said(template, group, worst=1) == (worst(("asg", 4, of("g5.2xlarge")), disks(400), limit=1),)
+    spread = replace(SCALING_GROUP, property_depends=behind)
+    assert said(template, spread, worst=1) == (worst(("asg", 4, of("g5.2xlarge", "spot")), disks(400), limit=1),)
+    bare = replace(but(BOX, "instanceType", None), property_depends=behind)
+    assert said(template, bare, worst=1) == (worst(("box", 1, of("g5.2xlarge")), disks(80), limit=1, lower="the number"),)
+    own = replace(BOX, property_depends=behind)
+    assert said(template, own, worst=1) == (worst(("box", 1, of("g5.xlarge")), disks(80), limit=1, lower="the number"),)
+
+
+def test_runners_that_always_wait_have_their_machines() -> None:
+    waiting = but(LAUNCHERS, "values", "minRunners", 2)
+    assert said(waiting, idle=1) == (idle(("oracle", 2, A10_2), volumes(600), limit=1, lower="scale.min"),)
+
+
+def test_a_pool_may_be_closed() -> None:
+    assert said(TEMPLATE, but(T4, "scalingConfig", {"minSize": 0, "maxSize": 0}), worst=0) == ()
+
+
 def test_an_oke_pool_that_mixes_ways_of_buying_is_on_demand() -> None:
     places = ("nodeConfigDetails", "placementConfigs")
     mixed = but(V100, *places, 1, {"availabilityDomain": "AD-2"})
@@ -311,6 +333,11 @@ PRICELESS: dict[str, tuple[tuple[Member, ...], str, str]] = {
     ),
     "a flexible shape without sizes": (
         (but(FLEX, "nodeShapeConfig", None),),
+        f"system-pool: no price of VM.Standard.E5.Flex on-demand in us-sanjose-1 {NOT_NOTHING}, or use another type",
+        "system-pool",
+    ),
+    "one without its memory": (
+        (but(FLEX, "nodeShapeConfig", "memoryInGbs", None),),
         f"system-pool: no price of VM.Standard.E5.Flex on-demand in us-sanjose-1 {NOT_NOTHING}, or use another type",
         "system-pool",
     ),

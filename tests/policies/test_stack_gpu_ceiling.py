@@ -64,6 +64,12 @@ def test_spot_on_demand_and_reserved_are_told_apart_largest_first() -> None:
     assert message == told(28, "9 spot, 11 on demand, 8 reserved", parts, 20, "nodes.max or scale.max")
 
 
+def test_four_parts_are_told_and_no_more_than_that_are_counted() -> None:
+    parts = "a100-nodes 1 x 8 = 8 reserved, oracle 4 x 2 = 8 on demand, usw2/t4 5 x 1 = 5 spot, v100 4 x 1 = 4 spot"
+    (message,) = said(TEMPLATE, T4, RESERVED, V100, LAUNCHERS)
+    assert message == told(25, "9 spot, 8 on demand, 8 reserved", parts, 0, "nodes.max or scale.max")
+
+
 def test_a_limit_may_be_reached_and_the_default_is_modest() -> None:
     assert said(LAUNCHERS, limit=8) == ()
     assert judge_stack(RULE, (LAUNCHERS,)) == CLEAN

@@ -100,6 +100,15 @@ def test_what_breaks_it_is_told_word_for_word(rule: AnyRule) -> None:
             assert message.isprintable(), "a message is one line"
 
 
+@pytest.mark.parametrize("rule", [rule for rule in RULES if isinstance(rule, StackRule)], ids=lambda rule: rule.id)
+def test_the_order_of_resources_changes_no_word(rule: StackRule) -> None:
+    for case in suite_of(rule).violating:
+        assert isinstance(case, StackCase)
+        assert verdict(rule, replace(case, members=case.members[::-1])) == verdict(rule, case), (
+            "an engine has no order of its own"
+        )
+
+
 @EACH_RULE
 def test_each_config_property_is_overridden_in_some_case(rule: AnyRule) -> None:
     suite = suite_of(rule)

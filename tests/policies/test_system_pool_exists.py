@@ -53,7 +53,7 @@ def messages(*members: Member, **config: Any) -> tuple[str, ...]:
 
 
 def test_a_cluster_of_tainted_pools_alone_is_refused() -> None:
-    assert messages(GPU_POOL, Member(EKS, "a100", SPOT)) == (none_fault("usw2", "t4, a100"),)
+    assert messages(GPU_POOL, Member(EKS, "a100", SPOT)) == (none_fault("usw2", "a100, t4"),)
     assert judge_stack(RULE, [GPU_POOL, SYSTEM_POOL]) == CLEAN
 
 
@@ -79,7 +79,7 @@ def test_an_untainted_pool_that_keeps_no_node_is_none(scaling: Any) -> None:
 def test_untainted_pools_count_together() -> None:
     pools = (system(), Member(EKS, "more", SYSTEM | {"scalingConfig": {"minSize": 1}}))
     assert messages(*pools, minNodes=3) == ()
-    assert messages(*pools, minNodes=4) == (few_fault("usw2", "system, more", 3, "scalingConfig.minSize", 4),)
+    assert messages(*pools, minNodes=4) == (few_fault("usw2", "more, system", 3, "scalingConfig.minSize", 4),)
 
 
 def test_oke_taints_gpu_nodes_and_preemptible_ones_by_itself() -> None:
@@ -109,6 +109,21 @@ def test_a_cluster_that_has_no_name_is_told_by_its_urn_and_may_be_any() -> None:
     nameless = Member(oke_cluster().token, "iad", {})
     found = messages(nameless, oke("v100", V100))
     assert found == (none_fault(urn(nameless.token, "iad"), "v100"),)
+
+
+def test_clusters_that_are_not_one_do_not_help_each_other() -> None:
+    outside = Member(OKE, "system", OKE_SYSTEM)
+    assert messages(GPU_POOL, outside) == (none_fault("usw2", "t4"),), "an EKS pool is in no cluster of OKE"
+    assert messages(Member(OKE, "v100", V100), Member(OKE, "system", OKE_SYSTEM | {"clusterId": "ocid1.cluster.oc1..b"})) == (
+        none_fault("ocid1.cluster.oc1..example", "v100"),
+    )
+    assert messages(GPU_POOL, SYSTEM_POOL, Member(OKE, "v100", V100 | {"clusterId": "usw2"})) == (none_fault("usw2", "v100"),)
+    assert messages(Member(KARPENTER, "gpu", NODE_POOL, provider={"clusterIdentifier": "arn:aws:eks:x"}), SYSTEM_POOL) == ()
+
+
+def test_a_pool_is_of_the_cluster_that_its_id_comes_from() -> None:
+    pool = Member(OKE, "v100", V100, depends_on=("iad", "sjc"), property_depends={"clusterId": ("sjc",)})
+    assert messages(oke_cluster(), oke_cluster("sjc"), pool) == (none_fault("gpu-ci-sjc", "v100"),)
 
 
 def test_karpenter_buys_nodes_when_pods_wait_but_keeps_none() -> None:

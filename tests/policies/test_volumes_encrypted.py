@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from policies.rules.kinds import SPOT_REQUEST
 from policies.rules.volumes_encrypted import EBS_VOLUME, RULE
-from tests.policies.fixtures import EC2_INSTANCE, LAUNCH_TEMPLATE, OCI_CONFIGURATION, OCI_INSTANCE, OKE_POOL
+from tests.policies.fixtures import EC2_INSTANCE, LAUNCH_TEMPLATE, NODE_CLASS, OCI_CONFIGURATION, OCI_INSTANCE, OKE_POOL
 from tests.policies.harness import judge, remedied, said
 from tests.policies.suite import Case, Suite
 
@@ -21,10 +22,12 @@ SUITE = Suite(
     RULE,
     passing=(
         Case(LAUNCH_TEMPLATE, template(encrypted="true")),
-        Case(LAUNCH_TEMPLATE, {"blockDeviceMappings": [{"deviceName": "/dev/sdb", "virtualName": "ephemeral0"}]}),
         Case(LAUNCH_TEMPLATE, template(encrypted="true", kmsKeyId="arn:aws:kms:us-west-2:1:key/1"), config={"requireKms": True}),
         Case(EC2_INSTANCE, {"rootBlockDevice": {"encrypted": True}, "ebsBlockDevices": [{"encrypted": True}]}),
         Case(EC2_INSTANCE, {"launchTemplate": {"id": "lt-1"}}),
+        Case(SPOT_REQUEST, {"rootBlockDevice": {"encrypted": True}}),
+        Case(NODE_CLASS, {"spec": template(encrypted=True)}),
+        Case(NODE_CLASS, {"spec": {"role": "node"}}),
         Case(EBS_VOLUME, {"encrypted": True, "size": 10}),
         Case(OCI_INSTANCE, {"shape": "VM.GPU.A10.1", TRANSIT: True}),
         Case(OCI_INSTANCE, {"shape": "VM.GPU.A10.1", "launchOptions": {TRANSIT: True}}),
@@ -37,14 +40,17 @@ SUITE = Suite(
     violating=(
         Case(LAUNCH_TEMPLATE, template(), (f"blockDeviceMappings[0].ebs.encrypted {REST.format('not set')}",)),
         Case(LAUNCH_TEMPLATE, template(encrypted="false"), ("blockDeviceMappings[0].ebs.encrypted " + REST.format('"false"'),)),
-        Case(
-            LAUNCH_TEMPLATE,
-            {"imageId": "ami-1"},
-            (
-                "blockDeviceMappings is not set: nodes get the image's own volume, encrypted or not; "
-                "write a mapping with ebs.encrypted true",
-            ),
-            unremedied=True,
+        *(
+            Case(
+                LAUNCH_TEMPLATE,
+                {"imageId": "ami-1", "blockDeviceMappings": mappings},
+                (
+                    "blockDeviceMappings has no volume: nodes get the image's own, encrypted or not; "
+                    "write a mapping with ebs.encrypted true",
+                ),
+                unremedied=True,
+            )
+            for mappings in ([], [{"deviceName": "/dev/sdb", "virtualName": "ephemeral0"}])
         ),
         Case(
             LAUNCH_TEMPLATE,
@@ -59,6 +65,8 @@ SUITE = Suite(
             {"launchTemplate": {"id": "lt-1"}, "ebsBlockDevices": [{"encrypted": False}]},
             (f"ebsBlockDevices[0].encrypted {REST.format('false')}",),
         ),
+        Case(SPOT_REQUEST, {"instanceType": "g5.xlarge"}, (f"rootBlockDevice.encrypted {REST.format('not set')}",)),
+        Case(NODE_CLASS, {"spec": template()}, (f"spec.blockDeviceMappings[0].ebs.encrypted {REST.format('not set')}",)),
         Case(EBS_VOLUME, {"size": 10}, (f"encrypted {REST.format('not set')}",)),
         Case(OCI_INSTANCE, {"shape": "VM.GPU.A10.1"}, (f"{TRANSIT} {WAY.format('not set')}",)),
         Case(

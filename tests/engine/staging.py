@@ -1,0 +1,98 @@
+"""The staging stack on the engine: the copied project, what was deployed of it, and how its pack is named to the CLI."""
+
+from __future__ import annotations
+
+import functools
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from offline import stackfile
+from offline.judge import Configured, Verdict, configure, judge
+from offline.policyfile import policy_settings
+from offline.record import Recording, record
+from offline.remedies import Remedies
+from policies.rules import RULES
+from tests.engine.cli import STACK_FILE, Cli, copy_project, environment
+from tests.engine.provider import Provider, attach, providers
+from tests.policies.harness import AS_OF
+
+STACK = "staging"
+KEY = "gpu-ci:githubPrivateKey"
+CLEAR = "clear-text-of-the-github-app-key"
+PACKAGES = ("aws", "eks", "kubernetes")
+PACK = ("--policy-pack", "policies", "--policy-pack-config", f"policies/config/{STACK}.json")
+PREVIEW = ("preview", "--stack", STACK, *PACK, "--suppress-progress")
+
+
+@dataclass(frozen=True)
+class Site:
+    """The project on a file backend with its stack and its secret; the providers that the engine attaches to."""
+
+    cli: Cli
+    serving: Mapping[str, Provider]
+
+    def variant(self, name: str) -> Cli:
+        """The CLI in a copy of the project that a test may change."""
+        folder = self.cli.folder.with_name(name)
+        shutil.copytree(self.cli.folder, folder, symlinks=True)
+        return self.cli.at(folder)
+
+    def checked(self, *, preview: bool) -> dict[str, Mapping[str, object]]:
+        """URN to the inputs that the engine had checked."""
+        return {urn: seen for provider in self.serving.values() for urn, seen in provider.checked(preview=preview).items()}
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """What an update left: the exported state as the CLI printed it, and with its secrets shown."""
+
+    export: str
+    opened: str
+
+    @functools.cached_property
+    def document(self) -> dict[str, Any]:
+        """The state file's content."""
+        parsed: dict[str, Any] = json.loads(self.export)
+        return parsed
+
+    @property
+    def resources(self) -> list[dict[str, Any]]:
+        """The resources of the state."""
+        found: list[dict[str, Any]] = self.document["deployment"]["resources"]
+        return found
+
+
+@contextmanager
+def built(base: Path) -> Iterator[Site]:
+    """The site below the folder `base`; its providers run as long as the context does."""
+    folder = copy_project(base / "project")
+    stack_file = folder / STACK_FILE.format(STACK)
+    lines = stack_file.read_text().splitlines(keepends=True)
+    # The salt belongs to the owner's passphrase, which nobody has here.
+    stack_file.write_text("".join(line for line in lines if not line.startswith("encryptionsalt:")))
+    with providers(PACKAGES) as serving:
+        cli = Cli(folder, environment(base / "home", attach(serving)) | {"GPU_CI_AS_OF": AS_OF.isoformat()})
+        cli.ok("stack", "init", STACK, "--secrets-provider", "passphrase")
+        cli.ok("config", "set", "--stack", STACK, "--secret", KEY, given=CLEAR)
+        yield Site(cli, serving)
+
+
+def policies(folder: Path) -> tuple[Configured, ...]:
+    """The policies as the stack's file in `folder` configures them."""
+    return configure(RULES, policy_settings(STACK, folder), AS_OF)
+
+
+def recorded(folder: Path) -> Recording:
+    """The offline recording of the project in `folder`, remediated as the plan is."""
+    return record(folder / "__main__.py", stackfile.load(STACK, folder), remedy=Remedies(policies(folder)))
+
+
+def broken(recording: Recording, folder: Path) -> list[Verdict]:
+    """The violations of mandatory policies that the offline plan reports."""
+    verdicts = judge(recording, policies(folder))
+    return [verdict for verdict in verdicts if verdict.kind == "violation" and verdict.level == "mandatory"]
