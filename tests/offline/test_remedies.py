@@ -110,7 +110,7 @@ def test_a_recording_without_remedies_is_not_touched() -> None:
 
 def test_what_the_engine_keeps_for_itself_outlives_a_remedy() -> None:
     def internal() -> None:
-        Thing("it", size=9, **{"__provider": "code"})
+        Thing("it", size=9, __provider="code")
 
     assert record(internal, CONFIG, remedy=Remedies(POLICIES)).resources[1].inputs["__provider"] == "code"
 

@@ -49,14 +49,18 @@ def places(case: Case | StackCase) -> Iterator[tuple[Props, tuple[Any, ...], Cal
     """Each property of a case: the properties that hold it, its path there, and the case with another value in its place."""
     if isinstance(case, Case):
         for path in paths(case.props):
-            yield case.props, path, lambda value, path=path: replace(case, props=changed(case.props, *path, value))
+
+            def other(value: Any, path: tuple[Any, ...] = path) -> Case:
+                return replace(case, props=changed(case.props, *path, value))
+
+            yield case.props, path, other
         return
     for index, member in enumerate(case.members):
         for path in paths(member.props):
 
             def altered(value: Any, index: int = index, path: tuple[Any, ...] = path) -> StackCase:
-                other = replace(case.members[index], props=changed(case.members[index].props, *path, value))
-                return replace(case, members=(*case.members[:index], other, *case.members[index + 1 :]))
+                member = replace(case.members[index], props=changed(case.members[index].props, *path, value))
+                return replace(case, members=(*case.members[:index], member, *case.members[index + 1 :]))
 
             yield member.props, path, altered
 
@@ -126,7 +130,8 @@ def test_a_verdict_with_an_unknown_holds_whatever_the_value_turns_out_to_be(rule
         for props, path, altered in places(case):
             found = verdict(rule, altered(UNKNOWN))
             met = met or bool(found.unknown)
-            for outcome in (at(props, path), None, "other", 7, {}, []):
+            outcomes: tuple[Any, ...] = (at(props, path), None, "other", 7, {}, [])
+            for outcome in outcomes:
                 known = verdict(rule, altered(outcome))
                 assert not known.unknown, "nothing is unknown here"
                 if found.messages:
