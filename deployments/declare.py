@@ -14,7 +14,7 @@ import pulumi
 import pulumi_pulumiservice as cloud
 from pulumi_pulumiservice import api
 
-from fleet.deployments import PROJECT, Approval, Aws, Deployment, Deployments, PolicyPack
+from fleet.deployments import OPERATION, PROJECT, Approval, Aws, Deployment, Deployments, PolicyPack
 
 _POLICY_CONFIG = Path(__file__).resolve().parent.parent / "policies" / "config"
 Pools = Mapping[str, cloud.AgentPool]
@@ -136,7 +136,7 @@ def _gate(organization: str, given: Approval | None) -> tuple[str, ...]:
     if given is None:
         return ()
     opened = f"pulumi env open {organization}/{given.environment} > /dev/null"
-    return (f'case "$PULUMI_CI_OPERATION" in preview|detect-drift) ;; *) {opened} ;; esac',)
+    return (f'case "${OPERATION}" in preview|detect-drift) ;; *) {opened} ;; esac',)
 
 
 def _policies(organization: str, name: str, pack: PolicyPack) -> None:

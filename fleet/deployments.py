@@ -27,6 +27,8 @@ NAMESPACE = "gpu-ci-deployments"
 """The project in `deployments/`, whose config these settings are."""
 FILE = "deployments/Pulumi.main.yaml"
 """Where they stand in the repository."""
+OPERATION = "PULUMI_CI_OPERATION"
+"""The variable by which a run knows whether it previews or changes; Pulumi Deployments sets it where nobody else does."""
 
 
 def _pattern(form: str, rule: str, message: str) -> AfterValidator:
@@ -194,6 +196,13 @@ class Deployment(Model):
                 "remediation is an update that nobody approved; remove autoRemediate, or approval",
                 at=("drift", "autoRemediate"),
             )
+        for key, names in (("variables", self.variables), ("secrets", self.secrets)):
+            if self.approval is not None and OPERATION in names:
+                raise problem(
+                    "operation_past_approval",
+                    "by it a run knows whether it needs the approval, and Pulumi Deployments sets it; remove it, or approval",
+                    at=(key, OPERATION),
+                )
         for name in self.variables:
             if name in self.secrets:
                 raise problem("variable_twice", "stands in secrets too; remove one of them", at=("variables", name))

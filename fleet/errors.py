@@ -16,8 +16,8 @@ class Problem:
 
     @property
     def where(self) -> str:
-        """The path as text: `gpu-ci:clusters.usw2.pools.t4.nodes.min`."""
-        return ".".join(self.path)
+        """The path as text: `gpu-ci:clusters.usw2.pools.t4.nodes.min`. Of one line, whatever a key is."""
+        return ".".join(part if part.isprintable() else shown(part) for part in self.path)
 
     def __str__(self) -> str:
         return f"{self.where}: {self.message}" + (f" (got {self.value})" if self.value else "")
@@ -32,6 +32,7 @@ class FleetError(Exception):
 
 
 def shown(value: object, limit: int = 60) -> str:
-    """A value as short JSON text for an error line."""
+    """A value as short JSON text for an error line; signs that nobody sees are escaped."""
     text = json.dumps(value, default=str, ensure_ascii=False)
+    text = text if text.isprintable() else json.dumps(value, default=str)
     return text if len(text) <= limit else f"{text[: limit - 1]}…"

@@ -11,7 +11,7 @@ from rich.text import Text
 from offline.base import Base
 from offline.compare import Comparison, Pair, difference
 from offline.plan import Plan
-from offline.words import Place, name_of, short
+from offline.words import Place, name_of, one_line, short
 
 
 def report_changes(plan: Plan, base: Base, console: Console) -> None:
@@ -19,7 +19,7 @@ def report_changes(plan: Plan, base: Base, console: Console) -> None:
     console.print(Text("Before → after", style="bold"))
     told = _lines(Comparison(base.plan, plan)) if base.plan is not None else [f"{base.reason}. What follows is after alone."]
     for line in told:
-        console.print(Text(f"  {line}"))
+        console.print(Text(f"  {one_line(line)}"))
     console.print()
 
 
@@ -44,7 +44,7 @@ def _lines(comparison: Comparison) -> Iterator[str]:
     for word, of in (("idle", comparison.idle), ("worst", comparison.worst)):
         yield f"total at {word}: {of[0]} → {of[1]} USD an hour ({difference(*of)})"
     for word, verdicts in (("newly broken", comparison.newly_broken), ("mended", comparison.mended)):
-        yield from (f"{word}: {verdict.rule}: {name_of(verdict.urn)}" for verdict in verdicts)
+        yield from dict.fromkeys(f"{word}: {verdict.rule}: {name_of(verdict.urn)}" for verdict in verdicts)
     for kind in comparison.resources:
         counts = (("added", kind.added), ("removed", kind.removed), ("changed", tuple(kind.changed)))
         yield from (f"{short(kind.type)}: {len(names)} {word}: {', '.join(names)}" for word, names in counts if names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -121,8 +122,13 @@ class Comparison:
 
     @cached_property
     def new_verdicts(self) -> tuple[Verdict, ...]:
-        """What policies say of a resource that they did not say of it before: violations, exceptions, what they cannot tell."""
-        return _fresh(self.before, self.after) if self.judged else ()
+        """What policies say of a resource that they did not say of it before: violations, exceptions, what they cannot tell.
+
+        The same words with other numbers are nothing new.
+        """
+        known = set(map(_words, self.before.verdicts))
+        told = (verdict for verdict in self.after.verdicts if verdict.kind != "not-applicable")
+        return tuple(verdict for verdict in told if _words(verdict) not in known) if self.judged else ()
 
     @property
     def newly_broken(self) -> tuple[Verdict, ...]:
@@ -131,9 +137,12 @@ class Comparison:
 
     @cached_property
     def mended(self) -> tuple[Verdict, ...]:
-        """Violations of before that are none any more; the resource may be gone."""
-        gone = _fresh(self.after, self.before) if self.judged else ()
-        return tuple(verdict for verdict in gone if verdict.kind == "violation")
+        """Violations of before that are neither there nor hidden any more, nor now unknown; the resource may be gone."""
+        new = set(self.new_verdicts)
+        left = (verdict for verdict in self.after.verdicts if verdict.kind in ("violation", "excepted") or verdict in new)
+        still = {(verdict.rule, verdict.urn) for verdict in left}
+        broken = (verdict for verdict in self.before.verdicts if verdict.kind == "violation")
+        return tuple(verdict for verdict in broken if (verdict.rule, verdict.urn) not in still) if self.judged else ()
 
     @cached_property
     def new_remediations(self) -> tuple[Remediation, ...]:
@@ -194,14 +203,13 @@ def _places(plan: Plan) -> tuple[Place, ...]:
     return tuple(place(found, plan.fleet.clusters[found.cluster].region) for found in plan.placements)
 
 
-def _fresh(known: Plan, plan: Plan) -> tuple[Verdict, ...]:
-    """Verdicts of one plan that the other has not, by policy, resource and kind."""
-    there = {(verdict.rule, verdict.urn, verdict.kind) for verdict in known.verdicts}
-    return tuple(
-        verdict
-        for verdict in plan.verdicts
-        if verdict.kind != "not-applicable" and (verdict.rule, verdict.urn, verdict.kind) not in there
-    )
+_NUMBER = re.compile(r"(?<![\w-])\d+(?:\.\d+)?(?![\w-])")
+"""A number that stands by itself: a price, a size; not the one in a name."""
+
+
+def _words(verdict: Verdict) -> tuple[str, str, str, str]:
+    """What tells a verdict from others: policy, resource, kind and message, whatever numbers that has."""
+    return verdict.rule, verdict.urn, verdict.kind, _NUMBER.sub("", verdict.message)
 
 
 def _kind(token: str, pairs: Iterable[Pair[Resource]]) -> Kind:

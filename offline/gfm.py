@@ -11,6 +11,8 @@ import html
 import re
 from collections.abc import Iterable, Sequence
 
+from offline.words import one_line
+
 _GAP = "\u200b"
 _REFERENCE = re.compile(r"@|#(?=\d)|\bGH-(?=\d)|:(?=//)|\bwww(?=\.)", re.IGNORECASE)
 """What GitHub would make a link or a ping of."""
@@ -51,7 +53,5 @@ def is_folded(markdown: str) -> bool:
 
 
 def _line(value: str) -> str:
-    """One line without characters that nobody sees: controls, and those that turn the direction of text."""
-    flat = " ".join(value.split())
-    seen = "".join(sign if sign.isprintable() else "\ufffd" for sign in flat)
+    seen = one_line(value)
     return seen if len(seen) <= _MOST else seen[: _MOST - 1] + "…"

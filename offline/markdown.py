@@ -18,7 +18,7 @@ from offline.words import count as count_of
 _FEW = 5
 """Names that are listed one by one; of more the number."""
 _MANY = 40
-"""Rows of a table that a whole new stack could fill; the rest is in the plan itself."""
+"""Rows of a table, and lines of a list, that a great stack could fill; the rest is in the plan itself."""
 
 
 def markdown(plan: Plan, base: Base | None = None, strict: bool = False) -> str:
@@ -31,8 +31,7 @@ def markdown(plan: Plan, base: Base | None = None, strict: bool = False) -> str:
 def wrong_input(stack: str, error: Exception, root: Path) -> str:
     """What is said of a stack whose input cannot be used. Paths are shown from `root` on."""
     lines = str(error).replace(f"{root}/", "").splitlines()
-    listed = "\n".join(f"- {text(line)}" for line in lines[:_MANY])
-    return f"## ❌ {code(stack)}: the input is wrong\n\nNothing was planned. Correct:\n\n{listed}\n"
+    return f"## ❌ {code(stack)}: the input is wrong\n\nNothing was planned. Correct:\n\n{_bullets(lines)}\n"
 
 
 def _sections(plan: Plan, base: Base | None, comparison: Comparison | None, strict: bool) -> Iterator[str]:
@@ -41,7 +40,7 @@ def _sections(plan: Plan, base: Base | None, comparison: Comparison | None, stri
     if base is not None and base.plan is None:
         yield f"Before → after: {text(base.reason)}. This is the plan after the change alone."
     if faults := [*_unplaced(plan), *_blocked(plan, comparison, strict)]:
-        yield table(("what fails", "where", "why"), faults)
+        yield _table(("what fails", "where", "why"), faults)
     if comparison is None:
         yield from _whole(plan)
     else:
@@ -102,19 +101,18 @@ def _blocked(plan: Plan, comparison: Comparison | None, strict: bool) -> Iterato
 def _changes(comparison: Comparison) -> Iterator[str]:
     if comparison.settings:
         rows = [row for setting in comparison.settings for row in _setting(setting)]
-        yield "### What changes\n\n" + _cut(table(("entry", "setting", "before", "after"), rows[:_MANY]), rows)
+        yield "### What changes\n\n" + _table(("entry", "setting", "before", "after"), rows)
     if any(pair.changed for pair in comparison.lines.values()):
         yield "### Price, USD an hour\n\n" + _price_change(comparison)
     if moved := [pair for pair in comparison.places.values() if pair.changed]:
-        rows = [_moved_place(pair) for pair in moved]
-        yield "### Placement\n\n" + table(_PLACEMENT, rows)
+        yield "### Placement\n\n" + _table(_PLACEMENT, map(_moved_place, moved))
     yield from _resource_changes(comparison)
     if comparison.mended:
         mended = _verdicts(comparison.mended, None, lambda _: "mended")
-        yield "### Mended\n\n" + table(("policy", "where", "what was wrong"), mended)
+        yield "### Mended\n\n" + _table(("policy", "where", "what was wrong"), mended)
     if same := [pair.held for pair in comparison.places.values() if not pair.changed]:
         yield fold(
-            f"Placement: {counted(len(same), 'runner set', 'runner sets')} unchanged", table(_PLACEMENT, map(_placed, same))
+            f"Placement: {counted(len(same), 'runner set', 'runner sets')} unchanged", _table(_PLACEMENT, map(_placed, same))
         )
     yield fold("Price of every item", _bill(comparison.after))
 
@@ -144,13 +142,13 @@ def _moved_place(pair: Pair[Place]) -> Sequence[str]:
 
 def _price_change(comparison: Comparison) -> str:
     rows = [_line_change(pair) for pair in comparison.lines.values() if pair.changed]
+    sums = [["**total**", "", _arrow(*comparison.idle), _arrow(*comparison.worst), f"**{difference(*comparison.worst)}**"]]
     if same := [pair.held for pair in comparison.lines.values() if not pair.changed]:
         idle, worst = (sum((getattr(line, side) for line in same), Money()) for side in ("idle", "worst"))
-        rows.append([f"{counted(len(same), 'item', 'items')} unchanged", "", str(idle), str(worst), "±0"])
-    rows.append(["**total**", "", _arrow(*comparison.idle), _arrow(*comparison.worst), f"**{difference(*comparison.worst)}**"])
+        sums.insert(0, [f"{counted(len(same), 'item', 'items')} unchanged", "", str(idle), str(worst), "±0"])
     bounded = any(money.at_most for money in (*comparison.idle, *comparison.worst))
     note = "\n\n≤ is a bound, since not every price is known: the difference says how far it moves." if bounded else ""
-    return table(("item", "what", ">idle", ">worst", ">more at worst"), rows) + note
+    return _table(("item", "what", ">idle", ">worst", ">more at worst"), rows, sums) + note
 
 
 def _line_change(pair: Pair[Line]) -> Sequence[str]:
@@ -199,8 +197,18 @@ def _names(names: Iterable[str]) -> str:
     return ", ".join([*held[:_FEW], *more])
 
 
-def _cut(shown: str, rows: Sequence[object]) -> str:
-    return shown if len(rows) <= _MANY else f"{shown}\n\nAnd {len(rows) - _MANY} more."
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]], sums: Iterable[Sequence[str]] = ()) -> str:
+    """A table of the first rows, and of those that sum all of them up."""
+    held = list(rows)
+    return table(columns, [*held[:_MANY], *sums]) + _more(held)
+
+
+def _bullets(lines: Sequence[str]) -> str:
+    return "\n".join(f"- {text(line)}" for line in lines[:_MANY]) + _more(lines)
+
+
+def _more(held: Sequence[object]) -> str:
+    return f"\n\nAnd {len(held) - _MANY} more." if len(held) > _MANY else ""
 
 
 # -- the plan by itself ------------------------------------------------------------------------------------------------
@@ -211,7 +219,7 @@ _PLACEMENT = ("runner set", "asks", "pool", "a node holds, limited by", ">runner
 def _whole(plan: Plan) -> Iterator[str]:
     regions = {name: cluster.region for name, cluster in plan.fleet.clusters_by_name()}
     places = (place(found, regions[found.cluster]) for found in plan.placements)
-    yield "### Placement\n\n" + table(_PLACEMENT, map(_placed, places))
+    yield "### Placement\n\n" + _table(_PLACEMENT, map(_placed, places))
     yield "### Price, USD an hour\n\n" + _bill(plan)
 
 
@@ -227,7 +235,7 @@ def _bill(plan: Plan) -> str:
     ]
     idle, worst = plan.cost
     total = ["**total**", "", "", "", f"**{idle}**", f"**{worst}**"]
-    bill = table(("item", "what", ">count", ">each", ">idle", ">worst"), [*rows, total])
+    bill = _table(("item", "what", ">count", ">each", ">idle", ">worst"), rows, [total])
     return bill + "\n\n" + "\n".join(f"- {text(note)}" for note in price_notes(plan.bill))
 
 
@@ -247,10 +255,10 @@ def _exceptions(plan: Plan, comparison: Comparison | None, strict: bool) -> Iter
     ]
     columns = ("policy", "where", "what")
     if new:
-        shown = _cut(table(columns, new[:_MANY]), new)
+        shown = _table(columns, new)
         yield fold(f"{_NOT_SIMPLY}: {len(new)}", shown) if len(new) > _FEW else f"### {_NOT_SIMPLY}\n\n{shown}"
     if old:
-        yield fold(f"{_NOT_SIMPLY}, as before: {len(old)}", _cut(table(columns, old[:_MANY]), old))
+        yield fold(f"{_NOT_SIMPLY}, as before: {len(old)}", _table(columns, old))
 
 
 _NOT_SIMPLY = "Advisory, excepted, remediated or undeterminable"
@@ -299,13 +307,10 @@ def _policies(plan: Plan) -> str:
 
 def _remarks(plan: Plan, comparison: Comparison | None) -> Iterator[str]:
     new = comparison.new_remarks if comparison is not None else plan.remarks
-    known = [remark for remark in plan.remarks if remark not in set(new)]
+    fresh = set(new)
+    known = [remark for remark in plan.remarks if remark not in fresh]
     if new:
         heading = "New remarks" if comparison is not None else "Remarks"
         yield f"### {heading}\n\n" + _bullets(new)
     if known:
         yield fold(f"Remarks that were there before: {len(known)}", _bullets(known))
-
-
-def _bullets(lines: Sequence[str]) -> str:
-    return _cut("\n".join(f"- {text(line)}" for line in lines[:_MANY]), lines)

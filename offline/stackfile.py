@@ -308,6 +308,7 @@ def _wrong(path: Path, line: int | None, field: str, rule: str, value: object, m
     shown = repr(value)
     if len(shown) > 80:
         shown = shown[:77] + "..."
+    field = field if field.isprintable() else repr(field)
     return InputError(f"{path}:{line}: {field}: {rule}; got {shown}; {mend}")
 
 

@@ -111,6 +111,11 @@ def name_of(urn: str) -> str:
     return urn.rpartition("::")[2] or "the stack"
 
 
+def one_line(value: str) -> str:
+    """A text on one line, without characters that nobody sees: controls, and those that turn the direction of text."""
+    return "".join(sign if sign.isprintable() else "\ufffd" for sign in " ".join(value.split()))
+
+
 def counted(count: int, one: str, many: str) -> str:
     """1 node, 2 nodes."""
     return f"{count} {one if count == 1 else many}"

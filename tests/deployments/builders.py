@@ -41,9 +41,11 @@ def checked_in() -> StackConfig:
 
 @cache
 def ours() -> Deployments:
-    """The repository's own settings."""
-    held = stackfile.load("main", FOLDER)
-    return load({key.removeprefix(f"{NAMESPACE}:"): value for key, value in held.objects.items()})
+    """The repository's own settings, with or without the secrets that `pulumi config set` writes there."""
+    held = checked_in()
+    prefix = f"{NAMESPACE}:"
+    objects = {key.removeprefix(prefix): value for key, value in held.objects.items()}
+    return load(objects, [key.removeprefix(prefix) for key in held.secret_keys])
 
 
 def as_config(held: dict[str, Any], secrets: dict[str, str] | None = None) -> StackConfig:

@@ -10,7 +10,7 @@ from ruamel.yaml import YAML
 
 from fleet.deployments import NAMESPACE, PROJECT
 from tests.builders import ROOT
-from tests.deployments.builders import FOLDER, ours
+from tests.deployments.builders import FOLDER, checked_in, declared, inputs, ours
 from tests.test_arrows import below, imported, modules
 
 PACK = ROOT / "policies"
@@ -19,6 +19,12 @@ PACK = ROOT / "policies"
 def test_each_stack_has_its_file():
     assert set(ours().stacks) == {"staging", "prod"}
     assert [name for name in ours().stacks if not (ROOT / f"Pulumi.{name}.yaml").is_file()] == []
+
+
+def test_the_program_declares_each_of_them():
+    found = inputs(declared(checked_in()))
+    assert {name for kind, name in found if kind == "DeploymentSettings"} == set(ours().stacks)
+    assert found["DeploymentSettings", "staging"]["organization"] == ours().organization
 
 
 def test_staging_deploys_on_push_and_prod_never():

@@ -10,87 +10,67 @@ import pulumi
 import pytest
 
 from fleet.deployments import NAMESPACE
+from offline.stackfile import StackConfig
 from offline.wire import SIGNATURE, UNKNOWN, raw
 from tests.builders import ROOT
-from tests.deployments.builders import ROLE, SECRET, as_config, checked_in, declared, deployment, inputs, settings
+from tests.deployments.builders import ROLE, SECRET, as_config, declared, deployment, inputs, settings
 
-GATE = (
-    'case "$PULUMI_CI_OPERATION" in preview|detect-drift) ;; *) pulumi env open example/gpu-ci/prod-approval > /dev/null ;; esac'
-)
-OF_STAGING = {
-    "organization": "example",
-    "project": "gpu-ci",
-    "stack": "staging",
-    "sourceContext": {"git": {"branch": "main"}},
-    "vcs": {
-        "provider": "github",
-        "repository": "example/gpu-ci",
-        "deployCommits": True,
-        "previewPullRequests": False,
-        "pullRequestTemplate": False,
-        "paths": [
-            "__main__.py",
-            "Pulumi.yaml",
-            "Pulumi.staging.yaml",
-            "requirements.txt",
-            "components/**",
-            "fleet/**",
-            "!fleet/data/README.md",
-        ],
+EXAMPLE = settings(
+    policyPack={"name": "gpu-ci", "version": "0.1.0"},
+    stacks={
+        "staging": deployment(
+            deployOnPush=True, paths=["fleet/**", "!fleet/README.md"], aws={"roleArn": ROLE}, drift={"schedule": "0 5 * * *"}
+        ),
+        "prod": deployment(
+            approval={"environment": "gpu-ci/prod-approval", "team": "owners"},
+            aws={"roleArn": ROLE, "sessionName": "prod", "duration": "30m"},
+            drift={"schedule": "30 5 * * *"},
+            variables={"OCI_CLI_REGION": "us-sanjose-1"},
+            secrets={"TF_VAR_private_key": SECRET, "OCI_CLI_KEY_CONTENT": SECRET},
+            preRunCommands=["uv tool install oci-cli"],
+        ),
     },
+)
+GATE = 'case "$PULUMI_CI_OPERATION" in preview|detect-drift) ;; *) pulumi env open acme/gpu-ci/prod-approval > /dev/null ;; esac'
+OF_BOTH = {
+    "organization": "acme",
+    "project": "gpu-ci",
+    "sourceContext": {"git": {"branch": "main"}},
+    "cacheOptions": {"enable": True},
+}
+VCS = {"provider": "github", "repository": "acme/fleet", "previewPullRequests": False, "pullRequestTemplate": False}
+OF_STAGING = OF_BOTH | {
+    "stack": "staging",
+    "vcs": VCS | {"deployCommits": True, "paths": ["fleet/**", "!fleet/README.md"]},
     "operationContext": {
-        "oidc": {
-            "aws": {
-                "roleARN": "arn:aws:iam::123456789012:role/gpu-ci-staging-deployments",
-                "sessionName": "gpu-ci-${stack.name}-${deployment.version}",
-                "duration": "1h0m0s",
-            }
-        },
+        "oidc": {"aws": {"roleARN": ROLE, "sessionName": "gpu-ci-${stack.name}-${deployment.version}", "duration": "1h0m0s"}},
         "options": {"skipIntermediateDeployments": True},
     },
-    "cacheOptions": {"enable": True},
 }
-OF_PROD = {
-    "organization": "example",
-    "project": "gpu-ci",
+OF_PROD = OF_BOTH | {
     "stack": "prod",
-    "sourceContext": {"git": {"branch": "main"}},
-    "vcs": {
-        "provider": "github",
-        "repository": "example/gpu-ci",
-        "deployCommits": False,
-        "previewPullRequests": False,
-        "pullRequestTemplate": False,
-    },
+    "vcs": VCS | {"deployCommits": False},
     "operationContext": {
-        "oidc": {
-            "aws": {
-                "roleARN": "arn:aws:iam::123456789012:role/gpu-ci-prod-deployments",
-                "sessionName": "gpu-ci-${stack.name}-${deployment.version}",
-                "duration": "1h0m0s",
-            }
-        },
+        "oidc": {"aws": {"roleARN": ROLE, "sessionName": "prod", "duration": "30m0s"}},
         "environmentVariables": {
-            "TF_VAR_tenancy_ocid": "ocid1.tenancy.oc1..example",
-            "TF_VAR_user_ocid": "ocid1.user.oc1..example",
-            "TF_VAR_fingerprint": "00:11:22:33:44:55:66:77:88:99:aa:bb:cc:dd:ee:ff",
-            "TF_VAR_private_key": "[secret]",
-            "OCI_CLI_TENANCY": "ocid1.tenancy.oc1..example",
-            "OCI_CLI_USER": "ocid1.user.oc1..example",
-            "OCI_CLI_FINGERPRINT": "00:11:22:33:44:55:66:77:88:99:aa:bb:cc:dd:ee:ff",
             "OCI_CLI_REGION": "us-sanjose-1",
             "OCI_CLI_KEY_CONTENT": "[secret]",
+            "TF_VAR_private_key": "[secret]",
         },
-        "preRunCommands": [GATE, "UV_TOOL_BIN_DIR=/usr/local/bin uv tool install --quiet oci-cli==3.95.1"],
+        "preRunCommands": [GATE, "uv tool install oci-cli"],
     },
-    "cacheOptions": {"enable": True},
 }
+
+
+def example() -> StackConfig:
+    """The settings above, their secret set."""
+    return as_config(EXAMPLE, {SECRET: "a made-up key"})
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["preview", "update"])
 def found(request):
-    """Inputs of everything that the checked-in settings declare."""
-    return inputs(declared(checked_in(), preview=request.param))
+    """Inputs of everything that the settings declare."""
+    return inputs(declared(example(), preview=request.param))
 
 
 def test_each_stack_has_its_settings(found):
@@ -100,7 +80,7 @@ def test_each_stack_has_its_settings(found):
 
 def test_drift_is_looked_for_and_not_put_back(found):
     schedules = {name: held for (kind, name), held in found.items() if kind == "DriftSchedule"}
-    of_all = {"organization": "example", "project": "gpu-ci", "autoRemediate": False}
+    of_all = {"organization": "acme", "project": "gpu-ci", "autoRemediate": False}
     assert schedules == {
         "staging": of_all | {"stack": "staging", "scheduleCron": "0 5 * * *"},
         "prod": of_all | {"stack": "prod", "scheduleCron": "30 5 * * *"},
@@ -112,7 +92,7 @@ def test_runs_must_load_the_pack_with_the_config_that_the_plan_judges_by(found, 
     judged = json.loads((ROOT / "policies" / "config" / f"{stack}.json").read_text())
     assert found["PolicyGroup", stack] == {
         "name": f"gpu-ci-{stack}",
-        "organizationName": "example",
+        "organizationName": "acme",
         "entityType": "stacks",
         "mode": "preventative",
         "stacks": [{"name": stack, "routingProject": "gpu-ci"}],
@@ -122,13 +102,13 @@ def test_runs_must_load_the_pack_with_the_config_that_the_plan_judges_by(found, 
 
 def test_prod_stands_behind_an_environment_whose_opening_takes_anothers_approval(found):
     assert found["Environment", "prod-approval"] == {
-        "organization": "example",
+        "organization": "acme",
         "project": "gpu-ci",
         "name": "prod-approval",
         "yaml": {"asset": {"text": "values:\n  stack: prod\n"}},
     }
     assert found["Gate", "prod-approval"] == {
-        "orgName": "example",
+        "orgName": "acme",
         "name": "gpu-ci prod",
         "enabled": True,
         "target": {"entityType": "environment", "qualifiedName": "gpu-ci/prod-approval", "actionTypes": ["open"]},
@@ -137,7 +117,7 @@ def test_prod_stands_behind_an_environment_whose_opening_takes_anothers_approval
             "numApprovalsRequired": 1,
             "allowSelfApproval": False,
             "requireReapprovalOnChange": True,
-            "eligibleApprovers": [{"eligibilityType": "team_member", "teamName": "gpu-ci-owners"}],
+            "eligibleApprovers": [{"eligibilityType": "team_member", "teamName": "owners"}],
         },
     }
 
@@ -149,7 +129,7 @@ def test_nothing_else_is_declared(found):
 
 @pytest.mark.parametrize("preview", [True, False])
 def test_two_runs_register_the_same(preview):
-    first, second = (declared(checked_in(), preview) for _ in range(2))
+    first, second = (declared(example(), preview) for _ in range(2))
     assert inputs(first) == inputs(second)
     assert {resource.urn: resource.wire for resource in first.resources} == {
         resource.urn: resource.wire for resource in second.resources
@@ -157,7 +137,7 @@ def test_two_runs_register_the_same(preview):
 
 
 def test_a_preview_and_an_update_register_the_same_where_nothing_is_of_the_cloud_s_making():
-    assert inputs(declared(checked_in())) == inputs(declared(checked_in(), preview=False))
+    assert inputs(declared(example())) == inputs(declared(example(), preview=False))
 
 
 @pytest.mark.parametrize(
@@ -181,7 +161,7 @@ def test_whatever_may_change_something_opens_the_environment_first(tmp_path, ope
     environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "PULUMI_CI_OPERATION": operation}
     done = subprocess.run(["/usr/bin/env", "bash", "-c", GATE], env=environment, capture_output=True, text=True, check=False)
     calls = (tmp_path / "calls").read_text() if (tmp_path / "calls").exists() else ""
-    assert calls == ("env open example/gpu-ci/prod-approval\n" if opened else "")
+    assert calls == ("env open acme/gpu-ci/prod-approval\n" if opened else "")
     assert done.returncode == (1 if opened and not granted else 0), "a pre-run command that fails ends the run"
     assert done.stdout == "", "what an environment holds is not for a log"
 
@@ -255,7 +235,7 @@ def test_stacks_that_name_a_pool_share_it_and_its_token_is_a_secret():
 
 
 def test_a_schedule_and_a_gate_wait_for_what_they_need():
-    recording = declared(checked_in())
+    recording = declared(example())
     by_name = {(resource.type.rpartition(":")[2], resource.name): resource for resource in recording.resources}
     for stack in ("staging", "prod"):
         assert by_name["DeploymentSettings", stack].urn in by_name["DriftSchedule", stack].dependencies

@@ -26,10 +26,15 @@ NOT_A_SESSION = (
     "${deployment.version} or ${deployment.id}; correct it"
 )
 NOT_A_FILTER = "a path filter is a glob of the whole path below the repository, ! before it excludes; write for example fleet/**"
+OPERATION = "by it a run knows whether it needs the approval, and Pulumi Deployments sets it; remove it, or approval"
 PUSH = "a push holds no approved grant, so its run would fail each time; set deployOnPush: false, or remove approval"
 
 BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     "no settings": ({}, "organization: required key is missing; add it"),
+    "stack that is none": (
+        settings(stacks={"staging": "daily"}),
+        'stacks.staging: not a mapping; write its keys below it (got "daily")',
+    ),
     "no stack": (settings(stacks={}), "stacks: at least 1 entry is needed; add one (got {})"),
     "misspelt key": (staging(agentpool="vpc"), 'stacks.staging.agentpool: unknown key; did you mean agentPool? (got "vpc")'),
     "unknown key": (
@@ -122,6 +127,14 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
         "stacks.staging.drift.autoRemediate: remediation is an update that nobody approved; remove autoRemediate, or approval "
         "(got true)",
     ),
+    "operation_past_approval": (
+        staging(approval=APPROVAL, variables={"PULUMI_CI_OPERATION": "preview"}),
+        f'stacks.staging.variables.PULUMI_CI_OPERATION: {OPERATION} (got "preview")',
+    ),
+    "operation_past_approval by a secret": (
+        staging(approval=APPROVAL, secrets={"PULUMI_CI_OPERATION": SECRET}),
+        f'stacks.staging.secrets.PULUMI_CI_OPERATION: {OPERATION} (got "{SECRET}")',
+    ),
     "variable_twice": (
         staging(variables={"A": "b"}, secrets={"A": SECRET}),
         'stacks.staging.variables.A: stands in secrets too; remove one of them (got "b")',
@@ -202,6 +215,12 @@ def test_schedules_of_five_fields(schedule):
     drift = load(staging(drift={"schedule": schedule})).stacks["staging"].drift
     assert drift is not None
     assert (drift.schedule, drift.auto_remediate) == (schedule, False)
+
+
+def test_a_stack_without_approval_may_have_its_drift_put_back():
+    drift = load(staging(drift={"schedule": "0 5 * * *", "autoRemediate": True})).stacks["staging"].drift
+    assert drift is not None
+    assert drift.auto_remediate
 
 
 def test_agent_pools_are_listed_once():

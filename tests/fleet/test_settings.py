@@ -230,6 +230,12 @@ def test_a_long_value_is_cut_in_the_error_line() -> None:
     assert shown("x" * 58) == '"' + "x" * 58 + '"', "what fits is shown whole"
 
 
+def test_an_error_is_one_line_whatever_the_keys_and_values_are() -> None:
+    problem = Problem(("gpu-ci:tags", "a\nb"), "a rule", shown("é\u2028\x85\u202e"))
+    assert str(problem) == r'gpu-ci:tags."a\nb": a rule (got "\u00e9\u2028\u0085\u202e")'
+    assert shown("é") == '"é"'
+
+
 def test_a_fleet_holds_no_secret() -> None:
     names = {field.alias or name for name, field in Fleet.model_fields.items()}
     github = {field.alias or name for name, field in Fleet.model_fields["github"].annotation.model_fields.items()}  # type: ignore[union-attr]

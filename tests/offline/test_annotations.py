@@ -130,6 +130,12 @@ def test_a_runner_that_fits_nowhere_is_an_error_at_its_entry(tmp_path):
     assert (found.title, found.file, found.line) == ("gpu-t4 cannot be placed", str(path), line_of(path, "        gpu-t4:"))
 
 
+def test_a_runner_set_that_is_called_as_its_pool_has_the_error_at_its_own_entry(tmp_path):
+    path = write(tmp_path, TOO_SMALL, ("        gpu-t4:\n", "        t4-spot:\n"))
+    (found,) = errors(annotate(plan_of(path), ROOT))
+    assert found.line == line_of(path, "pool: t4-spot") - 1
+
+
 def test_what_one_policy_says_of_one_entry_is_one_annotation():
     plan = with_verdicts(verdict("usw2-t4-spot-nodes"), verdict("usw2-t4-spot-launch"), verdict("usw2-t4-release-nodes"))
     assert [each.message for each in errors(annotate(plan, ROOT))] == [
@@ -172,6 +178,23 @@ def test_a_change_in_a_pool_is_none_of_its_clusters_own(tmp_path):
     path = write(tmp_path, WIDER)
     plan = replace(plan_of(path), verdicts=(verdict("usw2-control-plane"),))
     assert [each.line for each in errors(annotate(plan, ROOT, base()))] == [None]
+
+
+def test_a_failure_that_was_there_before_is_told_again(tmp_path):
+    path = write(tmp_path, WIDER)
+    old = (verdict("usw2-t4-release-nodes"),)
+    found = errors(annotate(replace(plan_of(path), verdicts=old), ROOT, Base(TEXT, replace(staging(), verdicts=old))))
+    assert [each.line for each in found] == [None]
+
+
+def test_a_cluster_that_changes_behind_a_pool_that_does_has_its_failure_at_its_own_line(tmp_path):
+    last = "          scale: {min: 0, max: 2}\n"
+    moved = (("      declareQuotas: true\n", ""), (last, f"{last}      declareQuotas: true\n"))
+    before = write(tmp_path, *moved)
+    known = Base(before.read_text(), plan_of(before))
+    after = write(tmp_path, *moved, WIDER, ("declareQuotas: true", "declareQuotas: false"))
+    plan = replace(plan_of(after), verdicts=(verdict("usw2-control-plane"),))
+    assert [each.line for each in errors(annotate(plan, ROOT, known))] == [line_of(after, "declareQuotas: false")]
 
 
 def test_an_entry_that_lost_a_line_has_its_failure_at_the_line_before(tmp_path):

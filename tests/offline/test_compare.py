@@ -9,7 +9,8 @@ import pytest
 from fleet.pricing import Money
 from offline.cli import ROOT
 from offline.compare import Comparison, Pair, difference
-from offline.plan import make_plan
+from offline.judge import Verdict
+from offline.plan import Plan, make_plan
 from offline.stackfile import PLACEHOLDER
 from offline.wire import Secret
 from tests.offline.staging import ON_DEMAND, TOO_SMALL, WIDER, plan_of, staging, write
@@ -59,6 +60,39 @@ def test_policies_newly_broken_one_way_are_mended_the_other(comparison, changed)
     assert back.newly_broken == ()
 
 
+def said(*messages: str, kind: str = "violation") -> Plan:
+    """The staging plan with these verdicts alone, of one policy and one resource."""
+    return replace(staging(), verdicts=tuple(Verdict("images-pinned", "mandatory", kind, "urn", text) for text in messages))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "new"),
+    [
+        (["container a"], ["container a", "container b"], ["container b"]),
+        (["container c1"], ["container c2"], ["container c2"]),
+        (["worst hour 9.45 USD is above 9.00"], ["worst hour 10 USD is above 9.00"], []),
+    ],
+)
+def test_a_second_violation_of_a_resource_is_new_and_the_same_words_with_other_numbers_are_not(before, after, new):
+    assert [verdict.message for verdict in Comparison(said(*before), said(*after)).newly_broken] == new
+
+
+def test_a_second_violation_that_is_hidden_is_new():
+    hidden = said("hides a", kind="excepted"), said("hides a", "hides b", kind="excepted")
+    assert [verdict.message for verdict in Comparison(*hidden).new_verdicts] == ["hides b"]
+
+
+@pytest.mark.parametrize("kind", ["violation", "excepted", "undeterminable"])
+def test_what_is_broken_in_other_words_hidden_or_unknown_is_not_mended(kind):
+    assert Comparison(said("broken"), said("said otherwise", kind=kind)).mended == ()
+
+
+def test_what_was_unknown_before_as_well_hides_no_mending():
+    unknown = said("an id is not known", kind="undeterminable").verdicts
+    before, after = replace(staging(), verdicts=(*said("broken").verdicts, *unknown)), replace(staging(), verdicts=unknown)
+    assert [verdict.message for verdict in Comparison(before, after).mended] == ["broken"]
+
+
 def test_resources_that_change_are_named_with_their_inputs(comparison):
     kinds = {kind.type: kind for kind in comparison.resources}
     assert {"capacityType", "scalingConfig.maxSize"} <= set(kinds["aws:eks/nodeGroup:NodeGroup"].changed["usw2-t4-spot-nodes"])
@@ -90,7 +124,9 @@ def test_a_plan_that_was_not_built_is_compared_as_far_as_it_goes(tmp_path):
     assert not found.judged
     assert not found.nothing
     assert found.places["usw2/gpu-t4"].held.error
-    assert (found.resources, found.newly_broken, found.mended) == ((), (), ()), "not judged is neither broken nor mended"
+    for compared in (found, Comparison(unbuilt, staging())):
+        told = (compared.resources, compared.newly_broken, compared.mended, compared.new_remediations)
+        assert told == ((), (), (), ()), "not judged is neither broken nor mended"
 
 
 def test_a_secret_that_changes_is_named_and_never_told():

@@ -91,6 +91,10 @@ def test_no_cell_leaves_its_place(rows):
     assert "html_block" not in {token.type for token in tokens}
 
 
+def test_a_column_of_numbers_is_right_aligned():
+    assert gfm.table(("a", ">b"), [("c", "1")]) == "| a | b |\n| --- | --: |\n| c | 1 |"
+
+
 @pytest.mark.parametrize("value", ["@team", "x@y.z", "#12", "owner/repo#12", "GH-12", "gh-12", "https://x", "www.example.com"])
 def test_what_github_would_ping_or_link_is_broken_by_a_sign_that_nobody_sees(value):
     made = gfm.text(value)

@@ -14,7 +14,7 @@ from offline.judge import Verdict
 from offline.markdown import markdown, wrong_input
 from offline.plan import Plan
 from offline.remedies import Remediation
-from tests.offline.staging import ON_DEMAND, TEXT, TOO_SMALL, WIDER, base, plan_of, staging, write
+from tests.offline.staging import ON_DEMAND, TOO_SMALL, WIDER, base, plan_of, staging, write
 
 MARKDOWN = MarkdownIt("commonmark").enable("table")
 TEAM = "@team|<b>"
@@ -73,6 +73,10 @@ def test_a_plan_by_itself_has_placement_price_and_remarks_and_folds_the_policies
     for outcome in staging().outcomes():
         assert f"`{outcome.rule}`" in text
         assert f"`{outcome.rule}`" not in open_part, "a policy that holds is folded away"
+    (disabled,) = [line for line in text.splitlines() if line.startswith("Disabled for this stack: ")]
+    assert disabled.count("`") == 2 * sum(outcome.state == "disabled" for outcome in staging().outcomes())
+    assert "`gpu-node-taint`" not in disabled
+    assert "Nothing here for" not in text, "each policy of these tests has something to judge"
 
 
 def test_what_breaks_and_what_it_costs_stand_before_everything_else(shown, wider):
@@ -115,6 +119,23 @@ def test_settings_that_change_nothing_say_so():
     text = markdown(staging(), base())
     assert text.startswith("## ✅ `staging`: every proof holds, the settings change nothing\n")
     assert "### " not in text, "nothing stands open that did not change"
+
+
+def test_a_change_that_breaks_nothing_says_no_more_than_that(tmp_path):
+    text = markdown(plan_of(write(tmp_path, ("scale: {min: 0, max: 10}", "scale: {min: 0, max: 11}"))), base())
+    assert text.startswith("## ✅ `staging`: every proof holds\n")
+
+
+@pytest.mark.parametrize("state", ["added", "removed"])
+def test_a_pool_that_comes_or_goes_is_told_with_its_price(tmp_path, state):
+    pool = "        l4: {instanceTypes: [g6.2xlarge], capacity: on-demand, role: release, nodes: {max: 1}}\n"
+    more = plan_of(write(tmp_path, ("      runners:\n", f"{pool}      runners:\n")))
+    text = markdown(more, base()) if state == "added" else markdown(staging(), Base("", more))
+    (row,) = [row for row in section(text, "Price, USD an hour") if "l4" in row[0]]
+    assert row[:2] == [f"`usw2` pool l4 **{state}**", "0-1 x g6.2xlarge on-demand"]
+    ((entry, _, *sides),) = section(text, "What changes")
+    assert entry == "pool `usw2/l4`"
+    assert [bool(side) for side in sides] == [state == "removed", state == "added"]
 
 
 def test_what_is_mended_is_told(wider):
@@ -186,6 +207,28 @@ def test_what_is_newly_broken_comes_before_what_was_broken():
     ]
 
 
+def great(plan: Plan) -> Plan:
+    """The plan with a hundred of everything that a stack file may have many of."""
+    numbers = range(100)
+    return replace(
+        plan,
+        placements=tuple(replace(plan.placements[0], runner_set=f"set-{number}") for number in numbers),
+        bill=tuple(replace(plan.bill[0], item=f"pool {number}") for number in numbers),
+        verdicts=tuple(Verdict("gpu-node-taint", "mandatory", "violation", "urn", f"wrong {number}") for number in numbers),
+        overbooked=tuple(f"too many {number}" for number in numbers),
+    )
+
+
+@pytest.mark.parametrize("against", [None, "the stack as it is", "itself"])
+def test_a_great_stack_makes_no_great_text(against):
+    plan = great(staging())
+    text = markdown(plan, {"the stack as it is": base(), "itself": Base("", plan)}.get(str(against)))
+    assert text.count("And 60 more.") + text.count("And 160 more.") >= 3, "placement, price and what fails"
+    assert [rows for rows in tables(text) if len(rows) > 1 + 40 + 2 and rows[0][0] != "policy"] == []
+    assert "| **total** |" in text, "the sum is of all rows"
+    assert len(text) < 60_000
+
+
 def test_a_bound_is_said_to_be_one(shown):
     assert "≤ is a bound, since not every price is known: the difference says how far it moves." in shown
 
@@ -242,6 +285,7 @@ def test_wrong_input_lists_what_to_correct():
         "- Pulumi.staging.yaml:3: a: @\u200bteam\\|\\<b\\>",
         "- Pulumi.staging.yaml:4: b: wrong",
     ]
+    assert wrong_input("staging", InputError("a: wrong\n" * 41), ROOT).endswith("- a: wrong\n\nAnd 1 more.\n")
 
 
 def test_no_secret_enters_the_text(tmp_path):
@@ -251,4 +295,3 @@ def test_no_secret_enters_the_text(tmp_path):
     text = markdown(plan, base())
     assert cipher not in text
     assert "`gpu-ci:githubPrivateKey`" in text, "that it came is told"
-    assert TEXT not in text

@@ -60,6 +60,12 @@ def test_the_terminal_says_what_changes_and_then_the_plan(changed):
     assert lines[-1].startswith("FAILED: 1 mandatory policy violation; ")
 
 
+def test_a_value_of_several_lines_is_one_line_and_moves_no_terminal(tmp_path):
+    path = write(tmp_path, ("config:\n", 'config:\n  other:key: "a\\n::error::b\\e[2Jc"\n'))
+    lines = run("plan", "staging", "--file", str(path), "--base", str(ROOT)).stdout.splitlines()
+    assert lines[1] == "  stack: other:key: not set → a ::error::b\ufffd[2Jc"
+
+
 def test_json_has_what_changes(changed):
     result = run("plan", "staging", "--file", changed, "--base", str(ROOT), "--json")
     changes = json.loads(result.stdout)["changes"]

@@ -206,6 +206,7 @@ def test_esc_environments_are_told_for_their_values_are_not_seen(tmp_path):
     [
         ("config: {a: 1}\nconfg: {b: 2}\n", 2, ["confg", "write config"]),
         ("clusters: {}\n", 1, ["clusters", "below `config:`"]),
+        ('"a\\nb\\u2028c": {}\n', 1, [r"'a\nb\u2028c': a stack file holds"]),
         ("config:\n  a: 1\n  a: 2\n", 3, ["may stand once", "line 2", "'a'"]),
         ("config:\n  t:\n    x: 1\n    x: 1\n", 4, ["may stand once", "line 3"]),
         ("config:\n  a: 1\n  gpu-ci:a: 2\n", 3, ["gpu-ci:a stands on line 2"]),

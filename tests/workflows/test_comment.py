@@ -444,6 +444,10 @@ def test_a_long_text_is_cut_at_a_line_with_its_folds_closed_and_says_so(run, git
     assert body.endswith("a line\n\n\n</details>")
 
 
+def test_a_long_text_of_one_line_is_cut_within_it():
+    assert SCRIPT_MODULE.cut("a" * 70_000).strip() == "a" * SCRIPT_MODULE.MOST_CHARACTERS
+
+
 def test_the_script_runs_by_itself_as_the_workflow_calls_it(github, tmp_path):
     path = tmp_path / "event.json"
     path.write_text(json.dumps(event()))
