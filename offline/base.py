@@ -10,16 +10,23 @@ from pathlib import Path
 import pulumi
 
 from offline.errors import InputError
+from offline.judge import configure
 from offline.plan import Plan, make_plan
+from offline.policyfile import policy_settings
+from policies.rules import RULES
 
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """The stack file of the base, its text, and its plan; where there is none, the reason on one line."""
+    """The stack file of the base, its text, and its plan; where there is none, the reason on one line.
+
+    `judged` says by whose policy config the plan was judged, where that is not the base's own.
+    """
 
     text: str
     plan: Plan | None
     reason: str = ""
+    judged: str = ""
 
 
 def read_base(
@@ -30,7 +37,7 @@ def read_base(
     progress: Callable[[str], None] = lambda _: None,
     as_of: date | None = None,
 ) -> Base:
-    """The stack as the checkout in `folder` has it; program, Pulumi.yaml and policy config are those of `root`.
+    """The stack as the checkout in `folder` has it, stack file and policy config; program and Pulumi.yaml are those of `root`.
 
     `stack_file` is what is read of `root` in place of the stack's own file; the base's is the file of the same place in `folder`,
     or else the stack's own. Raises InputError where `folder` is no folder. A stack file that is missing there, or that today's
@@ -42,12 +49,25 @@ def read_base(
     if not path.is_file():
         return Base("", None, f"the base has no {path.name}")
     text = path.read_text(encoding="utf-8", errors="replace")
+    policies_of, judged = _policies(stack, root, folder)
     try:
-        return Base(text, make_plan(stack, root, path, lambda stage: progress(f"base: {stage}"), as_of))
+        plan = make_plan(stack, root, path, lambda stage: progress(f"base: {stage}"), as_of, policies_of)
+        return Base(text, plan, judged=judged)
     except (InputError, pulumi.RunError) as error:
         return Base(text, None, f"the base's {path.name} does not load under this code: {_first_line(error)}")
     except Exception as error:  # noqa: BLE001 - what the base holds may be what this change mends: it never fails the head
         return Base(text, None, f"this code fails on the base's {path.name}: {type(error).__name__}: {_first_line(error)}")
+
+
+def _policies(stack: str, root: Path, folder: Path) -> tuple[Path, str]:
+    """The checkout whose policy config judges the base, and why it is not the base's own: policies come, go and are renamed."""
+    if not (folder / "policies").is_dir():
+        return root, "the base has no policies"
+    try:
+        configure(RULES, policy_settings(stack, folder), date.today())
+    except InputError as error:
+        return root, f"the base's policy config does not fit this code: {_first_line(error)}"
+    return folder, ""
 
 
 def _stack_file(stack: str, root: Path, folder: Path, stack_file: Path | None) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import Generic, TypeVar, cast
 
 from fleet.pricing import Line, Money
 from offline.entries import entries
-from offline.judge import Verdict
+from offline.judge import Configured, Verdict
 from offline.plan import Plan
 from offline.record import Resource
 from offline.remedies import Remediation
@@ -48,7 +49,7 @@ class Pair(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One entry of the stack file that changed: its settings that did, by dotted path; all of them where it came or went."""
+    """One entry of the stack file, or one policy, that changed: its settings that did, by dotted path; all if it came or went."""
 
     kind: str
     name: str
@@ -88,7 +89,7 @@ class Comparison:
 
     @cached_property
     def settings(self) -> tuple[Setting, ...]:
-        """Entries of the stack file that came, went or changed, in the order of the file."""
+        """Entries of the stack file that came, went or changed, in the order of the file; then policies set otherwise."""
         found = []
         for (kind, name), pair in _paired(
             entries(self.before.config), entries(self.after.config), lambda entry: (entry.kind, entry.name)
@@ -98,7 +99,15 @@ class Comparison:
             changed = {path: value for path, value in values.items() if value.changed}
             if changed or pair.state in ("added", "removed"):
                 found.append(Setting(kind, name, pair.state, changed))
-        return tuple(found)
+        return (*found, *self._policies())
+
+    def _policies(self) -> Iterator[Setting]:
+        """Policies whose level or config is another: what no resource shows, since a policy that is off says nothing."""
+        for pair in _paired(self.before.policies, self.after.policies, lambda found: found.policy.name).values():
+            texts = [_configured(side) if side else {} for side in (pair.before, pair.after)]
+            values = {name: Pair(*(text.get(name) for text in texts)) for name in dict.fromkeys([*texts[0], *texts[1]])}
+            if changed := {name: value for name, value in values.items() if value.changed}:
+                yield Setting("policy", pair.held.policy.name, pair.state, changed)
 
     @cached_property
     def places(self) -> Mapping[str, Pair[Place]]:
@@ -141,7 +150,11 @@ class Comparison:
         new = set(self.new_verdicts)
         left = (verdict for verdict in self.after.verdicts if verdict.kind in ("violation", "excepted") or verdict in new)
         still = {(verdict.rule, verdict.urn) for verdict in left}
-        broken = (verdict for verdict in self.before.verdicts if verdict.kind == "violation")
+        levels = self.after.levels
+        # A policy that was switched off mends nothing.
+        broken = (
+            verdict for verdict in self.before.verdicts if verdict.kind == "violation" and levels.get(verdict.rule) != "disabled"
+        )
         return tuple(verdict for verdict in broken if (verdict.rule, verdict.urn) not in still) if self.judged else ()
 
     @cached_property
@@ -197,6 +210,24 @@ def _merged(old: Sequence[K], new: Sequence[K]) -> Iterator[K]:
     for name in new:
         yield name
         yield from gone.get(name, ())
+
+
+def _configured(found: Configured) -> dict[str, str]:
+    """Level and properties of a policy, as its config file has them."""
+    return {"enforcementLevel": found.level.value} | {name: _json(value) for name, value in found.config.items()}
+
+
+def _json(value: object) -> str:
+    """JSON with whole numbers as such: on their way to a policy all became floats."""
+    return json.dumps(_whole(value), ensure_ascii=False)
+
+
+def _whole(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {key: _whole(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_whole(part) for part in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _places(plan: Plan) -> tuple[Place, ...]:

@@ -48,8 +48,12 @@ def _sections(plan: Plan, base: Base | None, comparison: Comparison | None, stri
     yield from _exceptions(plan, comparison, strict)
     yield _policies(plan)
     yield from _remarks(plan, comparison)
-    if comparison is not None:
-        yield "Before is the base's stack file, under the code and the policy config of this change."
+    if comparison is not None and base is not None:
+        yield (
+            f"Before is the base's stack file under the code and the policy config of this change: {text(base.judged)}."
+            if base.judged
+            else "Before is the base's stack file and policy config, under the code of this change."
+        )
 
 
 # -- head --------------------------------------------------------------------------------------------------------------

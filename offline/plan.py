@@ -184,17 +184,19 @@ def make_plan(
     stack_file: Path | None = None,
     progress: Progress = lambda _: None,
     as_of: date | None = None,
+    policies_of: Path | None = None,
 ) -> Plan:
     """Load, prove, record and judge one stack of the project in `root`.
 
-    `as_of` is the day on which exceptions from policies stand or have run out; None is today. Raises InputError for whatever is
-    wrong in the stack's files; any other exception is the program's own fault.
+    `as_of` is the day on which exceptions from policies stand or have run out; None is today. `policies_of` is the checkout whose
+    policy config is taken in place of that in `root`. Raises InputError for whatever is wrong in the stack's files; any other
+    exception is the program's own fault.
     """
     progress("reading settings")
     config = stackfile.load(stack, root, stack_file=stack_file)
     fleet = fleet_of(config)
     reach = deployments.reach(config, fleet, root)
-    policies = configure(RULES, policy_settings(stack, root), as_of or date.today())
+    policies = configure(RULES, policy_settings(stack, policies_of or root), as_of or date.today())
     placements = placing.place(fleet)
     lines = billing.bill(fleet)
     overbooked = tuple(placing.overbooked(placements))

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from datetime import date
 
 import pytest
 
 import offline.base
+import offline.plan
 from offline.base import read_base
 from offline.cli import ROOT
 from offline.errors import InputError
 from offline.markdown import markdown
+from offline.plan import make_plan
+from offline.policyfile import policy_settings
 from tests.offline.staging import TEXT, WIDER, few_policies, staging, write
 
 
@@ -29,14 +33,41 @@ def test_the_stack_file_of_the_folder_is_planned(tmp_path):
     assert found.text != TEXT
 
 
-def test_the_base_is_judged_by_the_policy_config_of_the_head_on_the_same_day(monkeypatch, tmp_path):
+def test_the_base_is_judged_on_the_same_day_under_the_program_of_the_head(monkeypatch, tmp_path):
     asked = []
     monkeypatch.setattr(offline.base, "make_plan", lambda *given: asked.append(given))
     path = write(tmp_path)
     day = date(2026, 1, 2)
     read_base("staging", ROOT, tmp_path, None, as_of=day)
-    ((stack, root, file, _, as_of),) = asked
-    assert (stack, root, file, as_of) == ("staging", ROOT, path, day), "program and policy config are those of the root"
+    ((stack, root, file, _, as_of, policies_of),) = asked
+    assert (stack, root, file, as_of) == ("staging", ROOT, path, day), "the program is that of the root"
+    assert policies_of == ROOT, "a folder without policies has none of its own"
+
+
+def configured(folder, settings):
+    (folder / "policies" / "config").mkdir(parents=True)
+    (folder / "policies" / "config" / "staging.json").write_text(json.dumps(settings))
+    write(folder)
+
+
+def test_the_base_is_judged_by_its_own_policy_config(monkeypatch, tmp_path):
+    monkeypatch.setattr(offline.plan, "policy_settings", policy_settings)
+    configured(tmp_path, {"all": "disabled", "scale-to-zero": "advisory"})
+    found = read_base("staging", ROOT, tmp_path, None)
+    assert found.plan is not None
+    assert found.judged == ""
+    assert {name for name, level in found.plan.levels.items() if level != "disabled"} == {"scale-to-zero"}
+
+
+def test_a_policy_config_of_the_base_that_fits_no_more_gives_way_and_is_told(monkeypatch, tmp_path):
+    monkeypatch.setattr(offline.plan, "policy_settings", policy_settings)
+    configured(tmp_path, {"gone-policy": "advisory"})
+    found = read_base("staging", ROOT, tmp_path, None)
+    assert found.plan is not None
+    assert found.judged.startswith("the base's policy config does not fit this code: policy config: gone-policy: there is no")
+    head = make_plan("staging", ROOT)
+    assert found.plan.levels == head.levels
+    assert "under the code and the policy config of this change: the base's policy config does not fit" in markdown(head, found)
 
 
 def test_another_stack_file_is_compared_with_the_one_of_the_same_place(tmp_path):

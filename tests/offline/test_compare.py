@@ -9,11 +9,13 @@ import pytest
 from fleet.pricing import Money
 from offline.cli import ROOT
 from offline.compare import Comparison, Pair, difference
-from offline.judge import Verdict
+from offline.judge import Verdict, configure, judge
 from offline.plan import Plan, make_plan
 from offline.stackfile import PLACEHOLDER
 from offline.wire import Secret
-from tests.offline.staging import ON_DEMAND, TOO_SMALL, WIDER, plan_of, staging, write
+from policies.rules import RULES
+from tests.offline.staging import ON_DEMAND, POLICIES, TOO_SMALL, WIDER, plan_of, staging, write
+from tests.policies.harness import AS_OF
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +53,34 @@ def test_the_bill_is_paired_line_by_line_and_the_lines_add_up(comparison, change
         assert len(lines) == len(plan.bill), "no two lines of a bill share cluster and item"
 
 
+def judged_by(plan, **settings):
+    """The plan as other settings of its policies judge it."""
+    policies = configure(RULES, POLICIES | {name.replace("_", "-"): value for name, value in settings.items()}, AS_OF)
+    return replace(plan, policies=policies, verdicts=judge(plan.recording, policies))
+
+
+def test_a_policy_that_is_switched_off_or_let_out_is_a_setting_that_changes(changed):
+    off = Comparison(changed, judged_by(changed, spot_required_nonprod="disabled"))
+    (setting,) = off.settings
+    assert (setting.kind, setting.name, setting.state) == ("policy", "spot-required-nonprod", "changed")
+    assert setting.values == {"enforcementLevel": Pair("mandatory", "disabled")}
+    assert off.mended == (), "a policy that says nothing mends nothing"
+    exception = {"urn": "*", "reason": "a test of exceptions", "expires": "2099-01-01"}
+    let = {"enforcementLevel": "mandatory", "roles": ["burst"], "exceptions": [{**exception, "urn": "*::usw2-*"}]}
+    out = Comparison(changed, judged_by(changed, spot_required_nonprod=let))
+    (setting,) = out.settings
+    assert list(setting.values) == ["exceptions"]
+    assert [verdict.kind for verdict in out.new_verdicts] == ["excepted"]
+    assert out.mended == ()
+
+
+def test_the_numbers_of_a_policy_read_as_they_were_written():
+    before = judged_by(staging(), gpu_pool_max_size={"enforcementLevel": "advisory", "maxGpusPerPool": 5})
+    after = judged_by(staging(), gpu_pool_max_size={"enforcementLevel": "advisory", "maxGpusPerPool": 12})
+    (setting,) = Comparison(before, after).settings
+    assert setting.values == {"maxGpusPerPool": Pair("5", "12")}
+
+
 def test_policies_newly_broken_one_way_are_mended_the_other(comparison, changed):
     (broken,) = comparison.newly_broken
     assert (broken.rule, broken.urn.rpartition("::")[2]) == ("spot-required-nonprod", "usw2-t4-spot-nodes")
@@ -62,7 +92,7 @@ def test_policies_newly_broken_one_way_are_mended_the_other(comparison, changed)
 
 def said(*messages: str, kind: str = "violation") -> Plan:
     """The staging plan with these verdicts alone, of one policy and one resource."""
-    return replace(staging(), verdicts=tuple(Verdict("images-pinned", "mandatory", kind, "urn", text) for text in messages))
+    return replace(staging(), verdicts=tuple(Verdict("imds-v2-hop-one", "mandatory", kind, "urn", text) for text in messages))
 
 
 @pytest.mark.parametrize(

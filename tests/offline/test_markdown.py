@@ -103,7 +103,7 @@ def test_what_changes_is_shown_with_both_values_and_what_does_not_is_folded(show
     assert (placement[0], placement[5]) == ("`usw2/gpu-t4`", "5 → **6**")
     assert "`usw2/gpu-t4-release`" not in open_part
     assert "`usw2/gpu-t4-release`" in shown
-    assert "Before is the base's stack file, under the code and the policy config of this change." in shown
+    assert "Before is the base's stack file and policy config, under the code of this change." in shown
 
 
 def test_the_lines_of_a_price_change_add_up_to_its_total(shown):
