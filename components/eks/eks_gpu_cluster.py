@@ -141,6 +141,8 @@ class EksGpuCluster(pulumi.ComponentResource):
             coredns_addon_options=eks.CoreDnsAddonOptionsArgs(enabled=False),
             kube_proxy_addon_options=eks.KubeProxyAddonOptionsArgs(enabled=False),
             create_oidc_provider=False,
+            # Besides Pulumi's own protection: this one holds whoever deletes, from a console too.
+            deletion_protection=settings.protect or None,
             tags=args.tags,
             opts=pulumi.ResourceOptions(parent=self, protect=settings.protect),
         )

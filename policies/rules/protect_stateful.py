@@ -1,13 +1,15 @@
 """protect-stateful: what cannot be made again is protected from deletion.
 
-Judged: control planes, keys and compartments: `opts.protect`. Children of `eks.Cluster` inherit it from the component.
+Judged: control planes, keys and compartments: `opts.protect`, or of an EKS cluster its own `deletionProtection`, which holds
+whoever deletes it. Children of `eks.Cluster` inherit the option: where the component has no inputs, they are judged alone.
 """
 
 from __future__ import annotations
 
 from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
 
-from .kinds import EKS_CLUSTER, EKS_COMPONENT, OKE_CLUSTER, below_eks_component
+from .kinds import EKS_CLUSTER, EKS_COMPONENT, OKE_CLUSTER, is_hollow
+from .read import true, walk
 from .rule import Rule
 
 STATEFUL = frozenset(
@@ -24,8 +26,11 @@ STATEFUL = frozenset(
 
 
 def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
-    if not args.opts.protect and not below_eks_component(args.urn):
-        report("opts.protect is not set: one wrong name in a stack file would delete it with all that is in it; protect it", None)
+    if args.opts.protect or is_hollow(args.resource_type, args.props):
+        return
+    if args.resource_type in (EKS_CLUSTER, EKS_COMPONENT) and true(walk(args.props, "deletionProtection")):
+        return
+    report("opts.protect is not set: one wrong name in a stack file would delete it with all that is in it; protect it", None)
 
 
 RULE = Rule(

@@ -21,7 +21,8 @@ AWS_BUDGET = "aws:budgets/budget:Budget"
 AWS_QUOTA = "aws:servicequotas/serviceQuota:ServiceQuota"
 OCI_BUDGET, OCI_RULE = "oci:Budget/budget:Budget", "oci:Budget/rule:Rule"
 OCI_QUOTA = "oci:Limits/quota:Quota"
-CONTROL_PLANES = ("eks:index:Cluster", CLUSTER)
+EKS_PLANE = "eks:index:Cluster"
+CONTROL_PLANES = (EKS_PLANE, CLUSTER)
 REQUIRED = {"owner", "cost-center", "stack", "ttl"}
 BUDGET = {"monthlyUsd": 500, "emails": ["ops@gpu-ci.dev", "ci@gpu-ci.dev"]}
 TENANCY = "ocid1.tenancy.oc1..example"
@@ -183,6 +184,8 @@ def test_protection_is_the_control_planes_and_of_nothing_else(on_eks, on_oke, pr
         assert len(planes) == 1
         protected = {each.urn for each in recording.resources if each.protect}
         assert protected == (planes if protect else set()), "a pool must stay free to be replaced"
+        for plane in of_type(recording, EKS_PLANE):
+            assert plane.inputs.get("deletionProtection", False) is protect
 
 
 def test_prod_is_protected_and_staging_is_not(staging, prod):

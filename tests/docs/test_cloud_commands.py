@@ -86,7 +86,10 @@ def aws_faults(words: tuple[str, ...]) -> Iterator[str]:
             yield f"{service} {command}"
             return
         members = model.operation_model(operation).input_shape.members
-        known = {"--" + re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", name).lower() for name in members}
+        spelled = {re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", name).lower(): shape for name, shape in members.items()}
+        # The CLI gives each flag a twin that switches it off.
+        off = {f"--no-{name}" for name, shape in spelled.items() if shape.type_name == "boolean"}
+        known = {f"--{name}" for name in spelled} | off
     yield from sorted(options(words) - known - {"--region", "--query", "--output"})
 
 

@@ -12,7 +12,15 @@ SUITE = Suite(
     RULE,
     passing=(
         *(Case(token, {"name": "one"}, protect=True) for token in sorted(STATEFUL)),
-        Case(EKS_CLUSTER, {"name": "one"}, parent=EKS_COMPONENT),
+        Case(EKS_CLUSTER, {"name": "one"}, parent=EKS_COMPONENT, protect=True),
+        Case(EKS_COMPONENT, {}),
+        Case(EKS_CLUSTER, {"deletionProtection": True}),
+        Case(EKS_COMPONENT, {"deletionProtection": True}),
     ),
-    violating=tuple(Case(token, {"name": "one"}, (MESSAGE,)) for token in sorted(STATEFUL)),
+    violating=(
+        *(Case(token, {"name": "one"}, (MESSAGE,)) for token in sorted(STATEFUL)),
+        Case(EKS_CLUSTER, {"deletionProtection": False}, (MESSAGE,)),
+        Case(EKS_CLUSTER, {"name": "one"}, (MESSAGE,), parent=EKS_COMPONENT),
+        Case("aws:kms/key:Key", {"deletionProtection": True}, (MESSAGE,)),
+    ),
 )
