@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import gc
 import runpy
 import sys
 import time
@@ -79,6 +80,8 @@ def judged(stack: str, path: Path) -> None:
     from offline.record import record  # noqa: PLC0415
     from policies.rules import RULES  # noqa: PLC0415
 
+    # As `offline.__main__` has it.
+    gc.set_threshold(100_000, 50, 1000)
     start = time.process_time()
     recording = record(ROOT / "__main__.py", _config(stack, path))
     between = time.process_time()

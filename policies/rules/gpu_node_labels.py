@@ -14,10 +14,13 @@ gha-runner-scale-set.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from pulumi_policy import PolicyResource, ReportViolation, Severity
+
+from fleet.scheduling import POOL_LABEL
 
 from .clusters import Clustered, cluster_of, named
 from .kinds import HELM, OKE_CLUSTER, POD_PATHS, POOLS
@@ -29,6 +32,8 @@ from .rule import Stack, StackRule
 
 _PODS = frozenset(token for token in POD_PATHS if not token.endswith("Patch") and "beta" not in token and "v2alpha1" not in token)
 _NAMES = 5
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +63,35 @@ def _check(stack: Stack, report: ReportViolation) -> None:
         return
     pods = [pod for resource in stack.of(_PODS | HELM) for pod in _pods(resource, later)]
     told = frozenset(key for pool in pools for key in pool.labels)
+    # Most pods name their pool: whom the name joins is asked first, so that a great fleet is not asked pool by pod.
+    meant = _by_name((pool, (pool.labels.get(POOL_LABEL, ""),)) for pool in pools)
+    meaning = _by_name((pod, _pools_named(pod)) for pod in pods)
     if not unread_pools:
         for pod in pods:
-            _check_pod(pod, pools, told, report)
+            if not any(_lands(pod, pool, told) for name in _pools_named(pod) for pool in meant.get(name, ())):
+                _check_pod(pod, pools, told, report)
     if not later:
         for pool in pools:
-            _check_pool(pool, pods, told, report)
+            if not any(pod.gpus and _lands(pod, pool, told) for pod in meaning.get(pool.labels.get(POOL_LABEL, ""), ())):
+                _check_pool(pool, pods, told, report)
     later.settle()
+
+
+def _by_name(named_by: Iterable[tuple[T, tuple[str, ...]]]) -> dict[str, list[T]]:
+    found: dict[str, list[T]] = {}
+    for each, names in named_by:
+        for name in names:
+            found.setdefault(name, []).append(each)
+    return found
+
+
+def _pools_named(pod: _Pod) -> tuple[str, ...]:
+    """The pools that the pod's selector names."""
+    return next((ask.values for ask in pod.asks.selector if ask.key == POOL_LABEL), ())
+
+
+def _lands(pod: _Pod, pool: _Pool, told: frozenset[str]) -> bool:
+    return pool.at.near(pod.at) and _admits(pod, pool, told)
 
 
 def _check_pod(pod: _Pod, pools: list[_Pool], told: frozenset[str], report: ReportViolation) -> None:

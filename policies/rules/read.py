@@ -86,7 +86,8 @@ def provided(holds: bool, hidden: Later, faults: Callable[[Later], Iterable[str]
 def walk(value: Any, *path: str) -> Any:
     """The value under nested object keys; None where a step is absent or no object. Raises UnknownValueError."""
     for key in path:
-        if key not in keys(value):
+        # Not `key in value`: of the SDK's proxies that reads the value. In no order, since this is asked most of all.
+        if not isinstance(value, Mapping) or key not in tuple(value):
             return None
         value = value[key]
     return value
