@@ -198,7 +198,7 @@ class _Session:
 
     def __init__(self, together: frozenset[str]) -> None:
         self._together = together
-        self._providers: dict[str, PolicyProviderResource | None] = {}
+        self._providers = Providers()
         self._resources: dict[str, PolicyResource] = {}
         self._recorded: list[Resource] = []
 
@@ -206,9 +206,9 @@ class _Session:
         together = resource.type in self._together
         if not (wanted or together):
             return []
-        props = unknown_checking_proxy(deserialize_properties(wire.analyzed(wire.raw(resource.wire))))
+        props = _props(resource)
         options = _options(resource)
-        provider = self._provider(resource.provider_resource)
+        provider = self._providers.of(resource)
         if together:
             self._recorded.append(resource)
             self._resources[resource.urn] = PolicyResource(
@@ -236,13 +236,6 @@ class _Session:
     def _known(self, urns: Iterable[str]) -> list[PolicyResource]:
         return [self._resources[urn] for urn in urns if urn in self._resources]
 
-    def _provider(self, resource: Resource | None) -> PolicyProviderResource | None:
-        if resource is None:
-            return None
-        if resource.urn not in self._providers:
-            self._providers[resource.urn] = provider_of(resource)
-        return self._providers[resource.urn]
-
 
 _NO_TAGS: Mapping[str, str] = MappingProxyType({})
 
@@ -260,12 +253,26 @@ def arguments_of(
     )
 
 
-def provider_of(resource: Resource | None) -> PolicyProviderResource | None:
-    """The provider resource as a policy sees it."""
-    if resource is None:
-        return None
-    props = unknown_checking_proxy(deserialize_properties(wire.analyzed(wire.raw(resource.wire))))
-    return PolicyProviderResource(resource.type, props, resource.urn, resource.name)
+class Providers:
+    """Provider resources as a policy sees them, each read once: many resources share one."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, PolicyProviderResource] = {}
+
+    def of(self, resource: Resource) -> PolicyProviderResource | None:
+        """The provider of a resource; None where it has the default one."""
+        made_by = resource.provider_resource
+        if made_by is None:
+            return None
+        if made_by.urn not in self._known:
+            self._known[made_by.urn] = PolicyProviderResource(made_by.type, _props(made_by), made_by.urn, made_by.name)
+        return self._known[made_by.urn]
+
+
+def _props(resource: Resource) -> Mapping[str, Any]:
+    """A resource's properties as the SDK hands them to a policy."""
+    props: Mapping[str, Any] = unknown_checking_proxy(deserialize_properties(wire.analyzed(wire.raw(resource.wire))))
+    return props
 
 
 def _options(resource: Resource) -> PolicyResourceOptions:

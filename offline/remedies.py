@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from google.protobuf import struct_pb2
-from pulumi_policy import EnforcementLevel, PolicyProviderResource, ResourceValidationArgs, ResourceValidationPolicy
+from pulumi_policy import EnforcementLevel, ResourceValidationArgs, ResourceValidationPolicy
 from pulumi_policy.deserialize import deserialize_properties, serialize_properties
 from pulumi_policy.proxy import UnknownValueError
 
 from offline import wire
-from offline.judge import Configured, arguments_of, finished, provider_of
+from offline.judge import Configured, Providers, arguments_of, finished
 from offline.record import Resource
 
 
@@ -31,7 +31,7 @@ class Remedies:
     def __init__(self, policies: Iterable[Configured]) -> None:
         self.done: list[Remediation] = []
         self._by_type: dict[str, list[Configured]] = {}
-        self._providers: dict[str, PolicyProviderResource | None] = {}
+        self._providers = Providers()
         for configured in policies:
             policy = configured.policy
             if (
@@ -65,9 +65,7 @@ class Remedies:
 
     def _ask(self, configured: Configured, resource: Resource, props: Mapping[str, object]) -> Mapping[str, object] | None:
         policy: Any = configured.policy
-        if resource.provider_urn not in self._providers:
-            self._providers[resource.provider_urn] = provider_of(resource.provider_resource)
-        provider = self._providers[resource.provider_urn]
+        provider = self._providers.of(resource)
         arguments: ResourceValidationArgs = arguments_of(resource, props, configured.config, provider=provider)
         try:
             found: Mapping[str, object] | None = finished(policy.remediate(arguments))

@@ -13,7 +13,7 @@ pin.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
@@ -29,7 +29,7 @@ from .kinds import (
     SPOT_REQUEST,
     launches,
 )
-from .read import Later, count, items, keys, line, shown, text, walk
+from .read import Later, count, items, keys, line, shown, strings, text, walk
 from .rule import Rule
 
 VERSIONS = ("1.34",)
@@ -48,13 +48,13 @@ def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
         report(fault, None)
     field = _VERSION_FIELDS.get(args.resource_type)
     if field is not None:
-        supported = [text(version) for _, version in items(args.get_config().get("kubernetesVersions", VERSIONS), later)]
+        supported = strings(args.get_config(), "kubernetesVersions", VERSIONS)
         for fault in _version(field, args.props, supported, later):
             report(fault, None)
     later.settle()
 
 
-def _version(field: str, props: Any, supported: list[str], later: Later) -> Iterator[str]:
+def _version(field: str, props: Any, supported: Sequence[str], later: Later) -> Iterator[str]:
     with later:
         version = walk(props, field)
         minor = _MINOR.fullmatch(text(version))

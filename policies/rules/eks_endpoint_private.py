@@ -8,14 +8,14 @@ its endpoint has one that is public and that nothing can guard (OCI documentatio
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
 
 from .kinds import EKS_CLUSTER, EKS_COMPONENT, OCI_NSG_RULE, OCI_SECURITY_LISTS, OKE_CLUSTER, is_hollow
 from .networks import covers, from_networks, network, world
-from .read import Later, count, items, keys, shown, text, true, walk
+from .read import Later, count, items, keys, shown, strings, text, true, walk
 from .rule import Rule
 
 _API_PORT = 6443
@@ -27,13 +27,13 @@ def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
     if is_hollow(args.resource_type, args.props):
         return
     later = Later()
-    allowed = [text(cidr) for _, cidr in items(args.get_config().get("cidrs", ()), later)]
+    allowed = strings(args.get_config(), "cidrs")
     for fault in _faults(args.resource_type, args.props, allowed, later):
         report(fault, None)
     later.settle()
 
 
-def _faults(token: str, props: Any, allowed: list[str], later: Later) -> Iterator[str]:
+def _faults(token: str, props: Any, allowed: Sequence[str], later: Later) -> Iterator[str]:
     if token == EKS_COMPONENT:
         yield from _eks("", props, allowed, later)
     elif token == EKS_CLUSTER:
@@ -49,7 +49,7 @@ def _faults(token: str, props: Any, allowed: list[str], later: Later) -> Iterato
                 yield from _list_rule(f"ingressSecurityRules[{index}]", rule, later)
 
 
-def _eks(prefix: str, config: Any, allowed: list[str], later: Later) -> Iterator[str]:
+def _eks(prefix: str, config: Any, allowed: Sequence[str], later: Later) -> Iterator[str]:
     with later:
         public = walk(config, "endpointPublicAccess")
         # Absent is on.
@@ -66,7 +66,7 @@ def _eks(prefix: str, config: Any, allowed: list[str], later: Later) -> Iterator
                 yield f"{prefix}publicAccessCidrs[{index}] is {shown(cidr)}: {fault}"
 
 
-def _named(cidr: Any, allowed: list[str]) -> str:
+def _named(cidr: Any, allowed: Sequence[str]) -> str:
     found = network(cidr)
     if found is None:
         return "no network; write one such as 203.0.113.0/24"

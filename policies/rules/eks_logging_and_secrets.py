@@ -6,13 +6,13 @@ so a key of one's own is a choice: `requireKms`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
 
 from .kinds import EKS_CLUSTER, EKS_COMPONENT, is_hollow
-from .read import Later, items, text, true, walk
+from .read import Later, items, strings, text, true, walk
 from .rule import Rule
 
 LOG_TYPES = ("api", "audit", "authenticator")
@@ -24,13 +24,13 @@ def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
         return
     later = Later()
     config = args.get_config()
-    wanted = [text(name) for _, name in items(config.get("logTypes", LOG_TYPES), later)]
+    wanted = strings(config, "logTypes", LOG_TYPES)
     for fault in _faults(args.resource_type, args.props, wanted, true(config.get("requireKms")), later):
         report(fault, None)
     later.settle()
 
 
-def _faults(token: str, props: Any, wanted: list[str], kms: bool, later: Later) -> Iterator[str]:
+def _faults(token: str, props: Any, wanted: Sequence[str], kms: bool, later: Later) -> Iterator[str]:
     unread = Later()
     written: list[str] = []
     with unread:

@@ -19,7 +19,7 @@ from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
 from .exceptions import matches
 from .kinds import HELM, POD, RUNNER_SET, each, kind_of
 from .pods import PodSpec, pod_specs
-from .read import Later, bound, count, items, shown, text, walk, whole
+from .read import Later, bound, count, items, shown, strings, text, walk, whole
 from .rule import Rule
 
 GPU_CLASSES = ("*.nvidia.com", "gpu.amd.com", "gpu.intel.com")
@@ -50,7 +50,7 @@ class _Bounds:
 def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
     later = Later()
     config = args.get_config()
-    classes = [text(name) for _, name in items(config.get("deviceClasses", GPU_CLASSES), later)]
+    classes = strings(config, "deviceClasses", GPU_CLASSES)
     bounds = _Bounds(classes, bound(config, "maxCount", MAX_COUNT), bound(config, "maxClaims", MAX_CLAIMS))
     for fault in _faults(args.resource_type, args.props, bounds, later):
         report(fault, None)

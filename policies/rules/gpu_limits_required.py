@@ -31,7 +31,7 @@ from .pods import (
     tolerations,
 )
 from .pools import machine_sign
-from .read import Later, count, items, keys, label, quantity, shown, text, walk, whole
+from .read import Later, count, items, keys, label, quantity, shown, strings, text, walk, whole
 from .rule import Rule
 
 _VISIBLE = "NVIDIA_VISIBLE_DEVICES"
@@ -43,7 +43,7 @@ _RUNTIME_CLASSES = (RUNTIME_CLASS, f"{RUNTIME_CLASS}-cdi", f"{RUNTIME_CLASS}-leg
 
 def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
     later = Later()
-    allowed = {text(name) for _, name in items(args.get_config().get("allowNoLimitNames", SERVING), later)}
+    allowed = frozenset(strings(args.get_config(), "allowNoLimitNames", SERVING))
     if args.resource_type in HELM:
         with later:
             if is_scale_set(args.props) and count(walk(args.props, "valueYamlFiles")):
@@ -53,7 +53,7 @@ def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
     later.settle()
 
 
-def _check_pod(pod: PodSpec, allowed: set[str], report: ReportViolation, later: Later) -> None:
+def _check_pod(pod: PodSpec, allowed: frozenset[str], report: ReportViolation, later: Later) -> None:
     # Only an unknown container or limit can hide that the pod has a limit; `later` takes every other unknown.
     hidden = Later()
     containers = tuple(containers_of(pod, hidden))
@@ -96,7 +96,7 @@ def _request_faults(
 
 
 def _check_unlimited(
-    pod: PodSpec, containers: tuple[Container, ...], allowed: set[str], report: ReportViolation, later: Later
+    pod: PodSpec, containers: tuple[Container, ...], allowed: frozenset[str], report: ReportViolation, later: Later
 ) -> None:
     unnamed, unsigned = Later(), Later()
     if serves_the_node(pod, allowed, unnamed):

@@ -19,7 +19,7 @@ from fleet.scheduling import GPU_RESOURCE
 from .kinds import CLUSTER_POLICY, HELM, OPERATOR_CHART, PLUGIN_CHART, POD, QUEUES, RUNNER_SET, chart_name
 from .plugin_config import SHARED, plugin_configs
 from .pods import PodSpec, containers_of, pod_specs
-from .read import Later, items, keys, line, shown, text, walk
+from .read import Later, items, keys, line, shown, strings, text, walk
 from .rule import Rule
 
 _SLICE = "nvidia.com/mig-"
@@ -29,7 +29,7 @@ _MIXED = "mixed"
 def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
     later = Later()
     # NVIDIA's tools write 1g.5gb+me, the resource is mig-1g.5gb.me.
-    listed = (text(each).replace("+", ".") for _, each in items(args.get_config().get("profiles"), later))
+    listed = (each.replace("+", ".") for each in strings(args.get_config(), "profiles"))
     for fault in _faults(args.resource_type, args.props, tuple(filter(None, listed)), later):
         report(fault, None)
     later.settle()

@@ -17,7 +17,7 @@ from fleet.scheduling import EKS_PROFILE, POOL_LABEL
 from .kinds import HELM, POD, RUNNER_SET
 from .labels import INSTANCE_TYPE_LABEL
 from .pods import NODE_TERMS, PodSpec, of_gpu_pods
-from .read import Later, count, items, keys, label, line, text, walk
+from .read import Later, count, items, keys, label, line, strings, text, walk
 from .rule import Rule
 
 LABELS = (
@@ -33,7 +33,7 @@ LABELS = (
 
 def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
     later = Later()
-    labels = tuple(text(name) for _, name in items(args.get_config().get("labels", LABELS), later))
+    labels = strings(args.get_config(), "labels", LABELS)
     for fault in of_gpu_pods(args.resource_type, args.props, lambda pod, unsure: _faults(pod, labels, unsure), later):
         report(fault, None)
     later.settle()

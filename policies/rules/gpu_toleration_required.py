@@ -19,7 +19,7 @@ from .draft import Draft
 from .kinds import HELM, POD, RUNNER_SET
 from .labels import GPU_TAINTS
 from .pods import PodSpec, of_gpu_pods, pod_specs, steps, takes_gpus, tolerations
-from .read import Later, items, line, shown, text
+from .read import Later, line, shown, strings, text
 from .rule import Rule
 
 VALUES = tuple(dict.fromkeys(taint.value for taint in GPU_TAINTS))
@@ -60,7 +60,7 @@ def _wanted(args: ResourceValidationArgs, later: Later) -> _Wanted:
     key = text(config.get("key")) or GPU_TAINT_KEY
     asked = text(config.get("effect"))
     effect = Effect(asked) if asked in _EFFECTS else Effect.NO_SCHEDULE
-    values = tuple(text(value) for _, value in items(config.get("values", VALUES), later)) or VALUES
+    values = strings(config, "values", VALUES) or VALUES
     return _Wanted(tuple(Taint(key, value, effect) for value in values))
 
 

@@ -28,7 +28,7 @@ from .kinds import (
 )
 from .labels import GPU_TAINTS
 from .pods import SERVING, PodSpec, pod_specs, serves_the_node, takes_gpus, tolerations
-from .read import Later, items, line, text, walk
+from .read import Later, line, strings, walk
 from .rule import Rule
 
 ALLOWED = (
@@ -55,13 +55,13 @@ CONTROLLERS: dict[str, tuple[tuple[str, ...], ...]] = {
 
 def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
     later = Later()
-    allowed = {text(name) for _, name in items(args.get_config().get("allowNames", ALLOWED), later)}
+    allowed = frozenset(strings(args.get_config(), "allowNames", ALLOWED))
     for fault in _faults(args.resource_type, args.props, allowed, later):
         report(fault, None)
     later.settle()
 
 
-def _faults(token: str, props: Any, allowed: set[str], later: Later) -> Iterator[str]:
+def _faults(token: str, props: Any, allowed: frozenset[str], later: Later) -> Iterator[str]:
     for pod in pod_specs(token, props, later):
         yield from _pod_faults(pod, allowed, later)
     if token in HELM:
@@ -73,7 +73,7 @@ def _faults(token: str, props: Any, allowed: set[str], later: Later) -> Iterator
                         yield _fault(".".join(path), index, toleration, "a controller takes no GPU")
 
 
-def _pod_faults(pod: PodSpec, allowed: set[str], later: Later) -> Iterator[str]:
+def _pod_faults(pod: PodSpec, allowed: frozenset[str], later: Later) -> Iterator[str]:
     unread = Later()
     opening = list(_opening(pod.spec, unread))
     if not (opening or unread):

@@ -14,8 +14,8 @@ from functools import lru_cache
 from typing import Any
 
 from . import charts
-from .kinds import OPERATOR_CHART, chart_name, is_scale_set
-from .nested import SCHEDULING, objects
+from .kinds import OPERATOR_CHART, chart_name
+from .nested import SCHEDULING, objects, passed_over
 from .read import Later, keys, label, true, walk
 
 DOCKER_HUB = "docker.io"
@@ -29,9 +29,6 @@ _REFERENCE = re.compile(
 )
 _LONGEST = 512
 _SHA256 = "sha256:"
-
-_POD_TEMPLATES = frozenset(("template", "listenerTemplate"))
-"""Of the scale-set chart: they are judged as pods."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +69,7 @@ def parsed(reference: str) -> Reference | None:
 def of_release(props: Any, later: Later) -> Iterator[Named]:
     """Images of a Helm release, but for those of its pod templates. Unknown parts are put off."""
     with later:
-        passing = SCHEDULING | (_POD_TEMPLATES if is_scale_set(props) else frozenset())
+        passing = passed_over(props)
         yield from _images("values", walk(props, "values"), charts.images(chart_name(props)), passing, later)
 
 

@@ -18,7 +18,7 @@ from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
 from .images import Named, of_policy, of_release, parsed
 from .kinds import CLUSTER_POLICY, HELM, POD, RUNNER_SET
 from .pods import PodSpec, containers_of, pod_specs, volumes_of
-from .read import Later, count, items, line, shown, text, true, walk
+from .read import Later, count, line, shown, strings, text, true, walk
 from .rule import Rule
 
 REGISTRIES = ("ghcr.io/actions", "ghcr.io/cncf", "ghcr.io/oracle", "nvcr.io/nvidia", "registry.k8s.io")
@@ -57,7 +57,7 @@ class _Demands:
 def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
     later = Later()
     config = args.get_config()
-    registries = tuple(found for _, each in items(config.get("registries", REGISTRIES), later) if (found := text(each)))
+    registries = tuple(filter(None, strings(config, "registries", REGISTRIES)))
     demands = _Demands(registries, true(config.get("requireDigest", False)))
     for pod in pod_specs(args.resource_type, args.props, later):
         for fault in _pod_faults(pod, demands, later):

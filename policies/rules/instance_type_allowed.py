@@ -31,7 +31,7 @@ from .kinds import (
 from .labels import INSTANCE_TYPE_LABEL
 from .machine_types import choices
 from .pools import FAMILY_LABEL, requirements
-from .read import Later, count, items, keys, shown, text, walk
+from .read import Later, count, items, keys, shown, strings, text, walk
 from .rule import Rule
 
 TYPES = (
@@ -61,7 +61,7 @@ _ALLOWED_TYPES = "allowedInstanceTypes"
 
 def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
     later = Later()
-    allowed = tuple(text(name) for _, name in items(args.get_config().get("types", TYPES), later))
+    allowed = strings(args.get_config(), "types", TYPES)
     if args.resource_type == KARPENTER_NODE_POOL:
         faults = _karpenter(args.props, allowed, later)
     else:

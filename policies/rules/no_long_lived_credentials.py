@@ -30,7 +30,7 @@ from .kinds import (
 )
 from .nested import step, texts
 from .pods import containers_of, pod_specs
-from .read import Later, items, keys, text, walk
+from .read import Later, keys, strings, text, walk
 from .rule import Rule
 from .userdata import MACHINES, holders, readings
 
@@ -76,8 +76,8 @@ def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
         return
     later = Later()
     config = args.get_config()
-    allowed = frozenset(text(key) for _, key in items(config.get("secretKeys", SECRET_KEYS), later))
-    late = frozenset(text(key) for _, key in items(config.get("lateKeys", LATE_KEYS), later))
+    allowed = frozenset(strings(config, "secretKeys", SECRET_KEYS))
+    late = frozenset(strings(config, "lateKeys", LATE_KEYS))
     if token in HELM:
         with later:
             if is_scale_set(args.props) and keys(walk(args.props, "values", "githubConfigSecret")):

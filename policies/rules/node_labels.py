@@ -9,6 +9,7 @@ from typing import Any
 from fleet.scheduling import CLUSTER_LABEL, VOCABULARY, Standing
 
 from .kinds import EKS_NODE_GROUP, KARPENTER_NODE_POOL
+from .pods import NODE_TERMS
 from .pools import requirements, template_labels
 from .read import Later, items, keys, label, line, quantity, text, walk
 
@@ -18,7 +19,6 @@ _OWN = frozenset(
     for term in VOCABULARY
     if term.kind == "label" and term.standing in (Standing.OURS, Standing.ALIAS) and "." not in term.key
 )
-_REQUIRED = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
 
 
 def labels_of(token: str, props: Any) -> dict[str, str]:
@@ -100,7 +100,7 @@ def wanted(spec: Any) -> Wanted:
     selector = tuple(Ask(key, "In", (value,)) for key, value in _object(walk(spec, "nodeSelector")).items())
     later = Later()
     terms = []
-    for _, term in items(walk(spec, *_REQUIRED), later):
+    for _, term in items(walk(spec, *NODE_TERMS), later):
         with later:
             terms.append(tuple(_ask(expression) for _, expression in items(walk(term, "matchExpressions"), later)))
     later.settle()

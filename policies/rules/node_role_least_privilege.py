@@ -8,14 +8,14 @@ by what they depend on.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pulumi_policy import PolicyResource, ReportViolation, Severity
 
 from .documents import listed, statements
 from .kinds import IAM_ROLE
-from .read import Later, items, keys, shown, text, walk
+from .read import Later, items, keys, shown, strings, text, walk
 from .rule import Stack, StackRule
 
 ATTACHMENTS = {
@@ -48,14 +48,14 @@ _WHOLE_TENANCY = re.compile(r"\s*allow\b.*\bto\s+manage\s+all-resources\s+in\s+t
 
 def _check(stack: Stack, report: ReportViolation) -> None:
     later = Later()
-    allowed = [text(name) for _, name in items(stack.config.get("allowed", ALLOWED), later)]
+    allowed = strings(stack.config, "allowed", ALLOWED)
     for resource in stack.resources:
         for fault in _FAULTS[resource.resource_type](resource, allowed, later):
             report(fault, resource.urn)
     later.settle()
 
 
-def _attachment(attachment: PolicyResource, allowed: list[str], later: Later) -> Iterator[str]:
+def _attachment(attachment: PolicyResource, allowed: Sequence[str], later: Later) -> Iterator[str]:
     with later:
         arn = text(walk(attachment.props, "policyArn"))
         if _permitted(arn, allowed):
@@ -65,7 +65,7 @@ def _attachment(attachment: PolicyResource, allowed: list[str], later: Later) ->
                 yield f"policyArn is {shown(arn)}: a node needs no such rights; {_POD}"
 
 
-def _permitted(arn: str, allowed: list[str]) -> bool:
+def _permitted(arn: str, allowed: Sequence[str]) -> bool:
     name = arn.rpartition("/")[2]
     return name in allowed and (name not in ALLOWED or _MANAGED in arn)
 
@@ -85,7 +85,7 @@ def _is_node(role: PolicyResource, later: Later) -> bool:
     return False
 
 
-def _role(role: PolicyResource, allowed: list[str], later: Later) -> Iterator[str]:
+def _role(role: PolicyResource, allowed: Sequence[str], later: Later) -> Iterator[str]:
     with later:
         for index, policy in items(walk(role.props, "inlinePolicies"), later):
             with later:
@@ -101,12 +101,12 @@ def _role(role: PolicyResource, allowed: list[str], later: Later) -> Iterator[st
                 yield f"managedPolicyArns[{index}] is {shown(arn)}: a node needs no such rights; {_POD}"
 
 
-def _policy(policy: PolicyResource, _: list[str], later: Later) -> Iterator[str]:
+def _policy(policy: PolicyResource, _: Sequence[str], later: Later) -> Iterator[str]:
     with later:
         yield from _documents("policy", walk(policy.props, "policy"), later)
 
 
-def _role_policy(policy: PolicyResource, allowed: list[str], later: Later) -> Iterator[str]:
+def _role_policy(policy: PolicyResource, allowed: Sequence[str], later: Later) -> Iterator[str]:
     yield from _policy(policy, allowed, later)
     for role in _roles(policy, "role"):
         if _is_node(role, later):
@@ -127,7 +127,7 @@ def _all(statement: Any, field: str, later: Later) -> bool:
     )
 
 
-def _oci(policy: PolicyResource, _: list[str], later: Later) -> Iterator[str]:
+def _oci(policy: PolicyResource, _: Sequence[str], later: Later) -> Iterator[str]:
     with later:
         # A policy has no say above the compartment that it stands in, whatever its statements are.
         if text(walk(policy.props, "compartmentId")).startswith(_COMPARTMENT):

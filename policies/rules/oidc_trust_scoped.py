@@ -9,14 +9,14 @@ or name, trusts them all.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
 
 from .documents import listed, statements
 from .kinds import IAM_ROLE
-from .read import Later, items, keys, shown, text, walk
+from .read import Later, keys, shown, strings, walk
 from .rule import Rule
 
 _ISSUER = "token.actions.githubusercontent.com"
@@ -33,7 +33,7 @@ _SCOPED = re.compile(rf"repo:(?P<owner>[^*?:/]+)/[^*?:/]+:(?:{_PLACE})", re.DOTA
 
 def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
     later = Later()
-    orgs = [text(name) for _, name in items(args.get_config().get("orgs", ()), later)]
+    orgs = strings(args.get_config(), "orgs")
     with later:
         for where, statement in statements(walk(args.props, "assumeRolePolicy"), later):
             if any(_ISSUER in name for name in listed(walk(statement, "Principal", "Federated"), later)):
@@ -42,7 +42,7 @@ def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
     later.settle()
 
 
-def _faults(statement: Any, orgs: list[str]) -> Iterator[str]:
+def _faults(statement: Any, orgs: Sequence[str]) -> Iterator[str]:
     audiences = _claims(statement, _AUDIENCE)
     if not audiences:
         yield f"has no condition on {_ISSUER}:aud: a token for another service opens the role too; {_MEND_AUDIENCE}"

@@ -157,6 +157,11 @@ def bound(config: Mapping[str, Any], name: str, default: int) -> int:
     return default if found is None else found
 
 
+def strings(config: Mapping[str, Any], name: str, default: Sequence[str] = ()) -> tuple[str, ...]:
+    """A list of strings of a rule's config; nothing in a config is unknown."""
+    return tuple(text(item) for _, item in items(config.get(name, default), Later()))
+
+
 def shown(value: Any) -> str:
     """A value for a message: 1 for 1.0, strings quoted and cut to 60 characters, no content of objects and lists."""
     if isinstance(value, bool):

@@ -11,7 +11,7 @@ The remedy adds the tags for which the config has a value.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -37,7 +37,7 @@ from .kinds import (
     SECURITY_GROUP,
     is_hollow,
 )
-from .read import Later, items, keys, label, text, true, walk
+from .read import Later, items, keys, label, strings, text, true, walk
 from .rule import Rule
 
 REQUIRED = ("owner", "cost-center", "stack", "ttl")
@@ -118,9 +118,9 @@ def _missing(args: ResourceValidationArgs, later: Later) -> Iterator[tuple[str, 
     config = args.get_config()
     token, props = args.resource_type, args.props
     if token == NAMESPACE:
-        yield from _lacking("metadata.labels", _names(config.get("labels", ())), (("metadata", "labels"),), props, later)
+        yield from _lacking("metadata.labels", _names(config, "labels"), (("metadata", "labels"),), props, later)
         return
-    wanted = _names(config.get("tags", REQUIRED))
+    wanted = _names(config, "tags", REQUIRED)
     if is_hollow(token, props):
         return
     if token in OCI:
@@ -139,8 +139,8 @@ def _missing(args: ResourceValidationArgs, later: Later) -> Iterator[tuple[str, 
             yield from _specifications(props, wanted, later)
 
 
-def _names(given: Any) -> list[str]:
-    return [text(name) for _, name in items(given, Later()) if text(name)]
+def _names(config: Mapping[str, Any], setting: str, default: Sequence[str] = ()) -> list[str]:
+    return [name for name in strings(config, setting, default) if name]
 
 
 def _lacking(

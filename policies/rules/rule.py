@@ -175,14 +175,14 @@ class StackRule(_Common):
 
         def validate(args: StackValidationArgs, report: ReportViolation) -> None:
             config = args.get_config()
-            hidden: dict[str, list[str]] = {}
+            hidden: dict[str, str] = {}
             for fault in exceptions.run_out(config, as_of):
                 report(fault, None)
 
             def say(message: str, urn: str | None = None) -> None:
                 standing = exceptions.standing(config, urn or exceptions.STACK, as_of)
                 if standing.excused:
-                    hidden.setdefault(standing.name, []).append(standing.reason([message]))
+                    hidden.setdefault(standing.name, standing.reason([message]))
                 else:
                     report(message, urn)
 
@@ -193,7 +193,7 @@ class StackRule(_Common):
                 if not (hidden and exceptions.standing(config, exceptions.STACK, as_of).excused):
                     raise
             if hidden:
-                args.not_applicable("; ".join(reasons[0] for reasons in hidden.values()))
+                args.not_applicable("; ".join(hidden.values()))
 
         return StackValidationPolicy(validate=validate, **self._metadata())
 

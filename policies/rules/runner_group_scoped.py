@@ -13,7 +13,7 @@ from typing import Any
 from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
 
 from .kinds import HELM, is_scale_set
-from .read import Later, items, label, line, shown, text, walk
+from .read import Later, label, line, shown, strings, text, walk
 from .rule import Rule
 
 RUNNER_SET = "kubernetes:actions.github.com/v1alpha1:AutoscalingRunnerSet"
@@ -28,7 +28,7 @@ _SCOPE = re.compile(
 
 def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
     later = Later()
-    owners = [text(each).lower().strip("/") for _, each in items(args.get_config().get("owners", ()), later)]
+    owners = [each.lower().strip("/") for each in strings(args.get_config(), "owners")]
     with later:
         if args.resource_type == RUNNER_SET:
             faults = _faults("spec", walk(args.props, "spec"), owners, later)

@@ -36,9 +36,9 @@ from .kinds import (
     chart_name,
 )
 from .network_policies import DIRECTIONS, Address, denies, ways_out
-from .read import Later, count, items, keys, shown, text, walk
+from .read import Later, count, keys, shown, strings, text, walk
 from .rule import Stack, StackRule
-from .runner_sets import RUNNER_SETS, ByPlace, Place, RunnerSet, cluster_of, runner_sets
+from .runner_sets import RUNNER_SETS, ByPlace, Place, RunnerSet, provider_urn, runner_sets
 
 METADATA = ("169.254.169.254", "fd00:ec2::254")
 TOKEN_ACCOUNTS = ("launcher",)
@@ -65,9 +65,10 @@ class _Walls:
 
 def _check(stack: Stack, report: ReportViolation) -> None:
     later = Later()
-    told = items(stack.config.get("metadataAddresses", METADATA), later)
-    metadata = tuple(address for _, item in told if (address := _address(item)) is not None)
-    accounts = {text(item) for _, item in items(stack.config.get("tokenServiceAccounts", TOKEN_ACCOUNTS), later)}
+    metadata = tuple(
+        address for item in strings(stack.config, "metadataAddresses", METADATA) if (address := _address(item)) is not None
+    )
+    accounts = frozenset(strings(stack.config, "tokenServiceAccounts", TOKEN_ACCOUNTS))
     walls = _Walls(
         ByPlace(_controllers(stack, later)),
         ByPlace(stack.of(NAMESPACE), _named),
@@ -95,7 +96,7 @@ def _controllers(stack: Stack, later: Later) -> Iterator[PolicyResource]:
 
 
 def _named(namespace: PolicyResource) -> Place:
-    return Place(cluster_of(namespace), text(walk(namespace.props, "metadata", "name")))
+    return Place(provider_urn(namespace), text(walk(namespace.props, "metadata", "name")))
 
 
 # -- the runner set ----------------------------------------------------------------------------------------------------
@@ -117,7 +118,7 @@ def _check_controller(runner_set: RunnerSet, walls: _Walls, report: ReportViolat
         later.join(hidden)
 
 
-def _check_token(runner_set: RunnerSet, accounts: set[str], report: ReportViolation, later: Later) -> None:
+def _check_token(runner_set: RunnerSet, accounts: frozenset[str], report: ReportViolation, later: Later) -> None:
     unsure = Later()
     pod = runner_set.pod(unsure)
     if pod is None or runner_set.makes_pods(unsure):

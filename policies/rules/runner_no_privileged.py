@@ -20,9 +20,9 @@ from fleet.scheduling import POOL_LABEL, SYSTEM_POOL
 from . import charts
 from .exceptions import matches
 from .kinds import HELM, LIST_PATHS, POD, RELEASE, RUNNER_SET, chart_name, is_scale_set
-from .nested import SCHEDULING, objects, step
+from .nested import objects, passed_over, step
 from .pods import PodSpec, containers_of, pod_specs, tolerations, volumes_of
-from .read import Later, count, items, keys, label, line, shown, text, true, walk, whole
+from .read import Later, count, items, keys, label, line, shown, strings, text, true, walk, whole
 from .rule import Rule
 
 EXEMPT = (
@@ -34,14 +34,13 @@ EXEMPT = (
 """Namespace and name of what this project's own charts run on the node's behalf."""
 
 _HOST_FLAGS = ("hostNetwork", "hostPID", "hostIPC")
-_POD_TEMPLATES = frozenset(("template", "listenerTemplate"))
 
 
 def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
     later = Later()
     config = args.get_config()
-    exempt = tuple(text(each) for _, each in items(config.get("exempt", EXEMPT), later))
-    allowed = frozenset(text(each) for _, each in items(config.get("capabilities", ()), later))
+    exempt = strings(config, "exempt", EXEMPT)
+    allowed = frozenset(strings(config, "capabilities"))
     for pod in pod_specs(args.resource_type, args.props, later):
         owner = pod.owner if args.resource_type in LIST_PATHS else args.props
         _judge(args.resource_type, owner, exempt, _pod_faults(pod, allowed, later), report, later)
@@ -130,7 +129,7 @@ def _release_faults(props: Any, allowed: frozenset[str], later: Later) -> Iterat
         if count(walk(props, "valueYamlFiles")):
             yield "valueYamlFiles: files may ask for any right and are not read here; move them to values"
     with later:
-        passing = SCHEDULING | (_POD_TEMPLATES if is_scale_set(props) else frozenset())
+        passing = passed_over(props)
         for path, holder in objects(walk(props, "values"), "values", later, passing):
             yield from _security_faults(path, holder, allowed, later)
             for key in (*_HOST_FLAGS, "hostPath"):

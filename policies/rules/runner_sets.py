@@ -81,11 +81,11 @@ def runner_sets(resources: Iterable[PolicyResource], later: Later) -> Iterator[R
 def place_of(resource: PolicyResource) -> Place:
     """The namespace that a Kubernetes object or a release is in. Raises UnknownValueError."""
     path = ("namespace",) if resource.resource_type == RELEASE else ("metadata", "namespace")
-    return Place(cluster_of(resource), text(walk(resource.props, *path)) or _DEFAULT)
+    return Place(provider_urn(resource), text(walk(resource.props, *path)) or _DEFAULT)
 
 
-def cluster_of(resource: PolicyResource) -> str:
-    """What tells a resource's cluster from others."""
+def provider_urn(resource: PolicyResource) -> str:
+    """What tells a resource's cluster from others: the URN of its provider, "" for a default one."""
     return "" if resource.provider is None else resource.provider.urn
 
 

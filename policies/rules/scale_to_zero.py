@@ -29,7 +29,7 @@ from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, HELM, KARPENTER_NODE_POOL
 from .machine_types import ANNOTATIONS
 from .pods import pod_specs, takes_gpus
 from .pools import gpu_sign
-from .read import Later, keys, quantity, shown, text, true, walk, whole
+from .read import Later, bound, keys, quantity, shown, text, true, walk, whole
 from .rule import Rule
 from .sizes import FIRST, LEAST, ignored
 
@@ -99,7 +99,7 @@ def _runner_sign(token: str, props: Any, later: Later) -> str:
 
 def _kept(args: ResourceValidationArgs, later: Later) -> Iterator[_Fault]:
     token, props, config = args.resource_type, args.props, args.get_config()
-    allowed = whole(config.get("minAllowed", 0)) or 0
+    allowed = bound(config, "minAllowed", 0)
     if token in _MIN_RUNNERS:
         yield from _above(_MIN_RUNNERS[token], props, allowed, "runners wait for jobs, each on a GPU", later)
         return

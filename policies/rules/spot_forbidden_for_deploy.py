@@ -19,7 +19,7 @@ from fleet.scheduling import CAPACITY_LABEL, MACHINE_CAPACITY, ROLE_LABEL
 from .capacity import CAPACITY_KEY, bought
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, HELM, KARPENTER_NODE_POOL, OKE_NODE_POOL, POOLS, is_scale_set
 from .pools import role
-from .read import Later, items, label, line, text, walk
+from .read import Later, label, line, strings, walk
 from .rule import Rule
 
 ROLES = ("release", "deploy")
@@ -37,14 +37,14 @@ _SPOT_PLACES = (("metadata", "annotations", MACHINE_CAPACITY), ("spec", "nodeSel
 
 def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
     later = Later()
-    roles = {text(name) for _, name in items(args.get_config().get("roles", ROLES), later)}
+    roles = frozenset(strings(args.get_config(), "roles", ROLES))
     faults = _runner_set if args.resource_type in HELM else _pool
     for fault in faults(args.resource_type, args.props, roles, later):
         report(fault, None)
     later.settle()
 
 
-def _pool(token: str, props: Any, roles: set[str], later: Later) -> Iterator[str]:
+def _pool(token: str, props: Any, roles: frozenset[str], later: Later) -> Iterator[str]:
     buys, named = Later(), Later()
     spot, found = False, ""
     with buys:
@@ -62,13 +62,13 @@ def _pool(token: str, props: Any, roles: set[str], later: Later) -> Iterator[str
         yield f"{path} lets the pool buy {SPOT}, and its role is {line(found)}: its jobs must not be interrupted; {mend}"
 
 
-def _runner_set(_: str, props: Any, roles: set[str], later: Later) -> Iterator[str]:
+def _runner_set(_: str, props: Any, roles: frozenset[str], later: Later) -> Iterator[str]:
     with later:
         if not is_scale_set(props):
             return
         template = walk(props, *_TEMPLATE)
         unread, unnamed = Later(), Later()
-        on_spot = list(_told(template, _SPOT_PLACES, {SPOT}, unread))
+        on_spot = list(_told(template, _SPOT_PLACES, frozenset((SPOT,)), unread))
         if not (on_spot or unread):
             return
         named = list(_told(template, [(*place, ROLE_LABEL) for place in _ROLE_PLACES], roles, unnamed))
@@ -82,7 +82,7 @@ def _runner_set(_: str, props: Any, roles: set[str], later: Later) -> Iterator[s
             later.join(unnamed)
 
 
-def _told(template: Any, places: Any, wanted: set[str], later: Later) -> Iterator[tuple[str, str]]:
+def _told(template: Any, places: Any, wanted: frozenset[str], later: Later) -> Iterator[tuple[str, str]]:
     """Path and value of each place that says one of what is wanted."""
     for place in places:
         with later:

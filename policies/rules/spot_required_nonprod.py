@@ -18,7 +18,7 @@ what a launcher boots for one job is no resource; the settings refuse spot where
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
@@ -29,7 +29,7 @@ from fleet.scheduling import CAPACITY_LABEL, ROLE_LABEL
 from .capacity import CAPACITY_KEY, bought
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL, POOLS
 from .pools import gpu_sign, requirements, role, sold_as_spot
-from .read import Later, count, items, keys, line, shown, text, walk
+from .read import Later, count, items, keys, line, shown, strings, text, walk
 from .rule import Rule
 
 ROLES = ("burst",)
@@ -44,7 +44,7 @@ _KARPENTER_CHEAP = ("spot", "reserved")
 
 def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
     later, unsure = Later(), Later()
-    roles = [text(name) for _, name in items(args.get_config().get("roles", ROLES), later)]
+    roles = strings(args.get_config(), "roles", ROLES)
     faults = list(_FAULTS[args.resource_type](args.props, unsure))
     if not (faults or unsure):
         return
@@ -66,7 +66,7 @@ def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
     unsure.settle()
 
 
-def _free(named: str, roles: list[str]) -> str:
+def _free(named: str, roles: Sequence[str]) -> str:
     """How a pool becomes one that this rule leaves alone. Pools of a stack file have a role; others may lack the label."""
     judged = f"without a {ROLE_LABEL} label it is judged as {', '.join(map(line, roles))}"
     if "release" in roles:

@@ -23,7 +23,7 @@ from .clusters import Clustered, cluster_of, named
 from .kinds import KARPENTER_NODE_POOL, OKE_CLUSTER, POOLS
 from .machine_types import choices
 from .pools import FAMILY_LABEL, gpu_sign, requirements
-from .read import Later, items, line, shown, text, walk, whole
+from .read import Later, bound, items, line, shown, text, walk, whole
 from .rule import Stack, StackRule
 from .sizes import LEAST, least, most
 
@@ -66,8 +66,7 @@ class _Grade:
 
 
 def _check(stack: Stack, report: ReportViolation) -> None:
-    allowed = whole(stack.config.get("maxFallback", MAX_FALLBACK))
-    limit = MAX_FALLBACK if allowed is None else allowed
+    limit = bound(stack.config, "maxFallback", MAX_FALLBACK)
     later = Later()
     found = [_read(resource, later) for resource in stack.of(POOLS)]
     pools = [pool for pool in found if pool is not None]

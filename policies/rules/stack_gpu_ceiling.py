@@ -15,7 +15,7 @@ from fleet.hardware import ON_DEMAND, RESERVED, SPOT
 
 from .groups import MACHINES, SHOWN, TIMES, Group, either, groups, several
 from .machine_types import gpus_each
-from .read import Later, line, whole
+from .read import Later, bound, line
 from .rule import Stack, StackRule
 
 MAX_GPUS = 8
@@ -34,8 +34,7 @@ def _check(stack: Stack, report: ReportViolation) -> None:
         elif gpus:
             bought[group.capacity] += gpus
             counted.append((gpus, group))
-    limit = whole(stack.config.get("maxGpus", MAX_GPUS))
-    limit = MAX_GPUS if limit is None else limit
+    limit = bound(stack.config, "maxGpus", MAX_GPUS)
     if (most := bought.total()) > limit:
         ways = ", ".join(f"{bought[way]} {words}" for way, words in _WORDS.items() if bought[way])
         report(f"{most} GPUs at most ({ways}) are above {limit}: {_holders(counted)}, or raise maxGpus", None)

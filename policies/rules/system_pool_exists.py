@@ -21,7 +21,7 @@ from .capacity import bought
 from .clusters import Clustered, cluster_of, named
 from .kinds import KARPENTER_NODE_POOL, OKE_CLUSTER, OKE_NODE_POOL, POOLS
 from .pools import machine_sign, taints
-from .read import Later, line, text, walk, whole
+from .read import Later, bound, line, text, walk
 from .rule import Stack, StackRule
 from .sizes import LEAST, least
 
@@ -40,7 +40,7 @@ class _Pool:
 
 
 def _check(stack: Stack, report: ReportViolation) -> None:
-    wanted = whole(stack.config.get("minNodes", MIN_NODES)) or MIN_NODES
+    wanted = bound(stack.config, "minNodes", MIN_NODES) or MIN_NODES
     later = Later()
     pools = [_read(resource, later) for resource in stack.of(POOLS)]
     placed = [pool for pool in pools if pool is not None]
