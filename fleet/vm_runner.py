@@ -92,7 +92,7 @@ class MachineRunner(Runner):
     toolkit: Annotated[str, AfterValidator(_toolkit)] = versions.VM_TOOLKIT
     """Version of the four packages of NVIDIA's container toolkit."""
     nvkind: bool = True
-    """Whether jobs make kind clusters with GPUs: installs nvkind, kubectl and helm."""
+    """Whether jobs make kind clusters with GPUs: installs nvkind, kind, kubectl and helm."""
     launcher_image: ImageReference | None = None
 
     @property

@@ -207,6 +207,8 @@ if [[ $NVKIND ]]; then
   download "$HELM_URL" "$HELM_SHA256" "$WORK/helm.tar.gz"
   tar -xzf "$WORK/helm.tar.gz" -C "$WORK" linux-amd64/helm
   install -m 0755 "$WORK/linux-amd64/helm" "$ROOT/usr/local/bin/helm"
+  download "$KIND_URL" "$KIND_SHA256" "$WORK/kind"
+  install -m 0755 "$WORK/kind" "$ROOT/usr/local/bin/kind"
   # The commit, its modules and the Go that builds them are held to the checksum database.
   env HOME="$WORK" GOPATH="$WORK/go" GOBIN="$ROOT/usr/local/bin" GOTOOLCHAIN="go$GO" GOFLAGS=-modcacherw \
     GOPROXY=https://proxy.golang.org,direct GOSUMDB=sum.golang.org GONOSUMDB= GOPRIVATE= \

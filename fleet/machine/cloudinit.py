@@ -40,13 +40,15 @@ def settings(runner: MachineRunner) -> dict[str, str]:
         "STANDING": "" if isinstance(runner, VmPerJobRunner) else "yes",
     }
     if runner.nvkind:
-        kubectl, helm = versions.DOWNLOADS["kubectl"], versions.DOWNLOADS["helm"]
+        kubectl, helm, kind = (versions.DOWNLOADS[name] for name in ("kubectl", "helm", "kind"))
         found |= {
             "GO": versions.NVKIND.go,
             "KUBECTL_URL": kubectl.url,
             "KUBECTL_SHA256": kubectl.sha256,
             "HELM_URL": helm.url,
             "HELM_SHA256": helm.sha256,
+            "KIND_URL": kind.url,
+            "KIND_SHA256": kind.sha256,
         }
     return found
 

@@ -184,7 +184,7 @@ class StubMachine:
             entry.size = 4
             tar.addfile(entry, io.BytesIO(b"helm"))
         (self.stub / "helm").write_bytes(base64.b64encode(archive.getvalue()))
-        kubectl = "https://dl.example/kubectl"
+        kubectl, kind = "https://dl.example/kubectl", "https://kind.example/kind"
         self.settings = {
             "DRIVER": "570.195.03",
             "GPUS": "2",
@@ -197,6 +197,8 @@ class StubMachine:
             "KUBECTL_SHA256": hashlib.sha256(f"content of {kubectl}\n".encode()).hexdigest(),
             "HELM_URL": "https://get.example/helm.tar.gz",
             "HELM_SHA256": hashlib.sha256(archive.getvalue()).hexdigest(),
+            "KIND_URL": kind,
+            "KIND_SHA256": hashlib.sha256(f"content of {kind}\n".encode()).hexdigest(),
         } | self.settings
 
     @property

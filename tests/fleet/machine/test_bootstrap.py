@@ -137,7 +137,7 @@ def test_docker_has_nvidias_runtime_and_no_cdi(machine):
 
 def test_tools_are_there_by_their_checksums_and_nvkind_by_its_commit(machine):
     machine.run()
-    for name in ("kubectl", "helm"):
+    for name in ("kubectl", "helm", "kind"):
         assert os.access(machine.root / "usr/local/bin" / name, os.X_OK)
     assert machine.called("go") == ["install github.com/NVIDIA/nvkind/cmd/nvkind@0123456789abcdef"]
     env = machine.called("env")[0].split()
@@ -261,7 +261,7 @@ def test_the_boots_time_ends_where_a_machine_may_wait(tmp_path, standing, step):
         ("docker", "2", "runner"),
         ("installdependencies.sh", "1", "runner"),
         ("sleep", "1", "registration"),
-        ("curl", "7", "metadata"),
+        ("curl", "8", "metadata"),
     ],
 )
 def test_a_boot_that_hangs_ends_when_its_time_is_up_and_says_where(machine, hang, from_, step):
@@ -357,7 +357,7 @@ def test_a_machine_that_is_not_as_expected_does_not_register(machine, behaviour,
     assert reason in status
 
 
-@pytest.mark.parametrize("name", ["KUBECTL_SHA256", "HELM_SHA256"])
+@pytest.mark.parametrize("name", ["KUBECTL_SHA256", "HELM_SHA256", "KIND_SHA256"])
 def test_a_file_with_another_checksum_is_not_installed(tmp_path, name):
     machine = StubMachine(tmp_path, settings={name: "0" * 64})
     assert machine.run() != 0

@@ -71,6 +71,8 @@ def test_settings_are_the_runners_and_the_pinned_versions():
         "KUBECTL_SHA256": versions.DOWNLOADS["kubectl"].sha256,
         "HELM_URL": versions.DOWNLOADS["helm"].url,
         "HELM_SHA256": versions.DOWNLOADS["helm"].sha256,
+        "KIND_URL": versions.DOWNLOADS["kind"].url,
+        "KIND_SHA256": versions.DOWNLOADS["kind"].sha256,
     }
     assert env(standing())["TOOLKIT"] == versions.VM_TOOLKIT
     assert env(per_job(shapes=["VM.GPU.A10.2"]))["GPUS"] == "2"

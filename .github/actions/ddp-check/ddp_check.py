@@ -1,0 +1,153 @@
+"""What torchrun starts in each process: NCCL between the GPUs of one machine, and a step of DistributedDataParallel.
+
+Holds that every process has a GPU of its own (time slices of one GPU are not), that an all-reduce sums right, and that all
+processes have the same weights after a step. Exit status: 0 if all is well, 1 with GitHub's annotation if not.
+
+`--device cpu` runs the same over gloo, to try this file where there is no GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import os
+import sys
+import time
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+COUNT = 16 * 2**20
+"""Floats that are summed: 64 MiB."""
+ROUNDS = 10
+TEXT = 64
+"""Bytes of the texts that processes tell each other."""
+TIMEOUT = datetime.timedelta(minutes=3)
+"""A collective that takes longer fails: a process that died would be waited for without end."""
+
+
+def shared(uuids: Sequence[str]) -> str:
+    """What is wrong with the GPUs of the processes, in rank order; nothing where each has its own."""
+    for rank, uuid in enumerate(uuids):
+        first = uuids.index(uuid)
+        if first != rank:
+            return (
+                f"processes {first} and {rank} have one GPU, {uuid}; time slices are no two GPUs: use a machine that has "
+                f"{len(uuids)}"
+            )
+    return ""
+
+
+def total(world: int) -> float:
+    """What every element is after an all-reduce of rank + 1 over the ranks."""
+    return world * (world + 1) / 2
+
+
+def bandwidth(world: int, size: int, seconds: float) -> float:
+    """Bus bandwidth of an all-reduce in GB/s: what each link carries (NVIDIA/nccl-tests, PERFORMANCE.md)."""
+    return 2 * (world - 1) / world * size / seconds / 1e9
+
+
+def check(torch: Any, device: str, world: int, rank: int, local: int) -> str:
+    """Everything in one process; what is wrong, or nothing."""
+    dist = import_module("torch.distributed")
+    where = torch.device(device, local) if device == "cuda" else torch.device(device)
+    uuids = _gathered(torch, dist, world, _uuid(torch, device, rank, local))
+    if wrong := shared(uuids):
+        return wrong
+    tensor = torch.full((COUNT,), float(rank + 1), device=where)
+    dist.all_reduce(tensor)
+    if not bool((tensor == total(world)).all()):
+        return f"process {rank}: an all-reduce gave {tensor[0].item():g} and not {total(world):g}"
+    took = _time(torch, dist, device, tensor)
+    if wrong := _step(torch, dist, where, rank):
+        return wrong
+    if rank == 0:
+        size = tensor.element_size() * tensor.numel()
+        for number, uuid in enumerate(uuids):
+            sys.stdout.write(f"process {number}: {uuid}\n")
+        sys.stdout.write(f"all-reduce of {size // 2**20} MiB: {bandwidth(world, size, took):.1f} GB/s on each link\n")
+        sys.stdout.write(f"{world} processes agree\n")
+    return ""
+
+
+def _uuid(torch: Any, device: str, rank: int, local: int) -> str:
+    return str(torch.cuda.get_device_properties(local).uuid) if device == "cuda" else f"{device}-{rank}"
+
+
+def _gathered(torch: Any, dist: Any, world: int, text: str) -> list[str]:
+    """A short text of each process, in rank order: by gloo, since NCCL says less of why it refuses a shared GPU."""
+    own = torch.tensor(list(text.ljust(TEXT).encode()), dtype=torch.uint8)
+    texts = [torch.zeros(TEXT, dtype=torch.uint8) for _ in range(world)]
+    dist.all_gather(texts, own)
+    return [bytes(each.tolist()).decode().rstrip() for each in texts]
+
+
+def _time(torch: Any, dist: Any, device: str, tensor: Any) -> float:
+    """Seconds of one all-reduce, over several."""
+
+    def now() -> float:
+        if device == "cuda":
+            torch.cuda.synchronize()
+        return time.perf_counter()
+
+    begun = now()
+    for _ in range(ROUNDS):
+        dist.all_reduce(tensor)
+    return (now() - begun) / ROUNDS
+
+
+def _step(torch: Any, dist: Any, where: Any, rank: int) -> str:
+    """One step of training on data that differ between processes: the weights must not."""
+    parallel = import_module("torch.nn.parallel")
+    torch.manual_seed(rank)
+    ids = [where.index] if where.type == "cuda" else None
+    model = parallel.DistributedDataParallel(torch.nn.Linear(256, 256).to(where), device_ids=ids)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    before = _weights(torch, model)
+    model(torch.randn(64, 256, device=where)).square().mean().backward()
+    optimizer.step()
+    after = _weights(torch, model)
+    if bool((before == after).all()):
+        return f"process {rank}: a step of DistributedDataParallel changed no weight"
+    low, high = after.clone(), after.clone()
+    dist.all_reduce(low, op=dist.ReduceOp.MIN)
+    dist.all_reduce(high, op=dist.ReduceOp.MAX)
+    if not bool((low == high).all()):
+        return f"process {rank}: weights differ between processes after a step of DistributedDataParallel"
+    return ""
+
+
+def _weights(torch: Any, model: Any) -> Any:
+    return torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Join the other processes and check; gives the exit status."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
+    device: str = parser.parse_args(arguments).device
+    world, rank, local = (int(os.environ[name]) for name in ("WORLD_SIZE", "RANK", "LOCAL_RANK"))
+    torch = import_module("torch")
+    dist = import_module("torch.distributed")
+    if device == "cuda":
+        if torch.cuda.device_count() < world:
+            return refuse(f"{torch.cuda.device_count()} GPUs for {world} processes; use a runner that has as many")
+        torch.cuda.set_device(local)
+    dist.init_process_group("cpu:gloo,cuda:nccl" if device == "cuda" else "gloo", timeout=TIMEOUT)
+    try:
+        return refuse(check(torch, device, world, rank, local))
+    finally:
+        dist.destroy_process_group()
+
+
+def refuse(wrong: str) -> int:
+    """Annotate what is wrong; 1 if something is, else 0."""
+    if not wrong:
+        return 0
+    sys.stdout.write(f"::error title=ddp-check::{wrong}\n")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

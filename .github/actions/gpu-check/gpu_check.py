@@ -1,0 +1,113 @@
+"""Checks the GPUs of a runner with PyTorch: as many as expected, driven by this build of it, and reckoning right.
+
+Says what it finds, line by line. Exit status: 0 if all is well, 1 with GitHub's annotations if not, 2 for wrong arguments.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from importlib import import_module
+from typing import Any
+
+SIZE = 1000
+"""Rows and columns of the matrix that is multiplied."""
+TOLERANCE = 1e-3
+"""Greatest relative error against double precision: TF32, which a caller may have on, keeps ten bits of each factor."""
+
+
+def told(torch: Any) -> Iterator[str]:
+    """What there is, a line each."""
+    yield f"PyTorch version: {torch.__version__}"
+    yield f"CUDA available: {torch.cuda.is_available()}"
+    yield f"CUDA version: {torch.version.cuda}"
+    if torch.cuda.is_available():
+        yield f"Device count: {torch.cuda.device_count()}"
+        for index in range(torch.cuda.device_count()):
+            major, minor = torch.cuda.get_device_capability(index)
+            memory = torch.cuda.get_device_properties(index).total_memory // 2**20
+            yield f"Device {index}: {torch.cuda.get_device_name(index)}, capability {major}.{minor}, {memory} MiB"
+
+
+def faults(torch: Any, gpus: int) -> Iterator[str]:
+    """What is not as it should be, each with its mend. `gpus` is how many GPUs the runner should have."""
+    if torch.version.cuda is None:
+        yield f"PyTorch {torch.__version__} is built without CUDA; install a build with it"
+        return
+    if not torch.cuda.is_available():
+        yield f"no GPU that CUDA {torch.version.cuda} can use; compare it with the driver's CUDA version in nvidia-smi"
+        return
+    count = torch.cuda.device_count()
+    if count != gpus:
+        yield f"{count} GPUs, not {gpus}; look at what the runner set asks for, or give gpus"
+    archs = tuple(torch.cuda.get_arch_list())
+    for index in range(count):
+        capability = tuple(torch.cuda.get_device_capability(index))
+        name = torch.cuda.get_device_name(index)
+        if not driven(archs, capability):
+            kernels = " ".join(archs) or "none"
+            yield f"device {index}, {name}: this PyTorch has no code for {capability[0]}.{capability[1]} (it has: {kernels})"
+            continue
+        error = matmul_error(torch, index)
+        # Not a number is never at most anything.
+        if not error <= TOLERANCE:
+            yield f"device {index}, {name}: a {SIZE}x{SIZE} product is wrong by {error:.2g}; take the machine out of use"
+
+
+def driven(archs: Iterable[str], capability: tuple[int, ...]) -> bool:
+    """Whether a build has code for a GPU. `archs` as PyTorch lists them: sm_86 is machine code, compute_90 is not yet.
+
+    Machine code runs on GPUs of its major version with the same or a newer minor, with an "a" behind it on that version alone;
+    what the driver compiles runs on any GPU that is not older (CUDA programming guide, compute capabilities).
+    """
+    return any(_runs(arch, capability) for arch in archs)
+
+
+def _runs(arch: str, capability: tuple[int, ...]) -> bool:
+    kind, _, digits = arch.rstrip("af").partition("_")
+    of = (int(digits[:-1]), int(digits[-1]))
+    if arch.endswith("a"):
+        return of == capability
+    return of <= capability and (kind == "compute" or of[0] == capability[0])
+
+
+def matmul_error(torch: Any, index: int) -> float:
+    """Relative error of a matrix product on a GPU against the same in double precision on the CPU."""
+    torch.manual_seed(0)
+    x = torch.randn(SIZE, SIZE)
+    on_gpu = x.to(f"cuda:{index}")
+    got = torch.matmul(on_gpu, on_gpu).cpu().double()
+    want = torch.matmul(x.double(), x.double())
+    return float((got - want).norm() / want.norm())
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Check what --gpus says; gives the exit status."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--gpus", type=int, default=1, help="how many GPUs the runner should have")
+    gpus: int = parser.parse_args(arguments).gpus
+    try:
+        torch = import_module("torch")
+    except ImportError as error:
+        return refuse([f"PyTorch cannot be imported ({error}); use the action setup-torch before this one"])
+    for line in told(torch):
+        sys.stdout.write(f"{line}\n")
+    found = list(faults(torch, gpus))
+    if not found:
+        sys.stdout.write("GPU computation successful\n")
+    return refuse(found)
+
+
+def refuse(found: Iterable[str]) -> int:
+    """Annotate faults; 1 if there are any, else 0."""
+    status = 0
+    for fault in found:
+        line = fault.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+        sys.stdout.write(f"::error title=gpu-check::{line}\n")
+        status = 1
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

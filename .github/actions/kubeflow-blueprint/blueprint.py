@@ -1,0 +1,196 @@
+"""Runs one of kubeflow/trainer's example notebooks on a cluster with GPUs, as its own end-to-end tests do: by papermill.
+
+Before: the notebook is held to what is said of it (1,000 samples, memory), gets the GPU count of the runner, and the images of
+its training runtime are pulled into the node, since the notebook waits ten minutes for its pods and no longer. After: every
+TrainJob must be complete, and what tells of the GPU must be printed. Exit status: 0 if so, 1 with GitHub's annotation if not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+RUNTIMES, JOBS = "clustertrainingruntimes.trainer.kubeflow.org", "trainjobs.trainer.kubeflow.org"
+CELL = 1800
+"""Seconds that one cell may take."""
+WHOLE = 4800
+"""Seconds that the notebook may take."""
+PULL = 1500
+"""Seconds that one image may take: JAX's has several gigabytes."""
+
+
+class BlueprintError(Exception):
+    """The notebook is not what is said of it, or its job did not end well. The message says what to do."""
+
+
+@dataclass(frozen=True)
+class Blueprint:
+    """One notebook of kubeflow/trainer v2.3.0.
+
+    `runtime` is the ClusterTrainingRuntime that it uses, `holds` what its cells must contain, `changes` texts in its cells and
+    what they become, `parameters` papermill's, `prints` what its outputs must match.
+    """
+
+    notebook: str
+    runtime: str
+    holds: tuple[str, ...] = ()
+    changes: Mapping[str, str] = field(default_factory=dict)
+    parameters: Mapping[str, int] = field(default_factory=dict)
+    prints: str = ""
+
+
+BLUEPRINTS = {
+    "torchtune-qwen2.5-1.5b-alpaca": Blueprint(
+        "examples/torchtune/qwen2_5/qwen2.5-1.5B-with-alpaca.ipynb",
+        "torchtune-qwen2.5-1.5b",
+        holds=("hf://tatsu-lab/alpaca/data", "hf://Qwen/Qwen2.5-1.5B-Instruct", 'split="train[:1000]"', '"memory": "128G"'),
+        # Since v2.2.0 it asks for two GPUs; it ran on one until then (kubeflow/trainer#3220).
+        changes={'"gpu": 2': '"gpu": 1'},
+    ),
+    "jax-mnist": Blueprint(
+        "examples/jax/image-classification/mnist.ipynb",
+        "jax-distributed",
+        holds=("num_cpu=", "num_gpu=", "num_nodes="),
+        parameters={"num_cpu": 8, "num_gpu": 1, "num_nodes": 1},
+        # JAX goes on with the CPU where it finds no GPU.
+        prints=r"Available devices: \[CudaDevice\(id=0\)\]",
+    ),
+}
+
+
+def prepared(notebook: dict[str, Any], blueprint: Blueprint) -> dict[str, Any]:
+    """The notebook as it is run. Raises BlueprintError where it is not what is said of it."""
+    cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    text = "\n".join(source(cell) for cell in cells)
+    for held in blueprint.holds:
+        if held not in text:
+            raise BlueprintError(f"{blueprint.notebook} has no {held}; read the notebook of this commit and renew its blueprint")
+    for old, new in blueprint.changes.items():
+        having = [cell for cell in cells if old in source(cell)]
+        if len(having) != 1 or source(having[0]).count(old) != 1:
+            raise BlueprintError(
+                f"{blueprint.notebook} has not {old} once; read the notebook of this commit and renew its blueprint"
+            )
+        having[0]["source"] = source(having[0]).replace(old, new)
+    return notebook
+
+
+def source(cell: Mapping[str, Any]) -> str:
+    """A cell's text: the format has it as a text or as lines."""
+    held = cell["source"]
+    return held if isinstance(held, str) else "".join(held)
+
+
+def images(runtime: Mapping[str, Any]) -> list[str]:
+    """Images of a ClusterTrainingRuntime's pods, each once."""
+    jobs = runtime["spec"]["template"]["spec"]["replicatedJobs"]
+    pods = [job["template"]["spec"]["template"]["spec"] for job in jobs]
+    containers = [each for pod in pods for kind in ("initContainers", "containers") for each in pod.get(kind, [])]
+    return list(dict.fromkeys(each["image"] for each in containers if "image" in each))
+
+
+def printed(notebook: Mapping[str, Any]) -> str:
+    """Everything that the cells of a notebook that ran have printed."""
+    outputs = [output for cell in notebook["cells"] for output in cell.get("outputs", [])]
+    texts = [output.get("text", "") for output in outputs]
+    return "\n".join(text if isinstance(text, str) else "".join(text) for text in texts)
+
+
+def run(command: Sequence[str], limit: int, why: str) -> str:
+    """What a command prints. Raises BlueprintError with `why` where it fails or takes longer than `limit` seconds."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False)  # noqa: S603 - no shell
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise BlueprintError(f"{why}: {error}") from error
+    if done.returncode:
+        raise BlueprintError(f"{why}: {done.stderr.strip() or done.stdout.strip() or f'status {done.returncode}'}")
+    return done.stdout
+
+
+def say(text: str) -> None:
+    """A line in the log, at once."""
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+def pull(blueprint: Blueprint, cluster: str) -> None:
+    """Have the images of the blueprint's runtime in the cluster's worker."""
+    asked = ["kubectl", "get", RUNTIMES, blueprint.runtime, "--output=json"]
+    runtime = json.loads(run(asked, 60, f"there is no runtime {blueprint.runtime}; is Kubeflow Trainer installed"))
+    for image in images(runtime):
+        say(f"pulling {image}")
+        run(["docker", "exec", f"{cluster}-worker", "crictl", "pull", image], PULL, f"{image} cannot be pulled")
+
+
+def execute(blueprint: Blueprint, held: Path, done: Path) -> None:
+    """Run the notebook `held`; what came of it is `done`, of a failed one too. Its output goes to the log as it comes."""
+    command = [
+        sys.executable,
+        "-m",
+        "papermill",
+        str(held),
+        str(done),
+        "--kernel",
+        "python3",
+        "--execution-timeout",
+        str(CELL),
+        "--log-output",
+    ]
+    for name, value in blueprint.parameters.items():
+        command += ["--parameters", name, str(value)]
+    try:
+        status = subprocess.run(command, timeout=WHOLE, check=False).returncode  # noqa: S603 - no shell
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise BlueprintError(f"papermill: {error}") from error
+    if status:
+        raise BlueprintError(f"the notebook failed, see above; what each cell printed is in {done.name}")
+
+
+def hold(blueprint: Blueprint, done: Path) -> None:
+    """Hold the jobs to their end and the outputs to what they must show."""
+    jobs = run(["kubectl", "get", JOBS, "--output=name"], 60, "the TrainJobs cannot be listed").split()
+    if not jobs:
+        raise BlueprintError("the notebook made no TrainJob; read the notebook of this commit and renew its blueprint")
+    waiting = ["kubectl", "wait", JOBS, "--all", "--for=condition=Complete", "--timeout=120s"]
+    run(waiting, 150, "a TrainJob is not complete")
+    if blueprint.prints and not re.search(blueprint.prints, printed(json.loads(done.read_text(encoding="utf-8")))):
+        raise BlueprintError(f"no cell printed what tells of the GPU, {blueprint.prints}: the job ran on the CPU")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a blueprint; gives the exit status."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--trainer", type=Path, required=True, help="a checkout of kubeflow/trainer")
+    parser.add_argument("--blueprint", choices=sorted(BLUEPRINTS), required=True)
+    parser.add_argument("--cluster", default="gpu", help="name of the kind cluster")
+    parser.add_argument("--out", type=Path, required=True, help="folder for the notebook that ran")
+    given = parser.parse_args(arguments)
+    blueprint = BLUEPRINTS[given.blueprint]
+    held, done = given.out / f"{given.blueprint}.in.ipynb", given.out / f"{given.blueprint}.ipynb"
+    try:
+        path = given.trainer / blueprint.notebook
+        if not path.is_file():
+            raise BlueprintError(f"{path} is not there; check kubeflow/trainer out at the commit that is pinned")
+        given.out.mkdir(parents=True, exist_ok=True)
+        notebook = prepared(json.loads(path.read_text(encoding="utf-8")), blueprint)
+        held.write_text(json.dumps(notebook), encoding="utf-8")
+        pull(blueprint, given.cluster)
+        execute(blueprint, held, done)
+        hold(blueprint, done)
+    except BlueprintError as error:
+        line = str(error).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+        say(f"::error title=kubeflow-blueprint::{given.blueprint}: {line}")
+        return 1
+    say(f"{given.blueprint}: every TrainJob is complete")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
