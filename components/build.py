@@ -7,18 +7,22 @@ import importlib
 import pulumi
 
 from components.context import Context
-from fleet import placement
+from fleet import placement, stack_jobs
 from fleet.providers import PROVIDERS
 from fleet.settings import Fleet
 from fleet.tags import STACK_TAG
+from fleet.workloads import room
 
 
 def build(fleet: Fleet, project: str, stack: str, private_key: pulumi.Output[str]) -> dict[str, dict[str, object]]:
     """Declare the fleet's resources; returns the stack outputs by cluster.
 
-    Raises PlacementError before the first resource when a runner set fits no node, RunError for a provider that nobody deploys.
+    Raises PlacementError before the first resource when a runner set, workload or job fits no node, RunError for a provider that
+    nobody deploys.
     """
     placement.require(placement.place(fleet))
+    room.require(fleet)
+    stack_jobs.require(fleet)
     context = Context(project, stack, {STACK_TAG: stack} | fleet.tags)
     outputs: dict[str, dict[str, object]] = {}
     for name, cluster in fleet.clusters_by_name():

@@ -8,11 +8,19 @@ from typing import Annotated, Any, Self
 from pydantic import Field, model_validator
 
 from fleet.budget import Budget
+from fleet.caches import Cache
+from fleet.charts import Level
 from fleet.egress import closed_networks, may_open
-from fleet.model import Cidr, DnsLabel, Model, QuotedText, problem
+from fleet.job_settings import StackJob, require_jobs
+from fleet.model import Cidr, DnsLabel, Model, QuotedText, memory_text, problem
+from fleet.namespaces import levels
 from fleet.operator import OperatorSettings
+from fleet.queue_settings import Queues, require_queues, units
 from fleet.runner import PodRunner, SetName
 from fleet.scheduling import SYSTEM_POOL
+from fleet.sharing import Mig
+from fleet.workloads.rules import require_workloads
+from fleet.workloads.settings import AnyWorkload, PoolWorkload, WorkloadName
 
 
 class Cluster(Model):
@@ -32,6 +40,14 @@ class Cluster(Model):
     """Whether the cloud is told how many GPUs the fleet takes at most: AWS is asked for that much, OCI to allow no more."""
     protect: bool = False
     """Whether Pulumi refuses to delete the control plane, until this is off again."""
+    queues: Queues | None = None
+    """Queues for the GPU Jobs of teams, by Kueue: docs/queues.md."""
+    workloads: dict[WorkloadName, AnyWorkload] = Field(default_factory=dict)
+    """What runs on its GPUs beside CI: docs/workloads.md."""
+    caches: dict[DnsLabel, Any] = Field(default_factory=dict)
+    """Volumes for models and data sets, which outlive jobs: docs/storage.md."""
+    jobs: dict[DnsLabel, StackJob] = Field(default_factory=dict)
+    """GPU Jobs that run once, when they are new or changed: docs/storage.md."""
     pools: dict[DnsLabel, Any]
     runners: dict[SetName, Any]
 
@@ -44,6 +60,28 @@ class Cluster(Model):
     def closed_networks(self) -> tuple[str, ...]:
         """Networks that jobs in pods do not reach, but for `private_egress`."""
         return closed_networks(self.own_cidr)
+
+    @property
+    def drivers(self) -> tuple[str, ...]:
+        """Storage drivers that the cluster gets for its caches, by the names of `fleet.versions`."""
+        return ()
+
+    @property
+    def team_namespaces(self) -> dict[str, Level]:
+        """Namespaces that the settings name, with the Pod Security Standard that the pods of each are held to."""
+        confined: dict[str, Level] = dict.fromkeys(self._confined(), "restricted")
+        return levels([*confined.items(), *((each.namespace, each.level) for each in self.workloads.values())])
+
+    def _confined(self) -> Iterator[str]:
+        """Namespaces whose pods are held to the strictest standard: those of teams, caches and jobs."""
+        yield from self.queues.namespaces if self.queues is not None else ()
+        for cache in self.caches.values():
+            yield from cache.namespaces
+        yield from (job.namespace for job in self.jobs.values())
+
+    def caches_by_name(self) -> Iterator[tuple[str, Cache]]:
+        """Caches by name, in the order of the config."""
+        yield from self.caches.items()
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -64,13 +102,39 @@ class Cluster(Model):
         """What is paid for or kept ready and gets no job, and an alarm that nobody hears."""
         if self.budget is not None and self.budget.nobodys:
             yield f"budget.emails: no mail reaches {', '.join(self.budget.nobodys)}; set your own before pulumi up"
-        if not self.runners:
+        queued = self.queues.pools if self.queues is not None else frozenset()
+        if not self.runners and not queued:
             yield "runners: the cluster has none, so it runs no job; add one"
             return
         named = {runner.pool for runner in self.runners.values() if isinstance(runner, PodRunner)}
+        named |= {each.pool for each in self.workloads.values() if isinstance(each, PoolWorkload)}
+        named |= {job.pool for job in self.jobs.values() if job.pool is not None}
         for name in self.pools:
-            if name not in named:
+            if name not in named | queued:
                 yield f"pool {name}: no runner set names it, so it gets no job; name it in one, or remove it"
+        yield from self._shared_with_queues()
+        for name, pool in self.pools.items():
+            if isinstance(pool.sharing, Mig) and pool.sharing.naming == "single":
+                yield (
+                    f"pool {name}: until the MIG manager has cut a new node's GPUs, naming single calls whole ones the same, and "
+                    "a job may start on one; use naming: mixed"
+                )
+
+    def _shared_with_queues(self) -> Iterator[str]:
+        """Pools that runner sets and queues together may want more of than there is: runners enter no queue."""
+        for name in self.pools:
+            handed = self.queues.nominal(name) if self.queues is not None else 0
+            asked = sum(
+                runner.gpus * runner.span.max
+                for runner in self.runners.values()
+                if isinstance(runner, PodRunner) and runner.pool == name
+            )
+            most, resource = units(self.pools[name]), self.pools[name].resource
+            if handed and asked and handed + asked > most:
+                yield (
+                    f"pool {name}: runner sets may ask for {asked} of its {most} {resource}, and queues hand out {handed}; "
+                    "what comes later waits for a node, also a Job that its queue has let in"
+                )
 
     def tenancies(self) -> Iterator[tuple[tuple[str, ...], str]]:
         """(path, name) of what its cloud writes with the account in it, such as "abcd:" before OCI's availability domains."""
@@ -106,4 +170,47 @@ class Cluster(Model):
                     at=("privateEgress", str(index)),
                     value=cidr,
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _shared_rules(self) -> Self:
+        """Hold runners to what a pool that shares its GPUs gives."""
+        for name, runner in self.runners.items():
+            if not isinstance(runner, PodRunner):
+                continue
+            pool = self.pools[runner.pool]
+            if runner.gpus > 1 and not pool.several:
+                raise problem(
+                    "several_shares",
+                    f"pool {runner.pool} shares its GPUs and several shares are no larger share; write 1, "
+                    "or set allowSeveral in the pool's sharing",
+                    at=("runners", name, "gpus"),
+                    value=runner.gpus,
+                )
+            if "shm" in runner.model_fields_set and not pool.mounts_shm:
+                raise problem(
+                    "mps_shm",
+                    f"pool {runner.pool} shares its GPUs by MPS, whose device plugin mounts /dev/shm itself; remove shm",
+                    at=("runners", name, "shm"),
+                    value=memory_text(runner.shm),
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _workload_rules(self) -> Self:
+        """Hold workloads to the pools and to each other."""
+        require_workloads(self.workloads, self.pools, tuple(self._confined()))
+        return self
+
+    @model_validator(mode="after")
+    def _job_rules(self) -> Self:
+        """Hold jobs to what the cluster has for them."""
+        require_jobs(self.jobs, self.pools, self.caches, self.queues, self.workloads)
+        return self
+
+    @model_validator(mode="after")
+    def _queue_rules(self) -> Self:
+        """Hold the teams' quotas to the pools."""
+        if self.queues is not None:
+            require_queues(self.queues, self.pools)
         return self

@@ -11,11 +11,20 @@ from fleet.model import problem
 from fleet.node_image import NodeImage
 from fleet.operator import OperatorSettings
 from fleet.pool import Pool
+from fleet.sharing import Mig
 
 DEVICE_PLUGIN = "device-plugin"
 GPU_OPERATOR = "gpu-operator"
 GPU_PLUGIN_ADDON = "gpu-plugin-addon"
 Enablement = Literal["device-plugin", "gpu-operator"]
+
+_SHARES = {
+    "time-slicing": (DEVICE_PLUGIN, GPU_OPERATOR),
+    "mps": (DEVICE_PLUGIN, GPU_OPERATOR),
+    # Only the operator brings a MIG manager, which cuts the GPUs of a node by its label.
+    "mig": (GPU_OPERATOR,),
+}
+"""Under which enablement a way of sharing works, by strategy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +74,14 @@ def _require_one_advertiser(name: str, held: EnabledPool, enablement: str) -> No
             f"{' and '.join(found)} would both advertise this pool's GPUs; use an image without a device plugin of its own",
             at=("pools", name, "image"),
             value=held.image.name,
+        )
+    if held.pool.sharing is not None and enablement not in _SHARES[held.pool.sharing.strategy]:
+        raise problem(
+            "sharing_enablement",
+            f"GPUs are shared by {held.pool.sharing.strategy} under enablement "
+            f"{' or '.join(_SHARES[held.pool.sharing.strategy])} alone; use that, or remove sharing",
+            at=("pools", name, "sharing", "strategy"),
+            value=held.pool.sharing.strategy,
         )
     if enablement == GPU_PLUGIN_ADDON and held.pool.cdi:
         raise problem(
@@ -140,14 +157,17 @@ def _require_one_policy(pools: Mapping[str, EnabledPool], operator: OperatorSett
                 at=("operator", setting),
             )
     first: tuple[str, EnabledPool] | None = None
+    mig: dict[str, tuple[str, str]] = {}
     for name, held in pools.items():
-        if operator.mig != "none" and not all(machine.gpu and machine.gpu.mig for machine in held.pool.machines):
-            raise problem(
-                "mig_gpu",
-                f"a GPU of pool {name} has no MIG; set mig: none, or give such pools a cluster of their own",
-                at=("operator", "mig"),
-                value=operator.mig,
-            )
+        if isinstance(held.pool.sharing, Mig):
+            other, naming = mig.setdefault("naming", (name, held.pool.sharing.naming))
+            if held.pool.sharing.naming != naming:
+                raise problem(
+                    "mig_naming",
+                    f"the operator names the parts of all MIG GPUs in one way and pool {other} has {naming}; write the same",
+                    at=("pools", name, "sharing", "naming"),
+                    value=held.pool.sharing.naming,
+                )
         if first is None:
             first = (name, held)
             continue

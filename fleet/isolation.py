@@ -5,15 +5,18 @@ Plain specs, made of a set's chart: what is written there of pods, GPUs and runn
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 from fleet.charts.chart import KUBE_SYSTEM, Chart
 from fleet.egress import CLOSED, INTERNET, LINK_LOCAL
-from fleet.scheduling import GPU_RESOURCE
+from fleet.scheduling import GPU_RESOURCE, is_gpu_resource
 
 _DNS = {"namespace": {"kubernetes.io/metadata.name": KUBE_SYSTEM}, "pod": {"k8s-app": "kube-dns"}}
 """CoreDNS, by the labels that it has on EKS and on OKE."""
+_PODS_OF_A_JOB = 3
+"""In ARC's kubernetes modes: the runner's, the job's, and a container step's while that runs (actions/runner-container-hooks)."""
 _SPARE = 2
 """Pods beside those of runners: the sweep of an OCI set, and one by hand."""
 
@@ -48,11 +51,21 @@ def resource_quota(chart: Chart) -> dict[str, Any]:
     A pod that is told to stop counts until its grace period ends (Kubernetes, pkg/quota/v1/evaluator/core/pods.go), while ARC has
     made the next one: at most as many again as there may be runners. ARC 0.13.1 and newer would try again all the same, each half
     minute (actions/actions-runner-controller#4305); older ones gave the runner up.
+
+    Runners that make a pod for each job meet it otherwise: such a pod fails at a quota and its job with it, instead of waiting
+    (actions/runner-container-hooks#229). Their GPUs are capped by `maxRunners` and by the pool's nodes, and by no quota.
     """
     most = 2 * int(chart.values["maxRunners"])
-    gpus = sum(container["resources"]["limits"].get(GPU_RESOURCE, 0) for container in _pod(chart)["containers"])
+    if _makes_pods(chart):
+        return {"hard": {"pods": str(most * _PODS_OF_A_JOB + _SPARE)}}
+    limits = [item for container in _pod(chart)["containers"] for item in container["resources"]["limits"].items()]
+    gpus = Counter({name: 0 for name, _ in limits if is_gpu_resource(name)})
+    for name, count in limits:
+        if name in gpus:
+            gpus[name] += count
     # Of extended resources a quota takes requests alone. No CPU and no memory: a pod that named none would be refused.
-    return {"hard": {f"requests.{GPU_RESOURCE}": str(most * gpus), "pods": str(most + _SPARE)}}
+    wall = {f"requests.{name}": str(most * count) for name, count in (gpus or {GPU_RESOURCE: 0}).items()}
+    return {"hard": wall | {"pods": str(most + _SPARE)}}
 
 
 def limit_range(chart: Chart) -> dict[str, Any]:
@@ -64,6 +77,11 @@ def limit_range(chart: Chart) -> dict[str, Any]:
     (container,) = _pod(chart)["containers"]
     limits, requests = (_cpu_and_memory(container["resources"][kind]) for kind in ("limits", "requests"))
     return {"limits": [{"type": "Container", "max": limits, "default": limits, "defaultRequest": requests}]}
+
+
+def _makes_pods(chart: Chart) -> bool:
+    """Whether the set's runners make pods of the cluster for their jobs: ARC's kubernetes modes. No set of ours has one."""
+    return str(chart.values.get("containerMode", {}).get("type", "")).startswith("kubernetes")
 
 
 def _pod(chart: Chart) -> dict[str, Any]:

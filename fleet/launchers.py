@@ -26,6 +26,8 @@ LAUNCHER = Asks(50, 128)
 OPERATOR = (Asks(200, 100), Asks(100, 128), Asks(10, 128))
 """The GPU operator, and master and garbage collector of its node feature discovery, as their charts have them (gpu-operator
 v26.7.0, node-feature-discovery 0.19.0)."""
+KUEUE = Asks(200, 512)
+"""Kueue's one pod, in a cluster with queues."""
 
 
 def launcher_room(node: Offer, nodes: int, sets: int, others: Iterable[Asks] = ()) -> int:

@@ -127,8 +127,13 @@ def _label_key(text: str) -> str:
     return text
 
 
+def is_label_value(text: str) -> bool:
+    """Whether a text can be the value of a label; Kubernetes would also take an empty one."""
+    return len(text) <= 63 and _LABEL_VALUE.fullmatch(text) is not None
+
+
 def _label_value(text: str) -> str:
-    if len(text) > 63 or not _LABEL_VALUE.fullmatch(text):
+    if not is_label_value(text):
         raise problem(
             "label_value",
             "a label's value has 1 to 63 letters, digits, '-', '_' and '.', a letter or digit at both ends; rename it",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal, Self
+from typing import Annotated, Self
 
 from pydantic import AfterValidator, model_validator
 
@@ -54,8 +54,6 @@ class OperatorSettings(Model):
 
     driver: Driver = Driver()
     containerd: Containerd = Containerd()
-    mig: Literal["none", "single", "mixed"] = "none"
-    """How MIG slices are advertised."""
     service_monitor: bool = False
     """Whether the DCGM exporter gets a ServiceMonitor: the cluster must know that kind."""
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 from fleet import hardware
 from fleet.cluster import Cluster
@@ -18,10 +19,32 @@ from fleet.model import cpu_text, memory_text
 from fleet.offer import DISK_KEPT, DISK_SHARE, Offer, allocatable, for_runners
 from fleet.providers import PROVIDERS
 from fleet.runner import PodRunner, Runner
-from fleet.scheduling import SYSTEM_POOL
+from fleet.scheduling import GPU_RESOURCE, SYSTEM_POOL
 from fleet.settings import Fleet
+from fleet.sharing import AnySharing
 from fleet.versions import DaemonSet, daemonsets
 from fleet.vm_runner import MachineRunner, VmPerJobRunner
+
+
+class Amount(Protocol):
+    """What is asked of one resource; the scheduler reserves the request."""
+
+    @property
+    def request(self) -> int:
+        """Millicores or MiB."""
+
+
+class Ask(Protocol):
+    """What a part of a machine is asked for: a runner, a job. `gpus` are units of the host's resource, `scratch` is in MiB."""
+
+    @property
+    def gpus(self) -> int: ...
+    @property
+    def cpu(self) -> Amount: ...
+    @property
+    def memory(self) -> Amount: ...
+    @property
+    def scratch(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +60,29 @@ class Host:
     capacity: str
     disk: int
     daemonsets: tuple[DaemonSet, ...]
+    sharing: AnySharing | None = None
+
+    @property
+    def resource(self) -> str:
+        """The extended resource that its nodes advertise."""
+        return self.sharing.resource if self.sharing else GPU_RESOURCE
+
+    def units(self, machine: hardware.Machine) -> int:
+        """Units of the resource that one node of a machine offers: its GPUs, or their shares."""
+        return machine.gpus * (self.sharing.shares(machine) if self.sharing else 1)
+
+    @property
+    def counted(self) -> str:
+        """What its units are, in a word: GPUs, or shares of them."""
+        return "shares" if self.sharing else "GPUs"
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """Runners of one class on one machine: how many, what runs out first, how many GPUs stay idle when it is full."""
+    """Runners of one class on one machine: how many, what runs out first, how many GPUs stay idle when it is full.
+
+    Where GPUs are shared, `offer` and `stranded` count shares.
+    """
 
     machine: hardware.Machine
     offer: Offer
@@ -50,19 +91,19 @@ class Fit:
     stranded: int
 
 
-def fit(runner: PodRunner, machine: hardware.Machine, host: Host) -> Fit:
-    """How many runners of a class one machine of a host holds."""
-    offer = for_runners(machine, host.disk, host.daemonsets)
-    rooms = _rooms(runner, offer)
+def fit(runner: Ask, machine: hardware.Machine, host: Host) -> Fit:
+    """How many runners of a class, or like jobs, one machine of a host holds."""
+    offer = replace(for_runners(machine, host.disk, host.daemonsets), gpus=host.units(machine))
+    rooms = _rooms(runner, offer, host.counted)
     count = min(rooms.values())
     limited_by = next(name for name, room in rooms.items() if room == count)
     return Fit(machine, offer, count, limited_by, offer.gpus - count * runner.gpus)
 
 
-def _rooms(runner: PodRunner, offer: Offer) -> dict[str, int]:
+def _rooms(runner: Ask, offer: Offer, counted: str) -> dict[str, int]:
     """How many runners each resource alone would hold."""
     return {
-        "GPUs": offer.gpus // runner.gpus,
+        counted: offer.gpus // runner.gpus,
         "CPU": max(offer.cpu, 0) // runner.cpu.request,
         "memory": max(offer.memory, 0) // runner.memory.request,
         "disk": max(offer.storage, 0) // runner.scratch,
@@ -85,6 +126,14 @@ class Placement:
     launchers: int | None = None
 
     @property
+    def asks(self) -> str:
+        """What one runner gets, in words; a share of a GPU is told as such."""
+        if self.host.sharing is None or not isinstance(self.runner, PodRunner):
+            return self.runner.asks
+        count, unit = self.runner.gpus, self.host.sharing.unit
+        return self.runner.asks.replace(f"{count} GPU", unit if count == 1 else f"{count} x {unit}", 1)
+
+    @property
     def worst(self) -> Fit:
         """The instance type that holds the fewest."""
         return min(self.fits, key=lambda found: found.count)
@@ -99,8 +148,7 @@ class Placement:
         """Why the runner cannot be placed, or nothing."""
         if not isinstance(self.runner, PodRunner):
             return _NO_LAUNCHER if self.launchers == 0 else ""
-        unfit = [_unfit(self.runner, found, self.host.disk) for found in self.fits if found.count == 0]
-        return "; ".join(unfit) + _mend(self.runner, self) if unfit else ""
+        return unfit(self.runner, self.host, self.fits)
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -132,8 +180,9 @@ def _place(cluster: str, settings: Cluster, name: str, runner: Runner) -> Placem
 def pool_host(settings: Cluster, pool_name: str) -> Host:
     """A pool as what runs jobs."""
     pool = settings.pools[pool_name]
-    daemons = daemonsets(settings.provider, settings.enablement)
-    return Host(pool_name, pool.machines, pool.nodes.max, pool.capacity, pool.disk, daemons)
+    strategy = pool.sharing.strategy if pool.sharing else ""
+    daemons = daemonsets(settings.provider, settings.enablement, strategy, settings.drivers)
+    return Host(pool_name, pool.machines, pool.nodes.max, pool.capacity, pool.disk, daemons, pool.sharing)
 
 
 def _whole(machine: hardware.Machine, disk: int) -> Fit:
@@ -208,10 +257,17 @@ def require(placements: Iterable[Placement]) -> None:
         raise PlacementError("\n".join(errors))
 
 
-def _unfit(runner: PodRunner, found: Fit, disk: int) -> str:
-    offer, machine = found.offer, found.machine
-    if found.limited_by == "GPUs":
-        return f"asks {runner.gpus} GPUs, {machine.name} has {machine.gpus}"
+def unfit(runner: Ask, host: Host, fits: Iterable[Fit]) -> str:
+    """Why some machine of a host cannot hold what is asked, and what would; nothing where all can."""
+    short = [found for found in fits if found.count == 0]
+    return "; ".join(shortage(runner, found, host) for found in short) + _mend(runner, host, short) if short else ""
+
+
+def shortage(runner: Ask, found: Fit, host: Host) -> str:
+    """What is asked of a machine that holds none, and what it has."""
+    offer, machine, disk = found.offer, found.machine, host.disk
+    if found.limited_by == host.counted:
+        return f"asks {runner.gpus} {host.counted}, {machine.name} has {offer.gpus}"
     # Every shortage at once: mending one only to meet the next is a tedious way to size a runner.
     rows = (
         (
@@ -244,9 +300,9 @@ _NO_LAUNCHER = (
 )
 
 
-def _mend(runner: PodRunner, placement: Placement) -> str:
-    best = smallest(runner, placement.host)
-    short = {room for found in placement.fits for room, count in _rooms(runner, found.offer).items() if not count}
+def _mend(runner: Ask, host: Host, fits: Iterable[Fit]) -> str:
+    best = smallest(runner, host)
+    short = {room for found in fits for room, count in _rooms(runner, found.offer, host.counted).items() if not count}
     if short == {"disk"}:
         return f"; raise the pool's disk to {math.ceil((runner.scratch + DISK_KEPT) / DISK_SHARE / 1024)}Gi"
     return (
@@ -254,7 +310,7 @@ def _mend(runner: PodRunner, placement: Placement) -> str:
     )
 
 
-def smallest(runner: PodRunner, host: Host) -> hardware.Machine | None:
+def smallest(runner: Ask, host: Host) -> hardware.Machine | None:
     """The smallest machine of the host's cloud and GPU that holds the runner: fewest GPUs, then least memory and vCPU."""
     first = host.machines[0]
     fitting = (
@@ -267,9 +323,11 @@ def _remarks(runner: PodRunner, placement: Placement) -> Iterator[str]:
     worst = placement.worst
     if worst.stranded:
         why = (
-            f"{worst.limited_by} runs out first" if worst.limited_by != "GPUs" else f"runners of {runner.gpus} do not divide them"
+            f"{worst.limited_by} runs out first"
+            if worst.limited_by != placement.host.counted
+            else f"runners of {runner.gpus} do not divide them"
         )
-        yield f"{worst.stranded} of {worst.offer.gpus} GPUs of a full {worst.machine.name} stay idle: {why}"
+        yield f"{worst.stranded} of {worst.offer.gpus} {placement.host.counted} of a full {worst.machine.name} stay idle: {why}"
     if runner.memory.limit > worst.offer.memory:
         limit = memory_text(runner.memory.limit)
         yield f"memory limit {limit} is above the {worst.offer.memory}Mi of {worst.machine.name}: a job may be evicted before it"

@@ -8,7 +8,8 @@ from pydantic import AfterValidator, Field, model_validator
 
 from fleet import hardware
 from fleet.model import Duration, LabelKey, LabelValue, Memory, Model, Nodes, problem
-from fleet.scheduling import Standing, term
+from fleet.scheduling import GPU_RESOURCE, PLUGIN_CONFIG_CDI, SchedulingProfile, Standing, pool_labels, term
+from fleet.sharing import AnySharing, Mig, Mps, Replicated
 
 Role = Literal["burst", "release"]
 Capacity = Literal["on-demand", "spot", "reserved"]
@@ -81,6 +82,8 @@ class Pool(Model):
     """Further node labels; the vocabulary's own are set by the program."""
     cdi: bool = False
     """Whether containers get their GPUs by the Container Device Interface: docs/cdi.md says when that is safe."""
+    sharing: AnySharing | None = None
+    """How a GPU serves several containers: docs/sharing.md. Without it each has whole GPUs."""
 
     @model_validator(mode="after")
     def _reservation_rules(self) -> Self:
@@ -105,6 +108,9 @@ class Pool(Model):
     def _pool_rules(self) -> Self:
         """Refuse mixed hardware, spot for release jobs, and labels that the vocabulary claims."""
         alike(self.machines, at=("instanceTypes",))
+        if self.sharing is not None:
+            for machine in self.machines:
+                self.sharing.require(machine)
         if self.role == "release" and self.capacity == "spot":
             raise problem(
                 "release_spot",
@@ -143,6 +149,57 @@ class Pool(Model):
         """Value of the accelerator labels, for example nvidia-tesla-t4."""
         gpu = self.machines[0].gpu
         return gpu.accelerator if gpu else ""
+
+    @property
+    def resource(self) -> str:
+        """The extended resource that its nodes advertise. Runners, jobs and queues count in its units."""
+        return self.sharing.resource if self.sharing else GPU_RESOURCE
+
+    @property
+    def shares(self) -> int:
+        """Units of the resource that one GPU gives: 1 where GPUs are not shared."""
+        return self.sharing.shares(self.machines[0]) if self.sharing else 1
+
+    def units(self, machine: hardware.Machine) -> int:
+        """Units of the resource that one node of a machine offers."""
+        return machine.gpus * (self.sharing.shares(machine) if self.sharing else 1)
+
+    @property
+    def several(self) -> bool:
+        """Whether one container may ask for more than one unit."""
+        return self.sharing is None or self.sharing.several
+
+    @property
+    def mounts_shm(self) -> bool:
+        """Whether a pod may mount a /dev/shm of its own: under MPS the device plugin mounts there what clients need."""
+        return not isinstance(self.sharing, Mps)
+
+    def node_labels(self, cluster: str, name: str, profile: SchedulingProfile) -> dict[str, str]:
+        """Every label that the program sets on the pool's nodes; its own come first."""
+        return self.labels | pool_labels(
+            cluster=cluster,
+            pool=name,
+            role=self.role,
+            capacity=self.capacity,
+            accelerator=self.accelerator,
+            profile=profile,
+            resource=self.resource,
+            plugin_config=config_name(self),
+            mig_config=f"all-{self.sharing.profile}" if isinstance(self.sharing, Mig) else "",
+            mps=isinstance(self.sharing, Mps),
+        )
+
+
+def config_name(pool: Pool) -> str:
+    """Name of the device plugin's config for a pool's nodes, which says what is in it; empty for the default one.
+
+    MIG needs none: its manager cuts the GPUs, and how parts are called is set for the whole cluster.
+    """
+    parts = []
+    if isinstance(pool.sharing, Replicated):
+        parts += [pool.sharing.strategy, str(pool.sharing.replicas)]
+        parts += ["unrenamed"] * (not pool.sharing.rename) + ["several"] * pool.sharing.allow_several
+    return "-".join([*parts, *[PLUGIN_CONFIG_CDI] * pool.cdi])
 
 
 def alike(machines: tuple[hardware.Machine, ...], *, at: tuple[str, ...]) -> None:

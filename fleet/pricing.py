@@ -109,6 +109,24 @@ def bundle(cluster: str, item: str, what: str, parts: Mapping[str, float], regio
     return Line(cluster, item, what, least, most, money, money, sources)
 
 
+_GP3_IOPS, _GP3_MIBPS = 3_000, 125
+"""What every gp3 volume has without paying more."""
+_OCI_VPUS = 10
+"""VPUs a GB that are in the price of a balanced volume."""
+
+
+def gp3_volume(gib: float, iops: float, throughput: float) -> dict[str, float]:
+    """The units of a gp3 volume: its GiB, and the IOPS and MiB/s beyond those that each has."""
+    parts = {"gp3-gb": gib, "gp3-iops": max(iops - _GP3_IOPS, 0), "gp3-mibps": max(throughput - _GP3_MIBPS, 0)}
+    return {unit: count for unit, count in parts.items() if count}
+
+
+def oci_volume(gib: float, vpus: float) -> dict[str, float]:
+    """The units of a block volume of OCI's with so many VPUs a GB, 10 at least."""
+    parts = {"oci-volume-gb": gib, "oci-vpu-gb": gib * max(vpus - _OCI_VPUS, 0)}
+    return {unit: count for unit, count in parts.items() if count}
+
+
 def total(lines: Iterable[Line]) -> tuple[Money, Money]:
     """(idle, worst) of a bill."""
     idle = worst = Money()

@@ -23,8 +23,20 @@ PLUGIN_CONFIG_LABEL = "nvidia.com/device-plugin.config"
 PLUGIN_CONFIG_CDI = "cdi"
 """The config of pools whose containers get their GPUs by the Container Device Interface."""
 
+SHARED_SUFFIX = ".shared"
+"""What the device plugin appends to the name of a resource whose units are shares, if it renames it."""
+MIG_RESOURCE = "nvidia.com/mig-"
+"""Prefix of a MIG profile's resource under strategy `mixed`."""
+MIG_CONFIG_LABEL = "nvidia.com/mig.config"
+"""The label by which the operator's MIG manager cuts a node's GPUs."""
+MPS_LABEL = "nvidia.com/mps.capable"
+"""The label that the MPS control daemon's node selector asks for; feature discovery sets it where it runs, nobody else does."""
+
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 """Pod annotation: "false" keeps the autoscaler from removing the node under a running job."""
+
+TASK = "gpu-ci/task-id"
+"""Annotation of a GPU job and of its pods: the task as its owner names it. A label too, where that is a label's value."""
 
 MACHINE_SHAPES = "gpu-ci/machine-shapes"
 MACHINE_CAPACITY = "gpu-ci/machine-capacity"
@@ -32,10 +44,20 @@ MACHINE_DISK = "gpu-ci/machine-disk-gb"
 MACHINE_REGIONS = "gpu-ci/machine-regions"
 """Pod annotations of a launcher that boots a machine for its job: `machine_annotations`."""
 
+JOB_HASH = "gpu-ci/job-hash"
+"""Annotation of a Job that `submit` sent: a hash of what was sent, by which it is known when it is sent again."""
+
+REGION = "gpu-ci/region"
+"""Annotation of a storage class: the region of its volumes, by which a bill knows their price."""
+
 POOL_LABEL = "gpu-ci/pool"
 ROLE_LABEL = "gpu-ci/role"
 CAPACITY_LABEL = "gpu-ci/capacity"
 CLUSTER_LABEL = "gpu-ci/cluster"
+ACCELERATOR_LABEL = "accelerator"
+"""Alias of seed 001's: the model of a node's GPUs, in Cluster Autoscaler's words. Pods choose by it where they know no pool."""
+INSTANCE_TYPE_LABEL = "node.kubernetes.io/instance-type"
+"""Label of every node: its machine, as the cloud spells it."""
 
 SYSTEM_POOL = "system"
 """Name and role of the untainted CPU pool: controllers, listeners, CoreDNS."""
@@ -101,7 +123,8 @@ class SchedulingProfile:
     `gpu_taint` is the taint the nodes carry; `accelerator_label` is a label key that the provider's autoscaler reads to know a
     GPU node that is still booting (empty: none); `reserved_prefixes` are label domains that the provider or kubelet refuses;
     `idle_delay_per_pool` says whether its autoscaler can wait per pool before it removes a node; `from_zero` whether it can
-    start the first node of an empty pool; `spot_taint` is one that the provider puts on spot nodes besides.
+    start the first node of an empty pool, `shares_from_zero` whether also where that pool's GPUs are shared; `spot_taint` is one
+    that the provider puts on spot nodes besides.
     """
 
     gpu_taint: Taint
@@ -109,6 +132,7 @@ class SchedulingProfile:
     reserved_prefixes: tuple[str, ...]
     idle_delay_per_pool: bool
     from_zero: bool
+    shares_from_zero: bool
     spot_taint: Taint | None = None
 
     @property
@@ -135,6 +159,7 @@ EKS_PROFILE = SchedulingProfile(
     reserved_prefixes=("eks.amazonaws.com/", "kubernetes.io/", "k8s.io/", "node.kubernetes.io/"),
     idle_delay_per_pool=True,
     from_zero=True,
+    shares_from_zero=True,
 )
 
 OKE_PROFILE = SchedulingProfile(
@@ -145,6 +170,8 @@ OKE_PROFILE = SchedulingProfile(
     reserved_prefixes=("oci.oraclecloud.com/", "oke.oraclecloud.com/", "kubernetes.io/", "k8s.io/", "node.kubernetes.io/"),
     idle_delay_per_pool=False,
     from_zero=True,
+    # Its template of a node has the GPUs of the shape under the name of whole ones, and no tag changes that.
+    shares_from_zero=False,
     spot_taint=Taint("oci.oraclecloud.com/oke-is-preemptible", "present", Effect.NO_SCHEDULE),
 )
 
@@ -175,6 +202,11 @@ RUNNER_PRIORITY = Priority(
     preempts=False,
     meaning="Runners of GitHub jobs: they end no pod, and none but the system's ends them",
 )
+
+HIGH_PRIORITY = Priority("high-priority", 1_000_000, preempts=False, meaning="GPU Jobs that go first; they end no pod")
+MEDIUM_PRIORITY = Priority("medium-priority", 100_000, preempts=False, meaning="GPU Jobs that take their turn; they end no pod")
+JOB_PRIORITIES = (HIGH_PRIORITY, MEDIUM_PRIORITY)
+"""Classes of Jobs, with seed 004's names and values. Where a Job may end another one, its queue says so, not its pods."""
 
 
 # -- labels ------------------------------------------------------------------------------------------------------------
@@ -214,6 +246,8 @@ VOCABULARY: tuple[Term, ...] = (
     # The device plugin's required node affinity matches this one, not seed 000's.
     Term("label", f"{GPU_PRESENT_LABEL}=true", Standing.OURS, "", "nvidia-device-plugin 0.20.0"),
     Term("label", f"{PLUGIN_CONFIG_LABEL}=<config>", Standing.OURS, "", "nvidia-device-plugin 0.20.0"),
+    Term("label", f"{MIG_CONFIG_LABEL}=<all-profile>", Standing.OURS, "", "NVIDIA/mig-parted"),
+    Term("label", f"{MPS_LABEL}=true", Standing.OURS, "", "nvidia-device-plugin 0.20.0"),
     Term("label", "role=gpu", Standing.ALIAS, f"{POOL_LABEL}=<pool>", "seed 000"),
     Term("label", "accelerator=<accelerator>", Standing.ALIAS, f"{POOL_LABEL}=<pool>", "seed 001"),
     Term("label", "node-type=gpu-worker", Standing.ALIAS, f"{POOL_LABEL}=<pool>", "seed 004"),
@@ -231,10 +265,13 @@ VOCABULARY: tuple[Term, ...] = (
     Term("taint", "sku=gpu:NoSchedule", Standing.REFUSED, "nvidia.com/gpu=true:NoSchedule", "seed 003"),
     Term("taint", "spot=true:NoSchedule", Standing.REFUSED, f"a runner's pool, or {CAPACITY_LABEL}=spot", "seed 001"),
     Term("annotation", f"{SAFE_TO_EVICT}=false", Standing.OURS, "", "Cluster Autoscaler"),
+    Term("annotation", f"{TASK}=<task id>", Standing.OURS, "", "gpu-ci"),
+    Term("annotation", f"{JOB_HASH}=<hash>", Standing.OURS, "", "gpu-ci"),
     Term("annotation", f"{MACHINE_SHAPES}=<shape,…>", Standing.OURS, "", "gpu-ci"),
     Term("annotation", f"{MACHINE_CAPACITY}=<capacity type>", Standing.OURS, "", "gpu-ci"),
     Term("annotation", f"{MACHINE_DISK}=<GB>", Standing.OURS, "", "gpu-ci"),
     Term("annotation", f"{MACHINE_REGIONS}=<region,…>", Standing.OURS, "", "gpu-ci"),
+    Term("annotation", f"{REGION}=<region>", Standing.OURS, "", "gpu-ci"),
 )
 """Every label and taint that the seeds and the charts use, and every annotation that our pods carry, once each."""
 
@@ -245,9 +282,23 @@ def term(kind: str, key: str) -> Term | None:
 
 
 def pool_labels(
-    *, cluster: str, pool: str, role: str, capacity: str, accelerator: str, profile: SchedulingProfile, cdi: bool = False
+    *,
+    cluster: str,
+    pool: str,
+    role: str,
+    capacity: str,
+    accelerator: str,
+    profile: SchedulingProfile,
+    resource: str = GPU_RESOURCE,
+    plugin_config: str = "",
+    mig_config: str = "",
+    mps: bool = False,
 ) -> dict[str, str]:
-    """Node labels of a GPU pool: ours, then the aliases that the seeds' manifests select on."""
+    """Node labels of a GPU pool: ours, then the aliases that the seeds' manifests select on.
+
+    `resource` is what its nodes advertise, `plugin_config` the device plugin's config and `mig_config` the MIG manager's, if not
+    their defaults.
+    """
     labels = {
         CLUSTER_LABEL: cluster,
         POOL_LABEL: pool,
@@ -260,10 +311,15 @@ def pool_labels(
         "node-type": "gpu-worker",
         "gpu": "true",
     }
-    if profile.accelerator_label:
+    # The autoscaler takes a node with its label that never has a whole GPU to offer for one that never boots.
+    if profile.accelerator_label and resource == GPU_RESOURCE:
         labels[profile.accelerator_label] = accelerator
-    if cdi:
-        labels[PLUGIN_CONFIG_LABEL] = PLUGIN_CONFIG_CDI
+    if plugin_config:
+        labels[PLUGIN_CONFIG_LABEL] = plugin_config
+    if mig_config:
+        labels[MIG_CONFIG_LABEL] = mig_config
+    if mps:
+        labels[MPS_LABEL] = "true"
     return labels
 
 
@@ -290,6 +346,51 @@ def machine_annotations(*, shapes: Iterable[str], capacity: str, disk_gb: int, r
         MACHINE_DISK: str(disk_gb),
         MACHINE_REGIONS: ",".join(dict.fromkeys(regions)),
     }
+
+
+# -- queues ------------------------------------------------------------------------------------------------------------
+
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+"""Label of a Job: the LocalQueue of its namespace in which it waits."""
+QUEUE_PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
+"""Label of a Job: its WorkloadPriorityClass, which orders a queue. Without it the priority class of its pods does."""
+DEFAULT_QUEUE = "default"
+"""Name of the LocalQueue that Kueue gives a Job which names none (kueue v0.19.2 pkg/controller/constants)."""
+QUEUED_JOB_LABEL = "kueue.x-k8s.io/job-uid"
+"""Label of a Workload: the uid of the Job that it stands for in its queue (the same)."""
+
+POD_JOB_LABEL = "batch.kubernetes.io/controller-uid"
+"""Label of a pod: the uid of its Job; the Job controller sets it, and the server makes the Job's selector of it."""
+
+NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"
+"""The label by which every namespace is known; the API server sets it."""
+
+WAIT_FOR = "pulumi.com/waitFor"
+"""Annotation by which Pulumi's Kubernetes provider waits for a condition of an object."""
+
+
+def flavor_labels(labels: Mapping[str, str], profile: SchedulingProfile) -> dict[str, str]:
+    """Of a pool's node labels those that tell it from other pools; what all pools have in common tells nothing.
+
+    By them a queue knows which pool a Job's node selector means; it sees no other label, and it takes eight.
+    """
+    telling = (POOL_LABEL, ROLE_LABEL, CAPACITY_LABEL, "accelerator", profile.accelerator_label)
+    return {key: labels[key] for key in telling if key in labels}
+
+
+# -- workloads ---------------------------------------------------------------------------------------------------------
+
+POD_SECURITY_LABEL = "pod-security.kubernetes.io/enforce"
+"""Label of a namespace: the Pod Security Standard that the API server holds its pods to."""
+SKIP_AWAIT = "pulumi.com/skipAwait"
+"""Annotation of an object: "true" keeps `pulumi up` from waiting until it is ready, or a Job until it ends."""
+DELETION_PROPAGATION = "pulumi.com/deletionPropagationPolicy"
+"""Annotation of an object: whether `pulumi up` deletes what is below it before it, after it, or not at all."""
+
+
+def workload_labels(kind: str, name: str) -> dict[str, str]:
+    """Labels of all objects of one GPU workload, by which its pods are told from others (Kubernetes' recommended labels)."""
+    return {"app.kubernetes.io/name": kind, "app.kubernetes.io/instance": name}
 
 
 # -- resources ---------------------------------------------------------------------------------------------------------

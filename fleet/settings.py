@@ -71,6 +71,14 @@ class Fleet(Model):
                         at=("clusters", cluster, "pools", name, "nodes", "min"),
                         value=0,
                     )
+                if pool.nodes.min == 0 and pool.sharing is not None and not profile.shares_from_zero:
+                    raise problem(
+                        "shares_from_zero",
+                        f"the autoscaler of provider {settings.provider} knows whole GPUs alone of a pool without nodes, so it "
+                        "would start none for shares; raise min to 1",
+                        at=("clusters", cluster, "pools", name, "nodes", "min"),
+                        value=0,
+                    )
         return self
 
     def _one_default_set(self) -> None:
@@ -209,7 +217,7 @@ class Fleet(Model):
                     )
 
     def _joined_names_fit(self) -> None:
-        """Resources are named cluster-pool and cluster-set: a-b with c and a with b-c would be one resource."""
+        """Resources are named cluster-pool, cluster-set, cluster-workload: a-b with c and a with b-c would be one resource."""
         joined: dict[tuple[str, str], str] = {}
         for cluster, settings in self.clusters_by_name():
             if len(cluster) > _MAX_CLUSTER:
@@ -217,7 +225,13 @@ class Fleet(Model):
                     f"a cluster's name has at most {_MAX_CLUSTER} characters, cloud resources are named after it; shorten it"
                 )
                 raise problem("cluster_length", message, at=("clusters", cluster), value=cluster)
-            for kind, names in (("pools", settings.pools), ("runners", settings.runners)):
+            for kind, names in (
+                ("pools", settings.pools),
+                ("runners", settings.runners),
+                ("workloads", settings.workloads),
+                ("caches", settings.caches),
+                ("jobs", settings.jobs),
+            ):
                 for name in names:
                     at = ("clusters", cluster, kind, name)
                     if kind == "pools" and len(cluster) + len(name) > _MAX_JOINED:

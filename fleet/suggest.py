@@ -13,7 +13,11 @@ from pydantic_core import ErrorDetails
 
 from fleet.providers import PROVIDERS
 from fleet.runner import KINDS
+from fleet.sharing import STRATEGIES, WAYS
+from fleet.workloads.settings import KINDS as WORKLOAD_KINDS
 
+_TOLD_BY = dict.fromkeys((*KINDS, *WORKLOAD_KINDS), "kind") | dict.fromkeys(STRATEGIES, "strategy")
+"""By which key a choice is made, if not by `provider`."""
 _PROVIDER = f"must be one of: {', '.join(PROVIDERS)}; name one of them"
 _MAPPING = "not a mapping; write its keys below it"
 _MEND = {
@@ -29,6 +33,7 @@ _MEND = {
     "string_too_short": "empty; fill it in",
     "int_type": "not a whole number; write digits without quotes",
     "bool_type": "not a truth value; write true or false without quotes",
+    "gpu_ci_sharing_strategy": WAYS,
     "model_type": _MAPPING,
     "dict_type": _MAPPING,
     "tuple_type": "not a list; write [one, another]",
@@ -70,8 +75,8 @@ def _elsewhere(root: type[BaseModel], path: tuple[str, ...]) -> str:
             if path[-1] in _keys(_model_at(root, (*path[:index], other, *path[index + 1 : -1])))
         ]
         if have:
-            what = "kind" if have[0] in KINDS else "provider"
-            return f"it belongs to {what} {' or '.join(have)}, remove it" + (" or change kind" if what == "kind" else "")
+            what = _TOLD_BY.get(have[0], "provider")
+            return f"it belongs to {what} {' or '.join(have)}, remove it" + ("" if what == "provider" else f" or change {what}")
     return ""
 
 
@@ -120,7 +125,9 @@ def _choices(annotation: Any) -> dict[str, Any]:
     if annotation is Any:
         return {name: row.settings for name, row in PROVIDERS.items()}
     marked = [(mark, part) for part in _parts(annotation) for mark in getattr(part, "__metadata__", ())]
-    return {mark.tag: part for mark, part in marked if isinstance(mark, Tag)}
+    tagged = {mark.tag: part for mark, part in marked if isinstance(mark, Tag)}
+    # Where it may be left out as well, the union stands beside None.
+    return tagged or next((found for part in _parts(annotation) if (found := _choices(part))), {})
 
 
 def _below(annotation: Any, step: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,12 +20,16 @@ class ChartVersion:
 
 @dataclass(frozen=True, slots=True)
 class KubernetesVersion:
-    """What goes with one Kubernetes minor on EKS. `ami_release` serves the standard and the NVIDIA image alike."""
+    """What goes with one Kubernetes minor on EKS. `ami_release` serves the standard and the NVIDIA image alike.
+
+    Every cluster has the `addons`; of the `drivers`, which are add-ons too, those that its caches need.
+    """
 
     minor: str
     ami_release: str
     cluster_autoscaler: str
     addons: dict[str, str]
+    drivers: dict[str, str]
     standard_support_until: str
 
 
@@ -32,7 +37,8 @@ class KubernetesVersion:
 class DaemonSet:
     """What a DaemonSet's pod requests on each node: millicores and MiB.
 
-    `providers` are those whose nodes run it; a DaemonSet of an `enablement` runs wherever the cluster has that one.
+    `providers` are those whose nodes run it; a DaemonSet of an `enablement` runs wherever the cluster has that one, one of a
+    `strategy` of sharing on the nodes of pools that share GPUs so, one of a storage `driver` where a cache needs that.
     """
 
     name: str
@@ -40,6 +46,8 @@ class DaemonSet:
     memory: int
     providers: tuple[str, ...]
     enablement: str
+    strategy: str = ""
+    driver: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +60,39 @@ class Nvkind:
 
 
 @dataclass(frozen=True, slots=True)
+class Kubeflow:
+    """What a job makes a kind cluster with GPUs and Kubeflow Trainer of.
+
+    `node_toolkit` is what the kind nodes get, not the host. `driver_branch` is the oldest branch of the host's driver.
+    """
+
+    node_image: str
+    node_toolkit: str
+    driver_branch: int
+    trainer: str
+    trainer_commit: str
+
+
+@dataclass(frozen=True, slots=True)
 class Download:
     """A file of a publisher's site and its SHA-256."""
 
     version: str
     url: str
     sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A container image: by version, and by digest where a source gives one.
+
+    `architectures` are those that it is known to be built for (empty: not said). `least_capability` is the least of NVIDIA's
+    compute capabilities that it has code for ("7.0"); empty where no source gives one.
+    """
+
+    reference: str
+    architectures: tuple[str, ...]
+    least_capability: str
 
 
 def _read() -> dict[str, Any]:
@@ -71,23 +106,50 @@ CHARTS: dict[str, ChartVersion] = {
     name: ChartVersion(name, row["repository"], row["version"]) for name, row in _DATA["charts"].items()
 }
 KUBERNETES: dict[str, KubernetesVersion] = {
-    minor: KubernetesVersion(minor, row["ami-release"], row["cluster-autoscaler"], row["addons"], row["standard-support-until"])
+    minor: KubernetesVersion(
+        minor,
+        row["ami-release"],
+        row["cluster-autoscaler"],
+        row["addons"],
+        row["drivers"],
+        row["standard-support-until"],
+    )
     for minor, row in _DATA["kubernetes"].items()
 }
 DAEMONSETS: dict[str, DaemonSet] = {
-    name: DaemonSet(name, row["cpu"], row["memory"], tuple(row.get("providers", ())), row.get("enablement", ""))
+    name: DaemonSet(
+        name,
+        row["cpu"],
+        row["memory"],
+        tuple(row.get("providers", ())),
+        row.get("enablement", ""),
+        row.get("strategy", ""),
+        row.get("driver", ""),
+    )
     for name, row in _DATA["daemonsets"].items()
 }
 OKE_KUBERNETES: dict[str, str] = {minor: row["version"] for minor, row in _DATA["oke"].items()}
 """Kubernetes minor → the version that OKE spells."""
-RUNNER_IMAGE: str = _DATA["images"]["actions-runner"]["reference"]
-LAUNCHER_IMAGE: str = _DATA["images"]["oci-cli"]["reference"]
-CNCF_LAUNCHER_IMAGE: str = _DATA["images"]["cncf-cloudrunner"]["reference"]
+IMAGES: dict[str, Image] = {
+    name: Image(row["reference"], tuple(row.get("architectures", ())), row.get("least-capability", ""))
+    for name, row in _DATA["images"].items()
+}
+RUNNER_IMAGE = IMAGES["actions-runner"].reference
+LAUNCHER_IMAGE = IMAGES["oci-cli"].reference
+CNCF_LAUNCHER_IMAGE = IMAGES["cncf-cloudrunner"].reference
 OPERATOR_DRIVER: str = _DATA["driver"]["gpu-operator"]["version"]
 AL2023_DRIVER: str = _DATA["driver"]["al2023-nvidia"]["version"]
 VM_TOOLKIT: str = _DATA["vm"]["toolkit"]["version"]
 _NVKIND = _DATA["vm"]["nvkind"]
 NVKIND = Nvkind(_NVKIND["version"], tuple(_NVKIND["toolkits"]), _NVKIND["go"])
+_KUBEFLOW = _DATA["kubeflow"]
+KUBEFLOW = Kubeflow(
+    node_image=_KUBEFLOW["node"]["reference"],
+    node_toolkit=_KUBEFLOW["node-toolkit"]["version"],
+    driver_branch=_KUBEFLOW["driver"]["branch"],
+    trainer=_KUBEFLOW["trainer"]["version"],
+    trainer_commit=_KUBEFLOW["trainer"]["commit"],
+)
 DOWNLOADS: dict[str, Download] = {
     name: Download(row["version"], row["url"].format(version=row["version"]), row["sha256"])
     for name, row in _DATA["vm"]["downloads"].items()
@@ -95,6 +157,16 @@ DOWNLOADS: dict[str, Download] = {
 """What a machine fetches at boot, by tool."""
 
 
-def daemonsets(provider: str, enablement: str) -> tuple[DaemonSet, ...]:
-    """What every GPU node of a cluster runs before a runner."""
-    return tuple(row for row in DAEMONSETS.values() if provider in row.providers or row.enablement == enablement)
+def daemonsets(provider: str, enablement: str, strategy: str = "", drivers: Collection[str] = ()) -> tuple[DaemonSet, ...]:
+    """What every GPU node of a pool runs before a runner.
+
+    `strategy` is how the pool shares its GPUs, empty where it does not; `drivers` are those that the cluster's caches need.
+    """
+    return tuple(
+        row
+        for row in DAEMONSETS.values()
+        if provider in row.providers
+        or row.enablement == enablement
+        or (strategy and row.strategy == strategy)
+        or row.driver in drivers
+    )

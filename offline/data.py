@@ -55,6 +55,9 @@ def _plan(plan: Plan) -> dict[str, Any]:
             }
             for found in plan.placements
         ],
+        "refused": [
+            {"cluster": each.cluster, "workload": each.workload, "kind": each.kind, "error": each.error} for each in plan.refused
+        ],
         "price": {"lines": [_line(line) for line in plan.bill], "idle": _money(idle), "worst": _money(worst)},
         "policies": [
             {

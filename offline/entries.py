@@ -1,4 +1,4 @@
-"""The entries of a stack file: the stack itself, its clusters, their pools and runner sets."""
+"""The entries of a stack file: the stack itself, its clusters, their pools, runner sets, workloads, caches and jobs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from offline.stackfile import StackConfig
 from offline.yamlread import Keys
 
 _CLUSTERS = f"{NAMESPACE}:clusters"
-_KINDS = {"pools": "pool", "runners": "runner set"}
+_KINDS = {"pools": "pool", "runners": "runner set", "workloads": "workload", "caches": "cache", "jobs": "job"}
 """Keys of a cluster that hold entries of their own, and what one of these is called."""
 
 

@@ -12,7 +12,7 @@ from offline.gfm import code, fold, is_folded, table, text
 from offline.judge import Verdict
 from offline.plan import Plan
 from offline.remedies import Remediation
-from offline.words import Place, counted, each, name_of, place, price_notes, short, states
+from offline.words import Place, counted, each, name_of, place, price_notes, short, states, unplaceable
 from offline.words import count as count_of
 
 _FEW = 5
@@ -61,9 +61,8 @@ def _sections(plan: Plan, base: Base | None, comparison: Comparison | None, stri
 
 def _verdict(plan: Plan, comparison: Comparison | None, strict: bool) -> str:
     stack = code(plan.config.stack)
-    if plan.unplaced:
-        sets = counted(len(plan.unplaced), "runner set", "runner sets")
-        return f"❌ {stack}: {sets} cannot be placed, nothing was built or judged"
+    if plan.unplaced or plan.refused:
+        return f"❌ {stack}: {unplaceable(plan)}, nothing was built or judged"
     if blocked := plan.blocked(strict):
         violations = counted(len(plan.broken), "mandatory policy violation", "mandatory policy violations")
         unsure = len(blocked) - len(plan.broken)
@@ -93,6 +92,8 @@ def _moved(before: Money, after: Money) -> str:
 def _unplaced(plan: Plan) -> Iterator[Sequence[str]]:
     for found in plan.unplaced:
         yield "placement", code(f"{found.cluster}/{found.runner_set}"), text(found.error)
+    for refused in plan.refused:
+        yield "placement", code(f"{refused.cluster}/{refused.workload}"), text(refused.error)
 
 
 def _blocked(plan: Plan, comparison: Comparison | None, strict: bool) -> Iterator[Sequence[str]]:

@@ -10,11 +10,13 @@ from pathlib import Path
 
 from fleet import bill as billing
 from fleet import placement as placing
+from fleet import stack_jobs
 from fleet.errors import FleetError
 from fleet.placement import Placement
 from fleet.pricing import Line, Money, total
 from fleet.settings import CONFIG_KEYS, NAMESPACE, SECRETS, Fleet, check_keys
 from fleet.settings import load as load_fleet
+from fleet.workloads import room
 from offline import deployments, stackfile
 from offline.judge import Configured, Verdict, configure, judge
 from offline.policyfile import policy_settings
@@ -69,6 +71,8 @@ class Plan:
     """What policies changed before any was asked, in order."""
     reach: tuple[str, ...] = ()
     """What is doubtful about how deployments reach the stack's endpoints."""
+    refused: tuple[room.Refusal, ...] = ()
+    """Workloads that no node of their pool can hold, and jobs that no pool can."""
 
     @property
     def levels(self) -> Mapping[str, str]:
@@ -100,6 +104,8 @@ class Plan:
         for found in self.placements:
             yield from (f"{found.cluster}/{found.runner_set}: {remark}" for remark in found.remarks)
         yield from self.overbooked
+        yield from room.remarks(self.fleet)
+        yield from stack_jobs.remarks(self.fleet)
         yield from self._idle_exceptions()
         if self.recording is not None:
             yield from (f"{message.severity}: {message.text}" for message in self.recording.messages)
@@ -170,7 +176,7 @@ class Plan:
 
     def passes(self, strict: bool = False) -> bool:
         """Whether every proof holds and nothing is blocked."""
-        return not self.unplaced and not self.blocked(strict)
+        return not (self.unplaced or self.refused or self.blocked(strict))
 
     @property
     def clean(self) -> bool:
@@ -200,8 +206,9 @@ def make_plan(
     placements = placing.place(fleet)
     lines = billing.bill(fleet)
     overbooked = tuple(placing.overbooked(placements))
-    if any(found.error for found in placements):
-        return Plan(config, fleet, placements, overbooked, lines, None, (), policies, reach=reach)
+    refused = (*room.refusals(fleet), *stack_jobs.refusals(fleet))
+    if refused or any(found.error for found in placements):
+        return Plan(config, fleet, placements, overbooked, lines, None, (), policies, reach=reach, refused=refused)
     progress("building resources")
     config = stackfile.with_placeholders(config, [f"{NAMESPACE}:{key}" for key in SECRETS])
     remedies = Remedies(policies)

@@ -15,7 +15,7 @@ from rich.tree import Tree
 from fleet.placement import Placement
 from offline.plan import Plan
 from offline.record import Resource
-from offline.words import count, counted, each, name_of, place, price_notes, short, states
+from offline.words import count, counted, each, name_of, place, price_notes, short, states, unplaceable
 
 _FEW = 3
 """Siblings of one type that are listed one by one; more become one line with their count."""
@@ -28,7 +28,9 @@ def report(plan: Plan, console: Console, strict: bool = False) -> None:
         console.print(_heading(f"Resources: {len(plan.resources)}"), _tree(plan), sep="\n")
     console.print()
     console.print(_heading("Placement"), _placement(plan), sep="\n")
-    for remark in (*(f"{_where(found)} cannot be placed: {found.error}" for found in plan.unplaced), *plan.remarks):
+    unplaced = [f"{_where(found)} cannot be placed: {found.error}" for found in plan.unplaced]
+    unplaced += [f"{found.cluster}/{found.workload} cannot be placed: {found.error}" for found in plan.refused]
+    for remark in (*unplaced, *plan.remarks):
         console.print(Text(f"  ! {remark}", style="yellow"))
     console.print()
     console.print(_heading("Price, USD an hour"), _price(plan), sep="\n")
@@ -243,8 +245,7 @@ def _verdict(plan: Plan, console: Console, strict: bool) -> None:
     idle, worst = plan.cost
     cost = f"{idle} USD an hour idle, {worst} at worst"
     if plan.recording is None:
-        faults = counted(len(plan.unplaced), "runner set cannot", "runner sets cannot")
-        console.print(Text(f"FAILED: {faults} be placed, nothing was built or judged; {cost}.", style="bold red"))
+        console.print(Text(f"FAILED: {unplaceable(plan)}, nothing was built or judged; {cost}.", style="bold red"))
         return
     facts = f"{len(plan.resources)} resources; policies: {states(plan.outcomes())}; {cost}."
     blocked = plan.blocked(strict)

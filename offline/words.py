@@ -11,7 +11,7 @@ from fleet.hardware import RESERVED, SPOT
 from fleet.model import Scale
 from fleet.placement import Placement
 from fleet.pricing import Line, Money
-from offline.plan import Outcome
+from offline.plan import Outcome, Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ def place(found: Placement, region: str) -> Place:
     hour = str(most) if least == most else f"{least} - {most}"
     return Place(
         name=f"{found.cluster}/{found.runner_set}",
-        asks=found.runner.asks,
+        asks=found.asks,
         pool=found.host.name,
         holds=tuple(_holds(found)),
         runners=_span(found.runner.span),
@@ -50,7 +50,8 @@ def _span(runners: Scale) -> str:
 
 def _holds(found: Placement) -> Iterator[str]:
     for fit in found.fits:
-        stranded = f", {fit.stranded} GPU idle" if fit.stranded and fit.count else ""
+        idle = "shares" if found.host.sharing else "GPU"
+        stranded = f", {fit.stranded} {idle} idle" if fit.stranded and fit.count else ""
         yield f"{fit.machine.name}: {fit.count}, {fit.limited_by}{stranded}"
 
 
@@ -114,6 +115,12 @@ def name_of(urn: str) -> str:
 def one_line(value: str) -> str:
     """A text on one line, without characters that nobody sees: controls, and those that turn the direction of text."""
     return "".join(sign if sign.isprintable() else "\ufffd" for sign in " ".join(value.split()))
+
+
+def unplaceable(plan: Plan) -> str:
+    """How much of a plan no node can hold: "2 runner sets and 1 workload cannot be placed"."""
+    counts = Counter({"runner set": len(plan.unplaced)}) + Counter(each.kind for each in plan.refused)
+    return f"{' and '.join(counted(count, kind, f'{kind}s') for kind, count in counts.items())} cannot be placed"
 
 
 def counted(count: int, one: str, many: str) -> str:

@@ -79,11 +79,10 @@ def pools(draw: st.DrawFn, zones: Sequence[str], cdi: st.SearchStrategy[bool]) -
         "cdi": cdi,
         "image": st.just("al2023-nvidia"),
     }
-    return (
-        {"instanceTypes": [each.name for each in types]}
-        | draw(_bought(types, zones))
-        | draw(st.fixed_dictionaries({}, optional=optional))
-    )
+    bought = draw(_bought(types, zones))
+    if bought["capacity"] != "reserved":
+        optional["zones"] = st.lists(st.sampled_from(zones), min_size=1, unique=True)
+    return {"instanceTypes": [each.name for each in types]} | bought | draw(st.fixed_dictionaries({}, optional=optional))
 
 
 def _few_of(machines: Sequence[hardware.Machine]) -> st.SearchStrategy[list[hardware.Machine]]:
@@ -206,6 +205,26 @@ _ENDPOINTS = st.one_of(
 )
 
 
+TEAMS = st.sampled_from(["research", "speech", "vision"])
+
+
+@st.composite
+def caches(draw: st.DrawFn, storages: Sequence[str]) -> dict[str, Any]:
+    """A cache of one of some storages, its performance among what its size allows."""
+    storage = draw(st.sampled_from(list(storages)))
+    gib = draw(st.integers(50, 32_768))
+    own: dict[str, Any] = {}
+    if storage == "ebs" and draw(st.booleans()):
+        own["iops"] = draw(st.integers(3000, min(500 * gib, 80_000)))
+        own["throughput"] = draw(st.integers(125, min(own["iops"] // 4, 2000)))
+    if storage == "block":
+        own["vpus"] = draw(st.sampled_from([10, 20]))
+    if storage == "fss":
+        own["encryptInTransit"] = draw(st.booleans())
+    namespaces = draw(st.lists(TEAMS, min_size=1, max_size=3, unique=True))
+    return {"storage": storage, "size": f"{gib}Gi", "namespaces": namespaces, "retain": draw(st.booleans())} | own
+
+
 @st.composite
 def clusters(draw: st.DrawFn, sets: dict[str, list[str]]) -> dict[str, Any]:
     """An EKS cluster with the runner sets named, each with its labels."""
@@ -232,6 +251,7 @@ def clusters(draw: st.DrawFn, sets: dict[str, list[str]]) -> dict[str, Any]:
         "protect": st.booleans(),
         "delivery": st.just("helm"),
         "privateEgress": _PRIVATE,
+        "caches": st.dictionaries(NAMES, caches(("ebs", "efs")), max_size=2),
     }
     return {
         "provider": "eks",
@@ -256,7 +276,7 @@ def oke_clusters(draw: st.DrawFn, sets: dict[str, list[str]]) -> dict[str, Any]:
         ({}, st.just(value=False), "oke-gpu"),
         ({"enablement": "gpu-plugin-addon", "gpuPluginAddon": True}, st.just(value=False), "oke-gpu"),
         ({"enablement": "device-plugin", "gpuPluginAddon": False}, st.booleans(), "oke-gpu"),
-        ({"enablement": "gpu-operator", "operator": {"mig": "none"}}, st.just(value=False), "oke-gpu"),
+        ({"enablement": "gpu-operator", "operator": {"serviceMonitor": False}}, st.just(value=False), "oke-gpu"),
         ({"enablement": "gpu-operator", "operator": operator}, st.just(value=False), "ubuntu"),
     ]
     enablement, cdi, image = draw(st.sampled_from(ways))
@@ -269,7 +289,11 @@ def oke_clusters(draw: st.DrawFn, sets: dict[str, list[str]]) -> dict[str, Any]:
         "nodes": st.integers(1, 9),
         "disk": st.integers(50, 500).map("{}Gi".format),
     }
+    held = {name: draw(oke_pools(zones, cdi, image)) for name in names}
+    metal = {name.startswith("BM.") for each in held.values() for name in each["instanceTypes"]}
     optional = {
+        # One way to attach block volumes for all pools.
+        "caches": st.dictionaries(NAMES, caches(("block", "fss") if len(metal) == 1 else ("fss",)), max_size=2),
         "network": network,
         "system": st.fixed_dictionaries({}, optional=system),
         "idleDelay": _DELAYS,
@@ -291,7 +315,7 @@ def oke_clusters(draw: st.DrawFn, sets: dict[str, list[str]]) -> dict[str, Any]:
         "kubernetesVersion": "1.34",
         "endpoint": draw(_ENDPOINTS),
         "nodeImages": {"system": {"id": _ocid("image", region)}, image: {"id": _ocid("image", region)} | driver},
-        "pools": {name: draw(oke_pools(zones, cdi, image)) for name in names},
+        "pools": held,
         "runners": {name: draw(of_kind[kinds[name]](labels)) for name, labels in sets.items()},
         **enablement,
     } | draw(st.fixed_dictionaries({}, optional=optional))
@@ -385,6 +409,51 @@ _GIVEN_VCN = {"vcn": "ocid1.vcn.oc1..example", "endpointSubnet": _ocid("subnet",
 _GIVEN = {"vpcId": "vpc-01234567", "privateSubnets": {"us-west-2a": "subnet-01234567", "us-west-2b": "subnet-89abcdef"}}
 _NODES = {"min": 1, "max": 3}
 _GITHUB = {"url": "https://github.com/example", "appId": "1", "installationId": "2", "group": "gpu"}
+_PREEMPTION = {"withinClusterQueue": "LowerPriority", "reclaimWithinCohort": "Any", "borrowWithinCohort": "Never"}
+
+
+def _jobs(pool: str) -> dict[str, Any]:
+    """Two jobs in the namespace of the team of `_queues`, with every key between them."""
+    by_name = {
+        "namespace": "research",
+        "image": "docker.io/library/python:3.13",
+        "command": ["python"],
+        "args": ["train.py"],
+        "env": {"EPOCHS": "3"},
+        "secretEnv": {"HF_TOKEN": ["hugging-face", "token"]},
+        "pool": pool,
+        "gpus": 1,
+        "cpu": 2,
+        "memory": "8Gi",
+        "scratch": "10Gi",
+        "shm": "1Gi",
+        "cache": "models",
+        "cachePath": "/cache",
+        "cacheReadOnly": True,
+        "workspace": "work",
+        "workspacePath": "/work",
+        "queue": "research",
+        "priority": "high-priority",
+        "deadline": "1h",
+        "backoffLimit": 1,
+        "labels": {"example.com/team": "ml"},
+    }
+    by_gpu = {"namespace": "research", "image": "example:1", "gpuType": "t4", "spot": True, "shared": False}
+    return {"train": by_name, "try": by_gpu}
+
+
+def _caches(**storages: dict[str, Any]) -> dict[str, Any]:
+    """Caches of that team by name."""
+    return {name: {"size": "500Gi", "namespaces": ["research"], "retain": True} | held for name, held in storages.items()}
+
+
+def _queues(pool: str) -> dict[str, Any]:
+    """Queues of one team over one pool, with every key."""
+    quota = {"pool": pool, "nominal": 1, "borrow": 1, "lend": 1}
+    team = {"namespaces": ["research"], "quotas": [quota], "strategy": "StrictFIFO", "weight": 2, "preemption": _PREEMPTION}
+    return {"cohort": "gpu", "fairSharing": True, "teams": {"research": team}}
+
+
 _BUDGET = {"monthlyUsd": 500, "emails": ["ci-alerts@example.com"]}
 _EKS = tuple(
     cluster(
@@ -396,11 +465,21 @@ _EKS = tuple(
         privateEgress=["10.20.0.0/16"],
         budget=_BUDGET,
         protect=True,
+        queues=_queues("t4"),
+        caches=_caches(models={"storage": "efs"}, work={"storage": "ebs", "iops": 4000, "throughput": 250}),
+        jobs=_jobs("t4"),
         declareQuotas=True,
         accountQuotas={"L-DB2E81BA": 64},
         system={"instanceTypes": ["m6i.large"], "nodes": _NODES, "disk": "60Gi"},
         pools={
-            "t4": pool(idleDelay="5m", disk="100Gi", labels={"example.com/team": "ml"}, cdi=True, image="al2023-nvidia"),
+            "t4": pool(
+                idleDelay="5m",
+                disk="100Gi",
+                labels={"example.com/team": "ml"},
+                cdi=True,
+                image="al2023-nvidia",
+                zones=["us-west-2b"],
+            ),
             "v100": pool(
                 capacity="reserved", nodes=_NODES, cdi=True, reservation={"id": "cr-01234567", "zone": "us-west-2a", "count": 3}
             ),
@@ -416,7 +495,7 @@ _EKS = tuple(
         (
             {"private": True, "reachableFrom": "vpn", "privateCidrs": ["10.2.0.0/16"]},
             _GIVEN,
-            {"enablement": "gpu-operator", "operator": {"mig": "none", "serviceMonitor": True}},
+            {"enablement": "gpu-operator", "operator": {"serviceMonitor": True}},
         ),
     )
 )
@@ -427,6 +506,9 @@ _OKE = (
         delivery="helm",
         privateEgress=["10.20.0.0/16"],
         budget=_BUDGET | {"compartment": "ocid1.compartment.oc1..exampleci"},
+        queues=_queues("a10"),
+        caches=_caches(models={"storage": "fss", "encryptInTransit": False}, work={"storage": "block", "vpus": 20}),
+        jobs=_jobs("a10"),
         protect=True,
         declareQuotas=True,
         tenancy="ocid1.tenancy.oc1..example",
@@ -473,7 +555,6 @@ _OKE = (
                 "licenseSecret": "vgpu",
             },
             "containerd": {"config": "/etc/containerd/config.toml", "socket": "/run/c.sock", "defaultRuntime": True},
-            "mig": "single",
             "serviceMonitor": False,
         },
         pools={

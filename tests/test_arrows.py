@@ -1,4 +1,4 @@
-"""Imports follow the arrows: fleet ← components, deployments, rules; fleet, rules ← offline. Read from the syntax, not lines."""
+"""Imports follow the arrows: fleet ← components, deployments, submit, rules; fleet, rules ← offline. Read from the syntax."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 from tests.builders import ROOT
 
-OURS = ("fleet", "components", "policies", "offline", "deployments", "bench", "tests", "rules")
+OURS = ("fleet", "components", "policies", "offline", "deployments", "submit", "bench", "tests", "rules")
 IMPORTERS = ("__import__", "import_module", "run_module")
 PROGRAMS = ("__main__", "offline.__main__", "policies.__main__")
 
@@ -108,6 +108,11 @@ def test_deployments_import_fleet_alone():
     assert astray("deployments", "fleet") == []
 
 
+def test_submit_imports_fleet_alone_and_nothing_of_pulumi():
+    assert astray("submit", "fleet") == []
+    assert [f"{module} imports {name}" for module in below("submit") for name in imported(module) if of_sdk(name)] == []
+
+
 def test_rules_import_what_the_published_pack_carries():
     assert astray("policies.rules", "fleet.hardware", "fleet.scheduling", "fleet.pricing") == []
 
@@ -122,7 +127,7 @@ def test_offline_runs_the_program_and_imports_no_component():
 
 
 def test_nothing_that_ships_imports_tests_or_bench():
-    for folder in ("fleet", "components", "policies", "offline", "deployments"):
+    for folder in ("fleet", "components", "policies", "offline", "deployments", "submit"):
         found = {name.split(".")[0] for module in below(folder) for name in imported(module)}
         assert not found & {"tests", "bench"}, folder
 
@@ -146,6 +151,13 @@ def test_no_program_loads_the_sdk_of_a_cloud_that_it_may_not_use():
         "the walk must reach what it is to judge"
     )
     assert [name for name in names if name.split(".")[0] == "pulumi_oci"] == []
+
+
+def test_no_program_but_submit_loads_its_client():
+    names = loaded(*PROGRAMS, "submit.__main__")
+    assert "submit.follower" in names, "the walk must reach what it is to judge"
+    assert [name for name in names if name.split(".")[0] == "kubernetes"] == [], "submit itself loads it when it connects"
+    assert "kubernetes.client.ApiClient" in imported("submit.kubeconfig")
 
 
 def test_a_plan_of_an_eks_stack_loads_no_sdk_of_oracle():
@@ -209,6 +221,7 @@ def test_loading_a_module_runs_no_function_of_it(text, found):
         ("fleet", (), ["components.build", "offline.plan", "policies.rules"]),
         ("components", ("fleet",), ["offline.plan", "policies.rules"]),
         ("deployments", ("fleet",), ["components.build", "offline.plan", "policies.rules"]),
+        ("submit", ("fleet",), ["components.build", "offline.plan", "policies.rules"]),
         ("policies.rules", ("fleet.hardware",), ["components.build", "fleet.settings", "offline.plan"]),
         ("offline", ("fleet", "policies.rules"), ["components.build"]),
     ],

@@ -17,8 +17,7 @@ from components.eks.governance import budget, quotas
 from components.eks.managed_nodes import ManagedNodes, managed_nodes
 from components.eks.network import EksNetwork, EksNetworkArgs
 from fleet import versions
-from fleet.pool import Pool
-from fleet.providers.eks import EksCluster
+from fleet.providers.eks import EksCluster, EksPool
 from fleet.scheduling import GPU_TOLERATION, system_labels
 from fleet.tags import STACK_TAG
 
@@ -62,6 +61,9 @@ class EksGpuCluster(pulumi.ComponentResource):
     """JSON kubeconfig; its credentials come from the AWS CLI of whoever uses it."""
     node_role_arn: pulumi.Output[str]
     """Of the role that every node has."""
+    vpc_id: pulumi.Input[str]
+    security_group_id: pulumi.Output[str]
+    """Of the group that EKS gives control plane and nodes."""
 
     def __init__(self, name: str, args: EksGpuClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("gpu-ci:index:EksGpuCluster", name, {}, opts)
@@ -69,9 +71,10 @@ class EksGpuCluster(pulumi.ComponentResource):
         if settings.budget is not None:
             budget(name, settings.budget, args.tags[STACK_TAG], parent=self)
         quotas(name, args.quotas, parent=self)
-        vpc_id, self.subnet_ids = self._network(name, settings)
+        self.vpc_id, self.subnet_ids = self._network(name, settings)
         self._zones = settings.zones
-        control_plane = self._control_plane(name, args, vpc_id)
+        control_plane = self._control_plane(name, args)
+        self.security_group_id = control_plane.cluster_security_group_id
         # The bare string would let a node group start before the cluster it joins.
         self.cluster_name = control_plane.urn.apply(lambda _: args.physical_name)
         self.kubeconfig = control_plane.kubeconfig_json
@@ -103,11 +106,15 @@ class EksGpuCluster(pulumi.ComponentResource):
             {"clusterName": self.cluster_name, "kubeconfig": self.kubeconfig, "nodeRoleArn": self.node_role_arn}
         )
 
-    def subnets_of(self, pool: Pool) -> list[pulumi.Input[str]]:
+    def subnets_of(self, pool: EksPool) -> list[pulumi.Input[str]]:
         """The private subnets that a pool's nodes may stand in: a reservation holds machines in one zone."""
-        if pool.reservation is None:
-            return self.subnet_ids
-        return [self.subnet_ids[self._zones.index(pool.reservation.zone)]]
+        zones = (pool.reservation.zone,) if pool.reservation is not None else pool.zones
+        return [self.subnets[zone] for zone in zones] or self.subnet_ids
+
+    @property
+    def subnets(self) -> dict[str, pulumi.Input[str]]:
+        """The private subnets of nodes by zone."""
+        return dict(zip(self._zones, self.subnet_ids, strict=True))
 
     def _network(self, name: str, settings: EksCluster) -> tuple[pulumi.Input[str], list[pulumi.Input[str]]]:
         given = settings.network
@@ -120,13 +127,13 @@ class EksGpuCluster(pulumi.ComponentResource):
         )
         return network.vpc_id, list(network.private_subnet_ids)
 
-    def _control_plane(self, name: str, args: EksGpuClusterArgs, vpc_id: pulumi.Input[str]) -> eks.Cluster:
+    def _control_plane(self, name: str, args: EksGpuClusterArgs) -> eks.Cluster:
         settings = args.settings
         return eks.Cluster(
             f"{name}-control-plane",
             name=args.physical_name,
             version=settings.kubernetes_version,
-            vpc_id=vpc_id,
+            vpc_id=self.vpc_id,
             private_subnet_ids=self.subnet_ids,
             endpoint_private_access=True,
             endpoint_public_access=not settings.endpoint.private,

@@ -12,7 +12,7 @@ from components.eks.managed_nodes import ManagedNodes, managed_nodes
 from fleet.model import cpu_text, go_duration
 from fleet.offer import allocatable, least
 from fleet.pool import Pool
-from fleet.scheduling import EKS_PROFILE, GPU_RESOURCE, TEMPLATE, autoscaler_tags, pool_labels
+from fleet.scheduling import EKS_PROFILE, GPU_RESOURCE, TEMPLATE, autoscaler_tags
 
 CAPACITY_TYPE = {"on-demand": "ON_DEMAND", "spot": "SPOT", "reserved": "ON_DEMAND"}
 """Our capacity types in the EKS API's spelling; machines in a capacity reservation are bought on demand."""
@@ -42,15 +42,7 @@ class GpuNodeGroup(pulumi.ComponentResource):
     def __init__(self, name: str, args: GpuNodeGroupArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("gpu-ci:index:GpuNodeGroup", name, {}, opts)
         pool = args.pool
-        labels = pool.labels | pool_labels(
-            cluster=args.cluster,
-            pool=args.pool_name,
-            role=pool.role,
-            capacity=pool.capacity,
-            accelerator=pool.accelerator,
-            profile=EKS_PROFILE,
-            cdi=pool.cdi,
-        )
+        labels = pool.node_labels(args.cluster, args.pool_name, EKS_PROFILE)
         group = managed_nodes(
             name,
             ManagedNodes(
@@ -96,6 +88,8 @@ def _tags(pool: Pool, labels: dict[str, str]) -> dict[str, str]:
         "cpu": cpu_text(offer.cpu),
         "memory": f"{offer.memory}Mi",
         "ephemeral-storage": f"{offer.storage}Mi",
-        GPU_RESOURCE: str(offer.gpus),
+        # The autoscaler's own table has whole GPUs, also where the nodes advertise shares of another name.
+        GPU_RESOURCE: "0",
+        pool.resource: str(min(map(pool.units, pool.machines))),
     }
     return autoscaler_tags(labels, (EKS_PROFILE.gpu_taint,), resources, go_duration(pool.idle_delay))

@@ -7,9 +7,11 @@ import pulumi_aws as aws
 import pulumi_eks as eks
 
 from components.context import Context
+from components.eks.caches import EksCaches, EksCachesArgs
 from components.eks.eks_gpu_cluster import EksGpuCluster, EksGpuClusterArgs
 from components.eks.gpu_node_group import GpuNodeGroup, GpuNodeGroupArgs
 from components.kubernetes.inside import Inside, install
+from components.kubernetes.model_cache import Backing
 from fleet.providers.eks import EksCluster
 from fleet.providers.eks_quotas import eks_quotas
 from fleet.settings import Fleet
@@ -17,7 +19,7 @@ from fleet.settings import Fleet
 
 def build(name: str, settings: EksCluster, fleet: Fleet, context: Context, private_key: pulumi.Output[str]) -> dict[str, object]:
     """The cluster `name` of the fleet with its pools and runner sets. Returns the stack outputs that belong to it."""
-    cloud = [
+    cloud: list[pulumi.ProviderResource] = [
         aws.Provider(
             f"{name}-aws",
             region=settings.region,
@@ -53,9 +55,25 @@ def build(name: str, settings: EksCluster, fleet: Fleet, context: Context, priva
         settings=settings,
         ready=cluster.ready,
         opts=pulumi.ResourceOptions(providers=[cluster.kubernetes_provider]),
+        backings=_backings(name, settings, context, cluster, cloud) if settings.caches else {},
     )
     return {
         "clusterName": cluster.cluster_name,
         "kubeconfig": cluster.kubeconfig,
         "runsOn": install(inside, fleet, private_key),
     }
+
+
+def _backings(
+    name: str, settings: EksCluster, context: Context, cluster: EksGpuCluster, cloud: list[pulumi.ProviderResource]
+) -> dict[str, Backing]:
+    args = EksCachesArgs(
+        settings=settings,
+        cluster_name=cluster.cluster_name,
+        vpc_id=cluster.vpc_id,
+        subnets=cluster.subnets,
+        security_group_id=cluster.security_group_id,
+        tags=context.tags,
+        ready=cluster.ready,
+    )
+    return EksCaches(f"{name}-caches", args, opts=pulumi.ResourceOptions(providers=cloud)).backings

@@ -10,6 +10,7 @@ import pulumi_kubernetes as kubernetes
 
 from components.kubernetes.deliver import deliver
 from components.kubernetes.namespace import namespace
+from components.kubernetes.priority_class import priority_class
 from fleet import charts
 from fleet.scheduling import RUNNER_PRIORITY
 
@@ -34,20 +35,5 @@ class ArcController(pulumi.ComponentResource):
         chart = charts.arc_controller()
         home = namespace(f"{name}-namespace", chart, parent=self, depends_on=args.ready)
         self.release = deliver(f"{name}-chart", chart, parent=self, depends_on=[home, *args.ready])
-        self.priority = kubernetes.scheduling.v1.PriorityClass(
-            f"{name}-runner-priority",
-            metadata=kubernetes.meta.v1.ObjectMetaArgs(name=RUNNER_PRIORITY.name),
-            value=RUNNER_PRIORITY.value,
-            preemption_policy="PreemptLowerPriority" if RUNNER_PRIORITY.preempts else "Never",
-            global_default=False,
-            description=RUNNER_PRIORITY.meaning,
-            opts=pulumi.ResourceOptions(
-                parent=self,
-                depends_on=list(args.ready),
-                # The API server takes no other value for either, and the provider would try to update them in place
-                # (pulumi/pulumi-kubernetes, provider/pkg/provider/diff.go).
-                replace_on_changes=["value", "preemptionPolicy"],
-                delete_before_replace=True,
-            ),
-        )
+        self.priority = priority_class(f"{name}-runner-priority", RUNNER_PRIORITY, parent=self, depends_on=args.ready)
         self.register_outputs({})

@@ -9,6 +9,7 @@ import pulumi
 
 from components.kubernetes.deliver import deliver
 from components.kubernetes.namespace import namespace
+from components.kubernetes.plugin_configs import config_map
 from fleet import charts
 from fleet.node_image import NodeImage
 from fleet.operator import OperatorSettings
@@ -19,7 +20,8 @@ from fleet.scheduling import Toleration
 class GpuOperatorArgs:
     """`image` is the kind of the cluster's node images, `cdi` what its pools agree on, `tolerations` those of its provider.
 
-    `ready` are the resources that stand before any chart: control plane and system nodes.
+    `mig` is how parts of MIG GPUs are named (none, single, mixed), `configs` what the device plugin is told of single pools, if
+    anything. `ready` are the resources that stand before any chart: control plane and system nodes.
     """
 
     image: NodeImage
@@ -27,6 +29,8 @@ class GpuOperatorArgs:
     cdi: bool
     tolerations: Sequence[Toleration]
     ready: Sequence[pulumi.Resource]
+    mig: str = "none"
+    configs: charts.PluginConfigs | None = None
 
 
 class GpuOperator(pulumi.ComponentResource):
@@ -40,13 +44,16 @@ class GpuOperator(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: GpuOperatorArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("gpu-ci:index:GpuOperator", name, {}, opts)
-        chart = charts.gpu_operator(args.image, args.operator, cdi=args.cdi, tolerations=args.tolerations)
+        chart = charts.gpu_operator(
+            args.image, args.operator, cdi=args.cdi, tolerations=args.tolerations, mig=args.mig, configs=args.configs
+        )
         home = namespace(f"{name}-namespace", chart, parent=self, depends_on=args.ready)
+        told = config_map(f"{name}-configs", args.configs, home, parent=self)
         deliver(
             f"{name}-chart",
             chart,
             parent=self,
-            depends_on=[home, *args.ready],
+            depends_on=[home, *told, *args.ready],
             # An upgrade may bring fields that the cluster's CRDs learn only from the chart's own pre-upgrade hook.
             validate=False,
         )

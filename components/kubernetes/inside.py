@@ -2,25 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import pulumi
+import pulumi_kubernetes as kubernetes
 
 from components.kubernetes.arc_controller import ArcController, ArcControllerArgs
 from components.kubernetes.arc_runner_set import Arc, ArcRunnerSet, ArcRunnerSetArgs
 from components.kubernetes.device_plugin_stack import DevicePluginStack, DevicePluginStackArgs
+from components.kubernetes.gpu_job import GpuJob, GpuJobArgs
 from components.kubernetes.gpu_operator import GpuOperator, GpuOperatorArgs
-from fleet import charts
+from components.kubernetes.gpu_queue import GpuQueue, GpuQueueArgs
+from components.kubernetes.gpu_workload import GpuWorkload, GpuWorkloadArgs
+from components.kubernetes.model_cache import Backing, ModelCache, ModelCacheArgs
+from components.kubernetes.namespaces import Namespaces, NamespacesArgs
+from components.kubernetes.priorities import Priorities, PrioritiesArgs
+from components.kubernetes.queue_controller import QueueController, QueueControllerArgs
+from components.kubernetes.workload_walls import WorkloadWalls, WorkloadWallsArgs
+from fleet import charts, team_namespace
 from fleet.cluster import Cluster
 from fleet.enablement import DEVICE_PLUGIN, GPU_OPERATOR, GPU_PLUGIN_ADDON
 from fleet.node_image import NODE_IMAGES, NodeImage
 from fleet.operator import OperatorSettings
 from fleet.providers import PROVIDERS
+from fleet.queue_settings import Queues
+from fleet.queues import queue_objects
 from fleet.runner import PodRunner
 from fleet.scheduling import SchedulingProfile
 from fleet.settings import Fleet
+from fleet.sharing import Mig
+from fleet.stack_jobs import place_stack_job
 from fleet.vm_runner import MachineRunner
+from fleet.workloads.catalogue import homes as workload_homes
+from fleet.workloads.catalogue import workload_objects
 
 MachineSet = Callable[[str, MachineRunner, str, Arc], pulumi.Output[list[str]]]
 """(set name, runner class, runner group, what the cluster's sets share) → the set's `runs_on`."""
@@ -31,13 +46,14 @@ class Inside:
     """A cluster as its inside sees it.
 
     `name` is its name in the settings. `ready` are the resources that stand before any chart: control plane and system nodes.
-    `opts` name the cluster's Kubernetes provider.
+    `opts` name the cluster's Kubernetes provider. `backings` are what its cloud has for each of its caches.
     """
 
     name: str
     settings: Cluster
     ready: Sequence[pulumi.Resource]
     opts: pulumi.ResourceOptions
+    backings: Mapping[str, Backing] = field(default_factory=dict)
 
     @property
     def profile(self) -> SchedulingProfile:
@@ -53,6 +69,16 @@ class Inside:
     def cdi(self) -> bool:
         """Whether the containers of some pool get their GPUs by CDI. Under the operator all pools agree on it."""
         return any(pool.cdi for pool in self.settings.pools.values())
+
+    @property
+    def mig(self) -> str:
+        """How the parts of MIG GPUs are named: none where no pool has them."""
+        return next((pool.sharing.naming for pool in self.settings.pools.values() if isinstance(pool.sharing, Mig)), "none")
+
+    @property
+    def configs(self) -> charts.PluginConfigs | None:
+        """What the device plugin is told of single pools."""
+        return charts.plugin_configs(self.settings.pools.values(), by_operator=self.settings.enablement == GPU_OPERATOR)
 
     @property
     def image(self) -> NodeImage | None:
@@ -77,6 +103,7 @@ def install(
         ready=(*inside.ready, controller.priority),
         closed=inside.settings.closed_networks,
     )
+    _teams(inside, fleet, controller.priority)
     runs_on: dict[str, pulumi.Output[list[str]]] = {}
     for name, runner in inside.settings.runners.items():
         group = fleet.group_of(runner)
@@ -91,10 +118,116 @@ def install(
     return runs_on
 
 
+def _teams(inside: Inside, fleet: Fleet, priority: pulumi.Resource) -> None:
+    """What teams have in the cluster: namespaces, each declared once whatever names it, queues, workloads, caches and jobs.
+
+    `priority` is the runners' class, which jobs outside of queues have, too.
+    """
+    settings = inside.settings
+    queues, wanted = settings.queues, settings.team_namespaces
+    kueue = _kueue(inside, queues) if queues is not None else None
+    if not wanted:
+        return
+    # Kueue's webhooks judge what is made in the teams' namespaces.
+    ready = (*inside.ready, kueue.release) if kueue is not None else inside.ready
+    homes = Namespaces(f"{inside.name}-namespaces", NamespacesArgs(wanted, ready), opts=inside.opts)
+    walls: dict[str, pulumi.Resource] = {}
+    if queues is not None and kueue is not None:
+        walls |= _queues(inside, queues, kueue, homes)
+    # With queues the priority classes are among what belongs to Kueue.
+    classes: tuple[pulumi.Resource, ...] = (kueue,) if kueue is not None else ()
+    if queues is None and (settings.workloads or settings.jobs):
+        classes = Priorities(f"{inside.name}-priorities", PrioritiesArgs(inside.ready), opts=inside.opts).classes
+    if settings.workloads:
+        walls |= _workloads(inside, homes, classes)
+    if bare := [name for name in wanted if name not in walls]:
+        walls |= _walls(inside, homes, bare)
+    caches = _caches(inside, homes)
+    _jobs(inside, fleet, caches, {name: (homes.get(name), walls[name], priority, *classes) for name in wanted})
+
+
+def _kueue(inside: Inside, queues: Queues) -> QueueController:
+    objects = queue_objects(inside.name, inside.settings, queues)
+    chart = charts.kueue(queues.namespaces, fair_sharing=queues.fair_sharing)
+    return QueueController(f"{inside.name}-queues", QueueControllerArgs(chart, objects, inside.ready), opts=inside.opts)
+
+
+def _queues(inside: Inside, queues: Queues, kueue: QueueController, homes: Namespaces) -> dict[str, pulumi.Resource]:
+    """A queue for each team; returns by namespace what has its wall."""
+    settings = inside.settings
+    made: dict[str, pulumi.Resource] = {}
+    for team, queue in queue_objects(inside.name, settings, queues).teams.items():
+        found = GpuQueue(
+            f"{inside.name}-queues.{team}",
+            GpuQueueArgs(
+                queue=queue,
+                flavors=kueue.flavors,
+                homes={namespace: homes.get(namespace) for namespace in queue.local_queues},
+                network_policy=team_namespace.network_policy(settings.closed_networks, settings.private_egress),
+            ),
+            opts=inside.opts,
+        )
+        made |= dict.fromkeys(queue.local_queues, found)
+    return made
+
+
+def _workloads(
+    inside: Inside, homes: Namespaces, classes: Sequence[pulumi.Resource]
+) -> dict[str, kubernetes.networking.v1.NetworkPolicy]:
+    """The workloads, and the walls around their namespaces; returns the walls. `classes` are the priorities of their pods."""
+    settings = inside.settings
+    found = workload_homes(settings)
+    policies = {namespace: policy for namespace, (_, policy) in found.items()}
+    walls = WorkloadWalls(
+        f"{inside.name}-walls", WorkloadWallsArgs(policies, {name: homes.get(name) for name in found}), opts=inside.opts
+    )
+    for name, workload in settings.workloads.items():
+        ready = (homes.get(workload.namespace), walls.get(workload.namespace), *classes)
+        GpuWorkload(f"{inside.name}-{name}", GpuWorkloadArgs(workload_objects(settings, name), ready), opts=inside.opts)
+    return {name: walls.get(name) for name in found}
+
+
+def _walls(inside: Inside, homes: Namespaces, bare: Sequence[str]) -> dict[str, kubernetes.networking.v1.NetworkPolicy]:
+    """Walls of namespaces that have caches and jobs alone."""
+    spec = team_namespace.network_policy(inside.settings.closed_networks, inside.settings.private_egress)
+    policies = {name: {"metadata": {"name": "team"}, "spec": spec} for name in bare}
+    args = WorkloadWallsArgs(policies, {name: homes.get(name) for name in bare})
+    walls = WorkloadWalls(f"{inside.name}-team-walls", args, opts=inside.opts)
+    return {name: walls.get(name) for name in bare}
+
+
+def _caches(inside: Inside, homes: Namespaces) -> dict[str, ModelCache]:
+    """The caches by name."""
+    return {
+        name: ModelCache(
+            f"{inside.name}-{name}",
+            ModelCacheArgs(
+                cache=name,
+                settings=cache,
+                backing=inside.backings[name],
+                region=inside.settings.region,
+                homes={namespace: homes.get(namespace) for namespace in cache.namespaces},
+                protect=inside.settings.protect,
+            ),
+            opts=inside.opts,
+        )
+        for name, cache in inside.settings.caches_by_name()
+    }
+
+
+def _jobs(inside: Inside, fleet: Fleet, caches: Mapping[str, ModelCache], ready: Mapping[str, Sequence[pulumi.Resource]]) -> None:
+    """The jobs, each after what its namespace has `ready` and the claims that it mounts."""
+    for name, job in inside.settings.jobs.items():
+        manifest = place_stack_job(fleet, inside.name, name).manifest()
+        held = (caches[claim].claims.get(job.namespace) for claim in job.claims if claim in caches)
+        claims = [claim for claim in held if claim is not None]
+        GpuJob(f"{inside.name}-{name}", GpuJobArgs(manifest, (*ready[job.namespace], *claims)), opts=inside.opts)
+
+
 def _device_plugin(inside: Inside) -> None:
     DevicePluginStack(
         f"{inside.name}-device-plugin",
-        DevicePluginStackArgs(inside.profile.tolerations, inside.cdi, inside.ready),
+        DevicePluginStackArgs(inside.profile.tolerations, inside.configs, inside.ready),
         opts=inside.opts,
     )
 
@@ -109,6 +242,8 @@ def _gpu_operator(inside: Inside) -> None:
                 cdi=inside.cdi,
                 tolerations=inside.profile.tolerations,
                 ready=inside.ready,
+                mig=inside.mig,
+                configs=inside.configs,
             ),
             opts=inside.opts,
         )
@@ -134,6 +269,8 @@ def _pod_set(inside: Inside, name: str, runner: PodRunner, group: str, arc: Arc)
         group,
         tolerations=inside.profile.pod_tolerations(pool.capacity),
         runtime_class=_runtime_class(inside),
+        resource=pool.resource,
+        mounts_shm=pool.mounts_shm,
     )
     args = ArcRunnerSetArgs(chart, arc, opened=inside.settings.private_egress)
     return ArcRunnerSet(f"{inside.name}-{name}", args, opts=inside.opts).runs_on

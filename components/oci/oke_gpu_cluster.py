@@ -51,6 +51,7 @@ class OkeGpuCluster(pulumi.ComponentResource):
     """YAML kubeconfig; its credentials come from the OCI CLI of whoever uses it."""
     node_subnet_id: pulumi.Input[str]
     """Where nodes, pods and machines stand."""
+    vcn_id: pulumi.Input[str]
     workers_id: pulumi.Output[str]
     """Security group of nodes and pods."""
     machines_id: pulumi.Output[str] | None
@@ -60,12 +61,12 @@ class OkeGpuCluster(pulumi.ComponentResource):
         super().__init__("gpu-ci:index:OkeGpuCluster", name, {}, opts)
         settings = args.settings
         self._govern(name, args)
-        vcn_id, self.node_subnet_id, endpoint_subnet_id = self._network(name, args)
+        self.vcn_id, self.node_subnet_id, endpoint_subnet_id = self._network(name, args)
         security = OkeSecurity(
             f"{name}-security",
             OkeSecurityArgs(
                 compartment=settings.compartment,
-                vcn_id=vcn_id,
+                vcn_id=self.vcn_id,
                 cidr=settings.own_cidr,
                 api_sources=api_sources(settings),
                 # CNCF's launcher has no setting for security groups.
@@ -75,7 +76,7 @@ class OkeGpuCluster(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions(parent=self),
         )
         self.workers_id, self.machines_id = security.workers_id, security.machines_id
-        control_plane = self._control_plane(name, args, vcn_id, endpoint_subnet_id, security.api_id)
+        control_plane = self._control_plane(name, args, endpoint_subnet_id, security.api_id)
         self.cluster_id = control_plane.id
         self.kubeconfig = self._kubeconfig(settings)
         self.kubernetes_provider = kubernetes.Provider(
@@ -133,7 +134,6 @@ class OkeGpuCluster(pulumi.ComponentResource):
         self,
         name: str,
         args: OkeGpuClusterArgs,
-        vcn_id: pulumi.Input[str],
         subnet_id: pulumi.Input[str],
         group_id: pulumi.Input[str],
     ) -> oci.containerengine.Cluster:
@@ -144,7 +144,7 @@ class OkeGpuCluster(pulumi.ComponentResource):
             compartment_id=settings.compartment,
             kubernetes_version=settings.kubernetes,
             type="ENHANCED_CLUSTER",
-            vcn_id=vcn_id,
+            vcn_id=self.vcn_id,
             cluster_pod_network_options=[oci.containerengine.ClusterClusterPodNetworkOptionArgs(cni_type="OCI_VCN_IP_NATIVE")],
             endpoint_config=oci.containerengine.ClusterEndpointConfigArgs(
                 subnet_id=subnet_id,

@@ -12,7 +12,7 @@ from components.oci.policy import policy
 from components.oci.rights import reservation_rights
 from fleet.offer import allocatable
 from fleet.providers.oke_nodes import OkePool
-from fleet.scheduling import OKE_NO_PLUGIN_LABEL, OKE_PROFILE, pool_labels
+from fleet.scheduling import OKE_NO_PLUGIN_LABEL, OKE_PROFILE
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +53,7 @@ class OkeGpuPool(pulumi.ComponentResource):
         super().__init__("gpu-ci:index:OkeGpuPool", name, {}, opts)
         pool = args.pool
         (machine,) = pool.machines
-        labels = pool.labels | pool_labels(
-            cluster=args.cluster,
-            pool=args.pool_name,
-            role=pool.role,
-            capacity=pool.capacity,
-            accelerator=pool.accelerator,
-            profile=OKE_PROFILE,
-            cdi=pool.cdi,
-        )
+        labels = pool.node_labels(args.cluster, args.pool_name, OKE_PROFILE)
         # Stated both ways: what OKE does without the label has changed over time.
         labels[OKE_NO_PLUGIN_LABEL] = "false" if args.oke_plugin else "true"
         offer = allocatable(machine, pool.disk)

@@ -100,3 +100,20 @@ def reservation_rights(compartment: str) -> Sequence[str]:
         f"Allow any-user to use compute-capacity-reservations in compartment id {compartment} "
         "where request.principal.type = 'nodepool'",
     )
+
+
+def file_system_rights(cluster: str, compartment: str) -> str:
+    """The statement by which the cluster's driver makes file systems and exports in a compartment.
+
+    docs.oracle.com, provisioning claims on File Storage: the cluster itself is who asks.
+    """
+    return f"Allow any-user to manage file-family in compartment id {compartment} where {_as_cluster(cluster)}"
+
+
+def file_system_network_rights(cluster: str, compartment: str) -> str:
+    """The statement by which it learns the mount target's address, in the network's compartment."""
+    return f"Allow any-user to use virtual-network-family in compartment id {compartment} where {_as_cluster(cluster)}"
+
+
+def _as_cluster(cluster: str) -> str:
+    return f"all {{request.principal.type = 'cluster', request.principal.id = '{cluster}'}}"

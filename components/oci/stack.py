@@ -9,6 +9,7 @@ from components.context import Context
 from components.kubernetes.arc_runner_set import Arc
 from components.kubernetes.inside import Inside, install
 from components.oci.autoscaler import OkeAutoscaler, OkeAutoscalerArgs, ScaledPool
+from components.oci.caches import OkeCaches, OkeCachesArgs
 from components.oci.oci_gpu_runner import OciGpuRunner, OciGpuRunnerArgs
 from components.oci.oke_gpu_cluster import OkeGpuCluster, OkeGpuClusterArgs
 from components.oci.oke_gpu_pool import OkeGpuPool, OkeGpuPoolArgs
@@ -93,7 +94,20 @@ def build(name: str, settings: OkeCluster, fleet: Fleet, context: Context, priva
             opts=pulumi.ResourceOptions(providers=[cloud, cluster.kubernetes_provider]),
         ).runs_on
 
-    inside = Inside(name, settings, cluster.ready, pulumi.ResourceOptions(providers=[cluster.kubernetes_provider]))
+    backings = {}
+    if settings.caches:
+        args = OkeCachesArgs(
+            settings=settings,
+            cluster_id=cluster.cluster_id,
+            vcn_id=cluster.vcn_id,
+            subnet_id=cluster.node_subnet_id,
+            workers_id=cluster.workers_id,
+            tags=context.tags,
+            iam=iam,
+            ready=cluster.ready,
+        )
+        backings = OkeCaches(f"{name}-caches", args, opts=outside).backings
+    inside = Inside(name, settings, cluster.ready, pulumi.ResourceOptions(providers=[cluster.kubernetes_provider]), backings)
     runs_on = install(inside, fleet, private_key, machine_set)
     return {
         "clusterName": context.cluster_name(name),

@@ -11,8 +11,9 @@ from fleet.charts.arc import (
 )
 from fleet.charts.chart import KUBE_SYSTEM, Chart, Level
 from fleet.charts.cluster_autoscaler import AUTOSCALER, cluster_autoscaler
-from fleet.charts.device_plugin import DEVICE_PLUGIN_NAMESPACE, PLUGIN_CONFIG_DEFAULT, device_plugin
+from fleet.charts.device_plugin import DEVICE_PLUGIN_NAMESPACE, device_plugin
 from fleet.charts.gpu_operator import OPERATOR, OPERATOR_NAMESPACE, gpu_operator, runtime_class
+from fleet.charts.kueue import KUEUE, KUEUE_NAMESPACE, kueue
 from fleet.charts.launcher import (
     CNCF_CONFIG_SECRET,
     CNCF_KEY_SECRET,
@@ -23,6 +24,7 @@ from fleet.charts.launcher import (
     LAUNCHER_UID,
     launcher_set,
 )
+from fleet.charts.plugin_configs import PLUGIN_CONFIG_DEFAULT, PluginConfigs, plugin_configs
 
 __all__ = [
     "APP_SECRET",
@@ -33,6 +35,8 @@ __all__ = [
     "CONTROLLER_NAMESPACE",
     "DEVICE_PLUGIN_NAMESPACE",
     "KUBE_SYSTEM",
+    "KUEUE",
+    "KUEUE_NAMESPACE",
     "LAUNCHER",
     "LAUNCHER_FOLDER",
     "LAUNCHER_PROGRAM",
@@ -44,11 +48,14 @@ __all__ = [
     "RUNNER_UID",
     "Chart",
     "Level",
+    "PluginConfigs",
     "arc_controller",
     "cluster_autoscaler",
     "device_plugin",
     "gpu_operator",
+    "kueue",
     "launcher_set",
+    "plugin_configs",
     "runner_namespace",
     "runner_set",
     "runtime_class",

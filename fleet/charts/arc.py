@@ -58,12 +58,16 @@ def runner_set(
     group: str,
     tolerations: Sequence[Toleration] = (GPU_TOLERATION,),
     runtime_class: str = "",
+    resource: str = GPU_RESOURCE,
+    *,
+    mounts_shm: bool = True,
 ) -> Chart:
     """One runner scale set: ephemeral runners as pods of one pool.
 
-    `tolerations` let a pod onto the pool's nodes; `runtime_class` is the one that it must name to get its GPUs, if any.
+    `tolerations` let a pod onto the pool's nodes; `runtime_class` is the one that it must name to get its GPUs, if any;
+    `resource` is what the pool's GPUs are called; `mounts_shm` says whether the pod may mount a /dev/shm of its own.
     """
-    pod = _runner_pod(runner, tolerations) | ({"runtimeClassName": runtime_class} if runtime_class else {})
+    pod = _runner_pod(runner, tolerations, resource, mounts_shm) | ({"runtimeClassName": runtime_class} if runtime_class else {})
     return scale_set(name, runner, github_url, group, pod)
 
 
@@ -109,8 +113,8 @@ def scale_set(
     )
 
 
-def _runner_pod(runner: PodRunner, tolerations: Sequence[Toleration]) -> dict[str, Any]:
-    gpu = {GPU_RESOURCE: runner.gpus}
+def _runner_pod(runner: PodRunner, tolerations: Sequence[Toleration], resource: str, mounts_shm: bool) -> dict[str, Any]:
+    gpu = {resource: runner.gpus}
     scratch = {"ephemeral-storage": memory_text(runner.scratch)}
     return {
         "automountServiceAccountToken": False,
@@ -130,8 +134,12 @@ def _runner_pod(runner: PodRunner, tolerations: Sequence[Toleration]) -> dict[st
                     "limits": {"cpu": cpu_text(runner.cpu.limit), "memory": memory_text(runner.memory.limit)} | gpu,
                 },
                 "securityContext": CONFINED,
-                "volumeMounts": [{"name": "shm", "mountPath": "/dev/shm"}],  # noqa: S108 - a mount point, not a temporary file
+                "volumeMounts": [{"name": "shm", "mountPath": "/dev/shm"}] if mounts_shm else [],  # noqa: S108 - a mount point
             }
         ],
-        "volumes": [{"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": memory_text(runner.shm)}}],
+        "volumes": [_shm(runner)] if mounts_shm else [],
     }
+
+
+def _shm(runner: PodRunner) -> dict[str, Any]:
+    return {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": memory_text(runner.shm)}}

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fleet.charts.chart import Chart, manifests, published, requests
+from fleet.charts.plugin_configs import PluginConfigs
 from fleet.node_image import NodeImage
 from fleet.operator import Containerd, Driver, OperatorSettings
 from fleet.scheduling import RUNTIME_CLASS, SYSTEM_POOL, Toleration, pool_selector
@@ -19,11 +20,20 @@ OPERATOR = "gpu-operator"
 OPERATOR_NAMESPACE = "gpu-operator"
 
 
-def gpu_operator(image: NodeImage, operator: OperatorSettings, *, cdi: bool, tolerations: Sequence[Toleration]) -> Chart:
+def gpu_operator(
+    image: NodeImage,
+    operator: OperatorSettings,
+    *,
+    cdi: bool,
+    tolerations: Sequence[Toleration],
+    mig: str = "none",
+    configs: PluginConfigs | None = None,
+) -> Chart:
     """The operator for nodes of one kind of image: what the image brings is off, the rest is on.
 
-    `tolerations` are those of the cluster's provider, `cdi` is what the cluster's pools agree on. Operands have requests and no
-    limits: a limit too small would stop all GPUs of a node.
+    `tolerations` are those of the cluster's provider, `cdi` is what the cluster's pools agree on, `mig` how the parts of MIG GPUs
+    are named (none, single, mixed), `configs` what the device plugin has to be told of pools that share GPUs. Operands have
+    requests and no limits: a limit too small would stop all GPUs of a node.
     """
     plugin = DAEMONSETS["nvidia-device-plugin"]
     values: dict[str, Any] = {
@@ -33,9 +43,10 @@ def gpu_operator(image: NodeImage, operator: OperatorSettings, *, cdi: bool, tol
         "sandboxWorkloads": {"enabled": False},
         "driver": {"enabled": False} if image.driver else _driver(operator.driver),
         "toolkit": {"enabled": False} if image.toolkit else _toolkit(operator.containerd),
-        "devicePlugin": {"enabled": not image.advertises, "resources": requests(plugin.cpu, plugin.memory)},
-        "mig": {"strategy": operator.mig},
-        "migManager": {"enabled": operator.mig != "none", "resources": requests(10, 64)},
+        "devicePlugin": {"enabled": not image.advertises, "resources": requests(plugin.cpu, plugin.memory)}
+        | ({"config": {"create": False, "name": configs.name, "default": configs.default}} if configs else {}),
+        "mig": {"strategy": mig},
+        "migManager": _mig_manager(mig != "none"),
         "gfd": {"enabled": True, "resources": requests(20, 64)},
         "dcgmExporter": {
             "enabled": True,
@@ -71,6 +82,12 @@ def runtime_class(image: NodeImage, operator: OperatorSettings, *, cdi: bool) ->
 
 def _on_system_pool() -> dict[str, Any]:
     return {"nodeSelector": pool_selector(SYSTEM_POOL)}
+
+
+def _mig_manager(cuts: bool) -> dict[str, Any]:
+    """The manager that cuts GPUs. In a cloud's machine a GPU cannot be reset alone, so it restarts the node where it must."""
+    restart = {"env": [{"name": "WITH_REBOOT", "value": "true"}]} if cuts else {}
+    return {"enabled": cuts, "resources": requests(10, 64)} | restart
 
 
 def _driver(driver: Driver) -> dict[str, Any]:

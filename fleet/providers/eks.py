@@ -16,6 +16,7 @@ from fleet.hardware import machines, quota_code
 from fleet.model import Cidr, DnsLabel, Model, problem
 from fleet.node_image import NODE_IMAGES
 from fleet.pool import Capacity, Pool, SystemPool
+from fleet.providers.eks_caches import EksCache
 from fleet.runner import PodRunner, SetName
 from fleet.scheduling import EKS_PROFILE
 
@@ -95,6 +96,9 @@ class EksPool(Pool):
 
     image: Literal["al2023-nvidia", "bottlerocket-nvidia"] = "al2023-nvidia"
     """Kind of node image: AWS' AL2023 with NVIDIA's driver and toolkit is the one that this program builds with."""
+    zones: tuple[str, ...] = ()
+    """Its zones, all of the cluster's by default. One where jobs mount disks: the autoscaler knows no more of an empty pool
+    (cloudprovider/aws/README.md, volumes of single zones)."""
 
     @model_validator(mode="after")
     def _eks_rules(self) -> Self:
@@ -113,7 +117,21 @@ class EksPool(Pool):
                 at=("reservation", "id"),
                 value=self.reservation.id,
             )
+        if self.reservation is not None and self.zones:
+            raise problem(
+                "reserved_zones",
+                "the nodes of a reserved pool stand in the reservation's zone; remove zones",
+                at=("zones",),
+                value=list(self.zones),
+            )
+        if len(set(self.zones)) < len(self.zones):
+            raise problem("repeated_zone", "a zone is given twice; remove one", at=("zones",), value=list(self.zones))
         return self
+
+    @property
+    def one_zone(self) -> bool:
+        """Whether all its nodes are in the same zone."""
+        return self.reservation is not None or len(self.zones) == 1
 
 
 class EksCluster(Cluster):
@@ -135,6 +153,7 @@ class EksCluster(Cluster):
     enablement: Enablement = "device-plugin"
     delivery: Literal["helm"] = "helm"
     system: SystemPool = SystemPool()
+    caches: dict[DnsLabel, EksCache] = Field(default_factory=dict)
     pools: dict[DnsLabel, EksPool]
     runners: dict[SetName, PodRunner]
 
@@ -147,6 +166,11 @@ class EksCluster(Cluster):
     def private_sources(self) -> tuple[str, ...]:
         """Networks that reach a private endpoint on port 443; EKS itself lets in the nodes alone."""
         return self.endpoint.private_sources(self.own_cidr)
+
+    @property
+    def drivers(self) -> tuple[str, ...]:
+        """Add-ons that its caches need, each once."""
+        return tuple(sorted({cache.driver for cache in self.caches.values()}))
 
     @property
     def watched(self) -> str:
@@ -168,8 +192,21 @@ class EksCluster(Cluster):
         for name, pool in self.pools.items():
             if pool.nodes.max > _NODES:
                 yield f"pool {name}: EKS gives a group {_NODES} nodes until its quota is raised; ask for more, or lower nodes.max"
+        yield from self._tied_to_a_zone()
         until = versions.KUBERNETES[self.kubernetes_version].standard_support_until
         yield f"kubernetesVersion: EKS supports {self.kubernetes_version} at the standard price until {until}, dearer after that"
+
+    def _tied_to_a_zone(self) -> Iterator[str]:
+        """What disks ask of pools. Cluster Autoscaler takes an empty group for one of its first zone alone (aws_manager.go)."""
+        disks = [name for name, cache in self.caches.items() if not cache.shared]
+        for name in disks:
+            yield f"cache {name}: an EBS volume is of one zone and of one node at a time, and so are its jobs; storage efs is not"
+        for name, pool in self.pools.items():
+            if disks and pool.nodes.min == 0 and not pool.one_zone:
+                yield (
+                    f"pool {name}: empty and over several zones it may get no node for a job that mounts {' or '.join(disks)}; "
+                    "give it the one zone of those volumes in zones"
+                )
 
     @model_validator(mode="after")
     def _eks_rules(self) -> Self:
@@ -239,6 +276,14 @@ class EksCluster(Cluster):
                     at=("pools", name, "reservation", "zone"),
                     value=pool.reservation.zone,
                 )
+            for index, zone in enumerate(pool.zones):
+                if zone not in self.zones:
+                    raise problem(
+                        "pool_zone",
+                        "the zone is none of the cluster's; use one of zones",
+                        at=("pools", name, "zones", str(index)),
+                        value=zone,
+                    )
             for machine in pool.machines:
                 if machine.cloud != "aws":
                     raise problem(

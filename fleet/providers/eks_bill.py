@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fleet.pricing import Line, nodes, units
+from fleet.providers.cache_bill import cache_lines
 from fleet.providers.eks import EksCluster
 
 
 def eks_bill(name: str, cluster: EksCluster) -> tuple[Line, ...]:
-    """GPU pools, system pool, control plane, NAT gateways, disks: each its own line."""
+    """GPU pools, system pool, control plane, NAT gateways, disks, caches: each its own line."""
     return tuple(_lines(name, cluster))
 
 
@@ -26,3 +27,4 @@ def _lines(name: str, cluster: EksCluster) -> Iterator[Line]:
     least = sum(scale.min * disk for scale, disk in groups) / 1024
     most = sum(scale.max * disk for scale, disk in groups) / 1024
     yield units(name, "disks", "gp3, GiB", "gp3-gb", region, least, most)
+    yield from cache_lines(name, cluster)

@@ -30,7 +30,8 @@ from fleet.ocid import (
 from fleet.offer import allocatable
 from fleet.pool import idle_delay_range
 from fleet.providers.oke_addons import AUTOSCALER_ADDON, PLUGIN_ADDON, AddonVersions
-from fleet.providers.oke_addresses import node_subnet, of_node
+from fleet.providers.oke_addresses import OF_MOUNT_TARGET, node_subnet, of_node
+from fleet.providers.oke_caches import Attachment, OkeCache
 from fleet.providers.oke_network import OkeNetwork
 from fleet.providers.oke_nodes import FLEX_SHAPE, NodeImageId, OkePool, OkeSystemPool
 from fleet.runner import PodRunner, SetName
@@ -68,6 +69,7 @@ class OkeCluster(Cluster):
     idle_delay: Annotated[Duration, AfterValidator(idle_delay_range)] = 600
     """How long a node of any pool stays unneeded before the autoscaler removes it, in seconds: OKE's has one delay for all."""
     system: OkeSystemPool = OkeSystemPool()
+    caches: dict[DnsLabel, OkeCache] = Field(default_factory=dict)
     pools: dict[DnsLabel, OkePool]
     runners: dict[SetName, AnyRunner]
 
@@ -85,6 +87,21 @@ class OkeCluster(Cluster):
     def machines_in(self) -> str:
         """OCID of the compartment of machines that run jobs."""
         return self.machine_compartment or self.compartment
+
+    @property
+    def shares_files(self) -> bool:
+        """Whether some cache is of File Storage, which needs a mount target."""
+        return any(cache.shared for cache in self.caches.values())
+
+    @property
+    def attachment(self) -> Attachment:
+        """How block volumes are attached to its nodes.
+
+        A node whose traffic of volumes is encrypted, as that of our virtual machines is, takes none but paravirtualized ones
+        (oracle/oci-cloud-controller-manager, pkg/csi/driver/bv_controller.go); bare metal has none such.
+        """
+        metal = any(machine.bare_metal for pool in self.pools.values() for machine in pool.machines)
+        return "iscsi" if metal else "paravirtualized"
 
     @property
     def watched(self) -> str:
@@ -147,6 +164,17 @@ class OkeCluster(Cluster):
                 )
         for name, runner in self.machine_runners():
             yield from (f"runner set {name}: {remark}" for remark in runner.remarks)
+        for name, cache in self.caches.items():
+            if not cache.shared:
+                yield (
+                    f"cache {name}: a block volume is of one availability domain and of one node at a time, so are its jobs; "
+                    "storage fss has neither limit"
+                )
+            if cache.encrypt_in_transit:
+                yield (
+                    f"cache {name}: encryptInTransit needs the package oci-fss-utils on every node; without it no job mounts the "
+                    "cache"
+                )
         if pods := [name for name, runner in self.runners.items() if isinstance(runner, PodRunner)]:
             # docs.oracle.com, installing Calico and setting up network policies: neither of OKE's network plugins supports them.
             yield (
@@ -165,6 +193,8 @@ class OkeCluster(Cluster):
         for pool in self.pools.values():
             each = of_node(allocatable(pool.machines[0], pool.disk).pods)
             least, most = least + pool.nodes.min * each, most + pool.nodes.max * each
+        if self.shares_files:
+            least, most = least + OF_MOUNT_TARGET, most + OF_MOUNT_TARGET
         for _, runner in self.machine_runners():
             if isinstance(runner, VmRunner):
                 least, most = least + runner.count, most + runner.count
@@ -290,6 +320,20 @@ class OkeCluster(Cluster):
                     f"this cluster installs no {name}; remove its version",
                     at=("addonVersions", name),
                     value=version,
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _oke_caches(self) -> Self:
+        """Refuse block volumes for virtual machines and bare metal at once: a class attaches them in one way."""
+        metal = {machine.bare_metal for pool in self.pools.values() for machine in pool.machines}
+        for name, cache in self.caches.items():
+            if not cache.shared and len(metal) > 1:
+                raise problem(
+                    "cache_attachment",
+                    "bare metal and virtual machines attach block volumes differently, and the cluster has both; use fss",
+                    at=("caches", name, "storage"),
+                    value=cache.storage,
                 )
         return self
 

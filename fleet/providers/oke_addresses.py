@@ -13,6 +13,8 @@ _PODS_PER_CARD = 31
 """Pods' addresses on one network card (the same page)."""
 _OCI_KEEPS = 3
 """Addresses of each subnet: its first two and its last (docs.oracle.com, networking overview)."""
+OF_MOUNT_TARGET = 3
+"""Addresses that a mount target of File Storage takes (docs.oracle.com, creating mount targets)."""
 
 
 def of_node(pods: int) -> int:

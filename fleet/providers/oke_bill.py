@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fleet.pricing import Line, bundle, nodes, units
+from fleet.providers.cache_bill import cache_lines
 from fleet.providers.oke import OkeCluster
 from fleet.providers.oke_nodes import FLEX_SHAPE
 
 
 def oke_bill(name: str, cluster: OkeCluster) -> tuple[Line, ...]:
-    """GPU pools, machines that are runners, system pool, control plane, disks: each its own line."""
+    """GPU pools, machines that are runners, system pool, control plane, disks, caches: each its own line."""
     return tuple(_lines(name, cluster))
 
 
@@ -36,3 +37,4 @@ def _lines(name: str, cluster: OkeCluster) -> Iterator[Line]:
     least_gib = sum(least * disk for least, _, disk in disks) / 1024
     most_gib = sum(most * disk for _, most, disk in disks) / 1024
     yield units(name, "disks", "boot volumes, balanced, GB", "oci-volume-gb", region, least_gib, most_gib)
+    yield from cache_lines(name, cluster)

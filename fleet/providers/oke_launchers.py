@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fleet import hardware
 from fleet.enablement import GPU_OPERATOR
-from fleet.launchers import OPERATOR, launcher_room
+from fleet.launchers import KUEUE, OPERATOR, launcher_room
 from fleet.offer import Offer, for_runners
 from fleet.providers.oke import OkeCluster
 from fleet.providers.oke_nodes import FLEX_SHAPE
@@ -13,8 +13,9 @@ from fleet.versions import daemonsets
 
 def oke_launchers(cluster: OkeCluster) -> int:
     """Launchers that the whole system pool holds beside ARC's own pods; 0 where those alone fill it."""
-    others = OPERATOR if cluster.enablement == GPU_OPERATOR else ()
-    return launcher_room(_system_node(cluster), cluster.system.nodes, len(cluster.runners), others)
+    operator = OPERATOR if cluster.enablement == GPU_OPERATOR else ()
+    queues = (KUEUE,) if cluster.queues is not None else ()
+    return launcher_room(_system_node(cluster), cluster.system.nodes, len(cluster.runners), (*operator, *queues))
 
 
 def _system_node(cluster: OkeCluster) -> Offer:

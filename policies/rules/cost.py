@@ -1,8 +1,8 @@
 """The bill of a stack, made of its resources: what an hour costs idle and at worst, item by item.
 
 The same arithmetic as the plan's own bill (`fleet.pricing`), on what a policy sees: groups of machines and their disks,
-control planes, NAT gateways. Whatever has no price is an item with a fault, never one that costs nothing. Traffic, taxes,
-load balancers and a NAT gateway of OCI's are in neither bill.
+control planes, NAT gateways, volumes of claims whose storage class is in the stack. Whatever has no price is an item with a
+fault, never one that costs nothing. Traffic, taxes, load balancers and a NAT gateway of OCI's are in neither bill.
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ from pulumi_policy import PolicyResource
 from fleet.hardware import price, unit_price
 from fleet.pricing import Line, Money, bundle, nodes, quoted, total, units
 
+from .claims import claimed
 from .groups import Group, groups, region_of, regions_of
-from .kinds import EKS_CLUSTER, EKS_COMPONENT, NAT_GATEWAY, OKE_CLUSTER, below_eks_component
+from .kinds import CLAIM, EKS_CLUSTER, EKS_COMPONENT, NAT_GATEWAY, OKE_CLUSTER, STORAGE_CLASS, below_eks_component
 from .read import Later, line, text, walk
 
 HOURS = 730
 """Of a month, as clouds reckon."""
 
-UNITS = frozenset((EKS_CLUSTER, EKS_COMPONENT, OKE_CLUSTER, NAT_GATEWAY))
+UNITS = frozenset((EKS_CLUSTER, EKS_COMPONENT, OKE_CLUSTER, NAT_GATEWAY, CLAIM, STORAGE_CLASS))
 """Tokens of what is paid by the hour and is no machine."""
 
 _FLEXIBLE = {"VM.Standard.E5.Flex": ("oci-e5-ocpu", "oci-e5-gb")}
@@ -45,7 +46,7 @@ class Item:
 def bill(resources: Sequence[PolicyResource], later: Later) -> tuple[Item, ...]:
     """The items of a stack. What is unknown in a preview is left out and put off, so that the sum is a lower bound."""
     found = groups(resources, later)
-    return (*map(_machines, found), *_disks(found), *_units(resources, later))
+    return (*map(_machines, found), *_disks(found), *_units(resources, later), *_claims(resources, later))
 
 
 def sums(items: Iterable[Item]) -> tuple[Money, Money]:
@@ -134,6 +135,21 @@ def _units(resources: Sequence[PolicyResource], later: Later) -> Iterator[Item]:
                 counted[unit, _dearest_region(unit, _regions(resource, resources))] += 1
     for (unit, region), count in counted.items():
         yield _unit(_WORDS[unit], unit, region, count, count)
+
+
+def _claims(resources: Sequence[PolicyResource], later: Later) -> Iterator[Item]:
+    """A volume is paid whole once it is there, a file system by what is in it: nothing at least."""
+    spans: dict[tuple[str, str], tuple[float, float]] = {}
+    for resource in resources:
+        with later:
+            if (found := claimed(resource, resources)) is None:
+                continue
+            for unit, count in found.parts.items():
+                where = unit, found.region or _dearest_region(unit, regions_of(resources, "aws:") or ("",))
+                least, most = spans.get(where, (0.0, 0.0))
+                spans[where] = least + (0 if found.elastic else count), most + count
+    for (unit, region), (least, most) in spans.items():
+        yield _unit(f"{unit} of claims", unit, region, least, most)
 
 
 def _unit_of(resource: PolicyResource) -> str:

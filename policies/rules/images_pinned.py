@@ -21,8 +21,17 @@ from .pods import PodSpec, containers_of, pod_specs, volumes_of
 from .read import Later, count, line, shown, strings, text, true, walk
 from .rule import Rule
 
-REGISTRIES = ("ghcr.io/actions", "ghcr.io/cncf", "ghcr.io/oracle", "nvcr.io/nvidia", "registry.k8s.io")
-"""Where the images of this project's own charts and launchers come from."""
+WORKLOAD_IMAGES = (
+    "docker.io/nvidia/cuda",
+    "docker.io/ollama/ollama",
+    "docker.io/pytorch/pytorch",
+    "docker.io/tensorflow/tensorflow",
+    "docker.io/yanwk/comfyui-boot",
+    "mcr.microsoft.com/azuredocs/samples-tf-mnist-demo",
+)
+"""What this project's workloads run besides: single repositories, since anybody may push to others of those registries."""
+REGISTRIES = ("ghcr.io/actions", "ghcr.io/cncf", "ghcr.io/oracle", "nvcr.io/nvidia", "registry.k8s.io", *WORKLOAD_IMAGES)
+"""Where the images of this project's own charts, launchers and workloads come from."""
 
 _WRITE = "write registry/repository:version@sha256:digest"
 _WORD = re.compile(r"[A-Za-z0-9]+")

@@ -1,7 +1,8 @@
 """protect-stateful: what cannot be made again is protected from deletion.
 
-Judged: control planes, keys and compartments: `opts.protect`, or of an EKS cluster its own `deletionProtection`, which holds
-whoever deletes it. Children of `eks.Cluster` inherit the option: where the component has no inputs, they are judged alone.
+Judged: control planes, file systems, keys and compartments: `opts.protect`, or of an EKS cluster its own
+`deletionProtection`, which holds whoever deletes it. Children of `eks.Cluster` inherit the option: where the component has no
+inputs, they are judged alone.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ STATEFUL = frozenset(
         EKS_CLUSTER,
         EKS_COMPONENT,
         OKE_CLUSTER,
+        "aws:efs/fileSystem:FileSystem",
+        "oci:FileStorage/fileSystem:FileSystem",
         "aws:kms/key:Key",
         "oci:Kms/key:Key",
         "oci:Kms/vault:Vault",
@@ -35,7 +38,7 @@ def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
 
 RULE = Rule(
     id="protect-stateful",
-    title="Clusters, keys and compartments are protected from deletion",
+    title="Clusters, file systems, keys and compartments are protected from deletion",
     severity=Severity.MEDIUM,
     types=STATEFUL,
     levels={"dev": "disabled", "staging": "disabled", "prod": "mandatory", "homelab": "disabled"},

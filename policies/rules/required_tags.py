@@ -87,6 +87,7 @@ OCI = frozenset(
         "oci:Core/vcn:Vcn",
         "oci:Core/volume:Volume",
         "oci:FileStorage/fileSystem:FileSystem",
+        "oci:FileStorage/mountTarget:MountTarget",
         "oci:Identity/policy:Policy",
         "oci:Kms/key:Key",
         "oci:Kms/vault:Vault",

@@ -24,6 +24,8 @@ from typing import Any
 
 from pulumi_policy import PolicyResource, ReportViolation, Severity
 
+from fleet.scheduling import POD_SECURITY_LABEL
+
 from .clusters import clustered
 from .kinds import (
     CONTROLLER_CHART,
@@ -44,7 +46,6 @@ METADATA = ("169.254.169.254", "fd00:ec2::254")
 TOKEN_ACCOUNTS = ("launcher",)
 """Of this project's launchers."""
 
-_ENFORCE = "pod-security.kubernetes.io/enforce"
 _LEVELS = ("restricted", "baseline")
 _CNI = "vpc-cni"
 _ENFORCED = re.compile(r"[\"']?enableNetworkPolicy[\"']?\s*:\s*[\"']?true\b")
@@ -194,10 +195,10 @@ def _check_standard(runner_set: RunnerSet, namespaces: ByPlace, report: ReportVi
     held = namespaces.at(place, hidden)
     for namespace in held:
         with later:
-            level = walk(namespace.props, "metadata", "labels", _ENFORCE)
+            level = walk(namespace.props, "metadata", "labels", POD_SECURITY_LABEL)
             if text(level) not in _LEVELS:
                 report(
-                    f"{place}: metadata.labels[{shown(_ENFORCE)}] is {shown(level)}: runner pods are held to "
+                    f"{place}: metadata.labels[{shown(POD_SECURITY_LABEL)}] is {shown(level)}: runner pods are held to "
                     f"{' or '.join(_LEVELS)}; write {_LEVELS[0]}",
                     namespace.urn,
                 )
@@ -206,7 +207,7 @@ def _check_standard(runner_set: RunnerSet, namespaces: ByPlace, report: ReportVi
     if not hidden:
         report(
             f"{place}: no Namespace of this stack has that name, so nothing holds runner pods of {runner_set.name} to a Pod "
-            f"Security Standard; declare it with label {_ENFORCE}: {_LEVELS[0]}",
+            f"Security Standard; declare it with label {POD_SECURITY_LABEL}: {_LEVELS[0]}",
             runner_set.resource.urn,
         )
     later.join(hidden)

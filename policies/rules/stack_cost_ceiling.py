@@ -1,8 +1,9 @@
 """stack-cost-ceiling: an hour of the whole stack costs no more than somebody has agreed to, at worst and idle.
 
-Counted (`cost.py`): groups of machines at their maximum and minimum with their disks, control planes, NAT gateways. Machines
-that a launcher boots for one job are no resource; the annotations of its pod say what `maxRunners` of them are. A reservation
-is paid whole. Spot without a price of its own counts as on demand, which is the most that it costs.
+Counted (`cost.py`): groups of machines at their maximum and minimum with their disks, control planes, NAT gateways, volumes
+of claims whose storage class is in the stack. Machines that a launcher boots for one job are no resource; the annotations of
+its pod say what `maxRunners` of them are. A reservation is paid whole. Spot without a price of its own counts as on demand,
+which is the most that it costs.
 
 In a preview on the engine the least count of an OKE pool is its size as last read, for OKE knows no minimum.
 """

@@ -1,7 +1,8 @@
-"""volumes-encrypted: the disks of nodes and machines are encrypted, at rest and on their way.
+"""volumes-encrypted: the disks of nodes and machines, and what claims become, are encrypted, at rest and on their way.
 
-Judged: EBS in launch templates, EC2 instances, spot requests and volumes, and Karpenter's EC2NodeClass; OCI instances,
-instance configurations and OKE node pools. A launch template spells the flag as text. Without a mapping of a volume a node
+Judged: EBS in launch templates, EC2 instances, spot requests and volumes, and Karpenter's EC2NodeClass; storage classes of
+the EBS driver; EFS file systems; OCI instances, instance configurations and OKE node pools. Launch templates and storage
+classes spell the flag as text. Without a mapping of a volume a node
 gets the image's own as the image has it; an account's default for encryption is not known here. Karpenter's own mapping is
 encrypted (karpenter.sh, spec.blockDeviceMappings). OCI encrypts all volumes at rest; what may be added is encryption in
 transit of volumes that are attached paravirtualized (`isPvEncryptionInTransitEnabled`; OCI API reference,
@@ -24,12 +25,17 @@ from .kinds import (
     OCI_INSTANCE_CONFIGURATION,
     OKE_NODE_POOL,
     SPOT_REQUEST,
+    STORAGE_CLASS,
     launches,
 )
 from .read import Later, items, keys, shown, text, true, walk
 from .rule import Rule
 
 EBS_VOLUME = "aws:ebs/volume:Volume"
+FILE_SYSTEM = "aws:efs/fileSystem:FileSystem"
+
+_EBS_DRIVERS = ("ebs.csi.aws.com", "kubernetes.io/aws-ebs")
+_AS_TEXT = (LAUNCH_TEMPLATE, STORAGE_CLASS)
 
 _TRANSIT = "isPvEncryptionInTransitEnabled"
 _BARE_METAL = "BM."
@@ -45,7 +51,7 @@ def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
 
 def _mend(args: ResourceValidationArgs, draft: Draft) -> None:
     """Sets the flags; a mapping or a key that is not there is not ours to make."""
-    wanted: Any = "true" if args.resource_type == LAUNCH_TEMPLATE else True
+    wanted: Any = "true" if args.resource_type in _AS_TEXT else True
     for path, fault in _FAULTS[args.resource_type](args.props, False, Later()):
         if fault is not _NO_MAPPING:
             draft.put(wanted, *_steps(path))
@@ -120,6 +126,12 @@ def _volume(props: Any, kms: bool, later: Later) -> Iterator[tuple[str, str]]:
         yield path.removeprefix("."), fault
 
 
+def _storage_class(props: Any, kms: bool, later: Later) -> Iterator[tuple[str, str]]:
+    with later:
+        if text(walk(props, "provisioner")) in _EBS_DRIVERS:
+            yield from _disk("parameters", walk(props, "parameters"), kms, later)
+
+
 def _transit(path: str, details: Any, later: Later, *shape: str) -> Iterator[tuple[str, str]]:
     with later:
         if true(walk(details, _TRANSIT)) or true(walk(details, "launchOptions", _TRANSIT)):
@@ -154,6 +166,8 @@ _FAULTS = {
     SPOT_REQUEST: _instance,
     EC2_NODE_CLASS: _node_class,
     EBS_VOLUME: _volume,
+    FILE_SYSTEM: _volume,
+    STORAGE_CLASS: _storage_class,
     OCI_INSTANCE: _oci_instance,
     OCI_INSTANCE_CONFIGURATION: _oci_configuration,
     OKE_NODE_POOL: _oke_pool,
@@ -161,7 +175,7 @@ _FAULTS = {
 
 RULE = Rule(
     id="volumes-encrypted",
-    title="Disks of nodes and machines are encrypted",
+    title="Disks of nodes and machines, and volumes of claims, are encrypted",
     severity=Severity.HIGH,
     types=frozenset(_FAULTS),
     levels={"dev": "remediate", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
@@ -169,12 +183,12 @@ RULE = Rule(
         "requireKms": {
             "type": "boolean",
             "default": False,
-            "description": "Whether EBS volumes must have a KMS key of the account's own.",
+            "description": "Whether EBS volumes and EFS file systems must have a KMS key of the account's own.",
         },
     },
     rationale="Source code, models and tokens of every job pass over these disks, and a snapshot outlives the node.",
     source="https://docs.aws.amazon.com/ebs/latest/userguide/ebs-encryption.html",
-    fix=f'EC2: ebs.encrypted true in every mapping ("true" in a launch template). OCI VMs: {_TRANSIT} true.',
+    fix=f'EC2: ebs.encrypted true in every mapping ("true" in launch templates and storage classes). OCI VMs: {_TRANSIT} true.',
     check=_check,
     remedy=_mend,
 )

@@ -22,6 +22,12 @@ def recording(request: pytest.FixtureRequest) -> Recording:
 
 
 @pytest.fixture(scope="session")
+def recordings() -> tuple[Recording, ...]:
+    """All of them."""
+    return tuple(map(_recorded, STACKS))
+
+
+@pytest.fixture(scope="session")
 def staging() -> Recording:
     """The staging stack, in preview."""
     return _recorded("staging")

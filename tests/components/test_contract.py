@@ -16,16 +16,26 @@ TOKENS = {
     "ArcRunnerSet": "gpu-ci:index:ArcRunnerSet",
     "DevicePluginStack": "gpu-ci:index:DevicePluginStack",
     "EksAutoscaler": "gpu-ci:index:EksAutoscaler",
+    "EksCaches": "gpu-ci:index:EksCaches",
     "EksGpuCluster": "gpu-ci:index:EksGpuCluster",
     "EksNetwork": "gpu-ci:index:EksNetwork",
+    "GpuJob": "gpu-ci:index:GpuJob",
     "GpuNodeGroup": "gpu-ci:index:GpuNodeGroup",
     "GpuOperator": "gpu-ci:index:GpuOperator",
+    "GpuQueue": "gpu-ci:index:GpuQueue",
+    "GpuWorkload": "gpu-ci:index:GpuWorkload",
+    "ModelCache": "gpu-ci:index:ModelCache",
+    "Namespaces": "gpu-ci:index:Namespaces",
     "OciGpuRunner": "gpu-ci:index:OciGpuRunner",
     "OkeAutoscaler": "gpu-ci:index:OkeAutoscaler",
+    "OkeCaches": "gpu-ci:index:OkeCaches",
     "OkeGpuCluster": "gpu-ci:index:OkeGpuCluster",
     "OkeGpuPool": "gpu-ci:index:OkeGpuPool",
     "OkeNetwork": "gpu-ci:index:OkeNetwork",
     "OkeSecurity": "gpu-ci:index:OkeSecurity",
+    "Priorities": "gpu-ci:index:Priorities",
+    "QueueController": "gpu-ci:index:QueueController",
+    "WorkloadWalls": "gpu-ci:index:WorkloadWalls",
 }
 
 
@@ -47,11 +57,9 @@ def test_every_component_is_listed_and_no_other():
     assert component_classes().keys() == TOKENS.keys(), "a component without a promised type token, or a token without component"
 
 
-def test_each_component_registers_its_promised_token(staging, prod):
-    registered = {
-        resource.type for stack in (staging, prod) for resource in stack.resources if resource.type.startswith("gpu-ci:")
-    }
-    assert registered == set(TOKENS.values()), "staging and prod have every component, each by its promised token"
+def test_each_component_registers_its_promised_token(recordings):
+    registered = {resource.type for stack in recordings for resource in stack.resources if resource.type.startswith("gpu-ci:")}
+    assert registered == set(TOKENS.values()), "stacks and examples have every component, each by its promised token"
 
 
 def test_each_component_has_args_beside_it_and_takes_opts():

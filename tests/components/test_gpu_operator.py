@@ -12,10 +12,14 @@ from fleet.node_image import NODE_IMAGES
 from fleet.operator import OperatorSettings
 from fleet.scheduling import OKE_PROFILE
 from offline.record import Recording
+from tests.builders import pool_of
 from tests.components.recorded import build_alone, named, of_type
 
 RELEASE = "kubernetes:helm.sh/v3:Release"
 NAMESPACE = "kubernetes:core/v1:Namespace"
+
+
+CONFIGS = charts.plugin_configs([pool_of(sharing={"strategy": "time-slicing", "replicas": 4})], by_operator=True)
 
 
 def _program() -> None:
@@ -25,10 +29,12 @@ def _program() -> None:
         "iad-gpu-operator",
         GpuOperatorArgs(
             image=NODE_IMAGES["ubuntu"],
-            operator=OperatorSettings(mig="single"),
+            operator=OperatorSettings(),
             cdi=True,
             tolerations=OKE_PROFILE.tolerations,
             ready=[ready],
+            mig="single",
+            configs=CONFIGS,
         ),
         opts=pulumi.ResourceOptions(providers=[provider]),
     )
@@ -43,7 +49,7 @@ def alone() -> Recording:
 def test_the_release_has_the_values_of_its_image_and_settings(alone):
     found = named(alone, "iad-gpu-operator-chart", RELEASE).inputs
     expected = charts.gpu_operator(
-        NODE_IMAGES["ubuntu"], OperatorSettings(mig="single"), cdi=True, tolerations=OKE_PROFILE.tolerations
+        NODE_IMAGES["ubuntu"], OperatorSettings(), cdi=True, tolerations=OKE_PROFILE.tolerations, mig="single", configs=CONFIGS
     )
     assert found["values"] == expected.values
     assert (found["chart"], found["version"]) == ("gpu-operator", expected.version)

@@ -130,3 +130,60 @@ def test_what_launchers_need_stands_before_their_set():
 def test_machines_without_a_builder_are_an_error():
     with pytest.raises(Exception, match="sjc/oci: nothing here builds runners of kind vm-per-job"):
         build(runners={"oci": vm_per_job()})
+
+
+# -- pools that share GPUs ---------------------------------------------------------------------------------------------
+
+SLICED = {"strategy": "time-slicing", "replicas": 4}
+CONFIG_MAP = "kubernetes:core/v1:ConfigMap"
+
+
+def shared(strategy):
+    return {"a10": oke_pool(nodes={"min": 1, "max": 2}, sharing=strategy)}
+
+
+@pytest.mark.parametrize(
+    ("enablement", "component", "namespace", "where"),
+    [
+        (DEVICE_PLUGIN, "device-plugin", "nvidia-device-plugin", ("config",)),
+        (GPU_OPERATOR, "gpu-operator", "gpu-operator", ("devicePlugin", "config")),
+    ],
+)
+def test_the_plugins_configs_stand_before_the_release_that_names_them(enablement, component, namespace, where):
+    recording = build(enablement=enablement, pools=shared(SLICED))
+    made = named(recording, f"sjc-{component}-configs", CONFIG_MAP)
+    release = named(recording, f"sjc-{component}-chart", RELEASE)
+    told = release.inputs["values"]
+    for key in where:
+        told = told[key]
+    assert told["name"] == made.inputs["metadata"]["name"], "the release waits for a ConfigMap of that name"
+    assert told["default"] in made.inputs["data"]
+    assert made.inputs["metadata"]["namespace"] == namespace
+    assert made.urn in release.dependencies
+    assert made.parent.endswith(f"::sjc-{component}")
+
+
+def test_another_way_of_sharing_is_another_config_map_and_the_release_changes_with_it():
+    one, other = (build(enablement=DEVICE_PLUGIN, pools=shared(SLICED | {"replicas": count})) for count in (4, 5))
+    names = [named(each, "sjc-device-plugin-configs", CONFIG_MAP).inputs["metadata"]["name"] for each in (one, other)]
+    assert names[0] != names[1]
+    values = [named(each, "sjc-device-plugin-chart", RELEASE).inputs["values"] for each in (one, other)]
+    assert [each["config"]["name"] for each in values] == names
+
+
+def test_runners_ask_for_what_their_pool_advertises():
+    recording = build(enablement=DEVICE_PLUGIN, pools=shared(SLICED))
+    (container,) = named(recording, "sjc-oci-a10-chart", RELEASE).inputs["values"]["template"]["spec"]["containers"]
+    assert container["resources"]["limits"]["nvidia.com/gpu.shared"] == 1
+    assert "nvidia.com/gpu" not in container["resources"]["limits"]
+    quota = named(recording, "sjc-oci-a10-quota", "kubernetes:core/v1:ResourceQuota").inputs["spec"]["hard"]
+    assert [key for key in quota if "nvidia" in key] == ["requests.nvidia.com/gpu.shared"]
+
+
+def test_mig_pools_tell_the_operator_how_parts_are_named_and_each_node_how_it_is_cut():
+    mig = {"instanceTypes": ["BM.GPU4.8"], "nodes": {"min": 1, "max": 1}, "sharing": {"strategy": "mig", "profile": "3g.20gb"}}
+    pools = {"a10": oke_pool(), "a100": oke_pool(**mig)}
+    values = named(build(enablement=GPU_OPERATOR, pools=pools), "sjc-gpu-operator-chart", RELEASE).inputs["values"]
+    assert (values["mig"], values["migManager"]["enabled"]) == ({"strategy": "mixed"}, True)
+    plain = named(build(enablement=GPU_OPERATOR, pools={"a10": oke_pool()}), "sjc-gpu-operator-chart", RELEASE)
+    assert (plain.inputs["values"]["mig"], plain.inputs["values"]["migManager"]["enabled"]) == ({"strategy": "none"}, False)

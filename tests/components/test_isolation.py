@@ -7,6 +7,7 @@ import json
 import kubernetes_validate
 import pytest
 
+from fleet import charts
 from fleet.scheduling import RUNNER_PRIORITY
 from offline import stackfile
 from offline.record import Recording, Resource, record
@@ -52,7 +53,9 @@ def test_every_runner_namespace_has_one_of_each_before_its_set(recording, token)
         ]
         assert home.urn in before(recording, wall)
         assert wall.delete_before_replace is True, "its name is fixed"
-    assert len(of_type(recording, token)) == len(sets), "and no other namespace has one"
+    spaces = [each.inputs["metadata"]["namespace"] for each in of_type(recording, token)]
+    # Teams have walls of their own (test_gpu_queue.py).
+    assert len([space for space in spaces if space.startswith(charts.runner_namespace(""))]) == len(sets), "no second one"
 
 
 def test_no_pod_of_any_set_reaches_instance_metadata(recording):
@@ -119,8 +122,9 @@ def test_the_objects_are_valid_as_they_are_sent(recording, minor):
 
 
 def test_every_cluster_has_one_class_for_runners_and_every_set_waits_for_its_clusters(recording):
-    classes = {each.provider_urn: each for each in of_type(recording, PRIORITY)}
-    assert len(classes) == len(of_type(recording, PRIORITY)), "a class is of the whole cluster"
+    found = [each for each in of_type(recording, PRIORITY) if each.inputs["metadata"]["name"] == RUNNER_PRIORITY.name]
+    classes = {each.provider_urn: each for each in found}
+    assert len(classes) == len(found), "a class is of the whole cluster"
     for release in runner_sets(recording):
         held = classes[release.provider_urn]
         assert release.inputs["values"]["template"]["spec"]["priorityClassName"] == held.inputs["metadata"]["name"]

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+from ruamel.yaml import YAML
+
 from components.oci.autoscaler import addon_values
 from components.oci.oci_gpu_runner import sweep_spec
 from fleet import charts
@@ -24,11 +26,12 @@ from fleet.node_image import NODE_IMAGES
 from fleet.operator import OperatorSettings
 from fleet.pool import Pool
 from fleet.providers import PROVIDERS
+from fleet.queues import queue_objects
 from fleet.runner import PodRunner
 from fleet.scheduling import (
+    GPU_RESOURCE,
     GPU_TAINT_KEY,
     OKE_NO_PLUGIN_LABEL,
-    PLUGIN_CONFIG_CDI,
     PLUGIN_CONFIG_LABEL,
     SYSTEM_POOL,
     TEMPLATE,
@@ -36,10 +39,11 @@ from fleet.scheduling import (
     Taint,
     Toleration,
     autoscaler_tags,
-    pool_labels,
+    is_gpu_resource,
     system_labels,
 )
 from fleet.settings import Fleet, load
+from fleet.sharing import Mig, Mps, Replicated
 from fleet.vm_runner import MachineRunner
 from tests.builders import ROOT, read_stack
 
@@ -58,7 +62,10 @@ def provided() -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node of one pool, or what the autoscaler believes of one that does not exist yet (`template`)."""
+    """A node of one pool, or what the autoscaler believes of one that does not exist yet (`template`).
+
+    `config` is the device plugin's config that its pool needs, `resource` what its GPUs are then called.
+    """
 
     name: str
     pool: str
@@ -66,7 +73,8 @@ class Node:
     taints: tuple[Taint, ...]
     template: bool = False
     accelerator: str = ""
-    cdi: bool = False
+    config: str = ""
+    resource: str = GPU_RESOURCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +82,7 @@ class Pods:
     """Like pods: the pools on whose nodes they must land, and how they choose nodes.
 
     `expressions` are those of a required node affinity with one term. `elsewhere` says that they may land on other nodes too.
+    `resources` are the GPU resources that they ask for.
     """
 
     name: str
@@ -83,6 +92,7 @@ class Pods:
     expressions: tuple[Mapping[str, Any], ...] = ()
     elsewhere: bool = False
     advertises: bool = False
+    resources: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +135,8 @@ def _between(pods: Pods, node: Node) -> Iterator[str]:
         yield from (f"{node.name}: {pods.name} does not tolerate {taint}" for taint in refused)
         if not chosen:
             yield f"{node.name}: {pods.name} does not choose it"
+        for asked in sorted(pods.resources - {node.resource}):
+            yield f"{node.name}: {pods.name} asks for {asked}, and its GPUs are called {node.resource}"
     elif chosen and not refused and not pods.elsewhere:
         yield f"{node.name}: {pods.name} could land there"
 
@@ -148,12 +160,14 @@ def _matches(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
 def _labels_of(contract: Contract, node: Node) -> Iterator[str]:
     """What programs, not pods, look for among a GPU node's labels."""
     wanted = contract.booting_label
-    if wanted and node.labels.get(wanted) != node.accelerator:
+    if wanted and node.resource != GPU_RESOURCE and wanted in node.labels:
+        yield f"{node.name}: with {wanted} the autoscaler waits for {GPU_RESOURCE}, and for ever"
+    elif wanted and node.resource == GPU_RESOURCE and node.labels.get(wanted) != node.accelerator:
         yield f"{node.name}: without {wanted} the autoscaler takes a booting node for a ready one without GPU, and buys another"
     if contract.plugin_configs is not None:
         config = node.labels.get(PLUGIN_CONFIG_LABEL)
-        if node.cdi is not (config == PLUGIN_CONFIG_CDI):
-            yield f"{node.name}: the device plugin's config is {config}, and CDI is {'on' if node.cdi else 'off'}"
+        if node.config != (config or ""):
+            yield f"{node.name}: the device plugin's config is {config}, and its pool needs {node.config or 'the default'}"
         if config is not None and config not in contract.plugin_configs:
             yield f"{node.name}: the device plugin has no config {config}"
 
@@ -171,18 +185,35 @@ def taint(text: str) -> Taint:
 def node_labels(cluster: str, settings: Cluster, name: str, pool: Pool) -> dict[str, str]:
     """Labels that the program gives the nodes of a pool."""
     profile = PROVIDERS[settings.provider].profile
-    labels = pool.labels | pool_labels(
-        cluster=cluster,
-        pool=name,
-        role=pool.role,
-        capacity=pool.capacity,
-        accelerator=pool.accelerator,
-        profile=profile,
-        cdi=pool.cdi,
-    )
+    labels = pool.node_labels(cluster, name, profile)
     if "plugin" in provided()[settings.provider]:
         labels[OKE_NO_PLUGIN_LABEL] = "false" if settings.enablement == GPU_PLUGIN_ADDON else "true"
     return labels
+
+
+def _config(pool: Pool) -> str:
+    """The label's value that a pool needs: what shares its GPUs, then how they are handed over."""
+    sharing = pool.sharing
+    told: list[str] = []
+    if isinstance(sharing, Replicated):
+        told += [f"{sharing.strategy}-{sharing.replicas}"]
+        told += ["unrenamed"] if not sharing.rename else []
+        told += ["several"] if sharing.allow_several else []
+    return "-".join([*told, *(["cdi"] if pool.cdi else [])])
+
+
+def called(pool: Pool, settings: Cluster) -> str:
+    """What a pool's GPUs are called, as the device plugin reads its config or the operator its MIG strategy."""
+    configs = charts.plugin_configs(settings.pools.values(), by_operator=settings.enablement == GPU_OPERATOR)
+    name = pool.node_labels("c", "p", PROVIDERS[settings.provider].profile).get(PLUGIN_CONFIG_LABEL, "")
+    told = YAML(typ="safe", pure=True).load(configs.files[name]) if configs and name else {}
+    shared = told.get("sharing", {})
+    # MPS wins over time-slicing (api/config/v1/sharing.go).
+    if (shared.get("mps") or shared.get("timeSlicing") or {}).get("renameByDefault"):
+        return "nvidia.com/gpu.shared"
+    if isinstance(pool.sharing, Mig) and pool.sharing.naming == "mixed":
+        return f"nvidia.com/mig-{pool.sharing.profile}"
+    return GPU_RESOURCE
 
 
 def our_taints(settings: Cluster) -> tuple[Taint, ...]:
@@ -195,8 +226,8 @@ def _pool_nodes(cluster: str, settings: Cluster, name: str, pool: Pool) -> Itera
     spot = pool.capacity == "spot"
     by_provider = tuple(map(taint, (*facts["gpu-taints"], *(facts["spot-taints"] if spot else ()))))
     theirs = dict.fromkeys(facts["labels"], "?") | dict(text.split("=") for text in (facts["spot-labels"] if spot else ()))
-    place = f"{cluster}/{name}"
-    yield Node(place, name, theirs | labels, (*by_provider, *our_taints(settings)), False, pool.accelerator, pool.cdi)
+    place, of_pool = f"{cluster}/{name}", (pool.accelerator, _config(pool), called(pool, settings))
+    yield Node(place, name, theirs | labels, (*by_provider, *our_taints(settings)), False, *of_pool)
     believed = facts["template"]
     described = dict.fromkeys(believed["labels"], "?")
     if believed["from"] == "tags":
@@ -206,7 +237,7 @@ def _pool_nodes(cluster: str, settings: Cluster, name: str, pool: Pool) -> Itera
     else:
         described |= labels
         taints = tuple(map(taint, believed["gpu-taints"]))
-    yield Node(f"{place}, not there yet", name, described, taints, True, pool.accelerator, pool.cdi)
+    yield Node(f"{place}, not there yet", name, described, taints, True, *of_pool)
 
 
 def _below(tags: Mapping[str, str], part: str) -> dict[str, str]:
@@ -225,7 +256,13 @@ def _tolerations(held: list[dict[str, str]]) -> tuple[Toleration, ...]:
 
 
 def _of_spec(name: str, pools: frozenset[str], spec: Mapping[str, Any]) -> Pods:
-    return Pods(name, pools, _tolerations(spec.get("tolerations", [])), spec.get("nodeSelector", {}))
+    asked = {
+        name
+        for container in spec.get("containers", [])
+        for name in container.get("resources", {}).get("limits", {})
+        if is_gpu_resource(name)
+    }
+    return Pods(name, pools, _tolerations(spec.get("tolerations", [])), spec.get("nodeSelector", {}), resources=frozenset(asked))
 
 
 def physical(stack: str, cluster: str) -> str:
@@ -238,20 +275,27 @@ def cluster_charts(fleet: Fleet, cluster: str, stack: str = "test") -> dict[str,
     settings = fleet.clusters[cluster]
     profile, url = PROVIDERS[settings.provider].profile, fleet.github.url
     cdi = any(pool.cdi for pool in settings.pools.values())
+    configs = charts.plugin_configs(settings.pools.values(), by_operator=settings.enablement == GPU_OPERATOR)
+    mig = next((pool.sharing.naming for pool in settings.pools.values() if isinstance(pool.sharing, Mig)), "none")
     found = [charts.arc_controller()]
     if _our_autoscaler(settings):
         found.append(charts.cluster_autoscaler(physical(stack, cluster), settings.region, settings.kubernetes_version))
     if settings.enablement == DEVICE_PLUGIN:
-        found.append(charts.device_plugin(profile.tolerations, cdi=cdi))
+        found.append(charts.device_plugin(profile.tolerations, configs))
     if settings.enablement == GPU_OPERATOR and settings.pools:
         image = NODE_IMAGES[next(iter(settings.pools.values())).image]
         operator = settings.operator or OperatorSettings()
-        found.append(charts.gpu_operator(image, operator, cdi=cdi, tolerations=profile.tolerations))
+        found.append(charts.gpu_operator(image, operator, cdi=cdi, tolerations=profile.tolerations, mig=mig, configs=configs))
+    if settings.queues is not None:
+        found.append(charts.kueue(settings.queues.namespaces, fair_sharing=settings.queues.fair_sharing))
     for name, runner in settings.runners.items():
         group = fleet.group_of(runner)
         if isinstance(runner, PodRunner):
-            tolerations = profile.pod_tolerations(settings.pools[runner.pool].capacity)
-            found.append(charts.runner_set(name, runner, url, group, tolerations))
+            pool = settings.pools[runner.pool]
+            tolerations = profile.pod_tolerations(pool.capacity)
+            found.append(
+                charts.runner_set(name, runner, url, group, tolerations, resource=pool.resource, mounts_shm=pool.mounts_shm)
+            )
         elif isinstance(runner, MachineRunner):
             found.append(_launchers(settings, name, runner, url, group))
     return {chart.name: chart for chart in found}
@@ -288,11 +332,22 @@ def _pods(fleet: Fleet, cluster: str) -> Iterator[Pods]:
         if isinstance(runner, MachineRunner) and (sweep := sweep_pod(made[name])):
             yield _of_spec(f"sweep of {name}", system, sweep)
     if settings.enablement == DEVICE_PLUGIN:
-        yield from _device_plugin(made["nvidia-device-plugin"].values, gpu_pools)
+        mps = frozenset(name for name, pool in settings.pools.items() if isinstance(pool.sharing, Mps))
+        yield from _device_plugin(made["nvidia-device-plugin"].values, gpu_pools, mps)
     if charts.OPERATOR in made:
         yield from _operator(made[charts.OPERATOR].values, gpu_pools)
     if "plugin" in provided()[settings.provider]:
         yield _provider_plugin(settings, gpu_pools)
+    if settings.queues is not None:
+        yield _of_spec("Kueue", system, made[charts.KUEUE].values["controllerManager"])
+        for flavor in queue_objects(cluster, settings, settings.queues).flavors:
+            yield _queued(flavor)
+
+
+def _queued(flavor: Mapping[str, Any]) -> Pods:
+    """A Job of which nothing is known but its flavor: Kueue adds the flavor's labels to its selector, and the tolerations."""
+    spec, pool = flavor["spec"], flavor["metadata"]["name"]
+    return Pods(f"queued Jobs of {pool}", frozenset({pool}), _tolerations(spec["tolerations"]), spec["nodeLabels"])
 
 
 def _addon_spec(settings: Any) -> dict[str, Any]:
@@ -300,10 +355,14 @@ def _addon_spec(settings: Any) -> dict[str, Any]:
     return {"nodeSelector": json.loads(addon_values(settings.idle_delay)["nodeSelectors"])}
 
 
-def _device_plugin(values: Mapping[str, Any], pools: frozenset[str]) -> Iterator[Pods]:
+def _device_plugin(values: Mapping[str, Any], pools: frozenset[str], mps: frozenset[str]) -> Iterator[Pods]:
     (term,) = values["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
     tolerations = _tolerations(values["tolerations"])
-    yield Pods("device plugin", pools, tolerations, {}, tuple(term["matchExpressions"]), advertises=True)
+    expressions = tuple(term["matchExpressions"])
+    yield Pods("device plugin", pools, tolerations, {}, expressions, advertises=True)
+    # The chart's own selector (templates/daemonset-mps-control-daemon.yml), beside the affinity that we give both.
+    if mps:
+        yield Pods("MPS control daemon", mps, tolerations, {"nvidia.com/mps.capable": "true"}, expressions)
 
 
 def _operator(values: Mapping[str, Any], pools: frozenset[str]) -> Iterator[Pods]:
@@ -347,9 +406,9 @@ def contract(fleet: Fleet, cluster: str) -> Contract:
     system = Node(f"{cluster}/{SYSTEM_POOL}", SYSTEM_POOL, system_labels(cluster), ())
     nodes = [node for name, pool in settings.pools.items() for node in _pool_nodes(cluster, settings, name, pool)]
     configs = None
-    if settings.enablement == DEVICE_PLUGIN:
-        values = cluster_charts(fleet, cluster)["nvidia-device-plugin"].values
-        configs = frozenset(values.get("config", {}).get("map", {}))
+    told = charts.plugin_configs(settings.pools.values(), by_operator=settings.enablement == GPU_OPERATOR)
+    if settings.enablement == DEVICE_PLUGIN or told:
+        configs = frozenset(told.files if told else ())
     booting = provided()[settings.provider]["template"]["booting-label"]
     return Contract(cluster, (system, *nodes), tuple(_pods(fleet, cluster)), booting, configs)
 

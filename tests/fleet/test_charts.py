@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from functools import partial
 from typing import Any
 
 import jsonschema
@@ -14,7 +13,17 @@ from pydantic import TypeAdapter
 from ruamel.yaml import YAML
 
 from fleet import charts, launchers, versions
-from fleet.charts import Chart, arc_controller, cluster_autoscaler, device_plugin, launcher_set, runner_namespace, runner_set
+from fleet.charts import (
+    Chart,
+    arc_controller,
+    cluster_autoscaler,
+    device_plugin,
+    kueue,
+    launcher_set,
+    plugin_configs,
+    runner_namespace,
+    runner_set,
+)
 from fleet.placement import place
 from fleet.runner import MAX_SET_NAME, PodRunner, Runner
 from fleet.scheduling import (
@@ -29,7 +38,7 @@ from fleet.scheduling import (
 )
 from fleet.versions import DAEMONSETS, RUNNER_IMAGE
 from fleet.vm_runner import MachineRunner, VmPerJobRunner, VmRunner
-from tests.builders import reference, runner_of, staging, vm, vm_per_job
+from tests.builders import pool_of, reference, runner_of, staging, vm, vm_per_job
 from tests.fleet.values import (
     asks,
     autoscaling_runner_set,
@@ -62,11 +71,14 @@ LAUNCHERS = [
 ]
 CLASSES: dict[str, Runner] = {**RUNNERS, **MACHINES}
 ALL = [*BASE, *SETS, *LAUNCHERS]
+CONFIGS = plugin_configs([pool_of(cdi=True), pool_of(sharing={"strategy": "mps", "replicas": 4})], by_operator=False)
 VARIANTS = [
-    pytest.param(device_plugin(OKE_PROFILE.tolerations, cdi=True), id="device plugin, CDI on some pool"),
+    pytest.param(device_plugin(OKE_PROFILE.tolerations, CONFIGS), id="device plugin with configs of its own"),
     pytest.param(
         runner_set("gpu-t4", RUNNERS["gpu-t4"], URL, "gpu", OKE_PROFILE.tolerations, "nvidia"), id="runner set of a spot pool"
     ),
+    pytest.param(kueue(["research"]), id="kueue"),
+    pytest.param(kueue(["vision", "research"], fair_sharing=True), id="kueue with fair sharing"),
 ]
 """The same charts with other settings; those of the operator are in test_gpu_operator.py."""
 
@@ -347,6 +359,7 @@ def test_the_pods_of_staging_fit_where_they_are_placed() -> None:
     ("resources", "counted"),
     [
         pytest.param(arc_controller().values["resources"], launchers.CONTROLLER, id="controller"),
+        pytest.param(kueue(["x"]).values["controllerManager"]["manager"]["resources"], launchers.KUEUE, id="kueue"),
         pytest.param(SETS[0].values["listenerTemplate"]["spec"]["containers"][0]["resources"], launchers.LISTENER, id="listener"),
         *(pytest.param(runner_of_pod(pod_of(chart))["resources"], launchers.LAUNCHER, id=chart.name) for chart in LAUNCHERS),
     ],
@@ -374,17 +387,15 @@ def test_without_cdi_the_device_plugin_has_no_config() -> None:
 
 
 def test_a_pool_chooses_cdi_by_its_label_and_every_other_pool_keeps_the_environment() -> None:
-    values = device_plugin(cdi=True).values
-    configs = {name: _plugin_config(text) for name, text in values["config"]["map"].items()}
-    default = values["config"]["default"]
+    told = plugin_configs([pool_of(), pool_of(cdi=True)], by_operator=False)
+    assert told is not None
+    configs = {name: _plugin_config(text) for name, text in told.files.items()}
+    default = device_plugin(configs=told).values["config"]["default"]
     assert set(configs) == {default, PLUGIN_CONFIG_CDI}
     assert configs[default] == _handed_over_by("envvar"), "what the plugin does without a config"
     assert configs[PLUGIN_CONFIG_CDI] == _handed_over_by("cdi-cri")
-    labels = partial(
-        pool_labels, cluster="c", pool="p", role="burst", capacity="spot", accelerator="nvidia-tesla-t4", profile=EKS_PROFILE
-    )
-    assert labels(cdi=True)[PLUGIN_CONFIG_LABEL] == PLUGIN_CONFIG_CDI
-    assert PLUGIN_CONFIG_LABEL not in labels(cdi=False)
+    assert pool_of(cdi=True).node_labels("c", "p", EKS_PROFILE)[PLUGIN_CONFIG_LABEL] == PLUGIN_CONFIG_CDI
+    assert PLUGIN_CONFIG_LABEL not in pool_of().node_labels("c", "p", EKS_PROFILE)
 
 
 def _plugin_config(text: str) -> object:
@@ -398,7 +409,7 @@ def _handed_over_by(strategy: str) -> dict[str, object]:
 
 def test_no_variable_of_the_plugin_beats_its_configs_and_the_drivers_files_are_mounted() -> None:
     """An environment variable wins over a config, and the chart makes one of the value deviceListStrategy."""
-    values = device_plugin(cdi=True).values
+    values = device_plugin(configs=CONFIGS).values
     assert "deviceListStrategy" not in values
     assert values["nvidiaDriverRoot"] == "/", "below it the plugin finds the libraries that a CDI specification lists"
     assert values["migStrategy"] == "none"
@@ -408,5 +419,5 @@ def test_no_variable_of_the_plugin_beats_its_configs_and_the_drivers_files_are_m
 
 
 def test_cdi_on_some_pool_changes_nothing_else_of_the_plugin() -> None:
-    with_cdi = device_plugin(cdi=True).values
+    with_cdi = device_plugin(configs=plugin_configs([pool_of(cdi=True)], by_operator=False)).values
     assert {key: with_cdi[key] for key in device_plugin().values} == device_plugin().values

@@ -22,6 +22,7 @@ from fleet.scheduling import (
     GPU_PRESENT_LABEL,
     GPU_RESOURCE,
     GPU_TAINT_KEY,
+    MPS_LABEL,
     OKE_NO_PLUGIN_LABEL,
     PLUGIN_CONFIG_LABEL,
     POOL_LABEL,
@@ -43,6 +44,7 @@ from tests.fleet.conformance import (
     Node,
     Pods,
     addon_tolerations,
+    called,
     cluster_charts,
     contract,
     faults,
@@ -54,6 +56,7 @@ from tests.fleet.conformance import (
     table,
     taint,
 )
+from tests.fleet.queue_configs import OKE_POOLS, POOLS, of
 
 
 def _eks(enablement: str, **pools: dict[str, Any]) -> Contract:
@@ -72,13 +75,35 @@ def _oke(enablement: str) -> Contract:
     return contract(fleet, "sjc")
 
 
+def _queued(pools: dict[str, dict[str, Any]]) -> Contract:
+    """One team with a unit of each pool, and no runners."""
+    quotas = [{"pool": name, "nominal": 1} for name in pools]
+    return contract(of({"teams": {"research": {"namespaces": ["research"], "quotas": quotas}}}, pools), "usw2")
+
+
 SPOT = pool(capacity="spot")
+SLICED = {"strategy": "time-slicing", "replicas": 4}
 CONTRACTS = stack_contracts() | {
     "eks device-plugin": _eks(DEVICE_PLUGIN, t4=pool(), t4s=SPOT, cdi=pool(cdi=True)),
+    "eks device-plugin, shared": _eks(
+        DEVICE_PLUGIN,
+        t4=pool(),
+        sliced=pool(sharing=SLICED),
+        unrenamed=pool(sharing=SLICED | {"rename": False, "allowSeveral": True}, cdi=True),
+        mps=pool(sharing={"strategy": "mps", "replicas": 8}),
+    ),
+    "eks gpu-operator, shared": _eks(
+        GPU_OPERATOR,
+        t4=pool(),
+        sliced=pool(sharing=SLICED),
+        mig=pool(instanceTypes=["p4d.24xlarge"], sharing={"strategy": "mig", "profile": "1g.5gb"}),
+    ),
     "eks gpu-operator": _eks(GPU_OPERATOR, t4=pool(), t4s=SPOT),
     "oke gpu-plugin-addon": _oke(GPU_PLUGIN_ADDON),
     "oke device-plugin": _oke(DEVICE_PLUGIN),
     "oke gpu-operator": _oke(GPU_OPERATOR),
+    "eks with queues": _queued(POOLS),
+    "oke with queues": _queued(OKE_POOLS),
 }
 
 
@@ -99,6 +124,12 @@ def test_what_is_held_has_the_autoscaler_the_launchers_and_their_sweeps() -> Non
     assert {"launcher stands", "sweep of stands", "launcher boots", "sweep of boots"} <= {
         pods.name for pods in CONTRACTS["oke device-plugin"].pods
     }
+
+
+def test_a_queued_job_of_which_nothing_is_known_lands_on_the_pool_of_its_flavor() -> None:
+    """What Kueue adds is enough, on the nodes that stand and on those that the autoscaler only imagines."""
+    for name, pools in (("eks with queues", POOLS), ("oke with queues", OKE_POOLS)):
+        assert {f"queued Jobs of {pool_name}" for pool_name in pools} | {"Kueue"} <= {pods.name for pods in CONTRACTS[name].pods}
 
 
 def test_cncfs_launchers_make_machines_in_the_machines_compartment_and_have_no_sweep_of_ours() -> None:
@@ -153,13 +184,20 @@ def _needed_labels(held: Contract, node: Node) -> set[str]:
     """Labels that somebody looks for; the others are for people, and for the manifests of the source guides."""
     if node.pool == SYSTEM_POOL:
         return {POOL_LABEL}
-    needed = {POOL_LABEL, held.booting_label}
+    needed = {held.booting_label} if node.resource == GPU_RESOURCE else set()
+    # A pool of queues alone has no pods of ours.
+    needed |= {POOL_LABEL} if any(POOL_LABEL in pods.selector and node.pool in pods.pools for pods in held.pods) else set()
+    # Kueue adds all labels of a flavor to the selector of a Job.
+    needed |= {key for pods in held.pods if node.pool in pods.pools and pods.name.startswith("queued") for key in pods.selector}
     plugin = {pods.name: pods for pods in held.pods}.get("provider's own plugin")
     if plugin is not None and not plugin.advertises:
         needed.add(OKE_NO_PLUGIN_LABEL)
     if held.plugin_configs is not None:
+        needed |= {PLUGIN_CONFIG_LABEL} if node.config else set()
+    if any(pods.name == "device plugin" for pods in held.pods):
         needed.add(GPU_PRESENT_LABEL)
-        needed |= {PLUGIN_CONFIG_LABEL} if node.cdi else set()
+    if any(pods.name == "MPS control daemon" and node.pool in pods.pools for pods in held.pods):
+        needed.add(MPS_LABEL)
     return needed
 
 
@@ -175,11 +213,12 @@ def _without_choice(pods: Pods) -> Iterator[tuple[Pods, str, bool]]:
     for key in pods.selector:
         selector = {other: value for other, value in pods.selector.items() if other != key}
         # Whoever tolerates no taint lands on the system pool anyway: no other is untainted.
-        yield replace(pods, selector=selector), f"selector {key}", bool(pods.tolerations)
+        # Of the labels that a queued Job is given others tell the pools apart, too.
+        yield replace(pods, selector=selector), f"selector {key}", bool(pods.tolerations) and not selector
     for gone in pods.expressions:
         left = tuple(each for each in pods.expressions if each != gone)
         # OKE's plugin may run where it likes as long as it is the one that advertises.
-        yield replace(pods, expressions=left), f"affinity to {gone['key']}", not pods.elsewhere
+        yield replace(pods, expressions=left), f"affinity to {gone['key']}", not (pods.elsewhere or pods.selector)
 
 
 MUTATIONS = [(name, mutation) for name, held in CONTRACTS.items() for mutation in _mutations(held)]
@@ -209,6 +248,8 @@ def test_mutations_reach_every_kind_of_thing_of_both_providers() -> None:
         ("eks", "label nvidia.com/gpu.present"),
         ("eks", "label nvidia.com/device-plugin.config"),
         ("eks", "label k8s.amazonaws.com/accelerator"),
+        ("eks", "label nvidia.com/mps.capable"),
+        ("eks", "selector nvidia.com/mps.capable"),
         ("eks", "toleration of nvidia.com/gpu"),
         ("eks", "selector gpu-ci/pool"),
         ("eks", "affinity to nvidia.com/gpu.present"),
@@ -265,6 +306,37 @@ def test_a_runner_of_two_pools_labels_is_found() -> None:
     held = CONTRACTS["eks gpu-operator"]
     nodes = tuple(replace(node, labels={**node.labels, POOL_LABEL: "t4"}) if node.pool == "t4s" else node for node in held.nodes)
     assert "usw2/t4s: runner gpu-t4 could land there" in faults(replace(held, nodes=nodes))
+
+
+def _renamed(held: Contract, pool_name: str, resource: str) -> Contract:
+    nodes = tuple(replace(node, resource=resource) if node.pool == pool_name else node for node in held.nodes)
+    return replace(held, nodes=nodes)
+
+
+def test_a_runner_that_asks_for_another_name_than_its_nodes_advertise_is_found() -> None:
+    found = faults(_renamed(CONTRACTS["eks device-plugin, shared"], "sliced", "nvidia.com/gpu"))
+    assert "usw2/sliced: runner gpu-sliced asks for nvidia.com/gpu.shared, and its GPUs are called nvidia.com/gpu" in found
+
+
+def test_shares_of_another_name_with_the_autoscalers_gpu_label_are_found() -> None:
+    held = CONTRACTS["eks gpu-operator, shared"]
+    key = held.booting_label
+    nodes = tuple(
+        replace(node, labels={**node.labels, key: node.accelerator}) if node.pool == "mig" else node for node in held.nodes
+    )
+    assert f"usw2/mig: with {key} the autoscaler waits for nvidia.com/gpu, and for ever" in faults(replace(held, nodes=nodes))
+
+
+def test_each_way_of_sharing_has_its_name_for_a_gpu() -> None:
+    held = {node.pool: node.resource for of in CONTRACTS if of.endswith("shared") for node in CONTRACTS[of].nodes}
+    assert held == {
+        "system": "nvidia.com/gpu",
+        "t4": "nvidia.com/gpu",
+        "sliced": "nvidia.com/gpu.shared",
+        "unrenamed": "nvidia.com/gpu",
+        "mps": "nvidia.com/gpu.shared",
+        "mig": "nvidia.com/mig-1g.5gb",
+    }
 
 
 # -- the data ------------------------------------------------------------------------------------------------------------
@@ -350,6 +422,11 @@ def test_the_program_gives_nodes_the_labels_and_taints_that_are_held_here(built:
                 assert {key: value for key, value in tags.items() if key.startswith(parts)} == {
                     key: value for key, value in described.items() if key.startswith(parts)
                 }
+                name_of_gpus = called(of_pool, settings)
+                units = str(of_pool.machines[0].gpus * of_pool.shares)
+                offered = {key: tags[key] for key in tags if key.startswith(f"{TEMPLATE}resources/nvidia.com/")}
+                whole = {f"{TEMPLATE}resources/{GPU_RESOURCE}": "0"}
+                assert offered == whole | {f"{TEMPLATE}resources/{name_of_gpus}": units}, "as many as the plugin will advertise"
 
 
 def _labels(inputs: Mapping[str, Any]) -> dict[str, str]:

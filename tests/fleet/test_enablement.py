@@ -176,12 +176,37 @@ def test_the_add_on_of_oke_knows_no_cdi() -> None:
     )
 
 
-@pytest.mark.parametrize("mig", ["single", "mixed"])
-def test_mig_needs_gpus_that_have_it_in_every_pool(mig: str) -> None:
-    a100 = held("al2023-nvidia", OLD, instanceTypes=["p4d.24xlarge"])
-    require_enablement(GPU_OPERATOR, operator(mig=mig), {"a100": a100})
-    assert refused(GPU_OPERATOR, operator(mig=mig), a100=a100, t4=held("al2023-nvidia", OLD)) == (
-        "operator.mig",
-        "a GPU of pool t4 has no MIG; set mig: none, or give such pools a cluster of their own",
-        mig,
+def cut(naming: str) -> EnabledPool:
+    """An A100 pool in parts."""
+    sharing = {"strategy": "mig", "profile": "1g.5gb", "naming": naming}
+    return held("al2023-nvidia", OLD, instanceTypes=["p4d.24xlarge"], sharing=sharing)
+
+
+def test_the_operator_names_mig_parts_in_one_way_whatever_pools_are_beside() -> None:
+    whole = held("al2023-nvidia", OLD)
+    for naming in ("single", "mixed"):
+        require_enablement(GPU_OPERATOR, None, {"a": cut(naming), "t4": whole, "b": cut(naming)})
+    assert refused(GPU_OPERATOR, None, a=cut("single"), t4=whole, b=cut("mixed")) == (
+        "pools.b.sharing.naming",
+        "the operator names the parts of all MIG GPUs in one way and pool a has single; write the same",
+        "mixed",
+    )
+
+
+@pytest.mark.parametrize(
+    ("enablement", "strategy", "able"),
+    [
+        (GPU_PLUGIN_ADDON, "time-slicing", "device-plugin or gpu-operator"),
+        (GPU_PLUGIN_ADDON, "mps", "device-plugin or gpu-operator"),
+        (GPU_PLUGIN_ADDON, "mig", "gpu-operator"),
+        (DEVICE_PLUGIN, "mig", "gpu-operator"),
+    ],
+)
+def test_gpus_are_shared_only_where_something_shares_them(enablement: str, strategy: str, able: str) -> None:
+    sharing = {"strategy": strategy} | ({"profile": "1g.5gb"} if strategy == "mig" else {"replicas": 2})
+    a100 = held("al2023-nvidia", OLD, instanceTypes=["p4d.24xlarge"], sharing=sharing)
+    assert refused(enablement, None, a100=a100) == (
+        "pools.a100.sharing.strategy",
+        f"GPUs are shared by {strategy} under enablement {able} alone; use that, or remove sharing",
+        strategy,
     )

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from fleet import charts
-from fleet.charts import Chart, gpu_operator, runtime_class
+from fleet.charts import Chart, PluginConfigs, gpu_operator, plugin_configs, runtime_class
 from fleet.model import cpu_text
 from fleet.node_image import NODE_IMAGES
 from fleet.operator import OperatorSettings
 from fleet.scheduling import EKS_PROFILE, OKE_PROFILE, system_labels
 from fleet.versions import CHARTS, DAEMONSETS
+from tests.builders import pool_of
 from tests.fleet.values import asks, folder, leaves, toleration, unknown_keys
 
 PLAIN = OperatorSettings()
@@ -33,11 +34,15 @@ OTHER = OperatorSettings.model_validate_json(
                 "socket": "/run/other/containerd.sock",
                 "defaultRuntime": False,
             },
-            "mig": "mixed",
             "serviceMonitor": True,
         }
     )
 )
+
+_FOUND = plugin_configs([pool_of(sharing={"strategy": "time-slicing", "replicas": 4})], by_operator=True)
+assert _FOUND is not None
+CONFIGS: PluginConfigs = _FOUND
+"""What the other settings tell the device plugin."""
 
 CASES = [
     pytest.param(image, settings, cdi, id=f"{image}, {name} settings, CDI {'on' if cdi else 'off'}")
@@ -48,7 +53,8 @@ each_image = pytest.mark.parametrize("image", NODE_IMAGES)
 
 
 def chart(image: str, settings: OperatorSettings = PLAIN, *, cdi: bool = False) -> Chart:
-    return gpu_operator(NODE_IMAGES[image], settings, cdi=cdi, tolerations=OKE_PROFILE.tolerations)
+    more: dict[str, Any] = {"mig": "mixed", "configs": CONFIGS} if settings is OTHER else {}
+    return gpu_operator(NODE_IMAGES[image], settings, cdi=cdi, tolerations=OKE_PROFILE.tolerations, **more)
 
 
 def values(image: str, settings: OperatorSettings = PLAIN, *, cdi: bool = False) -> dict[str, Any]:
@@ -175,9 +181,15 @@ def test_the_rest_is_the_same_on_every_image(image: str, settings: OperatorSetti
     assert found["gfd"]["enabled"] is True
     assert found["dcgmExporter"]["enabled"] is True
     assert found["dcgmExporter"]["serviceMonitor"] == {"enabled": settings.service_monitor}
-    assert found["mig"] == {"strategy": settings.mig}
-    assert found["migManager"]["enabled"] is (settings.mig != "none")
-    assert "config" not in found["devicePlugin"], "the operator sets what a config would, and a variable wins"
+    assert found["mig"] == {"strategy": "mixed" if settings is OTHER else "none"}
+    assert found["migManager"]["enabled"] is (settings is OTHER)
+    # NVIDIA/cloud-native-docs, gpu-operator-mig.rst, enabling MIG in a cloud.
+    assert found["migManager"].get("env", []) == ([{"name": "WITH_REBOOT", "value": "true"}] if settings is OTHER else [])
+    if settings is OTHER:
+        told = {"create": False, "name": CONFIGS.name, "default": CONFIGS.default}
+        assert found["devicePlugin"]["config"] == told, "the chart's own would keep its name when it changes"
+    else:
+        assert "config" not in found["devicePlugin"], "the operator sets what a config would, and a variable wins"
 
 
 @pytest.mark.parametrize("profile", [EKS_PROFILE, OKE_PROFILE], ids=["EKS", "OKE"])

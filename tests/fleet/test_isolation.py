@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import kubernetes_validate
@@ -224,6 +225,17 @@ def test_launchers_may_take_no_gpu() -> None:
     launchers = {name for name, chart in SETS.items() if _gpus(chart) == 0}
     assert launchers
     assert {name for name, amount in found.items() if amount == "0"} == launchers
+
+
+@pytest.mark.parametrize("mode", ["kubernetes", "kubernetes-novolume"])
+def test_a_quota_of_gpus_stands_where_runners_wait_at_it_and_nowhere_else(mode: str) -> None:
+    """A pod that a runner makes for its job fails at a quota, and the job with it (actions/runner-container-hooks#229)."""
+    plain = charts.runner_set("gpu", runner_of(scale={"max": 4}), URL, "gpu")
+    assert resource_quota(plain)["hard"] == {"requests.nvidia.com/gpu": "8", "pods": "10"}
+    making = replace(plain, values=plain.values | {"containerMode": {"type": mode}})
+    assert resource_quota(making)["hard"] == {"pods": "26"}, "runner, job and container step, twice, and two"
+    other = replace(plain, values=plain.values | {"containerMode": {"type": "dind"}})
+    assert resource_quota(other) == resource_quota(plain), "its containers are in the runner's own pod"
 
 
 # -- what a container may take -----------------------------------------------------------------------------------------

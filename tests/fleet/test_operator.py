@@ -22,7 +22,7 @@ def test_by_default_the_operator_installs_its_own_driver_and_makes_nvidia_the_de
     assert settings.driver.version == versions.OPERATOR_DRIVER
     assert (settings.driver.repository, settings.driver.pull_secrets, settings.driver.license_secret) == (None, (), None)
     assert (settings.containerd.config, settings.containerd.socket, settings.containerd.default_runtime) == (None, None, True)
-    assert (settings.mig, settings.service_monitor) == ("none", False)
+    assert settings.service_monitor is False
 
 
 def test_a_vgpu_driver_is_a_private_image_with_a_licence_by_name() -> None:

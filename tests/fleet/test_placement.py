@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 from ruamel.yaml import YAML
 
 from fleet import charts, hardware
-from fleet.launchers import CONTROLLER, LAUNCHER, LISTENER, OPERATOR, Asks
+from fleet.launchers import CONTROLLER, KUEUE, LAUNCHER, LISTENER, OPERATOR, Asks
 from fleet.model import Cpu, Memory, cpu_text
 from fleet.offer import allocatable, least
 from fleet.placement import Host, Placement, PlacementError, fit, overbooked, place, pool_host, require, smallest
@@ -562,6 +562,17 @@ def test_the_operators_own_pods_take_room_from_launchers() -> None:
         for enablement in ("gpu-plugin-addon", "gpu-operator")
     }
     assert room["gpu-plugin-addon"] - room["gpu-operator"] == 3, "the operator's pods have 356Mi, nearly three launchers' 384Mi"
+
+
+def test_kueue_takes_room_from_launchers() -> None:
+    queues = {"teams": {"research": {"namespaces": ["research"], "quotas": [{"pool": "a10", "nominal": 1}]}}}
+    system = {"memory": "4Gi", "nodes": 1}
+    without, held = (
+        oke_launchers(load(config(clusters={"sjc": oke_cluster(system=system, **changes)})).clusters["sjc"])
+        for changes in ({}, {"queues": queues})
+    )
+    assert (KUEUE.cpu, LAUNCHER.cpu, KUEUE.memory, LAUNCHER.memory) == (200, 50, 512, 128)
+    assert without - held == 4, "as many as fit into what it requests"
 
 
 def test_prod_can_be_placed_whole_and_its_launchers_fit() -> None:

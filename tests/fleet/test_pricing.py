@@ -435,6 +435,8 @@ def test_the_bill_of_prod_is_the_arithmetic_of_its_prices() -> None:
         ("use1", "NAT gateways"): (3 * 0.045, 3 * 0.045),
         # 500 + 2 x 50 GiB; 10 + 4 + 8 + 2 nodes of 200, one of 500, 4 x 50
         ("use1", "disks"): (600 * gib, (24 * 200 + 500 + 200) * gib),
+        # Nothing in it, or 500 GB in the folder of each of two namespaces.
+        ("use1", "cache models"): (0, 2 * 500 * 0.30 / 730),
         ("sjc", "pool a10"): (0, 4 * 2.0),
         ("sjc", "machines oracle-vm-gpu-a10-1"): (0, 20 * 2.0),
         ("sjc", "machines oracle-vm-gpu-a10-2"): (0, 20 * 4.0),

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from botocore.loaders import Loader
@@ -23,6 +24,8 @@ from fleet.scheduling import (
     EKS_PROFILE,
     GPU_RESOURCE,
     GPU_TOLERATION,
+    MIG_CONFIG_LABEL,
+    MPS_LABEL,
     OKE_NO_PLUGIN_LABEL,
     OKE_PROFILE,
     PLUGIN_CONFIG_CDI,
@@ -206,7 +209,7 @@ def test_the_vocabulary_has_the_annotations_of_a_machine() -> None:
         "gpu-ci/machine-regions": "us-ashburn-1,us-phoenix-1",
     }, "in the order in which they are tried, each once"
     ours = {entry.key for entry in VOCABULARY if entry.kind == "annotation"}
-    assert ours == {*said, "cluster-autoscaler.kubernetes.io/safe-to-evict"}
+    assert ours == {*said, "gpu-ci/job-hash", "gpu-ci/region", "gpu-ci/task-id", "cluster-autoscaler.kubernetes.io/safe-to-evict"}
 
 
 def test_runners_end_no_pod_and_are_ended_for_none_of_ours() -> None:
@@ -226,7 +229,7 @@ LABELS = pool_labels(
 
 PROMISED = {entry.key for entry in VOCABULARY if entry.kind == "label" and entry.standing in (Standing.OURS, Standing.ALIAS)}
 # Not on every pool: a config of the plugin's chart, what the autoscaler on AWS looks for, and OKE's switch for its own plugin.
-SOMETIMES = {PLUGIN_CONFIG_LABEL, EKS_PROFILE.accelerator_label, OKE_NO_PLUGIN_LABEL}
+SOMETIMES = {PLUGIN_CONFIG_LABEL, EKS_PROFILE.accelerator_label, OKE_NO_PLUGIN_LABEL, MIG_CONFIG_LABEL, MPS_LABEL}
 
 
 @pytest.mark.parametrize(
@@ -248,10 +251,24 @@ def test_pool_labels_carry_every_label_that_is_ours_or_an_alias_and_no_other(
         capacity="spot",
         accelerator="nvidia-tesla-t4",
         profile=profile,
-        cdi=cdi,
+        plugin_config=PLUGIN_CONFIG_CDI if cdi else "",
     )
     assert set(labels) == (PROMISED - SOMETIMES) | besides
     assert labels.get(PLUGIN_CONFIG_LABEL, PLUGIN_CONFIG_CDI) == PLUGIN_CONFIG_CDI
+
+
+def test_a_pool_of_shares_says_how_and_hides_from_the_autoscalers_search_for_whole_gpus() -> None:
+    def labels(**shared: Any) -> dict[str, str]:
+        return pool_labels(
+            cluster="c", pool="p", role="burst", capacity="spot", accelerator="nvidia-a10g", profile=EKS_PROFILE, **shared
+        )
+
+    plain, key = labels(), EKS_PROFILE.accelerator_label
+    sliced = labels(resource="nvidia.com/gpu.shared", plugin_config="time-slicing-4")
+    assert sliced == {name: value for name, value in plain.items() if name != key} | {PLUGIN_CONFIG_LABEL: "time-slicing-4"}
+    assert labels(resource=GPU_RESOURCE, plugin_config="time-slicing-4-unrenamed")[key] == "nvidia-a10g", "whole GPUs by name"
+    assert labels(mps=True) == plain | {MPS_LABEL: "true"}
+    assert labels(mig_config="all-1g.5gb") == plain | {MIG_CONFIG_LABEL: "all-1g.5gb"}
 
 
 def test_pool_labels_have_the_values_that_the_vocabulary_gives() -> None:
@@ -317,15 +334,7 @@ POOLS += [(LONGEST, pool_of(labels={f"example.com/{'k' * 51}": "v" * 63}, idleDe
 
 
 def _labels(name: str, pool: Pool) -> dict[str, str]:
-    ours = pool_labels(
-        cluster=LONGEST,
-        pool=name,
-        role=pool.role,
-        capacity=pool.capacity,
-        accelerator=pool.accelerator,
-        profile=EKS_PROFILE,
-    )
-    return pool.labels | ours
+    return pool.node_labels(LONGEST, name, EKS_PROFILE)
 
 
 def _tags(name: str, pool: Pool) -> dict[str, str]:

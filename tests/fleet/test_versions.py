@@ -12,19 +12,17 @@ from typing import Any
 
 import pytest
 
-from fleet import versions
+from fleet import hardware, versions
 from fleet.compatibility import branch, driver_version
 from fleet.enablement import DEVICE_PLUGIN, GPU_OPERATOR, GPU_PLUGIN_ADDON
 from fleet.providers import PROVIDERS
-from fleet.versions import CHARTS, DAEMONSETS, DOWNLOADS, KUBERNETES, NVKIND, OKE_KUBERNETES, RUNNER_IMAGE, daemonsets
+from fleet.versions import CHARTS, DAEMONSETS, DOWNLOADS, KUBEFLOW, KUBERNETES, NVKIND, OKE_KUBERNETES, RUNNER_IMAGE, daemonsets
 
 ROOT = Path(versions.__file__).parents[1]
 DATA: dict[str, Any] = tomllib.loads((ROOT / "fleet" / "data" / "versions.toml").read_text(encoding="utf-8"))
-IMAGES = {
-    "actions-runner": RUNNER_IMAGE,
-    "oci-cli": versions.LAUNCHER_IMAGE,
-    "cncf-cloudrunner": versions.CNCF_LAUNCHER_IMAGE,
-}
+IMAGES = {name: image.reference for name, image in versions.IMAGES.items()}
+UNPINNED = {"cuda-device-query", "tensorflow", "tensorflow-mnist", "tensorflow-notebook"}
+"""Images of workloads for which no source gives a digest."""
 
 
 def rows(table: dict[str, Any], at: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
@@ -39,6 +37,8 @@ def rows(table: dict[str, Any], at: str = "") -> Iterator[tuple[str, dict[str, A
 
 ROWS = list(rows(DATA))
 
+GPUS = {machine.gpu for machine in hardware.machines() if machine.gpu}
+
 each_minor = pytest.mark.parametrize(("minor", "row"), KUBERNETES.items())
 
 
@@ -49,12 +49,14 @@ def test_every_version_has_a_source_and_an_iso_date(name: str, row: dict[str, An
 
 
 def test_every_row_is_read() -> None:
-    assert set(DATA) == {"charts", "images", "kubernetes", "oke", "vm", "driver", "daemonsets"}
+    assert set(DATA) == {"charts", "images", "kubernetes", "oke", "vm", "kubeflow", "driver", "daemonsets"}
     assert set(CHARTS) == set(DATA["charts"])
     assert set(KUBERNETES) == set(DATA["kubernetes"])
     assert set(OKE_KUBERNETES) == set(DATA["oke"])
     assert set(DAEMONSETS) == set(DATA["daemonsets"])
     assert {name: row["reference"] for name, row in DATA["images"].items()} == IMAGES
+    others = [IMAGES[name] for name in ("actions-runner", "oci-cli", "cncf-cloudrunner")]
+    assert others == [RUNNER_IMAGE, versions.LAUNCHER_IMAGE, versions.CNCF_LAUNCHER_IMAGE]
     assert {name: row["version"] for name, row in DATA["driver"].items()} == {
         "gpu-operator": versions.OPERATOR_DRIVER,
         "al2023-nvidia": versions.AL2023_DRIVER,
@@ -63,11 +65,38 @@ def test_every_row_is_read() -> None:
     assert DATA["vm"]["toolkit"]["version"] == versions.VM_TOOLKIT
     assert DATA["vm"]["nvkind"]["version"] == NVKIND.version
     assert set(DOWNLOADS) == set(DATA["vm"]["downloads"])
+    assert DATA["kubeflow"] == {
+        "node": DATA["kubeflow"]["node"] | {"reference": KUBEFLOW.node_image},
+        "node-toolkit": DATA["kubeflow"]["node-toolkit"] | {"version": KUBEFLOW.node_toolkit},
+        "driver": DATA["kubeflow"]["driver"] | {"branch": KUBEFLOW.driver_branch},
+        "trainer": DATA["kubeflow"]["trainer"] | {"version": KUBEFLOW.trainer, "commit": KUBEFLOW.trainer_commit},
+    }
 
 
 @pytest.mark.parametrize("name", IMAGES)
-def test_an_image_is_pinned_by_digest(name: str) -> None:
-    assert re.fullmatch(r"[a-z0-9.]+(/[a-z0-9-]+)+(:[\w.]+)?@sha256:[0-9a-f]{64}", IMAGES[name]), "a tag can change"
+def test_an_image_is_pinned_by_digest_where_a_source_gives_one(name: str) -> None:
+    match = re.fullmatch(r"[a-z0-9.]+(/[a-z0-9-]+)+(:(?!latest)[\w.-]+)?(@sha256:[0-9a-f]{64})?", IMAGES[name])
+    assert match, "registry, repository, a tag that is not latest"
+    assert bool(match[3]) is (name not in UNPINNED), "a tag can change"
+    assert match[2] or match[3]
+
+
+@pytest.mark.parametrize(("name", "image"), versions.IMAGES.items())
+def test_an_image_says_what_it_runs_on_in_the_words_of_the_hardware_table(name: str, image: versions.Image) -> None:
+    assert set(image.architectures) <= {machine.arch for machine in hardware.machines()}, name
+    assert image.least_capability in ("", "5.0", *(gpu.compute_capability for gpu in GPUS)), name
+
+
+def test_kind_nodes_are_pinned_by_digest_and_of_the_minor_of_the_machines_kubectl() -> None:
+    found = re.fullmatch(r"docker\.io/kindest/node:v(\d+\.\d+)\.\d+@sha256:[0-9a-f]{64}", KUBEFLOW.node_image)
+    assert found, "a tag can change"
+    assert DOWNLOADS["kubectl"].version.startswith(f"{found[1]}."), "kubectl may differ by one minor; there is no need to"
+
+
+def test_kind_nodes_get_a_toolkit_that_nvkind_can_configure() -> None:
+    assert re.fullmatch(r"\d+\.\d+\.\d+-\d+", KUBEFLOW.node_toolkit), "a package's version"
+    assert any(KUBEFLOW.node_toolkit.startswith(f"{minor}.") for minor in NVKIND.toolkits)
+    assert re.fullmatch(r"[0-9a-f]{40}", KUBEFLOW.trainer_commit), "a tag can move"
 
 
 @pytest.mark.parametrize("name", DOWNLOADS)
@@ -177,13 +206,25 @@ def test_daemonsets_of_eks_are_the_add_ons_that_run_on_each_node() -> None:
     assert {name for name, row in DAEMONSETS.items() if "eks" in row.providers} == OF_EKS
 
 
+def test_drivers_run_on_each_node_of_a_cluster_that_needs_them_and_of_no_other() -> None:
+    assert not {"ebs-csi-node", "efs-csi-node"} & _names("eks", DEVICE_PLUGIN)
+    for driver, ours in (("aws-ebs-csi-driver", "ebs-csi-node"), ("aws-efs-csi-driver", "efs-csi-node")):
+        assert {row.name for row in daemonsets("eks", DEVICE_PLUGIN, "", [driver])} == _names("eks", DEVICE_PLUGIN) | {ours}
+    for row in KUBERNETES.values():
+        assert set(row.drivers) == {"aws-ebs-csi-driver", "aws-efs-csi-driver"}, "caches of any cluster have their drivers"
+        for version in row.drivers.values():
+            assert re.fullmatch(r"v\d+\.\d+\.\d+-eksbuild\.\d+", version)
+
+
 def test_daemonsets_of_oke_are_its_own() -> None:
     assert {name for name, row in DAEMONSETS.items() if "oke" in row.providers} <= OF_OKE
 
 
-def test_a_daemonset_belongs_to_providers_or_to_an_enablement() -> None:
+def test_a_daemonset_belongs_to_providers_an_enablement_a_strategy_or_a_driver() -> None:
+    drivers = {name for row in KUBERNETES.values() for name in row.drivers}
     for name, row in DAEMONSETS.items():
-        assert bool(row.providers) is not bool(row.enablement), name
+        assert [bool(row.providers), bool(row.enablement), bool(row.strategy), bool(row.driver)].count(True) == 1, name
+        assert row.driver in ("", *drivers), name
         assert set(row.providers) <= set(PROVIDERS), name
         assert row.enablement in ("", DEVICE_PLUGIN, GPU_OPERATOR), name
 
@@ -214,7 +255,9 @@ def test_no_other_module_spells_a_version() -> None:
     pinned = [chart.version for chart in CHARTS.values()] + [*IMAGES.values(), *OKE_KUBERNETES.values()]
     pinned += [versions.OPERATOR_DRIVER, versions.AL2023_DRIVER, versions.VM_TOOLKIT, NVKIND.version, NVKIND.go]
     pinned += [text for row in DOWNLOADS.values() for text in (row.version, row.url, row.sha256)]
+    pinned += [KUBEFLOW.node_image, KUBEFLOW.node_toolkit, KUBEFLOW.trainer, KUBEFLOW.trainer_commit]
     pinned += [value for row in KUBERNETES.values() for value in (row.ami_release, row.cluster_autoscaler, *row.addons.values())]
+    pinned += [value for row in KUBERNETES.values() for value in row.drivers.values()]
     ends = tuple(f"{sign}{version}" for version in pinned for sign in (":", "@", "-"))
     found = [f"{place}: {text}" for place, text in _texts() if text in pinned or text.endswith(ends)]
     assert found == []

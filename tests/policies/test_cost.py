@@ -97,6 +97,30 @@ FLEETS = {
             "pod": runner(pool="a10"),
         },
     ),
+    "caches: a disk, a dear disk, a file system, a workload's volume of a cache's class": cluster(
+        region="us-east-1",
+        zones=["us-east-1a", "us-east-1b"],
+        caches={
+            "models": {"storage": "efs", "size": "900Gi", "namespaces": ["research", "speech"]},
+            "work": {"storage": "ebs", "size": "300Gi", "namespaces": ["research"]},
+            "fast": {"storage": "ebs", "size": "500Gi", "namespaces": ["speech", "vision"], "iops": 12000, "throughput": 500},
+        },
+        workloads={
+            "chat": {"kind": "ollama", "pool": "t4", "storage": {"size": "60Gi", "storageClass": "cache-work"}},
+            "chat-2": {"kind": "ollama", "pool": "t4", "storage": {"size": "70Gi", "storageClass": "cache-models"}},
+            "chat-3": {"kind": "ollama", "pool": "t4", "storage": {"size": "80Gi", "storageClass": "another"}},
+        },
+    ),
+    "caches on OCI": oke_cluster(
+        caches={
+            "models": {"storage": "fss", "size": "900Gi", "namespaces": ["research", "speech"]},
+            "work": {"storage": "block", "size": "300Gi", "namespaces": ["research"]},
+            "fast": {"storage": "block", "size": "500Gi", "namespaces": ["speech", "vision"], "vpus": 20},
+        }
+    ),
+    "dearer IOPS than anybody has a price for": cluster(
+        caches={"fast": {"storage": "ebs", "size": "500Gi", "namespaces": ["speech"], "iops": 12000}}
+    ),
     "a type without a price there": cluster(region="eu-central-1", zones=["eu-central-1a", "eu-central-1b"]),
 }
 
@@ -104,6 +128,16 @@ FLEETS = {
 @pytest.mark.parametrize("described", FLEETS.values(), ids=FLEETS)
 def test_of_other_fleets_too(described: dict[str, object]) -> None:
     fleet = load(config(clusters={"here": described}))
+    assert_the_same(fleet, built(fleet))
+
+
+def test_a_class_of_one_name_in_two_clusters_is_two() -> None:
+    dear = {"storage": "ebs", "size": "500Gi", "namespaces": ["speech"], "iops": 12000, "throughput": 1000}
+    plain = {"storage": "ebs", "size": "500Gi", "namespaces": ["speech"]}
+    there = cluster(
+        region="us-east-1", zones=["us-east-1a", "us-east-1b"], runners={"gpu-t4-us": runner()}, caches={"models": dear}
+    )
+    fleet = load(config(clusters={"usw2": cluster(caches={"models": plain}), "use1": there}))
     assert_the_same(fleet, built(fleet))
 
 

@@ -8,8 +8,9 @@ import pytest
 
 from fleet import charts, versions
 from policies.rules.images import Reference, parsed
-from policies.rules.images_pinned import REGISTRIES, RULE
+from policies.rules.images_pinned import REGISTRIES, RULE, WORKLOAD_IMAGES
 from policies.rules.kinds import CLUSTER_POLICY, RELEASE
+from policies.rules.read import line
 from tests.policies.fixtures import POD, RUNNER_SET, pod, release, template
 from tests.policies.harness import CLEAN, changed, judge, said, secret
 from tests.policies.suite import Case, Suite, in_pods
@@ -19,7 +20,7 @@ WRITE = "write registry/repository:version@sha256:digest"
 UNTAGGED = f"without a tag it is whatever was pushed last; {WRITE}"
 MOVED = f"a tag can be moved, so a digest is required; {WRITE}"
 MALFORMED = f"that is no image reference; {WRITE}"
-ALLOWED = ", ".join(REGISTRIES)
+ALLOWED = line(", ".join(REGISTRIES), 200)
 STRANGE = f"its registry is not allowed; take it from one of these, or add its own to registries: {ALLOWED}"
 DIND = 'made by containerMode.type "dind"'
 POLICY = "kubernetes:nvidia.com/v1:ClusterPolicy"
@@ -309,6 +310,21 @@ def test_the_default_registries_serve_the_images_of_our_own_versions() -> None:
         reference = parsed(image)
         assert reference is not None
         assert reference.digest, "pinned to its content"
+
+
+@pytest.mark.parametrize("name", versions.IMAGES)
+def test_every_image_of_ours_is_from_an_allowed_repository_and_only_one_names_no_version(name: str) -> None:
+    image = versions.IMAGES[name].reference
+    assert judged(image).messages == (
+        (f'spec.containers[0].image is "{image}": {wordless("gpu")}',) if name == "tensorflow-mnist" else ()
+    )
+
+
+@pytest.mark.parametrize("repository", WORKLOAD_IMAGES)
+def test_a_neighbour_of_an_allowed_repository_is_not_allowed(repository: str) -> None:
+    assert any(f"{repository}:" in image.reference for image in versions.IMAGES.values()), "each is one of ours"
+    (message,) = judged(f"{repository}-copy:1.0").messages
+    assert "its registry is not allowed" in message
 
 
 FILES = "valueYamlFiles: files may name other images and are not read here; move them to values"

@@ -58,6 +58,7 @@ def test_every_rule_file_is_in_the_pack() -> None:
         "__init__",
         "capacity",
         "charts",
+        "claims",
         "clusters",
         "cost",
         "documents",

@@ -9,6 +9,7 @@ import pytest
 from fleet import charts
 from policies.rules.kinds import RELEASE
 from policies.rules.runner_no_privileged import RULE
+from tests.builders import pool_of
 from tests.policies.fixtures import GPU_POD, LAUNCHER_POD, POD, RUNNER_SET, pod, release, template
 from tests.policies.harness import CLEAN, changed, judge, said
 from tests.policies.suite import Case, Suite, in_pods
@@ -200,7 +201,8 @@ def installed(chart: str, values: dict[str, Any], namespace: str = "a", name: st
 
 
 def test_a_chart_that_needs_the_node_is_exempt_where_this_project_puts_it() -> None:
-    for chart in (charts.device_plugin(), charts.device_plugin(cdi=True)):
+    configs = charts.plugin_configs([pool_of(cdi=True)], by_operator=False)
+    for chart in (charts.device_plugin(), charts.device_plugin(configs=configs)):
         assert judge(RULE, RELEASE, installed(chart.chart, chart.values, chart.namespace, chart.name)) == CLEAN
     (message,) = judge(RULE, RELEASE, installed("nvidia-device-plugin", {})).messages
     assert message == (

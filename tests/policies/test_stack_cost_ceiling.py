@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from fleet.hardware import Price, price, unit_price
-from policies.rules.kinds import EKS_CLUSTER
+from fleet.scheduling import REGION as REGION_ANNOTATION
+from policies.rules.kinds import CLAIM, EKS_CLUSTER, STORAGE_CLASS
 from policies.rules.stack_cost_ceiling import IDLE_USD, RULE, WORST_USD
 from tests.policies.harness import CLEAN, UNKNOWN, judge_stack, urn
 from tests.policies.machine_fixtures import (
@@ -99,6 +100,33 @@ E5 = 2 * unit("oci-e5-ocpu", OCI_REGION) + 16 * unit("oci-e5-gb", OCI_REGION)
 EKS_HOUR, OKE_HOUR = unit("eks-control-plane"), unit("oke-enhanced-cluster", OCI_REGION)
 T4_SPOT = of("g4dn.4xlarge", "spot")
 
+OBJECTS = {"kubeconfig": "{}"}
+"""Properties of the provider of a cluster's objects, which names no region."""
+
+
+def storage_class(name: str, provisioner: str, region: str = REGION, **parameters: str) -> Member:
+    metadata = {"name": name} | ({"annotations": {REGION_ANNOTATION: region}} if region else {})
+    props = {"metadata": metadata, "provisioner": provisioner, "parameters": parameters}
+    return Member(STORAGE_CLASS, f"{name}-class", props, provider=OBJECTS)
+
+
+def claim(name: str, of_class: str, size: str) -> Member:
+    spec = {"storageClassName": of_class, "resources": {"requests": {"storage": size}}}
+    return Member(CLAIM, name, {"metadata": {"name": name}, "spec": spec}, provider=OBJECTS)
+
+
+EBS = storage_class("ebs", "ebs.csi.aws.com", type="gp3")
+FAST = storage_class("fast", "ebs.csi.aws.com", "us-east-1", type="gp3", iops="4000", throughput="325")
+EFS = storage_class("efs", "efs.csi.aws.com")
+BLOCK = storage_class("block", "blockvolume.csi.oraclecloud.com", OCI_REGION, vpusPerGB="20")
+FSS = storage_class("fss", "fss.csi.oraclecloud.com", OCI_REGION)
+CLAIMS = (EBS, claim("work", "ebs", "500Gi"))
+
+
+def of_claims(name: str, count: float, region: str = REGION) -> Part:
+    return f"{name} of claims", count, unit(name, region)
+
+
 WORST: dict[str, tuple[tuple[Member, ...], tuple[Part, ...], str]] = {
     "an EKS group on its dearest type": ((TEMPLATE, T4), (("usw2/t4", 5, T4_SPOT), disks(500)), "nodes.max"),
     "a reservation, paid whole": (
@@ -131,6 +159,31 @@ WORST: dict[str, tuple[tuple[Member, ...], tuple[Part, ...], str]] = {
         "the number",
     ),
     "a control plane of OKE": ((OKE,), (("OKE control planes", 1, OKE_HOUR),), "the number"),
+    "disks of claims": (CLAIMS, (of_claims("gp3-gb", 500),), "the number"),
+    "faster ones": (
+        (FAST, claim("one", "fast", "500Gi"), claim("two", "fast", "1Ti")),
+        (
+            of_claims("gp3-gb", 1524, "us-east-1"),
+            of_claims("gp3-mibps", 400, "us-east-1"),
+            of_claims("gp3-iops", 2000, "us-east-1"),
+        ),
+        "the number",
+    ),
+    "file systems of claims, when they are full": (
+        (EFS, claim("models", "efs", "1Ti")),
+        (of_claims("efs-gb", 1024),),
+        "the number",
+    ),
+    "block volumes of claims": (
+        (BLOCK, claim("work", "block", "500Gi")),
+        (of_claims("oci-volume-gb", 500, OCI_REGION), of_claims("oci-vpu-gb", 5000, OCI_REGION)),
+        "the number",
+    ),
+    "file systems of OCI": (
+        (FSS, claim("models", "fss", "500Gi")),
+        (of_claims("oci-fss-gb", 500, OCI_REGION),),
+        "the number",
+    ),
 }
 
 
@@ -314,6 +367,42 @@ def test_a_resource_s_own_region_goes_over_its_provider_s() -> None:
     assert said(here) == ()
 
 
+def test_a_disk_of_a_claim_is_paid_idle_too_and_a_file_system_by_what_is_in_it() -> None:
+    assert said(*CLAIMS, idle=0) == (idle(of_claims("gp3-gb", 500), limit=0, lower="the number"),)
+    for each in (EFS, FSS):
+        kind = each.props["metadata"]["name"]
+        assert said(each, claim("models", kind, "1Ti"), idle=0) == ()
+
+
+def test_a_claim_says_what_it_costs_only_with_its_class() -> None:
+    for members in (
+        (claim("work", "ebs", "500Gi"),),
+        (EBS, claim("work", "gp2", "500Gi")),
+        (EBS, but(claim("work", "ebs", "500Gi"), "spec", "storageClassName", None)),
+        (EBS, but(claim("work", "ebs", "500Gi"), "spec", "resources", None)),
+        (storage_class("ebs", "nfs.csi.k8s.io"), claim("work", "ebs", "500Gi")),
+        (storage_class("", "ebs.csi.aws.com"), claim("work", "", "500Gi")),
+        (EBS,),
+    ):
+        assert said(*members, worst=0) == ()
+
+
+def test_a_class_that_names_no_region_has_that_of_the_stack() -> None:
+    bare = storage_class("ebs", "ebs.csi.aws.com", "", type="gp3")
+    work = claim("work", "ebs", "500Gi")
+    parts = of_claims("gp3-gb", 500), ("NAT gateways", 1, unit("nat-gateway"))
+    assert said(bare, work, NAT, worst=0.001) == (worst(*parts, limit=0.001, lower="the number"),)
+    (message,) = said(bare, work)
+    assert message.startswith("gp3-gb of claims: no provider names their region")
+
+
+def test_a_class_says_gp3_by_saying_nothing_and_any_other_kind_has_its_own_price() -> None:
+    work = claim("work", "ebs", "500Gi")
+    assert said(storage_class("ebs", "ebs.csi.aws.com"), work, worst=0.01) == said(*CLAIMS, worst=0.01)
+    (message,) = said(storage_class("ebs", "ebs.csi.aws.com", type="io2"), work)
+    assert message.startswith("io2-gb of claims: no price of io2-gb in us-west-2 is known")
+
+
 # -- without a price ---------------------------------------------------------------------------------------------------
 
 NOT_NOTHING = "is known, and unknown is not nothing; add it with source and date to fleet/data/prices.csv"
@@ -428,7 +517,7 @@ STAYING = (MACHINE, STANDING)
 SUITE = Suite(
     RULE,
     passing=(
-        case(*ALL, worstUsdPerHour=HIGH, idleUsdPerHour=HIGH),
+        case(*ALL, *CLAIMS, worstUsdPerHour=HIGH, idleUsdPerHour=HIGH),
         case(TEMPLATE, but(T4, "scalingConfig", "minSize", 0), COMPONENT, NAT),
     ),
     violating=(

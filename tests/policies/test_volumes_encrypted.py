@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from policies.rules.kinds import SPOT_REQUEST
-from policies.rules.volumes_encrypted import EBS_VOLUME, RULE
+from policies.rules.kinds import SPOT_REQUEST, STORAGE_CLASS
+from policies.rules.volumes_encrypted import EBS_VOLUME, FILE_SYSTEM, RULE
 from tests.policies.fixtures import EC2_INSTANCE, LAUNCH_TEMPLATE, NODE_CLASS, OCI_CONFIGURATION, OCI_INSTANCE, OKE_POOL
 from tests.policies.harness import judge, remedied, said
 from tests.policies.suite import Case, Suite
@@ -12,6 +12,9 @@ TRANSIT = "isPvEncryptionInTransitEnabled"
 REST = "is {}: what a job leaves on the disk is readable from its snapshot; write true"
 WAY = "is {}: what the machine reads and writes crosses the network in clear; write true"
 KMS = "is not set: this stack asks for a key of its own; set the ARN of a KMS key"
+
+
+EBS_CLASS = {"provisioner": "ebs.csi.aws.com", "parameters": {"type": "gp3"}}
 
 
 def template(**disk: object) -> dict[str, object]:
@@ -29,6 +32,10 @@ SUITE = Suite(
         Case(NODE_CLASS, {"spec": template(encrypted=True)}),
         Case(NODE_CLASS, {"spec": {"role": "node"}}),
         Case(EBS_VOLUME, {"encrypted": True, "size": 10}),
+        Case(FILE_SYSTEM, {"encrypted": True, "throughputMode": "elastic"}),
+        Case(STORAGE_CLASS, EBS_CLASS | {"parameters": {"type": "gp3", "encrypted": "true"}}),
+        Case(STORAGE_CLASS, {"provisioner": "efs.csi.aws.com", "parameters": {"fileSystemId": "fs-1"}}),
+        Case(STORAGE_CLASS, {"provisioner": "blockvolume.csi.oraclecloud.com"}),
         Case(OCI_INSTANCE, {"shape": "VM.GPU.A10.1", TRANSIT: True}),
         Case(OCI_INSTANCE, {"shape": "VM.GPU.A10.1", "launchOptions": {TRANSIT: True}}),
         Case(OCI_INSTANCE, {"shape": "BM.GPU.A10.4"}),
@@ -68,6 +75,10 @@ SUITE = Suite(
         Case(SPOT_REQUEST, {"instanceType": "g5.xlarge"}, (f"rootBlockDevice.encrypted {REST.format('not set')}",)),
         Case(NODE_CLASS, {"spec": template()}, (f"spec.blockDeviceMappings[0].ebs.encrypted {REST.format('not set')}",)),
         Case(EBS_VOLUME, {"size": 10}, (f"encrypted {REST.format('not set')}",)),
+        Case(FILE_SYSTEM, {"throughputMode": "elastic"}, (f"encrypted {REST.format('not set')}",)),
+        Case(FILE_SYSTEM, {"encrypted": True}, (f"kmsKeyId {KMS}",), config={"requireKms": True}, unremedied=True),
+        Case(STORAGE_CLASS, EBS_CLASS, (f"parameters.encrypted {REST.format('not set')}",)),
+        Case(STORAGE_CLASS, {"provisioner": "kubernetes.io/aws-ebs"}, (f"parameters.encrypted {REST.format('not set')}",)),
         Case(OCI_INSTANCE, {"shape": "VM.GPU.A10.1"}, (f"{TRANSIT} {WAY.format('not set')}",)),
         Case(
             OCI_CONFIGURATION,

@@ -1,0 +1,149 @@
+"""What AWS has for the caches of an EKS cluster: drivers with their rights, and file systems."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pulumi
+import pulumi_aws as aws
+
+from components.eks.autoscaler import POD_IDENTITY_TRUST
+from components.kubernetes.model_cache import Backing
+from fleet import charts, versions
+from fleet.providers.eks import EksCluster
+from fleet.providers.eks_caches import EBS_DRIVER, EFS_DRIVER, EksCache
+
+_NFS = 2049
+
+
+@dataclass(frozen=True, slots=True)
+class Driver:
+    """The service account of a driver's controller, and AWS' policy for it."""
+
+    short: str
+    service_account: str
+    policy: str
+
+
+DRIVERS: Mapping[str, Driver] = {
+    # For clusters with Pod Identity: it lets the driver at volumes of its own cluster alone, by the session's tag (AWS managed
+    # policy reference, 2026-05-28). The older AmazonEBSCSIDriverPolicy is for every volume that some driver made.
+    EBS_DRIVER: Driver("ebs", "ebs-csi-controller-sa", "arn:aws:iam::aws:policy/AmazonEBSCSIDriverEKSClusterScopedPolicy"),
+    EFS_DRIVER: Driver("efs", "efs-csi-controller-sa", "arn:aws:iam::aws:policy/service-role/AmazonEFSCSIDriverPolicy"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class EksCachesArgs:
+    """`subnets` are those of nodes by zone; `security_group_id` is of the nodes. `tags` are for volumes that drivers make.
+
+    `ready` stands before a driver: system nodes and name resolution.
+    """
+
+    settings: EksCluster
+    cluster_name: pulumi.Input[str]
+    vpc_id: pulumi.Input[str]
+    subnets: Mapping[str, pulumi.Input[str]]
+    security_group_id: pulumi.Input[str]
+    tags: dict[str, str]
+    ready: Sequence[pulumi.Resource]
+
+
+class EksCaches(pulumi.ComponentResource):
+    """A driver for each storage that a cache has, as an EKS add-on; an EFS file system for each cache that is one.
+
+    The drivers' DaemonSets tolerate every taint by themselves, so they run on GPU nodes (values.yaml of both charts:
+    node.tolerateAllTaints, node.tolerations). Names of what the settings name have a dot before them.
+    """
+
+    backings: dict[str, Backing]
+    """What each cache stands on, by its name."""
+
+    def __init__(self, name: str, args: EksCachesArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("gpu-ci:index:EksCaches", name, {}, opts)
+        self._name, self._args = name, args
+        drivers = {addon: self._driver(addon) for addon in args.settings.drivers}
+        doors = self._doors() if EFS_DRIVER in drivers else None
+        self.backings = {}
+        for cache_name, cache in args.settings.caches.items():
+            volumes, driver = cache.volumes(args.tags), drivers[cache.driver]
+            if cache.driver == EFS_DRIVER and doors is not None:
+                files, targets = self._files(cache_name, cache, doors)
+                self.backings[cache_name] = Backing(volumes, {"fileSystemId": files.id}, [driver, *targets])
+            else:
+                self.backings[cache_name] = Backing(volumes, ready=[driver])
+        self.register_outputs({})
+
+    def _driver(self, addon: str) -> aws.eks.Addon:
+        """The add-on, whose controller has rights of its own instead of the nodes'."""
+        driver, child = DRIVERS[addon], pulumi.ResourceOptions(parent=self)
+        name = f"{self._name}-{driver.short}"
+        role = aws.iam.Role(f"{name}-role", assume_role_policy=POD_IDENTITY_TRUST, opts=child)
+        rights = aws.iam.RolePolicyAttachment(f"{name}-rights", role=role.name, policy_arn=driver.policy, opts=child)
+        association = aws.eks.PodIdentityAssociation(
+            f"{name}-identity",
+            cluster_name=self._args.cluster_name,
+            namespace=charts.KUBE_SYSTEM,
+            service_account=driver.service_account,
+            role_arn=role.arn,
+            opts=child,
+        )
+        return aws.eks.Addon(
+            f"{name}-addon",
+            cluster_name=self._args.cluster_name,
+            addon_name=addon,
+            addon_version=versions.KUBERNETES[self._args.settings.kubernetes_version].drivers[addon],
+            resolve_conflicts_on_create="OVERWRITE",
+            resolve_conflicts_on_update="PRESERVE",
+            # A pod gets its credentials when it starts: the association must stand before.
+            opts=pulumi.ResourceOptions(parent=self, depends_on=[rights, association, *self._args.ready]),
+        )
+
+    def _doors(self) -> aws.vpc.SecurityGroupIngressRule:
+        """The group of all mount targets, which nodes reach and nothing else; its one rule stands for it."""
+        child = pulumi.ResourceOptions(parent=self)
+        group = aws.ec2.SecurityGroup(
+            f"{self._name}-nfs", vpc_id=self._args.vpc_id, description="File systems of the cluster's caches", opts=child
+        )
+        return aws.vpc.SecurityGroupIngressRule(
+            f"{self._name}-nfs-from-nodes",
+            security_group_id=group.id,
+            referenced_security_group_id=self._args.security_group_id,
+            ip_protocol="tcp",
+            from_port=_NFS,
+            to_port=_NFS,
+            description="NFS from nodes",
+            opts=child,
+        )
+
+    def _files(
+        self, cache_name: str, cache: EksCache, doors: aws.vpc.SecurityGroupIngressRule
+    ) -> tuple[aws.efs.FileSystem, list[aws.efs.MountTarget]]:
+        """A file system with a mount target in each zone."""
+        settings, name = self._args.settings, f"{self._name}.{cache_name}"
+        files = aws.efs.FileSystem(
+            f"{name}-files",
+            encrypted=True,
+            performance_mode="generalPurpose",
+            # Throughput grows with use and is paid by use: a cache is read in bursts.
+            throughput_mode="elastic",
+            # What no job has read for a month costs less, and is back with the first that does. EFS takes one key an entry.
+            lifecycle_policies=[
+                aws.efs.FileSystemLifecyclePolicyArgs(transition_to_ia="AFTER_30_DAYS"),
+                aws.efs.FileSystemLifecyclePolicyArgs(transition_to_primary_storage_class="AFTER_1_ACCESS"),
+            ],
+            tags={"Name": name},
+            opts=pulumi.ResourceOptions(parent=self, protect=settings.protect, retain_on_delete=cache.retain),
+        )
+        targets = [
+            aws.efs.MountTarget(
+                f"{name}-{zone}",
+                file_system_id=files.id,
+                subnet_id=subnet,
+                security_groups=[doors.security_group_id],
+                opts=pulumi.ResourceOptions(parent=self, depends_on=[doors]),
+            )
+            for zone, subnet in self._args.subnets.items()
+        ]
+        return files, targets

@@ -1,0 +1,59 @@
+"""One GPU workload, as the objects that its settings make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+from fleet.scheduling import SKIP_AWAIT
+
+_KINDS: Mapping[str, tuple[Callable[..., pulumi.Resource], str]] = {
+    "Deployment": (kubernetes.apps.v1.Deployment, "deployment"),
+    "Job": (kubernetes.batch.v1.Job, "job"),
+    "NetworkPolicy": (kubernetes.networking.v1.NetworkPolicy, "network"),
+    "PersistentVolumeClaim": (kubernetes.core.v1.PersistentVolumeClaim, "volume"),
+    "Service": (kubernetes.core.v1.Service, "service"),
+}
+"""Kinds that workloads are made of, and the roles of their objects: of one kind a workload has one.
+
+Each object is a resource of its own, so that policies see it.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class GpuWorkloadArgs:
+    """`manifests` are the workload's objects in the order in which they are made (`fleet.workloads.catalogue.workload_objects`).
+
+    `ready` stands before them: its namespace with the wall around it, and the priority classes that its pods name.
+    """
+
+    manifests: Sequence[Mapping[str, Any]]
+    ready: Sequence[pulumi.Resource]
+
+
+class GpuWorkload(pulumi.ComponentResource):
+    """A Deployment or Job on a GPU pool, with its Service, volume and network policy where it has them.
+
+    Nothing waits for it: an empty pool takes minutes to start a node, an image of 10 GB some more, and a notebook starts when
+    somebody has made the Secret with its token.
+    """
+
+    def __init__(self, name: str, args: GpuWorkloadArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("gpu-ci:index:GpuWorkload", name, {}, opts)
+        made: list[pulumi.Resource] = []
+        for manifest in args.manifests:
+            metadata = manifest["metadata"]
+            make, role = _KINDS[manifest["kind"]]
+            made.append(
+                make(
+                    f"{name}-{role}",
+                    metadata=metadata | {"annotations": metadata.get("annotations", {}) | {SKIP_AWAIT: "true"}},
+                    spec=manifest["spec"],
+                    opts=pulumi.ResourceOptions(parent=self, depends_on=[*args.ready, *made], delete_before_replace=True),
+                )
+            )
+        self.register_outputs({})

@@ -1,0 +1,33 @@
+"""The priority classes of GPU Jobs and workloads, in a cluster without queues: with them the queues' controller makes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+from components.kubernetes.priority_class import priority_class
+from fleet.scheduling import JOB_PRIORITIES
+
+
+@dataclass(frozen=True, slots=True)
+class PrioritiesArgs:
+    """`ready` stands before: the control plane."""
+
+    ready: Sequence[pulumi.Resource]
+
+
+class Priorities(pulumi.ComponentResource):
+    """Classes that pods name: without them the API server refuses the pods."""
+
+    classes: tuple[kubernetes.scheduling.v1.PriorityClass, ...]
+    """What a workload waits for."""
+
+    def __init__(self, name: str, args: PrioritiesArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("gpu-ci:index:Priorities", name, {}, opts)
+        self.classes = tuple(
+            priority_class(f"{name}-{each.name}", each, parent=self, depends_on=args.ready) for each in JOB_PRIORITIES
+        )
+        self.register_outputs({})

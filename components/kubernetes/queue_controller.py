@@ -1,0 +1,57 @@
+"""Kueue, once a cluster, with what all its queues share: flavors and priorities."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+from components.kubernetes.custom import custom
+from components.kubernetes.deliver import deliver
+from components.kubernetes.namespace import namespace
+from components.kubernetes.priority_class import priority_class
+from fleet.charts import Chart
+from fleet.queues import QueueObjects
+from fleet.scheduling import JOB_PRIORITIES
+
+
+@dataclass(frozen=True, slots=True)
+class QueueControllerArgs:
+    """`chart` is Kueue's, `objects` what it is told of the cluster.
+
+    `ready` are the resources that stand before any chart: control plane and system nodes.
+    """
+
+    chart: Chart
+    objects: QueueObjects
+    ready: Sequence[pulumi.Resource]
+
+
+class QueueController(pulumi.ComponentResource):
+    """Kueue in a namespace of its own. Queues and their namespaces wait for it, and so are removed before it.
+
+    Its webhooks judge what is made and its finalizers hold what is deleted: without it neither would end. Names of what the
+    settings name have a dot before them: no two joins of names meet.
+    """
+
+    release: kubernetes.helm.v3.Release
+    """Ready when the webhooks answer."""
+    flavors: dict[str, pulumi.Resource]
+    """The flavor of each pool that has one, by the pool's name."""
+
+    def __init__(self, name: str, args: QueueControllerArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("gpu-ci:index:QueueController", name, {}, opts)
+        home = namespace(f"{name}-namespace", args.chart, parent=self, depends_on=args.ready)
+        self.release = deliver(f"{name}-chart", args.chart, parent=self, depends_on=[home, *args.ready])
+        for priority in JOB_PRIORITIES:
+            priority_class(f"{name}-{priority.name}", priority, parent=self, depends_on=args.ready)
+        for each in args.objects.priorities:
+            custom(f"{name}-{each['metadata']['name']}", each, parent=self, depends_on=[self.release])
+        self.flavors = {
+            pool: custom(f"{name}.{pool}", each, parent=self, depends_on=[self.release])
+            for each in args.objects.flavors
+            for pool in [each["metadata"]["name"]]
+        }
+        self.register_outputs({})

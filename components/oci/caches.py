@@ -1,0 +1,138 @@
+"""What OCI has for the caches of an OKE cluster: a door to File Storage, and rights. The drivers come with every cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pulumi
+import pulumi_oci as oci
+
+from components.kubernetes.model_cache import Backing
+from components.oci.policy import policy
+from components.oci.rights import file_system_network_rights, file_system_rights
+from components.oci.security import ANYWHERE, GROUP, TCP
+from fleet.providers.oke import OkeCluster
+
+_UDP = "17"
+_PORTMAPPER, _NFS, _NFS_TLS = 111, (2048, 2050), 2051
+
+
+@dataclass(frozen=True, slots=True)
+class OkeCachesArgs:
+    """`subnet_id` and `workers_id` are of the nodes; `iam` is the provider that writes policies.
+
+    `ready` stands before a volume is asked for: system nodes.
+    """
+
+    settings: OkeCluster
+    cluster_id: pulumi.Input[str]
+    vcn_id: pulumi.Input[str]
+    subnet_id: pulumi.Input[str]
+    workers_id: pulumi.Input[str]
+    tags: dict[str, str]
+    iam: pulumi.ProviderResource
+    ready: Sequence[pulumi.Resource]
+
+
+class OkeCaches(pulumi.ComponentResource):
+    """One mount target for all file systems, which the driver makes with an export there for each claim.
+
+    Left to itself the driver makes a mount target a claim, of which an availability domain has two until Oracle raises its limit.
+    """
+
+    backings: dict[str, Backing]
+    """What each cache stands on, by its name."""
+
+    def __init__(self, name: str, args: OkeCachesArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("gpu-ci:index:OkeCaches", name, {}, opts)
+        self._name, self._args, settings = name, args, args.settings
+        target, stands = self._file_storage() if settings.shares_files else (None, ())
+        domain, source = settings.zones[0], settings.own_cidr or ANYWHERE
+        self.backings = {
+            cache_name: Backing(
+                cache.file_systems(args.tags, domain, settings.compartment, source), {"mountTargetOcid": target.id}, stands
+            )
+            if cache.shared and target is not None
+            else Backing(cache.block_volumes(args.tags, settings.attachment), ready=args.ready)
+            for cache_name, cache in settings.caches.items()
+        }
+        self.register_outputs({})
+
+    def _file_storage(self) -> tuple[oci.filestorage.MountTarget, tuple[pulumi.Resource, ...]]:
+        """The mount target, and all that stands before a job may mount a file system."""
+        args, settings = self._args, self._args.settings
+        group = oci.core.NetworkSecurityGroup(
+            f"{self._name}-nfs",
+            compartment_id=settings.compartment,
+            vcn_id=args.vcn_id,
+            display_name=f"{self._name}-nfs",
+            freeform_tags=args.tags,
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+        target = oci.filestorage.MountTarget(
+            f"{self._name}-files",
+            availability_domain=settings.zones[0],
+            compartment_id=settings.compartment,
+            subnet_id=args.subnet_id,
+            nsg_ids=[group.id],
+            display_name=self._name,
+            freeform_tags=args.tags,
+            # With it go the exports, and with them every mount.
+            opts=pulumi.ResourceOptions(parent=self, protect=settings.protect),
+        )
+        return target, (target, *self._rules(group), *self._policies(), *args.ready)
+
+    def _rules(self, group: oci.core.NetworkSecurityGroup) -> list[pulumi.Resource]:
+        """Ports of NFS, from nodes alone (docs.oracle.com, security rules for File Storage)."""
+        ports = [(TCP, _PORTMAPPER, _PORTMAPPER), (TCP, *_NFS), (_UDP, _PORTMAPPER, _PORTMAPPER), (_UDP, _NFS[0], _NFS[0])]
+        if any(cache.encrypt_in_transit for cache in self._args.settings.caches.values()):
+            ports.append((TCP, _NFS_TLS, _NFS_TLS))
+        return [
+            self._rule(group, direction, protocol, first, last)
+            for direction in ("INGRESS", "EGRESS")
+            for protocol, first, last in ports
+        ]
+
+    def _rule(
+        self, group: oci.core.NetworkSecurityGroup, direction: str, protocol: str, first: int, last: int
+    ) -> oci.core.NetworkSecurityGroupSecurityRule:
+        """Stateful, between nodes and a port here: where a connection goes to, or where an answer comes from."""
+        name = "tcp" if protocol == TCP else "udp"
+        here, there = ("destination", "source") if direction == "INGRESS" else ("source", "destination")
+        ends: dict[str, Any] = {
+            f"{name}_options": {f"{here}_port_range": {"min": first, "max": last}},
+            there: self._args.workers_id,
+            f"{there}_type": GROUP,
+        }
+        return oci.core.NetworkSecurityGroupSecurityRule(
+            f"{self._name}-nfs-{direction.lower()}-{name}-{first}",
+            network_security_group_id=group.id,
+            direction=direction,
+            protocol=protocol,
+            stateless=False,
+            description="NFS of nodes",
+            opts=pulumi.ResourceOptions(parent=self),
+            **ends,
+        )
+
+    def _policies(self) -> list[pulumi.Resource]:
+        """Rights of the cluster, whose control plane runs the driver."""
+        settings = self._args.settings
+        network = settings.network.compartment or settings.compartment
+        return [
+            self._policy(f"{self._name}-rights", file_system_rights, settings.compartment),
+            self._policy(f"{self._name}-network-rights", file_system_network_rights, network),
+        ]
+
+    def _policy(self, name: str, rights: Callable[[str, str], str], compartment: str) -> oci.identity.Policy:
+        return policy(
+            name,
+            pulumi.Output.from_input(self._args.cluster_id).apply(lambda cluster: [rights(cluster, compartment)]),
+            compartment=compartment,
+            description=f"The driver of {self._name} makes file systems for claims",
+            tags=self._args.tags,
+            iam=self._args.iam,
+            parent=self,
+        )

@@ -1,0 +1,86 @@
+"""Configs of NVIDIA's device plugin, one for each kind of pool, in a ConfigMap whose name tells its content.
+
+The plugin's pods do not see that a ConfigMap has changed (NVIDIA/gpu-operator, time-slicing), so a changed one has another name
+and the pods are made anew. Format: NVIDIA/k8s-device-plugin v0.20.0, api/config/v1.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from fleet.pool import Pool, config_name
+from fleet.scheduling import GPU_RESOURCE
+from fleet.sharing import Replicated
+
+PLUGIN_CONFIG_DEFAULT = "environment"
+"""The config of nodes without a label of their own: the NVIDIA runtime reads which GPUs a container gets from its environment."""
+_FIELDS = {"time-slicing": "timeSlicing", "mps": "mps"}
+
+
+@dataclass(frozen=True, slots=True)
+class PluginConfigs:
+    """Files by the name that nodes call them by; `default` is the one of nodes that call for none.
+
+    `cdi` says that some nodes get their GPUs by the Container Device Interface.
+    """
+
+    files: dict[str, str]
+    cdi: bool
+    default: str = PLUGIN_CONFIG_DEFAULT
+
+    @property
+    def name(self) -> str:
+        """Name of the ConfigMap: another content has another name."""
+        digest = hashlib.sha256(json.dumps(self.files, sort_keys=True).encode()).hexdigest()
+        return f"device-plugin-configs-{digest[:10]}"
+
+    def manifest(self, namespace: str) -> dict[str, Any]:
+        """The ConfigMap, in the namespace of the plugin's pods."""
+        return {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": self.name, "namespace": namespace},
+            "data": self.files,
+        }
+
+
+def plugin_configs(pools: Iterable[Pool], *, by_operator: bool) -> PluginConfigs | None:
+    """What the device plugin has to be told of pools; None where its defaults serve all of them.
+
+    The operator tells its plugin by variables, which beat every config, how GPUs are handed over: there only sharing counts.
+    """
+    kinds = {config_name(pool): pool for pool in pools}
+    named = {name: pool for name, pool in kinds.items() if name}
+    if not any(pool.sharing for pool in named.values()) if by_operator else not named:
+        return None
+    files = {name: _file(pool, by_operator) for name, pool in sorted(named.items())}
+    return PluginConfigs(
+        {PLUGIN_CONFIG_DEFAULT: _text(None if by_operator else "envvar"), **files}, any(pool.cdi for pool in named.values())
+    )
+
+
+def _file(pool: Pool, by_operator: bool) -> str:
+    sharing = pool.sharing if isinstance(pool.sharing, Replicated) else None
+    return _text(None if by_operator else "cdi-cri" if pool.cdi else "envvar", sharing)
+
+
+def _text(strategy: str | None, sharing: Replicated | None = None) -> str:
+    """One file. JSON's words are YAML's too, so flags are written by it."""
+    lines = ["version: v1"]
+    if strategy is not None:
+        lines += ["flags:", "  migStrategy: none", "  plugin:", f"    deviceListStrategy: {strategy}"]
+    if sharing is not None:
+        lines += [
+            "sharing:",
+            f"  {_FIELDS[sharing.strategy]}:",
+            f"    renameByDefault: {json.dumps(sharing.rename)}",
+            f"    failRequestsGreaterThanOne: {json.dumps(not sharing.allow_several)}",
+            "    resources:",
+            f"      - name: {GPU_RESOURCE}",
+            f"        replicas: {sharing.replicas}",
+        ]
+    return "\n".join(lines)

@@ -1,0 +1,265 @@
+"""Types of a job's arguments: each takes what people write, and refuses with the rule and the way to mend it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, Field, WrapValidator
+
+from fleet.jobs.profiles import COUNTS, PROFILES
+from fleet.model import Duration, LabelKey, LabelValue, Memory, problem
+from fleet.scheduling import GPU_RESOURCE, is_gpu_resource
+
+_LONGEST_TEXT = 131_071
+"""Bytes of one argument or variable of a process on Linux (execve, MAX_ARG_STRLEN)."""
+_LONGEST_TIME = 30 * 86_400
+
+
+# -- texts -------------------------------------------------------------------------------------------------------------
+
+
+def _text(value: str) -> str:
+    try:
+        size = len(value.encode())
+    except UnicodeEncodeError:
+        raise problem("text", "half of a surrogate pair is no text; correct it") from None
+    if "\0" in value or size > _LONGEST_TEXT:
+        raise problem("text", f"a process takes texts without NUL of at most {_LONGEST_TEXT} bytes; shorten it, or use a file")
+    return value
+
+
+Text = Annotated[str, AfterValidator(_text)]
+"""What a process can be given as an argument or a variable."""
+
+
+def _task(value: str) -> str:
+    if not value.strip() or not value.isprintable() or len(value) > 253:
+        raise problem("task_id", "a task is named by 1 to 253 printable characters; rename it")
+    return value
+
+
+TaskId = Annotated[Text, AfterValidator(_task)]
+
+
+def _several(value: object) -> object:
+    if isinstance(value, str):
+        raise problem("list", "a list of words, not one text: Kubernetes starts no shell; write ['python', '-m', 'train']")
+    return tuple(value) if isinstance(value, Sequence) else value
+
+
+Words = Annotated[tuple[Text, ...], BeforeValidator(_several)]
+"""A command or its arguments."""
+
+
+def _one_or_several(value: object) -> object:
+    return (value,) if isinstance(value, str) else tuple(value) if isinstance(value, Sequence) else value
+
+
+Names = Annotated[tuple[str, ...], BeforeValidator(_one_or_several)]
+"""One name or several, such as instance types."""
+
+
+def _dict(value: object) -> object:
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def _variable(name: str) -> str:
+    if len(name) > 253 or not _VARIABLE.fullmatch(name):
+        raise problem("variable", "a variable's name has letters, digits and '_', no digit first; rename it")
+    return name
+
+
+Variable = Annotated[str, AfterValidator(_variable)]
+Env = Annotated[dict[Variable, Text], BeforeValidator(_dict)]
+"""Environment variables. Their values never enter an error."""
+
+# -- names of objects --------------------------------------------------------------------------------------------------
+
+_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+
+
+def _object(name: str) -> str:
+    if len(name) > 253 or not _SUBDOMAIN.fullmatch(name):
+        raise problem("object_name", "an object's name has lower-case letters, digits, '-' and '.', at most 253; rename it")
+    return name
+
+
+ObjectName = Annotated[str, AfterValidator(_object)]
+"""Name of a claim, a Secret, a priority class."""
+ObjectNames = Annotated[tuple[ObjectName, ...], BeforeValidator(_one_or_several)]
+"""One or several of them."""
+
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+
+
+def _label(name: str) -> str:
+    if len(name) > 63 or not _LABEL.fullmatch(name):
+        raise problem("name", "lower-case letters, digits and '-', a letter or digit at both ends, at most 63; rename it")
+    return name
+
+
+ShortName = Annotated[str, AfterValidator(_label)]
+"""Name of a namespace or of a queue, which is a label's value."""
+
+
+def _priority(name: str) -> str:
+    if name.startswith("system-"):
+        raise problem("priority", "Kubernetes keeps classes named system-… for what nodes need; name one of the fleet's")
+    return name
+
+
+PriorityName = Annotated[ObjectName, AfterValidator(_priority)]
+
+_SECRET_KEY = re.compile(r"[-._a-zA-Z0-9]{1,253}")
+
+
+def _secret_key(key: str) -> str:
+    if not _SECRET_KEY.fullmatch(key) or key.startswith("..") or key == ".":
+        raise problem("secret_key", "a Secret's key has letters, digits, '-', '_' and '.'; correct it")
+    return key
+
+
+SecretRef = Annotated[
+    tuple[ObjectName, Annotated[str, AfterValidator(_secret_key)]],
+    BeforeValidator(_one_or_several),
+]
+"""Name of a Secret and a key in it."""
+SecretEnv = Annotated[dict[Variable, SecretRef], BeforeValidator(_dict)]
+
+
+def _free_key(key: str) -> str:
+    domain = f".{key.rpartition('/')[0]}"
+    if "/" in key and domain.endswith((".kubernetes.io", ".k8s.io", "x-k8s.io", ".gpu-ci")):
+        raise problem("reserved_key", "of a domain of Kubernetes or of gpu-ci, which are not for tags of one's own; use another")
+    return key
+
+
+FreeKey = Annotated[LabelKey, AfterValidator(_free_key)]
+Labels = Annotated[dict[FreeKey, LabelValue], BeforeValidator(_dict)]
+Annotations = Annotated[dict[FreeKey, Text], BeforeValidator(_dict)]
+
+# -- images ------------------------------------------------------------------------------------------------------------
+
+# The grammar of github.com/distribution/reference.
+_HOST_PART = r"(?:[A-Za-z0-9]|[A-Za-z0-9][A-Za-z0-9-]*[A-Za-z0-9])"
+_HOST = rf"(?:localhost|{_HOST_PART}(?:\.{_HOST_PART})+)(?::[0-9]{{1,5}})?|{_HOST_PART}:[0-9]{{1,5}}"
+_NAME = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
+_IMAGE = re.compile(
+    rf"(?:(?:{_HOST})/)?{_NAME}(?:/{_NAME})*(?::(?P<tag>[A-Za-z0-9_][A-Za-z0-9_.-]{{0,127}}))?(?P<digest>@sha256:[0-9a-f]{{64}})?"
+)
+_WORD = re.compile(r"[a-z0-9]+")
+
+
+def _image(reference: str) -> str:
+    match = _IMAGE.fullmatch(reference) if len(reference) <= 400 else None
+    if match is None or not (match["digest"] or _is_version(match["tag"] or "")):
+        raise problem(
+            "image",
+            "an image names its version or its digest, and latest is neither; write name:1.2, name@sha256:… or both",
+        )
+    return reference
+
+
+def _is_version(tag: str) -> bool:
+    return any(map(str.isdigit, tag)) and "latest" not in _WORD.findall(tag.lower())
+
+
+Image = Annotated[str, AfterValidator(_image)]
+"""A container image by version or digest."""
+
+# -- amounts -----------------------------------------------------------------------------------------------------------
+
+
+def _count(count: int) -> int:
+    if count not in COUNTS:
+        known = ", ".join(map(str, COUNTS))
+        raise problem("gpu_count", f"a job takes {known} GPUs: machines have these numbers of them, and others leave some idle")
+    return count
+
+
+GpuCount = Annotated[int, AfterValidator(_count)]
+
+
+def _gpu_type(name: object) -> object:
+    if not isinstance(name, str):
+        return name
+    if name.lower() not in PROFILES:
+        raise problem("gpu_type", f"must be one of: {', '.join(PROFILES)}; name one of them")
+    return name.lower()
+
+
+GpuType = Annotated[str, BeforeValidator(_gpu_type)]
+"""A model of GPU that has a profile; case does not matter."""
+Weight = Annotated[int, Field(ge=1, le=100)]
+"""Weight of a preference (Kubernetes API, PreferredSchedulingTerm)."""
+Preferences = Annotated[dict[GpuType, Weight], BeforeValidator(_dict)]
+
+
+def _resource(name: str) -> str:
+    if not (name == GPU_RESOURCE or (name.startswith("nvidia.com/") and is_gpu_resource(name))):
+        raise problem("resource", f"not one of NVIDIA's device plugin; write one such as {GPU_RESOURCE}.shared, or leave it out")
+    return name
+
+
+Resource = Annotated[str, AfterValidator(_resource)]
+
+
+def _or_none(value: Any, handler: Callable[[Any], int]) -> int:
+    nothing = value in (0, "0") and not isinstance(value, bool | float)
+    return 0 if nothing else handler(value)
+
+
+SharedMemory = Annotated[Memory, WrapValidator(_or_none)]
+"""MiB; 0 for none."""
+
+
+def _as_text(value: object) -> object:
+    return f"{value}s" if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _time(seconds: int) -> int:
+    if seconds > _LONGEST_TIME:
+        raise problem("time", "longer than 30 days; write less")
+    return seconds
+
+
+def _positive(seconds: int) -> int:
+    if seconds < 1:
+        raise problem("deadline", "a deadline is at least a second away; write one such as 2h")
+    return seconds
+
+
+Time = Annotated[Duration, BeforeValidator(_as_text), AfterValidator(_time)]
+"""Seconds as a number, or as a text with its unit."""
+Deadline = Annotated[Time, AfterValidator(_positive)]
+
+
+def _path(path: str) -> str:
+    parts = path.split("/")[1:]
+    if not path.startswith("/") or not all(parts) or {".", ".."} & set(parts) or ":" in path:
+        raise problem("path", "a mount point is an absolute path below /, without ':', '..' and a slash at its end; correct it")
+    if path == "/dev" or path.startswith(("/dev/", "/proc/", "/sys/")) or path in ("/proc", "/sys"):
+        raise problem("path", "the system's own folders are no mount points; write one such as /models")
+    return path
+
+
+MountPath = Annotated[Text, AfterValidator(_path)]
+
+
+def _devices(value: object) -> object:
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        value = ",".join(map(str, value))
+    if not isinstance(value, str) or not re.fullmatch(r"[0-9]{1,3}( *, *[0-9]{1,3})*", value):
+        raise problem("visible_devices", "GPUs are named by their numbers in the container, from 0; write '0,1', [0, 1] or True")
+    return ",".join(str(int(number)) for number in value.split(","))
+
+
+Devices = Annotated[str | bool | None, BeforeValidator(_devices)]
+"""Value of CUDA_VISIBLE_DEVICES: numbers in their order, True for all of the job's, None to leave it alone."""

@@ -1,0 +1,179 @@
+"""A job as Kubernetes takes it."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+from fleet.charts.chart import CONFINED, CONFINED_POD, manifests
+from fleet.jobs.ask import GpuAsk
+from fleet.jobs.errors import JobError, JobProblem
+from fleet.jobs.profiles import accelerator
+from fleet.jobs.spec import GpuJobSpec
+from fleet.jobs.volumes import mounts
+from fleet.model import cpu_text, is_label_value, memory_text
+from fleet.providers import PROVIDERS
+from fleet.scheduling import (
+    ACCELERATOR_LABEL,
+    CAPACITY_LABEL,
+    INSTANCE_TYPE_LABEL,
+    MIG_RESOURCE,
+    QUEUE_LABEL,
+    SAFE_TO_EVICT,
+    TASK,
+)
+from fleet.workloads.target import Target
+
+Manifest = dict[str, Any]
+
+
+def manifest(job: GpuJobSpec, target: Target | None = None) -> Manifest:
+    """The `batch/v1` Job: bound to a pool, or else to nodes by the model of their GPUs.
+
+    Raises JobError where only a pool can say that the job may run.
+    """
+    if target is None:
+        target = _anywhere(job.ask)
+    given = job.given
+    tags = _tags(given.task_id)
+    queue = {QUEUE_LABEL: given.queue} if given.queue else {}
+    metadata = {
+        "name": job.name,
+        **({"namespace": given.namespace} if given.namespace else {}),
+        "labels": given.labels | tags | queue,
+        "annotations": given.annotations | {TASK: given.task_id},
+    }
+    template = {
+        "metadata": {
+            **({"labels": given.labels | tags} if given.labels or tags else {}),
+            # A node that the autoscaler takes away ends the job.
+            "annotations": given.annotations | {TASK: given.task_id, SAFE_TO_EVICT: "false"},
+        },
+        "spec": _pod(job, target),
+    }
+    made = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {name: value for name, value in metadata.items() if value},
+        "spec": {
+            "backoffLimit": given.backoff_limit,
+            "activeDeadlineSeconds": given.deadline,
+            "ttlSecondsAfterFinished": given.ttl,
+            # Kueue lets it go once there is room in its queue.
+            **({"suspend": True} if given.queue else {}),
+            **({"podFailurePolicy": _NO_FAILURE} if job.restart_policy == "Never" else {}),
+            "template": template,
+        },
+    }
+    # The caller's own, down to what is the same in all pods.
+    return copy.deepcopy(made)
+
+
+_NO_FAILURE = {"rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]}
+"""A pod that lost its node, or gave way, does not count as a try (Kubernetes, "Pod failure policy"; with Never alone)."""
+
+
+def _tags(task_id: str) -> dict[str, str]:
+    """The task as a label, by which its Job is found; none where it cannot be one, which the annotation always can."""
+    return {TASK: task_id} if is_label_value(task_id) else {}
+
+
+def _anywhere(ask: GpuAsk) -> Target:
+    """What a pod says that is bound to no pool. Raises JobError for several shares: only a pool may allow them."""
+    if ask.shared and ask.gpus > 1 and not ask.unplaced_resource.startswith(MIG_RESOURCE):
+        message = (
+            "several shares may be of one GPU and are no larger share; ask for 1, or give the fleet with a pool that allows it"
+        )
+        raise JobError((JobProblem("gpu_count", "several_shares", message, str(ask.gpus)),))
+    capacity = "spot" if ask.spot else "on-demand"
+    held = dict.fromkeys(each for row in PROVIDERS.values() for each in row.profile.pod_tolerations(capacity))
+    return Target({}, tuple(held), "", ask.unplaced_resource, mounts_shm=True)
+
+
+def _pod(job: GpuJobSpec, target: Target) -> Manifest:
+    given = job.given
+    selector, affinity = _selector(job.ask, target), _affinity(job.ask, bound=bool(target.selector))
+    volumes = [each.volume for each in mounts(job, own_shm=target.mounts_shm)]
+    return {
+        "restartPolicy": job.restart_policy,
+        "priorityClassName": job.priority_class,
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        **({"imagePullSecrets": [{"name": name} for name in given.pull_secrets]} if given.pull_secrets else {}),
+        **({"runtimeClassName": target.runtime_class} if target.runtime_class else {}),
+        **({"nodeSelector": selector} if selector else {}),
+        **({"affinity": {"nodeAffinity": affinity}} if affinity else {}),
+        "tolerations": manifests(target.tolerations),
+        "securityContext": CONFINED_POD
+        | {
+            "runAsUser": given.user,
+            "runAsGroup": given.group,
+            "fsGroup": given.group,
+            # Not file by file at each start: a cache of models has many.
+            "fsGroupChangePolicy": "OnRootMismatch",
+        },
+        "containers": [_container(job, target)],
+        **({"volumes": volumes} if volumes else {}),
+    }
+
+
+def _container(job: GpuJobSpec, target: Target) -> Manifest:
+    ask, given = job.ask, job.given
+    gpus = {target.resource: str(ask.gpus)}
+    mounted = [each.mount for each in mounts(job, own_shm=target.mounts_shm)]
+    return {
+        "name": "worker",
+        "image": given.image,
+        **({"command": list(given.command)} if given.command else {}),
+        **({"args": list(given.args)} if given.args else {}),
+        "env": list(_variables(job)),
+        "resources": {
+            "requests": {
+                "cpu": cpu_text(ask.cpu.request),
+                "memory": memory_text(ask.memory.request),
+                "ephemeral-storage": memory_text(ask.scratch),
+                **gpus,
+            },
+            "limits": {"cpu": cpu_text(ask.cpu.limit), "memory": memory_text(ask.memory.limit), **gpus},
+        },
+        "securityContext": CONFINED,
+        **({"volumeMounts": mounted} if mounted else {}),
+    }
+
+
+def _variables(job: GpuJobSpec) -> Iterator[Manifest]:
+    yield from ({"name": name, "value": value} for name, value in job.env.items() if name not in job.given.secret_env)
+    for name, (secret, key) in job.given.secret_env.items():
+        yield {"name": name, "valueFrom": {"secretKeyRef": {"name": secret, "key": key}}}
+
+
+def _selector(ask: GpuAsk, target: Target) -> dict[str, str]:
+    """Labels that a node must have: the pool's or the GPU's, and the machine's where the job names one."""
+    gpu = dict(target.selector) or ({ACCELERATOR_LABEL: accelerator(ask.gpu_type)} if len(ask.gpu_types) == 1 else {})
+    return gpu | ({INSTANCE_TYPE_LABEL: ask.instance_types[0]} if len(ask.instance_types) == 1 else {})
+
+
+def _affinity(ask: GpuAsk, *, bound: bool) -> Manifest:
+    """What a node selector cannot say: one of several, none of some, and rather one than another."""
+    required = []
+    if len(ask.instance_types) > 1:
+        required.append(_one_of(INSTANCE_TYPE_LABEL, list(ask.instance_types)))
+    if not bound and len(ask.gpu_types) > 1:
+        required.append(_one_of(ACCELERATOR_LABEL, [accelerator(name) for name in ask.gpu_types]))
+    if not bound and not ask.spot:
+        # A node without the label is none of ours; nobody knows how it was bought.
+        required.append({"key": CAPACITY_LABEL, "operator": "NotIn", "values": ["spot"]})
+    found: Manifest = {}
+    if required:
+        found["requiredDuringSchedulingIgnoredDuringExecution"] = {"nodeSelectorTerms": [{"matchExpressions": required}]}
+    if not bound and ask.prefer:
+        found["preferredDuringSchedulingIgnoredDuringExecution"] = [
+            {"weight": weight, "preference": {"matchExpressions": [_one_of(ACCELERATOR_LABEL, [accelerator(name)])]}}
+            for name, weight in ask.gpu_types.items()
+        ]
+    return found
+
+
+def _one_of(label: str, values: list[str]) -> Manifest:
+    return {"key": label, "operator": "In", "values": values}

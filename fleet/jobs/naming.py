@@ -1,0 +1,25 @@
+"""Names that Kubernetes takes for what people call their tasks."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+LONGEST = 57
+"""A pod is named after its Job, with a hyphen and five characters, and its host name has 63 (RFC 1123)."""
+_HASH = 8
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_OTHERS = re.compile(r"[^a-z0-9]+")
+
+
+def job_name(task_id: str) -> str:
+    """The Job's name for a task: the task's own where that is a DNS label of at most 57 characters.
+
+    Else what is left of it in such characters, and eight hexadecimal digits of its SHA-256, so that ml_task and ml-task are two
+    Jobs and the same task always has the same name.
+    """
+    if len(task_id) <= LONGEST and _LABEL.fullmatch(task_id):
+        return task_id
+    digest = hashlib.sha256(task_id.encode()).hexdigest()[:_HASH]
+    readable = _OTHERS.sub("-", task_id.lower())[: LONGEST - _HASH - 1].strip("-") or "job"
+    return f"{readable}-{digest}"

@@ -1,0 +1,193 @@
+"""Which pool of a stack runs a job: the cheapest that can hold it, or why none can.
+
+A pool holds a job if the scheduler would put it on a fresh node of each instance type that the pool may buy: any may come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from fleet import hardware, pricing
+from fleet.cluster import Cluster
+from fleet.errors import shown
+from fleet.jobs.ask import GpuAsk
+from fleet.jobs.errors import JobError, JobProblem, JobRefusedError
+from fleet.jobs.manifest import Manifest, manifest
+from fleet.jobs.profiles import PROFILES
+from fleet.jobs.spec import GpuJobSpec
+from fleet.model import cpu_text, memory_text
+from fleet.placement import Fit, Host, fit, pool_host, unfit
+from fleet.pool import Pool
+from fleet.pricing import Money
+from fleet.settings import Fleet
+from fleet.workloads.target import Target, pool_target
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One pool asked whether it holds what a job asks: `reasons` why it does not, none where it does.
+
+    `price` is of an hour of its dearest machine, as the pool buys it; `weight` that of the job's preference for its GPU.
+    """
+
+    cluster: str
+    pool: str
+    settings: Pool
+    host: Host
+    fits: tuple[Fit, ...]
+    price: Money
+    weight: int
+    reasons: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """Cluster and pool."""
+        return f"{self.cluster}/{self.pool}"
+
+    @property
+    def rank(self) -> tuple[object, ...]:
+        """The least comes first: most wanted GPU, no pool of releases, least to pay, spot; names decide the rest.
+
+        A reservation is paid whether a job runs there or not.
+        """
+        known = not self.price.unknown
+        return (
+            -self.weight,
+            self.settings.role == "release",
+            0 if self.settings.capacity == hardware.RESERVED else self.price.usd if known else float("inf"),
+            self.settings.capacity != hardware.SPOT,
+            self.name,
+        )
+
+    @property
+    def most(self) -> int:
+        """Like jobs that the whole pool runs at once, reckoned on its worst type."""
+        return min(found.count for found in self.fits) * self.host.count
+
+
+@dataclass(frozen=True, slots=True)
+class JobPlacement:
+    """A job and the pool that runs it. `others` are all the pools that were asked, the best first, those that cannot last."""
+
+    job: GpuJobSpec
+    chosen: Candidate
+    target: Target
+    others: tuple[Candidate, ...]
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What its owner should know though it works."""
+        return tuple(remarks(self.job.ask, self.chosen))
+
+    def manifest(self) -> Manifest:
+        """The Job, bound to the pool."""
+        return manifest(self.job, self.target)
+
+
+def place_job(fleet: Fleet, job: GpuJobSpec, *, cluster: str | None = None, pool: str | None = None) -> JobPlacement:
+    """The job in the best pool of the stack that holds it, of one cluster or pool if named.
+
+    Raises JobRefusedError with a reason for each pool if there is none, and JobError for a cluster or pool that is not there.
+    """
+    asked = candidates(fleet, job.ask, cluster=cluster, pool=pool)
+    chosen = choose(asked, f"{job.name} ({job.ask})")
+    target = pool_target(fleet.clusters[chosen.cluster], chosen.pool)
+    return JobPlacement(job, chosen, target, tuple(each for each in asked if each is not chosen))
+
+
+def choose(asked: tuple[Candidate, ...], what: str) -> Candidate:
+    """The first of the candidates that hold it. Raises JobRefusedError, which begins with `what` it is, where none does."""
+    if asked and not asked[0].reasons:
+        return asked[0]
+    problems = tuple(JobProblem(each.name, "placement", "; ".join(each.reasons)) for each in asked)
+    none = JobProblem("pools", "placement", "there is no GPU pool; add one")
+    raise JobRefusedError(problems or (none,), f"no pool can hold {what}:")
+
+
+def candidates(fleet: Fleet, ask: GpuAsk, *, cluster: str | None = None, pool: str | None = None) -> tuple[Candidate, ...]:
+    """Every pool that may be meant, the best first; those that cannot hold what is asked come last, in the order of the config.
+
+    Raises JobError for a cluster or pool that is not there.
+    """
+    _require(fleet, cluster, pool)
+    found = [
+        _candidate(ask, name, settings, pool_name)
+        for name, settings in fleet.clusters_by_name()
+        for pool_name in settings.pools
+        if cluster in (None, name) and pool in (None, pool_name)
+    ]
+    able = sorted((each for each in found if not each.reasons), key=lambda each: each.rank)
+    return (*able, *(each for each in found if each.reasons))
+
+
+def _require(fleet: Fleet, cluster: str | None, pool: str | None) -> None:
+    if cluster is not None and cluster not in fleet.clusters:
+        message = f"the stack has no cluster of that name; name one of: {', '.join(fleet.clusters)}"
+        raise JobError((JobProblem("cluster", "cluster", message, shown(cluster)),))
+    meant = [settings for name, settings in fleet.clusters_by_name() if cluster in (None, name)]
+    known = dict.fromkeys(name for settings in meant for name in settings.pools)
+    if pool is not None and pool not in known:
+        message = f"no pool has that name; name one of: {', '.join(known)}" if known else "there is no pool; add one to the stack"
+        raise JobError((JobProblem("pool", "pool", message, shown(pool)),))
+
+
+def _candidate(ask: GpuAsk, cluster: str, settings: Cluster, name: str) -> Candidate:
+    pool: Pool = settings.pools[name]
+    host = pool_host(settings, name)
+    fits = tuple(fit(ask, machine, host) for machine in host.machines)
+    prices = [pricing.quoted(hardware.price(each.name, settings.region, pool.capacity)) for each in host.machines]
+    gpu = _gpu(pool)
+    weight = ask.gpu_types.get(gpu, 0)
+    reasons = tuple(_reasons(ask, pool, host, fits)) if gpu in ask.gpu_types else (_other_gpu(ask, pool),)
+    return Candidate(cluster, name, pool, host, fits, pricing.span(prices)[1], weight, reasons)
+
+
+def _gpu(pool: Pool) -> str:
+    """The pool's GPU by the name of its profile; nothing where it has none."""
+    gpu = pool.machines[0].gpu
+    return next((name for name, profile in PROFILES.items() if gpu is not None and profile.gpu == gpu.name), "")
+
+
+def _other_gpu(ask: GpuAsk, pool: Pool) -> str:
+    gpu = pool.machines[0].gpu
+    wanted = " or ".join(PROFILES[name].gpu for name in ask.gpu_types)
+    return f"has {gpu.name if gpu else 'no GPU'}, the job asks for {wanted}"
+
+
+def _reasons(ask: GpuAsk, pool: Pool, host: Host, fits: tuple[Fit, ...]) -> Iterator[str]:
+    """What keeps a job from a pool of the right GPU."""
+    if pool.capacity == hardware.SPOT and not ask.spot:
+        yield "buys spot machines, which may be taken away, and the job does not allow it; set spot"
+    if pool.sharing is None and ask.shared:
+        yield "has whole GPUs, and the job asks for a share; leave shared and resource out"
+        return
+    if pool.sharing is not None and not ask.shared:
+        yield f"shares its GPUs ({pool.sharing.unit} each), and the job asks for whole ones; set shared"
+        return
+    if ask.resource not in (None, pool.resource):
+        yield f"advertises {pool.resource}, the job asks for {ask.resource}"
+    if ask.gpus > 1 and not pool.several:
+        yield f"shares its GPUs, and several shares are no larger share; ask for 1, not {ask.gpus}"
+    if ask.shm_given and not pool.mounts_shm:
+        yield f"its device plugin mounts /dev/shm itself (MPS), the job wants one of {memory_text(ask.shm)}; leave shm out"
+    named = ask.instance_types
+    if named and (others := [each for each in pool.instance_types if each not in named]):
+        yield f"may buy {' or '.join(others)} too, the job wants {' or '.join(named)} alone; name all of the pool's types"
+    if lacking := unfit(ask, host, fits):
+        yield lacking
+
+
+def remarks(ask: GpuAsk, chosen: Candidate) -> Iterator[str]:
+    """What an owner should know of a job in a pool."""
+    worst = min(chosen.fits, key=lambda found: found.offer.memory)
+    if ask.memory.limit > worst.offer.memory:
+        limit, left = memory_text(ask.memory.limit), f"{worst.offer.memory}Mi of {worst.machine.name}"
+        yield f"memory limit {limit} is above the {left}: the job may be evicted before it"
+    if ask.cpu.limit > worst.offer.cpu:
+        limit, left = cpu_text(ask.cpu.limit), f"{cpu_text(worst.offer.cpu)} of {worst.machine.name}"
+        yield f"CPU limit {limit} is above the {left}: the job never gets all of it"
+    if chosen.settings.capacity == hardware.SPOT:
+        yield "on spot: it may be stopped at any time and starts again, so let it keep its state in the workspace"
+    if chosen.settings.role == "release":
+        yield "in a pool for releases, which may have to wait for it"

@@ -1,0 +1,205 @@
+"""How a job's arguments go together. Each rule names the arguments that it reads, and is left out where one of them is wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from fleet import hardware
+from fleet.errors import shown
+from fleet.jobs.arguments import AskArguments, JobArguments
+from fleet.jobs.ask import MEMORY_A_GPU, cpu_of, is_shared, memory_of, settled
+from fleet.jobs.errors import JobProblem
+from fleet.jobs.profiles import PROFILES
+from fleet.model import cpu_text, memory_text
+from fleet.placement import Host, fit, shortage
+
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+_INJECTED = "NVIDIA_VISIBLE_DEVICES"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule over several arguments."""
+
+    reads: frozenset[str]
+    broken: Callable[[Any], Iterator[JobProblem]]
+
+
+def _memory(given: AskArguments) -> Iterator[JobProblem]:
+    memory, least = memory_of(given), MEMORY_A_GPU * given.gpu_count
+    limit, want = memory_text(memory.limit), f"{memory_text(least)}, {memory_text(MEMORY_A_GPU)} a GPU"
+    job = f"a job of {given.gpu_count} GPU{'' if given.gpu_count == 1 else 's'}"
+    if memory.limit < least:
+        yield JobProblem(
+            "memory",
+            "least_memory",
+            f"{job} has at least {want}; raise it",
+            shown(limit),
+        )
+    elif memory.request < least:
+        yield JobProblem(
+            "memory_request",
+            "least_memory",
+            f"{job} requests at least {want}; raise it",
+            shown(memory_text(memory.request)),
+        )
+    if memory.request > memory.limit:
+        yield JobProblem(
+            "memory_request",
+            "limit",
+            f"above the limit of {limit}; lower it, or raise memory",
+            shown(memory_text(memory.request)),
+        )
+
+
+def _cpu(given: AskArguments) -> Iterator[JobProblem]:
+    cpu = cpu_of(given)
+    if cpu.request > cpu.limit:
+        message = f"above the limit of {cpu_text(cpu.limit)}; lower it, or raise cpu"
+        yield JobProblem("cpu_request", "limit", message, shown(cpu_text(cpu.request)))
+
+
+def _shm(given: AskArguments) -> Iterator[JobProblem]:
+    limit = memory_of(given).limit
+    if given.shm is not None and given.shm >= limit:
+        yield JobProblem(
+            "shm",
+            "shm",
+            f"what is in /dev/shm counts against the memory limit of {memory_text(limit)}, which it and the processes share; "
+            "lower shm, or raise memory",
+            shown(memory_text(given.shm)),
+        )
+
+
+def _prefer(given: AskArguments) -> Iterator[JobProblem]:
+    if given.prefer and given.gpu_type not in given.prefer:
+        message = f"gpu_type is the one that sizes are taken from, so it is among the preferred; add {given.gpu_type}"
+        yield JobProblem("prefer", "prefer", message, shown(given.prefer))
+
+
+def _instance_types(given: AskArguments) -> Iterator[JobProblem]:
+    for name in dict.fromkeys(given.instance_type):
+        if message := _unfit_machine(given, name):
+            yield JobProblem("instance_type", "instance_type", message, shown(name))
+
+
+def _unfit_machine(given: AskArguments, name: str) -> str:
+    """What is wrong with a machine that is named, whatever pool it would be in; nothing where it may do."""
+    try:
+        machine = hardware.machine(name)
+    except hardware.UnknownMachine as error:
+        return str(error)
+    kinds = [PROFILES[each].gpu for each in (given.prefer or (given.gpu_type,))]
+    has = machine.gpu.name if machine.gpu else "no GPU"
+    if has not in kinds:
+        return f"has {has}, the job asks for {' or '.join(kinds)}; name another machine, or another gpu_type"
+    if machine.gpus < given.gpu_count and not is_shared(given):
+        return f"has {machine.gpus} of them, the job asks for {given.gpu_count}; name a greater machine, or lower gpu_count"
+    if is_shared(given):
+        return ""
+    # Alone on it: neither the DaemonSets nor the disk of a pool are known here.
+    ask = settled(given)
+    alone = Host(name, (machine,), 1, hardware.ON_DEMAND, 2 * ask.scratch + 64 * 1024, ())
+    found = fit(ask, machine, alone)
+    return "" if found.count else f"{shortage(ask, found, alone)}; ask for less, or name a greater machine"
+
+
+def _devices(given: JobArguments) -> Iterator[JobProblem]:
+    """Numbers of GPUs are those that the container sees, from 0 to one below its count."""
+    in_env = given.env.get(VISIBLE)
+    if in_env is not None and given.visible_devices is not None:
+        yield JobProblem("visible_devices", "visible_devices", f"env has {VISIBLE} too; give one of them")
+    asked = given.visible_devices if in_env is None else in_env
+    if asked in (None, False):
+        return
+    field = "visible_devices" if in_env is None else f"env.{VISIBLE}"
+    if is_shared(given):
+        message = "the device plugin names shares by their UUIDs, so numbers may hide the only one; leave it out"
+        yield JobProblem(field, "visible_devices", message)
+        return
+    if asked is not True and (message := _wrong_numbers(str(asked), given.gpu_count)):
+        yield JobProblem(field, "visible_devices", message, shown(asked))
+
+
+def _wrong_numbers(text: str, count: int) -> str:
+    """What is wrong with a value of CUDA_VISIBLE_DEVICES for a container of `count` GPUs."""
+    if not re.fullmatch(r"[0-9]{1,3}(,[0-9]{1,3})*", text):
+        return "GPUs are named by their numbers in the container, from 0; write 0,1"
+    numbers = [int(each) for each in text.split(",")]
+    if len(set(numbers)) < len(numbers):
+        return "a GPU is named twice; CUDA would see none from there on"
+    if max(numbers) >= count:
+        last = "0" if count == 1 else f"0 to {count - 1}"
+        return f"whichever of the node's GPUs it gets, the container sees them as {last}; name these, or raise gpu_count"
+    return ""
+
+
+_SECRET_WORDS = frozenset(("PASSWORD", "PASSWD", "PASSPHRASE", "SECRET", "CREDENTIAL", "CREDENTIALS", "APIKEY"))
+_SECRET_ENDS = ("API_KEY", "ACCESS_KEY", "PRIVATE_KEY", "SECRET_KEY", "AUTH_KEY")
+# What people call special words of a vocabulary (PAD_TOKEN=<pad>) is no such text.
+_LIKE_A_TOKEN = re.compile(r"[A-Za-z0-9+/=_.:~-]{12,}")
+_KNOWN_SECRET = re.compile(
+    r"-----BEGIN [A-Z ]*PRIVATE KEY-----|://[^/@\s:]*:[^/@\s]+@|\b(?:gh[pousr]_\w{16,}|github_pat_\w{16,}|hf_[A-Za-z0-9]{16,}"
+    r"|(?:AKIA|ASIA)[A-Z0-9]{16}\b|sk-[A-Za-z0-9_-]{16,}|glpat-[A-Za-z0-9_-]{16,}|xox[abprs]-[A-Za-z0-9-]{10,})"
+)
+"""Keys in PEM, passwords in addresses, tokens of GitHub, Hugging Face, AWS, OpenAI, GitLab and Slack."""
+
+
+def _secrets(given: JobArguments) -> Iterator[JobProblem]:
+    """Who may read the Job reads its variables, and `kubectl describe` prints them."""
+    for name, value in given.env.items():
+        if _secret(name.upper(), value):
+            message = 'looks like a secret, and whoever reads the Job would read it; write secret_env={"NAME": ("secret", "key")}'
+            yield JobProblem(f"env.{name}", "secret", message)
+
+
+def _secret(name: str, value: str) -> bool:
+    if _KNOWN_SECRET.search(value):
+        return True
+    words = name.split("_")
+    if value and (_SECRET_WORDS & set(words[-1:]) or name.endswith(_SECRET_ENDS)):
+        return True
+    return words[-1] == "TOKEN" and _LIKE_A_TOKEN.fullmatch(value) is not None
+
+
+def _variables(given: JobArguments) -> Iterator[JobProblem]:
+    for name in given.secret_env.keys() & given.env.keys():
+        yield JobProblem(f"secret_env.{name}", "variable_twice", "env has it too; give it once")
+    if VISIBLE in given.secret_env:
+        yield JobProblem(f"secret_env.{VISIBLE}", "visible_devices", "no secret; use visible_devices")
+    for field, names in (("env", given.env), ("secret_env", given.secret_env)):
+        if _INJECTED in names:
+            message = "the device plugin sets it to the GPUs that the pod was given; another value takes others', so remove it"
+            yield JobProblem(f"{field}.{_INJECTED}", "injected", message)
+
+
+def _mounts(given: JobArguments) -> Iterator[JobProblem]:
+    usual = type(given).model_fields
+    for field in ("workspace_path", "cache_path", "cache_read_only"):
+        claim = field.partition("_")[0]
+        if getattr(given, claim) is None and getattr(given, field) != usual[field].default:
+            message = f"there is no such volume; name its claim in {claim}, or leave it out"
+            yield JobProblem(field, "volume", message, shown(getattr(given, field)))
+    if given.workspace and given.cache:
+        one, other = f"{given.workspace_path}/", f"{given.cache_path}/"
+        if one.startswith(other) or other.startswith(one):
+            message = "workspace and cache are mounted in one another; give one of them another path"
+            yield JobProblem("cache_path", "mounts", message, shown(given.cache_path))
+
+
+ASK_RULES = (
+    Rule(frozenset(("gpu_type", "gpu_count", "memory", "memory_request")), _memory),
+    Rule(frozenset(("gpu_type", "gpu_count", "cpu", "cpu_request")), _cpu),
+    Rule(frozenset(("gpu_type", "gpu_count", "memory", "shm")), _shm),
+    Rule(frozenset(("gpu_type", "prefer")), _prefer),
+    Rule(frozenset(AskArguments.model_fields) - {"shm", "spot"}, _instance_types),
+)
+JOB_RULES = (
+    Rule(frozenset(("gpu_count", "shared", "resource", "env", "visible_devices")), _devices),
+    Rule(frozenset(("env",)), _secrets),
+    Rule(frozenset(("env", "secret_env")), _variables),
+    Rule(frozenset(("workspace", "workspace_path", "cache", "cache_path", "cache_read_only")), _mounts),
+)

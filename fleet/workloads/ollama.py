@@ -1,0 +1,36 @@
+"""Ollama: language models for what runs beside it (seed 004)."""
+
+from __future__ import annotations
+
+from fleet.scheduling import HIGH_PRIORITY
+from fleet.versions import IMAGES
+from fleet.workloads import parts
+from fleet.workloads.settings import OllamaWorkload
+from fleet.workloads.target import Target
+
+IMAGE = IMAGES["ollama"]
+PORT = 11434
+_HOME = "/ollama"
+_MODELS = "-models"
+
+
+def ollama(meta: parts.Meta, workload: OllamaWorkload, target: Target) -> tuple[parts.Manifest, ...]:
+    """A Deployment, its Service and the volume of its models.
+
+    It asks for no password, so only its own namespace reaches it. Its home is the volume instead of /root: it is not root.
+    """
+    container = parts.gpu_container(
+        workload,
+        target,
+        "ollama",
+        IMAGE.reference,
+        {"HOME": _HOME, "OLLAMA_MODELS": f"{_HOME}/models", "OLLAMA_HOST": f"0.0.0.0:{PORT}"},
+        ports=[{"name": "http", "containerPort": PORT}],
+        **parts.probes("/", startup_seconds=120),
+    )
+    mounts = [parts.claimed("models", _HOME, meta.name + _MODELS), *parts.shared_memory(workload, target)]
+    return (
+        parts.claim(meta, _MODELS, workload.storage),
+        parts.service(meta, PORT, "http"),
+        parts.deployment(meta, parts.gpu_pod(target, container, mounts, HIGH_PRIORITY)),
+    )

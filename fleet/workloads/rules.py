@@ -1,0 +1,71 @@
+"""What a cluster's workloads must be to each other and to its pools."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from fleet.model import problem
+from fleet.pool import Pool
+from fleet.workloads.settings import CoralWorkload, NotebookWorkload, PoolWorkload, Workload
+
+
+def require_workloads(workloads: Mapping[str, Workload], pools: Mapping[str, Any], confined: Collection[str] = ()) -> None:
+    """Refuse an unknown pool, several shares, a /dev/shm under MPS, namespaces of two levels, a port of nodes taken twice.
+
+    `confined` are namespaces that something else holds to the Pod Security Standard `restricted`.
+    """
+    holders: dict[str, str] = {}
+    ports: dict[int, str] = {}
+    for name, workload in workloads.items():
+        _require_pool(name, workload, pools)
+        other = holders.setdefault(workload.namespace, name)
+        held = "restricted" if workload.namespace in confined else workloads[other].level
+        if held != workload.level:
+            raise problem(
+                "workload_level",
+                f"another user of that namespace is held to the Pod Security Standard {held}, {workload.kind} needs "
+                f"{workload.level}; give it a namespace of its own",
+                at=("workloads", name, "namespace"),
+                value=workload.namespace,
+            )
+        if isinstance(workload, NotebookWorkload) and workload.node_port is not None:
+            port = workload.node_port.port
+            if (first := ports.setdefault(port, name)) != name:
+                raise problem(
+                    "node_port_twice",
+                    f"workload {first} has that port of all nodes already; use another",
+                    at=("workloads", name, "nodePort", "port"),
+                    value=port,
+                )
+
+
+def _require_pool(name: str, workload: Workload, pools: Mapping[str, Any]) -> None:
+    named = workload.pool if isinstance(workload, PoolWorkload | CoralWorkload) else None
+    if named is None:
+        return
+    if named not in pools:
+        known = ", ".join(pools)
+        raise problem(
+            "workload_pool",
+            f"no pool of that name in this cluster; name one of: {known}" if known else "the cluster has no pool; add one",
+            at=("workloads", name, "pool"),
+            value=named,
+        )
+    pool: Pool = pools[named]
+    if not isinstance(workload, PoolWorkload):
+        return
+    if workload.units > 1 and not pool.several:
+        raise problem(
+            "workload_shares",
+            f"pool {named} shares its GPUs and several shares are no larger share; write 1, or set allowSeveral in the pool's "
+            "sharing",
+            at=("workloads", name, "gpus"),
+            value=workload.units,
+        )
+    if "shm" in workload.model_fields_set and not pool.mounts_shm:
+        raise problem(
+            "workload_mps_shm",
+            f"pool {named} shares its GPUs by MPS, whose device plugin mounts /dev/shm itself; remove shm",
+            at=("workloads", name, "shm"),
+        )

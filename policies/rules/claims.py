@@ -1,0 +1,92 @@
+"""Volumes that Kubernetes makes for claims, as a bill counts them: by the storage class, where the stack has that too.
+
+A claim of a class that is not in the stack says nothing of what it is, so it is in no bill.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pulumi_policy import PolicyResource
+
+from fleet.pricing import gp3_volume, oci_volume
+from fleet.scheduling import REGION
+
+from .kinds import CLAIM, STORAGE_CLASS
+from .read import quantity, text, walk
+
+_GIB = 2**30
+_IOPS, _MIBPS, _VPUS = 3_000, 125, 10
+"""What a class gives that says nothing (AWS EBS volume types; oci-cloud-controller-manager)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A claim's volume: how many of each unit it has when it is full, and the region that its class names, if it does.
+
+    `elastic` is one that is paid by what is in it.
+    """
+
+    parts: Mapping[str, float]
+    region: str
+    elastic: bool
+
+
+def claimed(resource: PolicyResource, resources: Iterable[PolicyResource]) -> Claimed | None:
+    """What a claim is billed as; None for a class that is not in the stack, and for one of no known driver.
+
+    Raises UnknownValueError.
+    """
+    if resource.resource_type != CLAIM:
+        return None
+    name = text(walk(resource.props, "spec", "storageClassName"))
+    size = quantity(walk(resource.props, "spec", "resources", "requests", "storage"))
+    found = next((each for each in resources if name and _is_class(each, name, _cluster(resource))), None)
+    if found is None or size is None:
+        return None
+    driver = _DRIVERS.get(text(walk(found.props, "provisioner")))
+    if driver is None:
+        return None
+    reckon, elastic = driver
+    region = text(walk(found.props, "metadata", "annotations", REGION))
+    return Claimed(reckon(float(size / _GIB), walk(found.props, "parameters")), region, elastic)
+
+
+def _is_class(resource: PolicyResource, name: str, cluster: str) -> bool:
+    return (
+        resource.resource_type == STORAGE_CLASS
+        and _cluster(resource) == cluster
+        and text(walk(resource.props, "metadata", "name")) == name
+    )
+
+
+def _cluster(resource: PolicyResource) -> str:
+    """What tells one cluster's objects from another's: their provider."""
+    return resource.provider.urn if resource.provider is not None else ""
+
+
+def _ebs(gib: float, parameters: Any) -> dict[str, float]:
+    kind = text(walk(parameters, "type")) or "gp3"
+    if kind != "gp3":
+        return {f"{kind}-gb": gib}
+    return gp3_volume(gib, _number(parameters, "iops", _IOPS), _number(parameters, "throughput", _MIBPS))
+
+
+def _block(gib: float, parameters: Any) -> dict[str, float]:
+    return oci_volume(gib, _number(parameters, "vpusPerGB", _VPUS))
+
+
+def _number(parameters: Any, name: str, otherwise: float) -> float:
+    found = quantity(walk(parameters, name))
+    return otherwise if found is None else float(found)
+
+
+_DRIVERS: Mapping[str, tuple[Callable[[float, Any], dict[str, float]], bool]] = {
+    "ebs.csi.aws.com": (_ebs, False),
+    "efs.csi.aws.com": (lambda gib, _: {"efs-gb": gib}, True),
+    "blockvolume.csi.oraclecloud.com": (_block, False),
+    "fss.csi.oraclecloud.com": (lambda gib, _: {"oci-fss-gb": gib}, True),
+}
+"""How volumes of a driver are billed, and whether by what is in them."""

@@ -1,0 +1,413 @@
+"""Caches as resources: what each cloud has for them, the class after it, the claims after that; and who may mount what."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import kubernetes_validate
+import pulumi
+import pytest
+
+from components.build import build
+from components.eks.autoscaler import POD_IDENTITY_TRUST
+from components.oci.rights import file_system_network_rights, file_system_rights
+from fleet.scheduling import REGION
+from fleet.settings import Fleet, load
+from fleet.versions import KUBERNETES
+from offline.judge import configure, judge
+from offline.record import Recording, Resource, record
+from offline.stackfile import StackConfig
+from policies.rules import RULES
+from tests.builders import cluster, config, oke_cluster, oke_pool, pool
+from tests.components import oke
+from tests.components.recorded import ROOT, before, build_alone, named, of_type
+from tests.fleet.test_isolation import MINORS
+from tests.policies.harness import AS_OF
+
+CLASS = "kubernetes:storage.k8s.io/v1:StorageClass"
+CLAIM = "kubernetes:core/v1:PersistentVolumeClaim"
+NAMESPACE = "kubernetes:core/v1:Namespace"
+NETWORK = "kubernetes:networking.k8s.io/v1:NetworkPolicy"
+ADDON = "aws:eks/addon:Addon"
+FILES = "aws:efs/fileSystem:FileSystem"
+TARGET = "aws:efs/mountTarget:MountTarget"
+ROLE = "aws:iam/role:Role"
+RIGHTS = "aws:iam/rolePolicyAttachment:RolePolicyAttachment"
+IDENTITY = "aws:eks/podIdentityAssociation:PodIdentityAssociation"
+GROUP = "aws:ec2/securityGroup:SecurityGroup"
+INGRESS = "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule"
+OCI_TARGET = "oci:FileStorage/mountTarget:MountTarget"
+
+TAGS = {"owner": "ci", "cost-center": "ci", "stack": "test", "ttl": "permanent"}
+DISK = {"storage": "ebs", "size": "200Gi", "namespaces": ["research"], "iops": 4000, "throughput": 250, "retain": False}
+EKS_CACHES = {"models": {"storage": "efs", "size": "500Gi", "namespaces": ["research", "speech"]}, "work": DISK}
+BLOCK = {"storage": "block", "size": "200Gi", "namespaces": ["research"], "vpus": 20}
+OKE_CACHES = {"models": {"storage": "fss", "size": "500Gi", "namespaces": ["research", "speech"]}, "work": BLOCK}
+
+
+def fleet(**clusters: dict[str, Any]) -> Fleet:
+    return load(config(clusters=clusters, tags=TAGS))
+
+
+def planned(described: Fleet) -> Recording:
+    return build_alone(lambda: build(described, "gpu-ci", "test", pulumi.Output.secret("a made-up key")) and None)
+
+
+def made(described: Fleet) -> Recording:
+    """As an update: ids are `<name>-id`."""
+    empty = StackConfig("gpu-ci", "test", ROOT / "Pulumi.test.yaml", {}, frozenset(), {})
+    program = lambda: build(described, "gpu-ci", "test", pulumi.Output.secret("a made-up key")) and None  # noqa: E731
+    return record(program, empty, preview=False, answers=oke.ANSWERS)
+
+
+@pytest.fixture(scope="module")
+def both() -> Fleet:
+    """A cluster of each cloud, each with a cache of each storage."""
+    return fleet(usw2=cluster(caches=EKS_CACHES), sjc=oke_cluster(caches=OKE_CACHES))
+
+
+@pytest.fixture(scope="module", params=["planned", "updated"])
+def cached(request: pytest.FixtureRequest, both: Fleet) -> Recording:
+    """That fleet in preview, and as an update."""
+    return planned(both) if request.param == "planned" else made(both)
+
+
+@pytest.fixture(scope="module")
+def updated(both: Fleet) -> Recording:
+    return made(both)
+
+
+def claims(recording: Recording, storage_class: Resource) -> list[Resource]:
+    return [
+        each
+        for each in of_type(recording, CLAIM)
+        if each.provider_urn == storage_class.provider_urn
+        and each.inputs["spec"]["storageClassName"] == storage_class.inputs["metadata"]["name"]
+    ]
+
+
+# -- every cloud -------------------------------------------------------------------------------------------------------
+
+
+def test_each_cache_has_a_class_and_a_claim_of_its_name_in_each_namespace(cached: Recording) -> None:
+    classes = of_type(cached, CLASS)
+    assert sorted(each.name for each in classes) == ["sjc-models-class", "sjc-work-class", "usw2-models-class", "usw2-work-class"]
+    for each in classes:
+        cache = each.name.split("-")[1]
+        found = {claim.inputs["metadata"]["namespace"]: claim for claim in claims(cached, each)}
+        assert list(found) == (["research", "speech"] if cache == "models" else ["research"])
+        assert {claim.inputs["metadata"]["name"] for claim in found.values()} == {cache}
+        assert each.inputs["metadata"]["name"] == f"cache-{cache}"
+
+
+def test_a_claim_waits_for_its_class_and_its_namespace_and_a_class_for_what_makes_its_volumes(cached: Recording) -> None:
+    for each in of_type(cached, CLASS):
+        for claim in claims(cached, each):
+            assert each.urn in claim.dependencies
+            home = next(
+                space
+                for space in of_type(cached, NAMESPACE)
+                if space.provider_urn == claim.provider_urn
+                and space.inputs["metadata"]["name"] == claim.inputs["metadata"]["namespace"]
+            )
+            assert home.urn in before(cached, claim)
+    stands = {each.name: {urn.rpartition("::")[2] for urn in before(cached, each)} for each in of_type(cached, CLASS)}
+    assert {"usw2-caches-efs-addon", "usw2-caches.models-files", "usw2-caches.models-us-west-2a"} <= stands["usw2-models-class"]
+    assert "usw2-caches-ebs-addon" in stands["usw2-work-class"]
+    assert {"sjc-caches-files", "sjc-caches-rights", "sjc-caches-network-rights"} <= stands["sjc-models-class"]
+    assert "sjc-caches-nfs-ingress-tcp-2048" in stands["sjc-models-class"]
+    assert "sjc-system-nodes" in stands["sjc-work-class"]
+
+
+def test_a_new_class_takes_no_claim_with_it(cached: Recording) -> None:
+    """Pulumi replaces what has an output of a resource that is deleted before it is made again among its inputs."""
+    assert of_type(cached, CLAIM)
+    for each in of_type(cached, CLASS):
+        assert each.delete_before_replace is True, "its name is fixed"
+        assert set(each.replace_on_changes) == {"reclaimPolicy", "volumeBindingMode"}
+        for claim in claims(cached, each):
+            assert not any(each.urn in urns for urns in claim.property_dependencies.values())
+
+
+def test_shared_storages_are_mounted_by_many_nodes_and_their_size_is_never_changed(cached: Recording) -> None:
+    for each in of_type(cached, CLASS):
+        shared = each.name.endswith("models-class")
+        assert each.inputs["allowVolumeExpansion"] is not shared
+        for claim in claims(cached, each):
+            assert claim.inputs["spec"]["accessModes"] == ["ReadWriteMany" if shared else "ReadWriteOnce"]
+            assert claim.inputs["spec"]["resources"] == {"requests": {"storage": "500Gi" if shared else "200Gi"}}
+            assert tuple(claim.ignore_changes) == (("spec.resources",) if shared else ())
+
+
+def test_a_disk_is_made_where_its_first_pod_is(cached: Recording) -> None:
+    for each in of_type(cached, CLASS):
+        if each.name.endswith("work-class"):
+            assert each.inputs["volumeBindingMode"] == "WaitForFirstConsumer", "else in a zone that may have no node for it"
+
+
+def test_volumes_stay_unless_the_settings_say_otherwise(cached: Recording) -> None:
+    kept = {each.name: each.inputs["reclaimPolicy"] for each in of_type(cached, CLASS)}
+    assert kept == {
+        "usw2-models-class": "Retain",
+        "usw2-work-class": "Delete",
+        "sjc-models-class": "Retain",
+        "sjc-work-class": "Retain",
+    }
+    assert named(cached, "usw2-caches.models-files", FILES).retain_on_delete is True
+
+
+def test_a_class_says_for_a_bill_where_its_volumes_are(cached: Recording) -> None:
+    regions = {each.name[:4]: each.inputs["metadata"]["annotations"][REGION] for each in of_type(cached, CLASS)}
+    assert regions == {"usw2": "us-west-2", "sjc-": "us-sanjose-1"}
+
+
+def test_namespaces_of_caches_are_held_to_the_strictest_standard_and_walled_once(cached: Recording) -> None:
+    for name in ("usw2", "sjc"):
+        for namespace in ("research", "speech"):
+            home = named(cached, f"{name}-namespaces.{namespace}", NAMESPACE)
+            assert home.inputs["metadata"]["labels"] == {"pod-security.kubernetes.io/enforce": "restricted"}
+            (wall,) = [
+                each
+                for each in of_type(cached, NETWORK)
+                if each.provider_urn == home.provider_urn and each.inputs["metadata"]["namespace"] == namespace
+            ]
+            assert wall.inputs["spec"]["policyTypes"] == ["Ingress", "Egress"]
+
+
+def test_a_namespace_that_a_queue_a_cache_a_job_and_a_workload_share_is_declared_once() -> None:
+    recording = planned(
+        fleet(
+            usw2=cluster(
+                caches=EKS_CACHES,
+                queues={"teams": {"ml": {"namespaces": ["research"], "quotas": [{"pool": "t4", "nominal": 1}]}}},
+                workloads={"chat": {"kind": "ollama", "namespace": "speech", "pool": "t4"}},
+                jobs={"train": {"namespace": "research", "image": "docker.io/library/python:3.13", "pool": "t4"}},
+            )
+        )
+    )
+    homes = [each.inputs["metadata"]["name"] for each in of_type(recording, NAMESPACE)]
+    assert len(homes) == len(set(homes)) > 2, "the API server has one of a name, and would refuse or share a second"
+    walled = [each.inputs["metadata"]["namespace"] for each in of_type(recording, NETWORK)]
+    assert sorted(each for each in walled if each in ("research", "speech")) == ["research", "speech"], "one wall each"
+
+
+@pytest.mark.parametrize("minor", MINORS)
+def test_the_objects_are_kubernetes_own_in_every_minor(updated: Recording, minor: str) -> None:
+    found = [each for token in (CLASS, CLAIM, NAMESPACE, NETWORK) for each in of_type(updated, token)]
+    assert len({each.type for each in found}) == 4
+    for each in found:
+        kubernetes_validate.validate(dict(each.inputs), minor, strict=True)
+
+
+def test_protection_is_of_file_systems_and_claims_too() -> None:
+    recording = planned(fleet(usw2=cluster(caches=EKS_CACHES, protect=True), sjc=oke_cluster(caches=OKE_CACHES, protect=True)))
+    for token in (FILES, OCI_TARGET, CLAIM):
+        found = of_type(recording, token)
+        assert found
+        assert all(each.protect for each in found), "what is in a cache goes with it"
+    assert not any(each.protect for each in of_type(recording, CLASS)), "a class holds nothing"
+
+
+def test_without_caches_there_is_nothing_of_them() -> None:
+    recording = planned(fleet(usw2=cluster(), sjc=oke_cluster()))
+    for token in (CLASS, CLAIM, FILES, OCI_TARGET):
+        assert of_type(recording, token) == ()
+    assert not any("csi-driver" in str(each.inputs["addonName"]) for each in of_type(recording, ADDON))
+
+
+def test_our_own_policies_have_nothing_against_them() -> None:
+    described = fleet(usw2=cluster(caches=EKS_CACHES, protect=True), sjc=oke_cluster(caches=OKE_CACHES, protect=True))
+    of_caches = ("cache", "efs-", "ebs-", "research", "speech")
+    verdicts = judge(planned(described), configure(RULES, {"all": "mandatory"}, AS_OF))
+    assert [each for each in verdicts if any(word in str(each.urn) for word in of_caches)] == []
+
+
+# -- EKS ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_driver_is_installed_once_where_a_cache_needs_it_by_its_pinned_version(cached: Recording) -> None:
+    drivers = {each.inputs["addonName"]: each for each in of_type(cached, ADDON) if "csi" in str(each.inputs["addonName"])}
+    assert set(drivers) == {"aws-ebs-csi-driver", "aws-efs-csi-driver"}
+    for name, each in drivers.items():
+        assert each.inputs["addonVersion"] == KUBERNETES["1.34"].drivers[name]
+        assert "serviceAccountRoleArn" not in each.inputs, "Pod Identity instead"
+        assert "configurationValues" not in each.inputs, "its DaemonSet tolerates every taint by itself"
+
+
+@pytest.mark.parametrize(("storage", "drivers"), [("ebs", {"aws-ebs-csi-driver"}), ("efs", {"aws-efs-csi-driver"})])
+def test_a_driver_that_no_cache_needs_is_not_there(storage: str, drivers: set[str]) -> None:
+    cache = {"storage": storage, "size": "200Gi", "namespaces": ["research"]}
+    recording = planned(fleet(usw2=cluster(caches={"models": cache})))
+    assert {each.inputs["addonName"] for each in of_type(recording, ADDON) if "csi" in str(each.inputs["addonName"])} == drivers
+    assert bool(of_type(recording, FILES)) is (storage == "efs")
+    assert bool(of_type(recording, GROUP)) is (storage == "efs")
+
+
+def test_a_driver_has_rights_of_its_own_before_its_pods_start(cached: Recording) -> None:
+    policies = {
+        "ebs": "arn:aws:iam::aws:policy/AmazonEBSCSIDriverEKSClusterScopedPolicy",
+        "efs": "arn:aws:iam::aws:policy/service-role/AmazonEFSCSIDriverPolicy",
+    }
+    for short, policy in policies.items():
+        role = named(cached, f"usw2-caches-{short}-role", ROLE)
+        assert role.inputs["assumeRolePolicy"] == POD_IDENTITY_TRUST
+        rights = named(cached, f"usw2-caches-{short}-rights", RIGHTS)
+        assert rights.inputs["policyArn"] == policy
+        identity = named(cached, f"usw2-caches-{short}-identity", IDENTITY)
+        assert (identity.inputs["namespace"], identity.inputs["serviceAccount"]) == ("kube-system", f"{short}-csi-controller-sa")
+        # Outputs of an update are its inputs, and a role's ARN is none of them.
+        assert role.urn in before(cached, identity) or not cached.preview
+        addon = named(cached, f"usw2-caches-{short}-addon", ADDON)
+        assert {rights.urn, identity.urn} <= set(addon.dependencies)
+        assert {"usw2-system-nodes", "usw2-addon-coredns"} <= {urn.rpartition("::")[2] for urn in before(cached, addon)}
+
+
+def test_a_role_has_a_name_that_iam_takes() -> None:
+    longest = "c" * 28
+    recording = planned(fleet(**{longest: cluster(caches=EKS_CACHES)}))
+    assert max(len(each.name) for each in of_type(recording, ROLE) if "caches" in each.name) + 8 <= 64, "Pulumi adds eight"
+
+
+def test_an_ebs_class_makes_encrypted_gp3_volumes_that_say_whose_they_are(cached: Recording) -> None:
+    found = named(cached, "usw2-work-class", CLASS).inputs
+    assert found["provisioner"] == "ebs.csi.aws.com"
+    parameters = dict(found["parameters"])
+    tags = [parameters.pop(key) for key in sorted(parameters) if key.startswith("tagSpecification_")]
+    assert parameters == {"type": "gp3", "encrypted": "true", "iops": "4000", "throughput": "250"}
+    assert dict(tag.split("=", 1) for tag in tags) == {"gpu-ci/stack": "test", **TAGS}
+
+
+def test_a_file_system_is_encrypted_and_reached_from_nodes_alone(updated: Recording) -> None:
+    files = named(updated, "usw2-caches.models-files", FILES)
+    assert (files.inputs["encrypted"], files.inputs["throughputMode"]) == (True, "elastic")
+    assert all(len(policy) == 1 for policy in files.inputs["lifecyclePolicies"]), "EFS takes one key an entry"
+    targets = of_type(updated, TARGET)
+    subnets = [each.inputs["subnetId"] for each in targets]
+    assert len(set(subnets)) == len(subnets) == 2, "one a zone"
+    assert {each.inputs["fileSystemId"] for each in targets} == {f"{files.name}-id"}
+    (group,) = of_type(updated, GROUP)
+    assert {tuple(each.inputs["securityGroups"]) for each in targets} == {(f"{group.name}-id",)}
+    assert "ingress" not in group.inputs
+    assert "egress" not in group.inputs, "it answers, and never asks"
+    (door,) = [each for each in of_type(updated, INGRESS) if each.inputs["securityGroupId"] == f"{group.name}-id"]
+    assert (door.inputs["ipProtocol"], door.inputs["fromPort"], door.inputs["toPort"]) == ("tcp", 2049, 2049)
+    assert not {"cidrIpv4", "cidrIpv6", "prefixListId"} & set(door.inputs), "the cluster's own group, no range"
+    assert all(door.urn in each.dependencies for each in targets)
+
+
+def test_mount_targets_stand_in_the_subnets_of_nodes() -> None:
+    given = {"us-west-2a": "subnet-01234567", "us-west-2b": "subnet-89abcdef"}
+    recording = planned(fleet(usw2=cluster(caches=EKS_CACHES, network={"vpcId": "vpc-01234567", "privateSubnets": given})))
+    assert {each.inputs["subnetId"] for each in of_type(recording, TARGET)} == set(given.values())
+    assert of_type(recording, GROUP)[0].inputs["vpcId"] == "vpc-01234567"
+
+
+def test_a_pool_may_stand_in_one_zone_where_its_jobs_disks_are() -> None:
+    given = {"us-west-2a": "subnet-01234567", "us-west-2b": "subnet-89abcdef"}
+    network = {"vpcId": "vpc-01234567", "privateSubnets": given}
+    pools = {"t4": pool(zones=["us-west-2b"]), "t4-wide": pool()}
+    recording = planned(fleet(usw2=cluster(caches={"work": DISK}, network=network, pools=pools)))
+    subnets = {name: named(recording, f"usw2-{name}-nodes", "aws:eks/nodeGroup:NodeGroup").inputs["subnetIds"] for name in pools}
+    assert subnets == {"t4": ["subnet-89abcdef"], "t4-wide": list(given.values())}
+
+
+def test_an_efs_class_gives_each_claim_a_folder_that_is_found_again(updated: Recording) -> None:
+    found = named(updated, "usw2-models-class", CLASS).inputs
+    assert found["provisioner"] == "efs.csi.aws.com"
+    assert found["parameters"]["provisioningMode"] == "efs-ap"
+    assert found["parameters"]["fileSystemId"] == "usw2-caches.models-files-id"
+    assert found["parameters"]["ensureUniqueDirectory"] == "false", "else a claim that is made anew begins empty"
+    assert found["parameters"]["subPathPattern"] == "/${.PVC.namespace}/${.PVC.name}", "namespaces share no data"
+    assert (found["parameters"]["uid"], found["parameters"]["gid"]) == ("1000", "1000"), "who jobs are"
+
+
+# -- OKE ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_block_class_attaches_as_its_nodes_can(cached: Recording) -> None:
+    found = named(cached, "sjc-work-class", CLASS).inputs
+    assert found["provisioner"] == "blockvolume.csi.oraclecloud.com"
+    assert (found["parameters"]["attachment-type"], found["parameters"]["vpusPerGB"]) == ("paravirtualized", "20")
+    assert told_tags(found) == {"gpu-ci/stack": "test", **TAGS}
+
+
+def told_tags(inputs: Mapping[str, Any]) -> dict[str, str]:
+    tags: dict[str, str] = json.loads(inputs["parameters"]["oci.oraclecloud.com/initial-freeform-tags-override"])
+    return tags
+
+
+def test_bare_metal_attaches_by_iscsi() -> None:
+    metal = oke_pool(instanceTypes=["BM.GPU.A10.4"])
+    recording = planned(fleet(sjc=oke_cluster(caches={"work": BLOCK}, pools={"a10": metal})))
+    assert named(recording, "sjc-work-class", CLASS).inputs["parameters"]["attachment-type"] == "iscsi"
+
+
+def test_file_systems_share_one_mount_target(updated: Recording) -> None:
+    (target,) = of_type(updated, OCI_TARGET)
+    assert target.inputs["nsgIds"] == ["sjc-caches-nfs-id"]
+    found = named(updated, "sjc-models-class", CLASS).inputs
+    assert found["provisioner"] == "fss.csi.oraclecloud.com"
+    parameters = found["parameters"]
+    assert parameters["mountTargetOcid"] == f"{target.name}-id"
+    assert parameters["availabilityDomain"] == target.inputs["availabilityDomain"]
+    assert "mountTargetSubnetOcid" not in parameters, "the driver would make one a claim"
+    assert parameters["encryptInTransit"] == "false"
+    (export,) = json.loads(parameters["exportOptions"])
+    assert (export["source"], export["identitySquash"], export["anonymousUid"]) == ("10.0.0.0/16", "ALL", 0), "no pod is root"
+    assert told_tags(found) == {"gpu-ci/stack": "test", **TAGS}
+
+
+def test_nfs_is_open_between_nodes_and_mount_target_alone(updated: Recording) -> None:
+    rules = [each.inputs for each in of_type(updated, oke.RULE) if each.inputs["networkSecurityGroupId"] == "sjc-caches-nfs-id"]
+    ends = {each.get("source") or each.get("destination") for each in rules}
+    assert ends == {"sjc-security-workers-id"}
+    assert {each.get("sourceType") or each.get("destinationType") for each in rules} == {"NETWORK_SECURITY_GROUP"}
+    opened = {
+        (each["direction"], each["protocol"], ports["min"], ports["max"])
+        for each in rules
+        for options in (each.get("tcpOptions") or each["udpOptions"],)
+        for ports in (options["destinationPortRange" if each["direction"] == "INGRESS" else "sourcePortRange"],)
+    }
+    each_way = {("6", 111, 111), ("6", 2048, 2050), ("17", 111, 111), ("17", 2048, 2048)}
+    assert opened == {(way, *port) for way in ("INGRESS", "EGRESS") for port in each_way}
+
+
+def test_encrypted_mounts_need_one_more_port() -> None:
+    cache = {"storage": "fss", "size": "500Gi", "namespaces": ["research"], "encryptInTransit": True}
+    recording = planned(fleet(sjc=oke_cluster(caches={"models": cache})))
+    assert named(recording, "sjc-models-class", CLASS).inputs["parameters"]["encryptInTransit"] == "true"
+    door = named(recording, "sjc-caches-nfs-ingress-tcp-2051", oke.RULE).inputs
+    assert door["tcpOptions"] == {"destinationPortRange": {"min": 2051, "max": 2051}}
+
+
+def test_the_cluster_may_make_file_systems_where_it_is_and_see_the_network_where_that_is() -> None:
+    network = "ocid1.compartment.oc1..examplenetwork"
+    given = {"vcn": "ocid1.vcn.oc1..example", "endpointSubnet": "ocid1.subnet.oc1..one", "nodeSubnet": "ocid1.subnet.oc1..two"}
+    recording = made(fleet(sjc=oke_cluster(caches=OKE_CACHES, network=given | {"compartment": network})))
+    own = "ocid1.compartment.oc1..example"
+    for name, where, statement in (
+        ("sjc-caches-rights", own, file_system_rights("sjc-control-plane-id", own)),
+        ("sjc-caches-network-rights", network, file_system_network_rights("sjc-control-plane-id", network)),
+    ):
+        found = named(recording, name, oke.POLICY).inputs
+        assert (found["compartmentId"], found["statements"]) == (where, [statement])
+    (export,) = json.loads(named(recording, "sjc-models-class", CLASS).inputs["parameters"]["exportOptions"])
+    assert export["source"] == "0.0.0.0/0", "the range of a given network is not known; the security group is the wall"
+
+
+def test_the_statements_name_the_cluster_itself() -> None:
+    asked = "where all {request.principal.type = 'cluster', request.principal.id = 'ocid1.cluster.oc1..one'}"
+    assert file_system_rights("ocid1.cluster.oc1..one", "ocid1.compartment.oc1..two") == (
+        f"Allow any-user to manage file-family in compartment id ocid1.compartment.oc1..two {asked}"
+    )
+    assert file_system_network_rights("ocid1.cluster.oc1..one", "ocid1.compartment.oc1..two") == (
+        f"Allow any-user to use virtual-network-family in compartment id ocid1.compartment.oc1..two {asked}"
+    )
+
+
+def test_block_volumes_need_neither_mount_target_nor_rights() -> None:
+    recording = planned(fleet(sjc=oke_cluster(caches={"work": BLOCK}, pools={"a10": oke_pool()})))
+    assert of_type(recording, OCI_TARGET) == ()
+    assert not [each for each in of_type(recording, oke.POLICY) if "caches" in each.name]

@@ -1,0 +1,195 @@
+"""A stack's jobs as resources: after all that they need, never waited for, and another run when they change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import kubernetes_validate
+import pulumi
+import pulumi_kubernetes as kubernetes
+import pytest
+
+from components.build import build
+from components.kubernetes.gpu_job import GpuJob, GpuJobArgs
+from fleet.placement import PlacementError
+from fleet.scheduling import DELETION_PROPAGATION, JOB_PRIORITIES, RUNNER_PRIORITY, SKIP_AWAIT
+from fleet.settings import load
+from fleet.stack_jobs import place_stack_job
+from fleet.versions import IMAGES
+from offline.judge import configure, judge
+from offline.record import Recording, Resource, record
+from offline.stackfile import StackConfig
+from policies.rules import RULES
+from tests.builders import cluster, config, pool
+from tests.components.recorded import ROOT, before, build_alone, named, of_type
+from tests.fleet.test_isolation import MINORS
+from tests.fleet.test_pod_security import violations
+from tests.policies.harness import AS_OF
+
+JOB = "kubernetes:batch/v1:Job"
+CLAIM = "kubernetes:core/v1:PersistentVolumeClaim"
+NAMESPACE = "kubernetes:core/v1:Namespace"
+NETWORK = "kubernetes:networking.k8s.io/v1:NetworkPolicy"
+PRIORITY = "kubernetes:scheduling.k8s.io/v1:PriorityClass"
+KUEUE = "kubernetes:kueue.x-k8s.io/v1beta2:"
+
+TRAIN = {
+    "namespace": "research",
+    "image": IMAGES["pytorch"].reference,
+    "command": ["python"],
+    "pool": "t4",
+    "cache": "models",
+}
+DESCRIBED = config(
+    clusters={
+        "usw2": cluster(
+            pools={"t4": pool(nodes={"max": 4})},
+            runners={},
+            caches={"models": {"storage": "efs", "size": "500Gi", "namespaces": ["research"]}},
+            queues={"teams": {"ml": {"namespaces": ["queued"], "quotas": [{"pool": "t4", "nominal": 2}]}}},
+            jobs={"train": TRAIN, "wait": TRAIN | {"namespace": "queued", "queue": "ml", "cache": None}},
+        )
+    }
+)
+for held in DESCRIBED["clusters"]["usw2"]["jobs"].values():
+    if held["cache"] is None:
+        del held["cache"]
+
+
+def _build(described: dict[str, Any]) -> None:
+    build(load(described), "gpu-ci", "test", pulumi.Output.secret("a made-up key"))
+
+
+@pytest.fixture(scope="module", params=["planned", "updated"])
+def recording(request: pytest.FixtureRequest) -> Recording:
+    """A cluster with a job that mounts a cache and one that waits in a queue: in preview, and as an update."""
+    if request.param == "planned":
+        return build_alone(lambda: _build(DESCRIBED))
+    empty = StackConfig("gpu-ci", "test", ROOT / "Pulumi.test.yaml", {}, frozenset(), {})
+    return record(lambda: _build(DESCRIBED), empty, preview=False)
+
+
+def jobs(recording: Recording) -> Iterator[Resource]:
+    found = of_type(recording, JOB)
+    assert [each.name for each in found] == ["usw2-train-job", "usw2-wait-job"]
+    yield from found
+
+
+def test_it_is_the_manifest_and_two_words_to_pulumi(recording: Recording) -> None:
+    for each in jobs(recording):
+        name = each.name.split("-")[1]
+        expected = place_stack_job(load(DESCRIBED), "usw2", name).manifest()
+        words = {SKIP_AWAIT: "true", DELETION_PROPAGATION: "background"}
+        assert each.inputs["spec"] == expected["spec"]
+        assert each.inputs["metadata"] == expected["metadata"] | {"annotations": expected["metadata"]["annotations"] | words}
+
+
+def test_no_update_waits_for_its_end(recording: Recording) -> None:
+    for each in jobs(recording):
+        assert each.inputs["metadata"]["annotations"][SKIP_AWAIT] == "true"
+
+
+def test_a_change_of_anything_is_another_run_under_the_same_name(recording: Recording) -> None:
+    for each in jobs(recording):
+        assert {"spec", "metadata.labels", "metadata.annotations"} <= set(each.replace_on_changes)
+        assert each.delete_before_replace is True
+        assert each.inputs["metadata"]["annotations"][DELETION_PROPAGATION] == "background", "the name is free at once"
+
+
+def test_a_job_that_kueue_let_in_is_not_run_again_by_a_refresh(recording: Recording) -> None:
+    waiting = named(recording, "usw2-wait-job", JOB)
+    assert waiting.inputs["spec"]["suspend"] is True
+    assert all(tuple(each.ignore_changes) == ("spec.suspend",) for each in jobs(recording))
+
+
+def test_it_waits_for_namespace_wall_priority_and_its_claim(recording: Recording) -> None:
+    for each in jobs(recording):
+        stands = [found for found in recording.resources if found.urn in before(recording, each)]
+        namespace = each.inputs["metadata"]["namespace"]
+        assert [found for found in stands if found.type == NAMESPACE and found.inputs["metadata"]["name"] == namespace]
+        assert [found for found in stands if found.type == NETWORK and found.inputs["metadata"]["namespace"] == namespace], (
+            "its pods would start without a wall"
+        )
+        own = each.inputs["spec"]["template"]["spec"]["priorityClassName"]
+        made = {found.inputs["metadata"]["name"] for found in stands if found.type == PRIORITY}
+        assert own in made, "the API server refuses a pod of a class that is not there"
+    claims = [
+        found.name
+        for found in of_type(recording, CLAIM)
+        if found.urn in before(recording, named(recording, "usw2-train-job", JOB))
+    ]
+    assert claims == ["usw2-models.research"]
+
+
+def test_a_job_of_a_queue_waits_for_that(recording: Recording) -> None:
+    stands = before(recording, named(recording, "usw2-wait-job", JOB))
+    queues = [each for each in recording.resources if each.type == f"{KUEUE}LocalQueue"]
+    assert queues
+    assert all(each.urn in stands for each in queues)
+
+
+def test_nothing_waits_for_a_job(recording: Recording) -> None:
+    for each in jobs(recording):
+        waiting = [found.name for found in recording.resources if each.urn in found.dependencies]
+        assert waiting == []
+
+
+@pytest.mark.parametrize("minor", MINORS)
+def test_kubernetes_takes_it(recording: Recording, minor: str) -> None:
+    for each in jobs(recording):
+        kubernetes_validate.validate(dict(each.inputs), minor, strict=True)
+
+
+def test_its_pods_may_be_in_its_namespace(recording: Recording) -> None:
+    for each in jobs(recording):
+        home = next(
+            found
+            for found in of_type(recording, NAMESPACE)
+            if found.inputs["metadata"]["name"] == each.inputs["metadata"]["namespace"]
+        )
+        level = home.inputs["metadata"]["labels"]["pod-security.kubernetes.io/enforce"]
+        assert level == "restricted"
+        assert list(violations(each.inputs["spec"]["template"]["spec"])) == []
+
+
+def test_our_own_policies_have_nothing_against_it(recording: Recording) -> None:
+    verdicts = judge(recording, configure(RULES, {"all": "mandatory"}, AS_OF))
+    assert [each for each in verdicts if ":Job::" in str(each.urn)] == []
+
+
+def test_where_no_queues_are_the_classes_of_jobs_are_made_for_them() -> None:
+    alone = config(clusters={"usw2": cluster(runners={}, jobs={"train": {**TRAIN, "priority": "high-priority"}})})
+    del alone["clusters"]["usw2"]["jobs"]["train"]["cache"]
+    recording = build_alone(lambda: _build(alone))
+    (job,) = of_type(recording, JOB)
+    made = {each.inputs["metadata"]["name"] for each in of_type(recording, PRIORITY)}
+    assert made == {RUNNER_PRIORITY.name, *(each.name for each in JOB_PRIORITIES)}
+    classes = [each for each in of_type(recording, PRIORITY) if each.inputs["metadata"]["name"] == "high-priority"]
+    assert classes[0].urn in before(recording, job)
+
+
+def test_a_job_that_no_pool_holds_stops_the_program_before_the_first_resource() -> None:
+    none = config(
+        clusters={
+            "usw2": cluster(
+                jobs={"train": {**TRAIN, "cache": "models", "gpus": 8}},
+                caches={"models": {"storage": "efs", "size": "1Gi", "namespaces": ["research"]}},
+            )
+        }
+    )
+    with pytest.raises(PlacementError, match=r"usw2\.jobs\.train: "):
+        build_alone(lambda: _build(none))
+
+
+def test_its_output_is_the_name_that_kubectl_wants() -> None:
+    manifest = place_stack_job(load(DESCRIBED), "usw2", "train").manifest()
+    seen: list[Any] = []
+
+    def program() -> None:
+        cloud = kubernetes.Provider("here", kubeconfig="{}")
+        made = GpuJob("usw2-train", GpuJobArgs(manifest, ()), opts=pulumi.ResourceOptions(providers=[cloud]))
+        made.job_name.apply(seen.append)
+
+    build_alone(program)
+    assert seen == ["train"]

@@ -1,0 +1,138 @@
+"""Workloads as resources: each object its own, after its namespace and the wall around it, waited for by nothing."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import kubernetes_validate
+import pulumi
+import pulumi_kubernetes as kubernetes
+import pytest
+
+from components.build import build as build_fleet
+from components.kubernetes.inside import Inside, install
+from fleet import settings
+from fleet.placement import PlacementError
+from fleet.scheduling import JOB_PRIORITIES, POD_SECURITY_LABEL, SKIP_AWAIT
+from fleet.workloads.catalogue import objects
+from fleet.workloads.settings import KINDS
+from offline.record import Recording, Resource
+from tests.builders import cluster, config
+from tests.components.recorded import before, build_alone, of_type
+from tests.fleet.test_isolation import MINORS
+from tests.fleet.workloads.world import workload
+
+NAMESPACE = "kubernetes:core/v1:Namespace"
+NETWORK = "kubernetes:networking.k8s.io/v1:NetworkPolicy"
+PRIORITY = "kubernetes:scheduling.k8s.io/v1:PriorityClass"
+WORKLOAD = "gpu-ci:index:GpuWorkload"
+ALL = {kind: workload(kind) for kind in KINDS}
+TOKENS = {
+    "Deployment": "kubernetes:apps/v1:Deployment",
+    "Job": "kubernetes:batch/v1:Job",
+    "NetworkPolicy": NETWORK,
+    "PersistentVolumeClaim": "kubernetes:core/v1:PersistentVolumeClaim",
+    "Service": "kubernetes:core/v1:Service",
+}
+
+
+def build(workloads: dict[str, dict[str, Any]], **changes: Any) -> Recording:
+    """The inside of a cluster with these workloads."""
+    fleet = settings.load(config(clusters={"usw2": cluster(workloads=workloads, **changes)}))
+
+    def program() -> None:
+        provider = kubernetes.Provider("cluster", kubeconfig="{}")
+        opts = pulumi.ResourceOptions(providers=[provider])
+        ready = [kubernetes.core.v1.ConfigMap("ready", opts=pulumi.ResourceOptions(provider=provider))]
+        install(Inside("usw2", fleet.clusters["usw2"], ready, opts), fleet, pulumi.Output.secret("key"))
+
+    return build_alone(program)
+
+
+@pytest.fixture(scope="module")
+def recording() -> Recording:
+    return build(ALL)
+
+
+def of_workloads(recording: Recording) -> list[Resource]:
+    """The objects of workloads."""
+    components = {each.urn for each in of_type(recording, WORKLOAD)}
+    return [each for each in recording.resources if each.parent in components]
+
+
+def test_each_workload_is_a_component_of_its_name(recording):
+    assert {each.name for each in of_type(recording, WORKLOAD)} == {f"usw2-{kind}" for kind in KINDS}
+
+
+def test_every_manifest_is_a_resource_of_its_own_and_says_the_same(recording):
+    found = settings.load(config(clusters={"usw2": cluster(workloads=ALL)})).clusters["usw2"]
+    wanted = {(TOKENS[each["kind"]], each["metadata"]["name"]): each for each in objects(found) if each["kind"] in TOKENS}
+    walls = {key for key in wanted if key == (NETWORK, "workloads")}
+    made = {(each.type, each.inputs["metadata"]["name"]): each for each in of_workloads(recording)}
+    assert made.keys() == wanted.keys() - walls
+    for key, resource in made.items():
+        inputs = json.loads(json.dumps(resource.inputs))
+        assert inputs["metadata"].pop("annotations") == {SKIP_AWAIT: "true"}, "an update waits for no node and no image"
+        assert {"metadata": inputs["metadata"], "spec": inputs["spec"]} == {
+            "metadata": wanted[key]["metadata"],
+            "spec": wanted[key]["spec"],
+        }
+        assert resource.delete_before_replace is True, "its name is fixed"
+
+
+@pytest.mark.parametrize("minor", MINORS)
+def test_the_objects_are_valid_as_they_are_sent(recording, minor):
+    for each in of_workloads(recording):
+        kubernetes_validate.validate(json.loads(json.dumps(each.inputs)), minor, strict=True)
+
+
+def test_namespaces_are_declared_once_with_their_level_and_a_wall(recording):
+    levels = {
+        each.inputs["metadata"]["name"]: each.inputs["metadata"]["labels"][POD_SECURITY_LABEL]
+        for each in of_type(recording, NAMESPACE)
+        if each.inputs["metadata"]["name"] in ("ai", "coral")
+    }
+    assert levels == {"ai": "restricted", "coral": "privileged"}
+    walls = [each for each in of_type(recording, NETWORK) if each.inputs["metadata"]["name"] == "workloads"]
+    assert sorted(each.inputs["metadata"]["namespace"] for each in walls) == ["ai", "coral"]
+
+
+def test_a_workload_stands_after_its_namespace_its_wall_its_volume_and_the_classes_of_its_pods(recording):
+    spaces = {each.inputs["metadata"]["name"]: each.urn for each in of_type(recording, NAMESPACE)}
+    walls = {
+        each.inputs["metadata"]["namespace"]: each.urn
+        for each in of_type(recording, NETWORK)
+        if each.inputs["metadata"]["name"] == "workloads"
+    }
+    classes = {each.inputs["metadata"]["name"]: each.urn for each in of_type(recording, PRIORITY)}
+    assert {each.name for each in JOB_PRIORITIES} <= classes.keys()
+    for each in of_workloads(recording):
+        stands = before(recording, each)
+        namespace = each.inputs["metadata"]["namespace"]
+        assert {spaces[namespace], walls[namespace]} <= stands, each.name
+        assert {classes[found.name] for found in JOB_PRIORITIES} <= stands
+        if each.type == TOKENS["Deployment"]:
+            siblings = [other for other in of_workloads(recording) if other.parent == each.parent and other is not each]
+            assert {other.urn for other in siblings} <= stands
+
+
+def test_with_queues_the_classes_are_the_queues_and_namespaces_may_be_shared():
+    queues = {"teams": {"research": {"namespaces": ["ai"], "quotas": [{"pool": "t4", "nominal": 1}]}}}
+    recording = build({"ollama": workload("ollama")}, queues=queues)
+    names = [each.inputs["metadata"]["name"] for each in of_type(recording, PRIORITY)]
+    assert len(names) == len(set(names)), "a class is of the whole cluster"
+    assert {each.name for each in JOB_PRIORITIES} <= set(names)
+    assert [each.inputs["metadata"]["name"] for each in of_type(recording, NAMESPACE)].count("ai") == 1
+
+
+def test_a_cluster_without_workloads_has_none_of_it():
+    recording = build({})
+    tokens = {each.type for each in recording.resources}
+    assert not tokens & {WORKLOAD, "gpu-ci:index:WorkloadWalls", "gpu-ci:index:Priorities", "gpu-ci:index:Namespaces"}
+
+
+def test_a_workload_that_does_not_fit_stops_the_program_before_the_first_resource():
+    fleet = settings.load(config(clusters={"usw2": cluster(workloads={"big": workload("ollama", gpus=2)})}))
+    with pytest.raises(PlacementError, match=r"usw2\.workloads\.big: asks 2 GPUs"):
+        build_fleet(fleet, "gpu-ci", "test", pulumi.Output.secret("key"))

@@ -1,0 +1,151 @@
+"""Names, profiles and sizes of jobs."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fleet import hardware
+from fleet.enablement import DEVICE_PLUGIN, GPU_PLUGIN_ADDON
+from fleet.jobs import COUNTS, PROFILES, Amount, gpu_ask, gpu_job, job_name
+from fleet.placement import Host, fit
+from fleet.versions import daemonsets
+
+# -- names ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("task", "name"),
+    [
+        ("train-resnet", "train-resnet"),
+        ("7", "7"),
+        ("x" * 57, "x" * 57),
+        # Eight digits of the task's SHA-256, where its own name would not do.
+        ("ml_task_123", "ml-task-123-87c95c8d"),
+        ("ML-task", "ml-task-20b6b746"),
+        ("-a-", "a-a75a468f"),
+        ("日本", "job-cf2abf0c"),
+        ("x" * 58, "x" * 48 + "-5ef8b2e5"),
+    ],
+)
+def test_a_task_has_a_name_that_kubernetes_takes(task: str, name: str) -> None:
+    assert job_name(task) == name
+
+
+@given(st.text(min_size=1, max_size=120), st.text(min_size=1, max_size=120))
+def test_names_are_host_names_with_room_for_a_pods_suffix_and_tell_tasks_apart(one: str, other: str) -> None:
+    for task in (one, other):
+        assert re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", job_name(task))
+        assert len(f"{job_name(task)}-abcde") <= 63
+    assert (job_name(one) == job_name(other)) is (one == other)
+
+
+# -- profiles ------------------------------------------------------------------------------------------------------------
+
+
+def test_v100_and_a100_have_what_seed_001_gives_them() -> None:
+    assert (PROFILES["v100"].cpu, PROFILES["v100"].memory) == (Amount(4000, 8000), Amount(8 * 1024, 16 * 1024))
+    assert (PROFILES["a100"].cpu, PROFILES["a100"].memory) == (Amount(8000, 16_000), Amount(16 * 1024, 32 * 1024))
+
+
+def test_there_is_a_profile_for_each_gpu_of_the_guides_and_it_is_one_of_the_table() -> None:
+    assert set(PROFILES) == {"t4", "a10", "a10g", "l4", "v100", "a100", "h100"}
+    known = {machine.gpu.name for machine in hardware.machines() if machine.gpu}
+    assert {profile.gpu for profile in PROFILES.values()} <= known
+
+
+SMALLEST = {
+    "t4": "g4dn.xlarge",
+    "a10": "VM.GPU.A10.1",
+    "a10g": "g5.xlarge",
+    "l4": "g6.xlarge",
+    "v100": "p3.2xlarge",
+    "a100": "p4d.24xlarge",
+    "h100": "p5.4xlarge",
+}
+_PROVIDERS = {"aws": ("eks", DEVICE_PLUGIN), "oci": ("oke", GPU_PLUGIN_ADDON)}
+
+
+def _of(gpu: str) -> list[hardware.Machine]:
+    return [machine for machine in hardware.machines() if machine.gpu and machine.gpu.name == PROFILES[gpu].gpu]
+
+
+def _holds(machine: hardware.Machine, count: int, gpu: str) -> bool:
+    host = Host("", (machine,), 1, "on-demand", 200 * 1024, daemonsets(*_PROVIDERS[machine.cloud]))
+    return fit(gpu_ask(count, gpu), machine, host).count > 0
+
+
+@pytest.mark.parametrize("gpu", sorted(PROFILES))
+def test_a_profile_fits_the_smallest_machine_of_its_gpu_beside_the_daemonsets(gpu: str) -> None:
+    least = min(_of(gpu), key=lambda machine: (machine.gpus, machine.memory_mib, machine.vcpus))
+    assert least.name == SMALLEST[gpu]
+    assert _holds(least, 1, gpu)
+
+
+@pytest.mark.parametrize("gpu", sorted(PROFILES))
+def test_a_limit_is_not_above_what_the_smallest_machine_has(gpu: str) -> None:
+    machine, profile = hardware.machine(SMALLEST[gpu]), PROFILES[gpu]
+    assert profile.cpu.limit <= machine.vcpus * 1000
+    assert profile.memory.limit < machine.memory_mib
+
+
+@pytest.mark.parametrize("gpu", sorted(PROFILES))
+@pytest.mark.parametrize("count", COUNTS)
+def test_several_gpus_with_their_profiles_fit_every_machine_that_has_as_many(gpu: str, count: int) -> None:
+    able = [machine for machine in _of(gpu) if machine.gpus >= count]
+    assert [machine.name for machine in able if not _holds(machine, count, gpu)] == []
+
+
+# -- sizes ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "cpu", "memory"),
+    [
+        # Seed 001's call: limits of the profile, requests half of them.
+        ({"memory": "16Gi", "cpu": "8000m"}, Amount(4000, 8000), Amount(8192, 16384)),
+        ({"gpu_count": 4}, Amount(16_000, 32_000), Amount(32768, 65536)),
+        ({"gpu_count": 4, "gpu_type": "a100", "memory": "64Gi"}, Amount(32_000, 64_000), Amount(32768, 65536)),
+        ({"memory": "24Gi", "memory_request": "20Gi"}, Amount(4000, 8000), Amount(20480, 24576)),
+        ({"memory_request": "12Gi"}, Amount(4000, 8000), Amount(12288, 16384)),
+        ({"cpu": 3}, Amount(1500, 3000), Amount(8192, 16384)),
+        ({"cpu_request": "500m"}, Amount(500, 8000), Amount(8192, 16384)),
+        # A GPU wants 4Gi at least, so the half is not enough.
+        ({"memory": "6Gi"}, Amount(4000, 8000), Amount(4096, 6144)),
+        ({"memory": "10001Mi", "cpu": "1m"}, Amount(1, 1), Amount(5001, 10001)),
+    ],
+)
+def test_what_is_given_is_a_limit_and_the_profile_says_the_rest(given: dict[str, Any], cpu: Amount, memory: Amount) -> None:
+    ask = gpu_ask(**given)
+    assert (ask.cpu, ask.memory) == (cpu, memory)
+
+
+@pytest.mark.parametrize(
+    ("given", "shm"),
+    [
+        ({}, 2048),
+        ({"gpu_type": "a100"}, 4096),
+        ({"memory": "40Gi"}, 5120),
+        ({"shm": "4Gi"}, 4096),
+        ({"shm": "0"}, 0),
+        ({"shm": 0}, 0),
+    ],
+)
+def test_shared_memory_is_an_eighth_of_the_limit_as_seed_001_has_it_unless_it_is_given(given: dict[str, Any], shm: int) -> None:
+    assert gpu_ask(**given).shm == shm
+
+
+def test_a_queued_job_has_the_class_of_queued_jobs_and_another_that_of_runners() -> None:
+    assert gpu_job("a", "a:1").priority_class == "gpu-ci-runner"
+    assert gpu_job("a", "a:1", queue="team").priority_class == "medium-priority"
+    assert gpu_job("a", "a:1", queue="team", priority_class="high-priority").priority_class == "high-priority"
+
+
+def test_a_job_on_spot_counts_its_own_failures_alone_unless_told_otherwise() -> None:
+    assert gpu_job("a", "a:1").restart_policy == "OnFailure"
+    assert gpu_job("a", "a:1", spot=True).restart_policy == "Never"
+    assert gpu_job("a", "a:1", spot=True, restart_policy="OnFailure").restart_policy == "OnFailure"

@@ -1,0 +1,174 @@
+"""Which pool holds which workload, and why not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from fleet import hardware, settings
+from fleet.offer import for_runners
+from fleet.placement import PlacementError, pool_host
+from fleet.settings import Fleet
+from fleet.workloads import room
+from fleet.workloads.catalogue import KINDS as CATALOGUE
+from fleet.workloads.settings import PoolWorkload
+from tests.builders import cluster, config, oke_cluster, oke_pool, pool
+from tests.fleet.workloads.world import CLUSTERS, OF_POOLS, SLICED, with_workloads, workload
+from tests.strategies import pools
+
+
+def fleet(held: dict[str, Any], **workloads: dict[str, Any]) -> Fleet:
+    """A fleet of one cluster with these workloads."""
+    return settings.load(config(clusters={"usw2": held | {"workloads": workloads}}))
+
+
+def refused(held: dict[str, Any], **changes: Any) -> str:
+    """Why the one workload of a cluster is refused."""
+    found = with_workloads(held, one=workload(**changes))
+    asked = found.workloads["one"]
+    assert isinstance(asked, PoolWorkload)
+    return room.refusal(found, asked)
+
+
+def of(*types: str, **changes: Any) -> dict[str, Any]:
+    """An EKS cluster whose pool t4 is of these types."""
+    return cluster(pools={"t4": pool(instanceTypes=list(types), **changes)}, runners={})
+
+
+@pytest.mark.parametrize("kind", OF_POOLS)
+@pytest.mark.parametrize("held", [name for name in CLUSTERS if name != "v100-spot"])
+def test_every_pool_of_the_examples_holds_every_workload(held, kind):
+    assert refused(CLUSTERS[held], kind=kind) == ""
+
+
+@pytest.mark.parametrize(
+    ("held", "changes", "reason"),
+    [
+        (
+            of("g4dn.xlarge"),
+            {"kind": "ollama"},
+            "asks 4 CPU and 16Gi, g4dn.xlarge leaves pods 3710m of 4 and 14351Mi of 16Gi; "
+            "the smallest type that would do is g4dn.2xlarge",
+        ),
+        (
+            of("g4dn.xlarge", "g4dn.2xlarge"),
+            {"kind": "ollama"},
+            "asks 4 CPU and 16Gi, g4dn.xlarge leaves pods 3710m of 4 and 14351Mi of 16Gi; "
+            "the smallest type that would do is g4dn.2xlarge",
+        ),
+        (
+            of("g4dn.2xlarge"),
+            {"kind": "ollama", "gpus": 2},
+            "asks 2 GPUs, g4dn.2xlarge has 1; the smallest type that would do is g4dn.12xlarge",
+        ),
+        (
+            of("g4dn.2xlarge", disk="30Gi"),
+            {"kind": "pytorch", "scratch": "40Gi"},
+            "asks 40Gi of disk, g4dn.2xlarge leaves pods 26624Mi of 30Gi; raise the pool's disk to 46Gi",
+        ),
+        (
+            oke_cluster(pools={"t4": oke_pool(instanceTypes=["VM.GPU2.1"])}, runners={}),
+            {"kind": "pytorch"},
+            "its image has code for compute capability 7.0 and newer, the P100 of VM.GPU2.1 has 6.0; give image another, or use "
+            "another pool",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_the_reason(held, changes, reason):
+    assert refused(held, **changes) == reason
+
+
+def test_an_image_is_for_its_architectures_and_newer_gpus_alone():
+    image = CATALOGUE["comfyui"].image
+    t4, v100 = hardware.machine("g4dn.2xlarge"), hardware.machine("p3.2xlarge")
+    assert room._unrunnable(image, [t4]) == ""
+    assert "7.5 and newer" in room._unrunnable(image, [t4, v100])
+    grace = replace(t4, name="grace", arch="arm64")
+    assert room._unrunnable(image, [grace]) == "its image is built for x86_64, grace is arm64; give image one"
+    assert room._unrunnable(None, [grace, v100]) == "", "of an image of one's own nothing is known"
+    amd = hardware.machine("BM.GPU.MI300X.8")
+    assert room._unrunnable(None, [amd]) == "runs on NVIDIA's GPUs, BM.GPU.MI300X.8 has none"
+    assert room._unrunnable(image, [replace(t4, gpu=None)]) == "runs on NVIDIA's GPUs, g4dn.2xlarge has none"
+
+
+def test_a_capability_is_a_number_with_two_parts_and_no_fraction():
+    b200 = replace(hardware.machine("g4dn.2xlarge"), gpu=hardware.machine("p6-b200.48xlarge").gpu)
+    assert room._unrunnable(CATALOGUE["pytorch"].image, [b200]) == "", "10.0 is newer than 7.0"
+
+
+def test_an_image_of_ones_own_runs_where_the_pinned_one_does_not():
+    held = CLUSTERS["v100-spot"]
+    assert "compute capability 7.5" in refused(held, kind="comfyui")
+    assert refused(held, kind="comfyui", image="registry.example.com/comfyui:1") == ""
+
+
+def test_every_refused_workload_is_named_and_the_fleet_is_not_built():
+    found = fleet(of("g4dn.xlarge"), one=workload("ollama"), two=workload("comfyui"), fits=workload("tf-mnist"))
+    assert [(each.cluster, each.workload) for each in room.refusals(found)] == [("usw2", "one"), ("usw2", "two")]
+    with pytest.raises(PlacementError) as caught:
+        room.require(found)
+    assert [line.partition(":")[0] for line in str(caught.value).splitlines()] == ["usw2.workloads.one", "usw2.workloads.two"]
+    room.require(fleet(of("g4dn.2xlarge"), one=workload("ollama")))
+
+
+def test_a_coral_is_placed_by_nobody():
+    room.require(fleet(cluster(), one=workload("coral")))
+
+
+@hypothesis_settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    held=pools(["us-west-2a"], st.just(False)),
+    kind=st.sampled_from(OF_POOLS),
+    sharing=st.sampled_from([None, SLICED]),
+    cores=st.integers(1, 200),
+    gibibytes=st.integers(2, 2000),
+)
+def test_a_workload_is_placed_exactly_where_the_scheduler_would_put_it(held, kind, sharing, cores, gibibytes):
+    """The scheduler's rule written down a second time: each request is at most what a node of any type leaves."""
+    if held["capacity"] == "reserved":
+        held["reservation"]["id"] = "cr-0123456789abcdef0"
+    size = {"cpu": {"request": cores, "limit": cores}, "memory": {"request": f"{gibibytes}Gi", "limit": f"{gibibytes}Gi"}}
+    changes = {"kind": kind, "image": "registry.example.com/mine:1"} | size
+    given_pool = held | ({"sharing": sharing} if sharing else {})
+    found = with_workloads(cluster(enablement="device-plugin", pools={"t4": given_pool}, runners={}), one=workload(**changes))
+    asked = found.workloads["one"]
+    assert isinstance(asked, PoolWorkload)
+    host = pool_host(found, "t4")
+    offers = [for_runners(machine, host.disk, host.daemonsets) for machine in host.machines]
+    fits = all(
+        offer.cpu >= cores * 1000 and offer.memory >= gibibytes * 1024 and offer.storage >= asked.scratch and offer.pods >= 1
+        for offer in offers
+    )
+    assert (room.refusal(found, asked) == "") is fits
+
+
+# -- remarks -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_workload_that_stands_keeps_a_node_that_the_price_does_not_have():
+    idle = of("g4dn.2xlarge", nodes={"min": 0, "max": 2})
+    (remark,) = room.remarks(fleet(idle, one=workload("ollama")))
+    assert remark.startswith("usw2/t4: one keeps a node of it at all times, so it costs that when idle")
+    assert list(room.remarks(fleet(idle, one=workload("tf-mnist")))) == [], "a Job ends"
+    assert list(room.remarks(fleet(of("g4dn.2xlarge", nodes={"min": 1, "max": 2}), one=workload("ollama")))) == []
+
+
+def test_workloads_that_fill_a_pool_are_told():
+    full = of("g4dn.2xlarge", nodes={"min": 2, "max": 2})
+    (remark,) = room.remarks(fleet(full, one=workload("ollama"), two=workload("comfyui")))
+    assert remark == (
+        "usw2/t4: one and two take 2 of the 2 GPUs that the full pool has, at all times: nothing is left for jobs; "
+        "raise nodes.max"
+    )
+    shared = cluster(enablement="device-plugin", pools={"t4": pool(nodes={"min": 1, "max": 1}, sharing=SLICED)}, runners={})
+    assert list(room.remarks(fleet(shared, one=workload("ollama"), two=workload("comfyui")))) == [], "two of four shares"
+
+
+def test_a_pool_of_workloads_is_not_idle():
+    found = fleet(cluster(pools={"t4": pool(), "more": pool()}), one=workload("ollama", pool="more"))
+    assert not [remark for remark in found.clusters["usw2"].remarks if remark.startswith("pool more")]

@@ -1,0 +1,101 @@
+"""Jobs of `fleet.jobs` pass every policy of the pack, whatever their arguments: none has to be mended by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, event, given, settings
+
+from fleet.jobs import JobError, create_gpu_job
+from fleet.settings import load
+from policies.rules import RULES, Rule
+from tests.builders import ROOT, read_stack
+from tests.fleet.jobs.strategies import good
+from tests.policies.harness import CLEAN, changed, judge
+
+TOKEN = "kubernetes:batch/v1:Job"  # noqa: S105 - a type token
+JUDGES = [rule for rule in RULES if isinstance(rule, Rule) and TOKEN in rule.types]
+OURS: dict[str, dict[str, Any]] = {"images-pinned": {"registries": ["registry.example.com", "r.example.com:5000"]}}
+"""Where a stack's own images come from, which it has to say."""
+SEVERAL: dict[str, dict[str, Any]] = OURS | {
+    "gpu-limit-ceiling": {"maxPerContainer": 8, "maxPerPod": 8},
+    "gpu-mig-resource-known": {"profiles": ["1g.5gb", "3g.40gb"]},
+}
+"""What a stack says besides that lets its jobs have several GPUs, or MIG slices."""
+IMAGE = "registry.example.com/agent_bus:1.4.2"
+
+
+def faults(job: dict[str, Any], configs: dict[str, dict[str, Any]]) -> list[str]:
+    verdicts = {rule.id: judge(rule, TOKEN, job, configs.get(rule.id)) for rule in JUDGES}
+    return [f"{name}: {verdict}" for name, verdict in verdicts.items() if verdict != CLEAN]
+
+
+def test_all_policies_of_pods_and_jobs_judge() -> None:
+    wanted = {
+        "gpu-limits-required",
+        "gpu-cpu-memory-limits",
+        "gpu-toleration-required",
+        "gpu-toleration-scope",
+        "gpu-node-selector",
+        "gpu-job-deadline",
+        "gpu-priority-class",
+        "gpu-limit-ceiling",
+        "gpu-shared-resource-single",
+        "gpu-mig-resource-known",
+        "runner-no-privileged",
+        "images-pinned",
+    }
+    assert wanted <= {rule.id for rule in JUDGES}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"spot": True, "queue": "research", "workspace": "w", "cache": "c"},
+        {"shared": True, "gpu_type": "t4"},
+        {"prefer": {"v100": 50, "a100": 100}},
+        {"instance_type": ["p3.2xlarge", "p3.8xlarge"]},
+    ],
+)
+def test_a_usual_job_passes_as_it_is(options: dict[str, Any]) -> None:
+    assert faults(create_gpu_job("task", IMAGE, **options), OURS) == []
+
+
+def test_a_job_in_a_pool_passes() -> None:
+    fleet = load(read_stack(ROOT / "Pulumi.prod.yaml"))
+    assert faults(create_gpu_job("task", IMAGE, 4, "a100", "64Gi", fleet=fleet), SEVERAL) == []
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(good())
+def test_any_job_passes(given: dict[str, Any]) -> None:
+    try:
+        job = create_gpu_job(**given)
+    except JobError:
+        event("no job")
+        return
+    event("a job")
+    assert faults(job, SEVERAL) == []
+
+
+POD = ("spec", "template", "spec")
+
+
+@pytest.mark.parametrize(
+    ("rule", "path", "value"),
+    [
+        ("gpu-limits-required", (*POD, "containers", 0, "resources", "limits"), {"memory": "16Gi"}),
+        ("gpu-cpu-memory-limits", (*POD, "volumes", 0, "emptyDir", "sizeLimit"), "17Gi"),
+        ("gpu-toleration-required", (*POD, "tolerations"), []),
+        ("gpu-node-selector", (*POD, "nodeSelector"), {}),
+        ("gpu-job-deadline", ("spec", "activeDeadlineSeconds"), 7201),
+        ("gpu-priority-class", (*POD, "priorityClassName"), ""),
+        ("runner-no-privileged", (*POD, "securityContext", "runAsUser"), 0),
+        ("images-pinned", (*POD, "containers", 0, "image"), "registry.example.com/a:latest"),
+    ],
+)
+def test_a_job_that_was_changed_does_not_pass(rule: str, path: tuple[str | int, ...], value: Any) -> None:
+    broken = changed(create_gpu_job("task", IMAGE), *path, value)
+    assert rule in [fault.partition(":")[0] for fault in faults(broken, OURS)]

@@ -1,0 +1,76 @@
+"""Production with queues for two teams under our own policies: nothing new to say, and what is wrong of a queue is found."""
+
+from __future__ import annotations
+
+import copy
+from functools import cache
+from typing import Any
+
+import pytest
+from google.protobuf import struct_pb2
+
+from offline.judge import Verdict
+from offline.record import Recording, Resource, record
+from offline.wire import raw
+from tests.components.recorded import ROOT
+from tests.components.test_gpu_queue import CLUSTER_QUEUE, LOCAL_QUEUE, prod_with_queues
+from tests.policies.test_own_stacks import verdicts
+
+PRIORITY = "kubernetes:scheduling.k8s.io/v1:PriorityClass"
+DIGEST = ("images-pinned", "use1-queues-chart")
+"""Only Kueue's registry tells the digest: production excuses it as it does for other controllers."""
+
+
+@cache
+def queued() -> Recording:
+    return record(ROOT / "__main__.py", prod_with_queues())
+
+
+def said(found: tuple[Verdict, ...]) -> set[tuple[str, str, str, str]]:
+    """What is said against resources, but for the digest of Kueue's image."""
+    return {
+        (each.rule, each.kind, each.urn, each.message)
+        for each in found
+        if (each.rule, each.urn.rpartition("::")[2]) != DIGEST and each.kind != "not-applicable"
+    }
+
+
+def test_queues_add_nothing_that_a_policy_minds() -> None:
+    assert [each for each in queued().resources if each.type in (CLUSTER_QUEUE, LOCAL_QUEUE)]
+    plain = record(ROOT / "__main__.py", prod_with_queues(None))
+    assert not [each for each in plain.resources if each.type in (CLUSTER_QUEUE, LOCAL_QUEUE)]
+    with_queues, without = said(verdicts(queued(), "prod")), said(verdicts(plain, "prod"))
+    assert with_queues - without == set()
+
+
+def broken(token: str, *path: str | int, value: Any) -> set[str]:
+    """The rules that say something of production with one value of the resources of a type changed."""
+
+    def change(resource: Resource) -> struct_pb2.Struct | None:
+        if resource.type != token:
+            return None
+        inputs: Any = copy.deepcopy(raw(resource.wire))
+        holder = inputs
+        for step in path[:-1]:
+            holder = holder[step]
+        holder[path[-1]] = value
+        made = struct_pb2.Struct()
+        made.update(inputs)
+        return made
+
+    changed = record(ROOT / "__main__.py", prod_with_queues(), remedy=change)
+    return {rule for rule, *_ in said(verdicts(changed, "prod")) - said(verdicts(queued(), "prod"))}
+
+
+@pytest.mark.parametrize(
+    ("token", "path", "value", "rule"),
+    [
+        (CLUSTER_QUEUE, ("spec", "resourceGroups", 0, "flavors", 0, "resources", 2, "nominalQuota"), "40", "gpu-limit-ceiling"),
+        (CLUSTER_QUEUE, ("spec", "resourceGroups", 0, "coveredResources", 2), "nvidia.com/mig-9g.9gb", "gpu-mig-resource-known"),
+        (PRIORITY, ("value",), 2_000_000, "gpu-priority-class"),
+    ],
+)
+def test_a_queue_that_hands_out_too_much_and_a_class_above_runners_are_found(
+    token: str, path: tuple[str | int, ...], value: Any, rule: str
+) -> None:
+    assert rule in broken(token, *path, value=value)
