@@ -1,9 +1,10 @@
 # Every target sets up what it needs: a virtual environment in .venv from the hashed locks. STACK names the stack.
 # Statuses: make fails or succeeds; `python -m offline plan` tells 1 (a proof or policy fails) from 2 (wrong input).
 
-# Only the command line sets these five: OUT or FILE of somebody else's environment would write or read where nobody asked.
-# STACK, OUT, FILE and BASE are taken as they stand and reach the recipes as variables of the shell, so that neither make nor the
-# shell runs or parts what is in them. ARGS is words for the shell: quote in it what belongs together.
+# Only the command line sets these eight: OUT or FILE of somebody else's environment would write or read where nobody asked, and
+# CONTEXT would choose a cluster.
+# All but ARGS are taken as they stand and reach the recipes as variables of the shell, so that neither make nor the shell runs or
+# parts what is in them. ARGS is words for the shell: quote in it what belongs together.
 STACK := staging
 override STACK := $(value STACK)
 OUT := $(if $(filter policy-pack,$(MAKECMDGOALS)),,build/$(STACK))
@@ -12,15 +13,21 @@ FILE :=
 override FILE := $(value FILE)
 BASE :=
 override BASE := $(value BASE)
+CLUSTER :=
+override CLUSTER := $(value CLUSTER)
+POOL :=
+override POOL := $(value POOL)
+CONTEXT :=
+override CONTEXT := $(value CONTEXT)
 ARGS :=
-export STACK OUT FILE BASE
+export STACK OUT FILE BASE CLUSTER POOL CONTEXT
 PYTHON ?= $(firstword $(foreach name,python3.13 python3.12 python3.11 python3,\
   $(shell $(name) -c 'import sys; sys.version_info >= (3, 11) and print("$(name)")' 2>/dev/null)))
 BIN := .venv/bin
-CODE := fleet components policies offline deployments bench tests .github/scripts __main__.py
+CODE := fleet components policies offline deployments submit bench tests .github/scripts .github/actions __main__.py
 
 .DEFAULT_GOAL := help
-.PHONY: help plan render docs policy-pack test lint format bench lock clean
+.PHONY: help plan render smoke docs policy-pack test lint format bench lock clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -30,6 +37,9 @@ plan: .venv/run ## Prove a stack offline: STACK=staging [FILE=path] [BASE=DIR] [
 
 render: .venv/run ## Write a stack's manifests and chart values: STACK=staging OUT=DIR
 	@$(BIN)/python -m offline render --out "$$OUT" $${FILE:+--file "$$FILE"} $(ARGS) -- "$$STACK"
+
+smoke: .venv/run ## Test GPU pools on a live cluster, or print the tests: STACK=staging [FILE=path] [CONTEXT=name] [CLUSTER=name] [POOL=name]
+	@$(BIN)/python -m submit smoke $${FILE:+--file "$$FILE"} $${CONTEXT:+--context "$$CONTEXT"} $${CLUSTER:+--cluster "$$CLUSTER"} $${POOL:+--pool "$$POOL"} $(ARGS) -- "$$STACK"
 
 docs: .venv/run ## Write docs/policies.md from the policies
 	@$(BIN)/python -m offline policies > docs/.policies.md && mv docs/.policies.md docs/policies.md
@@ -46,8 +56,8 @@ lint: .venv/dev ## Format check, lint, types, YAML, shell, workflows
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy
 	$(BIN)/yamllint --strict *.yaml policies deployments examples .github
-	$(BIN)/shellcheck .ci/run .ci/plans fleet/machine/bootstrap.sh
-	$(BIN)/zizmor --offline --quiet --persona auditor .github/workflows
+	$(BIN)/shellcheck .ci/run .ci/plans fleet/machine/bootstrap.sh .github/actions/*/*.sh
+	$(BIN)/zizmor --offline --quiet --persona auditor .github/workflows .github/actions
 
 format: .venv/dev ## Format the code
 	$(BIN)/ruff format $(CODE)
@@ -60,6 +70,10 @@ lock: .venv/dev ## Renew the locks from their .in files
 	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.11 --generate-hashes $(ARGS) -o requirements.txt requirements.in
 	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.11 --generate-hashes $(ARGS) -o deployments/requirements.txt deployments/requirements.in
 	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.11 --generate-hashes $(ARGS) -o requirements-dev.txt requirements-dev.in
+	@# What jobs install: by the Python that the actions set up.
+	for action in setup-torch kubeflow-blueprint; do \
+	  $(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.12 --generate-hashes $(ARGS) \
+	    -o .github/actions/$$action/requirements.txt .github/actions/$$action/requirements.in || exit; done
 
 clean: ## Remove the virtual environment and everything generated
 	rm -rf .venv build .pytest_cache .mypy_cache .ruff_cache .hypothesis

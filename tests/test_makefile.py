@@ -27,7 +27,8 @@ NASTY = [
     "$(shell touch pwned)",
     "a\\b",
 ]
-MAKES_OWN = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "MAKEOVERRIDES", "STACK", "OUT", "FILE", "BASE", "ARGS")
+OURS = ("STACK", "OUT", "FILE", "BASE", "CLUSTER", "POOL", "CONTEXT", "ARGS")
+MAKES_OWN = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "MAKEOVERRIDES", *OURS)
 
 
 @pytest.fixture
@@ -56,12 +57,14 @@ def make(tmp_path):
 def test_the_defaults(make):
     assert make("plan") == ["-m", "offline", "plan", "--", "staging"]
     assert make("render") == ["-m", "offline", "render", "--out", "build/staging", "--", "staging"]
+    assert make("smoke") == ["-m", "submit", "smoke", "--", "staging"]
     assert make("render", "STACK=prod") == ["-m", "offline", "render", "--out", "build/prod", "--", "prod"]
 
 
-@pytest.mark.parametrize("target", ["plan", "render", "test", "bench"])
+@pytest.mark.parametrize("target", ["plan", "render", "smoke", "test", "bench"])
 def test_the_environment_sets_none_of_them(make, target):
-    words = make(target, "-o", "lint", STACK="prod", OUT="/elsewhere", FILE="/other.yaml", BASE="/base", ARGS="--json")
+    elsewhere = dict.fromkeys(OURS, "/elsewhere")
+    words = make(target, "-o", "lint", **elsewhere)
     assert words == make(target, "-o", "lint"), (
         "the names are common ones: CI systems set OUT, FILE and BASE for ends of their own"
     )
@@ -74,6 +77,13 @@ def test_a_value_is_one_word_and_is_not_run(make, value):
     assert make("plan", f"STACK={value}", f"FILE={value}") == ["-m", "offline", "plan", "--file", value, "--", value]
     assert make("plan", f"STACK={value}", f"BASE={value}") == ["-m", "offline", "plan", "--base", value, "--", value]
     assert make("render", f"STACK={value}")[4] == f"build/{value}"
+
+
+@pytest.mark.parametrize("value", NASTY)
+def test_what_a_smoke_test_is_of_is_one_word_each(make, value):
+    words = make("smoke", f"STACK={value}", f"FILE={value}", f"CONTEXT={value}", f"CLUSTER={value}", f"POOL={value}")
+    assert words[3:] == ["--file", value, "--context", value, "--cluster", value, "--pool", value, "--", value]
+    assert make("smoke", "CONTEXT=", "POOL=t4")[3:] == ["--pool", "t4", "--", "staging"], "no context is guessed"
 
 
 def test_a_base_that_is_not_named_is_no_word(make):

@@ -1,0 +1,44 @@
+"""The fleet of a stack, read from its file for the builder of Jobs: without Pulumi, and without the stack's secrets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+from fleet import settings
+from fleet.errors import FleetError
+from submit.errors import InputError
+from submit.objects import listed
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def read_fleet(stack: str, root: Path = ROOT) -> settings.Fleet:
+    """The settings of `Pulumi.<stack>.yaml`. Raises InputError, a line for each problem; `make plan` says more of them."""
+    path = root / f"Pulumi.{stack}.yaml"
+    if not path.is_file() or path.parent != root:
+        names = (found.name.removeprefix("Pulumi.").removesuffix(".yaml") for found in sorted(root.glob("Pulumi.?*.yaml")))
+        raise InputError(
+            f"--stack: there must be a file for the stack; there is none for {stack!r}; give one of: {listed(names)}"
+        )
+    return read_file(path)
+
+
+def read_file(path: Path) -> settings.Fleet:
+    """The settings of one stack file. Raises InputError, a line for each problem."""
+    try:
+        held = YAML(typ="safe", pure=True).load(path)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}; name a stack file") from None
+    except YAMLError as error:
+        mark = error.problem_mark if isinstance(error, MarkedYAMLError) else None
+        raise InputError(f"{path.name}:{mark.line + 1 if mark else 1}: is no YAML; correct it") from None
+    config = held.get("config") if isinstance(held, dict) else None
+    keys = {str(key).partition(":")[::2]: value for key, value in (config or {}).items()}
+    ours = {name: value for (home, name), value in keys.items() if home == settings.NAMESPACE}
+    try:
+        return settings.load({name: value for name, value in ours.items() if name not in settings.SECRETS})
+    except FleetError as error:
+        raise InputError("\n".join(f"{path.name}: {problem}" for problem in error.problems)) from error

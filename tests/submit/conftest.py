@@ -1,0 +1,124 @@
+"""A cluster on the loopback, a kubeconfig that leads there, and a script of what happens in it."""
+
+from __future__ import annotations
+
+import _thread
+import json
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from submit import Limits, Ways, connect
+from submit.cluster import Cluster, Waits
+from submit.pace import Pace
+from tests.submit.server import NAMESPACE, TOKEN, ApiServer
+
+PACE = Pace(first=0.01, most=0.05, patience=5, look=0.02, remind=60, drain=5, tick=0.05)
+WAYS = Ways(limits=Limits(stuck=0.2), pace=PACE)
+
+
+class Told:
+    """A teller that remembers."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.logs: list[str] = []
+
+    def say(self, who: str, words: str) -> None:
+        self.lines.append(f"{who}: {words}")
+
+    def log(self, prefix: str, line: str) -> None:
+        self.logs.append(f"{prefix}{line}")
+
+    def logged(self, count: int) -> bool:
+        """Whether so many lines of log were told."""
+        return len(self.logs) >= count
+
+    def has(self, part: str) -> bool:
+        """Whether a line of progress has this in it."""
+        return any(part in line for line in self.lines)
+
+
+@pytest.fixture(autouse=True)
+def _no_other_cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Nothing of the machine's own: no kubeconfig, no proxy, no pod."""
+    for name in (
+        "KUBECONFIG",
+        "KUBERNETES_SERVICE_HOST",
+        "HTTP_PROXY",
+        "http_proxy",
+        "HTTPS_PROXY",
+        "https_proxy",
+        "ALL_PROXY",
+        "all_proxy",
+    ):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+
+
+@pytest.fixture
+def server() -> Iterator[ApiServer]:
+    with ApiServer() as found:
+        yield found
+
+
+def kubeconfig(path: Path, url: str, **user: Any) -> Path:
+    """Writes a kubeconfig with one context, `here`, of namespace ml."""
+    held = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "here",
+        "clusters": [{"name": "loop", "cluster": {"server": url}}],
+        "users": [{"name": "me", "user": user or {"token": TOKEN}}],
+        "contexts": [{"name": "here", "context": {"cluster": "loop", "user": "me", "namespace": NAMESPACE}}],
+    }
+    path.write_text(json.dumps(held))
+    return path
+
+
+@pytest.fixture
+def config(server: ApiServer, tmp_path: Path) -> Path:
+    return kubeconfig(tmp_path / "kubeconfig", server.url)
+
+
+@pytest.fixture
+def cluster(config: Path) -> Iterator[Cluster]:
+    found = connect(config)
+    found._waits = Waits(connect=2, answer=2, watch=5, log=5)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def told() -> Told:
+    return Told()
+
+
+@pytest.fixture
+def meanwhile() -> Iterator[Callable[[Callable[[], None]], None]]:
+    """Runs a script beside the test; what fails in it fails the test."""
+    threads: list[threading.Thread] = []
+    failed: list[BaseException] = []
+
+    def start(script: Callable[[], None]) -> None:
+        def whole() -> None:
+            try:
+                script()
+            except BaseException as error:  # noqa: BLE001 - told below
+                failed.append(error)
+                # What waits for the rest of the script would wait for ever.
+                _thread.interrupt_main()
+
+        thread = threading.Thread(target=whole, daemon=True)
+        threads.append(thread)
+        thread.start()
+
+    yield start
+    for thread in threads:
+        thread.join(15)
+        assert not thread.is_alive(), "the script did not end"
+    if failed:
+        raise failed[0]

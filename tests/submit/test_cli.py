@@ -1,0 +1,280 @@
+"""The command line: what it prints, sends and follows, and the status that it ends with."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import kubernetes_validate
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from submit.cli import app
+from submit.kinds import JOBS
+from tests.builders import ROOT
+from tests.submit.life import complete, fail, ready, show, work
+from tests.submit.objects import ended, job, waiting
+from tests.submit.server import Reply, status
+
+WORDS = ["--task-id", "ml_task_123", "--image", "ghcr.io/example/agent-bus:1.4.0"]
+
+
+def submit(*words):
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+# -- print ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", ["1.33", "1.34", "1.35", "1.36"])
+def test_a_manifest_is_printed_as_kubectl_takes_it(version):
+    done = submit(
+        *(
+            "print",
+            *WORDS,
+            "--gpus",
+            1,
+            "--gpu-type",
+            "v100",
+            "--memory",
+            "16Gi",
+            "--cpu",
+            "8000m",
+            "-n",
+            "ml",
+            "--queue",
+            "team-a",
+        ),
+        *(
+            "--env",
+            "WORKER_TYPE=gpu",
+            "--env",
+            "EQUATION=a=b",
+            "--secret-env",
+            "HF_TOKEN=hf/token",
+            "--deadline",
+            "2h",
+            "--shm",
+            "4Gi",
+        ),
+        *("--workspace", "ml-workspace", "--cache", "models", "--priority", "high-priority", "--", "python", "-m", "src.worker"),
+    )
+    assert done.exit_code == 0, done.stderr
+    made = yaml.safe_load(done.stdout)
+    kubernetes_validate.validate(made, version, strict=True)
+    (container,) = made["spec"]["template"]["spec"]["containers"]
+    assert container["command"] == ["python", "-m", "src.worker"]
+    assert container["resources"]["limits"] == {"cpu": "8", "memory": "16Gi", "nvidia.com/gpu": "1"}
+    env = {each["name"]: each for each in container["env"]}
+    assert env["EQUATION"]["value"] == "a=b"
+    assert env["HF_TOKEN"] == {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "hf", "key": "token"}}}
+    assert made["metadata"]["namespace"] == "ml"
+    assert made["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "team-a"
+    assert made["spec"]["activeDeadlineSeconds"] == 7200
+    claims = [volume.get("persistentVolumeClaim", {}).get("claimName") for volume in made["spec"]["template"]["spec"]["volumes"]]
+    assert {"ml-workspace", "models"} <= set(claims)
+    assert done.stderr == ""
+
+
+def test_a_job_is_placed_in_a_stack():
+    done = submit("print", *WORDS, "--gpu-type", "t4", "--memory", "8Gi", "--cpu", 4, "--stack", "staging", "--spot")
+    assert done.exit_code == 0, done.stderr
+    assert yaml.safe_load(done.stdout)["spec"]["template"]["spec"]["nodeSelector"]["gpu-ci/pool"] == "t4-spot"
+    assert done.stderr.startswith("placed in usw2/t4-spot, ")
+
+
+def test_the_words_of_a_task_choose_its_gpus():
+    done = submit("print", *WORDS, "--requirements", "PyTorch training of an image classifier", "--cpu", 8)
+    assert done.exit_code == 0, done.stderr
+    assert "machine learning (pytorch)" in done.stderr
+    assert "1 x A100, 32Gi: training" in done.stderr
+    limits = yaml.safe_load(done.stdout)["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]
+    assert limits == {"cpu": "8", "memory": "32Gi", "nvidia.com/gpu": "1"}
+    more = submit("print", *WORDS, "--requirements", "PyTorch training", "--gpu-type", "h100", "--memory", "64Gi")
+    assert "nvidia-h100" in more.stdout or "h100" in more.stdout, "what is given goes before what was found"
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["--task-id", "a"], "--image: must be given, or --file with a manifest"),
+        ([], "--task-id and --image: must be given, or --file with a manifest"),
+        ([*WORDS, "--gpus", "3"], "--gpus: a job takes 1, 2, 4, 8 GPUs"),
+        ([*WORDS, "--gpu-type", "k80"], "--gpu-type: must be one of: t4, a10, a10g, l4, v100, a100, h100"),
+        ([*WORDS, "--memory", "16"], "--memory: a memory quantity is a positive whole number with its unit"),
+        ([*WORDS, "--env", "NOTHING"], "--env: must be NAME=VALUE; what begins with 'NOTHING' is not"),
+        ([*WORDS, "--env", "A=1", "--env", "A=2"], "--env: A is given twice; leave one out"),
+        ([*WORDS, "--secret-env", "A=b"], "--secret-env: A must be SECRET/KEY"),
+        ([*WORDS, "--priority", "A B"], "--priority: "),
+        ([*WORDS, "--pool", "t4"], "--cluster, --pool: name a part of a stack; give --stack as well"),
+        ([*WORDS, "--stack", "nope"], "--stack: there must be a file for the stack; there is none for 'nope'; give one of: "),
+        ([*WORDS, "--stack", "../x"], "--stack: there must be a file for the stack"),
+        ([*WORDS, "--stack", "staging", "--pool", "nope"], "--pool: no pool has that name; name one of: "),
+        ([*WORDS, "--stack", "staging", "--gpu-type", "h100"], "no pool can hold ml-task-123-"),
+        ([*WORDS, "--requirements", "write a letter"], "--requirements: nothing in it asks for a GPU"),
+        (["--file", "nope.yaml"], "--file: nope.yaml cannot be read (No such file or directory); name another"),
+        (["--file", "nope.yaml", "--gpus", "1", "--", "a"], "--file: the manifest says all; leave out the command, --gpus"),
+    ],
+)
+def test_wrong_input_is_told_and_ends_with_2(words, line):
+    done = submit("print", *words)
+    assert done.exit_code == 2
+    first = done.stderr.splitlines()[0]
+    assert first.startswith(f"error: {line}")
+    assert done.stdout == ""
+
+
+def test_why_no_pool_holds_a_job_is_told_pool_by_pool():
+    done = submit("print", *WORDS, "--stack", "staging", "--gpu-type", "h100")
+    head, *pools = done.stderr.splitlines()
+    assert head.endswith("H100 GPU, 8 CPU, 32Gi, 20Gi of disk):") or "H100" in head
+    assert pools
+    assert all(line.startswith("error: usw2/") for line in pools)
+
+
+def test_a_stack_file_that_is_wrong_is_told_by_its_path(monkeypatch, tmp_path):
+    from submit import stack
+
+    for name, text in (("a", "config: ["), ("b", "config: {'gpu-ci:clusters': {}}"), ("c", "")):
+        (tmp_path / f"Pulumi.{name}.yaml").write_text(text)
+    monkeypatch.setattr(stack, "ROOT", tmp_path)
+    monkeypatch.setattr(stack.read_fleet, "__defaults__", (tmp_path,))
+    for name, words in (("a", "Pulumi.a.yaml:1: is no YAML"), ("b", "Pulumi.b.yaml: gpu-ci:"), ("c", "Pulumi.c.yaml: gpu-ci:")):
+        done = submit("print", *WORDS, "--stack", name)
+        assert done.exit_code == 2
+        assert words in done.stderr
+
+
+def test_printing_loads_no_client():
+    program = (
+        "import sys; from typer.testing import CliRunner; from submit.cli import app; "
+        f"done = CliRunner().invoke(app, {['print', *WORDS]!r}); assert done.exit_code == 0, done.output; "
+        "print(sorted(name for name in sys.modules if name.split('.')[0] in ('kubernetes', 'pulumi', 'urllib3')))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+    assert done.stdout == "[]\n", done.stderr
+
+
+# -- run, follow, delete -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "job.yaml"
+    path.write_text(json.dumps(job()))
+    return path
+
+
+def test_a_job_is_run(server, config, file, meanwhile):
+    meanwhile(lambda: work(server, "hello"))
+    done = submit("run", "--file", file, "--kubeconfig", config)
+    assert (done.exit_code, done.stdout) == (0, "hello\n")
+    assert done.stderr.splitlines()[0] == "train: created in namespace ml"
+    assert done.stderr.splitlines()[-1].startswith("train: complete after ")
+
+
+def test_a_job_is_described_and_run(server, config, meanwhile):
+    def life():
+        server.wait("create", "jobs")
+        work(server, "hello", name=server.asked("create", "jobs")[0].body["metadata"]["name"])
+
+    meanwhile(life)
+    done = submit(
+        *("run", *WORDS, "--gpu-type", "t4", "--stack", "staging", "--spot", "--memory", "8Gi", "--cpu", 4),
+        *("--kubeconfig", config, "--context", "here", "-n", "team", "--clean-up", "--", "nvidia-smi"),
+    )
+    assert done.exit_code == 0, done.stderr
+    (made,) = server.asked("create", "jobs")
+    assert made.namespace == "team"
+    assert made.body["spec"]["template"]["spec"]["containers"][0]["command"] == ["nvidia-smi"]
+    assert ": placed in usw2/t4-spot, " in done.stderr.splitlines()[0]
+    assert len(server.asked("delete", "jobs")) == 1
+
+
+def test_a_job_that_fails_ends_with_1(server, config, file, meanwhile):
+    def life():
+        made = ready(server)
+        server.write("train-a", end=True)
+        show(server, made, "train-a", ended(1))
+        fail(server)
+
+    meanwhile(life)
+    done = submit("run", "--file", file, "--kubeconfig", config)
+    assert done.exit_code == 1
+    assert "train: failed after 0s: BackoffLimitExceeded" in done.stderr
+
+
+def test_a_job_that_is_stuck_ends_with_1(server, config, file, meanwhile):
+    meanwhile(lambda: show(server, ready(server), "train-a", waiting("ImagePullBackOff", "no such image")))
+    done = submit("run", "--file", file, "--kubeconfig", config, "--stuck-after", "0s")
+    assert done.exit_code == 1
+    assert "train: stuck after" in done.stderr
+
+
+@pytest.mark.parametrize("option", [["--stuck-after", "soon"], ["--start-within", "1d"]])
+def test_a_time_that_is_none_is_told(config, file, option):
+    done = submit("run", "--file", file, "--kubeconfig", config, *option)
+    assert done.exit_code == 2
+    assert done.stderr.startswith(f"error: {option[0]}: must be a whole number of seconds, or with a unit, s, m or h; got ")
+
+
+def test_a_refusal_ends_with_2(server, config, file):
+    server.reply("create", "jobs", Reply(403, status(403, "Forbidden", 'User "alice" cannot create resource "jobs"')))
+    done = submit("run", "--file", file, "--kubeconfig", config)
+    assert done.exit_code == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("error: create jobs.batch train in namespace ml: 403 Forbidden: ")
+
+
+def test_nobody_that_listens_ends_with_2(file, tmp_path, config, server):
+    server.__exit__()
+    done = submit("run", "--file", file, "--kubeconfig", config)
+    assert done.exit_code == 2
+    (line,) = done.stderr.splitlines()
+    assert "no connection to the server" in line
+
+
+def test_no_kubeconfig_ends_with_2(file):
+    done = submit("run", "--file", file)
+    assert done.exit_code == 2
+    assert done.stderr.startswith("error: there is no kubeconfig")
+
+
+def test_the_namespace_of_a_manifest_counts(server, config, tmp_path, meanwhile):
+    path = tmp_path / "job.yaml"
+    path.write_text(json.dumps(job() | {"metadata": {"name": "train", "namespace": "team"}}))
+    meanwhile(lambda: work(server, "hello"))
+    assert submit("run", "--file", path, "--kubeconfig", config).exit_code == 0
+    assert server.asked("create", "jobs")[0].namespace == "team"
+    assert submit("run", "--file", path, "--kubeconfig", config, "-n", "ml").exit_code == 2
+
+
+def test_a_job_is_followed_and_deleted_by_name(server, cluster, config, meanwhile):
+    cluster.create(JOBS, job())
+    meanwhile(lambda: work(server, "hello"))
+    done = submit("follow", "train", "--kubeconfig", config)
+    assert (done.exit_code, done.stdout) == (0, "hello\n")
+    done = submit("delete", "train", "--kubeconfig", config, "--foreground")
+    assert (done.exit_code, done.stdout) == (0, "train: deleted from namespace ml\n")
+    assert server.asked("delete", "jobs")[0].body["propagationPolicy"] == "Foreground"
+    done = submit("delete", "train", "--kubeconfig", config)
+    assert done.exit_code == 2
+    assert "404 NotFound" in done.stderr
+
+
+def test_a_fault_of_ours_has_a_status_of_its_own(monkeypatch, config, file):
+    monkeypatch.setattr("submit.api.connect", lambda *_: 1 / 0)
+    done = submit("run", "--file", file, "--kubeconfig", config)
+    assert done.exit_code == 70
+    assert "ZeroDivisionError" in done.stderr
+
+
+def test_the_same_job_is_taken_up_again(server, cluster, config, file, meanwhile):
+    meanwhile(lambda: work(server, "hello"))
+    assert submit("run", "--file", file, "--kubeconfig", config).exit_code == 0
+    done = submit("run", "--file", file, "--kubeconfig", config, "--existing", "follow")
+    assert (done.exit_code, done.stdout) == (0, "hello\n"), "it has ended, and how is told again"
+    assert submit("run", "--file", file, "--kubeconfig", config).exit_code == 2
+    complete(server)

@@ -1,0 +1,231 @@
+"""Ctrl-C: the Job goes on, or is deleted exactly once, and a second Ctrl-C ends at once."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from submit import Outcome, follow, run, run_all
+from submit.kinds import JOBS
+from tests.builders import ROOT
+from tests.submit.conftest import WAYS
+from tests.submit.life import complete, ready, show, until
+from tests.submit.objects import ended, job, running
+from tests.submit.server import Log, Reply, status
+
+CANCEL = dataclasses.replace(WAYS, cancel=True)
+
+
+def ctrl_c():
+    """As a terminal sends it."""
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_the_job_goes_on_and_the_reader_is_told_how_to_come_back(server, cluster, told, meanwhile):
+    def life():
+        made = ready(server)
+        server.write("train-a", "one")
+        show(server, made, "train-a", running())
+        until(lambda: told.logs == ["one"])
+        ctrl_c()
+
+    meanwhile(life)
+    result = run(job(), cluster, WAYS, told)
+    assert (result.outcome, result.status, result.reason) == (Outcome.INTERRUPTED, 130, "the Job goes on")
+    assert not server.asked("delete", "jobs")
+    assert told.lines[-1] == (
+        f"train: goes on; follow it: python -m submit follow train -n ml {cluster.options}; "
+        f"delete it: python -m submit delete train -n ml {cluster.options}"
+    )
+    assert cluster.options.startswith("--kubeconfig /")
+
+
+@pytest.mark.parametrize("propagation", ["Background", "Foreground"])
+def test_the_job_is_deleted_once_if_asked(server, cluster, told, meanwhile, propagation):
+    def life():
+        ready(server)
+        ctrl_c()
+
+    meanwhile(life)
+    result = run(job(), cluster, dataclasses.replace(CANCEL, propagation=propagation), told)
+    assert (result.status, result.reason) == (130, "deleted")
+    (request,) = server.asked("delete", "jobs")
+    assert request.body["propagationPolicy"] == propagation
+    assert request.body["preconditions"]["uid"].startswith("uid-"), "the very Job that was sent, whatever has its name now"
+
+
+def test_a_deletion_that_fails_is_told_with_the_way_out(server, cluster, told, meanwhile):
+    server.reply("delete", "jobs", Reply(403, status(403, "Forbidden", 'User "a" cannot delete resource "jobs"')))
+
+    def life():
+        ready(server)
+        ctrl_c()
+
+    meanwhile(life)
+    result = run(job(), cluster, CANCEL, told)
+    assert result.status == 130
+    assert result.reason.startswith("not deleted: delete jobs.batch train in namespace ml: 403 Forbidden")
+    assert "; delete it: python -m submit delete train -n ml" in told.lines[-1]
+    assert len(server.asked("delete", "jobs")) == 1
+
+
+def test_a_job_that_is_gone_already_is_deleted_enough(server, cluster, told, meanwhile):
+    server.reply("delete", "jobs", Reply(404, status(404, "NotFound", "gone")))
+
+    def life():
+        ready(server)
+        ctrl_c()
+
+    meanwhile(life)
+    assert run(job(), cluster, CANCEL, told).reason == "deleted"
+
+
+def test_a_second_one_while_the_job_is_being_deleted_ends_at_once(server, cluster, told, meanwhile):
+    hang = threading.Event()
+    server.reply("delete", "jobs", Reply(hang=hang, cut=True))
+
+    def life():
+        ready(server)
+        ctrl_c()
+        server.wait("delete", "jobs")
+        ctrl_c()
+
+    meanwhile(life)
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        run(job(), cluster, CANCEL, told)
+    assert time.monotonic() - began < 1.5, "it did not wait for the server"
+    hang.set()
+    assert len(server.asked("delete", "jobs")) == 1
+
+
+def test_a_job_that_has_ended_meanwhile_has_ended(server, cluster, told, meanwhile):
+    """Ctrl-C while the rest of the log is awaited: the outcome is known, and nothing is deleted."""
+
+    def life():
+        made = ready(server)
+        server.logs["train-a", "worker"] = Log()
+        show(server, made, "train-a", running())
+        server.wait("get", "pods/log")
+        complete(server)
+        server.wait("list", "pods", 2)
+        time.sleep(0.05)
+        ctrl_c()
+
+    meanwhile(life)
+    result = run(job(), cluster, CANCEL, told)
+    assert (result.outcome, result.status) == (Outcome.COMPLETE, 0)
+    assert not server.asked("delete", "jobs")
+
+
+def test_while_it_is_being_sent(server, cluster, told, meanwhile):
+    hang = threading.Event()
+    server.reply("create", "jobs", Reply(hang=hang, cut=True))
+
+    def life():
+        server.wait("create", "jobs")
+        ctrl_c()
+
+    meanwhile(life)
+    result = run(job(), cluster, CANCEL, told)
+    hang.set()
+    assert (result.status, result.reason) == (130, "while it was being sent")
+    assert told.has("look whether it was made: python -m submit follow train -n ml")
+
+
+def test_following_is_interrupted_like_running(server, cluster, told, meanwhile):
+    cluster.create(JOBS, job())
+
+    def life():
+        ready(server)
+        ctrl_c()
+
+    meanwhile(life)
+    assert follow("train", cluster, WAYS, told).status == 130
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_several_jobs_end_with_what_was_not_sent(server, cluster, told, meanwhile, together):
+    def life():
+        ready(server, "a", followers=2 if together else 1)
+        ctrl_c()
+
+    meanwhile(life)
+    results = run_all([job("a"), job("b")], cluster, CANCEL, told, together=together)
+    assert [result.outcome for result in results] == [Outcome.INTERRUPTED] * 2
+    sent = [request.body["metadata"]["name"] for request in server.asked("create", "jobs")]
+    assert sent == (["a", "b"] if together else ["a"])
+    assert sorted(request.name for request in server.asked("delete", "jobs")) == sent, "each that was sent, once"
+    assert results[1].reason == ("deleted" if together else "not sent")
+
+
+# -- the command itself --------------------------------------------------------------------------------------------------
+
+
+def command(*words, config, tmp_path):
+    """Starts `python -m submit`."""
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    return subprocess.Popen(
+        [sys.executable, "-m", "submit", *words, "--kubeconfig", str(config)],
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "sign", "deleted"),
+    [((), signal.SIGINT, 0), (("--cancel-on-interrupt",), signal.SIGINT, 1), (("--cancel-on-interrupt",), signal.SIGTERM, 1)],
+)
+def test_the_command_ends_with_130(server, config, tmp_path, options, sign, deleted):
+    (tmp_path / "job.yaml").write_text(json.dumps(job()))
+    process = command("run", "--file", str(tmp_path / "job.yaml"), *options, config=config, tmp_path=tmp_path)
+    made = ready(server)
+    server.write("train-a", "one")
+    show(server, made, "train-a", running())
+    assert process.stdout.readline() == "one\n"
+    process.send_signal(sign)
+    _, progress = process.communicate(timeout=10)
+    assert process.returncode == 130, progress
+    assert len(server.asked("delete", "jobs")) == deleted
+    assert "Traceback" not in progress
+    assert ("train: interrupted, deleting it" in progress) is bool(deleted)
+
+
+def test_the_command_ends_at_once_at_the_second(server, config, tmp_path):
+    (tmp_path / "job.yaml").write_text(json.dumps(job()))
+    hang = threading.Event()
+    server.reply("delete", "jobs", Reply(hang=hang, cut=True))
+    process = command("run", "--file", str(tmp_path / "job.yaml"), "--cancel-on-interrupt", config=config, tmp_path=tmp_path)
+    ready(server)
+    process.send_signal(signal.SIGINT)
+    server.wait("delete", "jobs")
+    process.send_signal(signal.SIGINT)
+    _, progress = process.communicate(timeout=5)
+    hang.set()
+    assert process.returncode == 130, progress
+    assert "Traceback" not in progress
+    assert len(server.asked("delete", "jobs")) == 1
+
+
+def test_the_command_says_how_a_job_ended(server, config, tmp_path):
+    (tmp_path / "job.yaml").write_text(json.dumps(job()))
+    process = command("run", "--file", str(tmp_path / "job.yaml"), config=config, tmp_path=tmp_path)
+    made = ready(server)
+    server.write("train-a", "one", end=True)
+    show(server, made, "train-a", ended(0))
+    complete(server)
+    logs, progress = process.communicate(timeout=10)
+    assert process.returncode == 0, progress
+    assert logs == "one\n", "the logs alone"
+    assert progress.splitlines()[-1].startswith("train: complete after ")

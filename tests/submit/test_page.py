@@ -1,0 +1,129 @@
+"""docs/submit.md says what is so: the rights that the client uses, the statuses, the options, the Python."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+
+import pytest
+from ruamel.yaml import YAML
+from typer.testing import CliRunner
+
+import submit
+from submit import Outcome, Ways, delete, run
+from submit.cli import app
+from submit.pace import Pace
+from submit.result import STATUS
+from tests.builders import ROOT
+from tests.docs.kubectl import commands
+from tests.docs.markdown import fences
+from tests.submit.conftest import WAYS
+from tests.submit.life import complete, ready, show, until
+from tests.submit.objects import ended, job, running, unscheduled, workload
+from tests.submit.server import Reply
+
+PAGE = ROOT / "docs" / "submit.md"
+TEXT = PAGE.read_text()
+BLOCKS = {fence.language: fence.text for fence in fences() if fence.page == PAGE}
+
+
+def granted():
+    """(group, resource, verb) of every right that the page's Role gives."""
+    role = YAML(typ="safe", pure=True).load(BLOCKS["yaml"])
+    assert role["kind"] == "Role"
+    return {
+        (group, resource, verb)
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+def test_the_role_has_the_rights_that_are_used_and_no_other(server, cluster, told, meanwhile):
+    """A Job that is there already when it is sent again, waits in a queue and for a node, whose log breaks, and is deleted."""
+
+    def life():
+        made = ready(server)
+        server.wait("watch", "workloads")
+        server.put("workloads", workload(made["metadata"]["uid"]))
+        server.put("jobs", made | {"spec": made["spec"] | {"suspend": False}})
+        show(server, made, "train-a", unscheduled("0/3 nodes"), node="")
+        server.wait("list", "events")
+        server.write("train-a", "one")
+        show(server, made, "train-a", running())
+        until(lambda: told.logs == ["one"])
+        server.drop()
+        server.wait("get", "pods/log", 2)
+        server.write("train-a", "two", end=True)
+        show(server, made, "train-a", ended(0))
+        complete(server)
+
+    server.reply("create", "jobs", Reply(cut=True, late=True))
+    queued = job(suspend=True) | {"metadata": {"name": "train", "labels": {"kueue.x-k8s.io/queue-name": "team-a"}}}
+    meanwhile(life)
+    assert run(queued, cluster, WAYS, told).ok
+    delete("train", cluster)
+    assert {(request.group, request.resource, request.verb) for request in server.requests} == granted()
+
+
+def test_the_statuses_are_those_of_the_program():
+    told = {int(number) for number in re.findall(r"^\| (\d+) \|", TEXT, re.MULTILINE)}
+    assert told == {*STATUS.values(), 70}
+    assert STATUS[Outcome.COMPLETE] == 0
+
+
+def test_every_option_is_one_of_the_commands():
+    shown = CliRunner(env={"COLUMNS": "200"}).invoke(app, ["run", "--help"]).output
+    options = set(re.findall(r"--[a-z][a-z-]+", TEXT))
+    assert {"--existing", "--cancel-on-interrupt", "--secret-env"} <= options
+    assert [option for option in sorted(options) if option not in shown] == []
+
+
+def test_the_commands_are_taken(tmp_path):
+    """With a kubeconfig that is not there they end with that, and with no other complaint."""
+    told = list(commands(BLOCKS["bash"], "python"))
+    assert [words[2] for words in told] == ["print", "run", "run", "follow", "delete"]
+    (tmp_path / "job.yaml").write_text(CliRunner().invoke(app, list(told[0][2:])).stdout)
+    for call in told:
+        # What follows is a redirection's file.
+        words = [str(tmp_path / word) if word == "job.yaml" else word for word in call[2:] if word != "train.log"]
+        done = CliRunner().invoke(app, words)
+        assert done.exit_code == (0 if words[0] == "print" else 2), done.output
+        assert words[0] == "print" or done.stderr.startswith("error: there is no kubeconfig")
+
+
+def test_the_python_runs_up_to_the_cluster(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", BLOCKS["python"]],
+        cwd=ROOT,
+        env={"HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.stderr.splitlines()[-1].startswith("submit.errors.InputError: there is no kubeconfig")
+    names = [
+        alias.name for node in ast.walk(ast.parse(BLOCKS["python"])) if isinstance(node, ast.ImportFrom) for alias in node.names
+    ]
+    assert set(names) - {"create_gpu_job"} <= set(submit.__all__)
+
+
+def test_the_times_are_those_of_the_program():
+    assert (Pace().patience, Pace().most, Pace().remind) == (600, 30, 300)
+    assert "for ten minutes" in TEXT
+    assert "at most 30 seconds apart" in TEXT
+    assert "After five minutes without news" in TEXT
+    assert Ways().limits.stuck == 180
+    assert "`--stuck-after 3m`" in TEXT
+
+
+@pytest.mark.parametrize(
+    "name", ["send", "follow", "delete", "Teller", "Quiet", "SubmitError", "InputError", "ApiError", "UnreachableError"]
+)
+def test_every_name_of_the_page_is_there(name):
+    assert f"{name}`" in TEXT
+    assert hasattr(submit, name)

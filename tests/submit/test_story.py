@@ -1,0 +1,251 @@
+"""What is judged and told of a Job does not depend on the order in which the news of its objects comes."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from submit.kinds import JOBS, PODS, WORKLOADS
+from submit.news import Changed, Gone, Happened, Listed, News
+from submit.result import STATUS, Outcome
+from submit.story import Limits, Story
+from tests.submit.objects import (
+    disrupted,
+    ended,
+    event,
+    job,
+    pod,
+    running,
+    terminated,
+    true,
+    unscheduled,
+    waiting,
+    workload,
+)
+from tests.submit.server import made
+
+JOB = made(job(), "uid-job")
+PATIENT = Limits(stuck=10**9)
+
+FINALS = {
+    "Complete": (true("Complete", "CompletionsReached"), Outcome.COMPLETE),
+    "DeadlineExceeded": (true("Failed", "DeadlineExceeded", "Job was active longer than specified deadline"), Outcome.DEADLINE),
+    "BackoffLimitExceeded": (
+        true("Failed", "BackoffLimitExceeded", "Job has reached the specified backoff limit"),
+        Outcome.FAILED,
+    ),
+    "PodFailurePolicy": (true("Failed", "PodFailurePolicy", "Container worker for pod failed with exit code 3"), Outcome.FAILED),
+}
+
+states = st.sampled_from(
+    [
+        unscheduled("0/3 nodes are available"),
+        waiting("ContainerCreating"),
+        waiting("ImagePullBackOff", "no such image"),
+        running(),
+        running(2, terminated(1, run=1)),
+        ended(0),
+        ended(137, "OOMKilled"),
+        disrupted("EvictionByEvictionAPI", "evicted"),
+        {"phase": "Failed", "reason": "UnexpectedAdmissionError", "message": "no device"},
+        {},
+    ]
+)
+
+
+@st.composite
+def streams(draw: st.DrawFn) -> tuple[list[News], str]:
+    """The news of Job, pods, Workload and events, each in its own order, woven in any way; and how the Job ends."""
+    end = draw(st.sampled_from(sorted(FINALS)))
+    jobs: list[News] = [Changed(JOBS, JOB | {"status": {"active": 1}}) for _ in range(draw(st.integers(0, 2)))]
+    last = JOB | {"status": {"conditions": [true("FailureTarget"), FINALS[end][0]]}}
+    # What comes after the end: the same again, by a list, and its deletion when its time to live is over.
+    after: list[list[News]] = [[], [Listed(JOBS, (last,))], [Gone(JOBS, last)], [Listed(JOBS, ())]]
+    jobs += [Changed(JOBS, last), *draw(st.sampled_from(after))]
+    woven = [jobs]
+    for name in draw(st.sampled_from(["", "a", "ab"])):
+        pods = [pod(JOB, name, status) for status in draw(st.lists(states, max_size=4))]
+        changes: list[News] = [Changed(PODS, thing) for thing in pods]
+        gone = draw(st.booleans())
+        if pods and gone:
+            changes.append(Gone(PODS, pods[-1]))
+        woven.append(changes)
+        woven.append([Happened(f"uid-{name}", (event(f"uid-{name}", "Pulling", "Pulling image"),))] * draw(st.integers(0, 2)))
+    woven.append([Changed(WORKLOADS, workload("uid-job", true("Admitted")))] * draw(st.integers(0, 1)))
+    order: list[News] = []
+    while any(woven):
+        stream = draw(st.sampled_from([each for each in woven if each]))
+        order.append(stream.pop(0))
+        if draw(st.booleans()):
+            # A stream that is opened again tells its last news again.
+            order.append(order[-1])
+    return order, end
+
+
+@given(streams())
+def test_the_outcome_is_what_the_job_itself_says_in_whatever_order_news_comes(found):
+    order, end = found
+    story = Story(JOB, PATIENT)
+    for index, news in enumerate(order):
+        story.learn(news, float(index))
+        # Asked at every step, as the follower does: nothing may be wrong on the way.
+        judged = story.judge(float(index), 0)
+        if story.final() is None:
+            assert judged is None or judged[0] is Outcome.STUCK, "nothing else ends it before its condition"
+    outcome, reason = story.judge(float(len(order)), 0) or (None, "")
+    wanted = FINALS[end][1]
+    assert outcome is wanted or (wanted is Outcome.FAILED and outcome is Outcome.EVICTED)
+    assert outcome is not None
+    assert STATUS[outcome] == (0 if end == "Complete" else 1)
+    if end != "Complete":
+        assert reason.startswith(f"{end}: ")
+
+
+@given(streams())
+def test_no_line_is_told_twice_in_a_row_and_each_is_one_line(found):
+    order, _ = found
+    story = Story(JOB, PATIENT)
+    notes = [note for index, news in enumerate(order) for note in story.learn(news, float(index))]
+    for who in {note.who for note in notes}:
+        said = [note.text for note in notes if note.who == who]
+        assert all(first != second for first, second in itertools.pairwise(said))
+    assert all(note.text and "\n" not in note.text and note.text.isprintable() for note in notes)
+
+
+@given(streams())
+def test_attempts_are_the_runs_that_pods_tell(found):
+    order, _ = found
+    story = Story(JOB, PATIENT)
+    for news in order:
+        story.learn(news, 0)
+    last = {
+        news.thing["metadata"]["name"]: news.thing for news in order if isinstance(news, Changed | Gone) and news.kind == PODS
+    }
+    wanted = 0
+    for thing in last.values():
+        for status in thing["status"].get("containerStatuses", []):
+            wanted += status["restartCount"] + (0 if "waiting" in status["state"] else 1)
+    assert story.attempts == wanted
+
+
+def test_words_of_the_cluster_cannot_move_the_cursor():
+    story = Story(JOB, PATIENT)
+    notes = story.learn(Changed(PODS, pod(JOB, "a", unscheduled("no\x1b[2Jnode\r\nat all"), node="")), 0)
+    assert [note.text for note in notes] == ["pending: no node for it yet: no?[2Jnode at all"]
+
+
+@pytest.mark.parametrize(
+    ("status", "spec", "words"),
+    [
+        ({}, {"node": ""}, "pending: waits for the scheduler"),
+        (
+            {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}]},
+            {"node": ""},
+            "pending: a scheduling gate holds it back",
+        ),
+        (unscheduled("0/3 nodes"), {"node": ""}, "pending: no node for it yet: 0/3 nodes"),
+        ({"phase": "Pending"}, {}, "starting on node ip-10-0-1-2"),
+        (waiting("ContainerCreating"), {}, "starting on node ip-10-0-1-2"),
+        (waiting("ErrImagePull", "not found"), {}, "cannot start: ErrImagePull: not found"),
+        (running(), {}, "running on node ip-10-0-1-2"),
+        (ended(0), {}, "done"),
+    ],
+)
+def test_what_a_pod_does_is_told(status, spec, words):
+    story = Story(JOB, PATIENT)
+    notes = story.learn(Changed(PODS, pod(JOB, "a", status, **spec)), 0)
+    assert [note.text for note in notes] == [words]
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "words"),
+    [
+        (1, "", "exit code 1"),
+        (137, "", "exit code 137 (SIGKILL)"),
+        (139, "", "exit code 139 (SIGSEGV)"),
+        (255, "", "exit code 255"),
+        (128, "StartError", "exit code 128: StartError"),
+    ],
+)
+def test_an_exit_code_is_told_with_its_signal(code, reason, words):
+    story = Story(JOB, PATIENT)
+    notes = story.learn(Changed(PODS, pod(JOB, "a", ended(code, reason))), 0)
+    assert [note.text for note in notes] == [f"{words}; attempt 1 of 4, the Job controller makes another pod"]
+    assert story.exit_code == code
+
+
+def test_events_are_looked_at_while_something_waits_and_no_longer():
+    story = Story(JOB, PATIENT)
+    assert story.wanted() == ["uid-job"], "the Job's own, while it has no pod"
+    story.learn(Changed(PODS, pod(JOB, "a", waiting("ContainerCreating"))), 0)
+    assert story.wanted() == ["uid-a"]
+    story.learn(Changed(PODS, pod(JOB, "a", running())), 0)
+    assert story.wanted() == []
+    story.learn(Changed(PODS, pod(JOB, "b", {})), 0)
+    story.learn(Changed(JOBS, JOB | {"status": {"conditions": [true("Complete")]}}), 0)
+    assert story.wanted() == []
+    assert Story(JOB | {"spec": {"suspend": True}}, PATIENT).wanted() == []
+
+
+def test_warnings_that_the_status_tells_are_not_told_again():
+    story = Story(JOB, PATIENT)
+    told = (
+        event("uid-job", "BackoffLimitExceeded", "x", "Warning"),
+        event("uid-job", "FailedScheduling", "x", "Warning"),
+        event("uid-job", "SuccessfulCreate", "x"),
+        event("uid-job", "FailedMount", 'MountVolume.SetUp failed for volume "workspace"', "Warning"),
+    )
+    notes = story.learn(Happened("uid-job", told), 0)
+    assert [note.text for note in notes] == ['FailedMount: MountVolume.SetUp failed for volume "workspace"']
+
+
+def any_status() -> st.SearchStrategy[Any]:
+    """Whatever JSON an API might hold in place of a status."""
+    leaves = (
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | st.text(max_size=3)
+        | st.sampled_from(["True", "Failed", "Pending", "uid-job"])
+    )
+    keys = st.sampled_from(
+        [
+            "conditions",
+            "containerStatuses",
+            "state",
+            "waiting",
+            "terminated",
+            "running",
+            "type",
+            "status",
+            "reason",
+            "phase",
+            "name",
+        ]
+    )
+    return st.recursive(
+        leaves, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=4), max_leaves=8
+    )
+
+
+@given(any_status(), any_status())
+def test_whatever_the_api_says_nothing_breaks(of_job, of_pod):
+    story = Story(JOB, Limits())
+    for news in (
+        Changed(JOBS, JOB | {"status": of_job}),
+        Changed(PODS, pod(JOB, "a", of_pod)),
+        Changed(WORKLOADS, {"metadata": {"name": "w"}, "status": of_job}),
+        Happened("uid-a", ({"type": "Warning", "reason": of_pod, "message": of_job},)),
+        Listed(PODS, ({"metadata": of_pod}, {})),
+    ):
+        for note in story.learn(news, 0):
+            assert note.text
+            assert note.text.isprintable()
+    story.judge(1, 0)
+    for _, _, state in story.logs():
+        assert state.restarts >= 0
+    assert set(story.wanted()) <= {"uid-job", "uid-a", ""}

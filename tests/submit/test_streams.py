@@ -1,0 +1,326 @@
+"""Following goes on though watches and logs break: 410, dropped connections, a server that restarts, streams cut anywhere."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from datetime import UTC, datetime
+from functools import partial
+
+import pytest
+
+from submit import Outcome, run
+from submit.objects import condition
+from tests.submit.conftest import PACE, WAYS
+from tests.submit.life import complete, ready, show, until, work
+from tests.submit.objects import container, ended, job, running, terminated, true, unscheduled
+from tests.submit.server import Log, Reply, stamp, status
+
+
+@pytest.mark.parametrize("by_event", [True, False], ids=["410 as an event", "410 as a status"])
+def test_a_version_that_is_too_old_is_listed_anew(server, cluster, told, meanwhile, by_event):
+    server.gone_by_event = by_event
+
+    def life():
+        made = ready(server)
+        show(server, made, "train-a", unscheduled("0/1 nodes"), node="")
+        until(lambda: told.has("0/1 nodes"))
+        for _ in range(3):
+            server.compact()
+            listed = len(server.asked("list", "pods"))
+            server.wait("list", "pods", listed + 1)
+        server.write("train-a", "hello", end=True)
+        show(server, made, "train-a", ended(0))
+        server.compact()
+        complete(server)
+        server.compact()
+
+    meanwhile(life)
+    assert run(job(), cluster, WAYS, told).ok
+    assert told.logs == ["hello"]
+    assert len([line for line in told.lines if "0/1 nodes" in line]) == 1, "what is listed again is not told again"
+
+
+def test_what_was_deleted_while_nobody_watched_is_noticed(server, cluster, told, meanwhile):
+    def life():
+        made = ready(server)
+        show(server, made, "train-a", unscheduled("0/1 nodes"), node="")
+        until(lambda: told.has("0/1 nodes"))
+        server.remove("pods", "train-a")
+        server.compact()
+        until(lambda: told.has("train-a: deleted"))
+        complete(server)
+
+    meanwhile(life)
+    assert run(job(), cluster, WAYS, told).ok
+
+
+def test_a_job_that_was_deleted_while_nobody_watched_is_noticed(server, cluster, told, meanwhile):
+    def life():
+        ready(server)
+        server.remove("jobs", "train")
+        server.compact()
+
+    meanwhile(life)
+    assert run(job(), cluster, WAYS, told).outcome is Outcome.DELETED
+
+
+def test_a_job_that_ended_and_was_deleted_at_once_is_complete(server, cluster, told, meanwhile):
+    """ttlSecondsAfterFinished: 0. The event of its deletion tells how it was last."""
+
+    def life():
+        ready(server)
+        complete(server)
+        server.remove("jobs", "train")
+
+    meanwhile(life)
+    assert run(job(ttlSecondsAfterFinished=0), cluster, WAYS, told).ok
+
+
+def test_connections_that_break_are_made_again(server, cluster, told, meanwhile):
+    def life():
+        made = ready(server)
+        server.write("train-a", "one")
+        show(server, made, "train-a", running())
+        for index, word in enumerate(("two", "three", "four"), start=1):
+            until(partial(told.logged, index))
+            server.drop()
+            server.write("train-a", word)
+        until(lambda: len(told.logs) == 4)
+        server.write("train-a", end=True)
+        show(server, made, "train-a", ended(0))
+        server.drop()
+        complete(server)
+        server.drop()
+
+    meanwhile(life)
+    assert run(job(), cluster, WAYS, told).ok
+    assert told.logs == ["one", "two", "three", "four"]
+    assert not told.has("trying again"), "that is no news: it was made again at once"
+
+
+def test_a_server_that_restarts_is_waited_for(server, cluster, told, meanwhile):
+    def life():
+        ready(server)
+        for resource in ("jobs", "pods"):
+            server.reply("watch", resource, Reply(503, status(503, "ServiceUnavailable", "apiserver not ready")), times=3)
+        server.drop()
+        until(lambda: told.has("apiserver not ready; trying again"))
+        until(lambda: told.has("the cluster answers again"))
+        work(server, "hello")
+
+    meanwhile(life)
+    assert run(job(), cluster, WAYS, told).ok
+    assert len([line for line in told.lines if "trying again" in line]) == 1, "not once for each try"
+
+
+def test_tries_are_spaced_ever_wider_up_to_a_bound(server, cluster, told, meanwhile):
+    def life():
+        ready(server)
+        server.reply("watch", "jobs", Reply(503, status(503, "ServiceUnavailable", "down")), times=999)
+        server.drop()
+
+    meanwhile(life)
+    pace = dataclasses.replace(PACE, first=0.02, most=0.1, patience=0.6)
+    result = run(job(), cluster, dataclasses.replace(WAYS, pace=pace), told)
+    assert (result.outcome, result.status) == (Outcome.LOST, 3)
+    assert result.reason.endswith("503 ServiceUnavailable: down; the Job may go on")
+    tries = len(server.asked("watch", "jobs"))
+    # 20 + 40 + 80 ms, then 100 ms each: nine in 0.6 s, some more while patience is looked at.
+    assert 4 <= tries <= 14
+
+
+def test_a_server_that_ends_every_watch_at_once_is_not_asked_in_a_loop(server, cluster, told, meanwhile):
+    server.end_watches = True
+
+    def life():
+        made = ready(server)
+        threading.Event().wait(0.2)
+        asked = len(server.asked("watch", "jobs"))
+        assert asked < 20, "spaced, though every answer is a good one"
+        server.write("train-a", "hello", end=True)
+        show(server, made, "train-a", ended(0))
+        complete(server)
+
+    meanwhile(life)
+    assert run(job(), cluster, WAYS, told).ok
+    assert told.logs == ["hello"]
+
+
+def test_a_watch_goes_on_from_where_it_was(server, cluster, told, meanwhile):
+    def life():
+        made = ready(server)
+        for index in range(5):
+            show(server, made, "train-a", unscheduled(f"0/{index} nodes"), node="")
+            until(partial(told.has, f"0/{index} nodes"))
+        server.drop()
+        server.wait("watch", "pods", 2)
+        complete(server)
+
+    meanwhile(life)
+    run(job(), cluster, WAYS, told)
+    first, second = (int(request.query["resourceVersion"]) for request in server.asked("watch", "pods")[:2])
+    assert second > first
+    assert len(server.asked("list", "pods")) == 2, "at the beginning, and for the last word on the pods"
+
+
+def test_a_right_that_is_missing_is_told_and_done_without(server, cluster, told, meanwhile):
+    for resource in ("events", "pods"):
+        server.reply(
+            "list", resource, Reply(403, status(403, "Forbidden", f'User "a" cannot list resource "{resource}"')), times=9
+        )
+
+    def life():
+        server.wait("watch", "jobs")
+        until(lambda: told.has("events are not shown") and told.has("pods and logs"))
+        complete(server)
+
+    meanwhile(life)
+    assert run(job(), cluster, WAYS, told).ok
+    assert "train: pods and logs are not shown: there is no right to read them" in told.lines
+
+
+def test_a_right_to_jobs_that_is_missing_ends_following(server, cluster, told):
+    server.reply("list", "jobs", Reply(403, status(403, "Forbidden", 'User "a" cannot list resource "jobs"')))
+    result = run(job(), cluster, WAYS, told)
+    assert result.outcome is Outcome.LOST
+    assert "403 Forbidden" in result.reason
+
+
+def test_a_watch_that_is_no_json_is_broken_off(server, cluster, told, meanwhile):
+    server.reply("watch", "jobs", Reply(200, b"<html>please log in</html>\n"))
+    meanwhile(lambda: work(server, "hello"))
+    assert run(job(), cluster, WAYS, told).ok
+
+
+# -- logs ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cut", range(0, 130, 13))
+def test_a_log_that_breaks_at_any_byte_goes_on_where_it_was(server, cluster, told, meanwhile, cut):
+    lines = ["one", "", "zwei è", "three"]
+
+    def life():
+        made = ready(server)
+        server.write("train-a", *lines, end=True)
+        server.logs["train-a", "worker"].cuts = [cut, cut // 2, 3 * cut]
+        show(server, made, "train-a", running())
+        server.wait("get", "pods/log", 4)
+        show(server, made, "train-a", ended(0))
+        complete(server)
+
+    meanwhile(life)
+    assert run(job(), cluster, WAYS, told).ok
+    assert told.logs == lines
+
+
+def test_a_last_line_without_an_end_is_a_line(server, cluster, told, meanwhile):
+    def life():
+        made = ready(server)
+        server.logs["train-a", "worker"] = Log(ended=True, tail="no newline")
+        show(server, made, "train-a", ended(0))
+        complete(server)
+
+    meanwhile(life)
+    run(job(), cluster, WAYS, told)
+    assert told.logs == ["no newline"]
+
+
+def test_a_log_goes_on_from_a_whole_second_a_little_before(server, cluster, told, meanwhile):
+    moment = datetime(2026, 1, 1, 12, 0, 5, 999_000, tzinfo=UTC)
+
+    def life():
+        made = ready(server)
+        server.write("train-a", "one", at=moment)
+        show(server, made, "train-a", running())
+        until(lambda: told.logs == ["one"])
+        server.drop()
+        server.wait("get", "pods/log", 2)
+        server.write("train-a", "two", at=moment, end=True)
+        show(server, made, "train-a", ended(0))
+        complete(server)
+
+    meanwhile(life)
+    run(job(), cluster, WAYS, told)
+    since = [request.query.get("sinceTime") for request in server.asked("get", "pods/log")]
+    assert since[:2] == [None, "2026-01-01T12:00:04Z"]
+    assert told.logs == ["one", "two"], "of the same time as the one before, and still not lost"
+    assert stamp(moment) == "2026-01-01T12:00:05.999000000Z"
+
+
+def test_the_rest_of_a_container_that_started_again_is_shown(server, cluster, told, meanwhile):
+    again = job()
+    again["spec"]["template"]["spec"]["restartPolicy"] = "OnFailure"
+
+    def life():
+        made = ready(server)
+        server.write("train-a", "one")
+        show(server, made, "train-a", running())
+        until(lambda: told.logs == ["one"])
+        server.reply("get", "pods/log", Reply(500, status(500, "InternalError", "dial tcp: connection refused")), times=3)
+        server.drop()
+        server.wait("get", "pods/log", 2)
+        server.write("train-a", "last words")
+        log = server.logs["train-a", "worker"]
+        log.runs.append([])
+        server.write("train-a", "again")
+        show(server, made, "train-a", running(1, terminated(1, run=0)))
+        until(lambda: "again" in told.logs)
+        server.write("train-a", end=True)
+        show(server, made, "train-a", {"phase": "Succeeded", "containerStatuses": [container(terminated(0, run=1), 1)]})
+        complete(server)
+
+    meanwhile(life)
+    assert run(again, cluster, WAYS, told).attempts == 2
+    (late,) = [line for line in told.lines if "does not come yet" in line]
+    assert late.startswith("train: the log of worker does not come yet: get pods/log train-a in namespace ml: 500 InternalError")
+    assert told.logs == ["one", "last words", "again"]
+
+
+def test_a_log_that_may_not_be_read_is_told_once(server, cluster, told, meanwhile):
+    forbidden = status(403, "Forbidden", 'User "a" cannot get resource "pods/log"')
+    server.reply("get", "pods/log", Reply(403, forbidden), times=9)
+    meanwhile(lambda: work(server, "hello"))
+    assert run(job(), cluster, WAYS, told).ok
+    (line,) = [line for line in told.lines if "breaks off" in line]
+    assert line.startswith("train: the log of worker breaks off: get pods/log train-a in namespace ml: 403 Forbidden")
+
+
+def test_a_log_that_never_ends_does_not_hold_the_result(server, cluster, told, meanwhile):
+    def life():
+        made = ready(server)
+        server.write("train-a", "hello")
+        status = running()
+        status["containerStatuses"].append(container({"running": {}}, name="sidecar"))
+        server.logs["train-a", "sidecar"] = Log()
+        show(server, made, "train-a", status)
+        until(lambda: len(told.logs) == 1)
+        complete(server)
+
+    meanwhile(life)
+    pace = dataclasses.replace(PACE, drain=0.2)
+    assert run(job(), cluster, dataclasses.replace(WAYS, pace=pace), told).ok
+    assert told.has("the rest of its log does not come; look with kubectl logs")
+
+
+def test_news_that_is_long_in_coming_is_told_again(server, cluster, told, meanwhile):
+    def life():
+        made = ready(server)
+        show(server, made, "train-a", unscheduled("0/1 nodes"), node="")
+        until(lambda: told.has("still, after 0s: pending: no node for it yet: 0/1 nodes"))
+        complete(server)
+
+    meanwhile(life)
+    run(job(), cluster, dataclasses.replace(WAYS, pace=dataclasses.replace(PACE, remind=0.1)), told)
+
+
+def test_a_condition_that_does_not_hold_is_no_end(server, cluster, told, meanwhile):
+    def life():
+        made = ready(server)
+        false = true("Complete") | {"status": "False"}
+        server.put("jobs", made | {"status": {"conditions": [false]}})
+        work(server, "hello")
+
+    meanwhile(life)
+    assert run(job(), cluster, WAYS, told).ok
+    assert condition(server.get("jobs", "train"), "Complete") is not None
