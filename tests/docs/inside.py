@@ -25,6 +25,7 @@ READ_AT = {
     "gha-runner-scale-set": "0.14.2",
     "cluster-autoscaler": "9.59.0",
     "gpu-operator": "v26.7.0",
+    "kueue": "0.19.2",
 }
 """Chart versions at which the names below were read."""
 
@@ -69,7 +70,12 @@ class Inside:
     @cached_property
     def namespaces(self) -> frozenset[str]:
         """Every namespace that something of ours is in."""
-        return frozenset((charts.KUBE_SYSTEM, *(chart.namespace for chart in self.charts.values())))
+        return frozenset((charts.KUBE_SYSTEM, *(chart.namespace for chart in self.charts.values()), *self.teams))
+
+    @property
+    def teams(self) -> tuple[str, ...]:
+        """Namespaces of the teams of its queues."""
+        return self.cluster.queues.namespaces if self.cluster.queues is not None else ()
 
     @property
     def runners(self) -> frozenset[str]:
@@ -85,7 +91,9 @@ class Inside:
         return frozenset((VALIDATOR, *(name for key, name in OPERANDS.items() if values[key]["enabled"])))
 
     def pod_labels(self, namespace: str) -> dict[str, frozenset[str]]:
-        """Labels that pods of one of its namespaces carry, each with its values."""
+        """Labels that pods of one of its namespaces carry, each with its values; of a team's, none are ours."""
+        if namespace in self.teams:
+            return {}
         if namespace in self.runners:
             # actions-runner-controller: controllers/actions.github.com/resourcebuilder.go, newEphemeralRunner.
             return {"app.kubernetes.io/component": frozenset(("runner",)), "actions.github.com/scale-set-name": self.sets}
@@ -100,6 +108,11 @@ class Inside:
             charts.CONTROLLER_NAMESPACE: {
                 "app.kubernetes.io/component": frozenset(("controller-manager", "runner-scale-set-listener")),
                 "actions.github.com/scale-set-name": self.sets,
+            },
+            # kubernetes-sigs/kueue v0.19.2: charts/kueue/templates/_helpers.tpl, selectorLabels.
+            charts.KUEUE_NAMESPACE: {
+                "app.kubernetes.io/name": frozenset((charts.KUEUE,)),
+                "control-plane": frozenset(("controller-manager",)),
             },
             # NVIDIA/gpu-operator: deployments/gpu-operator/templates/operator.yaml, and each operand's DaemonSet.
             charts.OPERATOR_NAMESPACE: {"app": self.operands | {charts.OPERATOR}},
@@ -132,6 +145,9 @@ class Inside:
             # The operator's own Service for it, port 9400 (NVIDIA/gpu-operator, assets/state-dcgm-exporter/0400_service.yaml).
             yield charts.OPERATOR_NAMESPACE, "service", OPERANDS["dcgmExporter"]
             yield from ((charts.OPERATOR_NAMESPACE, "daemonset", name) for name in self.operands)
+        if charts.KUEUE in self.charts:
+            # kubernetes-sigs/kueue v0.19.2: charts/kueue/templates/manager/manager.yaml.
+            yield charts.KUEUE_NAMESPACE, "deployment", f"{charts.KUEUE}-controller-manager"
         for name, chart in self.charts.items():
             if name in self.sets and _ours(chart):
                 yield chart.namespace, "configmap", charts.LAUNCHER

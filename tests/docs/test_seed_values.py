@@ -1,4 +1,4 @@
-"""The values that the seeds spell out: 000 against the staging stack and the right-size example, 002 and 003 against prod."""
+"""The values that the seeds spell out: 000 against staging and the right-size example, 001, and 002 and 003 against prod."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from fleet import charts, hardware, placement, settings, versions
+from fleet.jobs import PROFILES
 from fleet.node_image import NODE_IMAGES
 from fleet.operator import OperatorSettings
 from fleet.pool import Pool
@@ -261,3 +262,29 @@ def test_a_notebook_that_a_proxy_cuts_off_is_told_the_way_past_it():
 def test_the_three_cuda_images_are_told_apart_as_in_the_guide(image, has):
     (row,) = re.findall(rf"^\| `{image}` \|.*$", part("layers", "CUDA images"), re.MULTILINE)
     assert [word for word in has if word not in row] == []
+
+
+# -- seed 001: GPU workers -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gpu", ["V100", "A100"])
+def test_machines_with_the_guides_gpus_have_its_cores_and_memory_for_each(gpu):
+    """8 cores and 32Gi a GPU at least, and a job's profile requests no more than a GPU's part of the machine."""
+    found = [machine for machine in hardware.machines("aws") if machine.gpu and machine.gpu.name == gpu]
+    assert found
+    for machine in found:
+        assert machine.vcpus >= 8 * machine.gpus, machine.name
+        assert machine.memory_mib >= 32 * 1024 * machine.gpus, machine.name
+        assert PROFILES[gpu.lower()].cpu.request <= 1000 * machine.vcpus / machine.gpus
+        assert PROFILES[gpu.lower()].memory.request <= machine.memory_mib / machine.gpus
+
+
+def test_every_pinned_kubernetes_is_newer_than_the_guides():
+    for minor in (*versions.KUBERNETES, *versions.OKE_KUBERNETES):
+        assert tuple(map(int, minor.split("."))) >= (1, 28)
+
+
+@pytest.mark.parametrize("mend", ["memory.limit", "gradient checkpointing", "smaller batches", "mixed precision"])
+def test_each_of_the_guides_mends_of_memory_is_on_the_page(mend):
+    page = (ROOT / "docs" / "troubleshooting.md").read_text()
+    assert mend in page[page.index("## Out of memory") : page.index("## A node's GPU is broken")]
