@@ -58,13 +58,12 @@ def resource_quota(chart: Chart) -> dict[str, Any]:
     most = 2 * int(chart.values["maxRunners"])
     if _makes_pods(chart):
         return {"hard": {"pods": str(most * _PODS_OF_A_JOB + _SPARE)}}
-    limits = [item for container in _pod(chart)["containers"] for item in container["resources"]["limits"].items()]
-    gpus = Counter({name: 0 for name, _ in limits if is_gpu_resource(name)})
-    for name, count in limits:
-        if name in gpus:
-            gpus[name] += count
+    # Whole GPUs are counted in any case: who has shares or a launcher takes none.
+    gpus = Counter({GPU_RESOURCE: 0})
+    for container in _pod(chart)["containers"]:
+        gpus.update({name: count for name, count in container["resources"]["limits"].items() if is_gpu_resource(name)})
     # Of extended resources a quota takes requests alone. No CPU and no memory: a pod that named none would be refused.
-    wall = {f"requests.{name}": str(most * count) for name, count in (gpus or {GPU_RESOURCE: 0}).items()}
+    wall = {f"requests.{name}": str(most * count) for name, count in gpus.items()}
     return {"hard": wall | {"pods": str(most + _SPARE)}}
 
 

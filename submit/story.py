@@ -81,7 +81,7 @@ class Story:
             self._gone(news.thing, news.kind.resource)
         elif isinstance(news, Barred):
             self._barred[news.kind.resource] = news.error
-            return list(self._once("barred", news.kind.resource, self._name, _missing(news)))
+            return [*self._once("barred", news.kind.resource, self._name, _missing(news)), *self._news()]
         elif isinstance(news, Happened):
             return [note for event in news.events for note in self._event(news.uid, event)]
         self._clock(now)

@@ -454,6 +454,26 @@ def _queues(pool: str) -> dict[str, Any]:
     return {"cohort": "gpu", "fairSharing": True, "teams": {"research": team}}
 
 
+def _workloads(pool: str) -> dict[str, Any]:
+    """A workload of each kind, with every key between them."""
+    sizes = {"cpu": {"request": 1, "limit": 2}, "memory": {"request": "4Gi", "limit": "8Gi"}, "scratch": "4Gi", "shm": "1Gi"}
+    common = {"namespace": "ai", "pool": pool, "image": "example:1", **sizes}
+    storage = {"storage": {"size": "20Gi", "storageClass": "cache-models"}}
+    port = {"nodePort": {"port": 30001, "cidrs": ["203.0.113.0/24"]}}
+    coral = {key: value for key, value in common.items() if key != "shm"} | {"namespace": "coral"}
+    return {
+        "check": {"kind": "pytorch", **common},
+        "mnist": {"kind": "tf-mnist", "maxSteps": 100, **common},
+        "notebook": {"kind": "tf-notebook", "gpus": 1, "tokenSecret": "token", **port, **storage, **common},
+        "ollama": {"kind": "ollama", "gpus": 1, **storage, **common},
+        "comfyui": {"kind": "comfyui", **storage, **common},
+        "coral": {"kind": "coral", "node": {"example.com/coral": "true"}, "command": ["run"], **coral},
+    }
+
+
+_SLICED = {"strategy": "time-slicing", "replicas": 2, "rename": False, "allowSeveral": True}
+_SIDE_BY_SIDE = {"strategy": "mps", "replicas": 2, "rename": True, "allowSeveral": False}
+_CUT = {"strategy": "mig", "profile": "1g.5gb", "naming": "mixed"}
 _BUDGET = {"monthlyUsd": 500, "emails": ["ci-alerts@example.com"]}
 _EKS = tuple(
     cluster(
@@ -468,6 +488,7 @@ _EKS = tuple(
         queues=_queues("t4"),
         caches=_caches(models={"storage": "efs"}, work={"storage": "ebs", "iops": 4000, "throughput": 250}),
         jobs=_jobs("t4"),
+        workloads=_workloads("t4"),
         declareQuotas=True,
         accountQuotas={"L-DB2E81BA": 64},
         system={"instanceTypes": ["m6i.large"], "nodes": _NODES, "disk": "60Gi"},
@@ -483,6 +504,7 @@ _EKS = tuple(
             "v100": pool(
                 capacity="reserved", nodes=_NODES, cdi=True, reservation={"id": "cr-01234567", "zone": "us-west-2a", "count": 3}
             ),
+            "shared": pool(cdi=True, sharing=sharing, instanceTypes=types),
         },
         runners={
             "gpu-t4": runner(kind="pod", gpus=1, shm="2Gi", scratch="20Gi", labels=["gpu", "t4"], image="example:1"),
@@ -490,12 +512,20 @@ _EKS = tuple(
         },
         **enablement,
     )
-    for endpoint, network, enablement in (
-        ({"publicCidrs": ["203.0.113.0/24"]}, {"cidr": "10.1.0.0/16", "natGateways": "one"}, {"enablement": "device-plugin"}),
+    for endpoint, network, enablement, sharing, types in (
+        (
+            {"publicCidrs": ["203.0.113.0/24"]},
+            {"cidr": "10.1.0.0/16", "natGateways": "one"},
+            {"enablement": "device-plugin"},
+            _SLICED,
+            ["g5.2xlarge"],
+        ),
         (
             {"private": True, "reachableFrom": "vpn", "privateCidrs": ["10.2.0.0/16"]},
             _GIVEN,
             {"enablement": "gpu-operator", "operator": {"serviceMonitor": True}},
+            _CUT,
+            ["p4d.24xlarge"],
         ),
     )
 )
@@ -509,6 +539,7 @@ _OKE = (
         queues=_queues("a10"),
         caches=_caches(models={"storage": "fss", "encryptInTransit": False}, work={"storage": "block", "vpus": 20}),
         jobs=_jobs("a10"),
+        workloads=_workloads("a10"),
         protect=True,
         declareQuotas=True,
         tenancy="ocid1.tenancy.oc1..example",
@@ -563,6 +594,8 @@ _OKE = (
                 capacity="reserved",
                 image="ubuntu",
                 reservation={"id": "ocid1.capacityreservation.oc1..example", "zone": SAN_JOSE, "count": 2},
+                nodes={"min": 1, "max": 2},
+                sharing=_SIDE_BY_SIDE,
             )
         },
         runners={

@@ -177,7 +177,10 @@ def test_runners_ask_for_what_their_pool_advertises():
     assert container["resources"]["limits"]["nvidia.com/gpu.shared"] == 1
     assert "nvidia.com/gpu" not in container["resources"]["limits"]
     quota = named(recording, "sjc-oci-a10-quota", "kubernetes:core/v1:ResourceQuota").inputs["spec"]["hard"]
-    assert [key for key in quota if "nvidia" in key] == ["requests.nvidia.com/gpu.shared"]
+    assert {key: quota[key] for key in quota if "nvidia" in key} == {
+        "requests.nvidia.com/gpu": "0",
+        "requests.nvidia.com/gpu.shared": "4",
+    }
 
 
 def test_mig_pools_tell_the_operator_how_parts_are_named_and_each_node_how_it_is_cut():

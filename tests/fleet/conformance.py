@@ -255,7 +255,8 @@ def _tolerations(held: list[dict[str, str]]) -> tuple[Toleration, ...]:
     )
 
 
-def _of_spec(name: str, pools: frozenset[str], spec: Mapping[str, Any]) -> Pods:
+def pods_of(name: str, pools: frozenset[str], spec: Mapping[str, Any]) -> Pods:
+    """Pods of a spec, which belong on the nodes of these pools."""
     asked = {
         name
         for container in spec.get("containers", [])
@@ -321,16 +322,16 @@ def sweep_pod(chart: Chart) -> dict[str, Any] | None:
 def _pods(fleet: Fleet, cluster: str) -> Iterator[Pods]:
     settings, made = fleet.clusters[cluster], cluster_charts(fleet, cluster)
     gpu_pools, system = frozenset(settings.pools), frozenset({SYSTEM_POOL})
-    yield _of_spec("ARC's controller", system, made[charts.CONTROLLER].values)
-    yield _of_spec("autoscaler", system, made[charts.AUTOSCALER].values if _our_autoscaler(settings) else _addon_spec(settings))
+    yield pods_of("ARC's controller", system, made[charts.CONTROLLER].values)
+    yield pods_of("autoscaler", system, made[charts.AUTOSCALER].values if _our_autoscaler(settings) else _addon_spec(settings))
     for name, runner in settings.runners.items():
         values = made[name].values
         pools = frozenset({runner.pool}) if isinstance(runner, PodRunner) else system
         what = "runner" if isinstance(runner, PodRunner) else "launcher"
-        yield _of_spec(f"{what} {name}", pools, values["template"]["spec"])
-        yield _of_spec(f"listener of {name}", system, values["listenerTemplate"]["spec"])
+        yield pods_of(f"{what} {name}", pools, values["template"]["spec"])
+        yield pods_of(f"listener of {name}", system, values["listenerTemplate"]["spec"])
         if isinstance(runner, MachineRunner) and (sweep := sweep_pod(made[name])):
-            yield _of_spec(f"sweep of {name}", system, sweep)
+            yield pods_of(f"sweep of {name}", system, sweep)
     if settings.enablement == DEVICE_PLUGIN:
         mps = frozenset(name for name, pool in settings.pools.items() if isinstance(pool.sharing, Mps))
         yield from _device_plugin(made["nvidia-device-plugin"].values, gpu_pools, mps)
@@ -339,7 +340,7 @@ def _pods(fleet: Fleet, cluster: str) -> Iterator[Pods]:
     if "plugin" in provided()[settings.provider]:
         yield _provider_plugin(settings, gpu_pools)
     if settings.queues is not None:
-        yield _of_spec("Kueue", system, made[charts.KUEUE].values["controllerManager"])
+        yield pods_of("Kueue", system, made[charts.KUEUE].values["controllerManager"])
         for flavor in queue_objects(cluster, settings, settings.queues).flavors:
             yield _queued(flavor)
 
@@ -368,9 +369,9 @@ def _device_plugin(values: Mapping[str, Any], pools: frozenset[str], mps: frozen
 def _operator(values: Mapping[str, Any], pools: frozenset[str]) -> Iterator[Pods]:
     """Feature discovery labels any node; the operator starts its operands where that found a GPU."""
     discovery, system = values["node-feature-discovery"], frozenset({SYSTEM_POOL})
-    yield _of_spec("GPU operator", system, values["operator"])
+    yield pods_of("GPU operator", system, values["operator"])
     for part in ("master", "gc"):
-        yield _of_spec(f"feature discovery's {part}", system, discovery[part])
+        yield pods_of(f"feature discovery's {part}", system, discovery[part])
     worker = _tolerations(discovery["worker"]["tolerations"])
     yield Pods("feature discovery", pools | system, worker)
     operands = _tolerations(values["daemonsets"]["tolerations"])

@@ -50,6 +50,7 @@ from tests.fleet.conformance import (
     faults,
     node_labels,
     our_taints,
+    pods_of,
     provided,
     stack_contracts,
     sweep_pod,
@@ -468,7 +469,24 @@ def test_the_pods_that_the_program_declares_itself_are_those_held_here(built: tu
     others = {
         each.type for each in recording.resources if each.type.startswith(tuple(f"kubernetes:{kind}" for kind in with_pods))
     }
-    assert others <= {"kubernetes:batch/v1:CronJob"}, "pods that nobody holds to the contract"
+    assert others <= {"kubernetes:batch/v1:CronJob", *OF_PEOPLE}, "pods that nobody holds to the contract"
+
+
+OF_PEOPLE = ("kubernetes:batch/v1:Job", "kubernetes:apps/v1:Deployment")
+"""Kinds of a stack's own jobs and workloads."""
+
+
+def test_jobs_and_workloads_land_on_their_pool_and_nowhere_else(built: tuple[Fleet, Recording]) -> None:
+    fleet, recording = built
+    for resource in recording.resources:
+        if resource.type not in OF_PEOPLE:
+            continue
+        cluster_name = next(name for name in fleet.clusters if resource.name.startswith(f"{name}-"))
+        spec = _plain(resource.inputs["spec"]["template"]["spec"])
+        held, where = contract(fleet, cluster_name), spec["nodeSelector"][POOL_LABEL]
+        pods = pods_of(resource.name, frozenset({where}), spec)
+        assert pods.resources, f"{resource.name} asks for a GPU"
+        assert faults(replace(held, pods=(*held.pods, pods))) == []
 
 
 def test_every_launcher_and_no_other_runner_is_kept_from_eviction(built: tuple[Fleet, Recording]) -> None:

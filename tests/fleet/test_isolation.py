@@ -19,7 +19,7 @@ from fleet.charts import Chart
 from fleet.egress import CLOSED, INTERNET, closed_networks, may_open, within
 from fleet.isolation import limit_range, network_policy, resource_quota
 from fleet.runner import PodRunner
-from fleet.scheduling import GPU_RESOURCE
+from fleet.scheduling import GPU_RESOURCE, is_gpu_resource
 from fleet.settings import load
 from tests.builders import cluster, config, oke_cluster, read_stack, runner_of, vm
 from tests.fleet.conformance import STACKS, cluster_charts, sweep_pod
@@ -206,25 +206,33 @@ def test_jobs_of_oke_that_nothing_holds_back_are_told() -> None:
 # -- how much a namespace holds ----------------------------------------------------------------------------------------
 
 
-def _gpus(chart: Chart) -> int:
+def _asked(chart: Chart) -> dict[str, int]:
+    """GPU resources that a runner asks for; whole GPUs are named in any case."""
     (container,) = chart.values["template"]["spec"]["containers"]
-    return int(container["resources"]["requests"].get(GPU_RESOURCE, 0))
+    return {GPU_RESOURCE: 0} | {name: int(n) for name, n in container["resources"]["requests"].items() if is_gpu_resource(name)}
+
+
+def _gpus(chart: Chart) -> int:
+    return sum(_asked(chart).values())
 
 
 @each_set
 def test_a_quota_leaves_room_for_as_many_ending_pods_as_there_may_be_runners(chart: Chart) -> None:
     hard, most = resource_quota(chart)["hard"], chart.values["maxRunners"]
-    assert set(hard) == {"requests.nvidia.com/gpu", "pods"}, "a quota of CPU or memory would refuse pods that name none"
-    assert int(hard["requests.nvidia.com/gpu"]) == 2 * most * _gpus(chart)
+    assert {name: int(hard.pop(f"requests.{name}")) for name in _asked(chart)} == {
+        name: 2 * most * count for name, count in _asked(chart).items()
+    }, "shares by their own name, and no whole GPU beside them"
+    assert set(hard) == {"pods"}, "a quota of CPU or memory would refuse pods that name none"
     sweeps = 1 if sweep_pod(chart) else 0
     assert int(hard["pods"]) >= 2 * most + sweeps + 1, "and for one that an operator starts by hand"
 
 
 def test_launchers_may_take_no_gpu() -> None:
-    found = {name: resource_quota(chart)["hard"]["requests.nvidia.com/gpu"] for name, chart in SETS.items()}
+    found = {name: resource_quota(chart)["hard"] for name, chart in SETS.items()}
     launchers = {name for name, chart in SETS.items() if _gpus(chart) == 0}
     assert launchers
-    assert {name for name, amount in found.items() if amount == "0"} == launchers
+    none = {name for name, hard in found.items() if all(amount == "0" for key, amount in hard.items() if key != "pods")}
+    assert none == launchers
 
 
 @pytest.mark.parametrize("mode", ["kubernetes", "kubernetes-novolume"])

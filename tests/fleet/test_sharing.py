@@ -262,7 +262,7 @@ def test_under_mps_a_pod_leaves_dev_shm_to_the_plugin() -> None:
 def test_the_wall_around_a_set_counts_what_its_runners_ask_for(shared: dict[str, Any], resource: str) -> None:
     fleet = load(config(clusters={"usw2": cluster(pools={"t4": pool(sharing=shared)}, runners={"gpu": runner()})}))
     hard = resource_quota(cluster_charts(fleet, "usw2")["gpu"])["hard"]
-    assert hard == {f"requests.{resource}": "4", "pods": "6"}
+    assert hard == {"requests.nvidia.com/gpu": "0", f"requests.{resource}": "4", "pods": "6"}
 
 
 def test_sharing_survives_a_round_trip() -> None:

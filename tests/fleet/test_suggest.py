@@ -61,7 +61,7 @@ def test_a_union_without_tags_is_walked_by_its_model() -> None:
         ("clusters.usw2.eks.homeRegion", "it belongs to provider oke, remove it"),
         ("clusters.sjc.oke.logTypes", "it belongs to provider eks, remove it"),
         ("clusters.usw2.eks.network.nodeSubnet", "it belongs to provider oke, remove it"),
-        ("clusters.usw2.eks.pools.t4.zones", "it belongs to provider oke, remove it"),
+        ("clusters.usw2.eks.nodeImages", "it belongs to provider oke, remove it"),
         ("clusters.usw2.eks.operator.driver.zones", ""),
         ("clusters.sjc.oke.runners.a10.vm.places", "it belongs to kind vm-per-job, remove it or change kind"),
         ("clusters.sjc.oke.runners.a10.vm.scale", "it belongs to kind pod or vm-per-job, remove it or change kind"),

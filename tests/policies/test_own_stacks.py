@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from google.protobuf import struct_pb2
 
+from fleet.scheduling import is_gpu_resource
 from offline.judge import Configured, Verdict, analyze_request, configure, judge, stack_request
 from offline.policyfile import policy_settings
 from offline.record import Recording, Resource, record
@@ -100,7 +101,7 @@ def _places(inputs: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _takes_a_gpu(inputs: dict[str, Any]) -> bool:
-    return "nvidia.com/gpu" in (_limits(inputs) or {})
+    return any(map(is_gpu_resource, _limits(inputs) or {}))
 
 
 def _boots_a_machine(inputs: dict[str, Any]) -> bool:
@@ -108,7 +109,9 @@ def _boots_a_machine(inputs: dict[str, Any]) -> bool:
 
 
 def _unlimited(inputs: dict[str, Any]) -> None:
-    del _limits(inputs)["nvidia.com/gpu"]
+    limits = _limits(inputs)
+    for name in filter(is_gpu_resource, list(limits)):
+        del limits[name]
 
 
 def _onto_gpu_nodes(inputs: dict[str, Any]) -> None:

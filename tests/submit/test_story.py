@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fleet.scheduling import QUEUE_LABEL
+from submit.errors import Answer, ApiError
 from submit.kinds import JOBS, PODS, WORKLOADS
-from submit.news import Changed, Gone, Happened, Listed, News
+from submit.news import Barred, Changed, Gone, Happened, Listed, News
 from submit.result import STATUS, Outcome
 from submit.story import Limits, Story
 from tests.submit.objects import (
@@ -130,6 +132,15 @@ def test_attempts_are_the_runs_that_pods_tell(found):
         for status in thing["status"].get("containerStatuses", []):
             wanted += status["restartCount"] + (0 if "waiting" in status["state"] else 1)
     assert story.attempts == wanted
+
+
+def test_a_cluster_without_kueue_is_told_as_soon_as_it_is_known():
+    """Though it may be the last news for long: a Job that nobody starts does not change."""
+    queued = JOB | {"metadata": JOB["metadata"] | {"labels": {QUEUE_LABEL: "team-a"}}, "spec": JOB["spec"] | {"suspend": True}}
+    story = Story(queued, PATIENT)
+    story.learn(Changed(JOBS, queued), 0)
+    (note,) = story.learn(Barred(WORKLOADS, ApiError(Answer("list workloads", 404, "NotFound", "no such resource"))), 0)
+    assert note.text == "suspended for queue team-a, and the cluster has no Kueue to start it"
 
 
 def test_words_of_the_cluster_cannot_move_the_cursor():
