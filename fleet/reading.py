@@ -52,7 +52,9 @@ def _problem(root: type[BaseModel], namespace: str, error: ErrorDetails) -> Prob
     context = error.get("ctx", {})
     # Pydantic marks a bad key by "[key]" after it; the file has no such key.
     marked = error["loc"][-2:] == (error["input"], "[key]")
-    located = tuple(map(str, error["loc"][:-1] if marked else error["loc"]))
+    # An entry that a list of a fixed length lacks stands nowhere: the list does.
+    short = error["type"] == "missing" and isinstance(error["loc"][-1], int)
+    located = tuple(map(str, error["loc"][:-1] if marked or short else error["loc"]))
     at = (_UNION[error["type"]],) if error["type"] in _UNION else tuple(context.get("at", ()))
     path = untagged(root, located) + at
     private = error["type"] == "extra_forbidden" and _PRIVATE.search(path[-1])

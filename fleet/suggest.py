@@ -16,6 +16,7 @@ from fleet.runner import KINDS
 from fleet.sharing import STRATEGIES, WAYS
 from fleet.workloads.settings import KINDS as WORKLOAD_KINDS
 
+_SHORT = "an entry is missing at the end of the list; add it"
 _TOLD_BY = dict.fromkeys((*KINDS, *WORKLOAD_KINDS), "kind") | dict.fromkeys(STRATEGIES, "strategy")
 """By which key a choice is made, if not by `provider`."""
 _PROVIDER = f"must be one of: {', '.join(PROVIDERS)}; name one of them"
@@ -54,7 +55,7 @@ def hint(error: ErrorDetails, root: type[BaseModel], path: tuple[str, ...]) -> s
     if is_foreign_kind(error):
         return _foreign_kind(str(error["input"]), path[2])
     if kind in _MEND:
-        return _MEND[kind].format(**context)
+        return (_SHORT if kind == "missing" and isinstance(error["loc"][-1], int) else _MEND[kind]).format(**context)
     return f"{error['msg'][0].lower()}{error['msg'][1:]}; correct the value"
 
 

@@ -68,6 +68,14 @@ _LABELS = st.dictionaries(NAMES.map("example.com/{}".format), st.text("ABCxyz019
 _DELAYS = st.one_of(st.integers(60, 86_400).map("{}s".format), st.integers(1, 1440).map("{}m".format), st.just("24h"))
 
 
+# Any number of shares, and a /dev/shm of one's own: so that every runner class may be of the pool.
+_TURNS = st.builds(
+    lambda replicas, rename: {"strategy": "time-slicing", "replicas": replicas, "rename": rename, "allowSeveral": True},
+    st.integers(2, 16),
+    st.booleans(),
+)
+
+
 @st.composite
 def pools(draw: st.DrawFn, zones: Sequence[str], cdi: st.SearchStrategy[bool]) -> dict[str, Any]:
     """A pool of one to three like EC2 types."""
@@ -77,6 +85,7 @@ def pools(draw: st.DrawFn, zones: Sequence[str], cdi: st.SearchStrategy[bool]) -
         "disk": st.integers(30, 2000).map("{}Gi".format),
         "labels": _LABELS,
         "cdi": cdi,
+        "sharing": _TURNS,
         "image": st.just("al2023-nvidia"),
     }
     bought = draw(_bought(types, zones))

@@ -1979,6 +1979,11 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "the cluster has no pool; add one",
         '"a100"',
     ),
+    "job-secret-without-key": (
+        "gpu-ci:clusters.usw2.jobs.train.secretEnv.HF_TOKEN",
+        "an entry is missing at the end of the list; add it",
+        "",
+    ),
     "job-cache-unknown": (
         "gpu-ci:clusters.usw2.jobs.train.cache",
         "namespace research has no cache; add the namespace to a cache of that name, or name another",
