@@ -7,8 +7,9 @@ print(result.ok, result.exit_code)
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -88,9 +89,9 @@ def follow(job: str | Object, cluster: Cluster, ways: Ways = DEFAULT, teller: Te
         with follower:
             result = follower.result()
     except KeyboardInterrupt:
-        # A second Ctrl-C meanwhile goes through, and ends at once.
-        result = follower.known() or _interrupted(found, cluster, ways, tell)
-    return _ended(result, cluster, ways, tell, uid(found))
+        result = follower.so_far()
+    # A second Ctrl-C meanwhile goes through, and ends at once.
+    return _ended(result, found, cluster, ways, tell)
 
 
 def run(job: Object, cluster: Cluster, ways: Ways = DEFAULT, teller: Teller | None = None) -> Result:
@@ -100,7 +101,7 @@ def run(job: Object, cluster: Cluster, ways: Ways = DEFAULT, teller: Teller | No
         sent = send(job, cluster, ways, tell)
     except KeyboardInterrupt:
         tell.say(name(job), f"interrupted while it was being sent; look whether it was made: {_command('follow', job, cluster)}")
-        return Result(name(job), cluster.namespace, Outcome.INTERRUPTED, "while it was being sent")
+        return _unsure(job, cluster)
     return follow(sent.job, cluster, ways, tell)
 
 
@@ -148,73 +149,72 @@ def _refused(job: Object, cluster: Cluster, error: SubmitError, teller: Teller) 
     return Result(called, cluster.namespace, Outcome.REFUSED, str(error).splitlines()[0])
 
 
+def _unsure(job: Object, cluster: Cluster) -> Result:
+    return Result(name(job), cluster.namespace, Outcome.INTERRUPTED, "while it was being sent")
+
+
 def _not_sent(job: Object, cluster: Cluster) -> Result:
     return Result(name(job), cluster.namespace, Outcome.INTERRUPTED, "not sent")
 
 
+class _Running(threading.Thread):
+    """A Job that is followed beside others. No executor's thread: those are waited for, even where everything is to end."""
+
+    def __init__(self, job: Object, cluster: Cluster, ways: Ways, teller: Teller) -> None:
+        super().__init__(name=f"follow {name(job)}", daemon=True)
+        self.follower = Follower(cluster, job, teller, ways.limits, ways.pace)
+        self.ended: Future[Result] = Future()
+        self._rest = (job, cluster, ways, teller)
+
+    def run(self) -> None:
+        try:
+            with self.follower:
+                result = self.follower.result()
+            self.ended.set_result(_ended(result, *self._rest))
+        except Exception as error:  # noqa: BLE001 - raised again where the result is asked for
+            self.ended.set_exception(error)
+
+
 def _together(jobs: Sequence[Object], cluster: Cluster, ways: Ways, teller: Teller) -> list[Result]:
-    """Each Job in a thread of its own; Ctrl-C comes to this one, which stops the others."""
+    """Each Job followed in a thread of its own; Ctrl-C comes to this one, which stops the others."""
     results: dict[int, Result] = {}
-    followers: dict[int, tuple[Follower, Object]] = {}
-    for index, job in enumerate(jobs):
-        try:
-            sent = send(job, cluster, ways, teller)
-            followers[index] = (Follower(cluster, sent.job, teller, ways.limits, ways.pace), sent.job)
-        except SubmitError as error:
-            results[index] = _refused(job, cluster, error, teller)
-        except KeyboardInterrupt:
-            results |= {late: _not_sent(jobs[late], cluster) for late in range(index, len(jobs))}
-            break
-    stopped = Outcome.INTERRUPTED in {result.outcome for result in results.values()}
-    with ThreadPoolExecutor(max(len(followers), 1), "follow") as threads:
-        futures = {index: threads.submit(_entered, follower) for index, (follower, _) in followers.items()}
-        try:
-            for index, future in futures.items():
-                if stopped:
-                    raise KeyboardInterrupt
-                results[index] = future.result()
-        except KeyboardInterrupt:
-            for follower, _ in followers.values():
-                follower.stop()
-            results |= {index: future.result() for index, future in futures.items()}
-    for index, (_, job) in followers.items():
-        if results[index].outcome is Outcome.INTERRUPTED:
-            results[index] = _interrupted(job, cluster, ways, teller)
-        results[index] = _ended(results[index], cluster, ways, teller, uid(job))
-    return [results[index] for index in range(len(jobs))]
-
-
-def _entered(follower: Follower) -> Result:
-    with follower:
-        return follower.result()
+    running: dict[int, _Running] = {}
+    try:
+        for index, job in enumerate(jobs):
+            results[index] = _unsure(job, cluster)
+            try:
+                sent = send(job, cluster, ways, teller)
+            except SubmitError as error:
+                results[index] = _refused(job, cluster, error, teller)
+                continue
+            running[index] = _Running(sent.job, cluster, ways, teller)
+            running[index].start()
+        for each in running.values():
+            each.ended.result()
+    except KeyboardInterrupt:
+        for each in running.values():
+            each.follower.stop()
+    results |= {index: each.ended.result() for index, each in running.items()}
+    return [results.get(index) or _not_sent(job, cluster) for index, job in enumerate(jobs)]
 
 
 # -- endings -------------------------------------------------------------------------------------------------------------
 
 
-def _interrupted(job: Object, cluster: Cluster, ways: Ways, teller: Teller) -> Result:
-    """What Ctrl-C means: the Job goes on, or is deleted, once."""
-    called = name(job)
-    result = Result(called, cluster.namespace, Outcome.INTERRUPTED, "the Job goes on")
-    if not ways.cancel:
-        teller.say(
-            called, f"goes on; follow it: {_command('follow', job, cluster)}; delete it: {_command('delete', job, cluster)}"
-        )
-        return result
-    teller.say(called, "interrupted, deleting it")
-    return replace(result, reason=_removed(job, cluster, ways, teller) or "deleted")
-
-
-def _ended(result: Result, cluster: Cluster, ways: Ways, teller: Teller, job_uid: str) -> Result:
-    """Tell the end, and clean up if that was asked for."""
-    if result.outcome is not Outcome.INTERRUPTED:
-        why = f": {result.reason}" if result.reason else ""
-        teller.say(result.job, f"{result.outcome} after {span(result.seconds)}{why}")
-        job = {"metadata": {"name": result.job, "uid": job_uid}}
-        if ways.clean_up and result.outcome is not Outcome.DELETED:
-            _removed(job, cluster, ways, teller)
-        elif result.outcome in (Outcome.STUCK, Outcome.LATE):
-            teller.say(result.job, f"it is still there; delete it: {_command('delete', job, cluster)}")
+def _ended(result: Result, job: Object, cluster: Cluster, ways: Ways, teller: Teller) -> Result:
+    """Tell the end, and delete the Job if that was asked for. Where it was interrupted, the Job goes on or is deleted, once."""
+    follow_it, delete_it = _command("follow", job, cluster), _command("delete", job, cluster)
+    if result.outcome is Outcome.INTERRUPTED:
+        if not ways.cancel:
+            teller.say(result.job, f"goes on; follow it: {follow_it}; delete it: {delete_it}")
+            return result
+        teller.say(result.job, "interrupted, deleting it")
+        return replace(result, reason=_removed(job, cluster, ways, teller) or "deleted")
+    teller.say(result.job, f"{result.outcome} after {span(result.seconds)}{f': {result.reason}' if result.reason else ''}")
+    if ways.clean_up and result.outcome is not Outcome.DELETED:
+        _removed(job, cluster, ways, teller)
+    elif result.outcome in (Outcome.STUCK, Outcome.LATE):
+        teller.say(result.job, f"it is still there; delete it: {delete_it}")
     return result
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import os
 import re
 import signal
 import sys
@@ -21,7 +22,7 @@ from typing import Annotated, Any, Literal
 import typer
 from rich.console import Console
 
-from fleet.workloads.settings import SMOKE_NAMESPACE
+from fleet.namespaces import SMOKE_NAMESPACE
 from submit import api, smoke
 from submit.describe import Described
 from submit.errors import InputError, SubmitError
@@ -210,6 +211,10 @@ def _ends() -> Iterator[Callable[[Result], None]]:
         sys.stderr.writelines(f"error: {line}\n" for line in str(error).splitlines())
         raise typer.Exit(STATUS[Outcome.REFUSED]) from error
     except KeyboardInterrupt:
+        raise typer.Exit(STATUS[Outcome.INTERRUPTED]) from None
+    except BrokenPipeError:
+        # Who reads has gone, as `| head` does: nothing more can be told, and nothing is wrong with the Job.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(STATUS[Outcome.INTERRUPTED]) from None
     except Exception as error:
         traceback.print_exc()

@@ -125,12 +125,12 @@ class Follower:
             if lost := self._lost(now):
                 return self._end(Outcome.LOST, lost)
             self._remind(now)
-        return self._end(Outcome.INTERRUPTED, "")
+        return self.so_far()
 
-    def known(self) -> Result | None:
-        """How the Job ended, if it has said so already."""
+    def so_far(self) -> Result:
+        """How the Job ended, if it has said so already; else that following was interrupted."""
         judged = self._story.judge(self._clock(), self._began) if self._story.final() else None
-        return self._end(*judged) if judged else None
+        return self._end(*(judged or (Outcome.INTERRUPTED, "the Job goes on")))
 
     # -- news --------------------------------------------------------------------------------------------------------------
 
@@ -152,6 +152,8 @@ class Follower:
             self._open.discard((news.uid, news.container))
             if news.why:
                 self._say(self._name, f"the log of {news.container} breaks off: {news.why}")
+            # There is room for another one's.
+            self._read_logs()
         elif isinstance(news, LogLate):
             self._say(self._name, f"the log of {news.container} does not come yet: {news.why}; trying again")
         elif isinstance(news, Silent):

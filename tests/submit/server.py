@@ -13,7 +13,7 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -252,7 +252,7 @@ class ApiServer:
         return 201, self.put(request.resource, thing)
 
     def watch(self, request: Request) -> Iterator[bytes]:
-        """The lines of a watch; each wait gives an empty one, at which a stream may be broken off."""
+        """The lines of a watch, as they come; ConnectionAbortedError where it is to break off."""
         seen = int(request.query["resourceVersion"])
         epoch = self._epoch
         until = time.monotonic() + float(request.query["timeoutSeconds"])
@@ -443,6 +443,3 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             with contextlib.suppress(OSError):
                 self.connection.shutdown(socket.SHUT_RDWR)
-
-
-Script = Callable[[ApiServer], None]

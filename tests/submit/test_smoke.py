@@ -16,7 +16,7 @@ from ruamel.yaml import YAML
 from typer.testing import CliRunner
 
 from fleet import settings
-from fleet.workloads.settings import SMOKE_NAMESPACE
+from fleet.namespaces import SMOKE_NAMESPACE
 from fleet.workloads.smoke import TESTS, Smoke, smoke_tests
 from submit import Limits, connect, smoke
 from submit.cli import app

@@ -303,6 +303,22 @@ def test_a_log_that_never_ends_does_not_hold_the_result(server, cluster, told, m
     assert told.has("the rest of its log does not come; look with kubectl logs")
 
 
+def test_more_logs_than_are_followed_at_once_come_all_the_same(monkeypatch, server, cluster, told, meanwhile):
+    monkeypatch.setattr("submit.follower._READERS", 2)
+    names = [f"train-{letter}" for letter in "abcdef"]
+
+    def life():
+        made = ready(server)
+        for name in names:
+            server.write(name, f"I am {name}", end=True)
+            show(server, made, name, ended(0))
+        complete(server)
+
+    meanwhile(life)
+    assert run(job(parallelism=6, completions=6), cluster, WAYS, told).ok
+    assert sorted(told.logs) == [f"[{name}/worker] I am {name}" for name in names]
+
+
 def test_news_that_is_long_in_coming_is_told_again(server, cluster, told, meanwhile):
     def life():
         made = ready(server)
