@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
 from fleet.budget import Budget
-from fleet.caches import Cache
+from fleet.caches import class_name, Cache
 from fleet.charts import Level
 from fleet.egress import closed_networks, may_open
 from fleet.job_settings import StackJob, require_jobs
@@ -19,7 +19,7 @@ from fleet.queue_settings import Queues, require_queues, units
 from fleet.runner import PodRunner, SetName
 from fleet.scheduling import SYSTEM_POOL
 from fleet.sharing import Mig
-from fleet.workloads.rules import require_workloads
+from fleet.workloads.rules import require_storage, require_unqueued, require_workloads
 from fleet.workloads.settings import AnyWorkload, PoolWorkload, WorkloadName
 
 
@@ -40,6 +40,9 @@ class Cluster(Model):
     """Whether the cloud is told how many GPUs the fleet takes at most: AWS is asked for that much, OCI to allow no more."""
     protect: bool = False
     """Whether Pulumi refuses to delete the control plane, until this is off again."""
+    DEFAULT_CLASS: ClassVar[bool] = False
+    """Whether the provider's clusters have a default storage class."""
+
     queues: Queues | None = None
     """Queues for the GPU Jobs of teams, by Kueue: docs/queues.md."""
     workloads: dict[WorkloadName, AnyWorkload] = Field(default_factory=dict)
@@ -103,16 +106,22 @@ class Cluster(Model):
         if self.budget is not None and self.budget.nobodys:
             yield f"budget.emails: no mail reaches {', '.join(self.budget.nobodys)}; set your own before pulumi up"
         queued = self.queues.pools if self.queues is not None else frozenset()
-        if not self.runners and not queued:
+        if not (self.runners or queued or self.workloads or self.jobs):
             yield "runners: the cluster has none, so it runs no job; add one"
             return
         named = {runner.pool for runner in self.runners.values() if isinstance(runner, PodRunner)}
         named |= {each.pool for each in self.workloads.values() if isinstance(each, PoolWorkload)}
         named |= {job.pool for job in self.jobs.values() if job.pool is not None}
+        chosen = {job.gpu_type for job in self.jobs.values()} - {None}
         for name in self.pools:
-            if name not in named | queued:
+            # A job that names a GPU may choose any pool of it.
+            if name not in named | queued and not chosen:
                 yield f"pool {name}: no runner set names it, so it gets no job; name it in one, or remove it"
         yield from self._shared_with_queues()
+        for name, workload in self.workloads.items():
+            kept = workload.storage_asked if isinstance(workload, PoolWorkload) else None
+            if kept is not None and kept.storage_class not in (None, *map(class_name, self.caches)):
+                yield f"workload {name}: storage class {kept.storage_class} is none of this program's; see that the cluster has it"
         for name, pool in self.pools.items():
             if isinstance(pool.sharing, Mig) and pool.sharing.naming == "single":
                 yield (
@@ -129,10 +138,16 @@ class Cluster(Model):
                 for runner in self.runners.values()
                 if isinstance(runner, PodRunner) and runner.pool == name
             )
+            held = sum(
+                each.units
+                for each in self.workloads.values()
+                if isinstance(each, PoolWorkload) and each.stands and each.pool == name
+            )
             most, resource = units(self.pools[name]), self.pools[name].resource
-            if handed and asked and handed + asked > most:
+            if handed and asked + held and handed + asked + held > most:
+                who = [f"runner sets may ask for {asked}"] * bool(asked) + [f"workloads keep {held}"] * bool(held)
                 yield (
-                    f"pool {name}: runner sets may ask for {asked} of its {most} {resource}, and queues hand out {handed}; "
+                    f"pool {name}: of its {most} {resource} {' and '.join(who)}, and queues hand out {handed}; "
                     "what comes later waits for a node, also a Job that its queue has let in"
                 )
 
@@ -200,6 +215,9 @@ class Cluster(Model):
     def _workload_rules(self) -> Self:
         """Hold workloads to the pools and to each other."""
         require_workloads(self.workloads, self.pools, tuple(self._confined()))
+        require_storage(self.workloads, self.caches, self.DEFAULT_CLASS)
+        teams = self.queues.teams if self.queues is not None else {}
+        require_unqueued(self.workloads, {each: team for team, held in teams.items() for each in held.namespaces})
         return self
 
     @model_validator(mode="after")

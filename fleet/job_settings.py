@@ -1,21 +1,28 @@
 """GPU Jobs that belong to a stack: the arguments of `fleet.jobs.create_gpu_job` as settings.
 
-What the settings know by themselves is checked here; the rest, and whether a pool holds the job, in `fleet.stack_jobs`.
+Its arguments are checked here, by the same rules; whether a pool holds the job, in `fleet.stack_jobs`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from fleet.caches import Cache
 from fleet.model import Cpu, DnsLabel, Duration, LabelKey, LabelValue, Memory, Model, problem
 from fleet.namespaces import TeamNamespace
 from fleet.queue_settings import Queues
-from fleet.scheduling import DEFAULT_QUEUE
+from fleet.scheduling import DEFAULT_QUEUE, JOB_PRIORITIES
 from fleet.workloads.settings import Workload
+
+
+def _priority(name: str) -> str:
+    known = [each.name for each in JOB_PRIORITIES]
+    if name not in known:
+        raise problem("job_priority", f"must be one of: {', '.join(known)}; name one of them")
+    return name
 
 
 class StackJob(Model):
@@ -49,7 +56,7 @@ class StackJob(Model):
     """Name of a claim for the job's own files: a cache's, or one that is there already."""
     workspace_path: str | None = None
     queue: DnsLabel | None = None
-    priority: Literal["high-priority", "medium-priority"] | None = None
+    priority: Annotated[str, AfterValidator(_priority)] | None = None
     deadline: Duration | None = None
     backoff_limit: Annotated[int, Field(ge=0)] | None = None
     labels: dict[LabelKey, LabelValue] = Field(default_factory=dict)
@@ -63,7 +70,10 @@ class StackJob(Model):
     def _one_place(self) -> Self:
         """Refuse a job without a place, or with two."""
         if (self.pool is None) is (self.gpu_type is None):
-            raise problem("job_place", "a job names the pool that runs it, or the gpuType of one; give one of the two")
+            # Not as it stands there: variables may be what nobody should read.
+            raise problem(
+                "job_place", "a job names the pool that runs it, or the gpuType of one; give one of the two", private=True
+            )
         if self.pool is not None:
             for key, given in (("spot", self.spot), ("shared", self.shared)):
                 if given:
@@ -83,7 +93,7 @@ def require_jobs(
     queues: Queues | None,
     workloads: Mapping[str, Workload],
 ) -> None:
-    """Refuse jobs that name a pool, a cache or a queue that is not there for them, and a name that a workload's Job may have.
+    """Refuse jobs that name a pool, a cache or a queue that is not there for them, a workload's name, and arguments of no Job.
 
     Raises a settings problem.
     """
@@ -117,6 +127,35 @@ def require_jobs(
                 at=(*at, "queue"),
                 value=job.queue,
             )
+        _require_arguments(name, job, pools)
+
+
+def _require_arguments(name: str, job: StackJob, pools: Mapping[str, Any]) -> None:
+    """Hold a job to the rules that one from Python is held to. Raises a settings problem, the first of them."""
+    # Not at the top: they look for a job's place in a fleet, which is made of these settings.
+    from fleet.jobs import PROFILES, JobError  # noqa: PLC0415
+    from fleet.stack_jobs import specification  # noqa: PLC0415
+
+    at = ("jobs", name)
+    known = [profile.gpu for profile in PROFILES.values()]
+    if job.pool is not None and (gpu := pools[job.pool].machines[0].gpu.name) not in known:
+        raise problem(
+            "job_pool_gpu",
+            f"pool {job.pool} has {gpu}, for which jobs have no profile; name a pool of one of: {', '.join(known)}",
+            at=(*at, "pool"),
+            value=job.pool,
+        )
+    try:
+        specification(name, job, pools)
+    except JobError as error:
+        first = error.problems[0]
+        raise problem("job_argument", first.message, at=(*at, *_steps(first.field)), private=not first.value) from None
+
+
+def _steps(field: str) -> tuple[str, ...]:
+    """A field as steps below the job: a label's key has dots of its own."""
+    first, _, rest = field.partition(".")
+    return (first, rest) if first == "labels" and rest else tuple(field.split("."))
 
 
 def team_of(namespace: str, queues: Queues | None) -> str:

@@ -17,6 +17,8 @@ from fleet.charts import (
 )
 from fleet.model import DnsLabel, problem
 
+SMOKE_NAMESPACE = "gpu-smoke"
+"""Where smoke tests run, and nothing else: it is deleted after them."""
 _TAKEN = ("default", CONTROLLER_NAMESPACE, DEVICE_PLUGIN_NAMESPACE, KUEUE_NAMESPACE, OPERATOR_NAMESPACE)
 """Namespaces that hold something else. `default` is everybody's."""
 _TAKEN_PREFIXES = ("kube-", runner_namespace(""))
@@ -31,6 +33,8 @@ def taken(namespace: str) -> bool:
 
 
 def _free(name: str) -> str:
+    if name == SMOKE_NAMESPACE:
+        raise problem("smoke_namespace", f"{SMOKE_NAMESPACE} is for smoke tests alone; name another, such as ai")
     if taken(name):
         raise problem("namespace_taken", "this namespace is the system's, a chart's or a runner set's; name one of a team's own")
     return name

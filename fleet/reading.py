@@ -41,14 +41,17 @@ def _shadow(error: ErrorDetails, errors: list[ErrorDetails]) -> bool:
 
 
 _NO_VALUE = ("missing", "json_invalid")
-_PRIVATE = re.compile("key|secret|token|password|credential|licen[cs]e", re.IGNORECASE)
+_PRIVATE = re.compile("key|secret|token|password|credential|licen[cs]e|^env", re.IGNORECASE)
 """Unknown keys of such names may hold what nobody should read in an error."""
 _UNION = {"union_tag_invalid": "provider", "union_tag_not_found": "provider", "gpu_ci_runner_kind": "kind"}
 """The key that tells a union's models apart, by the error of one that fits none."""
 
 
 def _problem(root: type[BaseModel], namespace: str, error: ErrorDetails) -> Problem:
-    """A pydantic error as path, rule and value. A rule of a whole model may point further down with `at` and `value`."""
+    """A pydantic error as path, rule and value.
+
+    A rule of a whole model may point further down with `at` and `value`, and keep what stands there to itself with `private`.
+    """
     context = error.get("ctx", {})
     # Pydantic marks a bad key by "[key]" after it; the file has no such key.
     marked = error["loc"][-2:] == (error["input"], "[key]")
@@ -57,7 +60,7 @@ def _problem(root: type[BaseModel], namespace: str, error: ErrorDetails) -> Prob
     located = tuple(map(str, error["loc"][:-1] if marked or short else error["loc"]))
     at = (_UNION[error["type"]],) if error["type"] in _UNION else tuple(context.get("at", ()))
     path = untagged(root, located) + at
-    private = error["type"] == "extra_forbidden" and _PRIVATE.search(path[-1])
+    private = context.get("private") or (error["type"] == "extra_forbidden" and _PRIVATE.search(path[-1]))
     missing, there = (False, context["value"]) if "value" in context else _stands(error["input"], at)
     value = "" if private or missing or error["type"] in _NO_VALUE else shown(there)
     head = f"{namespace}:{path[0]}" if path else namespace

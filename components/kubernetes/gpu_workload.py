@@ -28,7 +28,8 @@ Each object is a resource of its own, so that policies see it.
 class GpuWorkloadArgs:
     """`manifests` are the workload's objects in the order in which they are made (`fleet.workloads.catalogue.workload_objects`).
 
-    `ready` stands before them: its namespace with the wall around it, and the priority classes that its pods name.
+    `ready` stands before them: its namespace with the wall around it, the priority classes that its pods name, and the storage
+    class of its volume where that is a cache's.
     """
 
     manifests: Sequence[Mapping[str, Any]]

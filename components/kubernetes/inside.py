@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pulumi
-import pulumi_kubernetes as kubernetes
 
 from components.kubernetes.arc_controller import ArcController, ArcControllerArgs
 from components.kubernetes.arc_runner_set import Arc, ArcRunnerSet, ArcRunnerSetArgs
@@ -15,27 +14,30 @@ from components.kubernetes.gpu_job import GpuJob, GpuJobArgs
 from components.kubernetes.gpu_operator import GpuOperator, GpuOperatorArgs
 from components.kubernetes.gpu_queue import GpuQueue, GpuQueueArgs
 from components.kubernetes.gpu_workload import GpuWorkload, GpuWorkloadArgs
+from components.kubernetes.local_queues import LocalQueues, LocalQueuesArgs
 from components.kubernetes.model_cache import Backing, ModelCache, ModelCacheArgs
 from components.kubernetes.namespaces import Namespaces, NamespacesArgs
 from components.kubernetes.priorities import Priorities, PrioritiesArgs
 from components.kubernetes.queue_controller import QueueController, QueueControllerArgs
-from components.kubernetes.workload_walls import WorkloadWalls, WorkloadWallsArgs
-from fleet import charts, team_namespace
+from fleet import charts
+from fleet.caches import class_name
 from fleet.cluster import Cluster
 from fleet.enablement import DEVICE_PLUGIN, GPU_OPERATOR, GPU_PLUGIN_ADDON
 from fleet.node_image import NODE_IMAGES, NodeImage
 from fleet.operator import OperatorSettings
 from fleet.providers import PROVIDERS
 from fleet.queue_settings import Queues
-from fleet.queues import queue_objects
+from fleet.queues import Manifest, queue_objects
 from fleet.runner import PodRunner
 from fleet.scheduling import SchedulingProfile
 from fleet.settings import Fleet
 from fleet.sharing import Mig
 from fleet.stack_jobs import place_stack_job
+from fleet.team_namespace import homes
 from fleet.vm_runner import MachineRunner
-from fleet.workloads.catalogue import homes as workload_homes
 from fleet.workloads.catalogue import workload_objects
+from fleet.workloads.settings import PoolWorkload, Workload
+from fleet.workloads.target import runtime_class
 
 MachineSet = Callable[[str, MachineRunner, str, Arc], pulumi.Output[list[str]]]
 """(set name, runner class, runner group, what the cluster's sets share) → the set's `runs_on`."""
@@ -119,84 +121,66 @@ def install(
 
 
 def _teams(inside: Inside, fleet: Fleet, priority: pulumi.Resource) -> None:
-    """What teams have in the cluster: namespaces, each declared once whatever names it, queues, workloads, caches and jobs.
+    """What teams have in the cluster: namespaces, each declared once whatever names it, queues, caches, workloads and jobs.
 
-    `priority` is the runners' class, which jobs outside of queues have, too.
+    Each is made after what its objects name, so that it is removed before. `priority` is the runners' class, which some
+    workloads and the jobs outside of queues have, too.
     """
     settings = inside.settings
-    queues, wanted = settings.queues, settings.team_namespaces
-    kueue = _kueue(inside, queues) if queues is not None else None
-    if not wanted:
+    classes: tuple[pulumi.Resource, ...] = ()
+    if settings.queues is not None or settings.workloads or settings.jobs:
+        classes = Priorities(f"{inside.name}-priorities", PrioritiesArgs(inside.ready), opts=inside.opts).classes
+    kueue = _kueue(inside, settings.queues, (*inside.ready, *classes)) if settings.queues is not None else None
+    if not settings.team_namespaces:
         return
     # Kueue's webhooks judge what is made in the teams' namespaces.
     ready = (*inside.ready, kueue.release) if kueue is not None else inside.ready
-    homes = Namespaces(f"{inside.name}-namespaces", NamespacesArgs(wanted, ready), opts=inside.opts)
-    walls: dict[str, pulumi.Resource] = {}
-    if queues is not None and kueue is not None:
-        walls |= _queues(inside, queues, kueue, homes)
-    # With queues the priority classes are among what belongs to Kueue.
-    classes: tuple[pulumi.Resource, ...] = (kueue,) if kueue is not None else ()
-    if queues is None and (settings.workloads or settings.jobs):
-        classes = Priorities(f"{inside.name}-priorities", PrioritiesArgs(inside.ready), opts=inside.opts).classes
-    if settings.workloads:
-        walls |= _workloads(inside, homes, classes)
-    if bare := [name for name in wanted if name not in walls]:
-        walls |= _walls(inside, homes, bare)
-    caches = _caches(inside, homes)
-    _jobs(inside, fleet, caches, {name: (homes.get(name), walls[name], priority, *classes) for name in wanted})
+    spaces = Namespaces(f"{inside.name}-namespaces", NamespacesArgs(homes(settings), ready), opts=inside.opts)
+    stands = {name: (*spaces.walled(name), *classes, priority) for name in settings.team_namespaces}
+    caches = _caches(inside, spaces)
+    # No Job is among those of a queue's namespace: they wait for no queue.
+    _workloads(inside, caches, stands)
+    if settings.queues is not None and kueue is not None:
+        queues = _queues(inside, settings.queues, kueue, spaces)
+        # Kueue whole: a Job names one of its priorities, too.
+        stands = {name: (*held, kueue, *queues.of(name)) for name, held in stands.items()}
+    _jobs(inside, fleet, caches, stands)
 
 
-def _kueue(inside: Inside, queues: Queues) -> QueueController:
+def _kueue(inside: Inside, queues: Queues, ready: Sequence[pulumi.Resource]) -> QueueController:
     objects = queue_objects(inside.name, inside.settings, queues)
     chart = charts.kueue(queues.namespaces, fair_sharing=queues.fair_sharing)
-    return QueueController(f"{inside.name}-queues", QueueControllerArgs(chart, objects, inside.ready), opts=inside.opts)
+    return QueueController(f"{inside.name}-queues", QueueControllerArgs(chart, objects, ready), opts=inside.opts)
 
 
-def _queues(inside: Inside, queues: Queues, kueue: QueueController, homes: Namespaces) -> dict[str, pulumi.Resource]:
-    """A queue for each team; returns by namespace what has its wall."""
-    settings = inside.settings
-    made: dict[str, pulumi.Resource] = {}
-    for team, queue in queue_objects(inside.name, settings, queues).teams.items():
-        found = GpuQueue(
-            f"{inside.name}-queues.{team}",
-            GpuQueueArgs(
-                queue=queue,
-                flavors=kueue.flavors,
-                homes={namespace: homes.get(namespace) for namespace in queue.local_queues},
-                network_policy=team_namespace.network_policy(settings.closed_networks, settings.private_egress),
-            ),
-            opts=inside.opts,
-        )
-        made |= dict.fromkeys(queue.local_queues, found)
-    return made
+def _queues(inside: Inside, queues: Queues, kueue: QueueController, spaces: Namespaces) -> LocalQueues:
+    """A queue for each team, and the LocalQueues of all their namespaces."""
+    manifests: dict[str, Sequence[Manifest]] = {}
+    ready: dict[str, Sequence[pulumi.Resource]] = {}
+    for team, queue in queue_objects(inside.name, inside.settings, queues).teams.items():
+        made = GpuQueue(f"{inside.name}-queues.{team}", GpuQueueArgs(queue, kueue.flavors), opts=inside.opts)
+        manifests |= queue.local_queues
+        ready |= {namespace: (made.cluster_queue, *spaces.walled(namespace)) for namespace in queue.local_queues}
+    return LocalQueues(f"{inside.name}-queues", LocalQueuesArgs(manifests, ready), opts=inside.opts)
 
 
-def _workloads(
-    inside: Inside, homes: Namespaces, classes: Sequence[pulumi.Resource]
-) -> dict[str, kubernetes.networking.v1.NetworkPolicy]:
-    """The workloads, and the walls around their namespaces; returns the walls. `classes` are the priorities of their pods."""
-    settings = inside.settings
-    found = workload_homes(settings)
-    policies = {namespace: policy for namespace, (_, policy) in found.items()}
-    walls = WorkloadWalls(
-        f"{inside.name}-walls", WorkloadWallsArgs(policies, {name: homes.get(name) for name in found}), opts=inside.opts
-    )
-    for name, workload in settings.workloads.items():
-        ready = (homes.get(workload.namespace), walls.get(workload.namespace), *classes)
-        GpuWorkload(f"{inside.name}-{name}", GpuWorkloadArgs(workload_objects(settings, name), ready), opts=inside.opts)
-    return {name: walls.get(name) for name in found}
+def _workloads(inside: Inside, caches: Mapping[str, ModelCache], ready: Mapping[str, Sequence[pulumi.Resource]]) -> None:
+    """The workloads, each after what its namespace has `ready` and the class of its volume where that is a cache's."""
+    classes = {class_name(name): cache.storage_class for name, cache in caches.items()}
+    for name, workload in inside.settings.workloads.items():
+        storage = classes.get(_storage_class(workload))
+        stands = (*ready[workload.namespace], *((storage,) if storage is not None else ()))
+        made = workload_objects(inside.settings, name)
+        GpuWorkload(f"{inside.name}-{name}", GpuWorkloadArgs(made, stands), opts=inside.opts)
 
 
-def _walls(inside: Inside, homes: Namespaces, bare: Sequence[str]) -> dict[str, kubernetes.networking.v1.NetworkPolicy]:
-    """Walls of namespaces that have caches and jobs alone."""
-    spec = team_namespace.network_policy(inside.settings.closed_networks, inside.settings.private_egress)
-    policies = {name: {"metadata": {"name": "team"}, "spec": spec} for name in bare}
-    args = WorkloadWallsArgs(policies, {name: homes.get(name) for name in bare})
-    walls = WorkloadWalls(f"{inside.name}-team-walls", args, opts=inside.opts)
-    return {name: walls.get(name) for name in bare}
+def _storage_class(workload: Workload) -> str:
+    """The class that a workload's volume names, if it has one and names one."""
+    asked = workload.storage_asked if isinstance(workload, PoolWorkload) else None
+    return (asked.storage_class or "") if asked is not None else ""
 
 
-def _caches(inside: Inside, homes: Namespaces) -> dict[str, ModelCache]:
+def _caches(inside: Inside, spaces: Namespaces) -> dict[str, ModelCache]:
     """The caches by name."""
     return {
         name: ModelCache(
@@ -206,7 +190,7 @@ def _caches(inside: Inside, homes: Namespaces) -> dict[str, ModelCache]:
                 settings=cache,
                 backing=inside.backings[name],
                 region=inside.settings.region,
-                homes={namespace: homes.get(namespace) for namespace in cache.namespaces},
+                homes={namespace: spaces.get(namespace) for namespace in cache.namespaces},
                 protect=inside.settings.protect,
             ),
             opts=inside.opts,
@@ -268,15 +252,9 @@ def _pod_set(inside: Inside, name: str, runner: PodRunner, group: str, arc: Arc)
         arc.github.url,
         group,
         tolerations=inside.profile.pod_tolerations(pool.capacity),
-        runtime_class=_runtime_class(inside),
+        runtime_class=runtime_class(inside.settings),
         resource=pool.resource,
         mounts_shm=pool.mounts_shm,
     )
     args = ArcRunnerSetArgs(chart, arc, opened=inside.settings.private_egress)
     return ArcRunnerSet(f"{inside.name}-{name}", args, opts=inside.opts).runs_on
-
-
-def _runtime_class(inside: Inside) -> str:
-    if inside.settings.enablement != GPU_OPERATOR or inside.image is None:
-        return ""
-    return charts.runtime_class(inside.image, inside.operator, cdi=inside.cdi)

@@ -43,14 +43,16 @@ class ModelCacheArgs:
 class ModelCache(pulumi.ComponentResource):
     """Volumes that outlive jobs. A claim that is deleted leaves its volume in the cloud, unless the settings say otherwise."""
 
+    storage_class: kubernetes.storage.v1.StorageClass
+    """Stands after all that makes its volumes: the driver, and where there are some the mount targets."""
     claims: dict[str, kubernetes.core.v1.PersistentVolumeClaim]
     """By namespace."""
 
     def __init__(self, name: str, args: ModelCacheArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("gpu-ci:index:ModelCache", name, {}, opts)
-        made = self._storage_class(f"{name}-class", args)
+        self.storage_class = self._storage_class(f"{name}-class", args)
         # A dot before what the settings name: no two joins of names meet.
-        self.claims = {namespace: self._claim(f"{name}.{namespace}", args, namespace, made) for namespace in args.homes}
+        self.claims = {namespace: self._claim(f"{name}.{namespace}", args, namespace) for namespace in args.homes}
         self.register_outputs({})
 
     def _storage_class(self, name: str, args: ModelCacheArgs) -> kubernetes.storage.v1.StorageClass:
@@ -73,9 +75,7 @@ class ModelCache(pulumi.ComponentResource):
             ),
         )
 
-    def _claim(
-        self, name: str, args: ModelCacheArgs, namespace: str, made: pulumi.Resource
-    ) -> kubernetes.core.v1.PersistentVolumeClaim:
+    def _claim(self, name: str, args: ModelCacheArgs, namespace: str) -> kubernetes.core.v1.PersistentVolumeClaim:
         cache = args.settings
         return kubernetes.core.v1.PersistentVolumeClaim(
             name,
@@ -88,7 +88,7 @@ class ModelCache(pulumi.ComponentResource):
             ),
             opts=pulumi.ResourceOptions(
                 parent=self,
-                depends_on=[made],
+                depends_on=[self.storage_class],
                 protect=args.protect,
                 delete_before_replace=True,
                 # Where volumes do not grow, the API server refuses a larger claim; and these have no size anyway.

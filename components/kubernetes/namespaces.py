@@ -1,4 +1,4 @@
-"""Namespaces of teams, each declared once: caches, jobs, queues and workloads of a team share it."""
+"""Namespaces of teams and their walls, each declared once: caches, jobs, queues and workloads of a team share them."""
 
 from __future__ import annotations
 
@@ -8,34 +8,57 @@ from dataclasses import dataclass
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-from fleet.charts import Level
-from fleet.scheduling import POD_SECURITY_LABEL
+from fleet.team_namespace import Home
 
 
 @dataclass(frozen=True, slots=True)
 class NamespacesArgs:
-    """`levels` is the Pod Security level of each namespace by its name (`fleet.namespaces.levels`); `ready` stands before."""
+    """`homes` is what stands in each namespace, by its name (`fleet.team_namespace.homes`); `ready` stands before."""
 
-    levels: Mapping[str, Level]
+    homes: Mapping[str, Home]
     ready: Sequence[pulumi.Resource]
 
 
 class Namespaces(pulumi.ComponentResource):
-    """The namespaces that something of a cluster's settings names and no chart has for itself."""
+    """The namespaces that something of a cluster's settings names and no chart has for itself, with all that walls them in.
+
+    Names of objects tell the namespace and not who uses it, so that another user is no other object.
+    """
 
     def __init__(self, name: str, args: NamespacesArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("gpu-ci:index:Namespaces", name, {}, opts)
-        self._held = {
-            namespace: kubernetes.core.v1.Namespace(
-                # A dot before what the settings name: no two joins of names meet.
-                f"{name}.{namespace}",
-                metadata=kubernetes.meta.v1.ObjectMetaArgs(name=namespace, labels={POD_SECURITY_LABEL: level}),
-                opts=pulumi.ResourceOptions(parent=self, depends_on=list(args.ready), delete_before_replace=True),
-            )
-            for namespace, level in args.levels.items()
-        }
+        self._spaces: dict[str, kubernetes.core.v1.Namespace] = {}
+        self._walls: dict[str, list[pulumi.Resource]] = {}
+        for namespace, home in args.homes.items():
+            # A dot before what the settings name: no two joins of names meet.
+            self._declare(f"{name}.{namespace}", namespace, home, args.ready)
         self.register_outputs({})
 
     def get(self, namespace: str) -> kubernetes.core.v1.Namespace:
         """The one object of a namespace. Raises KeyError for one that is in no settings."""
-        return self._held[namespace]
+        return self._spaces[namespace]
+
+    def walled(self, namespace: str) -> tuple[pulumi.Resource, ...]:
+        """What stands before anything runs in a namespace: itself and its walls. Raises KeyError as `get` does."""
+        return (self._spaces[namespace], *self._walls[namespace])
+
+    def _declare(self, name: str, namespace: str, home: Home, ready: Sequence[pulumi.Resource]) -> None:
+        space = kubernetes.core.v1.Namespace(
+            name,
+            metadata=home.namespace["metadata"],
+            opts=pulumi.ResourceOptions(parent=self, depends_on=list(ready), delete_before_replace=True),
+        )
+        opts = pulumi.ResourceOptions(parent=self, delete_before_replace=True)
+        within = {"namespace": space.metadata.name}
+        walls: list[pulumi.Resource] = [
+            kubernetes.networking.v1.NetworkPolicy(
+                f"{name}-network", metadata=home.wall["metadata"] | within, spec=home.wall["spec"], opts=opts
+            )
+        ]
+        if home.limits is not None:
+            walls.append(
+                kubernetes.core.v1.LimitRange(
+                    f"{name}-limits", metadata=home.limits["metadata"] | within, spec=home.limits["spec"], opts=opts
+                )
+            )
+        self._spaces[namespace], self._walls[namespace] = space, walls

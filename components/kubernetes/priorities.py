@@ -1,4 +1,4 @@
-"""The priority classes of GPU Jobs and workloads, in a cluster without queues: with them the queues' controller makes them."""
+"""The priority classes of GPU Jobs and workloads, whether Jobs wait in queues or not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kueue, once a cluster, with what all its queues share: flavors and priorities."""
+"""Kueue, once a cluster, with what all its queues share: flavors and the order of Jobs by priority."""
 
 from __future__ import annotations
 
@@ -11,17 +11,16 @@ import pulumi_kubernetes as kubernetes
 from components.kubernetes.custom import custom
 from components.kubernetes.deliver import deliver
 from components.kubernetes.namespace import namespace
-from components.kubernetes.priority_class import priority_class
 from fleet.charts import Chart
 from fleet.queues import QueueObjects
-from fleet.scheduling import JOB_PRIORITIES
 
 
 @dataclass(frozen=True, slots=True)
 class QueueControllerArgs:
     """`chart` is Kueue's, `objects` what it is told of the cluster.
 
-    `ready` are the resources that stand before any chart: control plane and system nodes.
+    `ready` are the resources that stand before any chart: control plane, system nodes, and the priority classes of pods, which
+    are not Kueue's and stay without it.
     """
 
     chart: Chart
@@ -45,8 +44,6 @@ class QueueController(pulumi.ComponentResource):
         super().__init__("gpu-ci:index:QueueController", name, {}, opts)
         home = namespace(f"{name}-namespace", args.chart, parent=self, depends_on=args.ready)
         self.release = deliver(f"{name}-chart", args.chart, parent=self, depends_on=[home, *args.ready])
-        for priority in JOB_PRIORITIES:
-            priority_class(f"{name}-{priority.name}", priority, parent=self, depends_on=args.ready)
         for each in args.objects.priorities:
             custom(f"{name}-{each['metadata']['name']}", each, parent=self, depends_on=[self.release])
         self.flavors = {

@@ -178,7 +178,7 @@ Image = Annotated[str, AfterValidator(_image)]
 def _count(count: int) -> int:
     if count not in COUNTS:
         known = ", ".join(map(str, COUNTS))
-        raise problem("gpu_count", f"a job takes {known} GPUs: machines have these numbers of them, and others leave some idle")
+        raise problem("gpu_count", f"a job takes {known} GPUs: machines have these numbers, others leave some idle; name one")
     return count
 
 

@@ -1,6 +1,7 @@
 """Which pool of a stack runs a job: the cheapest that can hold it, or why none can.
 
-A pool holds a job if the scheduler would put it on a fresh node of each instance type that the pool may buy: any may come.
+A pool holds a job if the scheduler would put it on a fresh node of each instance type that the pool may buy: any may come. A job
+that waits in a queue must be let in, too: its team has enough of the pool, or may borrow it.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from fleet.jobs.ask import GpuAsk
 from fleet.jobs.errors import JobError, JobProblem, JobRefusedError
 from fleet.jobs.manifest import Manifest, manifest
 from fleet.jobs.profiles import PROFILES
+from fleet.jobs.quota import barred, queued
 from fleet.jobs.spec import GpuJobSpec
 from fleet.model import cpu_text, memory_text
 from fleet.placement import Fit, Host, fit, pool_host, unfit
@@ -68,7 +70,10 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class JobPlacement:
-    """A job and the pool that runs it. `others` are all the pools that were asked, the best first, those that cannot last."""
+    """A job and the pool that runs it. `others` are all the pools that were asked, the best first, those that cannot last.
+
+    In a team's namespace the job is in the team's queue, whether it named one or not.
+    """
 
     job: GpuJobSpec
     chosen: Candidate
@@ -90,10 +95,12 @@ def place_job(fleet: Fleet, job: GpuJobSpec, *, cluster: str | None = None, pool
 
     Raises JobRefusedError with a reason for each pool if there is none, and JobError for a cluster or pool that is not there.
     """
-    asked = candidates(fleet, job.ask, cluster=cluster, pool=pool)
+    queue, namespace = job.given.queue, job.given.namespace
+    asked = candidates(fleet, job.ask, cluster=cluster, pool=pool, queue=queue, namespace=namespace)
     chosen = choose(asked, f"{job.name} ({job.ask})")
-    target = pool_target(fleet.clusters[chosen.cluster], chosen.pool)
-    return JobPlacement(job, chosen, target, tuple(each for each in asked if each is not chosen))
+    settings: Cluster = fleet.clusters[chosen.cluster]
+    others = tuple(each for each in asked if each is not chosen)
+    return JobPlacement(queued(job, settings.queues), chosen, pool_target(settings, chosen.pool), others)
 
 
 def choose(asked: tuple[Candidate, ...], what: str) -> Candidate:
@@ -105,14 +112,23 @@ def choose(asked: tuple[Candidate, ...], what: str) -> Candidate:
     raise JobRefusedError(problems or (none,), f"no pool can hold {what}:")
 
 
-def candidates(fleet: Fleet, ask: GpuAsk, *, cluster: str | None = None, pool: str | None = None) -> tuple[Candidate, ...]:
+def candidates(
+    fleet: Fleet,
+    ask: GpuAsk,
+    *,
+    cluster: str | None = None,
+    pool: str | None = None,
+    queue: str | None = None,
+    namespace: str | None = None,
+) -> tuple[Candidate, ...]:
     """Every pool that may be meant, the best first; those that cannot hold what is asked come last, in the order of the config.
 
-    Raises JobError for a cluster or pool that is not there.
+    A job of a `queue`, or of a team's `namespace`, is held by pools of which that team has enough. Raises JobError for a cluster
+    or pool that is not there.
     """
     _require(fleet, cluster, pool)
     found = [
-        _candidate(ask, name, settings, pool_name)
+        _candidate(ask, name, settings, pool_name, (queue, namespace))
         for name, settings in fleet.clusters_by_name()
         for pool_name in settings.pools
         if cluster in (None, name) and pool in (None, pool_name)
@@ -132,14 +148,17 @@ def _require(fleet: Fleet, cluster: str | None, pool: str | None) -> None:
         raise JobError((JobProblem("pool", "pool", message, shown(pool)),))
 
 
-def _candidate(ask: GpuAsk, cluster: str, settings: Cluster, name: str) -> Candidate:
+def _candidate(ask: GpuAsk, cluster: str, settings: Cluster, name: str, waits: tuple[str | None, str | None]) -> Candidate:
     pool: Pool = settings.pools[name]
     host = pool_host(settings, name)
     fits = tuple(fit(ask, machine, host) for machine in host.machines)
     prices = [pricing.quoted(hardware.price(each.name, settings.region, pool.capacity)) for each in host.machines]
     gpu = _gpu(pool)
     weight = ask.gpu_types.get(gpu, 0)
-    reasons = tuple(_reasons(ask, pool, host, fits)) if gpu in ask.gpu_types else (_other_gpu(ask, pool),)
+    if gpu in ask.gpu_types:
+        reasons = (*_reasons(ask, pool, host, fits), *filter(None, (barred(ask, *waits, settings.queues, host),)))
+    else:
+        reasons = (_other_gpu(ask, pool),)
     return Candidate(cluster, name, pool, host, fits, pricing.span(prices)[1], weight, reasons)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from fleet import hardware
@@ -148,12 +149,23 @@ _KNOWN_SECRET = re.compile(
 """Keys in PEM, passwords in addresses, tokens of GitHub, Hugging Face, AWS, OpenAI, GitLab and Slack."""
 
 
+_READ = "looks like a secret, and whoever reads the Job would read it"
+IN_PYTHON = 'write secret_env={"NAME": ("secret", "key")}'
+"""How a job takes a secret, as Python's callers write it."""
+
+
 def _secrets(given: JobArguments) -> Iterator[JobProblem]:
     """Who may read the Job reads its variables, and `kubectl describe` prints them."""
     for name, value in given.env.items():
         if _secret(name.upper(), value):
-            message = 'looks like a secret, and whoever reads the Job would read it; write secret_env={"NAME": ("secret", "key")}'
-            yield JobProblem(f"env.{name}", "secret", message)
+            yield JobProblem(f"env.{name}", "secret", f"{_READ}; {IN_PYTHON}")
+
+
+def _secret_words(field: str, given: JobArguments) -> Iterator[JobProblem]:
+    """A command stands in the Job as well, and in the list of the node's processes."""
+    for index, word in enumerate(getattr(given, field)):
+        if _KNOWN_SECRET.search(word):
+            yield JobProblem(f"{field}.{index}", "secret", f"{_READ}; {IN_PYTHON}, and have the program read that variable")
 
 
 def _secret(name: str, value: str) -> bool:
@@ -169,7 +181,7 @@ def _variables(given: JobArguments) -> Iterator[JobProblem]:
     for name in given.secret_env.keys() & given.env.keys():
         yield JobProblem(f"secret_env.{name}", "variable_twice", "env has it too; give it once")
     if VISIBLE in given.secret_env:
-        yield JobProblem(f"secret_env.{VISIBLE}", "visible_devices", "no secret; use visible_devices")
+        yield JobProblem(f"secret_env.{VISIBLE}", "visible_devices", "no secret; set it in env")
     for field, names in (("env", given.env), ("secret_env", given.secret_env)):
         if _INJECTED in names:
             message = "the device plugin sets it to the GPUs that the pod was given; another value takes others', so remove it"
@@ -200,6 +212,7 @@ ASK_RULES = (
 JOB_RULES = (
     Rule(frozenset(("gpu_count", "shared", "resource", "env", "visible_devices")), _devices),
     Rule(frozenset(("env",)), _secrets),
+    *(Rule(frozenset((field,)), partial(_secret_words, field)) for field in ("command", "args")),
     Rule(frozenset(("env", "secret_env")), _variables),
     Rule(frozenset(("workspace", "workspace_path", "cache", "cache_path", "cache_read_only")), _mounts),
 )

@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from fleet.caches import Cache, Volumes, require_size
+from fleet.charts.arc import RUNNER_UID
 from fleet.model import problem
 from fleet.pricing import gp3_volume
 
@@ -22,8 +23,8 @@ _IOPS_A_MIBPS = 4
 _BASE_IOPS, _BASE_MIBPS = 3_000, 125
 """What each gp3 volume has, whatever its size."""
 
-_USER = "1000"
-"""User and group of jobs' containers: an access point makes every file theirs."""
+_USER = str(RUNNER_UID)
+"""User and group of our containers: an access point makes every file theirs."""
 
 
 class EksCache(Cache):

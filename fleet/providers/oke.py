@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -41,6 +41,9 @@ from fleet.vm_runner import MachineRunner, VmPerJobRunner, VmRunner
 
 class OkeCluster(Cluster):
     """An OKE cluster: enhanced control plane, system pool, GPU pools as managed node pools, and OCI machines as runners."""
+
+    DEFAULT_CLASS: ClassVar[bool] = True
+    """`oci-bv`, block volumes (docs.oracle.com, provisioning PVCs on the Block Volume service)."""
 
     provider: Literal["oke"]
     region: Region

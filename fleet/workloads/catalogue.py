@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from fleet.charts.chart import Level
 from fleet.cluster import Cluster
 from fleet.providers import PROVIDERS
+from fleet.team_namespace import homes
 from fleet.versions import Image
 from fleet.workloads import comfyui, coral, device_query, nvidia_smi, ollama, pytorch, tf_mnist, tf_notebook
-from fleet.workloads.home import home
 from fleet.workloads.parts import Manifest, Meta
 from fleet.workloads.settings import CoralWorkload, PoolWorkload, Workload
 from fleet.workloads.target import pool_target
@@ -49,15 +47,11 @@ def workload_objects(cluster: Cluster, name: str) -> tuple[Manifest, ...]:
     return make(meta, workload)
 
 
-def homes(cluster: Cluster) -> dict[str, tuple[Manifest, Manifest]]:
-    """Namespace and wall of each namespace that workloads of a cluster are in, by its name."""
-    levels: dict[str, Level] = {each.namespace: each.level for each in cluster.workloads.values()}
-    return {name: home(name, level, cluster.closed_networks, cluster.private_egress) for name, level in levels.items()}
-
-
-def objects(cluster: Cluster) -> Iterator[dict[str, Any]]:
-    """Every manifest of a cluster's workloads: namespaces with their walls first."""
-    for pair in homes(cluster).values():
-        yield from pair
+def objects(cluster: Cluster) -> Iterator[Manifest]:
+    """Every manifest of a cluster's workloads: their namespaces with the walls first."""
+    held = {each.namespace for each in cluster.workloads.values()}
+    for name, home in homes(cluster).items():
+        if name in held:
+            yield from home.manifests
     for name in cluster.workloads:
         yield from workload_objects(cluster, name)

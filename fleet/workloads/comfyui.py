@@ -12,7 +12,6 @@ IMAGE = IMAGES["comfyui"]
 PORT = 8188
 _BUNDLE = "/default-comfyui-bundle/ComfyUI"
 _DATA = "/data"
-_KEPT = "-data"
 
 
 def comfyui(meta: parts.Meta, workload: ComfyuiWorkload, target: Target) -> tuple[parts.Manifest, ...]:
@@ -43,9 +42,9 @@ def comfyui(meta: parts.Meta, workload: ComfyuiWorkload, target: Target) -> tupl
         ports=[{"name": "http", "containerPort": PORT}],
         **parts.probes("/system_stats", startup_seconds=600),
     )
-    mounts = [parts.claimed("data", _DATA, meta.name + _KEPT), *parts.shared_memory(workload, target)]
+    mounts = [parts.claimed("data", _DATA, workload.claim(meta.name)), *parts.shared_memory(workload, target)]
     return (
-        parts.claim(meta, _KEPT, workload.storage),
+        parts.claim(meta, workload.KEPT, workload.storage),
         parts.service(meta, PORT, "http"),
         parts.deployment(meta, parts.gpu_pod(target, container, mounts, HIGH_PRIORITY)),
     )

@@ -11,7 +11,6 @@ from fleet.workloads.target import Target
 IMAGE = IMAGES["ollama"]
 PORT = 11434
 _HOME = "/ollama"
-_MODELS = "-models"
 
 
 def ollama(meta: parts.Meta, workload: OllamaWorkload, target: Target) -> tuple[parts.Manifest, ...]:
@@ -28,9 +27,9 @@ def ollama(meta: parts.Meta, workload: OllamaWorkload, target: Target) -> tuple[
         ports=[{"name": "http", "containerPort": PORT}],
         **parts.probes("/", startup_seconds=120),
     )
-    mounts = [parts.claimed("models", _HOME, meta.name + _MODELS), *parts.shared_memory(workload, target)]
+    mounts = [parts.claimed("models", _HOME, workload.claim(meta.name)), *parts.shared_memory(workload, target)]
     return (
-        parts.claim(meta, _MODELS, workload.storage),
+        parts.claim(meta, workload.KEPT, workload.storage),
         parts.service(meta, PORT, "http"),
         parts.deployment(meta, parts.gpu_pod(target, container, mounts, HIGH_PRIORITY)),
     )

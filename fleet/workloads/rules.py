@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from fleet.caches import Cache, class_name
 from fleet.model import problem
 from fleet.pool import Pool
 from fleet.workloads.settings import CoralWorkload, NotebookWorkload, PoolWorkload, Workload
@@ -38,6 +39,44 @@ def require_workloads(workloads: Mapping[str, Workload], pools: Mapping[str, Any
                     at=("workloads", name, "nodePort", "port"),
                     value=port,
                 )
+
+
+def require_storage(workloads: Mapping[str, Workload], caches: Mapping[str, Cache], default_class: bool) -> None:
+    """Refuse a volume of a class that nobody makes: it would wait for ever. `default_class` says that the provider has one."""
+    classes = [class_name(cache) for cache in caches]
+    known = f"name one of: {', '.join(classes)}" if classes else "add a cache, and name its class: cache-<name>"
+    for name, workload in workloads.items():
+        if not isinstance(workload, PoolWorkload) or workload.storage_asked is None:
+            continue
+        named = workload.storage_asked.storage_class
+        at = ("workloads", name, "storage", "storageClass")
+        if named is None and not default_class:
+            raise problem(
+                "workload_class", f"the cluster has no default storage class, so its volume would wait for ever; {known}", at=at
+            )
+        if named is not None and named.startswith(class_name("")) and named not in classes:
+            raise problem("workload_class_unknown", f"no cache of the cluster has that class; {known}", at=at, value=named)
+        for cache, held in caches.items():
+            if workload.claim(name) == cache and workload.namespace in held.namespaces:
+                raise problem(
+                    "workload_claim",
+                    f"cache {cache} has a claim of that name in namespace {workload.namespace}; rename one",
+                    at=("workloads", name),
+                    value=name,
+                )
+
+
+def require_unqueued(workloads: Mapping[str, Workload], teams: Mapping[str, str]) -> None:
+    """Refuse Jobs in namespaces of `teams` (by namespace): Kueue would hold them in a queue that has nothing for them."""
+    for name, workload in workloads.items():
+        if not workload.stands and workload.namespace in teams:
+            raise problem(
+                "workload_queued",
+                f"Jobs of that namespace wait in the queue of team {teams[workload.namespace]}, and {workload.kind} is of none; "
+                "give it a namespace of its own",
+                at=("workloads", name, "namespace"),
+                value=workload.namespace,
+            )
 
 
 def _require_pool(name: str, workload: Workload, pools: Mapping[str, Any]) -> None:

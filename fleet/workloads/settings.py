@@ -18,15 +18,6 @@ WAYS = f"a workload is of kind {', '.join(KINDS[:-1])} or {KINDS[-1]}; name one 
 MAX_NAME = 45
 """Of a workload: claims and pods are named after it, with up to 18 characters more, and have 63."""
 
-SMOKE_NAMESPACE = "gpu-smoke"
-"""Where smoke tests run, and nothing else."""
-
-
-def _namespace(name: str) -> str:
-    if name == SMOKE_NAMESPACE:
-        raise problem("smoke_namespace", f"{SMOKE_NAMESPACE} is for smoke tests alone; name another, such as ai")
-    return name
-
 
 def _workload_name(name: str) -> str:
     if len(name) > MAX_NAME:
@@ -37,7 +28,6 @@ def _workload_name(name: str) -> str:
 
 
 WorkloadName = Annotated[DnsLabel, AfterValidator(_workload_name)]
-Namespace = Annotated[TeamNamespace, AfterValidator(_namespace)]
 
 
 def _size(mebibytes: int) -> int:
@@ -47,10 +37,10 @@ def _size(mebibytes: int) -> int:
 
 
 class Storage(Model):
-    """A volume of its own. Without a class it is of the cluster's default one."""
+    """A volume of its own. Without a class it is of the cluster's default one, where the provider has such a thing."""
 
     size: Annotated[Memory, AfterValidator(_size)]
-    storage_class: Annotated[str, Field(min_length=1)] | None = None
+    storage_class: DnsLabel | None = None
 
 
 class Workload(Model):
@@ -61,7 +51,7 @@ class Workload(Model):
     """Whether it keeps running; else it is a Job that ends."""
 
     kind: str
-    namespace: Namespace = "ai"
+    namespace: TeamNamespace = "ai"
     cpu: CpuSpan
     memory: MemorySpan
     scratch: Memory = 5120
@@ -72,6 +62,9 @@ class Workload(Model):
 
 class PoolWorkload(Workload):
     """A workload of a GPU pool. Each takes one unit of the pool's resource: a GPU, or a share of one."""
+
+    KEPT: ClassVar[str] = "-data"
+    """What its claim is called after its own name."""
 
     pool: str
     shm: Memory = 1024
@@ -86,6 +79,10 @@ class PoolWorkload(Workload):
     def storage_asked(self) -> Storage | None:
         """The volume that it keeps its data on, if any."""
         return None
+
+    def claim(self, name: str) -> str:
+        """Name of its claim, given its own."""
+        return name + self.KEPT
 
     @model_validator(mode="after")
     def _shm_fits(self) -> PoolWorkload:
@@ -151,6 +148,8 @@ class NodePort(Model):
 class NotebookWorkload(_Several):
     """TensorFlow with Jupyter. Its token is in a Secret that is not made here: key `token` of `tokenSecret`."""
 
+    KEPT: ClassVar[str] = "-notebooks"
+
     stands: ClassVar[bool] = True
 
     kind: Literal["tf-notebook"]
@@ -169,6 +168,8 @@ class NotebookWorkload(_Several):
 
 class OllamaWorkload(_Several):
     """Ollama, which serves language models to its own namespace."""
+
+    KEPT: ClassVar[str] = "-models"
 
     stands: ClassVar[bool] = True
 
@@ -211,7 +212,7 @@ class CoralWorkload(Workload):
     stands: ClassVar[bool] = True
 
     kind: Literal["coral"]
-    namespace: Namespace = "coral"
+    namespace: TeamNamespace = "coral"
     node: Annotated[dict[LabelKey, LabelValue], Field(min_length=1)]
     """Labels of the node that has the stick."""
     pool: str | None = None

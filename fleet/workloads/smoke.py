@@ -7,11 +7,12 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from fleet.cluster import Cluster
+from fleet.namespaces import SMOKE_NAMESPACE
 from fleet.workloads.catalogue import KINDS
 from fleet.workloads.home import sealed
 from fleet.workloads.parts import Manifest, Meta
 from fleet.workloads.room import refusal
-from fleet.workloads.settings import SMOKE_NAMESPACE, SmokeWorkload
+from fleet.workloads.settings import SmokeWorkload
 from fleet.workloads.target import pool_target
 
 TESTS: Mapping[str, str] = {

@@ -13,7 +13,6 @@ from fleet.workloads.target import Target
 IMAGE = IMAGES["tensorflow-notebook"]
 PORT = 8888
 _FOLDER = "/work"
-_KEPT = "-notebooks"
 TOKEN_KEY = "token"  # noqa: S105 - a key of a Kubernetes Secret, not a secret
 
 
@@ -35,10 +34,12 @@ def tf_notebook(meta: parts.Meta, workload: NotebookWorkload, target: Target) ->
     )
     secret = {"secretKeyRef": {"name": workload.token_secret, "key": TOKEN_KEY}}
     container["env"].append({"name": "JUPYTER_TOKEN", "valueFrom": secret})
-    folder = parts.claimed("work", _FOLDER, meta.name + _KEPT) if workload.storage else parts.scratch("work", _FOLDER, "10Gi")
+    folder = (
+        parts.claimed("work", _FOLDER, workload.claim(meta.name)) if workload.storage else parts.scratch("work", _FOLDER, "10Gi")
+    )
     pod = parts.gpu_pod(target, container, [folder, *parts.shared_memory(workload, target)], MEDIUM_PRIORITY)
     return (
-        *((parts.claim(meta, _KEPT, workload.storage),) if workload.storage else ()),
+        *((parts.claim(meta, workload.KEPT, workload.storage),) if workload.storage else ()),
         _service(meta, workload),
         *_opened(meta, workload),
         parts.deployment(meta, pod),

@@ -182,7 +182,7 @@ def test_a_namespace_that_a_queue_a_cache_a_job_and_a_workload_share_is_declared
             usw2=cluster(
                 caches=EKS_CACHES,
                 queues={"teams": {"ml": {"namespaces": ["research"], "quotas": [{"pool": "t4", "nominal": 1}]}}},
-                workloads={"chat": {"kind": "ollama", "namespace": "speech", "pool": "t4"}},
+                workloads={"chat": {"kind": "tf-notebook", "namespace": "speech", "pool": "t4"}},
                 jobs={"train": {"namespace": "research", "image": "docker.io/library/python:3.13", "pool": "t4"}},
             )
         )
@@ -191,6 +191,30 @@ def test_a_namespace_that_a_queue_a_cache_a_job_and_a_workload_share_is_declared
     assert len(homes) == len(set(homes)) > 2, "the API server has one of a name, and would refuse or share a second"
     walled = [each.inputs["metadata"]["namespace"] for each in of_type(recording, NETWORK)]
     assert sorted(each for each in walled if each in ("research", "speech")) == ["research", "speech"], "one wall each"
+
+
+def test_a_workload_on_a_caches_class_goes_before_what_makes_and_ends_its_volume() -> None:
+    """A claim whose driver or mount target is gone first is never deleted."""
+    held = {"kind": "ollama"}
+    onto = {name: {**held, "storage": {"size": "100Gi", "storageClass": f"cache-{name}"}} for name in ("models", "work")}
+    workloads = onto | {"plain": {**held, "storage": {"size": "100Gi", "storageClass": "fast"}}}
+    recording = planned(
+        fleet(
+            usw2=cluster(caches=EKS_CACHES, workloads={name: each | {"pool": "t4"} for name, each in workloads.items()}),
+            sjc=oke_cluster(caches=OKE_CACHES, workloads={name: each | {"pool": "a10"} for name, each in workloads.items()}),
+        )
+    )
+    stands: dict[str, set[str]] = {}
+    for each in of_type(recording, CLAIM):
+        if each.name.endswith("-volume"):
+            stands[each.name] = {urn.rpartition("::")[2] for urn in before(recording, each)}
+    eks = {"usw2-models-class", "usw2-caches-efs-addon", "usw2-caches.models-files", "usw2-caches.models-us-west-2a"}
+    assert eks <= stands["usw2-models-volume"]
+    assert {"usw2-work-class", "usw2-caches-ebs-addon"} <= stands["usw2-work-volume"]
+    assert {"sjc-models-class", "sjc-caches-files", "sjc-caches-rights"} <= stands["sjc-models-volume"]
+    assert "sjc-work-class" in stands["sjc-work-volume"]
+    for cloud in ("usw2", "sjc"):
+        assert not [name for name in stands[f"{cloud}-plain-volume"] if name.endswith("-class")], "it waits for no cache"
 
 
 @pytest.mark.parametrize("minor", MINORS)
@@ -320,7 +344,7 @@ def test_an_efs_class_gives_each_claim_a_folder_that_is_found_again(updated: Rec
     assert found["parameters"]["fileSystemId"] == "usw2-caches.models-files-id"
     assert found["parameters"]["ensureUniqueDirectory"] == "false", "else a claim that is made anew begins empty"
     assert found["parameters"]["subPathPattern"] == "/${.PVC.namespace}/${.PVC.name}", "namespaces share no data"
-    assert (found["parameters"]["uid"], found["parameters"]["gid"]) == ("1000", "1000"), "who jobs are"
+    assert (found["parameters"]["uid"], found["parameters"]["gid"]) == ("1001", "1001"), "who jobs are"
 
 
 # -- OKE ---------------------------------------------------------------------------------------------------------------

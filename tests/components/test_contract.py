@@ -24,6 +24,7 @@ TOKENS = {
     "GpuOperator": "gpu-ci:index:GpuOperator",
     "GpuQueue": "gpu-ci:index:GpuQueue",
     "GpuWorkload": "gpu-ci:index:GpuWorkload",
+    "LocalQueues": "gpu-ci:index:LocalQueues",
     "ModelCache": "gpu-ci:index:ModelCache",
     "Namespaces": "gpu-ci:index:Namespaces",
     "OciGpuRunner": "gpu-ci:index:OciGpuRunner",
@@ -35,7 +36,6 @@ TOKENS = {
     "OkeSecurity": "gpu-ci:index:OkeSecurity",
     "Priorities": "gpu-ci:index:Priorities",
     "QueueController": "gpu-ci:index:QueueController",
-    "WorkloadWalls": "gpu-ci:index:WorkloadWalls",
 }
 
 

@@ -13,8 +13,9 @@ import pulumi_kubernetes as kubernetes
 import pytest
 
 from components.kubernetes.gpu_queue import GpuQueue, GpuQueueArgs
+from components.kubernetes.local_queues import LocalQueues, LocalQueuesArgs
 from components.kubernetes.queue_controller import QueueController, QueueControllerArgs
-from fleet import charts, team_namespace
+from fleet import charts
 from fleet.queues import queue_objects
 from fleet.scheduling import JOB_PRIORITIES, RUNNER_PRIORITY
 from offline.record import Recording, Resource, record
@@ -134,14 +135,13 @@ def _alone() -> None:
     objects = queue_objects("usw2", settings, settings.queues)
     provider = kubernetes.Provider("cluster", kubeconfig="{}")
     opts = pulumi.ResourceOptions(providers=[provider])
-    ready = kubernetes.core.v1.ConfigMap("ready", opts=pulumi.ResourceOptions(provider=provider))
-    controller = QueueController("queues", QueueControllerArgs(charts.kueue(["ml", "ml-night"]), objects, [ready]), opts=opts)
-    homes = {
-        name: kubernetes.core.v1.Namespace(name, opts=pulumi.ResourceOptions(provider=provider)) for name in ("ml", "ml-night")
-    }
-    policy = team_namespace.network_policy()
-    queue = GpuQueue("queues.ml", GpuQueueArgs(objects.teams["ml"], controller.flavors, homes, policy), opts=opts)
-    pulumi.export("queues", queue.local_queues)
+    first = kubernetes.core.v1.ConfigMap("ready", opts=pulumi.ResourceOptions(provider=provider))
+    controller = QueueController("queues", QueueControllerArgs(charts.kueue(["ml", "ml-night"]), objects, [first]), opts=opts)
+    team = objects.teams["ml"]
+    queue = GpuQueue("queues.ml", GpuQueueArgs(team, controller.flavors), opts=opts)
+    ready = {namespace: [queue.cluster_queue] for namespace in team.local_queues}
+    found = LocalQueues("queues", LocalQueuesArgs(team.local_queues, ready), opts=opts)
+    pulumi.export("queues", found.queues)
 
 
 # -- in which order ----------------------------------------------------------------------------------------------------
@@ -249,6 +249,16 @@ def test_a_cluster_without_queues_has_nothing_of_kueue():
     assert {each.inputs["metadata"]["name"] for each in of_type(recording, PRIORITY)} == {RUNNER_PRIORITY.name}
 
 
+def test_the_priority_classes_of_pods_stand_before_kueue_and_stay_without_it(queued):
+    release = kueue(queued)
+    names = {each.name for each in JOB_PRIORITIES}
+    here = [each for each in of_type(queued, PRIORITY) if each.provider_urn == release.provider_urn]
+    classes = {name_of(each): each.urn for each in here if name_of(each) in names}
+    assert classes.keys() == names
+    assert set(classes.values()) <= before(queued, release)
+    assert all("gpu-ci:index:Priorities$" in urn for urn in classes.values())
+
+
 def test_names_that_would_join_to_one_stay_apart():
     """Namespace b-c of team a, and c of team a-b."""
     quota = [{"pool": "a10", "nominal": 1}]
@@ -259,4 +269,4 @@ def test_names_that_would_join_to_one_stay_apart():
     recording = planned(pools={"a10": oke_pool(nodes={"max": 2})}, queues={"teams": teams})
     locals_ = of_type(recording, LOCAL_QUEUE)
     assert len({each.urn for each in locals_}) == len(locals_) == 4
-    assert named(recording, "sjc-queues.a.b-c.a", LOCAL_QUEUE).inputs["spec"] == {"clusterQueue": "a"}
+    assert named(recording, "sjc-queues.b-c.team", LOCAL_QUEUE).inputs["spec"] == {"clusterQueue": "a"}

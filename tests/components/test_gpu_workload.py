@@ -14,7 +14,7 @@ from components.build import build as build_fleet
 from components.kubernetes.inside import Inside, install
 from fleet import settings
 from fleet.placement import PlacementError
-from fleet.scheduling import JOB_PRIORITIES, POD_SECURITY_LABEL, SKIP_AWAIT
+from fleet.scheduling import JOB_PRIORITIES, POD_SECURITY_LABEL, RUNNER_PRIORITY, SKIP_AWAIT
 from fleet.workloads.catalogue import objects
 from fleet.workloads.settings import KINDS
 from offline.record import Recording, Resource
@@ -68,7 +68,7 @@ def test_each_workload_is_a_component_of_its_name(recording):
 def test_every_manifest_is_a_resource_of_its_own_and_says_the_same(recording):
     found = settings.load(config(clusters={"usw2": cluster(workloads=ALL)})).clusters["usw2"]
     wanted = {(TOKENS[each["kind"]], each["metadata"]["name"]): each for each in objects(found) if each["kind"] in TOKENS}
-    walls = {key for key in wanted if key == (NETWORK, "workloads")}
+    walls = {key for key in wanted if key == (NETWORK, "team")}
     made = {(each.type, each.inputs["metadata"]["name"]): each for each in of_workloads(recording)}
     assert made.keys() == wanted.keys() - walls
     for key, resource in made.items():
@@ -94,7 +94,7 @@ def test_namespaces_are_declared_once_with_their_level_and_a_wall(recording):
         if each.inputs["metadata"]["name"] in ("ai", "coral")
     }
     assert levels == {"ai": "restricted", "coral": "privileged"}
-    walls = [each for each in of_type(recording, NETWORK) if each.inputs["metadata"]["name"] == "workloads"]
+    walls = [each for each in of_type(recording, NETWORK) if each.inputs["metadata"]["name"] == "team"]
     assert sorted(each.inputs["metadata"]["namespace"] for each in walls) == ["ai", "coral"]
 
 
@@ -103,33 +103,43 @@ def test_a_workload_stands_after_its_namespace_its_wall_its_volume_and_the_class
     walls = {
         each.inputs["metadata"]["namespace"]: each.urn
         for each in of_type(recording, NETWORK)
-        if each.inputs["metadata"]["name"] == "workloads"
+        if each.inputs["metadata"]["name"] == "team"
     }
     classes = {each.inputs["metadata"]["name"]: each.urn for each in of_type(recording, PRIORITY)}
-    assert {each.name for each in JOB_PRIORITIES} <= classes.keys()
+    every = {each.name for each in (*JOB_PRIORITIES, RUNNER_PRIORITY)}
+    assert every <= classes.keys()
     for each in of_workloads(recording):
         stands = before(recording, each)
         namespace = each.inputs["metadata"]["namespace"]
         assert {spaces[namespace], walls[namespace]} <= stands, each.name
-        assert {classes[found.name] for found in JOB_PRIORITIES} <= stands
+        assert {classes[name] for name in every} <= stands
         if each.type == TOKENS["Deployment"]:
             siblings = [other for other in of_workloads(recording) if other.parent == each.parent and other is not each]
             assert {other.urn for other in siblings} <= stands
 
 
-def test_with_queues_the_classes_are_the_queues_and_namespaces_may_be_shared():
+def test_in_a_teams_namespace_a_workload_has_the_teams_walls_and_waits_for_no_queue():
     queues = {"teams": {"research": {"namespaces": ["ai"], "quotas": [{"pool": "t4", "nominal": 1}]}}}
     recording = build({"ollama": workload("ollama")}, queues=queues)
-    names = [each.inputs["metadata"]["name"] for each in of_type(recording, PRIORITY)]
-    assert len(names) == len(set(names)), "a class is of the whole cluster"
-    assert {each.name for each in JOB_PRIORITIES} <= set(names)
-    assert [each.inputs["metadata"]["name"] for each in of_type(recording, NAMESPACE)].count("ai") == 1
+    (server,) = of_type(recording, TOKENS["Deployment"])
+    stands = before(recording, server)
+    for token in (NAMESPACE, NETWORK, "kubernetes:core/v1:LimitRange"):
+        own = [
+            each
+            for each in of_type(recording, token)
+            if "ai" in (each.inputs["metadata"].get("namespace"), each.inputs["metadata"]["name"])
+        ]
+        assert len(own) == 1, "declared once"
+        assert own[0].urn in stands
+    queued = [each for each in recording.resources if each.type.endswith("Queue") and each.type.startswith("kubernetes:")]
+    assert len(queued) == 3
+    assert not stands & {each.urn for each in queued}, "Kueue takes Jobs alone"
 
 
 def test_a_cluster_without_workloads_has_none_of_it():
     recording = build({})
     tokens = {each.type for each in recording.resources}
-    assert not tokens & {WORKLOAD, "gpu-ci:index:WorkloadWalls", "gpu-ci:index:Priorities", "gpu-ci:index:Namespaces"}
+    assert not tokens & {WORKLOAD, "gpu-ci:index:Priorities", "gpu-ci:index:Namespaces"}
 
 
 def test_a_workload_that_does_not_fit_stops_the_program_before_the_first_resource():

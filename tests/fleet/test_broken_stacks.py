@@ -1824,6 +1824,29 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "a workload's name has at most 45 characters, this one has 46; shorten it",
         '"olllllllllllllllllllllllllllllllllllllllllllll"',
     ),
+    "workload-without-class": (
+        "gpu-ci:clusters.usw2.workloads.ollama.storage.storageClass",
+        (
+            "the cluster has no default storage class, so its volume would wait for ever; add a cache, and name its class: "
+            "cache-<name>"
+        ),
+        "",
+    ),
+    "workload-class-of-no-cache": (
+        "gpu-ci:clusters.usw2.workloads.ollama.storage.storageClass",
+        "no cache of the cluster has that class; name one of: cache-models",
+        '"cache-weights"',
+    ),
+    "workload-claim-of-a-cache": (
+        "gpu-ci:clusters.usw2.workloads.ollama",
+        "cache ollama-models has a claim of that name in namespace ai; rename one",
+        '"ollama"',
+    ),
+    "workload-in-a-queue": (
+        "gpu-ci:clusters.usw2.workloads.check.namespace",
+        "Jobs of that namespace wait in the queue of team research, and pytorch is of none; give it a namespace of its own",
+        '"research"',
+    ),
     "workload-namespace": (
         "gpu-ci:clusters.usw2.workloads.ollama.namespace",
         "gpu-smoke is for smoke tests alone; name another, such as ai",
@@ -1957,12 +1980,12 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     "job-without-place": (
         "gpu-ci:clusters.usw2.jobs.train",
         "a job names the pool that runs it, or the gpuType of one; give one of the two",
-        '{"namespace": "research", "image": "example:1"}',
+        "",
     ),
     "job-in-two-places": (
         "gpu-ci:clusters.usw2.jobs.train",
         "a job names the pool that runs it, or the gpuType of one; give one of the two",
-        '{"namespace": "research", "image": "example:1", "pool": "t4…',
+        "",
     ),
     "job-spot-of-a-pool": (
         "gpu-ci:clusters.usw2.jobs.train.spot",
@@ -2006,8 +2029,50 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "job-priority": (
         "gpu-ci:clusters.usw2.jobs.train.priority",
-        "must be 'high-priority' or 'medium-priority'; correct it",
+        "must be one of: high-priority, medium-priority; name one of them",
         '"urgent"',
+    ),
+    "job-pool-without-profile": (
+        "gpu-ci:clusters.usw2.jobs.train.pool",
+        "pool big has B200, for which jobs have no profile; name a pool of one of: T4, A10, A10G, L4, V100, A100, H100",
+        '"big"',
+    ),
+    "job-image-latest": (
+        "gpu-ci:clusters.usw2.jobs.train.image",
+        "an image names its version or its digest, and latest is neither; write name:1.2, name@sha256:… or both",
+        '"example:latest"',
+    ),
+    "job-gpu-count": (
+        "gpu-ci:clusters.usw2.jobs.train.gpus",
+        "a job takes 1, 2, 4, 8 GPUs: machines have these numbers, others leave some idle; name one",
+        "3",
+    ),
+    "job-gpu-type": (
+        "gpu-ci:clusters.usw2.jobs.train.gpuType",
+        "must be one of: t4, a10, a10g, l4, v100, a100, h100; name one of them",
+        '"k80"',
+    ),
+    "job-secret-in-env": (
+        "gpu-ci:clusters.usw2.jobs.train.env.HF_TOKEN",
+        "looks like a secret, and whoever reads the Job would read it; write secretEnv: {NAME: [secret, key]}",
+        "",
+    ),
+    "job-secret-in-args": (
+        "gpu-ci:clusters.usw2.jobs.train.args.1",
+        "looks like a secret, and whoever reads the Job would read it; "
+        "write secretEnv: {NAME: [secret, key]}, and have the program read that variable",
+        "",
+    ),
+    "job-cache-path-without-cache": (
+        "gpu-ci:clusters.usw2.jobs.train.cachePath",
+        "there is no such volume; name its claim in cache, or leave it out",
+        '"/cache"',
+    ),
+    "job-shm-of-its-memory": (
+        "gpu-ci:clusters.usw2.jobs.train.shm",
+        "what is in /dev/shm counts against the memory limit of 8Gi, which it and the processes share; "
+        "lower shm, or raise memory",
+        '"8Gi"',
     ),
 }
 

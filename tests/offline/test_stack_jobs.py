@@ -16,6 +16,7 @@ HEAD = "      runners:\n"
 CACHES = "      caches:\n        models: {storage: efs, size: 100Gi, namespaces: [research]}\n"
 FITS = "        train: {namespace: research, image: 'docker.io/library/python:3.13', pool: t4-spot, cache: models}\n"
 BIG = "        big: {namespace: research, image: 'docker.io/library/python:3.13', gpuType: t4, gpus: 8}\n"
+CHAT = "{kind: ollama, pool: t4-spot, gpus: 2, storage: {size: 100Gi, storageClass: cache-models}}"
 
 
 def stack(folder: Path, *lines: str) -> Path:
@@ -56,11 +57,18 @@ def test_every_form_of_the_plan_says_which_and_why(run, tmp_path):
     assert f",line={line},title=big cannot be placed::" in run("--file", str(path), "--annotations").stderr
 
 
+def test_wrong_arguments_are_told_with_file_and_line_and_no_secret(run, tmp_path):
+    job = "        token:\n          namespace: research\n          image: 'example:1'\n          pool: t4-spot\n"
+    path = stack(tmp_path, FITS, job + "          env: {HF_TOKEN: hf_abcdefghijklmnopqrst}\n")
+    told = run("--file", str(path))
+    assert told.exit_code == 2, "the settings are wrong, which no plan can judge"
+    assert f"{path.name}:{line_of(path, 'env: {HF_TOKEN')}: gpu-ci:clusters.usw2.jobs.token.env.HF_TOKEN: " in told.stderr
+    assert "hf_abc" not in told.stderr + told.stdout
+
+
 def test_jobs_and_workloads_are_counted_apart(run, tmp_path):
     path = stack(tmp_path, BIG)
-    path.write_text(
-        path.read_text().replace(HEAD, f"      workloads:\n        chat: {{kind: ollama, pool: t4-spot, gpus: 2}}\n{HEAD}")
-    )
+    path.write_text(path.read_text().replace(HEAD, f"      workloads:\n        chat: {CHAT}\n{HEAD}"))
     assert "FAILED: 1 workload and 1 job cannot be placed" in " ".join(run("--file", str(path)).stdout.split())
 
 

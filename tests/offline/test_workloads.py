@@ -13,8 +13,8 @@ from offline.cli import ROOT, app
 from tests.offline.staging import TEXT, few_policies, line_of, plan_of, write
 
 HEAD = "      runners:\n"
-FITS = "        ollama: {kind: ollama, pool: t4-spot}\n"
-BIG = "        big: {kind: ollama, pool: t4-spot, gpus: 2}\n"
+FITS = "        ollama: {kind: ollama, pool: t4-spot, storage: {size: 100Gi, storageClass: fast}}\n"
+BIG = "        big: {kind: ollama, pool: t4-spot, gpus: 2, storage: {size: 100Gi, storageClass: fast}}\n"
 
 
 def stack(folder: Path, *lines: str) -> Path:

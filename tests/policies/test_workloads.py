@@ -54,7 +54,7 @@ def of_workloads(recording: Recording, verdicts: tuple[Verdict, ...]) -> list[Ve
     ours = {
         each.urn
         for each in recording.resources
-        if any(f"gpu-ci:index:{kind}$" in each.urn for kind in ("GpuWorkload", "WorkloadWalls", "Priorities", "Namespaces"))
+        if any(f"gpu-ci:index:{kind}$" in each.urn for kind in ("GpuWorkload", "Priorities", "Namespaces"))
     }
     assert len(ours) > len(KINDS), "the workloads were found"
     return [each for each in verdicts if each.urn in ours and each.kind != "not-applicable"]

@@ -92,6 +92,25 @@ def test_a_variable_that_is_no_secret_is_taken(name: str, value: str) -> None:
     assert gpu_job(**BESIDE, env={name: value}).env[name] == value
 
 
+KNOWN = ["hf_" + "a1B2" * 6, "ghp_" + "a1B2" * 6, "AKIA" + "A1" * 8, "postgres://user:hunter2@db.example.com/x"]
+
+
+@pytest.mark.parametrize("field", ["command", "args"])
+@pytest.mark.parametrize("value", KNOWN)
+@pytest.mark.parametrize("written", ["{}", "--token={}", "export TOKEN='{}' && train"])
+def test_a_word_that_is_a_known_secret_is_refused_and_never_shown(field: str, value: str, written: str) -> None:
+    (line,) = told(**{field: ["train", written.format(value)]})
+    assert line == (
+        f"{field}.1: looks like a secret, and whoever reads the Job would read it; "
+        'write secret_env={"NAME": ("secret", "key")}, and have the program read that variable'
+    )
+
+
+def test_words_that_are_no_secrets_are_taken() -> None:
+    words = ("--token", "$(HF_TOKEN)", "--password-file=/run/secrets/a", "hf_transfer", "https://example.com:8443/a@b")
+    assert gpu_job(**BESIDE, command=words, args=words).given.args == words
+
+
 @pytest.mark.parametrize("field", ["env", "secret_env", "command", "args", "annotations"])
 def test_no_error_repeats_a_value_that_may_be_a_secret(field: str) -> None:
     given: Any = (

@@ -15,8 +15,9 @@ from fleet import versions
 from fleet.charts.arc import runner_set
 from fleet.providers import PROVIDERS
 from fleet.scheduling import JOB_PRIORITIES, POD_SECURITY_LABEL, POOL_LABEL, RUNNER_PRIORITY, Toleration, is_gpu_resource
+from fleet.team_namespace import homes
 from fleet.workloads.catalogue import KINDS as CATALOGUE
-from fleet.workloads.catalogue import homes, objects, workload_objects
+from fleet.workloads.catalogue import objects, workload_objects
 from fleet.workloads.parts import HOME
 from fleet.workloads.settings import KINDS
 from tests.builders import cluster, runner_of
@@ -131,7 +132,7 @@ def test_every_pod_of_a_pool_passes_the_standard_restricted(held, kind):
 
 def test_the_corals_namespace_is_privileged_and_the_others_are_not():
     found = with_workloads("t4", **ALL)
-    assert {name: pair[0]["metadata"]["labels"][POD_SECURITY_LABEL] for name, pair in homes(found).items()} == {
+    assert {name: home.namespace["metadata"]["labels"][POD_SECURITY_LABEL] for name, home in homes(found).items()} == {
         "ai": "restricted",
         "coral": "privileged",
     }
@@ -236,8 +237,8 @@ def test_on_any_pool_the_request_is_the_limit_and_the_manifest_is_valid(held, ki
 @every_cluster
 def test_workloads_reach_the_internet_and_each_other_and_not_the_node(held):
     found = with_workloads(held, **ALL)
-    for _, policy in homes(found).values():
-        spec = policy["spec"]
+    for home in homes(found).values():
+        spec = home.wall["spec"]
         for address in METADATA:
             assert not reaches(spec, address, 80)
         assert reaches(spec, "140.82.112.5", 443), "models come from the internet"
@@ -249,7 +250,7 @@ def test_workloads_reach_the_internet_and_each_other_and_not_the_node(held):
 
 def test_private_networks_are_opened_to_workloads_too():
     found = with_workloads(cluster(privateEgress=["10.20.0.0/16"]), one=workload("ollama"))
-    assert reaches(homes(found)["ai"][1]["spec"], "10.20.1.1")
+    assert reaches(homes(found)["ai"].wall["spec"], "10.20.1.1")
 
 
 # -- one by one --------------------------------------------------------------------------------------------------------
@@ -330,7 +331,9 @@ def test_notebooks_are_kept_where_a_volume_is_asked_for():
     claim = made("tf-notebook", storage={"size": "20Gi", "storageClass": "gp3"})["PersistentVolumeClaim"]["spec"]
     assert claim["storageClassName"] == "gp3"
     assert claim["resources"]["requests"]["storage"] == "20Gi"
-    assert "storageClassName" not in made("ollama")["PersistentVolumeClaim"]["spec"], "the cluster's default"
+    assert made("ollama")["PersistentVolumeClaim"]["spec"]["storageClassName"] == "fast"
+    plain = made("tf-notebook", "a10", storage={"size": "20Gi"})["PersistentVolumeClaim"]["spec"]
+    assert "storageClassName" not in plain, "OKE has a default"
 
 
 def test_the_coral_has_the_folder_of_usb_devices_on_the_node_that_has_the_stick():

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleet import settings
+from fleet.namespaces import SMOKE_NAMESPACE
 from fleet.scheduling import POD_SECURITY_LABEL
-from fleet.workloads.settings import SMOKE_NAMESPACE
 from fleet.workloads.smoke import TESTS, UnknownPoolError, smoke_home, smoke_name, smoke_tests
 from tests.builders import ROOT, cluster, config, oke_cluster, oke_pool, pool, read_stack
 from tests.fleet.test_isolation import METADATA, reaches

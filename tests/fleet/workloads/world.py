@@ -41,7 +41,8 @@ OF_POOLS = [kind for kind in KINDS if kind != "coral"]
 def workload(kind: str, **changes: Any) -> dict[str, Any]:
     """Settings of a workload of a kind, in the pool t4 where it is of one."""
     where = {"node": {"example.com/coral": "true"}} if kind == "coral" else {"pool": "t4"}
-    return {"kind": kind} | where | changes
+    kept = {"storage": {"size": "100Gi", "storageClass": "fast"}} if kind in ("ollama", "comfyui") else {}
+    return {"kind": kind} | where | kept | changes
 
 
 def with_workloads(held: str | dict[str, Any], **workloads: dict[str, Any]) -> Cluster:

@@ -1,0 +1,95 @@
+"""Whether Kueue would ever let a job into a pool: in which queue it waits, and the most that one job of its team gets there.
+
+The jobs of others end some day, so limits alone count: what the team has, and what the others of its cohort lend.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+from fleet.job_settings import team_of
+from fleet.jobs.ask import GpuAsk
+from fleet.jobs.spec import GpuJobSpec
+from fleet.model import cpu_text, memory_text
+from fleet.placement import Host
+from fleet.queue_settings import Queues, Quota
+from fleet.queues import share
+from fleet.scheduling import DEFAULT_QUEUE
+
+
+def queued(job: GpuJobSpec, queues: Queues | None) -> GpuJobSpec:
+    """The job with its queue: a Job that names none is taken by LocalQueue `default` of a team's namespace, so it says so."""
+    queue = queue_of(job.given.queue, job.given.namespace, queues)
+    return job if queue == job.given.queue else dataclasses.replace(job, given=job.given.model_copy(update={"queue": queue}))
+
+
+def queue_of(queue: str | None, namespace: str | None, queues: Queues | None) -> str | None:
+    """The queue that a job waits in: the one that it names, or its namespace's; None where it waits in none."""
+    return queue or team_of(namespace or "", queues) or None
+
+
+def barred(ask: GpuAsk, queue: str | None, namespace: str | None, queues: Queues | None, host: Host) -> str:
+    """Why a job would wait for a pool for ever, and how to mend it; empty where its queue lets it in some day."""
+    waits = queue_of(queue, namespace, queues)
+    if waits is None:
+        return ""
+    if queues is None:
+        return f"the cluster has no queues, so none lets a job of {waits} go; name another cluster, or leave queue out"
+    team, lacking = _team(waits, namespace, queues)
+    if lacking:
+        return lacking
+    quota = next((each for each in queues.teams[team].quotas if each.pool == host.name), None)
+    return _short(ask, team, quota, queues, host) if quota else f"team {team} has no quota of it; add one, or name another pool"
+
+
+def most(team: str, quota: Quota, queues: Queues) -> int:
+    """The most units of a pool that one job of the team can have, while nobody else has any."""
+    if queues.cohort is None:
+        return quota.nominal
+    everything = quota.nominal + _lent(team, quota.pool, queues)
+    return everything if quota.borrow is None else min(everything, quota.nominal + quota.borrow)
+
+
+def _lent(team: str, pool: str, queues: Queues) -> int:
+    """Units of a pool that the other teams lend at most."""
+    others = (quota for name, _, quota in queues.quotas() if name != team and quota.pool == pool)
+    return sum(quota.nominal if quota.lend is None else quota.lend for quota in others)
+
+
+def _team(queue: str, namespace: str | None, queues: Queues) -> tuple[str, str]:
+    """(team whose queue it is, what is wrong if it is nobody's there)."""
+    if namespace is None:
+        if queue == DEFAULT_QUEUE:
+            return "", f"whose queue {queue} is depends on the namespace; name it, or the team's queue"
+        return queue, "" if queue in queues.teams else f"has no queue {queue}; name one of: {', '.join(queues.teams)}"
+    team = team_of(namespace, queues)
+    if not team:
+        return "", f"namespace {namespace} has no queue; name a team's namespace, or leave queue out"
+    wrong = queue not in (team, DEFAULT_QUEUE)
+    return team, f"namespace {namespace} has the queue of team {team}, not {queue}; name that one" if wrong else ""
+
+
+def _short(ask: GpuAsk, team: str, quota: Quota, queues: Queues, host: Host) -> str:
+    """What a job asks beyond the most that its team can have of a pool."""
+    units = most(team, quota, queues)
+    rows = tuple(_rows(ask, units, host))
+    if not (lacking := [(asked, has) for wanted, left, asked, has in rows if wanted > left]):
+        return ""
+    wants, gets = (" and ".join(each) for each in zip(*lacking, strict=True))
+    if queues.cohort is None:
+        how, mend = "and nobody to borrow from", "raise nominal"
+    elif units < quota.nominal + _lent(team, quota.pool, queues):
+        how, mend = "with what it may borrow", "raise borrow"
+    else:
+        how, mend = "with all that others lend", "raise nominal, or what they lend"
+    return f"team {team} has {gets} of it {how}, the job asks for {wants}; {mend}, or ask for less"
+
+
+def _rows(ask: GpuAsk, units: int, host: Host) -> Iterator[tuple[int, int, str, str]]:
+    """(asked, had, the same in words) of each resource. CPU and memory go with the units."""
+    part = share(host)
+    cpu, memory = units * part.cpu, units * part.memory
+    yield ask.gpus, units, f"{ask.gpus} {host.counted}", f"{units} {host.counted}"
+    yield ask.cpu.request, cpu, f"{cpu_text(ask.cpu.request)} CPU", f"{cpu_text(cpu)} CPU"
+    yield ask.memory.request, memory, memory_text(ask.memory.request), memory_text(memory)
