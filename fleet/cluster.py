@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import Field, model_validator
 
 from fleet.budget import Budget
-from fleet.caches import class_name, Cache
+from fleet.caches import Cache, class_name
 from fleet.charts import Level
 from fleet.egress import closed_networks, may_open
 from fleet.job_settings import StackJob, require_jobs
@@ -121,7 +121,7 @@ class Cluster(Model):
         for name, workload in self.workloads.items():
             kept = workload.storage_asked if isinstance(workload, PoolWorkload) else None
             if kept is not None and kept.storage_class not in (None, *map(class_name, self.caches)):
-                yield f"workload {name}: storage class {kept.storage_class} is none of this program's; see that the cluster has it"
+                yield f"workload {name}: storage class {kept.storage_class} is none of ours; see that the cluster has it"
         for name, pool in self.pools.items():
             if isinstance(pool.sharing, Mig) and pool.sharing.naming == "single":
                 yield (
