@@ -11,7 +11,7 @@ from fleet.model import problem
 from fleet.node_image import NodeImage
 from fleet.operator import OperatorSettings
 from fleet.pool import Pool
-from fleet.sharing import Mig
+from fleet.sharing import Mig, Mps
 
 DEVICE_PLUGIN = "device-plugin"
 GPU_OPERATOR = "gpu-operator"
@@ -142,6 +142,20 @@ def _driver(name: str, held: EnabledPool, operator: OperatorSettings) -> tuple[s
     return version, ("pools", name, "image"), "set operator.driver.version, whose default this is"
 
 
+def _require_mps_apart(pools: Mapping[str, EnabledPool]) -> None:
+    """Refuse MPS beside parts with names of their own: the operator's variable for MIG reaches every plugin of the cluster."""
+    mixed = [name for name, held in pools.items() if isinstance(held.pool.sharing, Mig) and held.pool.sharing.naming == "mixed"]
+    for name, held in pools.items():
+        if mixed and isinstance(held.pool.sharing, Mps):
+            raise problem(
+                "mps_mig",
+                f"the operator tells the plugin of all nodes that MIG parts have names of their own, as in pool {mixed[0]}, and "
+                "with that the plugin refuses MPS; use time-slicing, or give one of the pools another cluster",
+                at=("pools", name, "sharing", "strategy"),
+                value="mps",
+            )
+
+
 def _require_one_policy(pools: Mapping[str, EnabledPool], operator: OperatorSettings) -> None:
     """The operator has one ClusterPolicy, so pools must agree on what stands there, and some image must leave it the work."""
     images = [held.image for held in pools.values()]
@@ -156,6 +170,7 @@ def _require_one_policy(pools: Mapping[str, EnabledPool], operator: OperatorSett
                 f"every pool's image brings its own {what}, so the operator installs none; remove {setting}",
                 at=("operator", setting),
             )
+    _require_mps_apart(pools)
     first: tuple[str, EnabledPool] | None = None
     mig: dict[str, tuple[str, str]] = {}
     for name, held in pools.items():

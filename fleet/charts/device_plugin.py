@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fleet.charts.chart import CONFINED, Chart, manifests, published, resources
+from fleet.charts.chart import CONFINED, Chart, manifests, published, requests
 from fleet.charts.plugin_configs import PluginConfigs
 from fleet.scheduling import GPU_PRESENT_LABEL, GPU_TOLERATION, Toleration
 from fleet.versions import DAEMONSETS
@@ -35,7 +35,8 @@ def device_plugin(tolerations: Sequence[Toleration] = (GPU_TOLERATION,), configs
                 }
             },
             "tolerations": [{"key": "CriticalAddonsOnly", "operator": "Exists"}, *manifests(tolerations)],
-            "resources": resources(ours.cpu, ours.memory),
+            # No limit: the control daemon of MPS has the same, and the server that a node's clients share is in its container.
+            "resources": requests(ours.cpu, ours.memory),
             "gfd": {"enabled": False},
         }
         | (_told(configs) if configs else {}),

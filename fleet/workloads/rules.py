@@ -49,7 +49,8 @@ def require_storage(workloads: Mapping[str, Workload], caches: Mapping[str, Cach
         if not isinstance(workload, PoolWorkload) or workload.storage_asked is None:
             continue
         named = workload.storage_asked.storage_class
-        at = ("workloads", name, "storage", "storageClass")
+        # Where storage is left out, it is what has to be written.
+        at = ("workloads", name, "storage", *(("storageClass",) if "storage" in workload.model_fields_set else ()))
         if named is None and not default_class:
             raise problem(
                 "workload_class", f"the cluster has no default storage class, so its volume would wait for ever; {known}", at=at

@@ -16,15 +16,17 @@ POOLS: dict[str, dict[str, Any]] = {
     "mixed": pool(instanceTypes=["g5.4xlarge", "g5.2xlarge"], nodes={"max": 5}, capacity="spot"),
     "a100": pool(instanceTypes=["p4d.24xlarge"], nodes={"max": 2}, role="release", labels={"example.com/team": "ml"}),
     "sliced": pool(nodes={"max": 3}, sharing={"strategy": "time-slicing", "replicas": 4}),
-    "mps": pool(instanceTypes=["g5.4xlarge"], nodes={"max": 2}, sharing={"strategy": "mps", "replicas": 2, "rename": False}),
+    "unrenamed": pool(
+        instanceTypes=["g5.4xlarge"], nodes={"max": 2}, sharing={"strategy": "time-slicing", "replicas": 2, "rename": False}
+    ),
     "parts": pool(instanceTypes=["p4d.24xlarge"], nodes={"max": 1}, sharing={"strategy": "mig", "profile": "1g.5gb"}),
 }
-"""Of EKS with the operator, every way of sharing GPUs among them."""
+"""Of EKS with the operator: whole GPUs, shares with a name of their own and without, parts."""
 OKE_POOLS: dict[str, dict[str, Any]] = {
     "a10": oke_pool(nodes={"max": 4}),
     "v100-spot": oke_pool(instanceTypes=["VM.GPU3.2"], nodes={"max": 3}, capacity="spot"),
 }
-MOST = {"t4": 6, "t4-release": 2, "mixed": 5, "a100": 16, "sliced": 12, "mps": 4, "parts": 56, "a10": 4, "v100-spot": 6}
+MOST = {"t4": 6, "t4-release": 2, "mixed": 5, "a100": 16, "sliced": 12, "unrenamed": 4, "parts": 56, "a10": 4, "v100-spot": 6}
 """Units of each pool with all its nodes, by hand."""
 
 PROD: dict[str, Any] = {

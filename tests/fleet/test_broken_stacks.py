@@ -1551,6 +1551,14 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "the operator names the parts of all MIG GPUs in one way and pool shared has mixed; write the same",
         '"single"',
     ),
+    "sharing-mps-beside-mig": (
+        "gpu-ci:clusters.usw2.pools.other.sharing.strategy",
+        (
+            "the operator tells the plugin of all nodes that MIG parts have names of their own, as in pool shared, and with that "
+            "the plugin refuses MPS; use time-slicing, or give one of the pools another cluster"
+        ),
+        '"mps"',
+    ),
     "sharing-mig-without-operator": (
         "gpu-ci:clusters.usw2.pools.shared.sharing.strategy",
         "GPUs are shared by mig under enablement gpu-operator alone; use that, or remove sharing",
@@ -1825,7 +1833,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         '"olllllllllllllllllllllllllllllllllllllllllllll"',
     ),
     "workload-without-class": (
-        "gpu-ci:clusters.usw2.workloads.ollama.storage.storageClass",
+        "gpu-ci:clusters.usw2.workloads.ollama.storage",
         (
             "the cluster has no default storage class, so its volume would wait for ever; add a cache, and name its class: "
             "cache-<name>"
