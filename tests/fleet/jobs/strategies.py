@@ -163,6 +163,10 @@ def fleets(draw: st.DrawFn) -> Fleet:
         by = draw(st.sampled_from(["device-plugin", "gpu-operator"]))
         names = draw(st.lists(st.sampled_from(["a", "b", "c", "d"]), min_size=1, unique=True))
         pools = {name: draw(_pools("aws", pool, mig=by == "gpu-operator")) for name in names}
+        # Parts with names of their own bar MPS under the operator.
+        strategies = {held["sharing"]["strategy"] for held in pools.values() if held.get("sharing")}
+        if {"mig", "mps"} <= strategies:
+            pools = {name: held for name, held in pools.items() if (held.get("sharing") or {}).get("strategy") != "mps"}
         held["east"] = cluster(enablement=by, pools=pools, runners={})
     if not held or draw(st.booleans()):
         by = draw(st.sampled_from(["gpu-plugin-addon", "device-plugin"]))
