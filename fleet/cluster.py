@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -11,9 +11,10 @@ from fleet.budget import Budget
 from fleet.caches import Cache, class_name
 from fleet.charts import Level
 from fleet.egress import closed_networks, may_open
+from fleet.gitops.settings import ByProgram, GitOps, GitSecrets, Sops
 from fleet.job_settings import StackJob, require_jobs
 from fleet.model import Cidr, DnsLabel, Model, QuotedText, memory_text, problem
-from fleet.namespaces import levels
+from fleet.namespaces import levels, taken
 from fleet.operator import OperatorSettings
 from fleet.queue_settings import Queues, require_queues, units
 from fleet.runner import PodRunner, SetName
@@ -23,15 +24,23 @@ from fleet.workloads.rules import require_storage, require_unqueued, require_wor
 from fleet.workloads.settings import AnyWorkload, PoolWorkload, WorkloadName
 
 
+def physical_name(project: str, stack: str, cluster: str) -> str:
+    """What a cluster is called outside: tags, IAM conditions, kubeconfigs and folders in Git need it before it exists."""
+    return f"{project}-{stack}-{cluster}"
+
+
 class Cluster(Model):
     """One Kubernetes cluster with GPU pools and runner sets. A provider's model adds its cloud's settings."""
 
     provider: str
     region: Annotated[str, Field(min_length=1)]
-    zones: Annotated[tuple[str, ...], Field(min_length=1)]
     kubernetes_version: QuotedText
     enablement: Any
     """What advertises the GPUs of its nodes: the name of a chart, or of what the provider brings."""
+    delivery: Literal["helm", "argocd"] = "helm"
+    """Who brings charts and what stands beside them: `pulumi up` itself, or ArgoCD out of a Git repository (docs/gitops.md)."""
+    gitops: GitOps | None = None
+    """The repository that ArgoCD reads."""
     operator: OperatorSettings | None = None
     private_egress: tuple[Cidr, ...] = ()
     """Private networks that jobs in pods reach besides the internet: a cache, a package mirror, a VPC's endpoints."""
@@ -42,6 +51,12 @@ class Cluster(Model):
     """Whether Pulumi refuses to delete the control plane, until this is off again."""
     DEFAULT_CLASS: ClassVar[bool] = False
     """Whether the provider's clusters have a default storage class."""
+
+    SELLS_VOLUMES: ClassVar[bool] = True
+    """Whether the provider has volumes for caches."""
+
+    SECRETS_BY: ClassVar[GitSecrets] = ByProgram(by="program")
+    """Who makes the GitHub App's secret, unless gitops says it."""
 
     queues: Queues | None = None
     """Queues for the GPU Jobs of teams, by Kueue: docs/queues.md."""
@@ -60,6 +75,16 @@ class Cluster(Model):
         return None
 
     @property
+    def by_git(self) -> bool:
+        """Whether ArgoCD delivers what is inside."""
+        return self.delivery == "argocd"
+
+    @property
+    def secrets_by(self) -> GitSecrets:
+        """Who makes the GitHub App's secret of each runner set."""
+        return (self.gitops.secrets if self.gitops is not None else None) or self.SECRETS_BY
+
+    @property
     def closed_networks(self) -> tuple[str, ...]:
         """Networks that jobs in pods do not reach, but for `private_egress`."""
         return closed_networks(self.own_cidr)
@@ -68,6 +93,10 @@ class Cluster(Model):
     def drivers(self) -> tuple[str, ...]:
         """Storage drivers that the cluster gets for its caches, by the names of `fleet.versions`."""
         return ()
+
+    def image_driver(self, pool: str) -> str | None:
+        """Version of NVIDIA's driver that the node image of a pool brings, where that is known."""
+        return None
 
     @property
     def team_namespaces(self) -> dict[str, Level]:
@@ -151,6 +180,11 @@ class Cluster(Model):
                     "what comes later waits for a node, also a Job that its queue has let in"
                 )
 
+    def holdings(self) -> Iterator[tuple[tuple[str, ...], str]]:
+        """(path, what it is, in words) of what no two clusters of a stack may have."""
+        if self.gitops is not None:
+            yield ("gitops", "path"), f"folder {self.gitops.path} of {self.gitops.repository}"
+
     def tenancies(self) -> Iterator[tuple[tuple[str, ...], str]]:
         """(path, name) of what its cloud writes with the account in it, such as "abcd:" before OCI's availability domains."""
         yield from ()
@@ -188,6 +222,32 @@ class Cluster(Model):
         return self
 
     @model_validator(mode="after")
+    def _delivery_rules(self) -> Self:
+        """Hold delivery and repository to each other."""
+        if self.by_git != (self.gitops is not None):
+            raise problem(
+                "gitops",
+                "delivery argocd and gitops (repository, path) belong together; give both or neither",
+                at=("delivery",) if self.gitops is None else ("gitops",),
+            )
+        if self.gitops is not None and (taken(self.gitops.namespace) or self.gitops.namespace in self.team_namespaces):
+            raise problem(
+                "git_namespace",
+                "this namespace is the system's, a chart's, a runner set's or a team's; give ArgoCD one of its own, as argocd",
+                at=("gitops", "namespace"),
+                value=self.gitops.namespace,
+            )
+        if isinstance(self.secrets_by, Sops) and isinstance(self.SECRETS_BY, ByProgram):
+            raise problem(
+                "program_sops",
+                "the ArgoCD that the program installs has no plugin that opens them; "
+                "take program, external-secrets or sealed-secrets",
+                at=("gitops", "secrets", "by"),
+                value="sops",
+            )
+        return self
+
+    @model_validator(mode="after")
     def _shared_rules(self) -> Self:
         """Hold runners to what a pool that shares its GPUs gives."""
         for name, runner in self.runners.items():
@@ -215,7 +275,7 @@ class Cluster(Model):
     def _workload_rules(self) -> Self:
         """Hold workloads to the pools and to each other."""
         require_workloads(self.workloads, self.pools, tuple(self._confined()))
-        require_storage(self.workloads, self.caches, self.DEFAULT_CLASS)
+        require_storage(self.workloads, self.caches, default_class=self.DEFAULT_CLASS, sells_volumes=self.SELLS_VOLUMES)
         teams = self.queues.teams if self.queues is not None else {}
         require_unqueued(self.workloads, {each: team for team, held in teams.items() for each in held.namespaces})
         return self

@@ -14,7 +14,8 @@ class NodeImage:
 
     `driver` and `toolkit` say whether the image brings them; `advertises` whether it runs a device plugin of its own;
     `clouds` are those whose pools may name it. `driver_root` is where the driver lies on the host if not at `/`; `licensed`
-    says that its driver needs NVIDIA's licence server (vGPU guests).
+    says that its driver needs NVIDIA's licence server (vGPU guests). `handler` is the container runtime that its toolkit adds to
+    containerd, where nothing of the image's makes a RuntimeClass of it.
     """
 
     name: str
@@ -24,6 +25,7 @@ class NodeImage:
     clouds: tuple[str, ...]
     driver_root: str
     licensed: bool
+    handler: str
 
 
 def _read() -> dict[str, Any]:
@@ -42,6 +44,7 @@ NODE_IMAGES: dict[str, NodeImage] = {
         tuple(row["clouds"]),
         row.get("driver-root", ""),
         row.get("licensed", False),
+        row.get("handler", ""),
     )
     for name, row in _DATA["images"].items()
 }

@@ -19,9 +19,9 @@ from fleet.model import cpu_text, memory_text
 from fleet.offer import DISK_KEPT, DISK_SHARE, Offer, allocatable, for_runners
 from fleet.providers import PROVIDERS
 from fleet.runner import PodRunner, Runner
-from fleet.scheduling import GPU_RESOURCE, SYSTEM_POOL
+from fleet.scheduling import SYSTEM_POOL
 from fleet.settings import Fleet
-from fleet.sharing import AnySharing
+from fleet.sharing import AnySharing, resource_of, units_of
 from fleet.versions import DaemonSet, daemonsets
 from fleet.vm_runner import MachineRunner, VmPerJobRunner
 
@@ -65,11 +65,11 @@ class Host:
     @property
     def resource(self) -> str:
         """The extended resource that its nodes advertise."""
-        return self.sharing.resource if self.sharing else GPU_RESOURCE
+        return resource_of(self.sharing)
 
     def units(self, machine: hardware.Machine) -> int:
         """Units of the resource that one node of a machine offers: its GPUs, or their shares."""
-        return machine.gpus * (self.sharing.shares(machine) if self.sharing else 1)
+        return units_of(self.sharing, machine)
 
     @property
     def counted(self) -> str:

@@ -8,8 +8,8 @@ from pydantic import AfterValidator, Field, model_validator
 
 from fleet import hardware
 from fleet.model import Duration, LabelKey, LabelValue, Memory, Model, Nodes, problem
-from fleet.scheduling import GPU_RESOURCE, PLUGIN_CONFIG_CDI, SchedulingProfile, Standing, pool_labels, term
-from fleet.sharing import AnySharing, Mig, Mps, Replicated
+from fleet.scheduling import PLUGIN_CONFIG_CDI, SchedulingProfile, Standing, pool_labels, term
+from fleet.sharing import AnySharing, Mig, Mps, Replicated, resource_of, units_of
 
 Role = Literal["burst", "release"]
 Capacity = Literal["on-demand", "spot", "reserved"]
@@ -153,7 +153,7 @@ class Pool(Model):
     @property
     def resource(self) -> str:
         """The extended resource that its nodes advertise. Runners, jobs and queues count in its units."""
-        return self.sharing.resource if self.sharing else GPU_RESOURCE
+        return resource_of(self.sharing)
 
     @property
     def shares(self) -> int:
@@ -162,7 +162,7 @@ class Pool(Model):
 
     def units(self, machine: hardware.Machine) -> int:
         """Units of the resource that one node of a machine offers."""
-        return machine.gpus * (self.sharing.shares(machine) if self.sharing else 1)
+        return units_of(self.sharing, machine)
 
     @property
     def several(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -60,7 +61,7 @@ def _problem(root: type[BaseModel], namespace: str, error: ErrorDetails) -> Prob
     located = tuple(map(str, error["loc"][:-1] if marked or short else error["loc"]))
     at = (_UNION[error["type"]],) if error["type"] in _UNION else tuple(context.get("at", ()))
     path = untagged(root, located) + at
-    private = context.get("private") or (error["type"] == "extra_forbidden" and _PRIVATE.search(path[-1]))
+    private = context.get("private") or (error["type"] == "extra_forbidden" and _PRIVATE.search(path[-1])) or _of_secrets(path)
     missing, there = (False, context["value"]) if "value" in context else _stands(error["input"], at)
     value = "" if private or missing or error["type"] in _NO_VALUE else shown(there)
     head = f"{namespace}:{path[0]}" if path else namespace
@@ -75,3 +76,8 @@ def _stands(value: Any, at: tuple[str, ...]) -> tuple[bool, Any]:
         except (LookupError, TypeError, ValueError):
             return True, None
     return False, value
+
+
+def _of_secrets(path: tuple[str, ...]) -> bool:
+    """Whether a value stands where people may paste the GitHub App's key: at or below `gitops.secrets`."""
+    return any(pair == ("gitops", "secrets") for pair in pairwise(path))

@@ -175,6 +175,17 @@ OKE_PROFILE = SchedulingProfile(
     spot_taint=Taint("oci.oraclecloud.com/oke-is-preemptible", "present", Effect.NO_SCHEDULE),
 )
 
+TALOS_PROFILE = SchedulingProfile(
+    gpu_taint=Taint(GPU_TAINT_KEY, "true", Effect.NO_SCHEDULE),
+    # No autoscaler: the machines are there.
+    accelerator_label="",
+    # Talos sets labels with kubelet's rights, which the API server's NodeRestriction bounds.
+    reserved_prefixes=("node-role.kubernetes.io/", "node-restriction.kubernetes.io/", "kubernetes.io/", "k8s.io/"),
+    idle_delay_per_pool=False,
+    from_zero=False,
+    shares_from_zero=False,
+)
+
 GPU_TOLERATION = Toleration(GPU_TAINT_KEY)
 """Exists, not Equal: EKS and Talos nodes carry `=true`, OKE sets `=present` itself."""
 

@@ -12,6 +12,7 @@ from pydantic_core import CoreSchema, core_schema
 from fleet.cluster import Cluster
 from fleet.errors import FleetError, Problem
 from fleet.github import GitHub
+from fleet.gitops.settings import ByProgram
 from fleet.model import DnsLabel, Model, TagKey, TagValue, problem
 from fleet.providers import PROVIDERS
 from fleet.reading import read
@@ -47,9 +48,11 @@ class Fleet(Model):
     def _fleet_rules(self) -> Self:
         """Refuse what only shows over all clusters: names that meet, labels that reach two sets, what a target cannot do."""
         self._joined_names_fit()
+        self._deployed_whole()
         self._one_default_set()
         self._sets_are_told_apart()
         self._one_tenancy()
+        self._holdings_are_one_clusters()
         self._reservations_are_whole()
         self._one_budget_each()
         self._quotas_are_whole()
@@ -80,6 +83,29 @@ class Fleet(Model):
                         value=0,
                     )
         return self
+
+    def _deployed_whole(self) -> None:
+        """A stack is deployed by Pulumi or by nobody: `pulumi up` refuses the one kind, and could not make half of it."""
+        kinds = {name: PROVIDERS[settings.provider].deployable for name, settings in self.clusters_by_name()}
+        if len(set(kinds.values())) > 1:
+            apart = next(name for name, deployable in kinds.items() if not deployable)
+            raise problem(
+                "deployed_whole",
+                f"pulumi up makes no cluster of provider {self.clusters[apart].provider}, but others of this stack; "
+                "give it a stack of its own",
+                at=("clusters", apart, "provider"),
+                value=self.clusters[apart].provider,
+            )
+
+    @property
+    def deployable(self) -> bool:
+        """Whether `pulumi up` makes the clusters: of all, or of none."""
+        return all(PROVIDERS[settings.provider].deployable for _, settings in self.clusters_by_name())
+
+    @property
+    def needs_key(self) -> bool:
+        """Whether `pulumi up` writes the GitHub App's key into some cluster, so that the stack's config has to hold it."""
+        return any(isinstance(settings.secrets_by, ByProgram) for _, settings in self.clusters_by_name())
 
     def _one_default_set(self) -> None:
         """One set carries generic labels, and of machines only one that is alone in it.
@@ -118,6 +144,16 @@ class Fleet(Model):
                         "one_tenancy",
                         f"the tenancy's prefix is {tenancy} here and {other} at {where}, a tenancy has one; use yours in all",
                         at=at,
+                    )
+
+    def _holdings_are_one_clusters(self) -> None:
+        """A folder of Git's is one cluster's, a machine is of one cluster."""
+        holders: dict[str, str] = {}
+        for cluster, settings in self.clusters_by_name():
+            for path, what in settings.holdings():
+                if (other := holders.setdefault(what, cluster)) != cluster:
+                    raise problem(
+                        "held_twice", f"cluster {other} has {what}, too; give each its own", at=("clusters", cluster, *path)
                     )
 
     def _sets_are_told_apart(self) -> None:

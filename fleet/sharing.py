@@ -196,3 +196,13 @@ AnySharing = Annotated[
     ),
 ]
 """One way of sharing, told by `strategy`."""
+
+
+def resource_of(sharing: Sharing | None) -> str:
+    """The extended resource that nodes advertise: that of whole GPUs where they are not shared."""
+    return sharing.resource if sharing else GPU_RESOURCE
+
+
+def units_of(sharing: Sharing | None, machine: hardware.Machine) -> int:
+    """Units of that resource that one node of a machine offers: its GPUs, or their shares."""
+    return machine.gpus * (sharing.shares(machine) if sharing else 1)

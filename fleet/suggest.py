@@ -11,13 +11,17 @@ from typing import Any
 from pydantic import BaseModel, Tag
 from pydantic_core import ErrorDetails
 
+from fleet.gitops.settings import SECRET_WAYS
+from fleet.gitops.settings import WAYS as WAYS_OF_SECRETS
 from fleet.providers import PROVIDERS
 from fleet.runner import KINDS
 from fleet.sharing import STRATEGIES, WAYS
 from fleet.workloads.settings import KINDS as WORKLOAD_KINDS
 
 _SHORT = "an entry is missing at the end of the list; add it"
-_TOLD_BY = dict.fromkeys((*KINDS, *WORKLOAD_KINDS), "kind") | dict.fromkeys(STRATEGIES, "strategy")
+_TOLD_BY = (
+    dict.fromkeys((*KINDS, *WORKLOAD_KINDS), "kind") | dict.fromkeys(STRATEGIES, "strategy") | dict.fromkeys(SECRET_WAYS, "by")
+)
 """By which key a choice is made, if not by `provider`."""
 _PROVIDER = f"must be one of: {', '.join(PROVIDERS)}; name one of them"
 _MAPPING = "not a mapping; write its keys below it"
@@ -35,6 +39,7 @@ _MEND = {
     "int_type": "not a whole number; write digits without quotes",
     "bool_type": "not a truth value; write true or false without quotes",
     "gpu_ci_sharing_strategy": WAYS,
+    "gpu_ci_git_secrets": WAYS_OF_SECRETS,
     "model_type": _MAPPING,
     "dict_type": _MAPPING,
     "tuple_type": "not a list; write [one, another]",

@@ -23,3 +23,6 @@ AWS_TAGS = TagRules(40, re.compile(r".{1,128}"), "1 to 128 characters")
 
 OCI_TAGS = TagRules(6, re.compile(r"[!-\-/-~]{1,100}"), "1 to 100 ASCII characters without space or full stop")
 """docs.oracle.com, limits on tags: ten free-form tags, of which the program's own and the launcher's take four."""
+
+NO_TAGS = TagRules(40, re.compile(r".{1,128}"), "any characters")
+"""Of what no cloud sells: nothing there is tagged, so whatever the fleet's other clusters take is no fault."""

@@ -34,6 +34,19 @@ class KubernetesVersion:
 
 
 @dataclass(frozen=True, slots=True)
+class TalosVersion:
+    """One Talos release. `drivers` are NVIDIA's, by the tier of the system extensions that bring them (production, lts).
+
+    `toolkit` is the container toolkit beside either; `kubernetes` is the oldest and the newest minor that the release takes.
+    """
+
+    release: str
+    drivers: dict[str, str]
+    toolkit: str
+    kubernetes: tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class DaemonSet:
     """What a DaemonSet's pod requests on each node: millicores and MiB.
 
@@ -87,12 +100,14 @@ class Image:
     """A container image: by version, and by digest where a source gives one.
 
     `architectures` are those that it is known to be built for (empty: not said). `least_capability` is the least of NVIDIA's
-    compute capabilities that it has code for ("7.0"); empty where no source gives one.
+    compute capabilities that it has code for ("7.0"); empty where no source gives one. `least_driver` is the oldest branch of
+    NVIDIA's driver that its CUDA runs on; None where no source gives one.
     """
 
     reference: str
     architectures: tuple[str, ...]
     least_capability: str
+    least_driver: int | None
 
 
 def _read() -> dict[str, Any]:
@@ -130,8 +145,19 @@ DAEMONSETS: dict[str, DaemonSet] = {
 }
 OKE_KUBERNETES: dict[str, str] = {minor: row["version"] for minor, row in _DATA["oke"].items()}
 """Kubernetes minor → the version that OKE spells."""
+TALOS: dict[str, TalosVersion] = {
+    minor: TalosVersion(
+        row["release"],
+        {tier: row[tier] for tier in ("production", "lts")},
+        row["toolkit"],
+        (row["kubernetes"][0], row["kubernetes"][1]),
+    )
+    for minor, row in _DATA["talos"].items()
+}
+TALOS_KUBERNETES: dict[str, str] = {minor: row["version"] for minor, row in _DATA["talos-kubernetes"].items()}
+"""Kubernetes minor → the release of it that Talos installs."""
 IMAGES: dict[str, Image] = {
-    name: Image(row["reference"], tuple(row.get("architectures", ())), row.get("least-capability", ""))
+    name: Image(row["reference"], tuple(row.get("architectures", ())), row.get("least-capability", ""), row.get("least-driver"))
     for name, row in _DATA["images"].items()
 }
 RUNNER_IMAGE = IMAGES["actions-runner"].reference

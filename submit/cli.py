@@ -23,10 +23,10 @@ import typer
 from rich.console import Console
 
 from fleet.namespaces import SMOKE_NAMESPACE
+from fleet.yaml_text import yaml_text
 from submit import api, smoke
 from submit.describe import Described
 from submit.errors import InputError, SubmitError
-from submit.manifest import yaml_text
 from submit.objects import listed, name, text
 from submit.result import STATUS, Outcome, Result
 from submit.sending import Existing

@@ -1,28 +1,21 @@
-"""A Job as a file, as text and as what is sent: read, checked as far as that needs no cluster, written, known by its hash."""
+"""A Job as a file and as what is sent: read, checked as far as that needs no cluster, known by its hash."""
 
 from __future__ import annotations
 
 import hashlib
-import io
 import json
-import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
-from ruamel.yaml.nodes import ScalarNode
-from ruamel.yaml.representer import SafeRepresenter
 
 from fleet.scheduling import JOB_HASH
+from fleet.yaml_text import plain
 from submit.errors import InputError
 from submit.objects import Object, at, part, parts, text
 
 _HASH_SIGNS = 16
-_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_./@ -]*(:[A-Za-z0-9_./@-]+)*")
-_RESERVED = ("true", "false", "yes", "no", "on", "off", "y", "n", "null")
-"""Words that YAML 1.1 or 1.2 reads as something else than text."""
 
 
 def read_job(path: Path) -> dict[str, Any]:
@@ -53,32 +46,6 @@ def check(job: Object, source: str = "the manifest") -> None:
         raise InputError(f"{source}: spec.template.spec.containers must name one; nothing would run")
 
 
-def yaml_text(job: Object) -> str:
-    """The manifest as kubectl takes it."""
-    yaml = YAML(typ="safe", pure=True)
-    yaml.Representer = _Writer
-    yaml.default_flow_style = False
-    yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
-    yaml.width = 4096
-    out = io.StringIO()
-    yaml.dump(plain(job), out)
-    return out.getvalue()
-
-
-class _Writer(SafeRepresenter):
-    """Quotes whatever a reader of YAML 1.1, as kubectl's is, or of 1.2 could take for a boolean, a number or a time."""
-
-    def text(self, data: str) -> ScalarNode:
-        """A text as a scalar."""
-        plain_word = _WORD.fullmatch(data) and data.lower() not in _RESERVED
-        several = "\n" in data and all(line.isprintable() for line in data.split("\n"))
-        style = None if plain_word else "|" if several else '"'
-        return self.represent_scalar("tag:yaml.org,2002:str", data, style=style)
-
-
-_Writer.add_representer(str, _Writer.text)
-
-
 def hashed(job: Object) -> dict[str, Any]:
     """The same Job with the hash of its contents as an annotation."""
     sent = plain(job)
@@ -95,16 +62,3 @@ def hashed(job: Object) -> dict[str, Any]:
 def hash_of(job: Object) -> str:
     """The hash that a Job carries; empty where it was not sent by us."""
     return text(job, "metadata", "annotations", JOB_HASH)
-
-
-def plain(thing: Object) -> dict[str, Any]:
-    """A copy as plain dicts and lists, which JSON and YAML writers take."""
-    return {str(key): _plain(value) for key, value in thing.items()}
-
-
-def _plain(thing: Any) -> Any:
-    if isinstance(thing, Mapping):
-        return plain(thing)
-    if isinstance(thing, list | tuple):
-        return [_plain(each) for each in thing]
-    return thing

@@ -18,10 +18,10 @@ from rich.text import Text
 
 from fleet.settings import Fleet
 from fleet.workloads.smoke import TESTS, Smoke, UnknownPoolError, smoke_home, smoke_tests
+from fleet.yaml_text import yaml_text
 from submit.api import Ways, run_all
 from submit.errors import ApiError, InputError, SubmitError
 from submit.kinds import NAMESPACES, NETWORK_POLICIES, Kind
-from submit.manifest import yaml_text
 from submit.objects import Object, listed, name
 from submit.result import Outcome, Result, span
 from submit.story import Limits

@@ -107,6 +107,38 @@ def oke_cluster(**changes: Any) -> dict[str, Any]:
     } | changes
 
 
+def gitops(**changes: Any) -> dict[str, Any]:
+    """A Git repository that ArgoCD reads; `changes` replace keys."""
+    return {"repository": "https://github.com/example/homelab", "path": "clusters/home"} | changes
+
+
+SEALED = f"AgB{'x' * 709}"
+"""As long as what kubeseal prints at least."""
+
+
+def host(number: int) -> dict[str, Any]:
+    """A machine of one's own at an address of documentation."""
+    return {"address": f"192.0.2.{number}"}
+
+
+def talos_pool(**changes: Any) -> dict[str, Any]:
+    """A pool of the one machine gpu-0, which has two RTX 3090; `changes` replace keys."""
+    return {"instanceTypes": ["owned.rtx3090-2"], "role": "burst", "nodes": {"hosts": {"gpu-0": host(20)}}} | changes
+
+
+def talos_cluster(**changes: Any) -> dict[str, Any]:
+    """A Talos cluster of one control-plane host, with the pool gpu and the runner set gpu-3090; `changes` replace keys."""
+    return {
+        "provider": "talos",
+        "kubernetesVersion": "1.35",
+        "endpoint": "https://192.0.2.10:6443",
+        "controlPlane": {"hosts": {"control-0": host(11)}},
+        "gitops": gitops(),
+        "pools": {"gpu": talos_pool()},
+        "runners": {"gpu-3090": runner(pool="gpu")},
+    } | changes
+
+
 def config(**changes: Any) -> dict[str, Any]:
     """A stack's config by key without namespace, with the one cluster usw2; `changes` replace keys."""
     github = {"url": "https://github.com/example", "appId": "123456", "installationId": "12345678"}

@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from hypothesis import strategies as st
 
-from fleet import hardware
+from fleet import hardware, versions
 from fleet.runner import GENERIC_LABELS, KINDS
-from tests.builders import SAN_JOSE, cluster, config, oke_cluster, oke_pool, pool, runner, vm, vm_per_job
+from tests.builders import (
+    SAN_JOSE,
+    SEALED,
+    cluster,
+    config,
+    gitops,
+    oke_cluster,
+    oke_pool,
+    pool,
+    runner,
+    talos_cluster,
+    talos_pool,
+    vm,
+    vm_per_job,
+)
 
 Path = tuple[str | int, ...]
 
@@ -234,6 +250,35 @@ def caches(draw: st.DrawFn, storages: Sequence[str]) -> dict[str, Any]:
     return {"storage": storage, "size": f"{gib}Gi", "namespaces": namespaces, "retain": draw(st.booleans())} | own
 
 
+_EXTERNAL = st.fixed_dictionaries(
+    {"by": st.just("external-secrets")},
+    optional={"store": NAMES, "key": st.sampled_from(["github-app", "gpu-ci/github_app.pem"]), "property": st.just("key")},
+)
+_SEALED = st.just({"by": "sealed-secrets", "privateKey": SEALED})
+_SOPS = st.just({"by": "sops", "file": "secrets/github-app.enc.yaml"})
+_BY_PROGRAM = st.just({"by": "program"})
+
+
+def _repositories(*ways: st.SearchStrategy[dict[str, str]]) -> st.SearchStrategy[dict[str, Any]]:
+    """What ArgoCD reads, the GitHub App's key by one of some ways."""
+    urls = ["https://github.com/example/homelab", "git@github.com:example/homelab.git", "ssh://git@git.example.com:2222/ci/fleet"]
+    optional = {
+        "revision": st.sampled_from(["main", "v1.2.0", "release/2026-11"]),
+        "namespace": NAMES,
+        "project": NAMES,
+        "secrets": st.one_of(*ways),
+    }
+    needed = {"repository": st.sampled_from(urls), "path": st.lists(NAMES, min_size=1, max_size=3).map("/".join)}
+    return st.fixed_dictionaries(needed, optional=optional)
+
+
+_DELIVERIES = st.one_of(
+    st.sampled_from([{}, {"delivery": "helm"}]),
+    _repositories(_EXTERNAL, _SEALED, _BY_PROGRAM).map(lambda git: {"delivery": "argocd", "gitops": git}),
+)
+"""Who brings charts into a cluster that `pulumi up` makes."""
+
+
 @st.composite
 def clusters(draw: st.DrawFn, sets: dict[str, list[str]]) -> dict[str, Any]:
     """An EKS cluster with the runner sets named, each with its labels."""
@@ -258,7 +303,6 @@ def clusters(draw: st.DrawFn, sets: dict[str, list[str]]) -> dict[str, Any]:
         "admins": st.just(["arn:aws:iam::123456789012:role/ops"]),
         "logTypes": st.lists(st.sampled_from(["api", "audit", "scheduler"]), unique=True),
         "protect": st.booleans(),
-        "delivery": st.just("helm"),
         "privateEgress": _PRIVATE,
         "caches": st.dictionaries(NAMES, caches(("ebs", "efs")), max_size=2),
     }
@@ -270,6 +314,7 @@ def clusters(draw: st.DrawFn, sets: dict[str, list[str]]) -> dict[str, Any]:
         "endpoint": draw(_ENDPOINTS),
         "pools": {name: draw(pools(zones, cdi)) for name in names},
         "runners": {name: draw(runners(draw(st.sampled_from(names)), labels)) for name, labels in sets.items()},
+        **draw(_DELIVERIES),
         **enablement,
     } | draw(st.fixed_dictionaries({}, optional=optional))
 
@@ -326,13 +371,82 @@ def oke_clusters(draw: st.DrawFn, sets: dict[str, list[str]]) -> dict[str, Any]:
         "nodeImages": {"system": {"id": _ocid("image", region)}, image: {"id": _ocid("image", region)} | driver},
         "pools": held,
         "runners": {name: draw(of_kind[kinds[name]](labels)) for name, labels in sets.items()},
+        **draw(_DELIVERIES),
+        **enablement,
+    } | draw(st.fixed_dictionaries({}, optional=optional))
+
+
+@st.composite
+def _hosts(draw: st.DrawFn, numbers: Iterator[int], count: int) -> dict[str, Any]:
+    """Machines of one's own, each with a name and an address of its own."""
+    disks = {"installDisk": st.sampled_from(["/dev/sda", "/dev/disk/by-id/nvme-eui.0025385b71b0"])}
+    prefix, network = draw(NAMES), draw(st.sampled_from(["192.0.2.", "2001:db8::"]))
+    found = itertools.islice(numbers, count)
+    return {f"{prefix}-{n}": {"address": f"{network}{n}"} | draw(st.fixed_dictionaries({}, optional=disks)) for n in found}
+
+
+@st.composite
+def talos_pools(draw: st.DrawFn, numbers: Iterator[int], cdi: st.SearchStrategy[bool]) -> dict[str, Any]:
+    """A pool of one to three like machines of one's own."""
+    driver = {"kernelModules": st.sampled_from(["proprietary", "open"]), "tier": st.sampled_from(["production", "lts"])}
+    optional = {
+        "capacity": st.just("on-demand"),
+        "disk": st.integers(30, 2000).map("{}Gi".format),
+        "labels": _LABELS,
+        "cdi": cdi,
+        "sharing": _TURNS,
+        "image": st.just("talos"),
+        "driver": st.fixed_dictionaries({}, optional=driver),
+    }
+    return {
+        "instanceTypes": [draw(st.sampled_from([machine.name for machine in hardware.machines("owned")]))],
+        "role": draw(st.sampled_from(["burst", "release"])),
+        "nodes": {"hosts": draw(_hosts(numbers, draw(st.integers(1, 3))))},
+    } | draw(st.fixed_dictionaries({}, optional=optional))
+
+
+def _minor(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
+
+
+@st.composite
+def talos_clusters(draw: st.DrawFn, sets: dict[str, list[str]], numbers: Iterator[int]) -> dict[str, Any]:
+    """A Talos cluster with the runner sets named, each with its labels; `numbers` are of its machines, and of no other's."""
+    names = draw(st.lists(NAMES, min_size=1, max_size=3, unique=True))
+    talos = draw(st.sampled_from(sorted(versions.TALOS)))
+    oldest, newest = map(_minor, versions.TALOS[talos].kubernetes)
+    kubernetes = [each for each in versions.TALOS_KUBERNETES if oldest <= _minor(each) <= newest]
+    ways: list[tuple[dict[str, Any], st.SearchStrategy[bool]]] = [({"enablement": "device-plugin"}, st.booleans())]
+    if _minor(talos) >= (1, 13):
+        ways += [({}, st.just(value=False)), ({"operator": {"serviceMonitor": True}}, st.just(value=False))]
+    enablement, cdi = draw(st.sampled_from(ways))
+    optional = {
+        "region": NAMES,
+        "system": st.integers(1, 2).flatmap(lambda count: _hosts(numbers, count)).map(lambda hosts: {"hosts": hosts}),
+        "cni": st.sampled_from(["flannel", "none"]),
+        "delivery": st.just("argocd"),
+        "privateEgress": _PRIVATE,
+    }
+    return {
+        "provider": "talos",
+        "talosVersion": talos,
+        "kubernetesVersion": draw(st.sampled_from(kubernetes)),
+        "endpoint": draw(
+            st.sampled_from(["https://198.51.100.{}:6443", "https://home-{}.example.com:443", "https://[2001:db8:1::{}]:6443"])
+        ).format(next(numbers)),
+        "controlPlane": {"hosts": draw(_hosts(numbers, draw(st.sampled_from([1, 3]))))},
+        "gitops": draw(_repositories(_EXTERNAL, _SEALED, _SOPS)),
+        "pools": {name: draw(talos_pools(numbers, cdi)) for name in names},
+        "runners": {name: draw(runners(draw(st.sampled_from(names)), labels)) for name, labels in sets.items()},
         **enablement,
     } | draw(st.fixed_dictionaries({}, optional=optional))
 
 
 @st.composite
 def configs(draw: st.DrawFn) -> dict[str, Any]:
-    """Any valid config of two clusters. One set at most carries generic labels; names and own labels are all different."""
+    """Any valid config of two clusters, rented or one's own. One set at most carries generic labels; names and own labels are all
+    different.
+    """
     words = draw(st.lists(NAMES, min_size=2, max_size=8, unique=True))
     generic = draw(st.lists(st.sampled_from(GENERIC_LABELS), unique=True))
     sets = {name: [label.upper()] for name, label in zip(words[::2], words[1::2], strict=False)}
@@ -341,12 +455,24 @@ def configs(draw: st.DrawFn) -> dict[str, Any]:
     parts = [dict(list(sets.items())[:cut]), dict(list(sets.items())[cut:])]
     names = draw(st.lists(NAMES, min_size=2, max_size=2, unique=True))
     github: dict[str, Any] = {"url": "https://github.com/example/repository", "appId": "1", "installationId": "2"}
-    held = {name: draw(st.one_of(clusters(part), oke_clusters(part))) for name, part in zip(names, parts, strict=True)}
+    # A stack is deployed by Pulumi or by nobody. Of three fleets two are rented.
+    ones_own = partial(talos_clusters, numbers=itertools.count(11))
+    rented: tuple[Any, ...] = (clusters, oke_clusters)
+    kinds = draw(st.sampled_from([rented, rented, (ones_own,)]))
+    held = {name: draw(st.one_of([kind(part) for kind in kinds])) for name, part in zip(names, parts, strict=True)}
     _number_reservations(held)
+    _number_folders(held)
     return {
         "github": github | draw(st.fixed_dictionaries({}, optional={"group": NAMES})),
         "clusters": held,
     } | draw(st.fixed_dictionaries({}, optional={"tags": st.dictionaries(NAMES, NAMES, max_size=6)}))
+
+
+def _number_folders(held: dict[str, Any]) -> None:
+    """Give each cluster a folder of its own in Git."""
+    for number, each in enumerate(held.values()):
+        if "gitops" in each:
+            each["gitops"]["path"] += f"/{number}"
 
 
 def _number_reservations(held: dict[str, Any]) -> None:
@@ -375,6 +501,9 @@ _ODD = [
     "system",
     "eks",
     "oke",
+    "talos",
+    "argocd",
+    "sops",
     "pod",
     "vm",
     "vm-per-job",
@@ -382,6 +511,8 @@ _ODD = [
     "g5.xlarge",
     "VM.GPU.A10.2",
     "BM.GPU.MI300X.8",
+    "owned.rtx3090-1",
+    "192.0.2.11",
     "ubuntu",
     "gpu-operator",
     "ocid1.image.oc1.iad.example",
@@ -490,7 +621,6 @@ _EKS = tuple(
         network=network,
         admins=["arn:aws:iam::123456789012:role/ops"],
         logTypes=["api"],
-        delivery="helm",
         privateEgress=["10.20.0.0/16"],
         budget=_BUDGET,
         protect=True,
@@ -520,12 +650,14 @@ _EKS = tuple(
             "gpu-v100": runner(pool="v100", group="big", labels=["v100"], scale=_NODES),
         },
         **enablement,
+        **delivery,
     )
-    for endpoint, network, enablement, sharing, types in (
+    for endpoint, network, enablement, delivery, sharing, types in (
         (
             {"publicCidrs": ["203.0.113.0/24"]},
             {"cidr": "10.1.0.0/16", "natGateways": "one"},
             {"enablement": "device-plugin"},
+            {"delivery": "helm"},
             _SLICED,
             ["g5.2xlarge"],
         ),
@@ -533,6 +665,7 @@ _EKS = tuple(
             {"private": True, "reachableFrom": "vpn", "privateCidrs": ["10.2.0.0/16"]},
             _GIVEN,
             {"enablement": "gpu-operator", "operator": {"serviceMonitor": True}},
+            {"delivery": "argocd", "gitops": gitops(secrets={"by": "sealed-secrets", "privateKey": SEALED})},
             _CUT,
             ["p4d.24xlarge"],
         ),
@@ -542,7 +675,8 @@ _MACHINE: dict[str, Any] = {"disk": "300Gi", "toolkit": "1.19.1-1", "nvkind": Tr
 _OKE = (
     oke_cluster(
         network=_GIVEN_VCN | {"compartment": "ocid1.compartment.oc1..examplenetwork"},
-        delivery="helm",
+        delivery="argocd",
+        gitops=gitops(revision="v1", namespace="git", project="gpu", secrets={"by": "program"}),
         privateEgress=["10.20.0.0/16"],
         budget=_BUDGET | {"compartment": "ocid1.compartment.oc1..exampleci"},
         queues=_queues("a10"),
@@ -586,6 +720,8 @@ _OKE = (
     ),
     oke_cluster(
         network={"cidr": "10.1.0.0/16"},
+        delivery="argocd",
+        gitops=gitops(secrets={"by": "external-secrets", "store": "vault", "key": "ci/github-app", "property": "key"}),
         enablement="gpu-operator",
         operator={
             "driver": {
@@ -614,7 +750,45 @@ _OKE = (
         },
     ),
 )
-FULL = tuple(config(github=_GITHUB, tags={"owner": "ci"}, clusters={"one": held}) for held in (*_EKS, *_OKE))
+_HOST = {"address": "192.0.2.20", "installDisk": "/dev/nvme0n1"}
+_TALOS = (
+    talos_cluster(
+        region="home",
+        talosVersion="1.13",
+        system={"hosts": {"system-0": {"address": "192.0.2.14"}}},
+        cni="flannel",
+        enablement="gpu-operator",
+        operator={"serviceMonitor": False},
+        delivery="argocd",
+        gitops=gitops(secrets={"by": "sops", "file": "github-app.enc.yaml"}),
+        privateEgress=["10.20.0.0/16"],
+        queues=_queues("gpu"),
+        workloads={
+            name: workload | ({"storage": {"size": "20Gi", "storageClass": "local-path"}} if "storage" in workload else {})
+            for name, workload in _workloads("gpu").items()
+        },
+        pools={
+            "gpu": talos_pool(
+                capacity="on-demand",
+                nodes={"hosts": {"gpu-0": _HOST}},
+                disk="1000Gi",
+                labels={"example.com/coral": "true"},
+                cdi=False,
+                sharing=_SLICED,
+                image="talos",
+                driver={"kernelModules": "open", "tier": "lts"},
+            )
+        },
+        runners={"gpu-3090": runner(pool="gpu", kind="pod", shm="2Gi")},
+    ),
+    talos_cluster(
+        talosVersion="1.12",
+        controlPlane={"hosts": {f"control-{n}": {"address": f"2001:db8::{n}"} for n in range(3)}},
+        cni="none",
+        enablement="device-plugin",
+    ),
+)
+FULL = tuple(config(github=_GITHUB, tags={"owner": "ci"}, clusters={"one": held}) for held in (*_EKS, *_OKE, *_TALOS))
 """Valid configs that use every key between them."""
 
 

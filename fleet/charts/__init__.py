@@ -9,6 +9,7 @@ from fleet.charts.arc import (
     runner_namespace,
     runner_set,
 )
+from fleet.charts.argo_cd import APPLICATION_HEALTH, ARGO_CD, argo_cd
 from fleet.charts.chart import KUBE_SYSTEM, Chart, Level
 from fleet.charts.cluster_autoscaler import AUTOSCALER, cluster_autoscaler
 from fleet.charts.device_plugin import DEVICE_PLUGIN_NAMESPACE, device_plugin
@@ -27,7 +28,9 @@ from fleet.charts.launcher import (
 from fleet.charts.plugin_configs import PLUGIN_CONFIG_DEFAULT, PluginConfigs, plugin_configs
 
 __all__ = [
+    "APPLICATION_HEALTH",
     "APP_SECRET",
+    "ARGO_CD",
     "AUTOSCALER",
     "CNCF_CONFIG_SECRET",
     "CNCF_KEY_SECRET",
@@ -50,6 +53,7 @@ __all__ = [
     "Level",
     "PluginConfigs",
     "arc_controller",
+    "argo_cd",
     "cluster_autoscaler",
     "device_plugin",
     "gpu_operator",

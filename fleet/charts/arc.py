@@ -41,7 +41,12 @@ def arc_controller() -> Chart:
             "resources": resources(100, 256),
             "podSecurityContext": CONFINED_POD,
             "securityContext": CONFINED,
-            "flags": {"logLevel": "info", "logFormat": "json"},
+            "flags": {
+                "logLevel": "info",
+                "logFormat": "json",
+                # ArgoCD knows by this label what is its own: copied to what the controller makes, it would be pruned (#3533).
+                "excludeLabelPropagationPrefixes": ["argocd.argoproj.io/instance"],
+            },
         },
     )
 

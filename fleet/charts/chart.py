@@ -60,7 +60,7 @@ def requests(cpu: int, memory: int) -> dict[str, Any]:
 
 
 def resources(cpu: int, memory: int) -> dict[str, Any]:
-    """Requests and a memory limit; no CPU limit, which only throttles a controller."""
+    """Requests and a memory limit. No CPU limit of ours, which only throttles a controller; a chart may have one by default."""
     return requests(cpu, memory) | {"limits": {"memory": memory_text(memory * 2)}}
 
 

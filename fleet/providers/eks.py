@@ -138,6 +138,7 @@ class EksCluster(Cluster):
     """An EKS cluster: control plane, system pool, GPU pools as managed node groups."""
 
     provider: Literal["eks"]
+    zones: Annotated[tuple[str, ...], Field(min_length=1)]
     endpoint: Endpoint
     network: Network = Network()
     admins: tuple[Annotated[str, AfterValidator(_principal)], ...] = ()
@@ -151,7 +152,6 @@ class EksCluster(Cluster):
     account_quotas: dict[Annotated[str, AfterValidator(_quota)], Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
     """vCPUs by quota code that the account has already where that is more than the fleet takes: AWS refuses to be told less."""
     enablement: Enablement = "device-plugin"
-    delivery: Literal["helm"] = "helm"
     system: SystemPool = SystemPool()
     caches: dict[DnsLabel, EksCache] = Field(default_factory=dict)
     pools: dict[DnsLabel, EksPool]
@@ -171,6 +171,10 @@ class EksCluster(Cluster):
     def drivers(self) -> tuple[str, ...]:
         """Add-ons that its caches need, each once."""
         return tuple(sorted({cache.driver for cache in self.caches.values()}))
+
+    def image_driver(self, pool: str) -> str | None:
+        """That of AWS' AL2023 image."""
+        return versions.AL2023_DRIVER if self.pools[pool].image == "al2023-nvidia" else None
 
     @property
     def watched(self) -> str:
@@ -258,10 +262,7 @@ class EksCluster(Cluster):
     @model_validator(mode="after")
     def _eks_enablement(self) -> Self:
         """Hold pools and what advertises their GPUs to each other."""
-        enabled = {
-            name: EnabledPool(pool, NODE_IMAGES[pool.image], versions.AL2023_DRIVER if pool.image == "al2023-nvidia" else None)
-            for name, pool in self.pools.items()
-        }
+        enabled = {name: EnabledPool(pool, NODE_IMAGES[pool.image], self.image_driver(name)) for name, pool in self.pools.items()}
         require_enablement(self.enablement, self.operator, enabled)
         return self
 

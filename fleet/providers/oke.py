@@ -68,7 +68,6 @@ class OkeCluster(Cluster):
     gpu_plugin_addon: bool | None = None
     """OKE's own device plugin, on or off; by default what the enablement says."""
     addon_versions: AddonVersions = Field(default_factory=dict)
-    delivery: Literal["helm"] = "helm"
     idle_delay: Annotated[Duration, AfterValidator(idle_delay_range)] = 600
     """How long a node of any pool stays unneeded before the autoscaler removes it, in seconds: OKE's has one delay for all."""
     system: OkeSystemPool = OkeSystemPool()
@@ -105,6 +104,10 @@ class OkeCluster(Cluster):
         """
         metal = any(machine.bare_metal for pool in self.pools.values() for machine in pool.machines)
         return "iscsi" if metal else "paravirtualized"
+
+    def image_driver(self, pool: str) -> str | None:
+        """As the settings have read it off the image."""
+        return self.node_images[self.pools[pool].image].driver
 
     @property
     def watched(self) -> str:
@@ -372,9 +375,7 @@ class OkeCluster(Cluster):
                 value=self.gpu_plugin_addon,
             )
         enabled = {
-            name: EnabledPool(
-                pool, NODE_IMAGES[pool.image], self.node_images[pool.image].driver, ("nodeImages", pool.image, "driver")
-            )
+            name: EnabledPool(pool, NODE_IMAGES[pool.image], self.image_driver(name), ("nodeImages", pool.image, "driver"))
             for name, pool in self.pools.items()
         }
         require_enablement(self.enablement, self.operator, enabled)

@@ -9,6 +9,7 @@ from fleet import hardware
 from fleet.cluster import Cluster
 from fleet.model import CpuSpan, MemorySpan
 from fleet.placement import PlacementError, fit, pool_host, unfit
+from fleet.queue_settings import units
 from fleet.settings import Fleet
 from fleet.versions import Image
 from fleet.workloads.catalogue import KINDS
@@ -98,7 +99,7 @@ def _stand(settings: Cluster, cluster: str, pool: str, held: list[tuple[str, Poo
             f"{cluster}/{pool}: {names} {'keeps' if len(held) == 1 else 'keep'} a node of it at all times, so it costs that when "
             "idle, though the price here is that of nodes.min, 0; raise nodes.min where the price shall say so"
         )
-    offered = min(map(host.units, host.machines)) * nodes.max
+    offered = units(settings.pools[pool])
     if (taken := sum(workload.units for _, workload in held)) >= offered:
         yield (
             f"{cluster}/{pool}: {names} {'takes' if len(held) == 1 else 'take'} {taken} of the {offered} {host.counted} that the "

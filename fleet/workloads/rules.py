@@ -41,10 +41,16 @@ def require_workloads(workloads: Mapping[str, Workload], pools: Mapping[str, Any
                 )
 
 
-def require_storage(workloads: Mapping[str, Workload], caches: Mapping[str, Cache], default_class: bool) -> None:
-    """Refuse a volume of a class that nobody makes: it would wait for ever. `default_class` says that the provider has one."""
+def require_storage(
+    workloads: Mapping[str, Workload], caches: Mapping[str, Cache], *, default_class: bool, sells_volumes: bool
+) -> None:
+    """Refuse a volume of a class that nobody makes: it would wait for ever.
+
+    `default_class` says that the provider has one, `sells_volumes` that a cluster of it may have caches.
+    """
     classes = [class_name(cache) for cache in caches]
-    known = f"name one of: {', '.join(classes)}" if classes else "add a cache, and name its class: cache-<name>"
+    add = "add a cache, and name its class: cache-<name>" if sells_volumes else "name one of your own, such as local-path"
+    known = f"name one of: {', '.join(classes)}" if classes else add
     for name, workload in workloads.items():
         if not isinstance(workload, PoolWorkload) or workload.storage_asked is None:
             continue

@@ -228,7 +228,9 @@ def _pool_nodes(cluster: str, settings: Cluster, name: str, pool: Pool) -> Itera
     theirs = dict.fromkeys(facts["labels"], "?") | dict(text.split("=") for text in (facts["spot-labels"] if spot else ()))
     place, of_pool = f"{cluster}/{name}", (pool.accelerator, _config(pool), called(pool, settings))
     yield Node(place, name, theirs | labels, (*by_provider, *our_taints(settings)), False, *of_pool)
-    believed = facts["template"]
+    believed = facts.get("template")
+    if believed is None:
+        return
     described = dict.fromkeys(believed["labels"], "?")
     if believed["from"] == "tags":
         tags = autoscaler_tags(labels, our_taints(settings), {}, "10m0s")
@@ -279,6 +281,8 @@ def cluster_charts(fleet: Fleet, cluster: str, stack: str = "test") -> dict[str,
     configs = charts.plugin_configs(settings.pools.values(), by_operator=settings.enablement == GPU_OPERATOR)
     mig = next((pool.sharing.naming for pool in settings.pools.values() if isinstance(pool.sharing, Mig)), "none")
     found = [charts.arc_controller()]
+    if settings.gitops is not None and PROVIDERS[settings.provider].deployable:
+        found.append(charts.argo_cd(settings.gitops.namespace))
     if _our_autoscaler(settings):
         found.append(charts.cluster_autoscaler(physical(stack, cluster), settings.region, settings.kubernetes_version))
     if settings.enablement == DEVICE_PLUGIN:
@@ -304,7 +308,7 @@ def cluster_charts(fleet: Fleet, cluster: str, stack: str = "test") -> dict[str,
 
 def _our_autoscaler(settings: Cluster) -> bool:
     """Whether the autoscaler is a chart of ours, which knows empty pools by tags; else it is the provider's add-on."""
-    return bool(provided()[settings.provider]["template"]["from"] == "tags")
+    return bool(provided()[settings.provider].get("template", {}).get("from") == "tags")
 
 
 def _launchers(settings: Any, name: str, runner: MachineRunner, url: str, group: str) -> Chart:
@@ -323,7 +327,12 @@ def _pods(fleet: Fleet, cluster: str) -> Iterator[Pods]:
     settings, made = fleet.clusters[cluster], cluster_charts(fleet, cluster)
     gpu_pools, system = frozenset(settings.pools), frozenset({SYSTEM_POOL})
     yield pods_of("ARC's controller", system, made[charts.CONTROLLER].values)
-    yield pods_of("autoscaler", system, made[charts.AUTOSCALER].values if _our_autoscaler(settings) else _addon_spec(settings))
+    if charts.ARGO_CD in made:
+        yield pods_of("ArgoCD", system, made[charts.ARGO_CD].values["global"])
+    if _our_autoscaler(settings):
+        yield pods_of("autoscaler", system, made[charts.AUTOSCALER].values)
+    elif "template" in provided()[settings.provider]:
+        yield pods_of("autoscaler", system, _addon_spec(settings))
     for name, runner in settings.runners.items():
         values = made[name].values
         pools = frozenset({runner.pool}) if isinstance(runner, PodRunner) else system
@@ -410,7 +419,7 @@ def contract(fleet: Fleet, cluster: str) -> Contract:
     told = charts.plugin_configs(settings.pools.values(), by_operator=settings.enablement == GPU_OPERATOR)
     if settings.enablement == DEVICE_PLUGIN or told:
         configs = frozenset(told.files if told else ())
-    booting = provided()[settings.provider]["template"]["booting-label"]
+    booting = provided()[settings.provider].get("template", {}).get("booting-label", "")
     return Contract(cluster, (system, *nodes), tuple(_pods(fleet, cluster)), booting, configs)
 
 
@@ -430,14 +439,14 @@ def table(contracts: Mapping[str, Contract]) -> str:
         "|---|---|---|---|---|---|",
     ]
     for name, held in contracts.items():
-        nodes = [node for node in held.nodes if node.pool != SYSTEM_POOL]
-        for real, believed in zip(nodes[::2], nodes[1::2], strict=True):
+        for real in (node for node in held.nodes if node.pool != SYSTEM_POOL and not node.template):
+            believed = [node for node in held.nodes if node.pool == real.pool and node.template]
             served = [pods for pods in held.pods if real.pool in pods.pools]
-            wrong = [fault for fault in faults(held) if fault.startswith((f"{real.name}:", f"{believed.name}:"))]
+            wrong = [fault for fault in faults(held) if fault.startswith(tuple(f"{node.name}:" for node in (real, *believed)))]
             cells = (
                 f"{name}/{real.pool}",
                 _code(real.taints),
-                _code(believed.taints),
+                "; ".join(_code(node.taints) for node in believed) or "no autoscaler",
                 "; ".join(f"{pods.name} ({', '.join(map(_written, pods.tolerations))})" for pods in served),
                 "; ".join(filter(None, (_choice(pods) for pods in served))),
                 "; ".join(wrong) or "none",

@@ -23,6 +23,7 @@ FOLDER = Path(__file__).parent / "broken"
 VALID = {
     "valid": {"gpu-t4": "pod"},
     "valid-oke": {"oci-a10": "pod", "standing": "vm", "per-job": "vm-per-job"},
+    "valid-talos": {"gpu-3090": "pod"},
 }
 """Files that the broken ones vary, with the kinds of their runner sets."""
 SOURCE = Path(settings.__file__).parent
@@ -158,7 +159,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "missing-provider": (
         "gpu-ci:clusters.usw2.provider",
-        "required key is missing; name one of: eks, oke",
+        "required key is missing; name one of: eks, oke, talos",
         "",
     ),
     "no-clusters": (
@@ -268,7 +269,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "unknown-provider": (
         "gpu-ci:clusters.usw2.provider",
-        "must be one of: eks, oke; name one of them",
+        "must be one of: eks, oke, talos; name one of them",
         '"gke"',
     ),
     "unknown-capacity": (
@@ -298,8 +299,8 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "unknown-delivery": (
         "gpu-ci:clusters.usw2.delivery",
-        "must be 'helm'; correct it",
-        '"argocd"',
+        "must be 'helm' or 'argocd'; correct it",
+        '"flux"',
     ),
     "kind-vm": (
         "gpu-ci:clusters.usw2.runners.gpu-t4.kind",
@@ -2082,6 +2083,252 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "lower shm, or raise memory",
         '"8Gi"',
     ),
+    "delivery-without-gitops": (
+        "gpu-ci:clusters.usw2.delivery",
+        "delivery argocd and gitops (repository, path) belong together; give both or neither",
+        '"argocd"',
+    ),
+    "gitops-without-delivery": (
+        "gpu-ci:clusters.usw2.gitops",
+        "delivery argocd and gitops (repository, path) belong together; give both or neither",
+        '{"repository": "https://github.com/example/homelab", "path"…',
+    ),
+    "missing-gitops": (
+        "gpu-ci:clusters.home.gitops",
+        "required key is missing; add it",
+        "",
+    ),
+    "talos-by-helm": (
+        "gpu-ci:clusters.home.delivery",
+        "must be 'argocd'; correct it",
+        '"helm"',
+    ),
+    "git-repository-with-password": (
+        "gpu-ci:clusters.home.gitops.repository",
+        "not the URL of a Git repository without user and password; write for example https://github.com/example/homelab",
+        "",
+    ),
+    "git-repository-without-scheme": (
+        "gpu-ci:clusters.home.gitops.repository",
+        "not the URL of a Git repository without user and password; write for example https://github.com/example/homelab",
+        "",
+    ),
+    "git-revision": (
+        "gpu-ci:clusters.home.gitops.revision",
+        "not a branch, tag or commit; write for example main",
+        '"feature branch"',
+    ),
+    "git-path": (
+        "gpu-ci:clusters.home.gitops.path",
+        "not a folder below the repository's root; write for example clusters/home",
+        '"../home"',
+    ),
+    "git-secrets-unknown": (
+        "gpu-ci:clusters.home.gitops.secrets",
+        "the GitHub App's key comes by external-secrets, sealed-secrets, sops or program; name one in by",
+        "",
+    ),
+    "git-secrets-key-of-another": (
+        "gpu-ci:clusters.home.gitops.secrets.file",
+        "unknown key; it belongs to by sops, remove it or change by",
+        "",
+    ),
+    "git-secrets-private-key-of-another": (
+        "gpu-ci:clusters.home.gitops.secrets.privateKey",
+        "unknown key; it belongs to by sealed-secrets, remove it or change by",
+        "",
+    ),
+    "sealed-key-in-clear": (
+        "gpu-ci:clusters.home.gitops.secrets.privateKey",
+        "not what kubeseal prints; seal the key with: kubeseal --raw --scope cluster-wide --from-file key.pem",
+        "",
+    ),
+    "sops-file": (
+        "gpu-ci:clusters.home.gitops.secrets.file",
+        "not a file beside the stack file or below; write for example secrets/github-app.enc.yaml",
+        "",
+    ),
+    "secret-key-in-clear": (
+        "gpu-ci:clusters.home.gitops.secrets.key",
+        "not the name of a key in a secret store; write letters, digits and ._/-, such as gpu-ci/github-app",
+        "",
+    ),
+    "talos-secrets-by-program": (
+        "gpu-ci:clusters.home.gitops.secrets.by",
+        "nobody runs pulumi up here; take external-secrets, sealed-secrets or sops",
+        "",
+    ),
+    "sops-by-program": (
+        "gpu-ci:clusters.usw2.gitops.secrets.by",
+        "the ArgoCD that the program installs has no plugin that opens them; take program, external-secrets or sealed-secrets",
+        "",
+    ),
+    "talos-beside-eks": (
+        "gpu-ci:clusters.home.provider",
+        "pulumi up makes no cluster of provider talos, but others of this stack; give it a stack of its own",
+        '"talos"',
+    ),
+    "host-address": (
+        "gpu-ci:clusters.home.pools.gpu.nodes.hosts.gpu-0.address",
+        "not the IP address of a host; write the one that others reach it at, such as 192.0.2.20",
+        '"gpu-0.example.com"',
+    ),
+    "install-disk": (
+        "gpu-ci:clusters.home.pools.gpu.nodes.hosts.gpu-0.installDisk",
+        "not a disk; write its device, such as /dev/nvme0n1 or /dev/disk/by-id/…",
+        '"nvme0n1"',
+    ),
+    "host-count": (
+        "gpu-ci:clusters.home.pools.gpu.nodes.max",
+        "own machines are all there, and hosts are counted; remove max",
+        "2",
+    ),
+    "nodes-without-hosts": (
+        "gpu-ci:clusters.home.pools.gpu.nodes.hosts",
+        "required key is missing; add it",
+        "",
+    ),
+    "hosts-none": (
+        "gpu-ci:clusters.home.pools.gpu.nodes.hosts",
+        "at least 1 entry is needed; add one",
+        "{}",
+    ),
+    "talos-machine-of-a-cloud": (
+        "gpu-ci:clusters.home.pools.gpu.instanceTypes",
+        "Talos nodes are machines of your own (owned.… in fleet/data/instances.csv); name one, or add yours",
+        '"g5.12xlarge"',
+    ),
+    "talos-machines-mixed": (
+        "gpu-ci:clusters.home.pools.gpu.instanceTypes",
+        (
+            "types of one pool have one GPU model, memory and count, here owned.rtx3090-2 2x RTX 3090 24Gi, "
+            "owned.rtx3090-1 1x RTX 3090 24Gi; split the pool"
+        ),
+        '["owned.rtx3090-2", "owned.rtx3090-1"]',
+    ),
+    "talos-spot": (
+        "gpu-ci:clusters.home.pools.gpu.capacity",
+        "must be 'on-demand'; correct it",
+        '"spot"',
+    ),
+    "talos-idle-delay": (
+        "gpu-ci:clusters.home.pools.gpu.idleDelay",
+        "own machines stay on; remove idleDelay",
+        '"5m"',
+    ),
+    "talos-label-reserved": (
+        "gpu-ci:clusters.home.pools.gpu.labels.node-role.kubernetes.io/gpu",
+        "kubelet may not set labels of this domain; use one of your own, such as example.com/team",
+        '"rtx"',
+    ),
+    "etcd-of-two": (
+        "gpu-ci:clusters.home.controlPlane.hosts",
+        "etcd of 2 members bears no more losses than of 1; give an odd number",
+        '["control-0", "control-1"]',
+    ),
+    "talos-endpoint": (
+        "gpu-ci:clusters.home.endpoint",
+        "not the control plane's URL; write for example https://192.0.2.10:6443",
+        '"192.0.2.10"',
+    ),
+    "talos-version-unknown": (
+        "gpu-ci:clusters.home.talosVersion",
+        "no release of this minor is pinned; use one of: 1.12, 1.13, 1.14",
+        '"1.9"',
+    ),
+    "talos-version-unquoted": (
+        "gpu-ci:clusters.home.talosVersion",
+        "YAML read a number here, and would read 1.30 as 1.3; put quotes around what you wrote",
+        "1.13",
+    ),
+    "talos-kubernetes-unpinned": (
+        "gpu-ci:clusters.home.kubernetesVersion",
+        "no pinned release of this minor goes with Talos 1.13; use one of: 1.34, 1.35, 1.36",
+        '"1.33"',
+    ),
+    "talos-kubernetes-too-new": (
+        "gpu-ci:clusters.home.kubernetesVersion",
+        "no pinned release of this minor goes with Talos 1.12; use one of: 1.34, 1.35",
+        '"1.36"',
+    ),
+    "talos-operator-on-1.12": (
+        "gpu-ci:clusters.home.enablement",
+        "NVIDIA supports its operator from Talos 1.13 on, not on 1.12; raise talosVersion, or use enablement: device-plugin",
+        '"gpu-operator"',
+    ),
+    "talos-operator-driver": (
+        "gpu-ci:clusters.home.operator.driver",
+        "every pool's image brings its own driver, so the operator installs none; remove driver",
+        '{"version": "580.159.03"}',
+    ),
+    "host-twice": (
+        "gpu-ci:clusters.home.system.hosts.gpu-0",
+        "another host has that name; give each machine one",
+        '"gpu-0"',
+    ),
+    "git-namespace": (
+        "gpu-ci:clusters.one.gitops.namespace",
+        "this namespace is the system's, a chart's, a runner set's or a team's; give ArgoCD one of its own, as argocd",
+        '"gpu-operator"',
+    ),
+    "git-store": (
+        "gpu-ci:clusters.one.gitops.secrets.store",
+        "not the name of a Kubernetes object; write lower-case letters, digits, '-' and '.'",
+        "",
+    ),
+    "git-folder-twice": (
+        "gpu-ci:clusters.two.gitops.path",
+        "cluster one has folder clusters/one of https://github.com/example/gpu-ci, too; give each its own",
+        '"clusters/one"',
+    ),
+    "address-twice": (
+        "gpu-ci:clusters.home.system.hosts.system-0.address",
+        "another host has that address; correct it",
+        '"192.0.2.20"',
+    ),
+    "talos-budget": (
+        "gpu-ci:clusters.home.budget",
+        "budget is a cloud's, and nothing is bought here; remove it",
+        '{"monthlyUsd": 50, "emails": ["ci-alerts@example.com"]}',
+    ),
+    "talos-quotas": (
+        "gpu-ci:clusters.home.declareQuotas",
+        "declareQuotas is a cloud's, and nothing is bought here; remove it",
+        "true",
+    ),
+    "talos-protect": (
+        "gpu-ci:clusters.home.protect",
+        "protect is a cloud's, and nothing is bought here; remove it",
+        "true",
+    ),
+    "talos-cache": (
+        "gpu-ci:clusters.home.caches.models",
+        "a cache is a cloud's volume; remove it, and name a storage class of your cluster in the workload's storage",
+        '"models"',
+    ),
+    "talos-zones": (
+        "gpu-ci:clusters.home.zones",
+        "unknown key; it belongs to provider eks or oke, remove it",
+        '["us-west-2a"]',
+    ),
+    "kind-vm-on-talos": (
+        "gpu-ci:clusters.home.runners.gpu-3090.kind",
+        (
+            "provider talos runs pods alone, runners of kind vm are machines on OCI; give the set to a cluster of provider "
+            "oke, or remove kind"
+        ),
+        '"vm"',
+    ),
+    "talos-workload-without-class": (
+        "gpu-ci:clusters.home.workloads.ollama.storage",
+        ("the cluster has no default storage class, so its volume would wait for ever; name one of your own, such as local-path"),
+        "",
+    ),
+    "talos-workload-class-of-a-cache": (
+        "gpu-ci:clusters.home.workloads.ollama.storage.storageClass",
+        "no cache of the cluster has that class; name one of your own, such as local-path",
+        '"cache-models"',
+    ),
 }
 
 # A slip that breaks two rules at once.
@@ -2150,7 +2397,7 @@ def test_no_two_files_show_the_same() -> None:
 
 # Every message ends in what to do; these are the words by which a reader finds it.
 _MEND = re.compile(
-    r"(; |, )(add|name|write|use|rename|remove|raise|lower|correct|give|split|shorten|fill|put|list|set|keep)"
+    r"(; |, )(add|name|write|use|rename|remove|raise|lower|correct|give|split|shorten|fill|put|list|set|keep|take|seal)"
     r"|; did you mean|; known keys|: 16Gi$|: 10m$|\(500m\)$|for example|give either|private endpoint needs"
 )
 
@@ -2201,8 +2448,8 @@ def _pattern(message: ast.expr) -> str:
     return ".*"
 
 
-BEYOND_FILES = {"from_zero", "vgpu_license"}
-"""No provider of this version breaks it; test_settings and test_enablement give it one that does."""
+BEYOND_FILES = {"from_zero", "vgpu_license", "one_machine", "open_modules", "owned_vendor"}
+"""No provider and no machine of this version breaks it; test_settings, test_enablement and test_talos give it one that does."""
 
 
 def test_every_rule_of_the_settings_has_a_broken_file() -> None:

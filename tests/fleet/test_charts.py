@@ -16,6 +16,7 @@ from fleet import charts, launchers, versions
 from fleet.charts import (
     Chart,
     arc_controller,
+    argo_cd,
     cluster_autoscaler,
     device_plugin,
     kueue,
@@ -78,6 +79,7 @@ VARIANTS = [
         runner_set("gpu-t4", RUNNERS["gpu-t4"], URL, "gpu", OKE_PROFILE.tolerations, "nvidia"), id="runner set of a spot pool"
     ),
     pytest.param(kueue(["research"]), id="kueue"),
+    pytest.param(argo_cd("argocd"), id="argo-cd"),
     pytest.param(kueue(["vision", "research"], fair_sharing=True), id="kueue with fair sharing"),
 ]
 """The same charts with other settings; those of the operator are in test_gpu_operator.py."""

@@ -1,4 +1,4 @@
-"""The scheduling contract over EKS and OKE: every pool of every stack takes its own pods and no others.
+"""The scheduling contract over EKS, OKE and Talos: every pool of every stack takes its own pods and no others.
 
 Each mutation takes away one toleration, taint, label or selector: the check must notice it.
 """
@@ -34,10 +34,27 @@ from fleet.scheduling import (
     term,
 )
 from fleet.settings import Fleet, load
+from fleet.workloads.settings import CoralWorkload
 from offline import stackfile
-from offline.record import Recording, Resource, record
-from tests.builders import ROOT, cluster, config, oke_cluster, oke_pool, place, pool, read_stack, runner, vm, vm_per_job
-from tests.components.recorded import SECRET
+from offline.plan import declared
+from offline.record import Recording, Resource, joined
+from tests.builders import (
+    ROOT,
+    cluster,
+    config,
+    host,
+    oke_cluster,
+    oke_pool,
+    place,
+    pool,
+    read_stack,
+    runner,
+    talos_cluster,
+    talos_pool,
+    vm,
+    vm_per_job,
+)
+from tests.components.recorded import APPLICATION, RELEASE, SECRET, runner_sets
 from tests.fleet.conformance import (
     STACKS,
     Contract,
@@ -76,6 +93,14 @@ def _oke(enablement: str) -> Contract:
     return contract(fleet, "sjc")
 
 
+def _talos(enablement: str, **pools: dict[str, Any]) -> Contract:
+    """Pools of a machine each, and no way to rent another."""
+    held = {name: each | {"nodes": {"hosts": {name: host(20 + at)}}} for at, (name, each) in enumerate(pools.items())}
+    sets = {f"gpu-{name}": runner(pool=name) for name in pools}
+    fleet = load(config(clusters={"home": talos_cluster(enablement=enablement, pools=held, runners=sets)}))
+    return contract(fleet, "home")
+
+
 def _queued(pools: dict[str, dict[str, Any]]) -> Contract:
     """One team with a unit of each pool, and no runners."""
     quotas = [{"pool": name, "nominal": 1} for name in pools]
@@ -84,6 +109,7 @@ def _queued(pools: dict[str, dict[str, Any]]) -> Contract:
 
 SPOT = pool(capacity="spot")
 SLICED = {"strategy": "time-slicing", "replicas": 4}
+SIDE_BY_SIDE = {"strategy": "mps", "replicas": 8}
 CONTRACTS = stack_contracts() | {
     "eks device-plugin": _eks(DEVICE_PLUGIN, t4=pool(), t4s=SPOT, cdi=pool(cdi=True)),
     "eks device-plugin, shared": _eks(
@@ -91,7 +117,7 @@ CONTRACTS = stack_contracts() | {
         t4=pool(),
         sliced=pool(sharing=SLICED),
         unrenamed=pool(sharing=SLICED | {"rename": False, "allowSeveral": True}, cdi=True),
-        mps=pool(sharing={"strategy": "mps", "replicas": 8}),
+        mps=pool(sharing=SIDE_BY_SIDE),
     ),
     "eks gpu-operator, shared": _eks(
         GPU_OPERATOR,
@@ -103,15 +129,27 @@ CONTRACTS = stack_contracts() | {
     "oke gpu-plugin-addon": _oke(GPU_PLUGIN_ADDON),
     "oke device-plugin": _oke(DEVICE_PLUGIN),
     "oke gpu-operator": _oke(GPU_OPERATOR),
+    "talos device-plugin": _talos(DEVICE_PLUGIN, gpu=talos_pool(), cdi=talos_pool(cdi=True)),
+    "talos device-plugin, shared": _talos(
+        DEVICE_PLUGIN,
+        gpu=talos_pool(),
+        sliced=talos_pool(sharing=SLICED),
+        unrenamed=talos_pool(sharing=SLICED | {"rename": False, "allowSeveral": True}, cdi=True),
+        mps=talos_pool(sharing=SIDE_BY_SIDE),
+    ),
+    "talos gpu-operator": _talos(GPU_OPERATOR, gpu=talos_pool(), more=talos_pool(instanceTypes=["owned.rtx3090-1"])),
+    "talos gpu-operator, shared": _talos(
+        GPU_OPERATOR, gpu=talos_pool(), sliced=talos_pool(sharing=SLICED), mps=talos_pool(sharing=SIDE_BY_SIDE)
+    ),
     "eks with queues": _queued(POOLS),
     "oke with queues": _queued(OKE_POOLS),
 }
 
 
 def test_every_stack_file_and_example_is_held() -> None:
-    assert {"staging", "prod", "right-size", "oci-machines"} <= set(STACKS)
+    assert {"staging", "prod", "homelab", "right-size", "oci-machines", "gitops"} <= set(STACKS)
     pools = {node.name for held in CONTRACTS.values() for node in held.nodes if node.pool != SYSTEM_POOL}
-    assert {"use1/a100-reserved", "sjc/a10", "iad/v100-spot", "usw2/t4-spot"} <= pools
+    assert {"use1/a100-reserved", "sjc/a10", "iad/v100-spot", "usw2/t4-spot", "home/gpu"} <= pools
 
 
 @pytest.mark.parametrize("name", CONTRACTS)
@@ -119,12 +157,18 @@ def test_every_pool_takes_its_own_pods_and_no_others(name: str) -> None:
     assert faults(CONTRACTS[name]) == []
 
 
-def test_what_is_held_has_the_autoscaler_the_launchers_and_their_sweeps() -> None:
+def test_what_is_held_has_the_autoscaler_of_rented_nodes_the_launchers_and_their_sweeps() -> None:
     for name, held in CONTRACTS.items():
-        assert {"autoscaler", "ARC's controller"} <= {pods.name for pods in held.pods}, name
+        controllers = {pods.name for pods in held.pods} & {"autoscaler", "ARC's controller"}
+        assert controllers == {"ARC's controller"} | ({"autoscaler"} if held.cluster != "home" else set()), name
     assert {"launcher stands", "sweep of stands", "launcher boots", "sweep of boots"} <= {
         pods.name for pods in CONTRACTS["oke device-plugin"].pods
     }
+
+
+def test_argo_cd_is_held_where_the_program_installs_it() -> None:
+    with_it = {name for name, held in CONTRACTS.items() if "ArgoCD" in {pods.name for pods in held.pods}}
+    assert with_it == {"gitops/use1", "gitops/sjc"}, "whoever has own machines has an ArgoCD of his own"
 
 
 def test_a_queued_job_of_which_nothing_is_known_lands_on_the_pool_of_its_flavor() -> None:
@@ -239,7 +283,7 @@ def test_what_nothing_rests_on_may_go(name: str) -> None:
     assert [mutation.what for mutation in spare if faults(mutation.contract)] == []
 
 
-def test_mutations_reach_every_kind_of_thing_of_both_providers() -> None:
+def test_mutations_reach_every_kind_of_thing_of_every_provider() -> None:
     whats = {
         (name.partition(" ")[0], mutation.what.partition(" without ")[2]) for name, mutation in MUTATIONS if mutation.matters
     }
@@ -261,6 +305,15 @@ def test_mutations_reach_every_kind_of_thing_of_both_providers() -> None:
         ("oke", "toleration of nvidia.com/gpu"),
         ("oke", "toleration of oci.oraclecloud.com/oke-is-preemptible"),
         ("oke", "selector gpu-ci/pool"),
+        ("talos", "taint nvidia.com/gpu=true:NoSchedule"),
+        ("talos", "label gpu-ci/pool"),
+        ("talos", "label nvidia.com/gpu.present"),
+        ("talos", "label nvidia.com/device-plugin.config"),
+        ("talos", "label nvidia.com/mps.capable"),
+        ("talos", "selector nvidia.com/mps.capable"),
+        ("talos", "toleration of nvidia.com/gpu"),
+        ("talos", "selector gpu-ci/pool"),
+        ("talos", "affinity to nvidia.com/gpu.present"),
     }
 
 
@@ -274,8 +327,9 @@ def _with(held: Contract, name: str, *tolerations: Toleration) -> Contract:
     return replace(held, pods=changed)
 
 
-def test_the_guides_toleration_of_the_value_true_fits_eks_and_no_node_of_oke() -> None:
+def test_the_guides_toleration_of_the_value_true_fits_eks_and_talos_and_no_node_of_oke() -> None:
     guides = Toleration(GPU_TAINT_KEY, "Equal", "true")
+    assert faults(_with(CONTRACTS["talos gpu-operator"], "runner gpu-gpu", guides)) == []
     assert faults(_with(CONTRACTS["eks device-plugin"], "runner gpu-t4", guides)) == []
     assert faults(_with(CONTRACTS["oke gpu-plugin-addon"], "runner gpu-v100", guides)) == [
         "sjc/v100: runner gpu-v100 does not tolerate nvidia.com/gpu=present:NoSchedule",
@@ -333,6 +387,7 @@ def test_each_way_of_sharing_has_its_name_for_a_gpu() -> None:
     assert held == {
         "system": "nvidia.com/gpu",
         "t4": "nvidia.com/gpu",
+        "gpu": "nvidia.com/gpu",
         "sliced": "nvidia.com/gpu.shared",
         "unrenamed": "nvidia.com/gpu",
         "mps": "nvidia.com/gpu.shared",
@@ -347,7 +402,8 @@ def test_each_way_of_sharing_has_its_name_for_a_gpu() -> None:
 def test_the_profile_says_what_the_provider_sets(provider: str) -> None:
     facts, profile = provided()[provider], PROVIDERS[provider].profile
     assert facts["resource"] == GPU_RESOURCE
-    assert facts["template"]["booting-label"] == profile.accelerator_label
+    assert ("template" in facts) is profile.from_zero, "no autoscaler, no first node"
+    assert facts.get("template", {}).get("booting-label", "") == profile.accelerator_label
     assert [str(taint(text)) for text in facts["gpu-taints"]] in ([], [str(profile.gpu_taint)])
     assert [str(taint(text)) for text in facts["spot-taints"]] == ([str(profile.spot_taint)] if profile.spot_taint else [])
     assert facts.get("plugin", {}).get("off-label") in (None, f"{OKE_NO_PLUGIN_LABEL}=true")
@@ -379,10 +435,11 @@ def test_every_taint_of_a_provider_is_in_the_vocabulary() -> None:
 
 @pytest.fixture(scope="module", params=sorted(STACKS))
 def built(request: pytest.FixtureRequest) -> tuple[Fleet, Recording]:
-    """A stack's fleet, and what the program makes of it."""
+    """A stack's fleet, and what is made of it: by the program, by Git, or by both."""
     path = STACKS[request.param]
     stack = stackfile.with_placeholders(stackfile.load(request.param, ROOT, stack_file=path), [SECRET])
-    return load(read_stack(path)), record(ROOT / "__main__.py", stack)
+    fleet = load(read_stack(path))
+    return fleet, joined(*declared(ROOT, stack, fleet))
 
 
 def _named(recording: Recording, name: str) -> Resource:
@@ -400,24 +457,24 @@ def _plain(value: object) -> Any:
 def test_the_program_gives_nodes_the_labels_and_taints_that_are_held_here(built: tuple[Fleet, Recording]) -> None:
     fleet, recording = built
     for cluster_name, settings in fleet.clusters_by_name():
-        system = _plain(_named(recording, f"{cluster_name}-system-nodes").inputs)
-        assert _labels(system) == system_labels(cluster_name)
-        assert "taints" not in system
+        # What machines of one's own are told is in tests/fleet/talos.
+        if PROVIDERS[settings.provider].deployable:
+            system = _plain(_named(recording, f"{cluster_name}-system-nodes").inputs)
+            assert _labels(system) == system_labels(cluster_name)
+            assert "taints" not in system
         for name, of_pool in settings.pools.items():
-            inputs = _plain(_named(recording, f"{cluster_name}-{name}-nodes").inputs)
             labels = node_labels(cluster_name, settings, name, of_pool)
-            assert _labels(inputs) == labels
-            expected = [
-                {"key": each.key, "value": each.value, "effect": EKS_EFFECT[each.effect]} for each in our_taints(settings)
-            ]
-            assert inputs.get("taints", []) == expected
-            assert "register-with-taints" not in json.dumps(inputs), "no taint but those"
+            found = _declared(recording, cluster_name, settings, name)
+            assert found
+            assert {json.dumps(each, sort_keys=True) for each in found} == {
+                json.dumps((labels, list(map(str, our_taints(settings)))), sort_keys=True)
+            }
             tags = {
                 resource.inputs["tag"]["key"]: resource.inputs["tag"]["value"]
                 for resource in recording.resources
                 if resource.type == "aws:autoscaling/tag:Tag" and resource.name.startswith(f"{cluster_name}-{name}-tag-")
             }
-            if provided()[settings.provider]["template"]["from"] == "tags":
+            if provided()[settings.provider].get("template", {}).get("from") == "tags":
                 described = autoscaler_tags(labels, our_taints(settings), {}, "")
                 parts = tuple(f"{TEMPLATE}{part}/" for part in ("label", "taint"))
                 assert {key: value for key, value in tags.items() if key.startswith(parts)} == {
@@ -430,6 +487,18 @@ def test_the_program_gives_nodes_the_labels_and_taints_that_are_held_here(built:
                 assert offered == whole | {f"{TEMPLATE}resources/{name_of_gpus}": units}, "as many as the plugin will advertise"
 
 
+def _declared(recording: Recording, cluster_name: str, settings: Any, name: str) -> list[tuple[dict[str, str], list[str]]]:
+    """Labels and taints that a pool's nodes are declared with: once for all, or each machine by itself."""
+    if not PROVIDERS[settings.provider].deployable:
+        machines = [_plain(_named(recording, f"{cluster_name}-{each}").inputs) for each in settings.pools[name].nodes.hosts]
+        return [(each["nodeLabels"], [f"{key}={told}" for key, told in each["nodeTaints"].items()]) for each in machines]
+    inputs = _plain(_named(recording, f"{cluster_name}-{name}-nodes").inputs)
+    assert "register-with-taints" not in json.dumps(inputs), "no taint but those"
+    effects = {told: effect for effect, told in EKS_EFFECT.items()}
+    taints = [f"{each['key']}={each['value']}:{effects[each['effect']]}" for each in inputs.get("taints", [])]
+    return [(_labels(inputs), taints)]
+
+
 def _labels(inputs: Mapping[str, Any]) -> dict[str, str]:
     """Labels of a node group or of a node pool."""
     if "labels" in inputs:
@@ -439,18 +508,29 @@ def _labels(inputs: Mapping[str, Any]) -> dict[str, str]:
 
 def test_the_program_installs_the_charts_that_are_held_here(built: tuple[Fleet, Recording]) -> None:
     fleet, recording = built
-    for cluster_name in fleet.clusters:
-        releases = {
-            resource.inputs["name"]: _plain(resource.inputs["values"])
-            for resource in recording.resources
-            if resource.type == "kubernetes:helm.sh/v3:Release" and resource.name.startswith(f"{cluster_name}-")
-        }
+    for cluster_name, settings in fleet.clusters_by_name():
+        releases = dict(_releases(recording, cluster_name))
         held = cluster_charts(fleet, cluster_name, recording.stack)
-        if not fleet.clusters[cluster_name].pools:
+        if not settings.pools:
             held.pop(charts.AUTOSCALER, None)
         for name, chart in held.items():
-            assert releases.pop(name) == _plain(chart.values), name
+            by = APPLICATION if settings.by_git and name != charts.ARGO_CD else RELEASE
+            assert releases.pop(name) == (by, chart.namespace, chart.version, _plain(chart.values)), name
         assert releases == {}, "a chart whose pods nobody holds to the contract"
+
+
+def _releases(recording: Recording, cluster_name: str) -> Iterator[tuple[str, tuple[str, str, str, Any]]]:
+    """(name, (who makes it, namespace, version, values)) of each release of a cluster's."""
+    for resource in recording.resources:
+        if not resource.name.startswith(f"{cluster_name}-"):
+            continue
+        inputs = _plain(resource.inputs)
+        if resource.type == RELEASE:
+            yield inputs["name"], (RELEASE, inputs["namespace"], inputs["version"], inputs["values"])
+        elif resource.type == APPLICATION and "chart" in inputs["spec"]["source"]:
+            source, namespace = inputs["spec"]["source"], inputs["spec"]["destination"]["namespace"]
+            helm = source["helm"]
+            yield helm["releaseName"], (APPLICATION, namespace, source["targetRevision"], helm["valuesObject"])
 
 
 def test_the_pods_that_the_program_declares_itself_are_those_held_here(built: tuple[Fleet, Recording]) -> None:
@@ -483,10 +563,18 @@ def test_jobs_and_workloads_land_on_their_pool_and_nowhere_else(built: tuple[Fle
             continue
         cluster_name = next(name for name in fleet.clusters if resource.name.startswith(f"{name}-"))
         spec = _plain(resource.inputs["spec"]["template"]["spec"])
-        held, where = contract(fleet, cluster_name), spec["nodeSelector"][POOL_LABEL]
+        held, by_pool = contract(fleet, cluster_name), POOL_LABEL in spec["nodeSelector"]
+        where = spec["nodeSelector"][POOL_LABEL] if by_pool else _stick(fleet, cluster_name, resource)
         pods = pods_of(resource.name, frozenset({where}), spec)
-        assert pods.resources, f"{resource.name} asks for a GPU"
+        assert bool(pods.resources) is by_pool, f"{resource.name} asks for a GPU, unless it wants another thing of the node"
         assert faults(replace(held, pods=(*held.pods, pods))) == []
+
+
+def _stick(fleet: Fleet, cluster_name: str, resource: Resource) -> str:
+    """The pool of the node that a Coral is at."""
+    workload = fleet.clusters[cluster_name].workloads[resource.name.removeprefix(f"{cluster_name}-").removesuffix("-deployment")]
+    assert isinstance(workload, CoralWorkload)
+    return workload.pool or SYSTEM_POOL
 
 
 def test_every_launcher_and_no_other_runner_is_kept_from_eviction(built: tuple[Fleet, Recording]) -> None:
@@ -497,8 +585,8 @@ def test_every_launcher_and_no_other_runner_is_kept_from_eviction(built: tuple[F
         f"{cluster_name}-{name}-keep" for cluster_name, name, asked in fleet.runner_sets() if not isinstance(asked, PodRunner)
     )
     for budget in budgets:
-        (release,) = [each for each in recording.resources if each.name == budget.name.removesuffix("-keep") + "-set-chart"]
-        assert budget.inputs["metadata"]["namespace"] == release.inputs["namespace"]
+        (held,) = [each for each in runner_sets(recording) if budget.name.endswith(f"-{each.name}-keep")]
+        assert budget.inputs["metadata"]["namespace"] == held.namespace
         assert _plain(budget.inputs["spec"]) == {
             "maxUnavailable": 0,
             "selector": {"matchLabels": {"actions-ephemeral-runner": "True"}},
@@ -529,5 +617,9 @@ def test_the_table_has_a_row_for_each_pool_and_shows_faults() -> None:
     assert head.count("|") == 7
     assert [row.split(" | ")[0] for row in rows] == ["| oke/v100", "| oke/v100-spot"]
     assert all(row.endswith("| none |") for row in rows)
+    assert [row.split(" | ")[2] for row in table({"talos": CONTRACTS["talos gpu-operator"]}).splitlines()[2:]] == [
+        "no autoscaler",
+        "no autoscaler",
+    ]
     broken = table({"oke": _with(held, "runner gpu-v100")}).splitlines()
     assert "sjc/v100: runner gpu-v100 does not tolerate nvidia.com/gpu=present:NoSchedule" in broken[2]

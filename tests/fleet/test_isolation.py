@@ -86,10 +86,11 @@ def test_no_job_reaches_its_clusters_own_network_and_every_job_reaches_github(st
     fleet = load(read_stack(STACKS[stack]))
     for name, spec in policies(stack).items():
         own = fleet.clusters[name].own_cidr
-        assert own is not None
-        first, last = ipaddress.ip_network(own)[0], ipaddress.ip_network(own)[-1]
-        assert not reaches(spec, str(first))
-        assert not reaches(spec, str(last))
+        assert (own is None) is (fleet.clusters[name].provider == "talos"), "nobody told us where own machines stand"
+        # What is at home is private in any case.
+        network = ipaddress.ip_network(own or "192.168.0.0/16")
+        assert not reaches(spec, str(network[0]))
+        assert not reaches(spec, str(network[-1]))
         # api.github.com of GitHub's published ranges (api.github.com/meta); a registry by SSH and plain HTTP.
         assert all(reaches(spec, "140.82.112.5", port) for port in (22, 80, 443))
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import pytest
 
 from fleet import suggest
+from fleet.gitops.settings import Sops
 from fleet.model import MemorySpan
 from fleet.ocid import ImageId
 from fleet.operator import Driver
 from fleet.providers.eks import EksCluster, EksPool, Network
 from fleet.providers.oke_network import OkeNetwork
 from fleet.providers.oke_nodes import NodeImageId, OciReservation, OkePool, OkeSystemPool
+from fleet.providers.talos import TalosCluster
+from fleet.providers.talos_nodes import Host, Hosts
 from fleet.runner import PodRunner
 from fleet.settings import Fleet
 from fleet.vm_runner import MachineImage, Place, VmPerJobRunner, VmRunner
@@ -36,6 +39,11 @@ from fleet.vm_runner import MachineImage, Place, VmPerJobRunner, VmRunner
         ("clusters.sjc.oke.runners.vm.vm.image", "clusters.sjc.runners.vm.image", MachineImage),
         ("clusters.sjc.oke.runners.a10.vm-per-job", "clusters.sjc.runners.a10", VmPerJobRunner),
         ("clusters.sjc.oke.runners.a10.vm-per-job.places.0", "clusters.sjc.runners.a10.places.0", Place),
+        ("clusters.home.talos", "clusters.home", TalosCluster),
+        ("clusters.talos.talos.pools.talos.nodes", "clusters.talos.pools.talos.nodes", Hosts),
+        ("clusters.home.talos.controlPlane.hosts.sops", "clusters.home.controlPlane.hosts.sops", Host),
+        ("clusters.home.talos.gitops.secrets.sops", "clusters.home.gitops.secrets", Sops),
+        ("clusters.usw2.eks.gitops.secrets.program.by", "clusters.usw2.gitops.secrets.by", None),
         # Below a model, or of a provider that is none.
         ("clusters.sjc.oke.zones.0", "clusters.sjc.zones.0", None),
         ("clusters.sjc.oke.nonsense.pod", "clusters.sjc.nonsense.pod", None),
@@ -67,6 +75,10 @@ def test_a_union_without_tags_is_walked_by_its_model() -> None:
         ("clusters.sjc.oke.runners.a10.vm.scale", "it belongs to kind pod or vm-per-job, remove it or change kind"),
         ("clusters.sjc.oke.runners.a10.pod.shapes", "it belongs to kind vm or vm-per-job, remove it or change kind"),
         ("clusters.sjc.oke.runners.a10.vm-per-job.count", "it belongs to kind vm, remove it or change kind"),
+        ("clusters.usw2.eks.controlPlane", "it belongs to provider talos, remove it"),
+        ("clusters.home.talos.zones", "it belongs to provider eks or oke, remove it"),
+        ("clusters.home.talos.gitops.secrets.sops.store", "it belongs to by external-secrets, remove it or change by"),
+        ("clusters.sjc.oke.gitops.secrets.program.file", "it belongs to by sops, remove it or change by"),
         # Of another provider's pods no less than of this one's.
         ("clusters.usw2.eks.runners.a10.count", ""),
         ("clusters.sjc.oke.runners.a10.vm.place", ""),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import datetime
+import itertools
 import re
 import tomllib
 from collections.abc import Iterator
@@ -16,7 +17,20 @@ from fleet import hardware, versions
 from fleet.compatibility import branch, driver_version
 from fleet.enablement import DEVICE_PLUGIN, GPU_OPERATOR, GPU_PLUGIN_ADDON
 from fleet.providers import PROVIDERS
-from fleet.versions import CHARTS, DAEMONSETS, DOWNLOADS, KUBEFLOW, KUBERNETES, NVKIND, OKE_KUBERNETES, RUNNER_IMAGE, daemonsets
+from fleet.providers.talos_nodes import TalosDriver
+from fleet.versions import (
+    CHARTS,
+    DAEMONSETS,
+    DOWNLOADS,
+    KUBEFLOW,
+    KUBERNETES,
+    NVKIND,
+    OKE_KUBERNETES,
+    RUNNER_IMAGE,
+    TALOS,
+    TALOS_KUBERNETES,
+    daemonsets,
+)
 
 ROOT = Path(versions.__file__).parents[1]
 DATA: dict[str, Any] = tomllib.loads((ROOT / "fleet" / "data" / "versions.toml").read_text(encoding="utf-8"))
@@ -49,7 +63,10 @@ def test_every_version_has_a_source_and_an_iso_date(name: str, row: dict[str, An
 
 
 def test_every_row_is_read() -> None:
-    assert set(DATA) == {"charts", "images", "kubernetes", "oke", "vm", "kubeflow", "driver", "daemonsets"}
+    own = {"talos", "talos-kubernetes"}
+    assert set(DATA) == {"charts", "images", "kubernetes", "oke", "vm", "kubeflow", "driver", "daemonsets"} | own
+    assert set(TALOS) == set(DATA["talos"])
+    assert set(TALOS_KUBERNETES) == set(DATA["talos-kubernetes"])
     assert set(CHARTS) == set(DATA["charts"])
     assert set(KUBERNETES) == set(DATA["kubernetes"])
     assert set(OKE_KUBERNETES) == set(DATA["oke"])
@@ -128,6 +145,35 @@ def test_oke_spells_a_patch_of_its_minor(minor: str, version: str) -> None:
     assert re.fullmatch(rf"v{re.escape(minor)}\.\d+", version)
 
 
+@pytest.mark.parametrize(("minor", "row"), TALOS.items())
+def test_a_talos_release_is_of_its_minor_and_has_a_driver_of_each_tier(minor: str, row: versions.TalosVersion) -> None:
+    assert re.fullmatch(rf"v{re.escape(minor)}\.\d+(-rc\.\d+)?", row.release)
+    assert set(row.drivers) == set(TalosDriver.model_fields["tier"].annotation.__args__)  # type: ignore[union-attr]
+    assert [driver_version(version) for version in row.drivers.values()] == list(row.drivers.values())
+    assert re.fullmatch(r"\d+\.\d+\.\d+", row.toolkit)
+
+
+@pytest.mark.parametrize(("minor", "row"), TALOS.items())
+def test_a_talos_release_takes_a_kubernetes_that_is_pinned(minor: str, row: versions.TalosVersion) -> None:
+    oldest, newest = (tuple(map(int, each.split("."))) for each in row.kubernetes)
+    assert oldest <= newest
+    assert any(oldest <= tuple(map(int, each.split("."))) <= newest for each in TALOS_KUBERNETES), minor
+
+
+def test_newer_talos_releases_bring_no_older_driver_toolkit_or_kubernetes() -> None:
+    numbers = [
+        [tuple(map(int, text.split("."))) for text in (minor, *row.drivers.values(), row.toolkit, *row.kubernetes)]
+        for minor, row in TALOS.items()
+    ]
+    for older, newer in itertools.pairwise(numbers):
+        assert all(old <= new for old, new in zip(older, newer, strict=True))
+
+
+@pytest.mark.parametrize(("minor", "version"), TALOS_KUBERNETES.items())
+def test_the_kubernetes_of_talos_is_a_patch_of_its_minor(minor: str, version: str) -> None:
+    assert re.fullmatch(rf"v{re.escape(minor)}\.\d+", version)
+
+
 def test_both_clouds_have_the_minors_of_each_other() -> None:
     """A fleet over both has one Kubernetes minor, so that one set of manifests is right for all of it."""
     assert set(OKE_KUBERNETES) == set(KUBERNETES)
@@ -195,6 +241,10 @@ OF_OKE = {"kube-proxy", "proxymux-client", "csi-oci-node", "vcn-native-ip-cni"}
 """What runs on each node of an OKE cluster with VCN-native pod networking."""
 
 
+OF_TALOS = {"kube-flannel"}
+"""kube-proxy runs there too, and requests nothing."""
+
+
 def _names(provider: str, enablement: str) -> set[str]:
     return {row.name for row in daemonsets(provider, enablement)}
 
@@ -235,6 +285,7 @@ def test_a_daemonset_belongs_to_providers_an_enablement_a_strategy_or_a_driver()
 def test_what_advertises_the_gpus_runs_on_each_node_of_any_provider(enablement: str, ours: str) -> None:
     assert _names("eks", enablement) == OF_EKS | {ours}
     assert _names("oke", enablement) - OF_OKE == {ours}
+    assert _names("talos", enablement) == OF_TALOS | {ours}
 
 
 def test_okes_own_plugin_is_none_of_ours() -> None:
@@ -253,6 +304,8 @@ def test_the_driver_is_a_branch_that_the_newest_minor_ships() -> None:
 def test_no_other_module_spells_a_version() -> None:
     """A version outside versions.toml is one that an update forgets."""
     pinned = [chart.version for chart in CHARTS.values()] + [*IMAGES.values(), *OKE_KUBERNETES.values()]
+    pinned += [text for row in TALOS.values() for text in (row.release, *row.drivers.values(), row.toolkit)]
+    pinned += TALOS_KUBERNETES.values()
     pinned += [versions.OPERATOR_DRIVER, versions.AL2023_DRIVER, versions.VM_TOOLKIT, NVKIND.version, NVKIND.go]
     pinned += [text for row in DOWNLOADS.values() for text in (row.version, row.url, row.sha256)]
     pinned += [KUBEFLOW.node_image, KUBEFLOW.node_toolkit, KUBEFLOW.trainer, KUBEFLOW.trainer_commit]

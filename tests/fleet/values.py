@@ -14,7 +14,15 @@ from fleet.scheduling import Toleration
 from tests.builders import reference
 
 # Maps that a chart hands on whole, to a pod or a command line; a map that is empty in its values.yaml is one too.
-FREE = {"affinity", "extraArgs", "template.spec", "listenerTemplate.spec", "operator.nodeSelector"}
+FREE = {
+    "affinity",
+    "extraArgs",
+    "template.spec",
+    "listenerTemplate.spec",
+    "operator.nodeSelector",
+    "global.nodeSelector",
+    "configs.cm",
+}
 # Read by gha-runner-scale-set's templates/autoscalingrunnerset.yaml, though its values.yaml names only template.spec.
 IN_TEMPLATES = {"template.metadata"}
 
@@ -33,6 +41,8 @@ def unknown_keys(chart: Chart, values: dict[str, Any]) -> list[str]:
     defaults = _read(folder(chart) / "values.yaml")
     for inner in _read(folder(chart) / "Chart.yaml").get("dependencies", []):
         name = inner.get("alias", inner["name"])
+        if name not in values:
+            continue
         held = _read(reference(f"{inner['name']}/{inner['version']}") / "values.yaml")
         defaults[name] = _merged(held, defaults.get(name, {}))
     return list(_unknown(values, defaults, (folder(chart) / "values.yaml").read_text(encoding="utf-8")))

@@ -1,0 +1,1 @@
+"""What ArgoCD reads: charts as Applications, objects in their order, secrets that Git never holds in clear."""

@@ -1,0 +1,46 @@
+"""The one object that ArgoCD is given by hand: it finds all others in the repository."""
+
+from __future__ import annotations
+
+from fleet.gitops.application import API, FINALIZER, IN_CLUSTER, Manifest, sync_policy
+from fleet.gitops.drift import JOBS
+from fleet.gitops.settings import GitOps
+
+TIERS = ("infrastructure", "workloads")
+"""Folders of a cluster, an Application each: what makes GPUs and runners, and what runs on them beside CI."""
+NAME = "gpu-ci"
+
+
+def applicationset(git: GitOps) -> Manifest:
+    """An ApplicationSet that makes an Application of each tier, and it all that is below.
+
+    It lists the folders instead of asking Git for them: where a path is wrong an Application says so, and none is gone for that.
+    """
+    return {
+        "apiVersion": API,
+        "kind": "ApplicationSet",
+        "metadata": {"name": NAME, "namespace": git.namespace},
+        "spec": {
+            "goTemplate": True,
+            "goTemplateOptions": ["missingkey=error"],
+            "generators": [{"list": {"elements": [{"tier": tier} for tier in TIERS]}}],
+            "template": {
+                "metadata": {
+                    "name": NAME + "-{{ .tier }}",
+                    "finalizers": [FINALIZER],
+                },
+                "spec": {
+                    "project": git.project,
+                    "source": {
+                        "repoURL": git.repository,
+                        "targetRevision": git.revision,
+                        "path": git.path + "/{{ .tier }}",
+                        "directory": {"recurse": True},
+                    },
+                    "destination": {"server": IN_CLUSTER, "namespace": git.namespace},
+                    "ignoreDifferences": JOBS,
+                    "syncPolicy": sync_policy(),
+                },
+            },
+        },
+    }

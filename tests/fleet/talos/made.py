@@ -1,0 +1,133 @@
+"""Made Talos clusters, and their files read back."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from hypothesis import Phase, settings
+from hypothesis import strategies as st
+from pydantic import TypeAdapter
+from ruamel.yaml import YAML
+
+from fleet import hardware, versions
+from fleet.providers.talos import TalosCluster
+from fleet.talos.files import talos_files
+
+NAME = "home"
+MINORS = tuple(versions.TALOS)
+GPU_PATCH = "patches/pools/gpu.yaml"
+# Shrinking what fails takes longer than a test may.
+some = settings(deadline=None, max_examples=40, database=None, phases=[Phase.explicit, Phase.generate])
+
+
+def cluster(**changes: Any) -> TalosCluster:
+    """One control-plane host that is the system pool, too, and one GPU host; `changes` replace keys."""
+    held = {
+        "provider": "talos",
+        "kubernetesVersion": "1.35",
+        "endpoint": "https://192.0.2.10:6443",
+        "controlPlane": {"hosts": {"control-0": {"address": "192.0.2.11", "installDisk": "/dev/sda"}}},
+        "enablement": "device-plugin",
+        "gitops": {"repository": "https://github.com/example/homelab", "path": "home"},
+        "pools": {"gpu": pool()},
+        "runners": {},
+    }
+    return TypeAdapter(TalosCluster).validate_json(json.dumps(held | changes))
+
+
+def pool(**changes: Any) -> dict[str, Any]:
+    """A pool of one host with two RTX 3090; `changes` replace keys."""
+    hosts = {"gpu-0": {"address": "192.0.2.20", "installDisk": "/dev/nvme0n1"}}
+    return {"instanceTypes": ["owned.rtx3090-2"], "role": "burst", "nodes": {"hosts": hosts}} | changes
+
+
+SYSTEM = {"hosts": {"system-0": {"address": "192.0.2.30", "installDisk": "/dev/vda"}}}
+
+
+def read(made: TalosCluster, name: str = NAME) -> dict[str, list[Any]]:
+    """The documents of every file, as YAML 1.2 reads them."""
+    yaml = YAML(typ="safe", pure=True)
+    return {path: list(yaml.load_all(text)) for path, text in talos_files(name, made).items()}
+
+
+def kinds(documents: list[Any]) -> dict[str, list[Any]]:
+    """Documents by kind; the v1alpha1 config has none, and is `machine config` here."""
+    found: dict[str, list[Any]] = {}
+    for document in documents:
+        found.setdefault(document.get("kind", "machine config"), []).append(document)
+    return found
+
+
+def labels_and_taints(documents: list[Any]) -> tuple[Mapping[str, str], list[str]]:
+    """What a patch makes of the Node that its machine registers; taints as `key=value:effect`."""
+    labels: dict[str, str] = {}
+    taints: list[str] = []
+    for document in documents:
+        machine = document.get("machine", {})
+        labels |= machine.get("nodeLabels", {})
+        registered = machine.get("kubelet", {}).get("extraConfig", {}).get("registerWithTaints", [])
+        taints += [f"{taint['key']}={taint['value']}:{taint['effect']}" for taint in registered]
+        if document.get("kind") == "KubeNodeConfig":
+            labels |= document.get("labels", {})
+            taints += [f"{key}={value}" for key, value in document.get("taints", {}).items() if key != "$patch"]
+    return labels, taints
+
+
+_NAMES = st.from_regex(r"[a-z]([-a-z0-9]{0,14}[a-z0-9])?", fullmatch=True)
+_LABELS = st.dictionaries(
+    st.from_regex(r"(example\.com/)?[A-Za-z0-9]{1,6}", fullmatch=True).filter(lambda key: key not in ("role", "gpu")),
+    st.sampled_from(["true", "no", "y", "1", "0x1f", "1e3", "2026-01-01", "null", "a.b_c-d", "1.30"]),
+    max_size=3,
+)
+_REACHED = st.ip_addresses().filter(
+    lambda each: not (each.is_loopback or each.is_unspecified or each.is_multicast or each.is_link_local)
+)
+_ADDRESSES = st.lists(_REACHED.map(str), min_size=8, max_size=8, unique=True)
+_DISKS = st.sampled_from(["/dev/sda", "/dev/nvme0n1", "/dev/disk/by-id/nvme-eui.0025385"])
+_MACHINES = [machine.name for machine in hardware.machines("owned") if machine.gpus]
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> TalosCluster:
+    """Any Talos cluster: every release, hosts of its own for the system pool or not, one to three GPU pools."""
+    minor = draw(st.sampled_from(MINORS))
+    oldest, newest = versions.TALOS[minor].kubernetes
+    fits = [each for each in versions.TALOS_KUBERNETES if _minor(oldest) <= _minor(each) <= _minor(newest)]
+    names = iter(draw(st.lists(_NAMES, min_size=8, max_size=8, unique=True)))
+    addresses = iter(draw(_ADDRESSES))
+
+    def hosts(count: int) -> dict[str, Any]:
+        return {
+            name: {"address": address, "installDisk": draw(_DISKS)}
+            for name, address in itertools.islice(zip(names, addresses, strict=True), count)
+        }
+
+    pools = {
+        name: {
+            "instanceTypes": [draw(st.sampled_from(_MACHINES))],
+            "role": draw(st.sampled_from(["burst", "release"])),
+            "nodes": {"hosts": hosts(1)},
+            "driver": {
+                "kernelModules": draw(st.sampled_from(["proprietary", "open"])),
+                "tier": draw(st.sampled_from(["production", "lts"])),
+            },
+            "labels": draw(_LABELS),
+            "cdi": draw(st.booleans()),
+        }
+        for name in draw(st.lists(_NAMES, min_size=1, max_size=3, unique=True))
+    }
+    return cluster(
+        talosVersion=minor,
+        kubernetesVersion=draw(st.sampled_from(fits)),
+        cni=draw(st.sampled_from(["flannel", "none"])),
+        controlPlane={"hosts": hosts(draw(st.sampled_from([1, 3])))},
+        system={"hosts": hosts(draw(st.integers(0, 2)))},
+        pools=pools,
+    )
+
+
+def _minor(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
