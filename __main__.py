@@ -2,7 +2,7 @@
 
 import pulumi
 
-from components.build import build
+from components.build import build, require_deployable
 from components.config import read_fleet
 from fleet.errors import FleetError
 from fleet.placement import PlacementError
@@ -11,7 +11,10 @@ from fleet.settings import NAMESPACE
 config = pulumi.Config(NAMESPACE)
 try:
     fleet = read_fleet(config)
-    clusters = build(fleet, pulumi.get_project(), pulumi.get_stack(), config.require_secret("githubPrivateKey"))
+    # Before the key is asked for, which such a stack has not.
+    require_deployable(fleet, pulumi.get_stack())
+    key = config.require_secret("githubPrivateKey") if fleet.needs_key else pulumi.Output.secret("")
+    clusters = build(fleet, pulumi.get_project(), pulumi.get_stack(), key)
 except (FleetError, PlacementError) as error:
     raise pulumi.RunError(str(error)) from error
 for name, outputs in clusters.items():

@@ -14,22 +14,30 @@ from fleet.tags import STACK_TAG
 from fleet.workloads import room
 
 
+def require_deployable(fleet: Fleet, stack: str) -> None:
+    """Raise RunError for a fleet with a provider that nobody deploys: its error says what to run instead."""
+    for name, cluster in fleet.clusters_by_name():
+        if not PROVIDERS[cluster.provider].deployable:
+            raise pulumi.RunError(
+                f"{name}: provider {cluster.provider} is not deployed by Pulumi; run make render STACK={stack} OUT=<folder>, "
+                "commit what it wrote, and ArgoCD does the rest (docs/gitops.md)"
+            )
+
+
 def build(fleet: Fleet, project: str, stack: str, private_key: pulumi.Output[str]) -> dict[str, dict[str, object]]:
     """Declare the fleet's resources; returns the stack outputs by cluster.
 
-    Raises PlacementError before the first resource when a runner set, workload or job fits no node, RunError for a provider that
-    nobody deploys.
+    Raises PlacementError before the first resource when a runner set, workload or job fits no node, RunError as
+    `require_deployable` does.
     """
+    require_deployable(fleet, stack)
     placement.require(placement.place(fleet))
     room.require(fleet)
     stack_jobs.require(fleet)
     context = Context(project, stack, {STACK_TAG: stack} | fleet.tags)
     outputs: dict[str, dict[str, object]] = {}
     for name, cluster in fleet.clusters_by_name():
-        row = PROVIDERS[cluster.provider]
-        if not row.deployable:
-            raise pulumi.RunError(f"{name}: provider {cluster.provider} is not deployed by Pulumi; run make render STACK={stack}")
-        module, _, function = row.builder.partition(":")
+        module, _, function = PROVIDERS[cluster.provider].builder.partition(":")
         # Imported here, so that a stack pays only for the clouds it has.
         outputs[name] = getattr(importlib.import_module(module), function)(name, cluster, fleet, context, private_key)
     return outputs

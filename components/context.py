@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from fleet.cluster import physical_name
+
 
 @dataclass(frozen=True, slots=True)
 class Context:
@@ -14,5 +16,5 @@ class Context:
     tags: dict[str, str]
 
     def cluster_name(self, cluster: str) -> str:
-        """Physical name of a cluster: autoscaler tags, IAM conditions and kubeconfigs need it before the cluster exists."""
-        return f"{self.project}-{self.stack}-{cluster}"
+        """Physical name of a cluster."""
+        return physical_name(self.project, self.stack, cluster)

@@ -10,7 +10,7 @@ from typing import Any
 import pulumi
 import pulumi_aws as aws
 
-from components.kubernetes.deliver import deliver
+from components.kubernetes.deliver import Deliver
 from fleet import charts
 from fleet.scheduling import DISCOVERY_TAG, owner_tag
 
@@ -69,13 +69,17 @@ def autoscaler_rights(cluster_name: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class EksAutoscalerArgs:
-    """`physical_name` is the cluster's name as text; `cluster_name` the same with its dependency on the control plane."""
+    """`physical_name` is the cluster's name as text; `cluster_name` the same with its dependency on the control plane.
+
+    `deliver` brings the chart; None where ArgoCD does.
+    """
 
     physical_name: str
     cluster_name: pulumi.Input[str]
     region: str
     kubernetes_version: str
     ready: Sequence[pulumi.Resource]
+    deliver: Deliver | None
 
 
 class EksAutoscaler(pulumi.ComponentResource):
@@ -99,12 +103,13 @@ class EksAutoscaler(pulumi.ComponentResource):
             role_arn=role.arn,
             opts=child,
         )
-        deliver(
-            f"{name}-chart",
-            charts.cluster_autoscaler(args.physical_name, args.region, args.kubernetes_version),
-            parent=self,
-            # A pod gets its credentials when it starts: the association must stand before.
-            depends_on=[rights, association, *args.ready],
-        )
+        if args.deliver is not None:
+            args.deliver(
+                f"{name}-chart",
+                charts.cluster_autoscaler(args.physical_name, args.region, args.kubernetes_version),
+                parent=self,
+                # A pod gets its credentials when it starts: the association must stand before.
+                depends_on=[rights, association, *args.ready],
+            )
         self.role_arn = role.arn
         self.register_outputs({"roleArn": self.role_arn})

@@ -16,6 +16,7 @@ from components.eks.autoscaler import EksAutoscaler, EksAutoscalerArgs
 from components.eks.governance import budget, quotas
 from components.eks.managed_nodes import ManagedNodes, managed_nodes
 from components.eks.network import EksNetwork, EksNetworkArgs
+from components.kubernetes.deliver import by_helm
 from fleet import versions
 from fleet.providers.eks import EksCluster, EksPool
 from fleet.scheduling import GPU_TOLERATION, system_labels
@@ -97,11 +98,19 @@ class EksGpuCluster(pulumi.ComponentResource):
         doors = self._doors(name, settings, control_plane)
         self.ready: tuple[pulumi.Resource, ...] = (system, *last, *doors)
         """What a chart needs to run: system nodes and name resolution."""
-        EksAutoscaler(
+        self.autoscaler = EksAutoscaler(
             f"{name}-autoscaler",
-            EksAutoscalerArgs(args.physical_name, self.cluster_name, settings.region, settings.kubernetes_version, self.ready),
+            EksAutoscalerArgs(
+                args.physical_name,
+                self.cluster_name,
+                settings.region,
+                settings.kubernetes_version,
+                self.ready,
+                None if settings.by_git else by_helm,
+            ),
             opts=pulumi.ResourceOptions(parent=self, providers=[self.kubernetes_provider]),
         )
+        """The autoscaler's rights, and its chart where Helm brings it."""
         self.register_outputs(
             {"clusterName": self.cluster_name, "kubeconfig": self.kubeconfig, "nodeRoleArn": self.node_role_arn}
         )

@@ -56,6 +56,7 @@ def build(name: str, settings: EksCluster, fleet: Fleet, context: Context, priva
         ready=cluster.ready,
         opts=pulumi.ResourceOptions(providers=[cluster.kubernetes_provider]),
         backings=_backings(name, settings, context, cluster, cloud) if settings.caches else {},
+        cloud=(cluster.autoscaler,),
     )
     return {
         "clusterName": cluster.cluster_name,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-from components.kubernetes.deliver import deliver
+from components.kubernetes.deliver import Deliver, by_helm
 from components.kubernetes.namespace import namespace
 from components.kubernetes.priority_class import priority_class
 from fleet import charts
@@ -17,15 +17,16 @@ from fleet.scheduling import RUNNER_PRIORITY
 
 @dataclass(frozen=True, slots=True)
 class ArcControllerArgs:
-    """`ready` are the resources that stand before any chart: control plane and system nodes."""
+    """`ready` are the resources that stand before any chart: control plane and system nodes. `deliver` is who brings charts."""
 
     ready: Sequence[pulumi.Resource]
+    deliver: Deliver = by_helm
 
 
 class ArcController(pulumi.ComponentResource):
     """Actions Runner Controller, and the priority of its runners; sets wait for both, so that they are also removed before."""
 
-    release: kubernetes.helm.v3.Release
+    release: pulumi.Resource
     """The controller's release: without it the finalizers of runner sets never end."""
     priority: kubernetes.scheduling.v1.PriorityClass
     """The class that runner pods name: without it the API server refuses them."""
@@ -34,6 +35,6 @@ class ArcController(pulumi.ComponentResource):
         super().__init__("gpu-ci:index:ArcController", name, {}, opts)
         chart = charts.arc_controller()
         home = namespace(f"{name}-namespace", chart, parent=self, depends_on=args.ready)
-        self.release = deliver(f"{name}-chart", chart, parent=self, depends_on=[home, *args.ready])
+        self.release = args.deliver(f"{name}-chart", chart, parent=self, depends_on=[home, *args.ready])
         self.priority = priority_class(f"{name}-runner-priority", RUNNER_PRIORITY, parent=self, depends_on=args.ready)
         self.register_outputs({})

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-from components.kubernetes.deliver import deliver
+from components.kubernetes.deliver import Deliver, by_helm
 from components.kubernetes.isolation import isolate
 from components.kubernetes.namespace import namespace
-from fleet import charts
 from fleet.charts import Chart
 from fleet.egress import CLOSED
 from fleet.github import GitHub
@@ -21,6 +20,8 @@ from fleet.isolation import network_policy
 # A new controller deletes the sets of another minor, under an upgrade that Helm then calls deployed.
 _REPLACE_ON = ("values.scaleSetLabels", "values.githubConfigUrl", "version")
 
+MakeSecret = Callable[[str, str, kubernetes.core.v1.Namespace, pulumi.Resource], Sequence[pulumi.Resource]]
+"""(logical name, namespace's name, the namespace, parent) → what makes the GitHub App's Secret there."""
 Companions = Callable[[pulumi.Input[str], pulumi.Resource], Sequence[pulumi.Resource]]
 """(namespace name, parent) → what the set's pods need in their namespace; made before the set, children of `parent`."""
 
@@ -29,15 +30,17 @@ Companions = Callable[[pulumi.Input[str], pulumi.Resource], Sequence[pulumi.Reso
 class Arc:
     """What all runner sets of a cluster share.
 
-    `private_key` is the App's key, a secret; `ready` and what a chart needs of `releases` (by name) outlive the sets. `closed`
-    are networks that no pod of a set reaches, unless the set opens a part of them.
+    `ready` and what a chart needs of `releases` (by name) outlive the sets. `closed`
+    are networks that no pod of a set reaches, unless the set opens a part of them. `secret` makes the App's secret, `deliver` the
+    release: None where ArgoCD brings it.
     """
 
     github: GitHub
-    private_key: pulumi.Input[str]
+    secret: MakeSecret
     releases: Mapping[str, pulumi.Resource]
     ready: Sequence[pulumi.Resource]
     closed: Sequence[str] = CLOSED
+    deliver: Deliver | None = by_helm
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,23 +68,15 @@ class ArcRunnerSet(pulumi.ComponentResource):
         chart, arc = args.chart, args.arc
         home = namespace(f"{name}-namespace", chart, parent=self, depends_on=arc.ready)
         walls = isolate(name, chart, home.metadata.name, network_policy(arc.closed, args.opened, args.private_ports), parent=self)
-        secret = kubernetes.core.v1.Secret(
-            f"{name}-github-app",
-            metadata=kubernetes.meta.v1.ObjectMetaArgs(name=charts.APP_SECRET, namespace=home.metadata.name),
-            string_data={
-                "github_app_id": arc.github.app_id,
-                "github_app_installation_id": arc.github.installation_id,
-                "github_app_private_key": arc.private_key,
-            },
-            opts=pulumi.ResourceOptions(parent=self, delete_before_replace=True),
-        )
+        secret = arc.secret(f"{name}-github-app", chart.namespace, home, self)
         companions = args.companions(home.metadata.name, self) if args.companions else ()
-        deliver(
-            f"{name}-chart",
-            chart,
-            parent=self,
-            depends_on=[home, *walls, secret, *companions, *(arc.releases[needed] for needed in chart.needs), *arc.ready],
-            replace_on=_REPLACE_ON,
-        )
+        if arc.deliver is not None:
+            arc.deliver(
+                f"{name}-chart",
+                chart,
+                parent=self,
+                depends_on=[home, *walls, *secret, *companions, *(arc.releases[needed] for needed in chart.needs), *arc.ready],
+                replace_on=_REPLACE_ON,
+            )
         self.runs_on = pulumi.Output.from_input([chart.name, *chart.values["scaleSetLabels"]])
         self.register_outputs({"runsOn": self.runs_on})

@@ -6,24 +6,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pulumi
+import pulumi_kubernetes as kubernetes
 
-from components.kubernetes.deliver import deliver
+from components.kubernetes.deliver import Deliver, by_helm
 from components.kubernetes.namespace import namespace
 from components.kubernetes.plugin_configs import config_map
 from fleet import charts
-from fleet.scheduling import Toleration
+from fleet.scheduling import RUNTIME_CLASS, Toleration
 
 
 @dataclass(frozen=True, slots=True)
 class DevicePluginStackArgs:
     """`tolerations` are those of the cluster's provider; `configs` is what the plugin is told of single pools, if anything.
 
-    `ready` are the resources that stand before any chart: control plane and system nodes.
+    `ready` are the resources that stand before any chart: control plane and system nodes. `deliver` is who brings charts.
+    `handler` is a container runtime of the nodes that gets a RuntimeClass, if any.
     """
 
     tolerations: Sequence[Toleration]
     configs: charts.PluginConfigs | None
     ready: Sequence[pulumi.Resource]
+    deliver: Deliver = by_helm
+    handler: str = ""
 
 
 class DevicePluginStack(pulumi.ComponentResource):
@@ -37,6 +41,13 @@ class DevicePluginStack(pulumi.ComponentResource):
         chart = charts.device_plugin(args.tolerations, args.configs)
         home = namespace(f"{name}-namespace", chart, parent=self, depends_on=args.ready)
         told = config_map(f"{name}-configs", args.configs, home, parent=self)
-        deliver(f"{name}-chart", chart, parent=self, depends_on=[home, *told, *args.ready])
+        args.deliver(f"{name}-chart", chart, parent=self, depends_on=[home, *told, *args.ready])
+        if args.handler:
+            kubernetes.node.v1.RuntimeClass(
+                f"{name}-runtime-class",
+                metadata=kubernetes.meta.v1.ObjectMetaArgs(name=RUNTIME_CLASS),
+                handler=args.handler,
+                opts=pulumi.ResourceOptions(parent=self, depends_on=list(args.ready), delete_before_replace=True),
+            )
         self.namespace_name = home.metadata.name
         self.register_outputs({"namespaceName": self.namespace_name})

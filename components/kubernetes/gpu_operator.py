@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pulumi
 
-from components.kubernetes.deliver import deliver
+from components.kubernetes.deliver import Deliver, by_helm
 from components.kubernetes.namespace import namespace
 from components.kubernetes.plugin_configs import config_map
 from fleet import charts
@@ -21,7 +21,8 @@ class GpuOperatorArgs:
     """`image` is the kind of the cluster's node images, `cdi` what its pools agree on, `tolerations` those of its provider.
 
     `mig` is how parts of MIG GPUs are named (none, single, mixed), `configs` what the device plugin is told of single pools, if
-    anything. `ready` are the resources that stand before any chart: control plane and system nodes.
+    anything. `ready` are the resources that stand before any chart: control plane and system nodes. `deliver` is who brings
+    charts.
     """
 
     image: NodeImage
@@ -31,6 +32,7 @@ class GpuOperatorArgs:
     ready: Sequence[pulumi.Resource]
     mig: str = "none"
     configs: charts.PluginConfigs | None = None
+    deliver: Deliver = by_helm
 
 
 class GpuOperator(pulumi.ComponentResource):
@@ -49,7 +51,7 @@ class GpuOperator(pulumi.ComponentResource):
         )
         home = namespace(f"{name}-namespace", chart, parent=self, depends_on=args.ready)
         told = config_map(f"{name}-configs", args.configs, home, parent=self)
-        deliver(
+        args.deliver(
             f"{name}-chart",
             chart,
             parent=self,

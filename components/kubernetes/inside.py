@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import pulumi
 
 from components.kubernetes.arc_controller import ArcController, ArcControllerArgs
-from components.kubernetes.arc_runner_set import Arc, ArcRunnerSet, ArcRunnerSetArgs
+from components.kubernetes.arc_runner_set import Arc, ArcRunnerSet, ArcRunnerSetArgs, MakeSecret
+from components.kubernetes.argo_cd import ArgoCd, ArgoCdArgs
+from components.kubernetes.deliver import Deliver, by_helm
 from components.kubernetes.device_plugin_stack import DevicePluginStack, DevicePluginStackArgs
+from components.kubernetes.github_secret import by_program, nobody_here
 from components.kubernetes.gpu_job import GpuJob, GpuJobArgs
 from components.kubernetes.gpu_operator import GpuOperator, GpuOperatorArgs
 from components.kubernetes.gpu_queue import GpuQueue, GpuQueueArgs
@@ -21,13 +25,15 @@ from components.kubernetes.priorities import Priorities, PrioritiesArgs
 from components.kubernetes.queue_controller import QueueController, QueueControllerArgs
 from fleet import charts
 from fleet.caches import class_name
+from fleet.charts import Chart
 from fleet.cluster import Cluster
 from fleet.enablement import DEVICE_PLUGIN, GPU_OPERATOR, GPU_PLUGIN_ADDON
+from fleet.gitops.settings import ByProgram, GitOps
 from fleet.node_image import NODE_IMAGES, NodeImage
 from fleet.operator import OperatorSettings
 from fleet.providers import PROVIDERS
 from fleet.queue_settings import Queues
-from fleet.queues import Manifest, queue_objects
+from fleet.queues import Manifest, QueueObjects, queue_objects
 from fleet.runner import PodRunner
 from fleet.scheduling import SchedulingProfile
 from fleet.settings import Fleet
@@ -37,10 +43,18 @@ from fleet.team_namespace import homes
 from fleet.vm_runner import MachineRunner
 from fleet.workloads.catalogue import workload_objects
 from fleet.workloads.settings import PoolWorkload, Workload
-from fleet.workloads.target import runtime_class
+from fleet.workloads.target import pool_target
 
-MachineSet = Callable[[str, MachineRunner, str, Arc], pulumi.Output[list[str]]]
-"""(set name, runner class, runner group, what the cluster's sets share) → the set's `runs_on`."""
+
+class RunnerSet(Protocol):
+    """A component that is a runner set."""
+
+    runs_on: pulumi.Output[list[str]]
+    """Labels that reach the set, its name first."""
+
+
+MachineSet = Callable[[str, MachineRunner, str, Arc], RunnerSet]
+"""(set name, runner class, runner group, what the cluster's sets share) → the set, a component."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +62,9 @@ class Inside:
     """A cluster as its inside sees it.
 
     `name` is its name in the settings. `ready` are the resources that stand before any chart: control plane and system nodes.
-    `opts` name the cluster's Kubernetes provider. `backings` are what its cloud has for each of its caches.
+    `opts` name the cluster's Kubernetes provider. `backings` are what its cloud has for each of its caches. `deliver` is who
+    brings charts; where that is not Helm, the program makes `held` namespaces and this does not. `cloud` is what charts of the
+    provider's own need of their cloud.
     """
 
     name: str
@@ -56,6 +72,9 @@ class Inside:
     ready: Sequence[pulumi.Resource]
     opts: pulumi.ResourceOptions
     backings: Mapping[str, Backing] = field(default_factory=dict)
+    deliver: Deliver = by_helm
+    held: frozenset[str] = frozenset()
+    cloud: Sequence[pulumi.Resource] = ()
 
     @property
     def profile(self) -> SchedulingProfile:
@@ -96,28 +115,75 @@ def install(
     `private_key` is the GitHub App's, a secret. `machine_set` declares a set whose runners are machines. Raises TypeError for a
     runner class that neither is a pod nor has a builder.
     """
+    secret = by_program(fleet.github, private_key)
+    if inside.settings.gitops is None:
+        sets = runner_sets(inside, fleet, furnish(inside, fleet, secret), machine_set)
+    else:
+        sets = _bootstrap(inside, fleet, inside.settings.gitops, secret, machine_set)
+    return {name: each.runs_on for name, each in sets.items()}
+
+
+def furnish(inside: Inside, fleet: Fleet, secret: MakeSecret) -> Arc:
+    """What makes GPUs schedulable, ARC, and what teams have; returns what runner sets share. `secret` makes the App's."""
     _ENABLE[inside.settings.enablement](inside)
-    controller = ArcController(f"{inside.name}-arc", ArcControllerArgs(inside.ready), opts=inside.opts)
-    arc = Arc(
+    controller = ArcController(f"{inside.name}-arc", ArcControllerArgs(inside.ready, inside.deliver), opts=inside.opts)
+    _teams(inside, fleet, controller.priority)
+    return Arc(
         fleet.github,
-        private_key,
+        secret,
         releases={charts.CONTROLLER: controller.release},
         ready=(*inside.ready, controller.priority),
         closed=inside.settings.closed_networks,
+        deliver=inside.deliver,
     )
-    _teams(inside, fleet, controller.priority)
-    runs_on: dict[str, pulumi.Output[list[str]]] = {}
+
+
+def _bootstrap(
+    inside: Inside, fleet: Fleet, git: GitOps, secret: MakeSecret, machine_set: MachineSet | None
+) -> dict[str, RunnerSet]:
+    """What only the program knows, the App's key and what the cloud called things, and ArgoCD, which brings all else out of Git.
+
+    Caches are of the former, and so are their namespaces. ArgoCD comes last, so that what it made goes first: without its secret
+    no runner set ever ends.
+    """
+    made: list[pulumi.Resource] = [*inside.cloud]
+    if inside.settings.caches:
+        held = {name: home for name, home in homes(inside.settings).items() if name in cache_namespaces(inside.settings)}
+        spaces = Namespaces(f"{inside.name}-namespaces", NamespacesArgs(held, inside.ready), opts=inside.opts)
+        made += [spaces, *_caches(inside, spaces).values()]
+    arc = Arc(
+        fleet.github,
+        secret if isinstance(inside.settings.secrets_by, ByProgram) else nobody_here,
+        releases={},
+        ready=inside.ready,
+        closed=inside.settings.closed_networks,
+        deliver=None,
+    )
+    sets = runner_sets(inside, fleet, arc, machine_set)
+    made += [each for each in sets.values() if isinstance(each, pulumi.Resource)]
+    ArgoCd(f"{inside.name}-argocd", ArgoCdArgs(git, inside.ready, made), opts=inside.opts)
+    return sets
+
+
+def cache_namespaces(settings: Cluster) -> frozenset[str]:
+    """Namespaces that have a claim on a cache."""
+    return frozenset(name for _, cache in settings.caches_by_name() for name in cache.namespaces)
+
+
+def runner_sets(inside: Inside, fleet: Fleet, arc: Arc, machine_set: MachineSet | None = None) -> dict[str, RunnerSet]:
+    """The runner sets by name. Raises TypeError as `install` does."""
+    sets: dict[str, RunnerSet] = {}
     for name, runner in inside.settings.runners.items():
         group = fleet.group_of(runner)
         if isinstance(runner, PodRunner):
-            runs_on[name] = _pod_set(inside, name, runner, group, arc)
+            sets[name] = _pod_set(inside, name, runner, group, arc)
         elif isinstance(runner, MachineRunner) and machine_set is not None:
-            runs_on[name] = machine_set(name, runner, group, arc)
+            sets[name] = machine_set(name, runner, group, arc)
         else:
             raise TypeError(
                 f"{inside.name}/{name}: nothing here builds runners of kind {runner.kind}; give install a machine_set"
             )
-    return runs_on
+    return sets
 
 
 def _teams(inside: Inside, fleet: Fleet, priority: pulumi.Resource) -> None:
@@ -130,37 +196,46 @@ def _teams(inside: Inside, fleet: Fleet, priority: pulumi.Resource) -> None:
     classes: tuple[pulumi.Resource, ...] = ()
     if settings.queues is not None or settings.workloads or settings.jobs:
         classes = Priorities(f"{inside.name}-priorities", PrioritiesArgs(inside.ready), opts=inside.opts).classes
-    kueue = _kueue(inside, settings.queues, (*inside.ready, *classes)) if settings.queues is not None else None
+    objects, kueue = None, None
+    if settings.queues is not None:
+        objects = queue_objects(inside.name, settings, settings.queues)
+        kueue = _kueue(inside, settings.queues, objects, (*inside.ready, *classes))
     if not settings.team_namespaces:
         return
     # Kueue's webhooks judge what is made in the teams' namespaces.
     ready = (*inside.ready, kueue.release) if kueue is not None else inside.ready
-    spaces = Namespaces(f"{inside.name}-namespaces", NamespacesArgs(homes(settings), ready), opts=inside.opts)
-    stands = {name: (*spaces.walled(name), *classes, priority) for name in settings.team_namespaces}
-    caches = _caches(inside, spaces)
+    ours = {name: home for name, home in homes(settings).items() if name not in inside.held}
+    # Where Git has them the program may have others, under the name that they have where it has all. No cluster's name has a dot.
+    name = f"{inside.name}{'-' if settings.gitops is None else '.'}namespaces"
+    spaces = Namespaces(name, NamespacesArgs(ours, ready), opts=inside.opts)
+    walls: dict[str, Sequence[pulumi.Resource]] = {name: spaces.walled(name) for name in ours}
+    stands = {name: (*walls.get(name, ()), *classes, priority) for name in settings.team_namespaces}
+    caches = _caches(inside, spaces) if settings.gitops is None else {}
     # No Job is among those of a queue's namespace: they wait for no queue.
     _workloads(inside, caches, stands)
-    if settings.queues is not None and kueue is not None:
-        queues = _queues(inside, settings.queues, kueue, spaces)
+    if objects is not None and kueue is not None:
+        queues = _queues(inside, objects, kueue, walls)
         # Kueue whole: a Job names one of its priorities, too.
         stands = {name: (*held, kueue, *queues.of(name)) for name, held in stands.items()}
     _jobs(inside, fleet, caches, stands)
 
 
-def _kueue(inside: Inside, queues: Queues, ready: Sequence[pulumi.Resource]) -> QueueController:
-    objects = queue_objects(inside.name, inside.settings, queues)
+def _kueue(inside: Inside, queues: Queues, objects: QueueObjects, ready: Sequence[pulumi.Resource]) -> QueueController:
     chart = charts.kueue(queues.namespaces, fair_sharing=queues.fair_sharing)
-    return QueueController(f"{inside.name}-queues", QueueControllerArgs(chart, objects, ready), opts=inside.opts)
+    args = QueueControllerArgs(chart, objects, ready, inside.deliver)
+    return QueueController(f"{inside.name}-queues", args, opts=inside.opts)
 
 
-def _queues(inside: Inside, queues: Queues, kueue: QueueController, spaces: Namespaces) -> LocalQueues:
-    """A queue for each team, and the LocalQueues of all their namespaces."""
+def _queues(
+    inside: Inside, objects: QueueObjects, kueue: QueueController, walls: Mapping[str, Sequence[pulumi.Resource]]
+) -> LocalQueues:
+    """A queue for each team, and the LocalQueues of all their namespaces; `walls` stand around each."""
     manifests: dict[str, Sequence[Manifest]] = {}
     ready: dict[str, Sequence[pulumi.Resource]] = {}
-    for team, queue in queue_objects(inside.name, inside.settings, queues).teams.items():
+    for team, queue in objects.teams.items():
         made = GpuQueue(f"{inside.name}-queues.{team}", GpuQueueArgs(queue, kueue.flavors), opts=inside.opts)
         manifests |= queue.local_queues
-        ready |= {namespace: (made.cluster_queue, *spaces.walled(namespace)) for namespace in queue.local_queues}
+        ready |= {namespace: (made.cluster_queue, *walls.get(namespace, ())) for namespace in queue.local_queues}
     return LocalQueues(f"{inside.name}-queues", LocalQueuesArgs(manifests, ready), opts=inside.opts)
 
 
@@ -211,7 +286,13 @@ def _jobs(inside: Inside, fleet: Fleet, caches: Mapping[str, ModelCache], ready:
 def _device_plugin(inside: Inside) -> None:
     DevicePluginStack(
         f"{inside.name}-device-plugin",
-        DevicePluginStackArgs(inside.profile.tolerations, inside.configs, inside.ready),
+        DevicePluginStackArgs(
+            inside.profile.tolerations,
+            inside.configs,
+            inside.ready,
+            inside.deliver,
+            inside.image.handler if inside.image is not None else "",
+        ),
         opts=inside.opts,
     )
 
@@ -228,6 +309,7 @@ def _gpu_operator(inside: Inside) -> None:
                 ready=inside.ready,
                 mig=inside.mig,
                 configs=inside.configs,
+                deliver=inside.deliver,
             ),
             opts=inside.opts,
         )
@@ -244,17 +326,21 @@ _ENABLE: dict[str, Callable[[Inside], None]] = {
 }
 
 
-def _pod_set(inside: Inside, name: str, runner: PodRunner, group: str, arc: Arc) -> pulumi.Output[list[str]]:
-    pool = inside.settings.pools[runner.pool]
-    chart = charts.runner_set(
+def _pod_set(inside: Inside, name: str, runner: PodRunner, group: str, arc: Arc) -> ArcRunnerSet:
+    args = ArcRunnerSetArgs(pod_chart(inside, name, runner, arc.github.url, group), arc, opened=inside.settings.private_egress)
+    return ArcRunnerSet(f"{inside.name}-{name}", args, opts=inside.opts)
+
+
+def pod_chart(inside: Inside, name: str, runner: PodRunner, github_url: str, group: str) -> Chart:
+    """The scale set of a runner class whose runners are pods."""
+    target = pool_target(inside.settings, runner.pool)
+    return charts.runner_set(
         name,
         runner,
-        arc.github.url,
+        github_url,
         group,
-        tolerations=inside.profile.pod_tolerations(pool.capacity),
-        runtime_class=runtime_class(inside.settings),
-        resource=pool.resource,
-        mounts_shm=pool.mounts_shm,
+        tolerations=target.tolerations,
+        runtime_class=target.runtime_class,
+        resource=target.resource,
+        mounts_shm=target.mounts_shm,
     )
-    args = ArcRunnerSetArgs(chart, arc, opened=inside.settings.private_egress)
-    return ArcRunnerSet(f"{inside.name}-{name}", args, opts=inside.opts).runs_on

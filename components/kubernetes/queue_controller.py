@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pulumi
-import pulumi_kubernetes as kubernetes
 
 from components.kubernetes.custom import custom
-from components.kubernetes.deliver import deliver
+from components.kubernetes.deliver import Deliver, by_helm
 from components.kubernetes.namespace import namespace
 from fleet.charts import Chart
 from fleet.queues import QueueObjects
@@ -20,12 +19,13 @@ class QueueControllerArgs:
     """`chart` is Kueue's, `objects` what it is told of the cluster.
 
     `ready` are the resources that stand before any chart: control plane, system nodes, and the priority classes of pods, which
-    are not Kueue's and stay without it.
+    are not Kueue's and stay without it. `deliver` is who brings charts.
     """
 
     chart: Chart
     objects: QueueObjects
     ready: Sequence[pulumi.Resource]
+    deliver: Deliver = by_helm
 
 
 class QueueController(pulumi.ComponentResource):
@@ -35,7 +35,7 @@ class QueueController(pulumi.ComponentResource):
     settings name have a dot before them: no two joins of names meet.
     """
 
-    release: kubernetes.helm.v3.Release
+    release: pulumi.Resource
     """Ready when the webhooks answer."""
     flavors: dict[str, pulumi.Resource]
     """The flavor of each pool that has one, by the pool's name."""
@@ -43,7 +43,7 @@ class QueueController(pulumi.ComponentResource):
     def __init__(self, name: str, args: QueueControllerArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("gpu-ci:index:QueueController", name, {}, opts)
         home = namespace(f"{name}-namespace", args.chart, parent=self, depends_on=args.ready)
-        self.release = deliver(f"{name}-chart", args.chart, parent=self, depends_on=[home, *args.ready])
+        self.release = args.deliver(f"{name}-chart", args.chart, parent=self, depends_on=[home, *args.ready])
         for each in args.objects.priorities:
             custom(f"{name}-{each['metadata']['name']}", each, parent=self, depends_on=[self.release])
         self.flavors = {

@@ -72,7 +72,7 @@ def build(name: str, settings: OkeCluster, fleet: Fleet, context: Context, priva
             opts=outside,
         )
 
-    def machine_set(set_name: str, runner: MachineRunner, group: str, arc: Arc) -> pulumi.Output[list[str]]:
+    def machine_set(set_name: str, runner: MachineRunner, group: str, arc: Arc) -> OciGpuRunner:
         return OciGpuRunner(
             f"{name}-{set_name}",
             OciGpuRunnerArgs(
@@ -92,7 +92,7 @@ def build(name: str, settings: OkeCluster, fleet: Fleet, context: Context, priva
                 ready=cluster.before_machines,
             ),
             opts=pulumi.ResourceOptions(providers=[cloud, cluster.kubernetes_provider]),
-        ).runs_on
+        )
 
     backings = {}
     if settings.caches:

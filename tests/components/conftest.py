@@ -6,13 +6,13 @@ from functools import cache
 
 import pytest
 
-from offline.record import Recording, record
-from tests.components.recorded import ROOT, STACKS, stack_config
+from offline.record import Recording
+from tests.components.recorded import STACKS, stack_config, whole
 
 
 @cache
 def _recorded(stack: str) -> Recording:
-    return record(ROOT / "__main__.py", stack_config(stack))
+    return whole(stack_config(stack))
 
 
 @pytest.fixture(scope="session", params=STACKS)

@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from offline import stackfile
-from offline.record import Recording, Resource, record
+from offline.plan import declared, fleet_of
+from offline.record import Recording, Resource, joined, record
 from offline.stackfile import StackConfig
 
 ROOT = Path(__file__).resolve().parents[2]
-STACKS = {"staging": None, "prod": None} | {
+STACKS = {"staging": None, "prod": None, "homelab": None} | {
     path.name.split(".")[1]: path for path in sorted((ROOT / "examples").glob("Pulumi.*.yaml"))
 }
+RELEASE = "kubernetes:helm.sh/v3:Release"
+APPLICATION = "kubernetes:argoproj.io/v1alpha1:Application"
+_SET = "gha-runner-scale-set"
 SECRET = "gpu-ci:githubPrivateKey"  # noqa: S105 - a config key
 
 
 def stack_config(stack: str) -> StackConfig:
     """The stack's config with a placeholder for the App's key."""
     return stackfile.with_placeholders(stackfile.load(stack, ROOT, stack_file=STACKS[stack]), [SECRET])
+
+
+def whole(config: StackConfig, *, preview: bool = True) -> Recording:
+    """All that a stack declares: what `pulumi up` registers and what Git has."""
+    return joined(*declared(ROOT, config, fleet_of(config), preview=preview))
 
 
 def of_type(recording: Recording, token: str) -> tuple[Resource, ...]:
@@ -30,6 +41,43 @@ def named(recording: Recording, name: str, token: str) -> Resource:
     """The one resource of a type and logical name."""
     (found,) = [resource for resource in of_type(recording, token) if resource.name == name]
     return found
+
+
+def cluster_id(resource: Resource) -> str:
+    """The physical name of the cluster that an object is of, whoever makes it there."""
+    assert resource.provider_resource is not None, resource.urn
+    return str(resource.provider_resource.inputs["clusterIdentifier"])
+
+
+@dataclass(frozen=True)
+class RunnerSet:
+    """A runner set's release, or the Application that makes it. `apart`: the program makes its namespace and Git its release."""
+
+    resource: Resource
+    name: str
+    namespace: str
+    values: Mapping[str, Any]
+    apart: bool
+
+
+def runner_sets(recording: Recording) -> tuple[RunnerSet, ...]:
+    """Every runner set of a recording, whoever delivers it."""
+    return (*_released(recording), *_applied(recording))
+
+
+def _released(recording: Recording) -> Iterator[RunnerSet]:
+    for each in of_type(recording, RELEASE):
+        held = each.inputs
+        if str(held["chart"]).rpartition("/")[2] == _SET:
+            yield RunnerSet(each, held["name"], held["namespace"], held["values"], False)
+
+
+def _applied(recording: Recording) -> Iterator[RunnerSet]:
+    for each in of_type(recording, APPLICATION):
+        source, namespace = each.inputs["spec"]["source"], each.inputs["spec"]["destination"]["namespace"]
+        if source.get("chart") == _SET:
+            apart = recording.by_urn[each.parent].type == "gpu-ci:index:GitTree"
+            yield RunnerSet(each, source["helm"]["releaseName"], namespace, source["helm"]["valuesObject"], apart)
 
 
 def build_alone(program: Callable[[], object]) -> Recording:

@@ -12,6 +12,7 @@ import components
 from tests.components.recorded import of_type
 
 TOKENS = {
+    "ArgoCd": "gpu-ci:index:ArgoCd",
     "ArcController": "gpu-ci:index:ArcController",
     "ArcRunnerSet": "gpu-ci:index:ArcRunnerSet",
     "DevicePluginStack": "gpu-ci:index:DevicePluginStack",
@@ -19,6 +20,7 @@ TOKENS = {
     "EksCaches": "gpu-ci:index:EksCaches",
     "EksGpuCluster": "gpu-ci:index:EksGpuCluster",
     "EksNetwork": "gpu-ci:index:EksNetwork",
+    "GitTree": "gpu-ci:index:GitTree",
     "GpuJob": "gpu-ci:index:GpuJob",
     "GpuNodeGroup": "gpu-ci:index:GpuNodeGroup",
     "GpuOperator": "gpu-ci:index:GpuOperator",
@@ -36,6 +38,7 @@ TOKENS = {
     "OkeSecurity": "gpu-ci:index:OkeSecurity",
     "Priorities": "gpu-ci:index:Priorities",
     "QueueController": "gpu-ci:index:QueueController",
+    "TalosGpuNode": "gpu-ci:index:TalosGpuNode",
 }
 
 

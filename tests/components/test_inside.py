@@ -44,7 +44,7 @@ def build(machine_set: MachineSet | None = None, operator: OperatorSettings | No
     return build_alone(program)
 
 
-def machine_set(name: str, runner: MachineRunner, group: str, arc: Arc) -> pulumi.Output[list[str]]:
+def machine_set(name: str, runner: MachineRunner, group: str, arc: Arc) -> ArcRunnerSet:
     """A set of machines with a ConfigMap, as a cloud's component makes one."""
     chart = charts.launcher_set(
         name, runner, arc.github.url, group, region="us-sanjose-1", compartment="ocid1.compartment.oc1..example"
@@ -61,7 +61,7 @@ def machine_set(name: str, runner: MachineRunner, group: str, arc: Arc) -> pulum
 
     provider = kubernetes.Provider("other", kubeconfig="{}")
     opts = pulumi.ResourceOptions(providers=[provider])
-    return ArcRunnerSet(f"sjc-{name}", ArcRunnerSetArgs(chart, arc, companions), opts=opts).runs_on
+    return ArcRunnerSet(f"sjc-{name}", ArcRunnerSetArgs(chart, arc, companions), opts=opts)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from offline import stackfile
 from offline.record import Recording, Resource, record
 from tests.builders import runner, vm, vm_per_job
 from tests.components.oke import made, planned
-from tests.components.recorded import ROOT, before, named, of_type, stack_config
+from tests.components.recorded import ROOT, RunnerSet, before, cluster_id, named, of_type, runner_sets, stack_config
 from tests.fleet.test_isolation import METADATA, MINORS, reaches
 
 RELEASE = "kubernetes:helm.sh/v3:Release"
@@ -26,16 +26,12 @@ WALLS = (NETWORK, QUOTA, LIMITS)
 ADDON = "aws:eks/addon:Addon"
 
 
-def runner_sets(recording: Recording) -> list[Resource]:
-    return [each for each in of_type(recording, RELEASE) if str(each.inputs["chart"]).endswith("/gha-runner-scale-set")]
-
-
-def walls(recording: Recording, release: Resource, token: str) -> list[Resource]:
+def walls(recording: Recording, found: RunnerSet, token: str) -> list[Resource]:
     """The objects of a kind in the namespace of a set, of the same cluster."""
     return [
         each
         for each in of_type(recording, token)
-        if each.provider_urn == release.provider_urn and each.inputs["metadata"]["namespace"] == release.inputs["namespace"]
+        if cluster_id(each) == cluster_id(found.resource) and each.inputs["metadata"]["namespace"] == found.namespace
     ]
 
 
@@ -43,13 +39,14 @@ def walls(recording: Recording, release: Resource, token: str) -> list[Resource]
 def test_every_runner_namespace_has_one_of_each_before_its_set(recording, token):
     sets = runner_sets(recording)
     assert sets
-    for release in sets:
-        (wall,) = walls(recording, release, token)
-        assert wall.urn in release.dependencies, f"{release.name}: its first pod would start without {token}"
+    for found in sets:
+        (wall,) = walls(recording, found, token)
+        # Where Git has the release, the namespace stands with its walls before ArgoCD is there.
+        assert found.apart or wall.urn in found.resource.dependencies, f"{found.namespace}: a pod would start without {token}"
         (home,) = [
             space
             for space in of_type(recording, NAMESPACE)
-            if space.provider_urn == release.provider_urn and space.inputs["metadata"]["name"] == release.inputs["namespace"]
+            if cluster_id(space) == cluster_id(found.resource) and space.inputs["metadata"]["name"] == found.namespace
         ]
         assert home.urn in before(recording, wall)
         assert wall.delete_before_replace is True, "its name is fixed"
@@ -59,13 +56,13 @@ def test_every_runner_namespace_has_one_of_each_before_its_set(recording, token)
 
 
 def test_no_pod_of_any_set_reaches_instance_metadata(recording):
-    for release in runner_sets(recording):
-        (policy,) = walls(recording, release, NETWORK)
+    for found in runner_sets(recording):
+        (policy,) = walls(recording, found, NETWORK)
         spec = policy.inputs["spec"]
         assert spec["policyTypes"] == ["Ingress", "Egress"]
         assert (spec["ingress"], spec["podSelector"]) == ([], {})
         for address in METADATA:
-            assert not [port for port in (53, 80, 443, 12250) if reaches(spec, address, port)], f"{release.name}: {address}"
+            assert not [port for port in (53, 80, 443, 12250) if reaches(spec, address, port)], f"{found.namespace}: {address}"
 
 
 def test_pods_of_jobs_reach_nothing_private_and_launchers_okes_identity_alone(prod):
@@ -91,8 +88,7 @@ def test_cncfs_launcher_has_a_key_instead_of_okes_identity(machines):
 def test_private_networks_are_opened_to_jobs_in_pods_and_not_to_launchers(build):
     recording = build(privateEgress=["10.20.0.0/16"], runners={"pods": runner(pool="a10"), "vm": vm(), "job": vm_per_job()})
     reached = {
-        release.inputs["name"]: reaches(walls(recording, release, NETWORK)[0].inputs["spec"], "10.20.1.1")
-        for release in runner_sets(recording)
+        each.name: reaches(walls(recording, each, NETWORK)[0].inputs["spec"], "10.20.1.1") for each in runner_sets(recording)
     }
     assert reached == {"pods": True, "vm": False, "job": False}
 
@@ -123,12 +119,15 @@ def test_the_objects_are_valid_as_they_are_sent(recording, minor):
 
 def test_every_cluster_has_one_class_for_runners_and_every_set_waits_for_its_clusters(recording):
     found = [each for each in of_type(recording, PRIORITY) if each.inputs["metadata"]["name"] == RUNNER_PRIORITY.name]
-    classes = {each.provider_urn: each for each in found}
+    classes = {cluster_id(each): each for each in found}
     assert len(classes) == len(found), "a class is of the whole cluster"
-    for release in runner_sets(recording):
-        held = classes[release.provider_urn]
-        assert release.inputs["values"]["template"]["spec"]["priorityClassName"] == held.inputs["metadata"]["name"]
-        assert held.urn in release.dependencies, "the API server refuses a pod of an unknown class, and ARC gives the runner up"
+    for each in runner_sets(recording):
+        held = classes[cluster_id(each.resource)]
+        assert each.values["template"]["spec"]["priorityClassName"] == held.inputs["metadata"]["name"]
+        # Of what Git has apart ArgoCD's waves keep the order (test_git_tree.py).
+        assert each.apart or held.urn in each.resource.dependencies, (
+            "the API server refuses a pod of an unknown class, and ARC gives the runner up"
+        )
 
 
 def test_the_class_preempts_nobody_and_is_nobodys_default(staging):
@@ -156,8 +155,8 @@ def test_the_network_plugin_of_eks_enforces_policies(recording):
 
 
 def test_tokens_of_accounts_are_in_no_pod_but_launchers(recording):
-    for release in runner_sets(recording):
-        pod = release.inputs["values"]["template"]["spec"]
+    for each in runner_sets(recording):
+        pod = each.values["template"]["spec"]
         assert pod["automountServiceAccountToken"] is (pod.get("serviceAccountName") == "launcher")
 
 

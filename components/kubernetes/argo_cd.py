@@ -1,0 +1,45 @@
+"""ArgoCD in a cluster that Pulumi makes: it brings the rest out of Git."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pulumi
+
+from components.kubernetes.custom import custom
+from components.kubernetes.deliver import by_helm
+from components.kubernetes.namespace import namespace
+from fleet import charts
+from fleet.gitops.applicationset import applicationset
+from fleet.gitops.settings import GitOps
+from fleet.scheduling import DELETION_PROPAGATION
+
+
+@dataclass(frozen=True, slots=True)
+class ArgoCdArgs:
+    """`git` is the repository that it reads; `ready` are the resources that stand before any chart, `needed` those that what Git
+    has needs of the program.
+    """
+
+    git: GitOps
+    ready: Sequence[pulumi.Resource]
+    needed: Sequence[pulumi.Resource]
+
+
+class ArgoCd(pulumi.ComponentResource):
+    """ArgoCD's release and the ApplicationSet that leads it to the cluster's folder.
+
+    A private repository also needs a Secret with its credentials in ArgoCD's namespace, which is not made here (docs/gitops.md).
+    """
+
+    def __init__(self, name: str, args: ArgoCdArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("gpu-ci:index:ArgoCd", name, {}, opts)
+        chart = charts.argo_cd(args.git.namespace)
+        home = namespace(f"{name}-namespace", chart, parent=self, depends_on=args.ready)
+        release = by_helm(f"{name}-chart", chart, parent=self, depends_on=[home, *args.ready])
+        root = applicationset(args.git)
+        # ArgoCD itself removes what it made, so it goes after that.
+        root["metadata"]["annotations"] = {DELETION_PROPAGATION: "foreground"}
+        custom(f"{name}-applicationset", root, parent=self, depends_on=[release, *args.needed])
+        self.register_outputs({})

@@ -1,0 +1,80 @@
+"""What Git has of a cluster that ArgoCD fills: the same components, with Applications in place of releases."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+from components.context import Context
+from components.kubernetes.custom import custom
+from components.kubernetes.deliver import by_git
+from components.kubernetes.github_secret import in_git
+from components.kubernetes.inside import Inside, cache_namespaces, furnish, pod_chart, runner_sets
+from fleet.charts import Chart, runner_namespace
+from fleet.cluster import Cluster
+from fleet.gitops.applicationset import applicationset
+from fleet.gitops.secrets import github_app
+from fleet.gitops.settings import GitOps
+from fleet.providers import PROVIDERS
+from fleet.runner import PodRunner
+from fleet.settings import Fleet
+
+
+@dataclass(frozen=True, slots=True)
+class GitTreeArgs:
+    """`inside` is the cluster's, `physical_name` that of the cluster in its cloud, `deployable` whether `pulumi up` makes it."""
+
+    inside: Inside
+    fleet: Fleet
+    git: GitOps
+    physical_name: str
+    deployable: bool
+
+
+class GitTree(pulumi.ComponentResource):
+    """What no other component has in Git: charts of the provider's own, and the root of all where no program applies that.
+
+    Of runner sets whose namespaces the program makes it has the releases, and the secrets where those are not the program's.
+    """
+
+    def __init__(self, name: str, args: GitTreeArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("gpu-ci:index:GitTree", name, {}, opts)
+        inside, github = args.inside, args.fleet.github
+        for chart in PROVIDERS[inside.settings.provider].charts(inside.settings, args.physical_name, github):
+            self._deliver(name, inside, chart)
+        if not args.deployable:
+            custom(f"{name}-applicationset", applicationset(args.git), parent=self, depends_on=())
+        for set_name, runner in inside.settings.runners.items() if args.deployable else ():
+            namespace = runner_namespace(set_name)
+            for each in github_app(namespace, github, args.git, inside.settings.secrets_by):
+                custom(f"{name}.{namespace}.github-app", each, parent=self, depends_on=())
+            if isinstance(runner, PodRunner):
+                self._deliver(name, inside, pod_chart(inside, set_name, runner, github.url, args.fleet.group_of(runner)))
+        self.register_outputs({})
+
+    def _deliver(self, name: str, inside: Inside, chart: Chart) -> None:
+        """Dots around what the settings name: a runner set may be called as a chart is."""
+        inside.deliver(f"{name}.{chart.namespace}.{chart.name}", chart, parent=self, depends_on=())
+
+
+def declare(name: str, settings: Cluster, fleet: Fleet, context: Context) -> None:
+    """Declare all that Git has of the cluster `name`. Raises ValueError for one that Helm fills."""
+    git = settings.gitops
+    if git is None:
+        raise ValueError(f"{name}: delivery is {settings.delivery}; Git has nothing of it")
+    deployable = PROVIDERS[settings.provider].deployable
+    physical_name = context.cluster_name(name)
+    inside = Inside(
+        name=name,
+        settings=settings,
+        ready=(),
+        opts=pulumi.ResourceOptions(providers=[kubernetes.Provider(f"{name}-git", cluster_identifier=physical_name)]),
+        deliver=by_git(git),
+        held=cache_namespaces(settings),
+    )
+    GitTree(f"{name}-tree", GitTreeArgs(inside, fleet, git, physical_name, deployable), opts=inside.opts)
+    arc = furnish(inside, fleet, in_git(fleet.github, git, settings.secrets_by))
+    if not deployable:
+        runner_sets(inside, fleet, arc)

@@ -1,0 +1,42 @@
+"""One GPU machine of one's own, as its machine config makes it a node."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pulumi
+
+from fleet.providers.talos_nodes import Host, TalosPool
+from fleet.scheduling import TALOS_PROFILE
+
+
+@dataclass(frozen=True, slots=True)
+class TalosGpuNodeArgs:
+    """`cluster` and `pool_name` are names in the settings, `physical_name` is the cluster's outside; `hostname` is the host's."""
+
+    cluster: str
+    physical_name: str
+    pool_name: str
+    pool: TalosPool
+    hostname: str
+    host: Host
+
+
+class TalosGpuNode(pulumi.ComponentResource):
+    """What policies and readers see of a machine: type, labels and taints are its inputs. It has no children.
+
+    Taints stand by key as `value:effect`, whatever a Talos release calls the field that sets them (fleet/talos/patch.py).
+    """
+
+    def __init__(self, name: str, args: TalosGpuNodeArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        taint = TALOS_PROFILE.gpu_taint
+        props = {
+            "clusterName": args.physical_name,
+            "hostname": args.hostname,
+            "address": args.host.address,
+            "instanceType": args.pool.instance_types[0],
+            "nodeLabels": args.pool.node_labels(args.cluster, args.pool_name, TALOS_PROFILE),
+            "nodeTaints": {taint.key: f"{taint.value}:{taint.effect}"},
+        }
+        super().__init__("gpu-ci:index:TalosGpuNode", name, props, opts)
+        self.register_outputs({})

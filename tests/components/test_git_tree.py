@@ -1,0 +1,238 @@
+"""ArgoCD as the second deliverer: it is told what Helm would be, and what only the program knows stays with the program."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import pulumi
+import pytest
+
+from components.build import build
+from components.config import read_fleet
+from fleet.gitops.waves import wave
+from fleet.providers import PROVIDERS
+from offline import stackfile
+from offline.gitops import waves_later
+from offline.plan import declared, fleet_of
+from offline.record import Recording, Resource, joined, record
+from offline.stackfile import StackConfig
+from offline.wire import Secret, Unknown
+from tests.components.recorded import ROOT, STACKS, before, named, stack_config, whole
+from tests.components.recorded import SECRET as SECRET_KEY
+
+APPLICATION = "kubernetes:argoproj.io/v1alpha1:Application"
+RELEASE = "kubernetes:helm.sh/v3:Release"
+SECRET = "kubernetes:core/v1:Secret"  # noqa: S105 - a type of resources
+KEY = "gpu-ci:clusters"
+REPOSITORY = "https://github.com/example/gpu-ci"
+DEPLOYED = [stack for stack in STACKS if fleet_of(stack_config(stack)).deployable]
+
+
+def delivered(config: StackConfig, by_git: bool) -> StackConfig:
+    """The same stack with all of its clusters filled by Git, or by Helm."""
+    clusters = {
+        name: {key: value for key, value in held.items() if key not in ("delivery", "gitops")}
+        | (
+            {"delivery": "argocd", "gitops": held.get("gitops", {"repository": REPOSITORY, "path": f"clusters/{name}"})}
+            if by_git
+            else {}
+        )
+        for name, held in json.loads(config.values[KEY]).items()
+    }
+    objects = {**config.objects, KEY: clusters}
+    return replace(config, objects=objects, values={**config.values, KEY: json.dumps(clusters)})
+
+
+@cache
+def both(stack: str) -> tuple[Recording, Recording]:
+    """(by Helm, by Git) of one stack that a program makes."""
+    config = stack_config(stack)
+    return whole(delivered(config, False)), whole(delivered(config, True))
+
+
+def releases(recording: Recording) -> dict[tuple[str, str, str], dict[str, Any]]:
+    """Every release by (cluster, namespace, name), whoever brings it: where the chart is from, its version and values."""
+    found = {}
+    for resource in recording.resources:
+        held = resource.inputs
+        if resource.type == RELEASE:
+            options = held.get("repositoryOpts") or {}
+            name = str(held["chart"]).rpartition("/")[2]
+            repository = options.get("repo") or str(held["chart"]).rpartition("/")[0]
+            where = (cluster_of(resource), held["namespace"], held["name"])
+            found[where] = {"chart": name, "repository": repository, "version": held["version"], "values": plain(held["values"])}
+        elif resource.type == APPLICATION and "chart" in held["spec"]["source"]:
+            source, helm = held["spec"]["source"], held["spec"]["source"]["helm"]
+            where = (cluster_of(resource), held["spec"]["destination"]["namespace"], helm["releaseName"])
+            repository = source["repoURL"] if "://" in source["repoURL"] else f"oci://{source['repoURL']}"
+            version = source["targetRevision"]
+            found[where] = {
+                "chart": source["chart"],
+                "repository": repository,
+                "version": version,
+                "values": plain(helm["valuesObject"]),
+            }
+    return found
+
+
+def plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: plain(entry) for key, entry in value.items()}
+    return [plain(entry) for entry in value] if isinstance(value, list | tuple) else value
+
+
+def cluster_of(resource: Resource) -> str:
+    assert resource.provider_resource is not None
+    return str(resource.provider_resource.inputs["clusterIdentifier"])
+
+
+@pytest.mark.parametrize("stack", DEPLOYED)
+def test_both_deliveries_give_every_chart_the_same_source_version_and_values(stack):
+    by_helm, by_git = map(releases, both(stack))
+    argo = {where for where in by_git if where[2] == "argo-cd"}
+    assert len(argo) == len({where[0] for where in by_git}), "each cluster has an ArgoCD of its own"
+    assert {where: held for where, held in by_git.items() if where not in argo} == by_helm
+
+
+@pytest.mark.parametrize("stack", DEPLOYED)
+def test_both_deliveries_declare_the_same_objects_in_each_cluster(stack):
+    def objects(recording: Recording) -> set[tuple[str, str, str, str]]:
+        return {
+            (cluster_of(resource), resource.inputs["kind"], held.get("namespace", ""), held["name"])
+            for resource in recording.resources
+            if resource.type.startswith("kubernetes:") and resource.type not in (RELEASE, APPLICATION)
+            for held in [resource.inputs["metadata"]]
+        }
+
+    by_helm, by_git = map(objects, both(stack))
+    of_argo = {each for each in by_git if each[1:] in {("Namespace", "", "argocd"), ("ApplicationSet", "argocd", "gpu-ci")}}
+    # Where Git has them, another kind makes the secrets.
+    assert {(cluster, kind.removeprefix("External"), *where) for cluster, kind, *where in by_git - of_argo} == by_helm
+
+
+@pytest.mark.parametrize("stack", DEPLOYED)
+def test_the_program_of_a_stack_that_git_fills_has_clouds_argocd_and_what_only_it_knows(stack):
+    config = delivered(stack_config(stack), True)
+    program, git = declared(ROOT, config, fleet_of(config))
+    assert program is not None
+    assert git is not None
+    charts = [resource.inputs["name"] for resource in program.resources if resource.type == RELEASE]
+    assert set(charts) == {"argo-cd"}, "all other charts are Git's"
+    helm = both(stack)[0]
+    clouds = [resource.urn for resource in helm.resources if resource.type.startswith(("aws:", "eks:", "oci:"))]
+    assert {resource.urn for resource in program.resources} >= set(clouds), "the cloud is the same, under the same names"
+    assert not [resource.urn for resource in git.resources if resource.type.startswith(("aws:", "eks:", "oci:"))]
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_git_has_no_secret_and_nothing_that_only_a_cloud_knows(stack):
+    config = stack_config(stack) if stack not in DEPLOYED else delivered(stack_config(stack), True)
+    _, git = declared(ROOT, config, fleet_of(config))
+    assert git is not None
+
+    def leaves(value: object) -> list[object]:
+        if isinstance(value, Mapping):
+            return [leaf for entry in value.values() for leaf in leaves(entry)]
+        return [leaf for entry in value for leaf in leaves(entry)] if isinstance(value, list | tuple) else [value]
+
+    objects = [resource for resource in git.resources if resource.type.startswith("kubernetes:")]
+    assert objects
+    for resource in objects:
+        assert resource.type != SECRET, resource.urn
+        assert not [leaf for leaf in leaves(resource.inputs) if isinstance(leaf, Secret | Unknown)], resource.urn
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_waves_follow_what_the_components_wait_for(stack):
+    """Within one Application, whatever a resource waits for is in an earlier wave; parts of one workload share theirs."""
+    config = stack_config(stack) if stack not in DEPLOYED else delivered(stack_config(stack), True)
+    _, git = declared(ROOT, config, fleet_of(config))
+    assert git is not None
+    objects = {resource.urn: resource for resource in git.resources if resource.type.startswith("kubernetes:")}
+    edges = [(found, objects[urn]) for found in objects.values() for urn in found.dependencies if urn in objects]
+    assert edges
+    for later, earlier in edges:
+        if _tier(git, later) == _tier(git, earlier):
+            before, after = (wave(each.inputs, waves_later(each, git)) for each in (earlier, later))
+            together = before == after and _tier(git, later) == "workloads"
+            assert before < after or together, f"{later.name} waits for {earlier.name}"
+
+
+def _tier(git: Recording, resource: Resource) -> str:
+    parent = git.by_urn[resource.parent].type
+    return "workloads" if parent.endswith((":GpuWorkload", ":GpuJob")) else "infrastructure"
+
+
+def test_a_stack_that_nobody_deploys_is_refused_in_one_line_that_says_what_to_run():
+    config = stack_config("homelab")
+
+    def program() -> None:
+        build(read_fleet(pulumi.Config("gpu-ci")), "gpu-ci", "homelab", pulumi.Output.secret("key"))
+
+    with pytest.raises(pulumi.RunError) as refused:
+        record(program, config)
+    assert str(refused.value) == (
+        "home: provider talos is not deployed by Pulumi; run make render STACK=homelab OUT=<folder>, commit what it wrote, "
+        "and ArgoCD does the rest (docs/gitops.md)"
+    )
+
+
+def test_no_program_of_such_a_stack_is_recorded():
+    config = stack_config("homelab")
+    program, git = declared(ROOT, config, fleet_of(config))
+    assert program is None
+    assert git is not None
+    assert joined(program, git).resources == git.resources
+
+
+def test_every_provider_that_nobody_deploys_has_a_stack_here():
+    unmade = {name for name, row in PROVIDERS.items() if not row.deployable}
+    shown = {
+        cluster.provider
+        for stack in STACKS
+        for _, cluster in fleet_of(stack_config(stack)).clusters_by_name()
+        if not PROVIDERS[cluster.provider].deployable
+    }
+    assert shown == unmade
+
+
+def test_it_is_refused_before_its_key_is_asked_for():
+    config = stackfile.load("homelab", ROOT)
+    assert SECRET_KEY not in config.values
+    with pytest.raises(pulumi.RunError, match="is not deployed by Pulumi; run make render STACK=homelab"):
+        record(ROOT / "__main__.py", config)
+
+
+def test_argocd_comes_after_what_git_has_needs_and_so_goes_before_it():
+    """Without its secret no runner set ever ends, and without ArgoCD nothing that it made."""
+    program, _ = declared(ROOT, stack_config("gitops"), fleet_of(stack_config("gitops")))
+    assert program is not None
+    root = named(program, "use1-argocd-applicationset", "kubernetes:argoproj.io/v1alpha1:ApplicationSet")
+    stands = {program.by_urn[urn].name for urn in before(program, root)}
+    assert {
+        "use1-argocd-chart",
+        "use1-gpu-t4-quarter-namespace",
+        "use1-gpu-t4-quarter-github-app",
+        "use1-autoscaler-identity",
+        "use1-namespaces.research",
+        "use1-models.research",
+    } <= stands
+    assert root.inputs["metadata"]["annotations"] == {"pulumi.com/deletionPropagationPolicy": "foreground"}
+    machines = named(program, "sjc-argocd-applicationset", "kubernetes:argoproj.io/v1alpha1:ApplicationSet")
+    assert "sjc-oracle-vm-gpu-a10-1-launcher" in {program.by_urn[urn].name for urn in before(program, machines)}
+
+
+def test_a_stack_whose_keys_are_all_gits_asks_for_none():
+    config = delivered(stackfile.load("staging", ROOT), True)
+    held = json.loads(config.values[KEY])
+    held["usw2"]["gitops"]["secrets"] = {"by": "external-secrets"}
+    config = replace(config, objects={**config.objects, KEY: held}, values={**config.values, KEY: json.dumps(held)})
+    assert SECRET_KEY not in config.values
+    program, git = declared(ROOT, config, fleet_of(config))
+    assert program is not None
+    assert git is not None
+    assert not [resource for resource in program.resources if resource.type == SECRET]
