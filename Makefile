@@ -1,7 +1,7 @@
 # Every target sets up what it needs: a virtual environment in .venv from the hashed locks. STACK names the stack.
 # Statuses: make fails or succeeds; `python -m offline plan` tells 1 (a proof or policy fails) from 2 (wrong input).
 
-# Only the command line sets these eight: OUT or FILE of somebody else's environment would write or read where nobody asked, and
+# Only the command line sets these: OUT or FILE of somebody else's environment would write or read where nobody asked, and
 # CONTEXT would choose a cluster.
 # All but ARGS are taken as they stand and reach the recipes as variables of the shell, so that neither make nor the shell runs or
 # parts what is in them. ARGS is words for the shell: quote in it what belongs together.
@@ -19,15 +19,19 @@ POOL :=
 override POOL := $(value POOL)
 CONTEXT :=
 override CONTEXT := $(value CONTEXT)
+CHECK :=
+override CHECK := $(value CHECK)
+DIR :=
+override DIR := $(value DIR)
 ARGS :=
-export STACK OUT FILE BASE CLUSTER POOL CONTEXT
+export STACK OUT FILE BASE CLUSTER POOL CONTEXT CHECK DIR
 PYTHON ?= $(firstword $(foreach name,python3.13 python3.12 python3.11 python3,\
   $(shell $(name) -c 'import sys; sys.version_info >= (3, 11) and print("$(name)")' 2>/dev/null)))
 BIN := .venv/bin
 CODE := fleet components policies offline deployments submit bench tests .github/scripts .github/actions __main__.py
 
 .DEFAULT_GOAL := help
-.PHONY: help plan render smoke docs policy-pack test lint format bench lock clean
+.PHONY: help plan render check smoke docs policy-pack test lint format bench lock clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -35,14 +39,20 @@ help: ## Show the targets
 plan: .venv/run ## Prove a stack offline: STACK=staging [FILE=path] [BASE=DIR] [ARGS=--markdown]
 	@$(BIN)/python -m offline plan $${FILE:+--file "$$FILE"} $${BASE:+--base "$$BASE"} $(ARGS) -- "$$STACK"
 
-render: .venv/run ## Write a stack's manifests and chart values: STACK=staging OUT=DIR
-	@$(BIN)/python -m offline render --out "$$OUT" $${FILE:+--file "$$FILE"} $(ARGS) -- "$$STACK"
+render: .venv/run ## Write a stack's manifests and chart values, or what ArgoCD reads: STACK=staging OUT=DIR [CHECK=1: compare]
+	@$(BIN)/python -m offline render --out "$$OUT" $${FILE:+--file "$$FILE"} $${CHECK:+--check} $(ARGS) -- "$$STACK"
+
+check: .venv/run ## Judge manifests from anywhere by the policies: DIR=folder [STACK=staging] [ARGS=--strict]
+	@$(BIN)/python -m offline check --stack "$$STACK" $(ARGS) -- "$$DIR"
 
 smoke: .venv/run ## Test GPU pools on a live cluster, or print the tests: STACK=staging [FILE=path] [CONTEXT=name] [CLUSTER=name] [POOL=name]
 	@$(BIN)/python -m submit smoke $${FILE:+--file "$$FILE"} $${CONTEXT:+--context "$$CONTEXT"} $${CLUSTER:+--cluster "$$CLUSTER"} $${POOL:+--pool "$$POOL"} $(ARGS) -- "$$STACK"
 
-docs: .venv/run ## Write docs/policies.md from the policies
+docs: .venv/run ## Write docs/policies.md from the policies, and docs/inventory-STACK.md from each stack file
 	@$(BIN)/python -m offline policies > docs/.policies.md && mv docs/.policies.md docs/policies.md
+	@for file in Pulumi.*.yaml; do \
+	  stack=$${file#Pulumi.}; stack=$${stack%.yaml}; \
+	  $(BIN)/python -m offline inventory -- "$$stack" > docs/.inventory.md && mv docs/.inventory.md "docs/inventory-$$stack.md" || exit; done
 
 # Below a .gitignore the CLI may publish nothing of it: without OUT it goes to a new folder among the temporary ones.
 policy-pack: .venv/run ## Write the policy pack as a folder to publish: [OUT=DIR]

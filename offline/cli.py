@@ -24,13 +24,21 @@ from offline.base import read_base
 from offline.changes import report_changes
 from offline.data import to_json
 from offline.errors import InputError
+from offline.inventory.page import document as inventory_page
+from offline.inventory.placed import unplaced
+from offline.manifests.check import make_check
+from offline.manifests.report import annotated
+from offline.manifests.report import report as report_check
+from offline.manifests.report import to_json as check_to_json
 from offline.markdown import markdown, wrong_input
 from offline.pack import write_pack
-from offline.plan import make_plan
+from offline.plan import fleet_of, make_plan
 from offline.policydocs import document
 from offline.progress import Progress
+from offline.render import differences
 from offline.render import render as write_files
 from offline.report import report
+from offline.stackfile import load
 
 ROOT = Path(__file__).resolve().parent.parent
 _OUR_FAULT = 70
@@ -94,24 +102,76 @@ def render(
     file: File = None,
     as_of: AsOf = None,
     strict: Strict = False,
+    check_only: Annotated[bool, typer.Option("--check", help="Write nothing; fail where the folder differs.")] = False,
 ) -> None:
-    """Write the stack's Kubernetes manifests and chart values, one file an object, and the boot script of its machines."""
+    """Write the stack's Kubernetes manifests and chart values, one file an object, and what its machines boot.
+
+    Where ArgoCD delivers, that is the folder which it reads.
+    """
     try:
         with _faults_are_ours(), Progress() as progress:
             found = make_plan(stack, ROOT, file, progress, _day(as_of))
         if not found.passes(strict):
             report(found, Console(stderr=True, highlight=False, markup=False, emoji=False), strict)
             raise typer.Exit(1)
-        files = write_files(found, out)
+        with _faults_are_ours():
+            astray = differences(found, out) if check_only else ()
+            files = () if check_only else write_files(found, out)
     except (InputError, pulumi.RunError) as error:
         raise _wrong(error) from error
-    sys.stdout.writelines(f"{path}\n" for path in files)
+    if astray:
+        sys.stderr.writelines(f"{line}\n" for line in astray)
+        sys.stderr.write(f"error: {len(astray)} files are not what the settings give; render again, and commit what changed\n")
+        raise typer.Exit(1)
+    sys.stdout.writelines(f"{path}\n" for path in files or (f"{out}: as the settings give it",))
+
+
+@app.command()
+def check(
+    folder: Annotated[str, typer.Argument(metavar="DIR", help="Folder of manifests, or one file.")],
+    stack: Annotated[str, typer.Option("--stack", help="Judge by the levels and the config of this stack.")] = "staging",
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
+    with_annotations: Annotated[bool, typer.Option("--annotations", help="Also GitHub's annotations, on stderr.")] = False,
+    as_of: AsOf = None,
+    strict: Strict = False,
+) -> None:
+    """Judge Kubernetes manifests from anywhere by the policies."""
+    try:
+        with _faults_are_ours(), Progress() as progress:
+            found = make_check(folder, stack, ROOT, progress, _day(as_of))
+    except InputError as error:
+        if with_annotations:
+            _say(of_input(error, Path(folder), Path.cwd()))
+        raise _wrong(error) from error
+    with _faults_are_ours():
+        if as_json:
+            sys.stdout.write(check_to_json(found, strict) + "\n")
+        else:
+            report_check(found, _console(), strict)
+        if with_annotations:
+            _say(annotated(found, strict))
+    raise typer.Exit(0 if found.passes(strict) else 1)
 
 
 @app.command()
 def policies() -> None:
     """Print the page that docs/policies.md is: every policy in its own words."""
     sys.stdout.write(document())
+
+
+@app.command()
+def inventory(stack: Stack, file: File = None) -> None:
+    """Print the page that docs/inventory-STACK.md is: every GPU workload of a stack, and what it needs of nodes."""
+    try:
+        with _faults_are_ours():
+            fleet = fleet_of(load(stack, ROOT, stack_file=file))
+            refused = tuple(unplaced(fleet))
+            page = "" if refused else inventory_page(stack, fleet)
+    except InputError as error:
+        raise _wrong(error) from error
+    sys.stderr.writelines(f"error: {line}\n" for line in refused)
+    sys.stdout.write(page)
+    raise typer.Exit(1 if refused else 0)
 
 
 @app.command(name="policy-pack")

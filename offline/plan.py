@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -11,6 +11,7 @@ from pathlib import Path
 from fleet import bill as billing
 from fleet import placement as placing
 from fleet import stack_jobs
+from fleet.cluster import physical_name
 from fleet.errors import FleetError
 from fleet.placement import Placement
 from fleet.pricing import Line, Money, total
@@ -20,7 +21,7 @@ from fleet.workloads import room
 from offline import deployments, stackfile
 from offline.judge import Configured, Verdict, configure, judge
 from offline.policyfile import policy_settings
-from offline.record import Recording, Resource, record
+from offline.record import Recording, Remedy, Resource, joined, record
 from offline.remedies import Remediation, Remedies
 from offline.stackfile import StackConfig
 from policies.rules import RULES
@@ -64,6 +65,7 @@ class Plan:
     overbooked: tuple[str, ...]
     bill: tuple[Line, ...]
     recording: Recording | None
+    """What `pulumi up` registers and what Git has, together."""
     verdicts: tuple[Verdict, ...]
     policies: tuple[Configured, ...]
     """Each policy with its level in force and its config, in the pack's order."""
@@ -73,11 +75,13 @@ class Plan:
     """What is doubtful about how deployments reach the stack's endpoints."""
     refused: tuple[room.Refusal, ...] = ()
     """Workloads that no node of their pool can hold, and jobs that no pool can."""
+    git: Recording | None = None
+    """Of the recording, what ArgoCD reads in Git; None where no cluster is filled so."""
 
     @property
     def levels(self) -> Mapping[str, str]:
         """Level in force of each policy, by its id."""
-        return {configured.policy.name: configured.level.value for configured in self.policies}
+        return levels_of(self.policies)
 
     @property
     def resources(self) -> tuple[Resource, ...]:
@@ -97,6 +101,7 @@ class Plan:
     def _remarks(self) -> Iterator[str]:
         for name, cluster in self.fleet.clusters_by_name():
             yield from (f"{name}: {remark}" for remark in cluster.remarks)
+        yield from self._folders()
         yield from self.reach
         yield from billing.remarks(self.fleet)
         for name in self.fleet.shared_names:
@@ -109,6 +114,13 @@ class Plan:
         yield from self._idle_exceptions()
         if self.recording is not None:
             yield from (f"{message.severity}: {message.text}" for message in self.recording.messages)
+
+    def _folders(self) -> Iterator[str]:
+        """Folders of Git's that are called otherwise than `make render` calls them."""
+        for name, cluster in self.fleet.clusters_by_name():
+            written = physical_name(self.config.project, self.config.stack, name)
+            if cluster.gitops is not None and cluster.gitops.path.rpartition("/")[2] != written:
+                yield f"{name}: gitops.path: make render writes the cluster's folder as {written}; end the path with that"
 
     def _idle_exceptions(self) -> Iterator[str]:
         """Exceptions that hide nothing: who wrote them believes that they do."""
@@ -124,28 +136,12 @@ class Plan:
     @property
     def secrets(self) -> tuple[str, ...]:
         """Config keys whose values are not read offline: encrypted in the stack file, or missing there."""
-        return tuple(sorted(self.config.secret_keys | {f"{NAMESPACE}:{key}" for key in SECRETS}))
+        asked = {f"{NAMESPACE}:{key}" for key in SECRETS} if self.fleet.needs_key else set()
+        return tuple(sorted(self.config.secret_keys | asked))
 
     def outcomes(self) -> tuple[Outcome, ...]:
         """How each policy stands, in the pack's order."""
-        types = Counter(resource.type for resource in self.resources)
-        kinds = Counter((verdict.rule, verdict.kind) for verdict in self.verdicts)
-        mended = Counter(remediation.rule for remediation in self.remediations)
-        levels = self.levels
-        return tuple(
-            Outcome(
-                rule=rule.id,
-                title=rule.title,
-                severity=rule.severity.value,
-                level=levels[rule.id],
-                judged=sum(types[kind] for kind in rule.types) if levels[rule.id] != "disabled" else 0,
-                broken=kinds[rule.id, "violation"],
-                undeterminable=kinds[rule.id, "undeterminable"],
-                excepted=kinds[rule.id, "excepted"],
-                remediated=mended[rule.id],
-            )
-            for rule in RULES
-        )
+        return outcomes_of(self.resources, self.verdicts, self.levels, self.remediations)
 
     @property
     def unplaced(self) -> tuple[Placement, ...]:
@@ -155,7 +151,7 @@ class Plan:
     @property
     def broken(self) -> tuple[Verdict, ...]:
         """Violations of mandatory policies."""
-        return tuple(verdict for verdict in self.verdicts if verdict.kind == "violation" and verdict.level == "mandatory")
+        return blocked_of(self.verdicts)
 
     @property
     def excepted(self) -> tuple[Verdict, ...]:
@@ -164,15 +160,7 @@ class Plan:
 
     def blocked(self, strict: bool = False) -> tuple[Verdict, ...]:
         """What fails the plan: violations of mandatory policies; with `strict` also what a critical one could not tell."""
-        if not strict:
-            return self.broken
-        unsure = {rule.id for rule in RULES if rule.critical}
-        return tuple(
-            verdict
-            for verdict in self.verdicts
-            if verdict.level == "mandatory"
-            and (verdict.kind == "violation" or (verdict.kind == "undeterminable" and verdict.rule in unsure))
-        )
+        return blocked_of(self.verdicts, strict)
 
     def passes(self, strict: bool = False) -> bool:
         """Whether every proof holds and nothing is blocked."""
@@ -182,6 +170,48 @@ class Plan:
     def clean(self) -> bool:
         """Whether every proof holds and no mandatory policy is broken."""
         return self.passes()
+
+
+def levels_of(policies: Iterable[Configured]) -> Mapping[str, str]:
+    """Level in force of each policy, by its id."""
+    return {configured.policy.name: configured.level.value for configured in policies}
+
+
+def outcomes_of(
+    resources: Iterable[Resource],
+    verdicts: Sequence[Verdict],
+    levels: Mapping[str, str],
+    remediations: Iterable[Remediation] = (),
+) -> tuple[Outcome, ...]:
+    """How each policy stands to what was judged, in the pack's order."""
+    types = Counter(resource.type for resource in resources)
+    kinds = Counter((verdict.rule, verdict.kind) for verdict in verdicts)
+    mended = Counter(remediation.rule for remediation in remediations)
+    return tuple(
+        Outcome(
+            rule=rule.id,
+            title=rule.title,
+            severity=rule.severity.value,
+            level=levels[rule.id],
+            judged=sum(types[kind] for kind in rule.types) if levels[rule.id] != "disabled" else 0,
+            broken=kinds[rule.id, "violation"],
+            undeterminable=kinds[rule.id, "undeterminable"],
+            excepted=kinds[rule.id, "excepted"],
+            remediated=mended[rule.id],
+        )
+        for rule in RULES
+    )
+
+
+def blocked_of(verdicts: Iterable[Verdict], strict: bool = False) -> tuple[Verdict, ...]:
+    """The verdicts that fail: violations of mandatory policies; with `strict` also what a critical one could not tell."""
+    unsure = {rule.id for rule in RULES if rule.critical and strict}
+    return tuple(
+        verdict
+        for verdict in verdicts
+        if verdict.level == "mandatory"
+        and (verdict.kind == "violation" or (verdict.kind == "undeterminable" and verdict.rule in unsure))
+    )
 
 
 def make_plan(
@@ -210,12 +240,26 @@ def make_plan(
     if refused or any(found.error for found in placements):
         return Plan(config, fleet, placements, overbooked, lines, None, (), policies, reach=reach, refused=refused)
     progress("building resources")
-    config = stackfile.with_placeholders(config, [f"{NAMESPACE}:{key}" for key in SECRETS])
+    if fleet.needs_key:
+        config = stackfile.with_placeholders(config, [f"{NAMESPACE}:{key}" for key in SECRETS])
     remedies = Remedies(policies)
-    recording = record(root / "__main__.py", config, remedy=remedies)
+    program, git = declared(root, config, fleet, remedies)
+    recording = joined(program, git)
     progress("judging policies")
     verdicts = judge(recording, policies)
-    return Plan(config, fleet, placements, overbooked, lines, recording, verdicts, policies, tuple(remedies.done), reach)
+    done = tuple(remedies.done)
+    return Plan(config, fleet, placements, overbooked, lines, recording, verdicts, policies, done, reach, git=git)
+
+
+def declared(
+    root: Path, config: StackConfig, fleet: Fleet, remedy: Remedy | None = None, *, preview: bool = True
+) -> tuple[Recording | None, Recording | None]:
+    """(what `pulumi up` registers, what Git has) of a stack: None where nobody deploys it, and where Git has nothing."""
+    by_git = any(cluster.by_git for _, cluster in fleet.clusters_by_name())
+    return (
+        record(root / "__main__.py", config, remedy=remedy, preview=preview) if fleet.deployable else None,
+        record(root / "components" / "git.py", config, remedy=remedy, preview=preview) if by_git else None,
+    )
 
 
 def fleet_of(config: StackConfig) -> Fleet:

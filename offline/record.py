@@ -125,6 +125,26 @@ class Recording:
         return MappingProxyType({resource.urn: resource for resource in self.resources})
 
 
+def joined(*recordings: Recording | None) -> Recording:
+    """Recordings of one stack as one: the first one's stack and outputs, the resources and messages of all.
+
+    Raises ProgramError where two have a resource of the same URN.
+    """
+    first, *others = (each for each in recordings if each is not None)
+    found = Recording(
+        first.project,
+        first.stack,
+        first.preview,
+        (*first.resources, *(resource for other in others for resource in other.resources[1:])),
+        first.outputs,
+        (*first.messages, *(message for other in others for message in other.messages)),
+    )
+    if len(found.by_urn) < len(found.resources):
+        twice = next(resource.urn for other in others for resource in other.resources[1:] if resource.urn in first.by_urn)
+        raise ProgramError(f"duplicate URN {twice}: the program and what Git has are one stack; give one of the two another name")
+    return found
+
+
 def record(
     program: Program,
     config: StackConfig,

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import io
+import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from ruamel.yaml import YAML
-
+from fleet.cluster import physical_name
 from fleet.machine.cloudinit import user_data
 from fleet.vm_runner import MachineRunner
+from fleet.yaml_text import yaml_text
 from offline.errors import InputError
+from offline.gitops import git_files
 from offline.plan import Plan
 from offline.record import Resource
 from offline.wire import Secret, Unknown
@@ -36,14 +38,61 @@ def render(plan: Plan, out: Path) -> tuple[Path, ...]:
     all files are written; on any failure it is as it was. Raises InputError for a folder that something else filled, one
     that the command or the project stands in, and one that cannot be written.
     """
-    files = sorted([*_files(plan), *_machines(plan)])
+    files = rendered(plan)
     try:
         target = _resolved(out)
         _refuse(out, target)
-        _write(target, [(MARK, f"stack {plan.config.stack}\n"), *files])
+        _write(target, files.items())
     except OSError as error:
         raise InputError(f"OUT: {out} cannot be written ({error.strerror or error}); name a folder that can") from error
-    return tuple(out / path for path, _ in files)
+    return tuple(out / path for path in files if path != MARK)
+
+
+def rendered(plan: Plan) -> dict[str, str]:
+    """Every file of the folder, by its path below it: the same settings give the same bytes."""
+    files = sorted([*_files(plan), *_machines(plan), *git_files(plan)])
+    made = {MARK: f"stack {plan.config.stack}\n"} | dict(files)
+    if len(made) <= len(files):
+        paths = [path for path, _ in files]
+        raise ValueError(f"two objects have one file: {', '.join(sorted({path for path in paths if paths.count(path) > 1}))}")
+    return made
+
+
+def differences(plan: Plan, out: Path) -> tuple[str, ...]:
+    """A line for each file of `out` that is not what the settings give: changed, missing, or of nothing any more.
+
+    Raises InputError for a folder that is none, that `render` never wrote, or that cannot be read.
+    """
+    if not (out / MARK).is_file():
+        raise InputError(f"OUT: {out} was not rendered by gpu-ci; run make render with it once, and commit what it wrote")
+    wanted = {path: text.encode() for path, text in rendered(plan).items()}
+    try:
+        held = dict(_held(out))
+    except OSError as error:
+        raise InputError(f"OUT: {out} cannot be read ({error.strerror or error}); name a folder that can") from error
+    return tuple(
+        f"{out / path}: {_difference(path, wanted, held)}"
+        for path in sorted({*wanted, *held})
+        if path not in wanted or wanted[path] != held.get(path)
+    )
+
+
+def _held(out: Path) -> Iterator[tuple[str, bytes | None]]:
+    """Every file below a folder with its bytes; None for what Git or ArgoCD would not take for a file, such as a link."""
+    for folder, folders, names in os.walk(out):
+        here = Path(folder)
+        for name in (*names, *(each for each in folders if (here / each).is_symlink())):
+            path = here / name
+            plain = stat.S_ISREG(path.lstat().st_mode)
+            yield path.relative_to(out).as_posix(), path.read_bytes() if plain else None
+
+
+def _difference(path: str, wanted: Mapping[str, bytes], held: Mapping[str, bytes | None]) -> str:
+    if path not in held:
+        return "missing"
+    if held[path] is None:
+        return "is no regular file"
+    return "differs" if path in wanted else "no setting gives it"
 
 
 def _resolved(out: Path) -> Path:
@@ -105,8 +154,9 @@ def _swap(fresh: Path, target: Path, old: Path) -> None:
 
 
 def _files(plan: Plan) -> Iterator[tuple[str, str]]:
+    of_git = {resource.urn for resource in plan.git.resources} if plan.git else frozenset()
     for resource in plan.resources:
-        if not resource.type.startswith("kubernetes:"):
+        if not resource.type.startswith("kubernetes:") or resource.urn in of_git:
             continue
         cluster = _cluster(resource)
         if resource.type == _RELEASE:
@@ -117,11 +167,10 @@ def _files(plan: Plan) -> Iterator[tuple[str, str]]:
 
 def _machines(plan: Plan) -> Iterator[tuple[str, str]]:
     """Cloud-init user data of machine sets. It follows from the settings alone, so a first plan knows it whole."""
-    charts = {resource.name: resource for resource in plan.resources if resource.type == _RELEASE}
     for cluster, name, runner in plan.fleet.runner_sets():
         # Without an image it is CNCF's launcher, whose machines boot images of its owner's.
         if isinstance(runner, MachineRunner) and runner.image is not None:
-            folder = _cluster(charts[f"{cluster}-{name}-set-chart"])
+            folder = physical_name(plan.config.project, plan.config.stack, cluster)
             yield f"{folder}/machines/{name}/user-data.yaml", user_data(runner)
 
 
@@ -143,14 +192,15 @@ def _values(resource: Resource) -> str:
     source = f" of {repository['repo']}" if isinstance(repository, Mapping) else ""
     values = {"values": resource.inputs["values"]}
     head = f"# values of chart {chart} {version}{source}, release {resource.inputs['name']}\n"
-    return head + _note(_hidden(values)) + _yaml(_shown(values).get("values", {}))
+    shown = _shown(values).get("values", {})
+    return head + _note(_hidden(values)) + yaml_text(shown if isinstance(shown, Mapping) else {})
 
 
 def _manifest(resource: Resource) -> str:
     hidden = _hidden(resource.inputs)
     if resource.inputs["kind"] == "Secret":
         hidden = (found for path, value in hidden for found in _named(path, value))
-    return _note(hidden) + _yaml(_shown(resource.inputs))
+    return _note(hidden) + yaml_text(_shown(resource.inputs))
 
 
 def _note(hidden: Iterable[tuple[str, object]]) -> str:
@@ -182,15 +232,6 @@ def _named(path: str, value: object) -> Iterator[tuple[str, object]]:
             yield f"{path}.{key}", value
     else:
         yield path, value
-
-
-def _yaml(value: object) -> str:
-    writer = YAML(typ="safe", pure=True)
-    writer.default_flow_style = False
-    writer.width = 4096
-    text = io.StringIO()
-    writer.dump(value, text)
-    return text.getvalue()
 
 
 def _shown(value: Mapping[str, object]) -> dict[str, object]:

@@ -51,8 +51,10 @@ def _heading(text: str) -> Text:
 
 def _head(plan: Plan, console: Console) -> None:
     console.print(Text(f"gpu-ci plan of stack {plan.config.stack}", style="bold"))
-    console.print("What the settings declare, proved offline. Not a diff against what is deployed: pulumi preview shows that.")
-    console.print(f"Secrets are not read offline, a placeholder stands in: {', '.join(plan.secrets)}")
+    shown = "pulumi preview" if plan.fleet.deployable else "git diff of the rendered folder"
+    console.print(f"What the settings declare, proved offline. Not a diff against what is deployed: {shown} shows that.")
+    if plan.secrets:
+        console.print(f"Secrets are not read offline, a placeholder stands in: {', '.join(plan.secrets)}")
     console.print()
 
 
@@ -116,6 +118,19 @@ def _release(inputs: Mapping[str, object]) -> str:
     return f"{str(inputs['chart']).rpartition('/')[2]} {inputs['version']} in {inputs['namespace']}"
 
 
+def _application(inputs: Mapping[str, object]) -> str:
+    spec: Any = inputs["spec"]
+    source, where = spec["source"], spec["destination"]["namespace"]
+    what = f"{source['chart']} {source['targetRevision']}" if "chart" in source else source["path"]
+    return f"{what} in {where}, by ArgoCD"
+
+
+def _talos_node(inputs: Mapping[str, object]) -> str:
+    taints = inputs["nodeTaints"]
+    told = ", ".join(f"{key}={value}" for key, value in taints.items()) if isinstance(taints, Mapping) else ""
+    return f"{inputs['instanceType']} at {inputs['address']}, {told}"
+
+
 def _addon(inputs: Mapping[str, object]) -> str:
     return f"{inputs['addonVersion']}"
 
@@ -172,6 +187,8 @@ def _first(inputs: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 _DETAILS: Mapping[str, Callable[[Mapping[str, object]], str]] = {
     "aws:eks/nodeGroup:NodeGroup": _node_group,
     "kubernetes:helm.sh/v3:Release": _release,
+    "kubernetes:argoproj.io/v1alpha1:Application": _application,
+    "gpu-ci:index:TalosGpuNode": _talos_node,
     "aws:eks/addon:Addon": _addon,
     "eks:index:Cluster": _cluster,
     "oci:ContainerEngine/cluster:Cluster": _oke_cluster,

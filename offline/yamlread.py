@@ -8,11 +8,11 @@ keeps the schema in one place and gives every key its line.
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
@@ -28,6 +28,7 @@ from ruamel.yaml.events import (
 from offline.errors import InputError
 
 Keys = tuple[str | int, ...]
+T = TypeVar("T")
 
 _CONSTANTS: dict[str, object] = {
     **dict.fromkeys(("true", "True", "TRUE"), True),
@@ -62,6 +63,10 @@ class Document:
     lines: dict[Keys, int]
 
 
+class YamlSyntaxError(InputError):
+    """A text is no YAML."""
+
+
 def read_yaml(path: Path) -> Document:
     """Reads one YAML file.
 
@@ -69,20 +74,29 @@ def read_yaml(path: Path) -> Document:
     `.inf`/`.nan` (no JSON can hold them), tags other than the core schema's, nesting below 100 levels and aliases that
     add more than 100,000 values. OSError passes.
     """
+    return built(path, text_of(path, "YAML"), lambda events: Builder(path, events).document())
+
+
+def text_of(path: Path, kind: str) -> str:
+    """A file's text; InputError where it is none. OSError passes."""
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        return path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InputError(f"{path}: a YAML file must be UTF-8 text; byte {error.start} is not; save it as UTF-8") from None
+        raise InputError(f"{path}: a {kind} file must be UTF-8 text; byte {error.start} is not; save it as UTF-8") from None
+
+
+def built(path: Path, text: str, build: Callable[[Iterator[Any]], T]) -> T:
+    """What is built of a parser's events; YamlSyntaxError where the text is no YAML."""
     try:
-        return _Builder(path, YAML(typ="safe", pure=True).parse(text)).document()
+        return build(YAML(typ="safe", pure=True).parse(text))
     except YAMLError as error:
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
         where = f"{path}:{mark.line + 1}" if mark is not None else str(path)
         problem = getattr(error, "problem", None) or str(error).splitlines()[0]
-        raise InputError(f"{where}: not valid YAML: {problem}; mend the syntax of this line or the one above") from None
+        raise YamlSyntaxError(f"{where}: not valid YAML: {problem}; mend the syntax of this line or the one above") from None
 
 
-class _Builder:
+class Builder:
     """Builds values from parser events; one use."""
 
     def __init__(self, path: Path, events: Iterator[Any]) -> None:
@@ -157,7 +171,7 @@ class _Builder:
         if isinstance(event, ScalarEvent):
             return self._scalar(event)
         if event.tag not in (None, "!", _TAG + "map", _TAG + "seq"):
-            raise self._error(event, "only YAML's core tags are known", event.tag, "remove the tag")
+            self._foreign(event)
         self._depth += 1
         if self._depth > _DEEPEST:
             raise self._error(event, f"values nest at most {_DEEPEST} levels deep", f"level {self._depth}", "flatten them")
@@ -202,7 +216,7 @@ class _Builder:
         result: dict[str, object] = {}
         for source in reversed(several):  # the first of a list wins
             if not isinstance(source, dict):
-                raise self._error(event, "<< takes a mapping or a list of mappings", source, "point it at a mapping")
+                raise self._error(event, "<< takes a mapping or a list of mappings", self._told(source), "point it at a mapping")
             result |= source
         return result
 
@@ -213,24 +227,37 @@ class _Builder:
             key = self._scalar(event)
         else:
             raise self._error(event, "a key must be a scalar", "a mapping or list", "write one word as the key")
+        return self._named(event, key)
+
+    def _told(self, value: object) -> object:
+        """A value as an error tells it."""
+        return value
+
+    def _named(self, event: Any, key: object) -> str:
+        """What a scalar is called as a key."""
         if isinstance(key, str):
             return key
         raise self._error(event, "a key must be a string", key, "quote it")
 
+    def _foreign(self, event: Any) -> None:
+        """Met a tag that is none of YAML's own."""
+        raise self._error(event, "only YAML's core tags are known", event.tag, "remove the tag")
+
     def _scalar(self, event: Any) -> object:
         text: str = event.value
         if event.style == '"' and _SURROGATE.search(text):
-            raise self._error(event, "an escape must name a whole character", text, "write \\U and eight digits")
+            raise self._error(event, "an escape must name a whole character", self._told(text), "write \\U and eight digits")
         tag = event.tag
         if tag is not None and tag != "!":
             kind = tag.removeprefix(_TAG)
             if kind not in _KINDS:
-                raise self._error(event, "only YAML's core tags are known", tag, "remove the tag")
+                self._foreign(event)
+                return text
             value: object = text if kind == "str" else self._plain(event, text)
             if kind == "float" and isinstance(value, int) and not isinstance(value, bool):
                 value = float(value)
             if type(value) is not _KINDS[kind]:
-                raise self._error(event, f"!!{kind} needs a value of its kind", text, "correct the tag or the value")
+                raise self._error(event, f"!!{kind} needs a value of its kind", self._told(text), "correct the tag or the value")
             return value
         if tag == "!" or event.style is not None:
             return text
@@ -243,7 +270,7 @@ class _Builder:
             return text
         if _NOT_JSON.fullmatch(text):
             raise self._error(event, "no configuration can hold an infinite or undefined number", text, "quote it")
-        if _is_date(text):
+        if is_date(text):
             raise self._error(event, "an unquoted date turns into a time of day in UTC", text, "quote it")
         return plain_number(text)
 
@@ -264,7 +291,8 @@ def plain_number(text: str) -> int | float | str:
     return text
 
 
-def _is_date(text: str) -> bool:
+def is_date(text: str) -> bool:
+    """Whether a plain scalar is a day, or a time of one, for a reader that knows such."""
     if not _DATE.fullmatch(text):
         return False
     try:

@@ -27,7 +27,7 @@ NASTY = [
     "$(shell touch pwned)",
     "a\\b",
 ]
-OURS = ("STACK", "OUT", "FILE", "BASE", "CLUSTER", "POOL", "CONTEXT", "ARGS")
+OURS = ("STACK", "OUT", "FILE", "BASE", "CLUSTER", "POOL", "CONTEXT", "CHECK", "DIR", "ARGS")
 MAKES_OWN = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "MAKEOVERRIDES", *OURS)
 
 
@@ -57,11 +57,14 @@ def make(tmp_path):
 def test_the_defaults(make):
     assert make("plan") == ["-m", "offline", "plan", "--", "staging"]
     assert make("render") == ["-m", "offline", "render", "--out", "build/staging", "--", "staging"]
+    assert make("render", "CHECK=1") == ["-m", "offline", "render", "--out", "build/staging", "--check", "--", "staging"]
+    assert make("check", "DIR=deploy") == ["-m", "offline", "check", "--stack", "staging", "--", "deploy"]
+    assert make("check") == ["-m", "offline", "check", "--stack", "staging", "--", ""], "it says what is missing"
     assert make("smoke") == ["-m", "submit", "smoke", "--", "staging"]
     assert make("render", "STACK=prod") == ["-m", "offline", "render", "--out", "build/prod", "--", "prod"]
 
 
-@pytest.mark.parametrize("target", ["plan", "render", "smoke", "test", "bench"])
+@pytest.mark.parametrize("target", ["plan", "render", "check", "smoke", "test", "bench"])
 def test_the_environment_sets_none_of_them(make, target):
     elsewhere = dict.fromkeys(OURS, "/elsewhere")
     words = make(target, "-o", "lint", **elsewhere)
@@ -77,6 +80,7 @@ def test_a_value_is_one_word_and_is_not_run(make, value):
     assert make("plan", f"STACK={value}", f"FILE={value}") == ["-m", "offline", "plan", "--file", value, "--", value]
     assert make("plan", f"STACK={value}", f"BASE={value}") == ["-m", "offline", "plan", "--base", value, "--", value]
     assert make("render", f"STACK={value}")[4] == f"build/{value}"
+    assert make("check", f"STACK={value}", f"DIR={value}") == ["-m", "offline", "check", "--stack", value, "--", value]
 
 
 @pytest.mark.parametrize("value", NASTY)
@@ -90,6 +94,31 @@ def test_a_base_that_is_not_named_is_no_word(make):
     assert make("plan", "BASE=") == make("plan")
     words = make("plan", "BASE=build/base", "FILE=a.yaml", "ARGS=--markdown --annotations")
     assert words[3:] == ["--file", "a.yaml", "--base", "build/base", "--markdown", "--annotations", "--", "staging"]
+
+
+def test_the_pages_of_all_stack_files_are_written(make, tmp_path):
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    for name in ("Pulumi.yaml", "Pulumi.one.yaml", "Pulumi.on.e-2.yaml"):
+        (tmp_path / name).touch()
+    assert make("docs") == []
+    called = {path.name: path.read_text().split("\0")[:-1] for path in docs.iterdir()}
+    assert called == {
+        "policies.md": ["-m", "offline", "policies"],
+        "inventory-one.md": ["-m", "offline", "inventory", "--", "one"],
+        "inventory-on.e-2.md": ["-m", "offline", "inventory", "--", "on.e-2"],
+    }
+
+
+def test_a_page_that_cannot_be_written_stays_as_it_was_and_fails_make(tmp_path, make):
+    (tmp_path / ".venv" / "bin" / "python").write_text('#!/bin/sh\necho half\n[ "$3" != inventory ]\n')
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (tmp_path / "Pulumi.one.yaml").touch()
+    (docs / "inventory-one.md").write_text("before")
+    with pytest.raises(AssertionError, match="Error 1"):
+        make("docs")
+    assert (docs / "inventory-one.md").read_text() == "before"
 
 
 def test_args_are_several_words(make):

@@ -148,6 +148,21 @@ def test_json_has_the_kinds_of_runners_and_how_their_machines_are_bought():
             },
             "2 machines in US-ASHBURN-AD-2, US-ASHBURN-AD-1",
         ),
+        (
+            "kubernetes:argoproj.io/v1alpha1:Application",
+            {"spec": {"source": {"chart": "kueue", "targetRevision": "0.19.2"}, "destination": {"namespace": "kueue-system"}}},
+            "kueue 0.19.2 in kueue-system, by ArgoCD",
+        ),
+        (
+            "kubernetes:argoproj.io/v1alpha1:Application",
+            {"spec": {"source": {"path": "home/secrets/runners-a"}, "destination": {"namespace": "runners-a"}}},
+            "home/secrets/runners-a in runners-a, by ArgoCD",
+        ),
+        (
+            "gpu-ci:index:TalosGpuNode",
+            {"instanceType": "owned.rtx3090-2", "address": "192.0.2.20", "nodeTaints": {"nvidia.com/gpu": "true:NoSchedule"}},
+            "owned.rtx3090-2 at 192.0.2.20, nvidia.com/gpu=true:NoSchedule",
+        ),
         ("oci:Core/vcn:Vcn", {"cidrBlocks": ["10.0.0.0/16"]}, ""),
     ],
 )

@@ -1,0 +1,18 @@
+"""Whether everything of a fleet has a place, as its inventory takes for granted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fleet import placement, stack_jobs
+from fleet.settings import Fleet
+from fleet.workloads import room
+
+
+def unplaced(fleet: Fleet) -> Iterator[str]:
+    """A line for each runner set, workload or job that no node can hold."""
+    for found in placement.place(fleet):
+        if found.error:
+            yield f"{found.cluster}/{found.runner_set} cannot be placed: {found.error}"
+    for refusal in (*room.refusals(fleet), *stack_jobs.refusals(fleet)):
+        yield f"{refusal.cluster}/{refusal.workload} cannot be placed: {refusal.error}"

@@ -1,0 +1,122 @@
+"""Manifests judged by the policies of a stack, as a plan judges resources."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property
+from pathlib import Path
+
+from offline import stackfile
+from offline.errors import InputError
+from offline.judge import Configured, Verdict, configure, judge
+from offline.manifests.objects import PROJECT, Manifest
+from offline.manifests.tree import Tree, read_tree
+from offline.plan import Outcome, blocked_of, levels_of, outcomes_of
+from offline.policyfile import policy_settings
+from offline.record import Recording
+from policies.rules import RULES
+
+_CONFIG = "policies/config"
+_NAMESPACE = re.compile(r'namespace "[^"]*": ')
+"""How a policy of runner sets begins what it says of an object in their namespace."""
+_PATH = re.compile(r'[A-Za-z_][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+|\[(?:[0-9]+|"[^"]*"|[^\]"]*)\])*')
+_STEP = re.compile(r'([A-Za-z0-9_-]+)|\[(?:([0-9]+)|"([^"]*)"|([^\]]*))\]')
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A verdict and where it belongs: the manifest, None for what is said of all together, and a line of its file."""
+
+    verdict: Verdict
+    manifest: Manifest | None
+    line: int
+
+    @property
+    def place(self) -> str:
+        """File and line, "" for what is said of all together."""
+        return f"{self.manifest.file}:{self.line}" if self.manifest is not None else ""
+
+    @property
+    def label(self) -> str:
+        """What it is of, for people."""
+        return self.manifest.label if self.manifest is not None else "all objects together"
+
+
+@dataclass(frozen=True)
+class Check:
+    """What the policies say of a folder's manifests."""
+
+    stack: str
+    target: str
+    tree: Tree
+    policies: tuple[Configured, ...]
+    verdicts: tuple[Verdict, ...]
+
+    @cached_property
+    def findings(self) -> tuple[Finding, ...]:
+        """All that the policies say, by file and line."""
+        held = {each.resource.urn: (index, each) for index, each in enumerate(self.tree.manifests)}
+        found = []
+        for verdict in self.verdicts:
+            if verdict.kind == "not-applicable":
+                continue
+            index, manifest = held.get(verdict.urn, (len(held), None))
+            line = line_of(manifest, verdict.message) if manifest is not None else 0
+            found.append((index, line, Finding(verdict, manifest, line)))
+        return tuple(finding for _, _, finding in sorted(found, key=lambda each: each[:2]))
+
+    @property
+    def outcomes(self) -> tuple[Outcome, ...]:
+        """How each policy stands, in the pack's order."""
+        return outcomes_of([each.resource for each in self.tree.manifests], self.verdicts, levels_of(self.policies))
+
+    def blocked(self, strict: bool = False) -> tuple[Verdict, ...]:
+        """What fails: violations of mandatory policies; with `strict` also what a critical one could not tell."""
+        return blocked_of(self.verdicts, strict)
+
+    def passes(self, strict: bool = False) -> bool:
+        """Whether nothing is blocked."""
+        return not self.blocked(strict)
+
+
+def make_check(
+    target: str, stack: str, root: Path, progress: Callable[[str], None] = lambda _: None, as_of: date | None = None
+) -> Check:
+    """Judges the manifests below a folder with the levels and config of a stack of the project in `root`.
+
+    Nothing is remediated, for whoever applies a manifest mends nothing: what a plan would mend is broken here. Raises InputError
+    for a stack that there is not, and for whatever is wrong with the files.
+    """
+    known = sorted({*stackfile.stacks(root), *(path.stem for path in (root / _CONFIG).glob("*.json"))})
+    if stack not in known:
+        raise InputError(
+            f"--stack: there must be a stack or a policy config of that name; got {stack!r}; give one of: {', '.join(known)}"
+        )
+    policies = configure(RULES, policy_settings(stack, root), as_of or date.today())
+    progress("reading manifests")
+    tree = read_tree(stack, target)
+    progress("judging policies")
+    recording = Recording(PROJECT, stack, False, tuple(each.resource for each in tree.manifests), {})
+    return Check(stack, target, tree, policies, judge(recording, policies))
+
+
+def line_of(manifest: Manifest, message: str) -> int:
+    """The line of the path that a message begins with, or of the nearest part of it that the file has; else the object's."""
+    found = manifest.line
+    keys = manifest.keys
+    for step in _steps(_NAMESPACE.sub("", message, count=1)):
+        keys = (*keys, step)
+        if keys not in manifest.lines:
+            break
+        found = manifest.lines[keys]
+    return found
+
+
+def _steps(message: str) -> Iterator[str | int]:
+    path = _PATH.match(message)
+    for step in _STEP.finditer(path[0] if path else ""):
+        name, index, quoted, bare = step.groups()
+        yield int(index) if index is not None else name if name is not None else quoted if quoted is not None else bare

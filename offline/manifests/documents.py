@@ -1,0 +1,185 @@
+"""Documents of YAML and JSON files, with the line of each key, as kubectl reads them.
+
+kubectl turns YAML into JSON with go-yaml 2 (sigs.k8s.io/yaml): `yes` and `on` are true there, an unquoted date is a text, and a
+key that is a number is its text. A tag that nobody knows is an error of an object alone: other programs have files beside it. No
+error repeats a value, for it may be a secret.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from ruamel.yaml.events import DocumentStartEvent
+
+from offline.errors import InputError
+from offline.yamlread import Builder, Keys, built, is_date, text_of
+
+_FLAGS = {
+    **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "on", "On", "ON"), True),
+    **dict.fromkeys(("n", "N", "no", "No", "NO", "off", "Off", "OFF"), False),
+}
+_NO_NUMBER = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+_HIDDEN = "…"
+_LINE = re.compile(r":(?P<line>[0-9]+): ")
+_WORD = re.compile(r'[{}\[\],:]|"(?:[^"\\]|\\.)*"|[^\s{}\[\],:"]+')
+_MOST_DIGITS = 20
+_DEEPEST = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """`value`, the 1-based line of every key and item (`()` is where the document begins), and what no object may have in it."""
+
+    value: object
+    lines: Mapping[Keys, int]
+    fault: InputError | None = None
+
+
+def documents(path: Path) -> tuple[Document, ...]:
+    """The documents of a file. Raises InputError with file and line for what cannot be read."""
+    is_json = path.suffix.lower() == ".json"
+    try:
+        text = text_of(path, "JSON" if is_json else "YAML")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); correct its rights, or take it away") from None
+    if is_json:
+        return _json(path, text)
+    try:
+        return built(path, text, lambda events: tuple(_yaml(path, events)))
+    except InputError as error:
+        if "{{" not in text:
+            raise
+        at = _LINE.search(str(error), len(str(path)))
+        where = f"{path}:{at['line']}" if at else str(path)
+        raise InputError(
+            f"{where}: not YAML yet, for a template stands there as it is ({{{{ … }}}}); "
+            "render the chart with `helm template`, and check what that writes"
+        ) from None
+
+
+# -- YAML --------------------------------------------------------------------------------------------------------------
+
+
+def _yaml(path: Path, events: Iterator[Any]) -> Iterator[Document]:
+    for event in events:
+        if isinstance(event, DocumentStartEvent):
+            yield _Reader(path, events).read()
+
+
+class _Reader(Builder):
+    """Builds one document."""
+
+    def __init__(self, path: Path, events: Iterator[Any]) -> None:
+        super().__init__(path, events)
+        self._fault: InputError | None = None
+
+    def read(self) -> Document:
+        """The document whose events come next."""
+        root = next(self._events)
+        lines: dict[Keys, int] = {}
+        value = self._node(root, (), lines)
+        self._check_size(value)
+        lines[()] = root.start_mark.line + 1
+        return Document(value, lines, self._fault)
+
+    def _plain(self, event: Any, text: str) -> object:
+        if text in _FLAGS:
+            return _FLAGS[text]
+        if _NO_NUMBER.fullmatch(text) or is_date(text):
+            return text
+        return super()._plain(event, text)
+
+    def _named(self, event: Any, key: object) -> str:
+        if isinstance(key, bool):
+            return "true" if key else "false"
+        return str(key) if isinstance(key, int | float) else super()._named(event, key)
+
+    def _told(self, value: object) -> object:
+        return _HIDDEN
+
+    def _foreign(self, event: Any) -> None:
+        self._fault = self._fault or self._error(event, "kubectl knows YAML's own tags alone", event.tag, "remove the tag")
+
+
+# -- JSON --------------------------------------------------------------------------------------------------------------
+
+
+def _json(path: Path, text: str) -> tuple[Document, ...]:
+    try:
+        value = json.loads(text, parse_int=_integer, parse_constant=_no_number)
+    except json.JSONDecodeError as error:
+        if '"apiVersion"' not in text:
+            # Settings of other programs are called so and have comments.
+            return (Document(text.strip()[:1] or None, {(): 1}),)
+        raise InputError(f"{path}:{error.lineno}: not valid JSON: {error.msg} in column {error.colno}; mend the syntax") from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}:1: not JSON that kubectl can read ({error}); write another value, or fewer levels") from None
+    # Most JSON is none of Kubernetes': of that nobody asks a line.
+    return (Document(value, _Lines(path, text).found if isinstance(value, dict) and "apiVersion" in value else {(): 1}),)
+
+
+class _Lines:
+    """The line of every key and item of a valid JSON text: `found`.
+
+    Raises InputError for a key that stands twice, and for what nests deeper than YAML may.
+    """
+
+    def __init__(self, path: Path, text: str) -> None:
+        self._path = path
+        self._words = ((match[0], match.start()) for match in _WORD.finditer(text))
+        self._text = text
+        self._line, self._at = 1, 0
+        self.found: dict[Keys, int] = {}
+        self._value((), *next(self._words))
+
+    def _go_to(self, start: int) -> None:
+        self._line += self._text.count("\n", self._at, start)
+        self._at = start
+
+    def _value(self, at: Keys, word: str, start: int) -> None:
+        self._go_to(start)
+        self.found.setdefault(at, self._line)
+        if len(at) > _DEEPEST:
+            raise InputError(f"{self._path}:{self._line}: values nest at most {_DEEPEST} levels deep; flatten them")
+        if word == "{":
+            self._object(at)
+        elif word == "[":
+            self._list(at)
+
+    def _object(self, at: Keys) -> None:
+        for word, start in self._words:
+            if word == "}":
+                return
+            if word == ",":
+                continue
+            self._go_to(start)
+            key = json.loads(word)
+            if (first := self.found.get((*at, key))) is not None:
+                where = f"{self._path}:{self._line}"
+                raise InputError(f"{where}: a key may stand once; it stands on line {first} too; got {key!r}; remove one of them")
+            self.found[*at, key] = self._line
+            next(self._words)  # the colon
+            self._value((*at, key), *next(self._words))
+
+    def _list(self, at: Keys) -> None:
+        index = 0
+        for word, start in self._words:
+            if word == "]":
+                return
+            if word != ",":
+                self._value((*at, index), word, start)
+                index += 1
+
+
+def _integer(digits: str) -> int | float:
+    # Python refuses thousands of digits; far fewer are no integer of Kubernetes' already.
+    return int(digits) if len(digits) <= _MOST_DIGITS else float(digits)
+
+
+def _no_number(word: str) -> NoReturn:
+    raise ValueError(f"{word} is no number of JSON")

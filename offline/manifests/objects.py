@@ -1,0 +1,152 @@
+"""Kubernetes objects of documents, as resources that the policies judge.
+
+A resource is called as Pulumi calls it (`kubernetes:apps/v1:Deployment`), and its URN has the file in the place of a program's
+name: `urn:pulumi:<stack>::check::<type>::<file>#<namespace>/<name>`, so that an exception can mean one file, or one object.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from google.protobuf import struct_pb2
+
+from offline.errors import InputError
+from offline.manifests.documents import Document
+from offline.record import Resource
+from offline.words import one_line
+from offline.yamlread import Keys
+
+PROJECT = "check"
+"""Stands for a project in URNs."""
+
+_VERSION = re.compile(r"(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?/)?[a-z0-9][a-z0-9.-]*")
+_KIND = re.compile(r"[A-Za-z][A-Za-z0-9]*")
+_LIST = "List"
+_BODIES = ("metadata", "spec")
+"""What only an object has: a document with one of these and half a name was meant for one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """An object: the file that holds it, its first line, where in its document it lies, and what it is called."""
+
+    file: str
+    line: int
+    keys: Keys
+    lines: Mapping[Keys, int]
+    group: str
+    kind: str
+    namespace: str
+    name: str
+    resource: Resource
+
+    @property
+    def place(self) -> str:
+        """File and line."""
+        return f"{self.file}:{self.line}"
+
+    @property
+    def label(self) -> str:
+        """Kind, namespace and name for people."""
+        return f"{self.kind} {_path(self.namespace, self.name)}".rstrip()
+
+    @property
+    def identity(self) -> tuple[str, str, str, str]:
+        """What the API server knows an object by, whatever its version is."""
+        return self.group, self.kind, self.namespace, self.name
+
+
+def objects(stack: str, file: str, within: str, document: Document) -> Iterator[Manifest]:
+    """The objects of a document, those of a list one by one; none where it is no object.
+
+    `file` is the path for people, `within` that from the folder on. Raises InputError for half an object.
+    """
+    yield from _objects(stack, file, within, document, document.value, ())
+
+
+def _objects(stack: str, file: str, within: str, document: Document, body: object, keys: Keys) -> Iterator[Manifest]:
+    where = f"{file}:{_line(document, keys)}"
+    if not isinstance(body, dict) or not _is_object(where, body):
+        if keys:
+            raise InputError(f"{where}: an item of a list of objects must have apiVersion and kind; add them, or take it away")
+        return
+    if document.fault is not None:
+        raise document.fault
+    version, kind = _named(where, body)
+    items = body.get("items")
+    if kind.endswith(_LIST) and isinstance(items, list):
+        # Items of a list of one kind leave out what the list says.
+        said = {"apiVersion": version, "kind": kind.removesuffix(_LIST)} if kind != _LIST else {}
+        for index, item in enumerate(items):
+            whole = said | item if isinstance(item, dict) else item
+            yield from _objects(stack, file, within, document, whole, (*keys, "items", index))
+        return
+    metadata = body.get("metadata")
+    namespace, name = (_text(metadata, key) for key in ("namespace", "name"))
+    name = name or _text(metadata, "generateName")
+    token = f"kubernetes:{version if '/' in version else f'core/{version}'}:{kind}"
+    urn = f"urn:pulumi:{stack}::{PROJECT}::{token}::{within}#{_path(namespace, name)}"
+    yield Manifest(
+        file=file,
+        line=_line(document, keys),
+        keys=keys,
+        lines=document.lines,
+        group=version.rpartition("/")[0],
+        kind=kind,
+        namespace=namespace,
+        name=name,
+        resource=_resource(where, urn, token, name or within, body),
+    )
+
+
+def _is_object(where: str, body: Mapping[str, Any]) -> bool:
+    """Whether a document is an object; InputError for one that was meant to be."""
+    missing = [key for key in ("apiVersion", "kind") if body.get(key) is None]
+    if not missing:
+        return True
+    if len(missing) == 1 and any(key in body for key in _BODIES):
+        raise InputError(f"{where}: an object has apiVersion and kind; {missing[0]} is not set; add it")
+    return False
+
+
+def _named(where: str, body: Mapping[str, Any]) -> tuple[str, str]:
+    found = []
+    for key, form, mend in (("apiVersion", _VERSION, "v1 or group/version"), ("kind", _KIND, "one word, as Deployment")):
+        value = body[key]
+        if not isinstance(value, str) or not form.fullmatch(value):
+            advice = " (a template: check what `helm template` writes)" if isinstance(value, str) and "{{" in value else ""
+            raise InputError(f"{where}: {key} must be {mend}; got {_shown(value)}{advice}; correct it")
+        found.append(value)
+    version, kind = found
+    return version, kind
+
+
+def _resource(where: str, urn: str, token: str, name: str, body: Mapping[str, Any]) -> Resource:
+    struct = struct_pb2.Struct()
+    try:
+        struct.update(body)
+    except (UnicodeEncodeError, ValueError, OverflowError):
+        raise InputError(
+            f"{where}: holds half a character or a number that no object can; write whole characters and numbers below 2^63"
+        ) from None
+    return Resource(urn, token, name, parent="", custom=True, remote=False, read=False, id="", wire=struct)
+
+
+def _line(document: Document, keys: Keys) -> int:
+    return document.lines.get(keys) or document.lines[()]
+
+
+def _text(metadata: object, key: str) -> str:
+    value = metadata.get(key) if isinstance(metadata, dict) else None
+    return one_line(value) if isinstance(value, str) else ""
+
+
+def _path(namespace: str, name: str) -> str:
+    return f"{namespace}/{name}" if namespace else name
+
+
+def _shown(value: object) -> str:
+    return repr(value if len(str(value)) <= 60 else f"{str(value)[:60]}…")

@@ -1,0 +1,145 @@
+"""A check as its reader sees it, as GitHub's annotations, and for programs."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from offline.annotations import Annotation
+from offline.manifests.check import Check, Finding
+from offline.words import counted, states
+
+
+def report(check: Check, console: Console, strict: bool = False) -> None:
+    """Print what the policies say, a line each, then what else lies there and one line that says how it stands."""
+    console.print(Text(f"gpu-ci check of {check.target} by the policies of stack {check.stack}", style="bold"))
+    for found in check.findings:
+        console.print(Text(_line(found)), soft_wrap=True)
+    for remark in check.tree.twice:
+        console.print(Text(f"  ! {remark}", style="yellow"), soft_wrap=True)
+    for note in check.tree.passed_over:
+        console.print(Text(f"  passed over: {note}", style="dim"), soft_wrap=True)
+    console.print()
+    console.print(_table(check))
+    console.print()
+    # Policies of what is not here hold, too, and say nothing of it.
+    asked = [found for found in check.outcomes if found.judged or found.broken]
+    facts = f"{_objects(check)}; policies that judged: {states(asked) or 'none'}."
+    blocked = check.blocked(strict)
+    if not blocked:
+        console.print(Text(f"OK: {facts}", style="bold green"))
+        return
+    unsure = sum(verdict.kind == "undeterminable" for verdict in blocked)
+    kinds = [
+        counted(len(blocked) - unsure, "mandatory policy violation", "mandatory policy violations"),
+        counted(unsure, "undeterminable verdict of a critical policy", "undeterminable verdicts of critical policies"),
+    ]
+    console.print(Text(f"FAILED: {' and '.join(told for told in kinds if not told.startswith('0 '))}; {facts}", style="bold red"))
+
+
+def annotated(check: Check, strict: bool = False) -> tuple[Annotation, ...]:
+    """What there is to say on the lines of the files, what fails first. Paths are shown from the current folder on."""
+    return tuple(sorted(_annotations(check, strict), key=lambda each: each.level))
+
+
+def to_json(check: Check, strict: bool = False) -> str:
+    """The check as one JSON document; of the manifests themselves it has names and places alone."""
+    return json.dumps(_check(check, strict), indent=2, ensure_ascii=False)
+
+
+def _line(found: Finding) -> str:
+    verdict = found.verdict
+    kind = "" if verdict.kind == "violation" else f" ({verdict.kind})"
+    place = f"{found.place}: " if found.place else ""
+    return f"{place}{verdict.level} {verdict.rule}{kind}: {found.label}: {verdict.message}"
+
+
+def _objects(check: Check) -> str:
+    tree = check.tree
+    return f"{counted(len(tree.manifests), 'object', 'objects')} in {counted(tree.files, 'file', 'files')}"
+
+
+def _counts(check: Check) -> dict[str, int]:
+    kinds = Counter((verdict.kind, verdict.level) for verdict in check.verdicts)
+    return {
+        "files": check.tree.files,
+        "documents": check.tree.documents,
+        "objects": len(check.tree.manifests),
+        "policies": sum(bool(found.judged) for found in check.outcomes),
+        "broken": kinds["violation", "mandatory"],
+        "advisory": kinds["violation", "advisory"],
+        "undeterminable": sum(count for (kind, _), count in kinds.items() if kind == "undeterminable"),
+        "excepted": sum(count for (kind, _), count in kinds.items() if kind == "excepted"),
+    }
+
+
+def _table(check: Check) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    headings = {"policies": "policies that judged", "broken": "broken, mandatory", "advisory": "broken, advisory"}
+    counts = _counts(check)
+    for name in counts:
+        table.add_column(headings.get(name, name), justify="right")
+    table.add_row(*map(str, counts.values()))
+    return table
+
+
+def _annotations(check: Check, strict: bool) -> Iterator[Annotation]:
+    blocked = check.blocked(strict)
+    for found in check.findings:
+        fails = found.verdict in blocked
+        if fails or found.verdict.kind == "violation":
+            file = _shown(found.manifest.file) if found.manifest is not None else ""
+            message = f"{found.label}: {found.verdict.message}"
+            yield Annotation("error" if fails else "warning", found.verdict.rule, message, file, found.line or None)
+
+
+def _shown(file: str) -> str:
+    here, path = Path.cwd(), Path(file).absolute()
+    return path.relative_to(here).as_posix() if path.is_relative_to(here) else file
+
+
+def _check(check: Check, strict: bool) -> dict[str, Any]:
+    return {
+        "stack": check.stack,
+        "folder": check.target,
+        "passes": check.passes(strict),
+        "counts": _counts(check),
+        "objects": [
+            {
+                "file": each.file,
+                "line": each.line,
+                "urn": each.resource.urn,
+                "type": each.resource.type,
+                "kind": each.kind,
+                "namespace": each.namespace,
+                "name": each.name,
+            }
+            for each in check.tree.manifests
+        ],
+        "verdicts": [
+            {
+                "file": found.manifest.file if found.manifest is not None else "",
+                "line": found.line,
+                "policy": found.verdict.rule,
+                "level": found.verdict.level,
+                "kind": found.verdict.kind,
+                "urn": found.verdict.urn,
+                "message": found.verdict.message,
+            }
+            for found in check.findings
+        ],
+        "policies": [
+            {"policy": found.rule, "level": found.level, "state": found.state, "judged": found.judged, "broken": found.broken}
+            for found in check.outcomes
+        ],
+        "remarks": list(check.tree.twice),
+        "passedOver": list(check.tree.passed_over),
+    }

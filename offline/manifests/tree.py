@@ -1,0 +1,119 @@
+"""The manifests below a folder, and what else lies there."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NoReturn
+
+from offline.errors import InputError
+from offline.manifests.documents import Document, documents
+from offline.manifests.objects import Manifest, objects
+
+SUFFIXES = (".yaml", ".yml", ".json")
+_MEND = "name a folder of manifests, or one file"
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """What a folder holds: its objects, in order of file and line, and a line for each file with something else."""
+
+    files: int
+    documents: int
+    manifests: tuple[Manifest, ...]
+    passed_over: tuple[str, ...]
+
+    @property
+    def twice(self) -> tuple[str, ...]:
+        """A line for each object that stands in several places: the last one applied wins."""
+        places: dict[tuple[str, ...], list[Manifest]] = {}
+        for each in self.manifests:
+            if each.name:
+                places.setdefault(each.identity, []).append(each)
+        return tuple(
+            f"{held[0].label} stands {len(held)} times, and the last one applied wins: {', '.join(each.place for each in held)}"
+            for held in places.values()
+            if len(held) > 1
+        )
+
+
+def read_tree(stack: str, target: str) -> Tree:
+    """Reads every manifest below a folder, or in one file; resources get URNs of the stack.
+
+    Hidden files and folders are left out, and links to folders are not followed. Raises InputError for all that is wrong in
+    any file, a line each, and for a folder without an object.
+    """
+    if not target:
+        raise InputError(f"DIR: must not be empty; {_MEND}")
+    root = Path(target)
+    paths = tuple(_paths(root))
+    found: list[Manifest] = []
+    others: dict[Path, list[Document]] = {}
+    wrong: list[str] = []
+    count = 0
+    for path in paths:
+        within = path.relative_to(root).as_posix() if path != root else path.name
+        try:
+            for document in documents(path):
+                if document.value is None:
+                    continue
+                count += 1
+                if (manifests := list(objects(stack, str(path), within, document))) or _is_object(document):
+                    found += manifests
+                else:
+                    others.setdefault(path, []).append(document)
+        except InputError as error:
+            wrong += str(error).splitlines()
+    if wrong:
+        raise InputError("\n".join(wrong))
+    if not found:
+        beside = f", and {count} other documents" if count else ""
+        raise InputError(f"DIR: {target} has no Kubernetes object in *.yaml, *.yml or *.json{beside}; {_MEND}")
+    return Tree(len(paths), count, tuple(_told_apart(found)), tuple(_note(path, held) for path, held in others.items()))
+
+
+def _paths(root: Path) -> Iterator[Path]:
+    """The files to read, each folder's own before those of its folders, by name."""
+    try:
+        if root.is_file():
+            yield root
+            return
+        if not root.is_dir():
+            fault = "is neither a folder nor a file" if root.exists() else "does not exist"
+            raise InputError(f"DIR: {root} {fault}; {_MEND}")
+    except OSError as error:
+        raise InputError(f"DIR: {root} cannot be read ({error.strerror}); {_MEND}") from None
+    for folder, folders, files in os.walk(root, onerror=_refuse):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(files):
+            # A pipe would be waited for.
+            if not name.startswith(".") and Path(name).suffix.lower() in SUFFIXES and not Path(folder, name).is_fifo():
+                yield Path(folder, name)
+
+
+def _refuse(error: OSError) -> NoReturn:
+    raise InputError(f"DIR: {error.filename} cannot be read ({error.strerror}); correct its rights, or leave it out")
+
+
+def _is_object(document: Document) -> bool:
+    """Whether a document is an object, though it holds none: a list without items."""
+    return isinstance(document.value, Mapping) and {"apiVersion", "kind"} <= document.value.keys()
+
+
+def _note(path: Path, held: list[Document]) -> str:
+    first = held[0].value
+    what = "apiVersion and kind are not set" if isinstance(first, Mapping) else "a list" if isinstance(first, list) else "a text"
+    more = f", and {len(held) - 1} more documents" if len(held) > 1 else ""
+    return f"{path}:{held[0].lines[()]}: no Kubernetes object ({what}){more}"
+
+
+def _told_apart(manifests: Iterable[Manifest]) -> Iterator[Manifest]:
+    """The same manifests, each with a URN of its own."""
+    seen: Counter[str] = Counter()
+    for each in manifests:
+        urn = each.resource.urn
+        seen[urn] += 1
+        yield each if seen[urn] == 1 else replace(each, resource=replace(each.resource, urn=f"{urn}~{seen[urn]}"))

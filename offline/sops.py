@@ -1,0 +1,62 @@
+"""A Secret that SOPS encrypted, copied into what Git has only if nothing in it can be read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from fleet.charts import APP_SECRET
+from offline.errors import InputError
+
+_ENCRYPTED = re.compile(r"ENC\[AES256_GCM,data:[A-Za-z0-9+/=]*,iv:[A-Za-z0-9+/=]+,tag:[A-Za-z0-9+/=]+,type:[a-z]+\]")
+_KEYS = ("github_app_id", "github_app_installation_id", "github_app_private_key")
+_PARTS = ("data", "stringData")
+_TOP = {"apiVersion", "kind", "metadata", "type", "sops", *_PARTS}
+_METADATA = ("name", "namespace", "labels")
+_HOW = "encrypt it with: sops encrypt --in-place --encrypted-regex '^(data|stringData)$' <file>"
+
+
+def encrypted_secret(path: Path, name: str) -> str:
+    """The file's text. Raises InputError for one that is missing, is no Secret of the GitHub App's, or has a value in clear.
+
+    Nothing of what the file says is quoted.
+    """
+    where = f"gitops.secrets.file: {name}"
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{where} cannot be read; put the encrypted Secret there, beside the stack file") from error
+    try:
+        found = YAML(typ="safe", pure=True).load(text)
+    except YAMLError:
+        raise InputError(f"{where} is no YAML of one document; {_HOW}") from None
+    metadata = found.get("metadata") if isinstance(found, Mapping) else None
+    if not isinstance(found, Mapping) or found.get("kind") != "Secret" or not isinstance(metadata, Mapping):
+        raise InputError(f"{where} is no Secret; write one with the keys {', '.join(_KEYS)}, and {_HOW}")
+    if metadata.get("name") != APP_SECRET:
+        raise InputError(f"{where} must be of a Secret called {APP_SECRET}, by which runner sets know it; rename it")
+    values = [(key, value) for part in _PARTS for key, value in _entries(found.get(part))]
+    clear = sorted({key for key, value in values if not _ENCRYPTED.fullmatch(str(value))})
+    if clear or not _sealed(found.get("sops")):
+        raise InputError(f"{where} has values in clear ({', '.join(clear) or 'no sops block'}); {_HOW}")
+    # What is beside the data is not encrypted: kubectl, for one, keeps a copy of a Secret in an annotation of it.
+    if astray := sorted({*map(str, found)} - _TOP | {f"metadata.{key}" for key in metadata if key not in _METADATA}):
+        raise InputError(f"{where} has {', '.join(astray)}, which SOPS leaves in clear; remove it, and {_HOW}")
+    if "PRIVATE KEY" in text or any(line.lstrip().startswith("#") for line in text.splitlines()):
+        raise InputError(f"{where} has a comment or a key in clear; remove it, and {_HOW}")
+    if missing := [key for key in _KEYS if key not in dict(values)]:
+        raise InputError(f"{where} lacks {', '.join(missing)}; add them, and {_HOW}")
+    return text
+
+
+def _entries(part: object) -> list[tuple[str, object]]:
+    return [(str(key), value) for key, value in part.items()] if isinstance(part, Mapping) else []
+
+
+def _sealed(block: object) -> bool:
+    """Whether it is what SOPS writes beside what it encrypted: without its MAC nothing holds the values together."""
+    return isinstance(block, Mapping) and _ENCRYPTED.fullmatch(str(block.get("mac"))) is not None and bool(block.get("version"))
