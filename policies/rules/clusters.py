@@ -2,7 +2,8 @@
 
 EKS pools name their cluster. OKE pools have its OCID, which is unknown before it exists: the cluster that they depend on tells
 instead. What is inside a cluster has the Kubernetes provider's `clusterIdentifier`, which is the physical name in this
-project.
+project. Talos nodes have the cluster's name in the settings, with which that ends (`gpu-ci-<stack>-<cluster>`). Of a chart that
+ArgoCD delivers to another cluster nothing tells.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from typing import Any
 
 from pulumi_policy import PolicyResource
 
-from .kinds import EKS_NODE_GROUP, OKE_CLUSTER, OKE_NODE_POOL
+from .kinds import EKS_NODE_GROUP, OKE_CLUSTER, OKE_NODE_POOL, TALOS_NODE
 from .read import Later, line, text, walk
+from .releases import releases
 
 _WAYS = ("urn:", "ocid1.", "arn:")
 """How an identity starts that is no cluster's name."""
@@ -32,21 +34,25 @@ class Clustered:
 
     @property
     def cloud(self) -> str:
-        """The kind of a pool that only one cloud's clusters have; "" for what any cluster may have."""
+        """The kind of a pool that only one provider's clusters have; "" for what any cluster may have."""
         token = self.resource.resource_type
-        return token if token in (EKS_NODE_GROUP, OKE_NODE_POOL) else ""
+        return token if token in (EKS_NODE_GROUP, OKE_NODE_POOL, TALOS_NODE) else ""
 
     def near(self, other: Clustered) -> bool:
         """Whether both may be of one cluster: a name and an OCID may mean one, two names that differ do not."""
         one, two = self.cluster, other.cluster
-        if one and two and one != two and _way(one) == _way(two):
+        if one and two and one != two and _way(one) == _way(two) and not (self._calls(two) or other._calls(one)):
             return False
         return not (self.cloud and other.cloud) or self.cloud == other.cloud
+
+    def _calls(self, cluster: str) -> bool:
+        """Whether this knows the cluster of that physical name by the settings' name alone."""
+        return self.cloud == TALOS_NODE and cluster.endswith(f"-{self.cluster}")
 
 
 def cluster_of(resource: PolicyResource) -> str:
     """The cluster's name, an identity of another kind, or "". Raises UnknownValueError."""
-    if resource.resource_type == EKS_NODE_GROUP:
+    if resource.resource_type in (EKS_NODE_GROUP, TALOS_NODE):
         return text(walk(resource.props, "clusterName"))
     if resource.resource_type == OKE_NODE_POOL:
         depended = (*resource.property_dependencies.get("clusterId", ()), *resource.dependencies)
@@ -54,6 +60,8 @@ def cluster_of(resource: PolicyResource) -> str:
         if above is None:
             return text(walk(resource.props, "clusterId"))
         return text(walk(above.props, "name")) or above.urn
+    if any(not release.is_here for release in releases(resource.resource_type, resource.props, Later())):
+        return ""
     return text(walk(_provider(resource), "clusterIdentifier"))
 
 

@@ -12,8 +12,9 @@ from typing import Any
 
 from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
 
-from .kinds import HELM, SECRET, is_scale_set
+from .kinds import HELM, SECRET
 from .read import Later, keys, label, shown, text, walk
+from .releases import releases
 from .rule import Rule
 from .userdata import decoded
 
@@ -32,16 +33,18 @@ def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
     later = Later()
     with later:
         if args.resource_type == SECRET:
-            faults = _secret_faults(args.props, later)
-        else:
-            faults = _values_faults(walk(args.props, "values"), later) if is_scale_set(args.props) else iter(())
-        for fault in faults:
-            report(fault, None)
+            for fault in _secret_faults(args.props, later):
+                report(fault, None)
+    for release in releases(args.resource_type, args.props, later):
+        with later:
+            if release.is_scale_set:
+                values = release.values
+                for fault in _values_faults(f"{release.values_path}.githubConfigSecret", values, later):
+                    report(fault, None)
     later.settle()
 
 
-def _values_faults(values: Any, later: Later) -> Iterator[str]:
-    path = "values.githubConfigSecret"
+def _values_faults(path: str, values: Any, later: Later) -> Iterator[str]:
     with later:
         given = walk(values, "githubConfigSecret")
         if keys(given):

@@ -3,7 +3,9 @@
 Judged: Jobs and CronJobs, their Patch twins and lists. Runners of ARC are no Jobs: GitHub ends what they run.
 
 `activeDeadlineSeconds` is the Job's, for all its tries; the pod's own of the same name ends one try. Without `backoffLimit` a Job
-is tried again six times, and one with `backoffLimitPerIndex` without end (Kubernetes API reference, JobSpec).
+is tried again six times, and one with `backoffLimitPerIndex` without end (Kubernetes API reference, JobSpec). A Job that tells
+ArgoCD how to apply it (annotation `argocd.argoproj.io/…`) need not be cleared away: ArgoCD would make it again, and so run it
+again.
 """
 
 from __future__ import annotations
@@ -17,11 +19,12 @@ from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
 from .draft import Draft
 from .kinds import POD, kind_of
 from .pods import PodSpec, of_gpu_pods, pod_specs, steps, takes_gpus
-from .read import Later, bound, shown, walk, whole
+from .read import Later, bound, keys, shown, walk, whole
 from .rule import Rule
 
 _SPECS = {"Job": ("spec",), "CronJob": ("spec", "jobTemplate", "spec")}
 JOBS = frozenset(token for token in POD if kind_of(token) in _SPECS)
+_ARGO_CD = "argocd.argoproj.io/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +38,10 @@ class _Field:
     meaning: str
 
 
+_CLEARED = "ttlSecondsAfterFinished"
 _FIELDS = (
     _Field("activeDeadlineSeconds", "maxDeadlineSeconds", 7200, 1, "a GPU job ends after at most {} seconds"),
-    _Field("ttlSecondsAfterFinished", "maxTtlSeconds", 3600, 0, "a finished GPU job is cleared away after at most {} seconds"),
+    _Field(_CLEARED, "maxTtlSeconds", 3600, 0, "a finished GPU job is cleared away after at most {} seconds"),
     _Field("backoffLimit", "maxBackoff", 3, 0, "a GPU job is tried again at most {} times"),
 )
 
@@ -54,6 +58,8 @@ def _faults(pod: PodSpec, path: tuple[str, ...], config: Mapping[str, Any], late
     for field in _FIELDS:
         with later:
             value = walk(pod.owner, *path, field.name)
+            if value is None and field.name == _CLEARED and _stays(pod, path):
+                continue
             most = bound(config, field.setting, field.default)
             number = whole(value)
             if number is None or not field.least <= number <= most:
@@ -61,6 +67,11 @@ def _faults(pod: PodSpec, path: tuple[str, ...], config: Mapping[str, Any], late
                     f"{pod.owner_path}{'.'.join(path)}.{field.name} is {shown(value)}: {field.meaning.format(most)} "
                     f"({field.setting}); write {most} or less"
                 )
+
+
+def _stays(pod: PodSpec, path: tuple[str, ...]) -> bool:
+    """Whether it is a Job that ArgoCD would make again. Raises UnknownValueError."""
+    return path == _SPECS["Job"] and any(key.startswith(_ARGO_CD) for key in keys(walk(pod.owner, "metadata", "annotations")))
 
 
 def _mend(args: ResourceValidationArgs, draft: Draft) -> None:
@@ -73,7 +84,8 @@ def _mend(args: ResourceValidationArgs, draft: Draft) -> None:
         for field in _FIELDS:
             with later:
                 by_index = field.name == "backoffLimit" and walk(pod.owner, *path, "backoffLimitPerIndex") is not None
-                if not by_index and walk(pod.owner, *path, field.name) is None:
+                stays = field.name == _CLEARED and _stays(pod, path)
+                if not (by_index or stays) and walk(pod.owner, *path, field.name) is None:
                     most = bound(config, field.setting, field.default)
                     draft.put(most, *steps(pod.owner_path), *path, field.name)
 

@@ -32,7 +32,10 @@ _COUNTS: dict[str, tuple[str, ...]] = {
     "CronJob": ("spec", "jobTemplate", "spec", "parallelism"),
     **dict.fromkeys(("Deployment", "StatefulSet", "ReplicaSet", "ReplicationController"), ("spec", "replicas")),
 }
-_RUNNERS: dict[str, tuple[str, ...]] = {"AutoscalingRunnerSet": ("spec", "maxRunners"), "Release": ("maxRunners",)}
+_RUNNERS: dict[str, tuple[str, ...]] = {
+    "AutoscalingRunnerSet": ("spec", "maxRunners"),
+    **dict.fromkeys(map(kind_of, HELM), ("maxRunners",)),
+}
 """Of runner sets, which are unbounded where they say nothing."""
 
 

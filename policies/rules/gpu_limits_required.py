@@ -17,7 +17,7 @@ from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
 
 from fleet.scheduling import GPU_RESOURCE, RUNTIME_CLASS, is_gpu_resource
 
-from .kinds import HELM, POD, RUNNER_SET, is_scale_set
+from .kinds import HELM, POD, RUNNER_SET
 from .labels import GPU_TAINTS, INSTANCE_TYPE_LABEL, key_means_gpu, means_gpu, telling
 from .pods import (
     NODE_TERMS,
@@ -31,7 +31,8 @@ from .pods import (
     tolerations,
 )
 from .pools import machine_sign
-from .read import Later, count, items, keys, label, quantity, shown, strings, text, walk, whole
+from .read import Later, items, keys, label, quantity, shown, strings, text, walk, whole
+from .releases import releases
 from .rule import Rule
 
 _VISIBLE = "NVIDIA_VISIBLE_DEVICES"
@@ -44,10 +45,11 @@ _RUNTIME_CLASSES = (RUNTIME_CLASS, f"{RUNTIME_CLASS}-cdi", f"{RUNTIME_CLASS}-leg
 def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
     later = Later()
     allowed = frozenset(strings(args.get_config(), "allowNoLimitNames", SERVING))
-    if args.resource_type in HELM:
+    for release in releases(args.resource_type, args.props, later):
         with later:
-            if is_scale_set(args.props) and count(walk(args.props, "valueYamlFiles")):
-                report("valueYamlFiles: files may change the runner pod and are not read here; move them to values", None)
+            if release.is_scale_set:
+                for unread in release.unread(later):
+                    report(unread.fault("change the runner pod"), None)
     for pod in pod_specs(args.resource_type, args.props, later):
         _check_pod(pod, allowed, report, later)
     later.settle()

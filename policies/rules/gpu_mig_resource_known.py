@@ -16,14 +16,16 @@ from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
 
 from fleet.scheduling import GPU_RESOURCE
 
-from .kinds import CLUSTER_POLICY, HELM, OPERATOR_CHART, PLUGIN_CHART, POD, QUEUES, RUNNER_SET, chart_name
-from .plugin_config import SHARED, plugin_configs
+from .kinds import CLUSTER_POLICY, HELM, OPERATOR_CHART, PLUGIN_CHART, POD, QUEUES, RUNNER_SET
+from .plugin_config import SHARED, configs_of
 from .pods import PodSpec, containers_of, pod_specs
 from .read import Later, items, keys, line, shown, strings, text, walk
+from .releases import Release, releases
 from .rule import Rule
 
 _SLICE = "nvidia.com/mig-"
 _MIXED = "mixed"
+_STRATEGY = {OPERATOR_CHART: ("mig", "strategy"), PLUGIN_CHART: ("migStrategy",)}
 
 
 def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
@@ -81,17 +83,22 @@ def _unknown(name: str, profiles: Sequence[str]) -> str:
 
 
 def _strategies(token: str, props: Any, later: Later) -> Iterator[tuple[str, str]]:
+    for release in releases(token, props, later):
+        yield from _told_to(release, later)
+    if token in CLUSTER_POLICY:
+        with later:
+            yield "spec.mig.strategy", text(walk(props, "spec", "mig", "strategy"))
+
+
+def _told_to(release: Release, later: Later) -> Iterator[tuple[str, str]]:
     with later:
-        path: tuple[str, ...] = ("spec", "mig", "strategy")
-        if token in HELM:
-            chart = chart_name(props)
-            if chart not in (OPERATOR_CHART, PLUGIN_CHART):
-                return
-            path = ("values", "mig", "strategy") if chart == OPERATOR_CHART else ("values", "migStrategy")
-            if chart == PLUGIN_CHART and walk(props, *path) is None:
-                for config in plugin_configs(token, props, later):
-                    yield f"{config.path}.flags.migStrategy", text(walk(config.body, "flags", "migStrategy"))
-        yield ".".join(path), text(walk(props, *path))
+        if (path := _STRATEGY.get(chart := release.chart_name)) is None:
+            return
+        told = walk(release.values, *path)
+        if chart == PLUGIN_CHART and told is None:
+            for config in configs_of(release, later):
+                yield f"{config.path}.flags.migStrategy", text(walk(config.body, "flags", "migStrategy"))
+        yield ".".join((release.values_path, *path)), text(told)
 
 
 RULE = Rule(

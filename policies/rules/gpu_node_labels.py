@@ -2,14 +2,15 @@
 
 Judged, cluster by cluster, both ways: a pod that selects on labels that no pool of its cluster has would wait for ever, and a
 GPU pool that no GPU pod of the stack can land on is bought for nobody. Pools are EKS managed node groups, OKE node pools and
-Karpenter NodePools; pods are those of Kubernetes' own kinds, of ARC's runner sets and of the values of chart
-gha-runner-scale-set.
+Karpenter NodePools, and each Talos node is one by itself; pods are those of Kubernetes' own kinds, of ARC's runner sets and of
+the values of chart gha-runner-scale-set.
 
 - Only labels that a pool's owner sets are compared: those of this project and any that some pool of the stack carries. The
   cloud, kubelet and feature discovery put more on a node, which nothing here can know.
 - The cluster of a pod is that of its provider (`clusterIdentifier`); where that says none, every pool of the stack may be its
   pool.
 - A stack without pools, or a cluster without GPU pods, is not judged that way round: the other half is another stack's.
+- Of a Talos cluster only the GPU machines are resources, so a pod without GPUs may mean another one.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from pulumi_policy import PolicyResource, ReportViolation, Severity
 from fleet.scheduling import POOL_LABEL
 
 from .clusters import Clustered, cluster_of, named
-from .kinds import HELM, OKE_CLUSTER, POD_PATHS, POOLS
+from .kinds import HELM, NODES, OKE_CLUSTER, POD_PATHS, TALOS_NODE
 from .node_labels import Wanted, labels_of, ours, wanted
 from .pods import PodSpec, pod_specs, takes_gpus
 from .pools import gpu_sign
@@ -57,7 +58,7 @@ class _Pod:
 
 def _check(stack: Stack, report: ReportViolation) -> None:
     later = Later()
-    pools = [pool for resource in stack.of(POOLS) if (pool := _pool(resource, later)) is not None]
+    pools = [pool for resource in stack.of(NODES) if (pool := _pool(resource, later)) is not None]
     unread_pools = bool(later)
     if not pools and not unread_pools:
         return
@@ -99,6 +100,8 @@ def _check_pod(pod: _Pod, pools: list[_Pool], told: frozenset[str], report: Repo
     asked = [ask for ask in pod.asks.asks if ours(ask.key) or ask.key in told]
     if not (near and asked) or any(_admits(pod, pool, told) for pool in near):
         return
+    if not pod.gpus and any(pool.at.cloud == TALOS_NODE for pool in near):
+        return
     kind = "GPU pool" if pod.gpus else "node pool"
     asks = " and ".join(dict.fromkeys(map(str, asked[:_NAMES])))
     report(
@@ -112,9 +115,10 @@ def _check_pool(pool: _Pool, pods: list[_Pod], told: frozenset[str], report: Rep
     near = [pod for pod in pods if pod.gpus and pod.at.near(pool.at)]
     if not (pool.gpu and near) or any(_admits(pod, pool, told) for pod in near):
         return
+    what, idle = ("machine", "run") if pool.at.cloud == TALOS_NODE else ("pool", "be bought")
     report(
-        f"no GPU pod of the stack can land on this pool ({pool.gpu}): it would be bought for nobody; give a runner set the "
-        "pool's labels as selector, or take the pool away",
+        f"no GPU pod of the stack can land on this {what} ({pool.gpu}): it would {idle} for nobody; give a runner set the "
+        f"{what}'s labels as selector, or take the {what} away",
         pool.at.resource.urn,
     )
 
@@ -163,7 +167,7 @@ RULE = StackRule(
     id="gpu-node-labels",
     title="Pools' labels and pods' selectors meet",
     severity=Severity.MEDIUM,
-    types=POOLS | _PODS | HELM | {OKE_CLUSTER},
+    types=NODES | _PODS | HELM | {OKE_CLUSTER},
     levels={"dev": "advisory", "staging": "advisory", "prod": "mandatory", "homelab": "mandatory"},
     rationale="A runner whose selector no pool meets takes no job, and a GPU pool that no runner selects is paid for nothing.",
     source="https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/",

@@ -1,14 +1,18 @@
 """gpu-node-taint: every GPU pool carries the GPU taint, so that only pods which ask for a GPU wake its nodes.
 
-Judged: EKS managed node groups, OKE node pools, Karpenter NodePools. Components of `eks` are not: their node group is a
-resource of its own. Self-managed groups taint in user data, which is not read. A group whose type stands in its launch template
-alone is known by its AMI type and labels only; what it may buy is counted all the same (`stack-gpu-ceiling`). OCI machines that
-run one job each (instance configurations, and what a launcher boots) join no cluster, so no pod can start or keep one.
+Judged: EKS managed node groups, OKE node pools, Karpenter NodePools, Talos nodes. Components of `eks` are not: their node group
+is a resource of its own. Self-managed groups taint in user data, which is not read. A group whose type stands in its launch
+template alone is known by its AMI type and labels only; what it may buy is counted all the same (`stack-gpu-ceiling`). OCI
+machines that run one job each (instance configurations, and what a launcher boots) join no cluster, so no pod can start or keep
+one.
+
+A Talos node's taints stand by key as `value:effect`, or `effect` alone. Nothing mends them: the component's inputs tell what
+the machine config has, and change nothing of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,13 +21,14 @@ from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
 from fleet.scheduling import EKS_EFFECT, GPU_TAINT_KEY, OKE_PROFILE, Effect
 
 from .draft import Draft
-from .kinds import EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL, POOLS
+from .kinds import EKS_NODE_GROUP, KARPENTER_NODE_POOL, NODES, OKE_NODE_POOL, TALOS_NODE
 from .pools import gpu_sign
 from .read import Later, items, line, shown, text, walk
 from .rule import Rule
 
 _KEEPS_OFF = (Effect.NO_SCHEDULE, Effect.NO_EXECUTE)
 _KUBERNETES_EFFECT = {effect: effect.value for effect in Effect}
+_TALOS_TAINT = f'"true:{Effect.NO_SCHEDULE}"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +58,8 @@ class _Taints:
 
 def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
     key = text(args.get_config().get("key", GPU_TAINT_KEY))
-    if args.resource_type == OKE_NODE_POOL:
-        _check_oke(args.props, key, report)
+    if args.resource_type in _SPECIAL:
+        _SPECIAL[args.resource_type](args.props, key, report)
         return
     dialect = _DIALECTS[args.resource_type]
     hidden, unsigned = Later(), Later()
@@ -107,7 +112,7 @@ def _missing(dialect: _Dialect, key: str, sign: str) -> str:
 
 def _mend(args: ResourceValidationArgs, draft: Draft) -> None:
     """Adds the taint that is missing and touches no other: a weak one beside it does no harm, a misspelt one is for its owner."""
-    if args.resource_type == OKE_NODE_POOL:
+    if args.resource_type in _SPECIAL:
         return
     key = text(args.get_config().get("key", GPU_TAINT_KEY))
     dialect = _DIALECTS[args.resource_type]
@@ -129,11 +134,29 @@ def _check_oke(props: Any, key: str, report: ReportViolation) -> None:
     unsigned.settle()
 
 
+def _check_talos(props: Any, key: str, report: ReportViolation) -> None:
+    """A GPU machine of somebody's own has it whatever its type is: that decides no more than the words of the message."""
+    taint = walk(props, "nodeTaints", key)
+    written = text(taint)
+    if written.partition(":")[2] in _KEEPS_OFF or written in _KEEPS_OFF:
+        return
+    if taint is None:
+        sign, hard = gpu_sign(TALOS_NODE, props, Later()), " or ".join(_KEEPS_OFF)
+        fault = f"nodeTaints: a GPU machine ({sign}) has a taint {line(key)} with effect {hard}; add {line(key)}: {_TALOS_TAINT}"
+    else:
+        hard = " and ".join(_KEEPS_OFF)
+        fault = f"nodeTaints[{shown(key)}] is {shown(taint)}: only {hard} keep pods off GPU nodes; write {_TALOS_TAINT}"
+    report(fault, None)
+
+
+_SPECIAL: Mapping[str, Callable[[Any, str, ReportViolation], None]] = {OKE_NODE_POOL: _check_oke, TALOS_NODE: _check_talos}
+"""Kinds without a list of taints."""
+
 RULE = Rule(
     id="gpu-node-taint",
     title="GPU pools are tainted",
     severity=Severity.HIGH,
-    types=POOLS,
+    types=NODES,
     levels={"dev": "remediate", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
     critical=True,
     config={
@@ -146,7 +169,7 @@ RULE = Rule(
     },
     rationale="Without a taint any pod starts or keeps a GPU node, and the cluster pays for GPUs that nobody uses.",
     source="https://docs.aws.amazon.com/eks/latest/userguide/node-taints-managed-node-groups.html",
-    fix=f"Add the taint {GPU_TAINT_KEY} with effect NO_SCHEDULE (EKS) or NoSchedule (Karpenter) to the pool.",
+    fix=f"Add the taint {GPU_TAINT_KEY} with effect NO_SCHEDULE (EKS) or NoSchedule (Karpenter, Talos) to the pool.",
     check=_check,
     remedy=_mend,
 )

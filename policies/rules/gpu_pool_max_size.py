@@ -14,16 +14,18 @@ A launcher says by its annotations what it boots. Standing machines (instance po
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
 
 from fleet.scheduling import GPU_RESOURCE
 
-from .kinds import AUTO_SCALING_GROUP, HELM, KARPENTER_NODE_POOL, POOLS, is_scale_set
-from .machine_types import Choice, choices, gpus_each
+from .kinds import AUTO_SCALING_GROUP, HELM, KARPENTER_NODE_POOL, POOLS
+from .machine_types import Choice, booted, choices, gpus_each
 from .pools import gpu_sign
 from .read import Later, line, quantity, shown, walk, whole
+from .releases import Release, releases
 from .rule import Rule
 from .sizes import OKE_MOST, most
 
@@ -32,14 +34,19 @@ PER_MACHINE_SET = 4
 
 _LIMIT = ("spec", "limits", GPU_RESOURCE)
 _REPLICAS = ("spec", "replicas")
-_MAX_RUNNERS = ("values", "maxRunners")
+
+Types = Callable[[Later], Iterator[Choice]]
+"""Reads the machine types of a pool or a set."""
 
 
 def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
     later = Later()
-    faults = _machine_set if args.resource_type in HELM else _pool
-    for fault in faults(args, later):
-        report(fault, None)
+    for release in releases(args.resource_type, args.props, later):
+        for fault in _machine_set(release, _cap(args, "maxGpusPerMachineSet", PER_MACHINE_SET), later):
+            report(fault, None)
+    if args.resource_type not in HELM:
+        for fault in _pool(args, later):
+            report(fault, None)
     later.settle()
 
 
@@ -69,7 +76,11 @@ def _nodes(args: ResourceValidationArgs, cap: int, later: Later) -> Iterator[str
             mend = "write its maximum, as the autoscaler has it" if path == OKE_MOST else "write a whole number"
             yield f"{name} is {shown(value)}: a GPU pool says how many nodes it may have; {mend}"
             return
-        yield from _counted(name, nodes, cap, args, "maxGpusPerPool", later)
+        yield from _counted(name, nodes, cap, _types(args), "maxGpusPerPool", later)
+
+
+def _types(args: ResourceValidationArgs) -> Types:
+    return partial(choices, args.resource_type, args.props)
 
 
 def _karpenter(args: ResourceValidationArgs, cap: int, later: Later) -> Iterator[str]:
@@ -87,34 +98,31 @@ def _karpenter(args: ResourceValidationArgs, cap: int, later: Later) -> Iterator
         for place in (path, _REPLICAS):
             nodes = whole(value) if place == path else whole(walk(args.props, *_REPLICAS))
             if nodes is not None:
-                yield from _counted(_shown_path(place), nodes, cap, args, "maxGpusPerPool", later)
+                yield from _counted(_shown_path(place), nodes, cap, _types(args), "maxGpusPerPool", later)
                 return
         yield f"{_shown_path(_LIMIT)} is not set: Karpenter buys GPUs without end; write {cap} or less"
 
 
-def _machine_set(args: ResourceValidationArgs, later: Later) -> Iterator[str]:
+def _machine_set(release: Release, cap: int, later: Later) -> Iterator[str]:
     with later:
-        if not is_scale_set(args.props):
-            return
         unread = Later()
-        boots = tuple(choices(args.resource_type, args.props, unread))
+        boots = tuple(booted(release, unread))
         if not boots:
             later.join(unread)
             return
-        cap = _cap(args, "maxGpusPerMachineSet", PER_MACHINE_SET)
-        value = walk(args.props, *_MAX_RUNNERS)
+        value = walk(release.values, "maxRunners")
         runners = whole(value)
-        name = _shown_path(_MAX_RUNNERS)
+        name = f"{release.values_path}.maxRunners"
         if runners is None:
             yield f"{name} is {shown(value)}: ARC then boots a GPU machine for every job; write a whole number"
         else:
-            yield from _counted(name, runners, cap, args, "maxGpusPerMachineSet", later)
+            yield from _counted(name, runners, cap, partial(booted, release), "maxGpusPerMachineSet", later)
 
 
-def _counted(name: str, machines: int, cap: int, args: ResourceValidationArgs, setting: str, later: Later) -> Iterator[str]:
-    """The fault of so many machines of the resource's types, if there is one."""
+def _counted(name: str, machines: int, cap: int, read: Types, setting: str, later: Later) -> Iterator[str]:
+    """The fault of so many machines of these types, if there is one."""
     unread = Later()
-    types = tuple(choices(args.resource_type, args.props, unread))
+    types = tuple(read(unread))
     counts = [1 if choice.gpus is None else choice.gpus for choice in types]
     # A GPU pool whose type stands in a launch template has one GPU a node at least.
     least = max(counts, default=0 if unread else 1)

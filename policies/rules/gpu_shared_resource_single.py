@@ -17,10 +17,11 @@ from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
 
 from fleet.scheduling import GPU_RESOURCE, is_gpu_resource
 
-from .kinds import CLUSTER_POLICY, CONFIG_MAPS, HELM, OPERATOR_CHART, POD, RUNNER_SET, chart_name
+from .kinds import CLUSTER_POLICY, CONFIG_MAPS, HELM, OPERATOR_CHART, POD, RUNNER_SET
 from .plugin_config import CHART_CONFIG, SHARED, PluginConfig, is_on, plugin_configs
 from .pods import PodSpec, containers_of, gpu_amounts, pod_specs
-from .read import Later, count, quantity, shown, true, walk
+from .read import Later, quantity, shown, true, walk
+from .releases import Release, releases
 from .rule import Rule
 
 _VENDOR = GPU_RESOURCE.partition("/")[0] + "/"
@@ -39,17 +40,23 @@ def _faults(token: str, props: Any, sliced: bool, later: Later) -> Iterator[str]
         yield from _pod_faults(pod, sliced, later)
     for config in plugin_configs(token, props, later):
         yield from _config_faults(config, sliced)
-    if token in HELM:
-        with later:
-            if (path := CHART_CONFIG.get(chart := chart_name(props))) is not None:
-                if count(walk(props, "valueYamlFiles")):
-                    yield "valueYamlFiles: files may share GPUs and are not read here; move them to values"
-                if chart == OPERATOR_CHART:
-                    yield from _inert(".".join(path), walk(props, *path))
-    elif token in CLUSTER_POLICY:
+    for release in releases(token, props, later):
+        yield from _release_faults(release, later)
+    if token in CLUSTER_POLICY:
         with later:
             path = ("spec", "devicePlugin", "config")
             yield from _inert(".".join(path), walk(props, *path))
+
+
+def _release_faults(release: Release, later: Later) -> Iterator[str]:
+    with later:
+        if (path := CHART_CONFIG.get(release.chart_name)) is None:
+            return
+        for unread in release.unread(later):
+            yield unread.fault("share GPUs")
+        if release.chart_name == OPERATOR_CHART:
+            config = walk(release.values, *path)
+            yield from _inert(".".join((release.values_path, *path)), config)
 
 
 def _pod_faults(pod: PodSpec, sliced: bool, later: Later) -> Iterator[str]:

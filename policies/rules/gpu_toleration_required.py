@@ -16,7 +16,7 @@ from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
 from fleet.scheduling import GPU_TAINT_KEY, Effect, Taint, Toleration
 
 from .draft import Draft
-from .kinds import HELM, POD, RUNNER_SET
+from .kinds import HELM, POD, RELEASE, RUNNER_SET
 from .labels import GPU_TAINTS
 from .pods import PodSpec, of_gpu_pods, pod_specs, steps, takes_gpus, tolerations
 from .read import Later, line, shown, strings, text
@@ -85,6 +85,9 @@ def _faults(pod: PodSpec, wanted: _Wanted, later: Later) -> Iterator[str]:
 
 def _mend(args: ResourceValidationArgs, draft: Draft) -> None:
     """Adds the toleration, and takes the value from one that may have none."""
+    # Of ArgoCD's kinds nothing is mended: the values may be a text.
+    if args.resource_type in HELM - {RELEASE}:
+        return
     later = Later()
     wanted = _wanted(args, later)
     for pod in pod_specs(args.resource_type, args.props, later):

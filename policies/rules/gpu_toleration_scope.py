@@ -24,11 +24,11 @@ from .kinds import (
     PLUGIN_CHART,
     POD,
     RUNNER_SET,
-    chart_name,
 )
 from .labels import GPU_TAINTS
 from .pods import SERVING, PodSpec, pod_specs, serves_the_node, takes_gpus, tolerations
 from .read import Later, line, strings, walk
+from .releases import releases
 from .rule import Rule
 
 ALLOWED = (
@@ -64,13 +64,13 @@ def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
 def _faults(token: str, props: Any, allowed: frozenset[str], later: Later) -> Iterator[str]:
     for pod in pod_specs(token, props, later):
         yield from _pod_faults(pod, allowed, later)
-    if token in HELM:
+    for release in releases(token, props, later):
         with later:
-            for place in CONTROLLERS.get(chart_name(props), ()):
+            for place in CONTROLLERS.get(release.chart_name, ()):
                 with later:
-                    path = ("values", *place)
-                    for index, toleration in _opening(walk(props, *path), later):
-                        yield _fault(".".join(path), index, toleration, "a controller takes no GPU")
+                    holder = walk(release.values, *place)
+                    for index, toleration in _opening(holder, later):
+                        yield _fault(".".join((release.values_path, *place)), index, toleration, "a controller takes no GPU")
 
 
 def _pod_faults(pod: PodSpec, allowed: frozenset[str], later: Later) -> Iterator[str]:

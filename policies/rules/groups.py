@@ -2,16 +2,17 @@
 
 A group is an EKS node group, an OKE node pool, an Auto Scaling group, a Karpenter NodePool, an EC2 or OCI instance, a spot
 request, an OCI instance pool with its configuration, or a runner set whose launchers boot a machine for each job, as the
-annotations of its runner pod say. Components are none, for their children are. EC2 fleets are left out: their capacity need
-not be a count of machines.
+annotations of its runner pod say. Components are none, for their children are, nor are Talos nodes, which nobody buys by the
+hour. EC2 fleets are left out: their capacity need not be a count of machines.
 
 What a launch template or a configuration says is found by the dependencies of its group: ids are unknown before they exist.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pulumi_policy import PolicyResource
@@ -33,18 +34,19 @@ from .kinds import (
     AUTO_SCALING_GROUP,
     EC2_INSTANCE,
     EKS_NODE_GROUP,
+    HELM,
     KARPENTER_NODE_POOL,
     LAUNCH_TEMPLATE,
     OCI_INSTANCE,
     OCI_INSTANCE_CONFIGURATION,
     OCI_INSTANCE_POOL,
     OKE_NODE_POOL,
-    RELEASE,
     SPOT_REQUEST,
 )
-from .machine_types import ANNOTATIONS, Choice, choices, gpus_each
+from .machine_types import ANNOTATIONS, Choice, booted, choices, gpus_each
 from .pools import gpu_sign, template_labels
 from .read import Later, count, items, keys, label, line, text, walk, whole
+from .releases import Release, releases
 from .volumes import Volume, of_ec2, of_oci, of_template
 
 AWS, OCI = "aws", "oci"
@@ -102,14 +104,24 @@ def groups(resources: Sequence[PolicyResource], later: Later) -> tuple[Group, ..
     """The groups of a stack in order; one of which something is unknown is left out and put off."""
     found = []
     for resource in resources:
-        if resource.resource_type in _READERS:
+        for read in _readings(resource, resources, later):
             unsure = Later()
             with unsure:
-                group = _READERS[resource.resource_type](resource, resources, unsure)
+                group = read(unsure)
                 if group is not None and not unsure:
                     found.append(group)
             later.join(unsure)
     return tuple(found)
+
+
+def _readings(
+    resource: PolicyResource, resources: Sequence[PolicyResource], later: Later
+) -> Iterator[Callable[[Later], Group | None]]:
+    """What reads the groups of a resource, one each: an Application may install several charts."""
+    if resource.resource_type in _READERS:
+        yield partial(_READERS[resource.resource_type], resource, resources)
+    for release in releases(resource.resource_type, resource.props, later):
+        yield partial(_runner_set, resource, release)
 
 
 def regions_of(resources: Iterable[PolicyResource], token_prefix: str) -> tuple[str, ...]:
@@ -283,23 +295,26 @@ def _launched(resource: PolicyResource, details: Any, found: tuple[Choice, ...],
     )
 
 
-def _runner_set(resource: PolicyResource, _: Sequence[PolicyResource], later: Later) -> Group | None:
+def _runner_set(resource: PolicyResource, release: Release, later: Later) -> Group | None:
     """The machines of a set's launchers; None for a set without any, and for any other chart."""
-    props = resource.props
-    found = tuple(choices(RELEASE, props, later))
+    found = tuple(booted(release, later))
     if not found:
         return None
-    annotations = walk(props, *ANNOTATIONS)
+    values = release.values
+    annotations = walk(values, *ANNOTATIONS)
     capacity = text(walk(annotations, MACHINE_CAPACITY))
+    name = ""
+    with Later():
+        name = line(release.name)
     return Group(
-        name=_said(props, "name") or line(resource.name),
+        name=name or line(resource.name),
         urn=resource.urn,
         cloud=OCI,
         regions=tuple(filter(None, text(walk(annotations, MACHINE_REGIONS)).split(","))),
         choices=found,
         capacity=capacity if capacity in (SPOT, RESERVED) else ON_DEMAND,
-        least=_natural(walk(props, "values", "minRunners")) or 0,
-        most=_natural(walk(props, "values", "maxRunners")),
+        least=_natural(walk(values, "minRunners")) or 0,
+        most=_natural(walk(values, "maxRunners")),
         settings=_JOBS,
         volume=of_oci(walk(annotations, MACHINE_DISK)),
     )
@@ -378,8 +393,7 @@ _READERS: dict[str, Callable[[PolicyResource, Sequence[PolicyResource], Later], 
     SPOT_REQUEST: _ec2,
     OCI_INSTANCE: _oci_instance,
     OCI_INSTANCE_POOL: _instance_pool,
-    RELEASE: _runner_set,
 }
 
-MACHINES = frozenset((*_READERS, LAUNCH_TEMPLATE, OCI_INSTANCE_CONFIGURATION))
+MACHINES = frozenset((*_READERS, LAUNCH_TEMPLATE, OCI_INSTANCE_CONFIGURATION)) | HELM
 """Tokens of groups, and of what they refer to: a rule that reads groups names them all."""

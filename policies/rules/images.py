@@ -14,9 +14,10 @@ from functools import lru_cache
 from typing import Any
 
 from . import charts
-from .kinds import OPERATOR_CHART, chart_name
+from .kinds import OPERATOR_CHART
 from .nested import SCHEDULING, objects, passed_over
 from .read import Later, keys, label, true, walk
+from .releases import Release
 
 DOCKER_HUB = "docker.io"
 """The registry of a reference without one."""
@@ -66,11 +67,12 @@ def parsed(reference: str) -> Reference | None:
     return Reference(f"{host}/{'library/' if official else ''}{name}", match["tag"] or "", match["digest"] or "")
 
 
-def of_release(props: Any, later: Later) -> Iterator[Named]:
-    """Images of a Helm release, but for those of its pod templates. Unknown parts are put off."""
+def of_release(release: Release, later: Later) -> Iterator[Named]:
+    """Images of a chart's release, but for those of its pod templates. Unknown parts are put off."""
     with later:
-        passing = passed_over(props)
-        yield from _images("values", walk(props, "values"), charts.images(chart_name(props)), passing, later)
+        passing = passed_over(release)
+        values = release.values
+        yield from _images(release.values_path, values, charts.images(release.chart_name), passing, later)
 
 
 def of_policy(props: Any, later: Later) -> Iterator[Named]:

@@ -1,9 +1,9 @@
 """images-pinned: every image comes from an allowed registry and is one version of it; where a digest is required, one content.
 
-Judged: every kind with a pod spec (image volumes too), ARC's runner set, Helm releases, the GPU operator's ClusterPolicy. Of a
-release these are the pods of chart gha-runner-scale-set with what the chart adds to them, the images that its values name, and
-those that a chart in `charts.toml` runs by default; what other charts run by default is not known here. A container without an
-image is left alone: the API server refuses it, a Patch leaves the image as it is, and ARC's listener has its controller's.
+Judged: every kind with a pod spec (image volumes too), ARC's runner set, releases of charts, the GPU operator's ClusterPolicy.
+Of a release these are the pods of chart gha-runner-scale-set with what the chart adds to them, the images that its values name,
+and those that a chart in `charts.toml` runs by default; what other charts run by default is not known here. A container without
+an image is left alone: the API server refuses it, a Patch leaves the image as it is, and ARC's listener has its controller's.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
 from .images import Named, of_policy, of_release, parsed
 from .kinds import CLUSTER_POLICY, HELM, POD, RUNNER_SET
 from .pods import PodSpec, containers_of, pod_specs, volumes_of
-from .read import Later, count, line, shown, strings, text, true, walk
+from .read import Later, line, shown, strings, text, true, walk
+from .releases import releases
 from .rule import Rule
 
 WORKLOAD_IMAGES = (
@@ -30,7 +31,16 @@ WORKLOAD_IMAGES = (
     "mcr.microsoft.com/azuredocs/samples-tf-mnist-demo",
 )
 """What this project's workloads run besides: single repositories, since anybody may push to others of those registries."""
-REGISTRIES = ("ghcr.io/actions", "ghcr.io/cncf", "ghcr.io/oracle", "nvcr.io/nvidia", "registry.k8s.io", *WORKLOAD_IMAGES)
+REGISTRIES = (
+    "ecr-public.aws.com/docker/library/redis",
+    "ghcr.io/actions",
+    "ghcr.io/cncf",
+    "ghcr.io/oracle",
+    "nvcr.io/nvidia",
+    "quay.io/argoproj",
+    "registry.k8s.io",
+    *WORKLOAD_IMAGES,
+)
 """Where the images of this project's own charts, launchers and workloads come from."""
 
 _WRITE = "write registry/repository:version@sha256:digest"
@@ -71,17 +81,20 @@ def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
     for pod in pod_specs(args.resource_type, args.props, later):
         for fault in _pod_faults(pod, demands, later):
             report(f"{pod.path}.{fault}", None)
-    if args.resource_type in HELM:
-        with later:
-            if count(walk(args.props, "valueYamlFiles")):
-                report("valueYamlFiles: files may name other images and are not read here; move them to values", None)
-        named = of_release(args.props, later)
-    else:
-        named = of_policy(args.props, later) if args.resource_type in CLUSTER_POLICY else iter(())
-    for each in named:
-        for fault in demands.faults(_subject(each), each.reference, own_tag=each.own_tag, own_repository=each.own_repository):
+    for release in releases(args.resource_type, args.props, later):
+        for unread in release.unread(later):
+            report(unread.fault("name other images"), None)
+        for fault in _named_faults(of_release(release, later), demands):
+            report(fault, None)
+    if args.resource_type in CLUSTER_POLICY:
+        for fault in _named_faults(of_policy(args.props, later), demands):
             report(fault, None)
     later.settle()
+
+
+def _named_faults(named: Iterator[Named], demands: _Demands) -> Iterator[str]:
+    for each in named:
+        yield from demands.faults(_subject(each), each.reference, own_tag=each.own_tag, own_repository=each.own_repository)
 
 
 def _pod_faults(pod: PodSpec, demands: _Demands, later: Later) -> Iterator[str]:

@@ -1,16 +1,15 @@
 """Resource tokens that the rules judge, and where those with a pod spec keep it.
 
-Components (`helm.sh/v4:Chart`, `yaml/v2:ConfigGroup`, `gpu-ci:index:*`, those of `eks` but two) are in no set: they and their
-children both reach a policy, and the children are the resources that the cloud gets, so only these are judged.
+Components (`helm.sh/v4:Chart`, `yaml/v2:ConfigGroup`, `gpu-ci:index:*` but one, those of `eks` but two) are in no set: they and
+their children both reach a policy, and the children are the resources that the cloud gets, so only these are judged.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
-from .read import Later, count, items, keys, text, walk
+from .read import Later, count, items, keys, walk
 
 _WORKLOADS = {
     "core/v1": ("Pod", "PodTemplate", "ReplicationController"),
@@ -52,14 +51,26 @@ RUNNER_SET = frozenset((_RUNNER_SET, f"{_RUNNER_SET}Patch"))
 """ARC's runner set."""
 
 RELEASE = "kubernetes:helm.sh/v3:Release"
-HELM = frozenset((RELEASE,))
-"""Charts that stay opaque: the values are all that a policy sees."""
+APPLICATION = "kubernetes:argoproj.io/v1alpha1:Application"
+APPLICATION_SET = "kubernetes:argoproj.io/v1alpha1:ApplicationSet"
+HELM = frozenset((RELEASE, APPLICATION, APPLICATION_SET))
+"""Charts that stay opaque: the values are all that a policy sees. `releases.py` reads them alike.
+
+Of ArgoCD's kinds the Patch is left out: it says nothing of the chart that it leaves as it is.
+"""
 
 EKS_NODE_GROUP = "aws:eks/nodeGroup:NodeGroup"
 OKE_NODE_POOL = "oci:ContainerEngine/nodePool:NodePool"
 KARPENTER_NODE_POOL = "kubernetes:karpenter.sh/v1:NodePool"
 POOLS = frozenset((EKS_NODE_GROUP, OKE_NODE_POOL, KARPENTER_NODE_POOL))
 """Node pools whose nodes join a cluster."""
+TALOS_NODE = "gpu-ci:index:TalosGpuNode"
+"""A GPU machine of somebody's own: a component without children, whose inputs say what its machine config makes of it.
+
+Offline plans alone have them: to policies of the stack an engine would show a component's outputs, and it has none.
+"""
+NODES = POOLS | {TALOS_NODE}
+"""What says labels and taints of nodes."""
 
 LAUNCH_TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
 EC2_INSTANCE = "aws:ec2/instance:Instance"
@@ -118,9 +129,6 @@ PLUGIN_CHART, OPERATOR_CHART = "nvidia-device-plugin", "gpu-operator"
 AUTOSCALER_CHART = "cluster-autoscaler"
 """Names of charts."""
 
-# What may stand behind a chart's name: the version in an archive's name, a tag or digest.
-_CHART_VERSION = re.compile(r"(?:-v?[0-9][^/]*\.tgz)?(?:[:@].*)?$", re.DOTALL)
-
 
 def below_eks_component(urn: str) -> bool:
     """Whether a resource is part of an `eks.Cluster`."""
@@ -168,13 +176,3 @@ def launches(props: Any, later: Later) -> Iterator[tuple[str, Any]]:
 def kind_of(token: str) -> str:
     """The kind of a Kubernetes token ("Job"), that of its items where it is a list."""
     return token.rpartition(":")[2].removesuffix("Patch").removesuffix("List")
-
-
-def chart_name(props: Any) -> str:
-    """Name of the chart that a Helm release installs, by name, OCI reference or path. Raises UnknownValueError."""
-    return _CHART_VERSION.sub("", text(walk(props, "chart")).removesuffix("/").rpartition("/")[2], count=1)
-
-
-def is_scale_set(props: Any) -> bool:
-    """Whether a Helm release installs the gha-runner-scale-set chart. Raises UnknownValueError."""
-    return chart_name(props) == SCALE_SET_CHART

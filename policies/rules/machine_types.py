@@ -24,17 +24,16 @@ from .kinds import (
     OCI_INSTANCE,
     OCI_INSTANCE_CONFIGURATION,
     OKE_NODE_POOL,
-    RELEASE,
     SPOT_REQUEST,
-    is_scale_set,
     launches,
 )
 from .labels import INSTANCE_TYPE_LABEL
 from .pools import machine_sign, requirements
 from .read import Later, items, keys, text, walk
+from .releases import Release, releases
 
-ANNOTATIONS = ("values", "template", "metadata", "annotations")
-"""Where a release of the scale-set chart has its runner pod's annotations."""
+ANNOTATIONS = ("template", "metadata", "annotations")
+"""Where in its values the scale-set chart has its runner pod's annotations."""
 
 _EKS_DEFAULT = "t3.medium"
 """What EKS buys where neither the group nor a template names a type (EKS API, CreateNodegroup)."""
@@ -75,6 +74,18 @@ def choices(token: str, props: Any, later: Later) -> Iterator[Choice]:
     reader = _READERS.get(token)
     if reader is not None:
         yield from reader(props, later)
+    for release in releases(token, props, later):
+        yield from booted(release, later)
+
+
+def booted(release: Release, later: Later) -> Iterator[Choice]:
+    """The machine types that the launchers of a release boot; none for any other chart. Unknown ones are put off."""
+    with later:
+        if release.is_scale_set:
+            names = text(walk(release.values, *ANNOTATIONS, MACHINE_SHAPES)).split(",")
+            path = f'{".".join((release.values_path, *ANNOTATIONS))}["{MACHINE_SHAPES}"]'
+            for name in filter(None, names):
+                yield Choice(path, name)
 
 
 def gpus_each(found: Sequence[Choice]) -> int | None:
@@ -136,15 +147,6 @@ def _configuration(props: Any, later: Later) -> Iterator[Choice]:
                 yield Choice(f"{path}.shape", name)
 
 
-def _launcher(props: Any, later: Later) -> Iterator[Choice]:
-    with later:
-        if is_scale_set(props):
-            path = f'{".".join(ANNOTATIONS)}["{MACHINE_SHAPES}"]'
-            for name in text(walk(props, *ANNOTATIONS, MACHINE_SHAPES)).split(","):
-                if name:
-                    yield Choice(path, name)
-
-
 def _listed(path: str, names: Any, later: Later) -> Iterator[Choice]:
     for index, item in items(names, later):
         if name := text(item):
@@ -162,5 +164,4 @@ _READERS: dict[str, Callable[[Any, Later], Iterator[Choice]]] = {
     LAUNCH_TEMPLATE: _at("instanceType"),
     OCI_INSTANCE: _at("shape"),
     OCI_INSTANCE_CONFIGURATION: _configuration,
-    RELEASE: _launcher,
 }

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .kinds import is_scale_set
 from .read import Later, items, keys, shown
+from .releases import Release
 
 SCHEDULING = frozenset(("annotations", "labels", "env", "resources", "tolerations", "nodeSelector", "affinity"))
 """Keys of values below which a chart keeps no pod, container or image of its own, but often what is known late."""
@@ -17,9 +17,12 @@ _POD_TEMPLATES = frozenset(("template", "listenerTemplate"))
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
-def passed_over(props: Any) -> frozenset[str]:
-    """Keys of a release's values below which nothing is looked for; the scale-set chart's pod templates are judged as pods."""
-    return SCHEDULING | _POD_TEMPLATES if is_scale_set(props) else SCHEDULING
+def passed_over(release: Release) -> frozenset[str]:
+    """Keys of a release's values below which nothing is looked for; the scale-set chart's pod templates are judged as pods.
+
+    Raises UnknownValueError.
+    """
+    return SCHEDULING | _POD_TEMPLATES if release.is_scale_set else SCHEDULING
 
 
 def objects(value: Any, path: str, later: Later, passing: frozenset[str] = frozenset()) -> Iterator[tuple[str, Any]]:

@@ -23,14 +23,15 @@ from .kinds import (
     HELM,
     OKE_NODE_POOL,
     POD,
+    RELEASE,
     RUNNER_SET,
     SECRETS,
     each,
-    is_scale_set,
 )
 from .nested import step, texts
 from .pods import containers_of, pod_specs
 from .read import Later, keys, strings, text, walk
+from .releases import Release, releases, sources
 from .rule import Rule
 from .userdata import MACHINES, holders, readings
 
@@ -78,12 +79,12 @@ def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
     config = args.get_config()
     allowed = frozenset(strings(config, "secretKeys", SECRET_KEYS))
     late = frozenset(strings(config, "lateKeys", LATE_KEYS))
-    if token in HELM:
+    for release in releases(token, args.props, later):
         with later:
-            if is_scale_set(args.props) and keys(walk(args.props, "values", "githubConfigSecret")):
+            if release.is_scale_set and keys(walk(release.values, "githubConfigSecret")):
                 report(
-                    "values.githubConfigSecret is an object: Helm keeps values for all to read who may read releases; "
-                    "write the name of a Secret",
+                    f"{release.values_path}.githubConfigSecret is an object: Helm keeps values for all to read who may read "
+                    "releases; write the name of a Secret",
                     None,
                 )
     for path, key, held in _texts(token, args.props, late, later):
@@ -99,14 +100,11 @@ def _texts(token: str, props: Any, late: frozenset[str], later: Later) -> Iterat
         for prefix, holder in each(token, props, later):
             for field in ("data", "stringData", "binaryData"):
                 yield from _entries(f"{prefix}{field}", holder, field, late, later)
+    elif token == RELEASE:
+        yield from _of_values(Release(props), later)
     elif token in HELM:
-        with later:
-            values = walk(props, "values")
-            for name in keys(values):
-                with later:
-                    value = walk(values, name)
-                    if not (name == "githubConfigSecret" and keys(value)):
-                        yield from _below(step("values", name), value, later)
+        for source in sources(token, props, later):
+            yield from _of_source(source, later)
     elif token in _FIELDS:
         prefixes = holders(token, props, later) if token in MACHINES else iter([("", props)])
         for prefix, holder in prefixes:
@@ -115,6 +113,33 @@ def _texts(token: str, props: Any, late: frozenset[str], later: Later) -> Iterat
                     yield from _below(f"{prefix}{'.'.join(way)}", walk(holder, *way), later)
     else:
         yield from _of_pods(token, props, later)
+
+
+def _of_values(release: Release, later: Later) -> Iterator[tuple[str, str, str]]:
+    with later:
+        values = release.values
+        for name in keys(values):
+            with later:
+                value = walk(values, name)
+                if not (name == "githubConfigSecret" and keys(value)):
+                    yield from _below(step(release.values_path, name), value, later)
+
+
+def _of_source(source: Release, later: Later) -> Iterator[tuple[str, str, str]]:
+    """What a source of an Application says to Helm, whether its chart is named here or lies in a Git repository."""
+    with later:
+        said = walk(source.source, "helm")
+        for name in keys(said):
+            if name not in ("values", "valuesObject"):
+                with later:
+                    yield from _below(step(f"{source.at}helm", name), walk(said, name), later)
+    unread = Later()
+    yield from _of_values(source, unread)
+    if unread:
+        # A text that is no YAML may hold a credential all the same.
+        with unread:
+            yield from _below(f"{source.at}helm.values", walk(source.source, "helm", "values"), unread)
+    later.join(unread)
 
 
 def _of_pods(token: str, props: Any, later: Later) -> Iterator[tuple[str, str, str]]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from fleet.scheduling import CLUSTER_LABEL, VOCABULARY, Standing
 
-from .kinds import EKS_NODE_GROUP, KARPENTER_NODE_POOL
+from .kinds import EKS_NODE_GROUP, KARPENTER_NODE_POOL, TALOS_NODE
 from .pods import NODE_TERMS
 from .pools import requirements, template_labels
 from .read import Later, items, keys, label, line, quantity, text, walk
@@ -23,8 +23,8 @@ _OWN = frozenset(
 
 def labels_of(token: str, props: Any) -> dict[str, str]:
     """The labels that a pool gives its nodes; the cloud and the device plugin add theirs. Raises UnknownValueError."""
-    if token == EKS_NODE_GROUP:
-        return _object(walk(props, "labels"))
+    if token in (EKS_NODE_GROUP, TALOS_NODE):
+        return _object(walk(props, "labels" if token == EKS_NODE_GROUP else "nodeLabels"))
     later = Later()
     found = {}
     if token == KARPENTER_NODE_POOL:

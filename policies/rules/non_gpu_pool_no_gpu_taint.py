@@ -2,7 +2,7 @@
 
 Judged: EKS managed node groups, OKE node pools and Karpenter NodePools whose machines are known to have no GPU. Where a launch
 template chooses the type, or a requirement leaves GPU machines in, nothing is said. OKE itself sets the taint on GPU shapes
-alone; what else its nodes carry stands in their user data.
+alone; what else its nodes carry stands in their user data. Of Talos nodes those with GPUs alone are resources.
 """
 
 from __future__ import annotations

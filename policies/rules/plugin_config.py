@@ -13,8 +13,9 @@ from typing import Any
 
 import yaml
 
-from .kinds import CONFIG_MAPS, HELM, OPERATOR_CHART, PLUGIN_CHART, chart_name, each
+from .kinds import CONFIG_MAPS, OPERATOR_CHART, PLUGIN_CHART, each
 from .read import Later, keys, shown, text, true, walk
+from .releases import Release, releases
 
 SHARED = ".shared"
 """What the plugin appends to the name of a resource whose devices it shares, if it renames it."""
@@ -22,8 +23,8 @@ SHARED = ".shared"
 LONGEST = 16_384
 """Characters of a config that are read at most: reading YAML takes time, and these files have a few lines."""
 
-CHART_CONFIG = {PLUGIN_CHART: ("values", "config"), OPERATOR_CHART: ("values", "devicePlugin", "config")}
-"""Where each chart is told its configs."""
+CHART_CONFIG = {PLUGIN_CHART: ("config",), OPERATOR_CHART: ("devicePlugin", "config")}
+"""Where in its values each chart is told its configs."""
 
 _FILES = {PLUGIN_CHART: "map", OPERATOR_CHART: "data"}
 # Keys of a ConfigMap with these endings hold something else.
@@ -40,24 +41,29 @@ class PluginConfig:
 
 
 def plugin_configs(token: str, props: Any, later: Later) -> Iterator[PluginConfig]:
-    """The device plugin's configs in a Helm release or a ConfigMap. Unknown ones are put off.
+    """The device plugin's configs in a chart's values or a ConfigMap. Unknown ones are put off.
 
     Of ConfigMaps only files with a section `sharing` are known to be such configs.
     """
-    if token in HELM:
-        with later:
-            chart = chart_name(props)
-            if (path := CHART_CONFIG.get(chart)) is None:
-                return
-            config = walk(props, *path)
-            if chart == PLUGIN_CHART or true(walk(config, "create")):
-                yield from _files(".".join((*path, _FILES[chart])), walk(config, _FILES[chart]), later)
-    elif token in CONFIG_MAPS:
+    for release in releases(token, props, later):
+        yield from configs_of(release, later)
+    if token in CONFIG_MAPS:
         for prefix, config_map in each(token, props, later):
             with later:
                 for found in _files(f"{prefix}data", walk(config_map, "data"), later, sign=_SIGN):
                     if keys(walk(found.body, _SIGN)):
                         yield found
+
+
+def configs_of(release: Release, later: Later) -> Iterator[PluginConfig]:
+    """The device plugin's configs in the values of a chart. Unknown ones are put off."""
+    with later:
+        chart = release.chart_name
+        if (path := CHART_CONFIG.get(chart)) is None:
+            return
+        config = walk(release.values, *path)
+        if chart == PLUGIN_CHART or true(walk(config, "create")):
+            yield from _files(".".join((release.values_path, *path, _FILES[chart])), walk(config, _FILES[chart]), later)
 
 
 def is_on(flag: Any) -> bool:

@@ -1,6 +1,6 @@
 """Pods in whatever resource holds them: their specs, containers and GPUs.
 
-Of a Helm release these are the two pods of chart gha-runner-scale-set, a runner's and the listener's: what its values say, and
+Of a chart's release these are the two pods of chart gha-runner-scale-set, a runner's and the listener's: what its values say, and
 what the chart makes of them (`charts.py`). ARC's runner set has the same two.
 """
 
@@ -16,8 +16,9 @@ from typing import Any
 from fleet.scheduling import GPU_RESOURCE, Toleration, is_gpu_resource
 
 from . import charts
-from .kinds import HELM, LIST_PATHS, POD_PATHS, RUNNER_SET, each, is_scale_set
+from .kinds import HELM, LIST_PATHS, POD_PATHS, RUNNER_SET, each
 from .read import Later, items, keys, provided, quantity, text, walk
+from .releases import Release, releases
 
 INIT, REGULAR = "initContainers", "containers"
 NODE_TERMS = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
@@ -90,11 +91,17 @@ def pod_specs(token: str, props: Any, later: Later) -> Iterator[PodSpec]:
         for prefix, item in each(token, props, later):
             yield from _at(prefix, item, LIST_PATHS[token], later)
     elif token in HELM:
-        with later:
-            if is_scale_set(props):
-                values = walk(props, "values")
-                yield from _runner_pod(values, later)
-                yield from _listener_pod("values.", values, ("listenerTemplate",), later)
+        for release in releases(token, props, later):
+            yield from pods_of(release, later)
+
+
+def pods_of(release: Release, later: Later) -> Iterator[PodSpec]:
+    """The pod specs that a chart's values hold; none for a chart without one. Unknown parts are put off."""
+    with later:
+        if release.is_scale_set:
+            values, path = release.values, f"{release.values_path}."
+            yield from _runner_pod(path, values, later)
+            yield from _listener_pod(path, values, ("listenerTemplate",), later)
 
 
 def containers_of(pod: PodSpec, later: Later) -> Iterator[Container]:
@@ -199,7 +206,7 @@ def _at(prefix: str, value: Any, path: tuple[str, ...], later: Later) -> Iterato
             yield PodSpec(prefix + ".".join(path), spec, owner=value, owner_path=prefix)
 
 
-def _runner_pod(values: Any, later: Later) -> Iterator[PodSpec]:
+def _runner_pod(prefix: str, values: Any, later: Later) -> Iterator[PodSpec]:
     added = tuple(_added(each) for each in charts.added(values, later))
     volumes = tuple(charts.volumes(values, later))
     # While the mode is unknown, that container may be left out.
@@ -208,7 +215,7 @@ def _runner_pod(values: Any, later: Later) -> Iterator[PodSpec]:
         left_out = charts.left_out(values)
     with later:
         spec = walk(values, "template", "spec")
-        yield PodSpec("values.template.spec", {} if spec is None else spec, added, volumes, left_out, values, "values.")
+        yield PodSpec(f"{prefix}template.spec", {} if spec is None else spec, added, volumes, left_out, values, prefix)
 
 
 def _added(made: charts.Added) -> Container:

@@ -1,7 +1,7 @@
 """Whether a node pool is a GPU pool, why, which role and which taints it has: for each of `kinds.POOLS`.
 
 Whether it is one is told of an Auto Scaling group too, by the types that it names, and its role by the tag of Cluster
-Autoscaler's.
+Autoscaler's. A Talos node is a GPU machine whatever its inputs say, for its component is of nothing else.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from fleet.hardware import UnknownMachine, machine, preemptible
 from fleet.scheduling import ROLE_LABEL, is_gpu_resource
 
-from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL
+from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL, TALOS_NODE
 from .labels import INSTANCE_TYPE_LABEL, PLACEMENT_LABELS, means_gpu, telling
 from .read import Later, items, keys, label, line, quantity, shown, text, walk
 from .userdata import script
@@ -141,6 +141,14 @@ def _scaling_group(props: Any, later: Later) -> Iterator[str]:
                     yield f"{path}[{index}].instanceType: {sign}"
 
 
+def _talos(props: Any, later: Later) -> Iterator[str]:
+    # It is one all the same.
+    with Later():
+        if sign := machine_sign(text(walk(props, "instanceType"))):
+            yield f"instanceType: {sign}"
+    yield TALOS_NODE
+
+
 def _registered(user_data: str) -> Iterator[tuple[str, dict[str, str]]]:
     for taints_given in _REGISTER.findall(script(user_data)) if user_data else ():
         for taint in taints_given.split(","):
@@ -198,7 +206,13 @@ def _entry(entries: Any, key: str) -> Any:
     return None
 
 
-_SIGNS = {EKS_NODE_GROUP: _eks, OKE_NODE_POOL: _oke, KARPENTER_NODE_POOL: _karpenter, AUTO_SCALING_GROUP: _scaling_group}
+_SIGNS = {
+    EKS_NODE_GROUP: _eks,
+    OKE_NODE_POOL: _oke,
+    KARPENTER_NODE_POOL: _karpenter,
+    AUTO_SCALING_GROUP: _scaling_group,
+    TALOS_NODE: _talos,
+}
 _ROLES = {
     EKS_NODE_GROUP: _eks_role,
     OKE_NODE_POOL: _oke_role,

@@ -29,7 +29,7 @@ from .machine_types import known
 from .pods import containers_of, gpu_amounts
 from .read import Later, items, keys, line, quantity, shown, text, walk
 from .rule import Stack, StackRule
-from .runner_sets import RUNNER_SETS, ByPlace, RunnerSet, runner_sets
+from .runner_sets import RUNNER_SETS, ByPlace, RunnerSet, place_of, runner_sets
 
 SERVICE_QUOTA = "aws:servicequotas/serviceQuota:ServiceQuota"
 OCI_QUOTA = "oci:Limits/quota:Quota"
@@ -60,7 +60,7 @@ def _check(stack: Stack, report: ReportViolation) -> None:
     found = groups(stack.resources, later)
     _check_aws(stack, _needs(group for group in found if group.cloud == AWS), report, later)
     _check_oci(stack, _needs(group for group in found if group.cloud == OCI), report, later)
-    quotas = ByPlace(stack.of(RESOURCE_QUOTA))
+    quotas = ByPlace(stack.of(RESOURCE_QUOTA), place_of)
     for runner_set in runner_sets(stack.resources, later):
         _check_namespace(runner_set, quotas, report, later)
     later.settle()
@@ -177,7 +177,7 @@ def _allowed(statements: tuple[str, ...], code: str, region: str) -> int | None:
 # -- namespaces --------------------------------------------------------------------------------------------------------
 
 
-def _check_namespace(runner_set: RunnerSet, quotas: ByPlace, report: ReportViolation, later: Later) -> None:
+def _check_namespace(runner_set: RunnerSet, quotas: ByPlace[PolicyResource], report: ReportViolation, later: Later) -> None:
     unsure = Later()
     names = _gpu_names(runner_set, unsure)
     if not (names or unsure) or runner_set.makes_pods(unsure):

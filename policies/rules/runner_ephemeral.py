@@ -15,8 +15,9 @@ from functools import lru_cache
 
 from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
 
-from .kinds import HELM, chart_name
+from .kinds import HELM
 from .read import Later
+from .releases import releases
 from .rule import Rule
 from .userdata import MACHINES, script, user_data
 
@@ -40,13 +41,12 @@ def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
     if args.resource_type in LEGACY:
         kind = args.resource_type.rpartition(":")[2]
         report(f"a {kind} of ARC's older controller: its runners may run job after job; use chart gha-runner-scale-set", None)
-    elif args.resource_type in HELM:
+    for release in releases(args.resource_type, args.props, later):
         with later:
-            if chart_name(args.props) == LEGACY_CHART:
-                report(
-                    f'chart is "{LEGACY_CHART}", ARC\'s older controller: its runners may stay; use gha-runner-scale-set', None
-                )
-    else:
+            if release.chart_name == LEGACY_CHART:
+                fault = f'{release.chart_path} is "{LEGACY_CHART}", ARC\'s older controller: its runners may stay'
+                report(f"{fault}; use gha-runner-scale-set", None)
+    if args.resource_type in MACHINES:
         for path, given in user_data(args.resource_type, args.props, later):
             for fault in _faults(given):
                 report(f"{path} registers a runner {fault}", None)

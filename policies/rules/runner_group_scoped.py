@@ -12,8 +12,9 @@ from typing import Any
 
 from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
 
-from .kinds import HELM, is_scale_set
+from .kinds import HELM
 from .read import Later, label, line, shown, strings, text, walk
+from .releases import releases
 from .rule import Rule
 
 RUNNER_SET = "kubernetes:actions.github.com/v1alpha1:AutoscalingRunnerSet"
@@ -31,11 +32,14 @@ def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
     owners = [each.lower().strip("/") for each in strings(args.get_config(), "owners")]
     with later:
         if args.resource_type == RUNNER_SET:
-            faults = _faults("spec", walk(args.props, "spec"), owners, later)
-        else:
-            faults = _faults("values", walk(args.props, "values"), owners, later) if is_scale_set(args.props) else iter(())
-        for fault in faults:
-            report(fault, None)
+            for fault in _faults("spec", walk(args.props, "spec"), owners, later):
+                report(fault, None)
+    for release in releases(args.resource_type, args.props, later):
+        with later:
+            if release.is_scale_set:
+                values = release.values
+                for fault in _faults(release.values_path, values, owners, later):
+                    report(fault, None)
     later.settle()
 
 

@@ -30,17 +30,17 @@ from .clusters import clustered
 from .kinds import (
     CONTROLLER_CHART,
     EKS_ADDON,
+    HELM,
     LIMIT_RANGE,
     NAMESPACE,
     NETWORK_POLICY,
-    RELEASE,
     RESOURCE_QUOTA,
-    chart_name,
 )
 from .network_policies import DIRECTIONS, Address, denies, ways_out
 from .read import Later, count, keys, shown, strings, text, walk
+from .releases import Release, releases
 from .rule import Stack, StackRule
-from .runner_sets import RUNNER_SETS, ByPlace, Place, RunnerSet, provider_urn, runner_sets
+from .runner_sets import RUNNER_SETS, ByPlace, Place, RunnerSet, cluster_of, place_of, place_of_release, runner_sets
 
 METADATA = ("169.254.169.254", "fd00:ec2::254")
 TOKEN_ACCOUNTS = ("launcher",)
@@ -57,11 +57,11 @@ _LONGEST = 65536
 class _Walls:
     """What a stack has in its namespaces."""
 
-    controllers: ByPlace
-    namespaces: ByPlace
-    policies: ByPlace
-    quotas: ByPlace
-    ranges: ByPlace
+    controllers: ByPlace[tuple[PolicyResource, Release]]
+    namespaces: ByPlace[PolicyResource]
+    policies: ByPlace[PolicyResource]
+    quotas: ByPlace[PolicyResource]
+    ranges: ByPlace[PolicyResource]
 
 
 def _check(stack: Stack, report: ReportViolation) -> None:
@@ -71,11 +71,11 @@ def _check(stack: Stack, report: ReportViolation) -> None:
     )
     accounts = frozenset(strings(stack.config, "tokenServiceAccounts", TOKEN_ACCOUNTS))
     walls = _Walls(
-        ByPlace(_controllers(stack, later)),
+        ByPlace(_controllers(stack, later), lambda found: place_of_release(*found)),
         ByPlace(stack.of(NAMESPACE), _named),
-        ByPlace(stack.of(NETWORK_POLICY)),
-        ByPlace(stack.of(RESOURCE_QUOTA)),
-        ByPlace(stack.of(LIMIT_RANGE)),
+        ByPlace(stack.of(NETWORK_POLICY), place_of),
+        ByPlace(stack.of(RESOURCE_QUOTA), place_of),
+        ByPlace(stack.of(LIMIT_RANGE), place_of),
     )
     judged: set[Place] = set()
     for runner_set in runner_sets(stack.resources, later):
@@ -89,15 +89,16 @@ def _check(stack: Stack, report: ReportViolation) -> None:
     later.settle()
 
 
-def _controllers(stack: Stack, later: Later) -> Iterator[PolicyResource]:
-    for release in stack.of(RELEASE):
-        with later:
-            if chart_name(release.props) == CONTROLLER_CHART:
-                yield release
+def _controllers(stack: Stack, later: Later) -> Iterator[tuple[PolicyResource, Release]]:
+    for resource in stack.of(HELM):
+        for release in releases(resource.resource_type, resource.props, later):
+            with later:
+                if release.chart_name == CONTROLLER_CHART:
+                    yield resource, release
 
 
 def _named(namespace: PolicyResource) -> Place:
-    return Place(provider_urn(namespace), text(walk(namespace.props, "metadata", "name")))
+    return Place(cluster_of(namespace), text(walk(namespace.props, "metadata", "name")))
 
 
 # -- the runner set ----------------------------------------------------------------------------------------------------
@@ -179,7 +180,7 @@ def _check_walls(
         report(f"{place}: no LimitRange bounds what a container takes that names no limit; add one with spec.limits", urn)
 
 
-def _lacks(held: ByPlace, place: Place, fits: Callable[[Any], bool], later: Later) -> bool:
+def _lacks(held: ByPlace[PolicyResource], place: Place, fits: Callable[[Any], bool], later: Later) -> bool:
     """Whether nothing of a kind in the namespace fits, for sure. Where something unknown may, that is put off."""
     hidden = Later()
     for each in held.at(place, hidden):
@@ -190,7 +191,7 @@ def _lacks(held: ByPlace, place: Place, fits: Callable[[Any], bool], later: Late
     return not hidden
 
 
-def _check_standard(runner_set: RunnerSet, namespaces: ByPlace, report: ReportViolation, later: Later) -> None:
+def _check_standard(runner_set: RunnerSet, namespaces: ByPlace[PolicyResource], report: ReportViolation, later: Later) -> None:
     place, hidden = runner_set.place, Later()
     held = namespaces.at(place, hidden)
     for namespace in held:

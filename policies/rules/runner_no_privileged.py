@@ -1,6 +1,6 @@
 """runner-no-privileged: no pod has the rights of its node.
 
-Judged: every kind with a pod spec, ARC's runner set, Helm releases. Of a release these are the pods of chart
+Judged: every kind with a pod spec, ARC's runner set, releases of charts. Of a release these are the pods of chart
 gha-runner-scale-set with what the chart adds to them (its mode `dind` a privileged container), settings of that kind anywhere in
 the values of other charts, charts that `charts.toml` knows to need the node, and files of values, which nobody here reads.
 
@@ -10,7 +10,7 @@ put it there is for the namespace to say. An exempt scale set of mode `dind` sti
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
@@ -19,10 +19,11 @@ from fleet.scheduling import POOL_LABEL, SYSTEM_POOL
 
 from . import charts
 from .exceptions import matches
-from .kinds import HELM, LIST_PATHS, POD, RELEASE, RUNNER_SET, chart_name, is_scale_set
+from .kinds import HELM, LIST_PATHS, POD, RUNNER_SET
 from .nested import objects, passed_over, step
-from .pods import PodSpec, containers_of, pod_specs, tolerations, volumes_of
-from .read import Later, count, items, keys, label, line, shown, strings, text, true, walk, whole
+from .pods import PodSpec, containers_of, pod_specs, pods_of, tolerations, volumes_of
+from .read import Later, items, keys, label, line, shown, strings, text, true, walk, whole
+from .releases import Release, releases
 from .rule import Rule
 
 EXEMPT = (
@@ -35,42 +36,56 @@ EXEMPT = (
 
 _HOST_FLAGS = ("hostNetwork", "hostPID", "hostIPC")
 
+_Named = Callable[[str], str]
+"""Gives the "namespace" and the "name" of what is judged. Raises UnknownValueError."""
+
 
 def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
     later = Later()
     config = args.get_config()
     exempt = strings(config, "exempt", EXEMPT)
     allowed = frozenset(strings(config, "capabilities"))
-    for pod in pod_specs(args.resource_type, args.props, later):
-        owner = pod.owner if args.resource_type in LIST_PATHS else args.props
-        _judge(args.resource_type, owner, exempt, _pod_faults(pod, allowed, later), report, later)
-    if args.resource_type in HELM:
-        _judge(args.resource_type, args.props, exempt, _release_faults(args.props, allowed, later), report, later)
-        for fault in _shared_nodes(args.props, exempt, later):
+    for release in releases(args.resource_type, args.props, later):
+        of = _of_release(release)
+        for pod in pods_of(release, later):
+            _judge(of, exempt, _pod_faults(pod, allowed, later), report, later)
+        _judge(of, exempt, _release_faults(release, allowed, later), report, later)
+        for fault in _shared_nodes(release, exempt, later):
             report(fault, None)
+    if args.resource_type not in HELM:
+        for pod in pod_specs(args.resource_type, args.props, later):
+            owner = pod.owner if args.resource_type in LIST_PATHS else args.props
+            _judge(_of_object(owner), exempt, _pod_faults(pod, allowed, later), report, later)
     later.settle()
 
 
-def _judge(token: str, owner: Any, exempt: tuple[str, ...], faults: Iterator[str], report: ReportViolation, later: Later) -> None:
+def _of_object(owner: Any) -> _Named:
+    return lambda part: text(walk(owner, "metadata", part))
+
+
+def _of_release(release: Release) -> _Named:
+    return lambda part: release.namespace if part == "namespace" else release.name
+
+
+def _judge(of: _Named, exempt: tuple[str, ...], faults: Iterator[str], report: ReportViolation, later: Later) -> None:
     """Reports the faults, unless what they are of is exempt."""
     found = list(faults)
     if not found:
         return
     hidden = Later()
-    if not (_exempt(token, owner, exempt, hidden) or hidden):
+    if not (_exempt(of, exempt, hidden) or hidden):
         for fault in found:
             report(fault, None)
     later.join(hidden)
 
 
-def _exempt(token: str, owner: Any, exempt: tuple[str, ...], later: Later) -> bool:
+def _exempt(of: _Named, exempt: tuple[str, ...], later: Later) -> bool:
     """Whether what the resource makes is exempt. An unknown namespace or name is put off where the other one does not decide."""
-    above = () if token in HELM else ("metadata",)
     known: dict[str, str] = {}
     hidden = Later()
     for part in ("namespace", "name"):
         with hidden:
-            known[part] = text(walk(owner, *above, part))
+            known[part] = of(part)
     for pattern in exempt:
         namespace, _, name = pattern.partition("/")
         wanted = {"namespace": namespace, "name": name}
@@ -120,17 +135,17 @@ def _security_faults(path: str, security: Any, allowed: frozenset[str], later: L
                 )
 
 
-def _release_faults(props: Any, allowed: frozenset[str], later: Later) -> Iterator[str]:
+def _release_faults(release: Release, allowed: frozenset[str], later: Later) -> Iterator[str]:
     with later:
-        known = charts.DEFAULTS.get(chart_name(props))
+        known = charts.DEFAULTS.get(release.chart_name)
         if known is not None and known.node:
-            yield f"chart is {shown(walk(props, 'chart'))}: it {known.node}; exempt its namespace and name, or leave it out"
+            chart = f"{release.chart_path} is {shown(release.chart)}"
+            yield f"{chart}: it {known.node}; exempt its namespace and name, or leave it out"
+    for unread in release.unread(later):
+        yield unread.fault("ask for any right")
     with later:
-        if count(walk(props, "valueYamlFiles")):
-            yield "valueYamlFiles: files may ask for any right and are not read here; move them to values"
-    with later:
-        passing = passed_over(props)
-        for path, holder in objects(walk(props, "values"), "values", later, passing):
+        passing, values = passed_over(release), release.values
+        for path, holder in objects(values, release.values_path, later, passing):
             yield from _security_faults(path, holder, allowed, later)
             for key in (*_HOST_FLAGS, "hostPath"):
                 if key in keys(holder):
@@ -146,23 +161,23 @@ def _value_faults(path: str, key: str, value: Any) -> Iterator[str]:
         yield f"{path} {_mount(where)}"
 
 
-def _shared_nodes(props: Any, exempt: tuple[str, ...], later: Later) -> Iterator[str]:
+def _shared_nodes(release: Release, exempt: tuple[str, ...], later: Later) -> Iterator[str]:
     """What an exempt scale set with a privileged Docker lacks: a pool of its own, whose taint keeps others away."""
     with later:
-        if not is_scale_set(props) or charts.mode(walk(props, "values")) != charts.DIND:
+        if not release.is_scale_set or charts.mode(release.values) != charts.DIND:
             return
         hidden = Later()
-        if not _exempt(RELEASE, props, exempt, hidden):
+        if not _exempt(_of_release(release), exempt, hidden):
             later.join(hidden)
             return
-        spec = walk(props, "values", "template", "spec")
+        spec = walk(release.values, "template", "spec")
         unsure = Later()
         tainted = any(each.key for _, each in tolerations(spec, unsure))
         pool = label(walk(spec, "nodeSelector", POOL_LABEL))
         if pool in ("", SYSTEM_POOL) or not (tainted or unsure):
             yield (
-                'values.containerMode.type is "dind": jobs then own their node, so it is one of a tainted pool of theirs; '
-                f"set template.spec.nodeSelector[{shown(POOL_LABEL)}] and a toleration with a key"
+                f'{release.values_path}.{charts.MODE} is "{charts.DIND}": jobs then own their node, so it is one of a tainted '
+                f"pool of theirs; set template.spec.nodeSelector[{shown(POOL_LABEL)}] and a toleration with a key"
             )
         elif not tainted:
             later.join(unsure)

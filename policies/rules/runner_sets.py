@@ -1,23 +1,28 @@
 """Runner sets of ARC, and what else a stack puts into their namespaces.
 
-A namespace is known by its name and by the provider that reaches its cluster: two clusters may each have one of that name.
+A namespace is known by its name and by its cluster, as the provider tells it: two clusters may each have one of that name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, Generic, TypeVar
 
 from pulumi_policy import PolicyResource
+from pulumi_policy.proxy import UNKNOWN_STRING_VALUE, UnknownValueError
 
 from . import charts
-from .kinds import RELEASE, RUNNER_SET, is_scale_set
-from .pods import PodSpec, containers_of, pod_specs
+from .kinds import HELM, RUNNER_SET
+from .pods import PodSpec, containers_of, pod_specs, pods_of
 from .read import Later, items, line, shown, text, walk
+from .releases import Release, releases
 
-RUNNER_SETS = frozenset((RELEASE, *RUNNER_SET))
+RUNNER_SETS = HELM | RUNNER_SET
 """Tokens of runner sets: the chart's release, and the custom resource."""
+
+T = TypeVar("T")
 
 _HOOKS = "ACTIONS_RUNNER_CONTAINER_HOOKS"
 """Variable by which a runner makes a pod of the cluster for each job, whatever the chart's mode is called."""
@@ -26,7 +31,7 @@ _DEFAULT = "default"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A namespace: `cluster` is the URN of the provider, "" for a default one."""
+    """A namespace: `cluster` is what its provider tells of it, "" for a default one."""
 
     cluster: str
     name: str
@@ -37,20 +42,27 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class RunnerSet:
-    """A runner set and its namespace; `name` is the release's or the object's, for messages."""
+    """A runner set and its namespace; `name` is the release's or the object's, for messages.
+
+    `release` is the chart's, None for the custom resource.
+    """
 
     resource: PolicyResource
     place: Place
     name: str
+    release: Release | None = None
 
     @property
     def values(self) -> Any:
         """The chart's values; the custom resource's spec has another form, so it has none. Raises UnknownValueError."""
-        return walk(self.resource.props, "values") if self.resource.resource_type == RELEASE else None
+        return None if self.release is None else self.release.values
 
     def pod(self, later: Later) -> PodSpec | None:
         """The runner pod. Unknown parts are put off."""
-        found = pod_specs(self.resource.resource_type, self.resource.props, later)
+        if self.release is None:
+            found = pod_specs(self.resource.resource_type, self.resource.props, later)
+        else:
+            found = pods_of(self.release, later)
         return next((pod for pod in found if not pod.path.endswith("listenerTemplate.spec")), None)
 
     def makes_pods(self, later: Later) -> bool:
@@ -72,43 +84,70 @@ class RunnerSet:
 def runner_sets(resources: Iterable[PolicyResource], later: Later) -> Iterator[RunnerSet]:
     """The runner sets among resources; those whose chart or namespace is unknown are put off."""
     for resource in resources:
-        if resource.resource_type in RUNNER_SETS:
+        if resource.resource_type in RUNNER_SET:
             with later:
-                if resource.resource_type != RELEASE or is_scale_set(resource.props):
-                    yield RunnerSet(resource, place_of(resource), _name(resource))
+                yield RunnerSet(resource, place_of(resource), _name(resource, partial(_of_object, resource.props)))
+        for release in releases(resource.resource_type, resource.props, later):
+            with later:
+                if release.is_scale_set:
+                    place = place_of_release(resource, release)
+                    yield RunnerSet(resource, place, _name(resource, partial(_of_release, release)), release)
 
 
 def place_of(resource: PolicyResource) -> Place:
-    """The namespace that a Kubernetes object or a release is in. Raises UnknownValueError."""
-    path = ("namespace",) if resource.resource_type == RELEASE else ("metadata", "namespace")
-    return Place(provider_urn(resource), text(walk(resource.props, *path)) or _DEFAULT)
+    """The namespace that a Kubernetes object is in. Raises UnknownValueError."""
+    return Place(cluster_of(resource), text(walk(resource.props, "metadata", "namespace")) or _DEFAULT)
 
 
-def provider_urn(resource: PolicyResource) -> str:
-    """What tells a resource's cluster from others: the URN of its provider, "" for a default one."""
-    return "" if resource.provider is None else resource.provider.urn
+def place_of_release(resource: PolicyResource, release: Release) -> Place:
+    """The namespace that a resource's release is made for.
+
+    Raises UnknownValueError, also where ArgoCD delivers to another cluster, of which the stack says nothing.
+    """
+    if not release.is_here:
+        raise UnknownValueError(UNKNOWN_STRING_VALUE, ["spec", "destination"])
+    return Place(cluster_of(resource), release.namespace or _DEFAULT)
 
 
-class ByPlace:
-    """Resources of a kind by namespace. Where one of them is in an unknown namespace, that there is none is not certain."""
+def cluster_of(resource: PolicyResource) -> str:
+    """What tells a resource's cluster from others: the identity that its provider gives it, or else the provider's URN.
+
+    What ArgoCD reads in Git has a provider of its own, for the same cluster. "" for a default provider.
+    """
+    if resource.provider is None:
+        return ""
+    with Later():
+        return text(walk(resource.provider.props, "clusterIdentifier")) or resource.provider.urn
+    return resource.provider.urn
+
+
+class ByPlace(Generic[T]):
+    """Things of a kind by namespace. Where one of them is in an unknown namespace, that there is none is not certain."""
 
     __slots__ = ("_found", "_hidden")
 
-    def __init__(self, resources: Iterable[PolicyResource], place: Callable[[PolicyResource], Place] = place_of) -> None:
-        self._found: dict[Place, list[PolicyResource]] = {}
+    def __init__(self, things: Iterable[T], place: Callable[[T], Place]) -> None:
+        self._found: dict[Place, list[T]] = {}
         self._hidden = Later()
-        for resource in resources:
+        for thing in things:
             with self._hidden:
-                self._found.setdefault(place(resource), []).append(resource)
+                self._found.setdefault(place(thing), []).append(thing)
 
-    def at(self, place: Place, later: Later) -> list[PolicyResource]:
+    def at(self, place: Place, later: Later) -> list[T]:
         """Those in a namespace; further ones that may be in it are put off."""
         later.join(self._hidden)
         return self._found.get(place, [])
 
 
-def _name(resource: PolicyResource) -> str:
-    path = ("name",) if resource.resource_type == RELEASE else ("metadata", "name")
+def _name(resource: PolicyResource, read: Callable[[], str]) -> str:
     with Later():
-        return line(text(walk(resource.props, *path)) or resource.name)
+        return line(read() or resource.name)
     return line(resource.name)
+
+
+def _of_object(props: Any) -> str:
+    return text(walk(props, "metadata", "name"))
+
+
+def _of_release(release: Release) -> str:
+    return release.name

@@ -14,8 +14,9 @@ runner sets (the chart's values and the custom resource) whose runners take a GP
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
@@ -25,17 +26,18 @@ from fleet.scheduling import MACHINE_SHAPES
 
 from .capacity import bought
 from .draft import Draft
-from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, HELM, KARPENTER_NODE_POOL, POOLS, RUNNER_SET, is_scale_set
+from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, HELM, KARPENTER_NODE_POOL, POOLS, RUNNER_SET
 from .machine_types import ANNOTATIONS
-from .pods import pod_specs, takes_gpus
+from .pods import pod_specs, pods_of, takes_gpus
 from .pools import gpu_sign
 from .read import Later, bound, keys, quantity, shown, text, true, walk, whole
+from .releases import Release, releases
 from .rule import Rule
 from .sizes import FIRST, LEAST, ignored
 
 _WARM = {EKS_NODE_GROUP: "warmPoolConfig", AUTO_SCALING_GROUP: "warmPool"}
-_MIN_RUNNERS = dict.fromkeys(HELM, ("values", "minRunners")) | dict.fromkeys(RUNNER_SET, ("spec", "minRunners"))
-_SCALE_SETS = frozenset(_MIN_RUNNERS)
+_MIN_RUNNERS = ("minRunners",)
+_WAITING, _TAKES = "runners wait for jobs, each on a GPU", "its runners take GPUs"
 _CONSOLIDATE = ("spec", "disruption", "consolidateAfter")
 
 
@@ -57,11 +59,23 @@ def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
 
 def _faults(args: ResourceValidationArgs, later: Later) -> list[_Fault]:
     """The faults that are sure; unknown values that could hide one are put off."""
+    if args.resource_type not in HELM:
+        return _sure(partial(_kept, args), partial(_sign, args), later)
+    allowed = bound(args.get_config(), "minAllowed", 0)
+    return [
+        fault
+        for release in releases(args.resource_type, args.props, later)
+        for fault in _sure(partial(_waiting, release, allowed), partial(_release_sign, release), later)
+    ]
+
+
+def _sure(kept: Callable[[Later], Iterator[_Fault]], why: Callable[[Later], str], later: Later) -> list[_Fault]:
+    """The faults of what is `kept`, provided that `why` says what it costs."""
     hidden, unsigned = Later(), Later()
-    faults = list(_kept(args, hidden))
+    faults = list(kept(hidden))
     if not (faults or hidden):
         return []
-    sign = _sign(args, unsigned)
+    sign = why(unsigned)
     if not sign:
         later.join(unsigned)
         return []
@@ -71,8 +85,12 @@ def _faults(args: ResourceValidationArgs, later: Later) -> list[_Fault]:
 
 def _sign(args: ResourceValidationArgs, later: Later) -> str:
     """Why what is kept costs GPUs that nobody uses; "" where it does not, or where nothing known says so."""
-    if args.resource_type in _SCALE_SETS:
-        return _runner_sign(args.resource_type, args.props, later)
+    if args.resource_type in RUNNER_SET:
+        unread = Later()
+        if any(takes_gpus(pod, unread) for pod in pod_specs(args.resource_type, args.props, unread)):
+            return _TAKES
+        later.join(unread)
+        return ""
     unsigned, unread = Later(), Later()
     sign = gpu_sign(args.resource_type, args.props, unsigned)
     if not (sign or unsigned):
@@ -84,14 +102,14 @@ def _sign(args: ResourceValidationArgs, later: Later) -> str:
     return "" if unread else sign
 
 
-def _runner_sign(token: str, props: Any, later: Later) -> str:
+def _release_sign(release: Release, later: Later) -> str:
     with later:
-        if token in HELM and not is_scale_set(props):
+        if not release.is_scale_set:
             return ""
         unread = Later()
-        if any(takes_gpus(pod, unread) for pod in pod_specs(token, props, unread)):
-            return "its runners take GPUs"
-        if token in HELM and text(walk(props, *ANNOTATIONS, MACHINE_SHAPES)):
+        if any(takes_gpus(pod, unread) for pod in pods_of(release, unread)):
+            return _TAKES
+        if text(walk(release.values, *ANNOTATIONS, MACHINE_SHAPES)):
             return "its runners boot GPU machines"
         later.join(unread)
     return ""
@@ -100,8 +118,8 @@ def _runner_sign(token: str, props: Any, later: Later) -> str:
 def _kept(args: ResourceValidationArgs, later: Later) -> Iterator[_Fault]:
     token, props, config = args.resource_type, args.props, args.get_config()
     allowed = bound(config, "minAllowed", 0)
-    if token in _MIN_RUNNERS:
-        yield from _above(_MIN_RUNNERS[token], props, allowed, "runners wait for jobs, each on a GPU", later)
+    if token in RUNNER_SET:
+        yield from _above(("spec", *_MIN_RUNNERS), props, allowed, _WAITING, later)
         return
     yield from _above(LEAST[token], props, allowed, "a GPU pool keeps no node without jobs", later)
     first = FIRST.get(token)
@@ -117,6 +135,14 @@ def _kept(args: ResourceValidationArgs, later: Later) -> Iterator[_Fault]:
                     f'{".".join(_CONSOLIDATE)} is "Never": nodes without jobs go away; write a time, for example 5m',
                     count=False,
                 )
+
+
+def _waiting(release: Release, allowed: int, later: Later) -> Iterator[_Fault]:
+    with later:
+        for fault in _above(_MIN_RUNNERS, release.values, allowed, _WAITING, later):
+            # Of an Application nothing is mended: its values may be a text.
+            mended = release.application is None
+            yield _Fault(("values", *fault.path), f"{release.values_path}.{fault.message}", count=mended)
 
 
 def _above(path: tuple[str, ...], props: Any, allowed: int, rule: str, later: Later) -> Iterator[_Fault]:

@@ -17,9 +17,10 @@ from fleet.hardware import SPOT
 from fleet.scheduling import CAPACITY_LABEL, MACHINE_CAPACITY, ROLE_LABEL
 
 from .capacity import CAPACITY_KEY, bought
-from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, HELM, KARPENTER_NODE_POOL, OKE_NODE_POOL, POOLS, is_scale_set
+from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, HELM, KARPENTER_NODE_POOL, OKE_NODE_POOL, POOLS
 from .pools import role
 from .read import Later, label, line, strings, walk
+from .releases import Release, releases
 from .rule import Rule
 
 ROLES = ("release", "deploy")
@@ -30,7 +31,6 @@ _MENDS = {
     KARPENTER_NODE_POOL: ("spec.template.spec.requirements", f"write {CAPACITY_KEY} In [on-demand]"),
     AUTO_SCALING_GROUP: ("mixedInstancesPolicy.instancesDistribution", "write onDemandPercentageAboveBaseCapacity 100"),
 }
-_TEMPLATE = ("values", "template")
 _ROLE_PLACES = (("metadata", "labels"), ("metadata", "annotations"), ("spec", "nodeSelector"))
 _SPOT_PLACES = (("metadata", "annotations", MACHINE_CAPACITY), ("spec", "nodeSelector", CAPACITY_LABEL))
 
@@ -38,9 +38,12 @@ _SPOT_PLACES = (("metadata", "annotations", MACHINE_CAPACITY), ("spec", "nodeSel
 def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
     later = Later()
     roles = frozenset(strings(args.get_config(), "roles", ROLES))
-    faults = _runner_set if args.resource_type in HELM else _pool
-    for fault in faults(args.resource_type, args.props, roles, later):
-        report(fault, None)
+    for release in releases(args.resource_type, args.props, later):
+        for fault in _runner_set(release, roles, later):
+            report(fault, None)
+    if args.resource_type not in HELM:
+        for fault in _pool(args.resource_type, args.props, roles, later):
+            report(fault, None)
     later.settle()
 
 
@@ -62,16 +65,17 @@ def _pool(token: str, props: Any, roles: frozenset[str], later: Later) -> Iterat
         yield f"{path} lets the pool buy {SPOT}, and its role is {line(found)}: its jobs must not be interrupted; {mend}"
 
 
-def _runner_set(_: str, props: Any, roles: frozenset[str], later: Later) -> Iterator[str]:
+def _runner_set(release: Release, roles: frozenset[str], later: Later) -> Iterator[str]:
     with later:
-        if not is_scale_set(props):
+        if not release.is_scale_set:
             return
-        template = walk(props, *_TEMPLATE)
+        template = walk(release.values, "template")
+        path = f"{release.values_path}.template"
         unread, unnamed = Later(), Later()
-        on_spot = list(_told(template, _SPOT_PLACES, frozenset((SPOT,)), unread))
+        on_spot = list(_told(path, template, _SPOT_PLACES, frozenset((SPOT,)), unread))
         if not (on_spot or unread):
             return
-        named = list(_told(template, [(*place, ROLE_LABEL) for place in _ROLE_PLACES], roles, unnamed))
+        named = list(_told(path, template, [(*place, ROLE_LABEL) for place in _ROLE_PLACES], roles, unnamed))
         if on_spot and named:
             yield (
                 f"{on_spot[0][0]} is {SPOT}, and the role {line(named[0][1])} ({named[0][0]}): its jobs must not be interrupted; "
@@ -82,13 +86,13 @@ def _runner_set(_: str, props: Any, roles: frozenset[str], later: Later) -> Iter
             later.join(unnamed)
 
 
-def _told(template: Any, places: Any, wanted: frozenset[str], later: Later) -> Iterator[tuple[str, str]]:
+def _told(path: str, template: Any, places: Any, wanted: frozenset[str], later: Later) -> Iterator[tuple[str, str]]:
     """Path and value of each place that says one of what is wanted."""
     for place in places:
         with later:
             value = label(walk(template, *place))
             if value in wanted:
-                yield f"{'.'.join((*_TEMPLATE, *place[:-1]))}[{place[-1]}]", value
+                yield f"{'.'.join((path, *place[:-1]))}[{place[-1]}]", value
 
 
 RULE = Rule(

@@ -3,7 +3,7 @@
 Counted (`cost.py`): groups of machines at their maximum and minimum with their disks, control planes, NAT gateways, volumes
 of claims whose storage class is in the stack. Machines that a launcher boots for one job are no resource; the annotations of
 its pod say what `maxRunners` of them are. A reservation is paid whole. Spot without a price of its own counts as on demand,
-which is the most that it costs.
+which is the most that it costs. Machines of somebody's own are not counted.
 
 In a preview on the engine the least count of an OKE pool is its size as last read, for OKE knows no minimum.
 """

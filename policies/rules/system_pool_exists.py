@@ -5,7 +5,8 @@ sets keeps pods off; on OKE its shape has no GPU and no placement is preemptible
 of Karpenter come and go, so it keeps none; its own controller has to stand somewhere else.
 
 Fargate profiles, virtual nodes and EKS's Auto Mode are not read: a cluster that runs its system pods there needs an exception,
-as does one whose system pool is another stack's.
+as does one whose system pool is another stack's. Talos clusters are not judged: their system nodes are machines of the control
+plane or beside it, which are no resources, and the settings have no cluster without a control plane.
 """
 
 from __future__ import annotations

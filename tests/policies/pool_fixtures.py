@@ -13,6 +13,7 @@ OKE = "oci:ContainerEngine/nodePool:NodePool"
 KARPENTER = "kubernetes:karpenter.sh/v1:NodePool"
 ASG = "aws:autoscaling/group:Group"
 FLEET = "aws:ec2/fleet:Fleet"
+TALOS = "gpu-ci:index:TalosGpuNode"
 OKE_CLUSTER = "oci:ContainerEngine/cluster:Cluster"
 RELEASE = "kubernetes:helm.sh/v3:Release"
 RUNNER_SET = "kubernetes:actions.github.com/v1alpha1:AutoscalingRunnerSet"
@@ -75,6 +76,15 @@ OKE_SYSTEM: dict[str, Any] = {
     "initialNodeLabels": [{"key": "gpu-ci/pool", "value": "system"}],
     "nodeConfigDetails": {"size": 2, "placementConfigs": [{"availabilityDomain": "AD-1"}]},
 }
+HOST: dict[str, Any] = {
+    "clusterName": "home",
+    "hostname": "gpu-worker-00",
+    "address": "192.0.2.20",
+    "instanceType": "owned.rtx3090-2",
+    "nodeLabels": {"gpu-ci/pool": "gpu", "gpu-ci/role": "burst"},
+    "nodeTaints": {GPU: "true:NoSchedule"},
+}
+"""A Talos machine with two RTX 3090."""
 CAPACITY = {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["spot", "on-demand"]}
 TYPES = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["g5.xlarge", "g5.2xlarge"]}
 NODE_POOL: dict[str, Any] = {

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
 from policies.rules import RULES, AnyRule, Rule, StackRule
-from policies.rules.kinds import LIST_PATHS, POD_PATHS, RELEASE
+from policies.rules.kinds import HELM, LIST_PATHS, POD_PATHS, RELEASE
 
 _POD_KINDS = {*POD_PATHS, *LIST_PATHS}
 _CASES_OF_PODS = 6
 """Every kind of pod is read by the same code: of the sixty some are enough where a test changes each property."""
+_CASES_OF_TWINS = 1
+"""Of each of ArgoCD's kinds."""
 
 SCALE_SET = "oci://ghcr.io/actions/actions-runner-controller-charts/gha-runner-scale-set"
 
@@ -105,19 +107,27 @@ def _nested(path: tuple[str, ...], value: Any) -> dict[str, Any]:
 
 @cache
 def suite_of(rule: AnyRule) -> Suite:
-    """The suite in the rule's test file."""
+    """The suite in the rule's test file; each case of a Helm release stands there for ArgoCD's kinds, too."""
+    from tests.policies.applications import twins
+
     found = importlib.import_module(f"tests.policies.test_{rule.id.replace('-', '_')}").SUITE
     assert isinstance(found, Suite)
     assert found.rule is rule, "the suite is of another rule"
-    return found
+    return replace(
+        found,
+        passing=(*found.passing, *(twin for case in found.passing for twin in twins(case))),
+        violating=(*found.violating, *(twin for case in found.violating for twin in twins(case))),
+    )
 
 
 def few(cases: tuple[Case | StackCase, ...]) -> list[Case | StackCase]:
-    """The cases, of pod kinds a few of each verdict."""
+    """The cases, of pod kinds and of ArgoCD's a few of each verdict."""
     pods = [case for case in cases if isinstance(case, Case) and case.token in _POD_KINDS]
     step = max(1, len(pods) // _CASES_OF_PODS)
-    kept = {id(case) for case in pods[::step]}
-    return [case for case in cases if not isinstance(case, Case) or case.token not in _POD_KINDS or id(case) in kept]
+    many = {id(case) for case in pods} - {id(case) for case in pods[::step]}
+    for token in HELM - {RELEASE}:
+        many |= {id(case) for case in [case for case in cases if token in tokens_of(case)][_CASES_OF_TWINS:]}
+    return [case for case in cases if id(case) not in many]
 
 
 def tokens_of(case: Case | StackCase) -> set[str]:

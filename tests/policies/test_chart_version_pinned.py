@@ -8,7 +8,8 @@ import pytest
 
 from fleet import charts
 from policies.rules.chart_version_pinned import RULE
-from policies.rules.kinds import RELEASE
+from policies.rules.kinds import APPLICATION, RELEASE
+from tests.policies.applications import application
 from tests.policies.harness import CLEAN, REMOVE, changed, judge, said
 from tests.policies.suite import Case, Suite
 
@@ -98,6 +99,34 @@ def test_what_is_known_to_be_wrong_is_told_beside_what_is_unknown() -> None:
     props = changed(HTTPS, "repositoryOpts", "repo", "http://x")
     assert judge(RULE, RELEASE, props, unknown=("version",)) == said(
         unsafe("repositoryOpts.repo", '"http://x"'), unknown="version"
+    )
+
+
+@pytest.mark.parametrize(
+    ("address", "fault"),
+    [
+        ("https://helm.ngc.nvidia.com/nvidia", ""),
+        ("ghcr.io/nvidia", ""),
+        ("oci://ghcr.io/nvidia", ""),
+        ("http://charts.example.com", "nothing vouches"),
+        ("git+https://example.com/x", "nothing vouches"),
+        ("/srv/charts", "nothing vouches"),
+        ("", "without a repository"),
+        ("https://ci:hunter2@charts.example.com", "holds a password"),
+        ("ci:hunter2@ghcr.io/nvidia", "holds a password"),
+    ],
+)
+def test_argo_cd_writes_a_registry_without_a_scheme(address: str, fault: str) -> None:
+    found = judge(RULE, APPLICATION, changed(application(HTTPS), "spec", "source", "repoURL", address))
+    assert [fault in message for message in found.messages] == ([True] if fault else [])
+    assert not any("hunter2" in message for message in found.messages)
+    assert not any("repositoryOpts" in message for message in found.messages), "that is a property of another kind"
+
+
+def test_a_chart_that_is_its_repository_has_one_version_too() -> None:
+    source = {"repoURL": "oci://registry.example.com/charts/gpu-operator", "path": ".", "targetRevision": ">=26"}
+    assert judge(RULE, APPLICATION, {"spec": {"source": source}}) == said(
+        'spec.source.targetRevision is ">=26": one version exactly, no range; write it whole, as in 0.14.2'
     )
 
 

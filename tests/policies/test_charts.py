@@ -12,12 +12,12 @@ import pytest
 from fleet import charts as ours
 from fleet import versions
 from offline.policyfile import policy_settings
-from offline.record import Resource
 from policies.rules import RULES, Rule, charts
-from policies.rules.images import of_policy, of_release, parsed
-from policies.rules.kinds import RELEASE
+from policies.rules.images import Named, of_policy, of_release, parsed
+from policies.rules.kinds import APPLICATION, RELEASE
 from policies.rules.pods import INIT, REGULAR, SERVING, containers_of, pod_specs
 from policies.rules.read import Later
+from policies.rules.releases import Release
 from tests.components.recorded import ROOT, STACKS
 from tests.policies.fixtures import GPU_POD, RUNNER_SET, release
 from tests.policies.harness import UNKNOWN, changed, judge, proxied
@@ -110,6 +110,11 @@ def read(given: Mapping[str, Any]) -> Any:
     return proxied({"values": given})["values"]
 
 
+def named_in(props: Mapping[str, Any]) -> Iterator[Named]:
+    """The images of a Helm release."""
+    return of_release(Release(proxied(props)), Later())
+
+
 def seen(given: Mapping[str, Any]) -> set[Seen]:
     """The containers of a set's runner pod, as rules see them."""
     later = Later()
@@ -156,9 +161,7 @@ def test_the_table_is_of_the_versions_that_the_project_pins() -> None:
         assert row.source
         assert row.date
         for image in row.images:
-            (named,) = [
-                each for each in of_release(proxied({"chart": _chart_of(row), "values": _on(image)}), Later()) if _at(each, image)
-            ]
+            (named,) = [each for each in named_in({"chart": _chart_of(row), "values": _on(image)}) if _at(each, image)]
             assert parsed(named.reference), named
 
 
@@ -265,7 +268,7 @@ def test_images_that_values_and_defaults_give_are_those_of_our_small_operator(gi
     chart_has = {"operator", "validator", "driver", "driver.manager", "toolkit", "dcgm", "vfioManager"}
     told = {
         named.reference
-        for named in of_release(proxied({"chart": "gpu-operator", "values": given}), Later())
+        for named in named_in({"chart": "gpu-operator", "values": given})
         if named.path.removeprefix("values.") in chart_has
     }
     assert told == running(render(OURS / "gpu-operator", given, tmp_path))
@@ -305,8 +308,21 @@ def test_what_is_compared_breaks_rules(given: dict[str, Any], rules: set[str]) -
     assert rules <= {rule for rule, _ in told}, "else the comparison would prove nothing"
 
 
-def releases(stack: str) -> Iterator[Resource]:
-    return (each for each in recorded(stack).resources if each.type == RELEASE)
+def releases(stack: str) -> Iterator[dict[str, Any]]:
+    """The properties of the stack's releases; those of ArgoCD's as if they were of Pulumi's."""
+    for each in recorded(stack).resources:
+        inputs: Any = each.inputs
+        if each.type == RELEASE:
+            yield {key: inputs[key] for key in ("chart", "version", "name", "namespace", "values")}
+        elif each.type == APPLICATION:
+            source = inputs["spec"]["source"]
+            yield {
+                "chart": source["chart"],
+                "version": source["targetRevision"],
+                "name": source["helm"]["releaseName"],
+                "namespace": inputs["spec"]["destination"]["namespace"],
+                "values": source["helm"]["valuesObject"],
+            }
 
 
 def properties(stack: str) -> dict[str, dict[str, Any]]:
@@ -326,8 +342,7 @@ def properties(stack: str) -> dict[str, dict[str, Any]]:
 @pytest.mark.parametrize("stack", STACKS)
 def test_the_manifests_of_our_own_stacks_are_what_rules_believe_and_break_none(stack: str, tmp_path: Path) -> None:
     judged, config = 0, properties(stack)
-    for each in releases(stack):
-        inputs: Any = each.inputs
+    for inputs in releases(stack):
         chart = inputs["chart"].rpartition("/")[2]
         manifests = render(
             published(chart), inputs["values"], tmp_path, KUBERNETES, name=inputs["name"], namespace=inputs["namespace"]
@@ -336,20 +351,16 @@ def test_the_manifests_of_our_own_stacks_are_what_rules_believe_and_break_none(s
             hold_to(published(SET), inputs["values"], tmp_path)
             assert same_verdicts(published(SET), inputs["values"], tmp_path, config) == set()
         else:
-            told = {named.reference for named in of_release(proxied(_props(inputs)), Later())}
-            assert told == running(manifests), each.name
+            told = {named.reference for named in named_in(inputs)}
+            assert told == running(manifests), chart
         for token, props in resources(manifests, inputs["namespace"]):
             for rule in RULES:
                 if isinstance(rule, Rule) and token in rule.types:
                     judged += 1
                     verdict = judge(rule, token, props, config.get(rule.id))
                     assert not verdict.unknown
-                    assert not verdict.messages, (each.name, token, props["metadata"]["name"])
+                    assert not verdict.messages, (chart, token, props["metadata"]["name"])
     assert judged
-
-
-def _props(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    return {"chart": inputs["chart"], "version": inputs["version"], "values": dict(inputs["values"])}
 
 
 @pytest.mark.reference
@@ -362,6 +373,11 @@ def test_published_gpu_charts_take_of_the_node_what_the_table_says(name: str, tm
 
 
 def test_our_own_charts_are_the_ones_of_the_table() -> None:
-    made = (ours.arc_controller(), ours.device_plugin(), ours.cluster_autoscaler("c", "us-west-2", "1.34"))
+    made = (
+        ours.arc_controller(),
+        ours.argo_cd("argocd"),
+        ours.device_plugin(),
+        ours.cluster_autoscaler("c", "us-west-2", "1.34"),
+    )
     assert {each.chart for each in made} < set(charts.DEFAULTS)
     assert release(GPU_POD)["chart"].endswith(SET)

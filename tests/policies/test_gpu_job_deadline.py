@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from fleet.gitops.manifest import SYNC_OPTIONS
+from fleet.gitops.waves import WAVE
 from policies.rules.gpu_job_deadline import JOBS, RULE
 from tests.policies.fixtures import CPU_POD, CRON_JOB, GPU, GPU_POD, JOB
 from tests.policies.harness import CLEAN, REMOVE, UNKNOWN, Verdict, at, changed, judge, remedied, said
@@ -87,6 +89,45 @@ def test_the_deadline_of_a_pod_is_not_the_jobs() -> None:
     assert judged(props) == said(fault("activeDeadlineSeconds"))
 
 
+def delivered(token: str = JOB, annotation: str = WAVE, bounds: dict[str, Any] = BOUNDS) -> dict[str, Any]:
+    """One with something to tell ArgoCD."""
+    held = job(token, bounds=bounds)
+    annotated = {"metadata": {"annotations": {annotation: "0"}}}
+    return {"items": [held["items"][0] | annotated]} if token.endswith("List") else held | annotated
+
+
+KEPT = {field: bound for field, bound in BOUNDS.items() if field != "ttlSecondsAfterFinished"}
+
+
+@pytest.mark.parametrize("token", [token for token in sorted(JOBS) if "CronJob" not in token])
+def test_a_job_that_argo_cd_would_make_again_need_not_be_cleared_away(token: str) -> None:
+    assert judge(RULE, token, delivered(token, bounds=KEPT)) == CLEAN
+    assert remedied(RULE, token, delivered(token, bounds=KEPT)) is None
+    assert judge(RULE, token, delivered(token, bounds={})).messages == tuple(fault(each, path=shown_path(token)) for each in KEPT)
+    assert remedied(RULE, token, delivered(token, bounds={})) == delivered(token, bounds=KEPT)
+
+
+@pytest.mark.parametrize("annotation", [WAVE, SYNC_OPTIONS, "argocd.argoproj.io/tracking-id"])
+def test_whatever_is_told_argo_cd_says_so(annotation: str) -> None:
+    assert judged(delivered(annotation=annotation, bounds=KEPT)) == CLEAN
+    assert judged(delivered(annotation=f"example.com/{annotation}", bounds=KEPT)) == said(fault("ttlSecondsAfterFinished"))
+
+
+def test_what_a_job_of_argo_cds_sets_has_its_bounds() -> None:
+    assert judged(delivered(bounds=dict.fromkeys(BOUNDS, 9_000))) == said(*(fault(field, "9000") for field in BOUNDS))
+
+
+def test_a_cron_jobs_jobs_are_not_argo_cds() -> None:
+    path = "spec.jobTemplate.spec"
+    assert judge(RULE, CRON_JOB, delivered(CRON_JOB, bounds=KEPT)) == said(fault("ttlSecondsAfterFinished", path=path))
+
+
+def test_unknown_annotations_leave_it_open() -> None:
+    path = ("metadata", "annotations")
+    assert judge(RULE, JOB, delivered(bounds=KEPT), unknown=path) == said(unknown=".".join(path))
+    assert judge(RULE, JOB, delivered(), unknown=path) == CLEAN
+
+
 def test_a_job_without_gpus_may_take_its_time() -> None:
     assert judged(job(spec=CPU_POD, bounds={})) == CLEAN
 
@@ -135,6 +176,7 @@ SUITE = Suite(
     passing=(
         *(Case(token, job(token)) for token in sorted(JOBS)),
         Case(JOB, job(spec=CPU_POD, bounds={})),
+        Case(JOB, delivered(bounds=KEPT)),
         *(Case(JOB, job(bounds=BOUNDS | {field: 9_000}), config={SETTINGS[field]: 9_000}) for field in BOUNDS),
     ),
     violating=(

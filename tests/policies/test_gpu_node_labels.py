@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 
 from policies.rules.gpu_node_labels import RULE
-from policies.rules.kinds import POD_PATHS
+from policies.rules.kinds import APPLICATION, POD_PATHS
 from policies.rules.node_labels import Ask, ours
+from tests.policies.applications import application
 from tests.policies.harness import CLEAN, UNKNOWN, changed, judge_stack
 from tests.policies.pool_fixtures import (
     EKS,
     GPU,
+    HOST,
     NODE_POOL,
     RELEASE,
     RELEASES,
@@ -20,6 +22,7 @@ from tests.policies.pool_fixtures import (
     RUNNER,
     SPOT,
     SYSTEM,
+    TALOS,
     V100,
     karpenter,
     oke,
@@ -52,6 +55,16 @@ def expression(operator: str, *values: str, key: str = "gpu-ci/pool") -> dict[st
     return {"key": key, "operator": operator, "values": list(values)}
 
 
+def own(name: str = "home.gpu-worker-00", cluster: str = "home", **labels: str) -> Member:
+    """A Talos machine."""
+    told = {key.replace("__", "/").replace("_", "-"): value for key, value in labels.items()}
+    return Member(TALOS, name, HOST | {"clusterName": cluster, "nodeLabels": HOST["nodeLabels"] | told})
+
+
+def at_home(pool: str = "gpu", name: str = "gpu-3090", cluster: str = "gpu-ci-homelab-home") -> Member:
+    return runners(selecting(gpu_ci__pool=pool), name, cluster)
+
+
 def waits(asks: str, names: str, path: str = TEMPLATE, kind: str = "GPU pool", cluster: str = "cluster usw2") -> str:
     return (
         f"{path}: no {kind} of {cluster} has nodes with {asks}, so the pod waits for ever; the pools are {names}: select on a "
@@ -63,6 +76,13 @@ def idle(sign: str = 'amiType is "AL2023_x86_64_NVIDIA"') -> str:
     return (
         f"no GPU pod of the stack can land on this pool ({sign}): it would be bought for nobody; give a runner set the pool's "
         "labels as selector, or take the pool away"
+    )
+
+
+def idling() -> str:
+    return (
+        "no GPU pod of the stack can land on this machine (instanceType: owned.rtx3090-2 has 2 GPUs): it would run for nobody; "
+        "give a runner set the machine's labels as selector, or take the machine away"
     )
 
 
@@ -208,6 +228,57 @@ def test_pools_of_oke_are_in_the_cluster_that_they_depend_on() -> None:
     )
 
 
+AT_HOME = "cluster gpu-ci-homelab-home"
+
+
+def test_a_machine_of_ones_own_is_a_pool_by_itself() -> None:
+    other = own("home.gpu-worker-01", gpu_ci__pool="big")
+    assert messages(own(), at_home()) == ()
+    assert judge_stack(RULE, [own(), other, at_home()]).messages == (idling(),)
+    assert messages(own(), other, at_home(), at_home("big", "more")) == ()
+
+
+def test_a_gpu_pod_that_no_machine_of_ones_own_meets_is_told() -> None:
+    lost = waits("gpu-ci/pool In [gqu]", "home.gpu-worker-00", cluster=AT_HOME)
+    assert messages(own(), at_home(), at_home("gqu", "lost")) == (lost,)
+
+
+def test_labels_of_ones_own_machines_are_compared() -> None:
+    coral = RUNNER | {"nodeSelector": {"gpu-ci/pool": "gpu", "example.com/coral": "true"}}
+    there = runners(coral, "coral", "gpu-ci-homelab-home")
+    assert messages(own(**{"example.com/coral": "true"}), there) == ()
+    other = own("home.gpu-worker-01", **{"example.com/coral": "false"})
+    assert messages(other, at_home(), there) == (
+        waits("example.com/coral In [true] and gpu-ci/pool In [gpu]", "home.gpu-worker-01", cluster=AT_HOME),
+    )
+
+
+def test_a_pod_without_gpus_may_mean_a_machine_that_is_no_resource() -> None:
+    assert messages(own(), at_home(), runners(CPU_POD, "cpu", "gpu-ci-homelab-home")) == ()
+
+
+@pytest.mark.parametrize(
+    ("cluster", "met"),
+    [("gpu-ci-homelab-home", True), ("home", True), ("gpu-ci-homelab-away", False), ("gpu-ci-homelabhome", False)],
+)
+def test_a_talos_node_is_of_the_cluster_whose_physical_name_ends_with_its_own(cluster: str, met: bool) -> None:
+    lost = at_home("gqu", "lost", cluster)
+    assert bool(messages(own(), lost)) is met
+    assert messages(BURST, runners(), lost) == (), "and no pool of a cloud's is"
+
+
+def test_a_talos_node_is_in_no_cluster_of_a_cloud() -> None:
+    named_alike = Member(EKS, "burst", SPOT | {"clusterName": "home"})
+    assert messages(own(), named_alike, runners(cluster="home")) == (idling(),)
+
+
+def test_an_unknown_label_of_a_machine_may_be_the_one() -> None:
+    for path in (("nodeLabels",), ("nodeLabels", "gpu-ci/pool"), ("clusterName",)):
+        hidden = Member(TALOS, "host", changed(HOST, *path, UNKNOWN))
+        verdict = judge_stack(RULE, [hidden, at_home(), at_home("gqu", "lost")])
+        assert (verdict.messages, verdict.unknown) == ((), ".".join(path))
+
+
 def test_an_unknown_pool_may_be_the_one_and_an_unknown_pod_too() -> None:
     lost = runners(selecting(gpu_ci__pool="t5"), "lost")
     hidden = Member(EKS, "burst", changed(SPOT, "labels", "gpu-ci/pool", UNKNOWN))
@@ -234,12 +305,24 @@ def held(token: str, spec: dict[str, Any]) -> Member:
     return Member(token, "pods", case.props, provider=INSIDE)
 
 
+def test_what_argo_cd_delivers_elsewhere_may_be_meant_for_any_cluster() -> None:
+    elsewhere = Member(EKS, "elsewhere", SPOT | {"clusterName": "use1", "labels": {"gpu-ci/pool": "t5"}})
+    props = application(scale_set(selecting(gpu_ci__pool="t5")))
+    here = Member(APPLICATION, "lost", props, provider=INSIDE)
+    away = Member(APPLICATION, "lost", changed(props, "spec", "destination", {"name": "use1"}), provider=INSIDE)
+    path = "spec.source.helm.valuesObject.template.spec"
+    stack = (BURST, SYSTEM_POOL, runners(), elsewhere)
+    assert waits("gpu-ci/pool In [t5]", "burst, system", path) in messages(*stack, here)
+    assert messages(*stack, away) == ()
+
+
 SUITE = Suite(
     RULE,
     passing=(
         StackCase((BURST, SYSTEM_POOL, runners(), runners(CPU_POD, "cpu"))),
         StackCase((karpenter("a10g", NODE_POOL), runners(selecting(gpu_ci__pool="a10g")))),
         StackCase((oke_cluster(), oke("v100", V100), runners(selecting(gpu_ci__pool="v100"), cluster="gpu-ci-iad"))),
+        StackCase((own(), at_home(), runners(CPU_POD, "cpu", "gpu-ci-homelab-home"))),
         *(StackCase((BURST, held(token, RUNNER))) for token in PLAIN),
     ),
     violating=(
@@ -255,6 +338,13 @@ SUITE = Suite(
         StackCase(
             (oke_cluster(), oke("v100", V100), runners(LOST, cluster="gpu-ci-iad")),
             {waits("gpu-ci/pool In [t5]", "v100", cluster="cluster gpu-ci-iad"): "gpu-t4", idle(OKE_SIGN): "v100"},
+        ),
+        StackCase(
+            (own(), at_home("gqu")),
+            {
+                waits("gpu-ci/pool In [gqu]", "home.gpu-worker-00", cluster=AT_HOME): "gpu-3090",
+                idling(): "home.gpu-worker-00",
+            },
         ),
         *(
             StackCase(

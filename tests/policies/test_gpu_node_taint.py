@@ -24,6 +24,7 @@ from tests.policies.fixtures import (
     SYSTEM_GROUP_PROPS,
 )
 from tests.policies.harness import CLEAN, REMOVE, UNKNOWN, changed, judge, remedied, said, secret
+from tests.policies.pool_fixtures import HOST, TALOS
 from tests.policies.suite import Case, Suite
 
 EKS_RULE = f"has a taint {GPU} with effect NO_SCHEDULE or NO_EXECUTE"
@@ -243,6 +244,53 @@ def test_machines_that_join_no_cluster_carry_no_taint() -> None:
     assert not [token for token in RULE.types if token.startswith("oci:Core/")]
 
 
+# -- machines of one's own -----------------------------------------------------------------------------------------------
+
+HOST_SIGN = "instanceType: owned.rtx3090-2 has 2 GPUs"
+UNTAINTED = changed(HOST, "nodeTaints", {})
+
+
+def bare(sign: str = HOST_SIGN, key: str = GPU) -> str:
+    return (
+        f'nodeTaints: a GPU machine ({sign}) has a taint {key} with effect NoSchedule or NoExecute; add {key}: "true:NoSchedule"'
+    )
+
+
+def weak(written: str) -> str:
+    return f'nodeTaints["{GPU}"] is {written}: only NoSchedule and NoExecute keep pods off GPU nodes; write "true:NoSchedule"'
+
+
+@pytest.mark.parametrize("taints", [{}, None, REMOVE, "true:NoSchedule", [{"key": GPU}], {"team": "ml:NoSchedule"}])
+def test_a_machine_of_ones_own_carries_the_taint(taints: Any) -> None:
+    assert judge(RULE, TALOS, changed(HOST, "nodeTaints", taints)) == said(bare())
+
+
+@pytest.mark.parametrize("written", ["true:NoSchedule", "present:NoExecute", ":NoSchedule", "NoSchedule"])
+def test_talos_takes_a_value_and_an_effect_or_the_effect_alone(written: str) -> None:
+    assert judge(RULE, TALOS, changed(HOST, "nodeTaints", GPU, written)) == CLEAN
+
+
+@pytest.mark.parametrize(
+    "written", ["true:PreferNoSchedule", "true:NO_SCHEDULE", "true", "", "NoSchedule:true", "a:b:NoSchedule"]
+)
+def test_talos_knows_no_other_spelling_that_keeps_pods_off(written: str) -> None:
+    assert judge(RULE, TALOS, changed(HOST, "nodeTaints", GPU, written)) == said(weak(f'"{written}"'))
+
+
+@pytest.mark.parametrize("kind", ["owned.rtx9090-2", "m6i.large", None, UNKNOWN])
+def test_a_talos_node_is_a_gpu_machine_whatever_its_type(kind: Any) -> None:
+    assert judge(RULE, TALOS, changed(UNTAINTED, "instanceType", kind)) == said(bare(TALOS))
+
+
+def test_unknown_taints_of_a_talos_node_are_undeterminable() -> None:
+    for path in (("nodeTaints",), ("nodeTaints", GPU)):
+        assert judge(RULE, TALOS, HOST, unknown=path) == said(unknown=".".join(path))
+
+
+def test_nobody_mends_a_machine_by_what_is_told_of_it() -> None:
+    assert remedied(RULE, TALOS, UNTAINTED) is None
+
+
 def test_the_key_is_configurable() -> None:
     (message,) = judge(RULE, NODE_GROUP, NODE_GROUP_PROPS, {"key": "sku"}).messages
     assert "has a taint sku" in message
@@ -341,9 +389,16 @@ SUITE = Suite(
         Case(NODE_GROUP, changed(NODE_GROUP_PROPS, "taints", 0, "key", "sku"), config={"key": "sku"}),
         Case(KARPENTER_POOL, KARPENTER_POOL_PROPS),
         Case(OKE_POOL, OKE_POOL_PROPS),
+        Case(TALOS, HOST),
+        Case(TALOS, changed(HOST, "nodeTaints", {"sku": "NoExecute"}), config={"key": "sku"}),
     ),
     violating=(
         Case(NODE_GROUP, BARE, (missing('amiType is "AL2023_x86_64_NVIDIA"'),)),
+        Case(TALOS, UNTAINTED, (bare(),), unremedied=True),
+        Case(
+            TALOS, changed(HOST, "nodeTaints", GPU, "true:PreferNoSchedule"), (weak('"true:PreferNoSchedule"'),), unremedied=True
+        ),
+        Case(TALOS, HOST, (bare(key="sku"),), config={"key": "sku"}, unremedied=True),
         Case(
             NODE_GROUP,
             changed(NODE_GROUP_PROPS, "taints", [OTHER, WEAK]),

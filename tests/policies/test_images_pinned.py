@@ -9,8 +9,9 @@ import pytest
 from fleet import charts, versions
 from policies.rules.images import Reference, parsed
 from policies.rules.images_pinned import REGISTRIES, RULE, WORKLOAD_IMAGES
-from policies.rules.kinds import CLUSTER_POLICY, RELEASE
+from policies.rules.kinds import APPLICATION, CLUSTER_POLICY, RELEASE
 from policies.rules.read import line
+from tests.policies.applications import application
 from tests.policies.fixtures import POD, RUNNER_SET, pod, release, template
 from tests.policies.harness import CLEAN, changed, judge, said, secret
 from tests.policies.suite import Case, Suite, in_pods
@@ -330,6 +331,17 @@ def test_a_neighbour_of_an_allowed_repository_is_not_allowed(repository: str) ->
 FILES = "valueYamlFiles: files may name other images and are not read here; move them to values"
 GOOD = running("ghcr.io/actions/runner:2.338.0")
 OPERAND = {"spec": {"toolkit": {"enabled": True, "repository": "nvcr.io/nvidia", "image": "toolkit", "version": "v1"}}}
+
+
+def test_what_argo_cd_lays_over_the_values_may_name_other_images() -> None:
+    plain = application({"chart": "oci://example.com/any", "version": "1.2.3", "values": {}})
+    over = changed(plain, "spec", "source", "helm", "parameters", [{"name": "image.tag", "value": "latest"}])
+    assert judge(RULE, APPLICATION, plain) == CLEAN
+    assert judge(RULE, APPLICATION, over) == said(
+        "spec.source.helm.parameters: parameters may name other images and are not read here; move them to valuesObject"
+    )
+
+
 SUITE = Suite(
     RULE,
     passing=(

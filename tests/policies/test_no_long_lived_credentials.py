@@ -12,6 +12,8 @@ import pytest
 
 from offline.stackfile import PLACEHOLDER
 from policies.rules.kinds import (
+    APPLICATION,
+    APPLICATION_SET,
     CONFIG_MAPS,
     EC2_INSTANCE,
     EC2_NODE_CLASS,
@@ -282,6 +284,35 @@ def _broken(token: str) -> Case:
     }
     path = paths.get(token, ("userData",))
     return Case(token, changed(GOOD_OF[token], *path, b64(f"TOKEN={GITHUB}")), (holds(".".join(path)),))
+
+
+# -- ArgoCD -----------------------------------------------------------------------------------------------------------
+
+
+def sourced(**helm: Any) -> dict[str, Any]:
+    """An Application of a folder in Git, whose chart lies there."""
+    source = {"repoURL": "https://github.com/example/fleet", "path": "charts/app", "targetRevision": "main", "helm": helm}
+    return {"metadata": {"name": "app"}, "spec": {"source": source}}
+
+
+@pytest.mark.parametrize(
+    ("helm", "path"),
+    [
+        ({"parameters": [{"name": "token", "value": GITHUB}]}, "parameters[0].value"),
+        ({"valuesObject": {"deep": {"er": [GITHUB]}}}, "valuesObject.deep.er[0]"),
+        ({"values": f"token: {GITHUB}"}, "values.token"),
+        ({"values": f"token: {b64(GITHUB)}"}, "values.token"),
+        ({"values": f"not: yaml: {GITHUB}"}, "values"),
+    ],
+)
+def test_what_argo_cd_tells_helm_is_judged_wherever_the_chart_lies(helm: dict[str, Any], path: str) -> None:
+    assert judge(RULE, APPLICATION, sourced(**helm)).messages == (holds(f"spec.source.helm.{path}"),)
+    of_set = {"spec": {"template": sourced(**helm)}}
+    assert judge(RULE, APPLICATION_SET, of_set).messages == (holds(f"spec.template.spec.source.helm.{path}"),)
+
+
+def test_a_text_that_is_not_read_is_undeterminable() -> None:
+    assert judge(RULE, APPLICATION, sourced(values="not: yaml: at all")).unknown == "spec.source.helm.values"
 
 
 SUITE = Suite(

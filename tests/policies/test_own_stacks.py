@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from functools import cache
 from typing import Any
 
@@ -13,16 +13,18 @@ from google.protobuf import struct_pb2
 
 from fleet.scheduling import is_gpu_resource
 from offline.judge import Configured, Verdict, analyze_request, configure, judge, stack_request
+from offline.plan import fleet_of
 from offline.policyfile import policy_settings
-from offline.record import Recording, Resource, record
+from offline.record import Recording, Resource
 from offline.wire import raw
 from policies.rules import RULES
-from tests.components.recorded import ROOT, STACKS, stack_config
+from policies.rules.kinds import APPLICATION, RELEASE, TALOS_NODE
+from tests.components.recorded import ROOT, STACKS, stack_config, whole
 from tests.policies.harness import AS_OF, POLICIES, Pack, started
 
 NODE_GROUP = "aws:eks/nodeGroup:NodeGroup"
 TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
-RELEASE = "kubernetes:helm.sh/v3:Release"
+CHARTS = {RELEASE, APPLICATION}
 OKE_POOL = "oci:ContainerEngine/nodePool:NodePool"
 STANDING = "oci:Core/instanceConfiguration:InstanceConfiguration"
 MACHINES = (NODE_GROUP, OKE_POOL, STANDING, "oci:Core/instance:Instance")
@@ -31,8 +33,12 @@ MACHINES = (NODE_GROUP, OKE_POOL, STANDING, "oci:Core/instance:Instance")
 
 @cache
 def recorded(stack: str) -> Recording:
-    """The stack as it declares itself. Each is recorded once, and one that cannot be fails alone."""
-    return record(ROOT / "__main__.py", stack_config(stack))
+    """All that the stack declares, for the engine and for Git. Each is recorded once, and one that cannot be fails alone."""
+    return whole(stack_config(stack))
+
+
+DEPLOYED = [stack for stack in STACKS if fleet_of(stack_config(stack)).deployable]
+"""Stacks of which `pulumi up` makes something."""
 
 
 @pytest.fixture(scope="module")
@@ -61,13 +67,13 @@ def level(rule: str, stack: str) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Mutation:
-    """One thing that `rule` guards: `change` breaks it in the inputs of each resource of type `token` that `has` it.
+    """One thing that `rule` guards: `change` breaks it in the inputs of each resource of these types that `has` it.
 
     `also` are other rules that may have something to say of the same change.
     """
 
     rule: str
-    token: str
+    tokens: Set[str]
     has: Callable[[dict[str, Any]], bool]
     change: Callable[[dict[str, Any]], None]
     also: frozenset[str] = frozenset()
@@ -84,7 +90,9 @@ def _dig(inputs: Any, *path: str | int) -> Any:
 
 
 def _pod(inputs: dict[str, Any]) -> Any:
-    return _dig(inputs, "values", "template", "spec")
+    """The runner pod of a chart, whoever delivers that."""
+    values = inputs.get("values") or _dig(inputs, "spec", "source", "helm", "valuesObject")
+    return _dig(values, "template", "spec")
 
 
 def _limits(inputs: dict[str, Any]) -> Any:
@@ -124,6 +132,14 @@ def _untaint(inputs: dict[str, Any]) -> None:
 
 def _misspell(inputs: dict[str, Any]) -> None:
     inputs["taints"][0]["effect"] = "NoSchedule"
+
+
+def _own_untainted(inputs: dict[str, Any]) -> None:
+    inputs["nodeTaints"] = {}
+
+
+def _own_mislabelled(inputs: dict[str, Any]) -> None:
+    inputs["nodeLabels"]["gpu-ci/pool"] = "gqu"
 
 
 def _on_demand(inputs: dict[str, Any]) -> None:
@@ -167,20 +183,31 @@ def _is_preemptible_burst(inputs: dict[str, Any]) -> bool:
     return all("preemptibleNodeConfig" in place for place in _places(inputs)) and _role(inputs) == "burst"
 
 
+OWN = {TALOS_NODE}
 DEARER = frozenset({"quota-declared", "stack-cost-ceiling"})
 """What machines bought on demand may break besides: they have a quota of their own and cost more."""
 
 MUTATIONS = {
-    "a runner without its limit": Mutation("gpu-limits-required", RELEASE, _takes_a_gpu, _unlimited),
-    "a launcher on GPU nodes": Mutation("gpu-limits-required", RELEASE, _boots_a_machine, _onto_gpu_nodes),
-    "a pool without its taint": Mutation("gpu-node-taint", NODE_GROUP, _is_tainted, _untaint),
-    "a taint misspelt": Mutation("gpu-node-taint", NODE_GROUP, _is_tainted, _misspell),
-    "a spot pool on demand": Mutation("spot-required-nonprod", NODE_GROUP, _is_spot_burst, _on_demand, DEARER),
-    "a preemptible pool on demand": Mutation("spot-required-nonprod", OKE_POOL, _is_preemptible_burst, _not_preemptible, DEARER),
-    "two hops": Mutation("imds-v2-hop-one", TEMPLATE, _always, _two_hops),
-    "a group without template": Mutation("imds-v2-hop-one", NODE_GROUP, _always, _no_template),
-    "nodes with legacy metadata": Mutation("imds-v2-hop-one", OKE_POOL, _always, _legacy_nodes),
-    "machines with legacy metadata": Mutation("imds-v2-hop-one", STANDING, _always, _legacy_machines),
+    "a runner without its limit": Mutation("gpu-limits-required", CHARTS, _takes_a_gpu, _unlimited),
+    # Where the cluster has no such pool, the labels are told, too.
+    "a launcher on GPU nodes": Mutation(
+        "gpu-limits-required", CHARTS, _boots_a_machine, _onto_gpu_nodes, frozenset({"gpu-node-labels"})
+    ),
+    "a pool without its taint": Mutation("gpu-node-taint", {NODE_GROUP}, _is_tainted, _untaint),
+    "a taint misspelt": Mutation("gpu-node-taint", {NODE_GROUP}, _is_tainted, _misspell),
+    "a machine of one's own without its taint": Mutation("gpu-node-taint", OWN, _always, _own_untainted),
+    # The pods that have no machine then are told, too.
+    "a machine of one's own mislabelled": Mutation(
+        "gpu-node-labels", OWN, _always, _own_mislabelled, frozenset({"gpu-node-labels"})
+    ),
+    "a spot pool on demand": Mutation("spot-required-nonprod", {NODE_GROUP}, _is_spot_burst, _on_demand, DEARER),
+    "a preemptible pool on demand": Mutation(
+        "spot-required-nonprod", {OKE_POOL}, _is_preemptible_burst, _not_preemptible, DEARER
+    ),
+    "two hops": Mutation("imds-v2-hop-one", {TEMPLATE}, _always, _two_hops),
+    "a group without template": Mutation("imds-v2-hop-one", {NODE_GROUP}, _always, _no_template),
+    "nodes with legacy metadata": Mutation("imds-v2-hop-one", {OKE_POOL}, _always, _legacy_nodes),
+    "machines with legacy metadata": Mutation("imds-v2-hop-one", {STANDING}, _always, _legacy_machines),
 }
 
 
@@ -191,7 +218,7 @@ def reported(level: str) -> str:
 
 def targets(mutation: Mutation, stack: str) -> list[Resource]:
     """The stack's resources that the mutation can break."""
-    return [each for each in recorded(stack).resources if each.type == mutation.token and mutation.has(raw(each.wire))]
+    return [each for each in recorded(stack).resources if each.type in mutation.tokens and mutation.has(raw(each.wire))]
 
 
 def broken(mutation: Mutation, target: Resource) -> Resource:
@@ -236,11 +263,11 @@ NOTHING_OF_OURS = {"ecr-hardened", "ecr-lifecycle"}
 """Policies for what a user of the pack may have, and this project's own stacks do not."""
 
 
-@pytest.mark.parametrize("stack", STACKS)
+@pytest.mark.parametrize("stack", DEPLOYED)
 def test_whatever_boots_machines_is_asked_for_its_metadata_options(stack):
     (rule,) = [rule for rule in RULES if rule.id == "imds-v2-hop-one"]
     booting = {resource.type for resource in recorded(stack).resources} & set(MACHINES)
-    assert booting, "a stack without machines runs nothing"
+    assert booting, "a stack that is deployed without machines runs nothing"
     assert booting <= rule.types
 
 
@@ -314,4 +341,4 @@ def test_the_pack_as_a_process_says_the_same_of_what_is_broken(pack, stack):
             assert [each for each in _said(pack, recording) if "can't run policy" not in each[3]] == here, name
             told |= {verdict[0] for verdict in here}
     # Of an OKE cluster without preemptible pools only these two can be broken in a resource: OKE sets the taint itself.
-    assert {"gpu-limits-required", "imds-v2-hop-one"} <= told
+    assert {"gpu-limits-required", "imds-v2-hop-one" if stack in DEPLOYED else "gpu-node-taint"} <= told

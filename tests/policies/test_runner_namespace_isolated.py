@@ -9,9 +9,10 @@ import pytest
 
 from fleet import charts
 from fleet.isolation import network_policy
-from policies.rules.kinds import EKS_ADDON, LIMIT_RANGE, NAMESPACE, NETWORK_POLICY, RESOURCE_QUOTA
+from policies.rules.kinds import APPLICATION, EKS_ADDON, LIMIT_RANGE, NAMESPACE, NETWORK_POLICY, RESOURCE_QUOTA
 from policies.rules.runner_namespace_isolated import METADATA, RULE, TOKEN_ACCOUNTS
-from tests.policies.harness import CLEAN, UNKNOWN, judge_stack, urn
+from tests.policies.applications import application
+from tests.policies.harness import CLEAN, UNKNOWN, changed, judge_stack, urn
 from tests.policies.machine_fixtures import but, case
 from tests.policies.pool_fixtures import RELEASE, RUNNER, RUNNER_SET, RUNNER_SET_PATCH, runner_set, scale_set
 from tests.policies.suite import Member, Suite
@@ -179,10 +180,10 @@ def test_a_set_without_a_template_mounts_one() -> None:
 def test_the_controller_lives_elsewhere() -> None:
     here = but(CONTROLLER, "namespace", "runners")
     assert messages(SET, here, *WALLS) == (shared("gpu-t4"),)
-    assert messages(SET, replace(here, provider={"clusterIdentifier": "use1"}), *WALLS) == (shared("gpu-t4"),), (
-        "the same provider, whatever its properties"
-    )
+    assert messages(SET, replace(here, provider={"clusterIdentifier": "use1"}), *WALLS) == (), "one of another cluster"
     assert messages(SET, replace(here, provider=None), *WALLS) == (), "one of another cluster"
+    unnamed = [replace(each, provider={"clusterIdentifier": UNKNOWN}) for each in (SET, here, *WALLS)]
+    assert messages(*unnamed) == (shared("gpu-t4"),), "the provider tells them apart where its cluster has no name yet"
     told = but(SET, "values", "controllerServiceAccount", "namespace", "runners")
     assert messages(told, *WALLS) == (shared("gpu-t4"),), "a controller that another stack has installed"
 
@@ -403,6 +404,31 @@ def test_networks_of_clusters_without_runners_are_not_asked() -> None:
     assert messages(SET, *WALLS, but(off, "clusterName", "use1")) == ()
     assert messages(SET, *WALLS, but(off, "addonName", "coredns")) == ()
     assert messages(off) == ()
+
+
+# -- ArgoCD -----------------------------------------------------------------------------------------------------------
+
+
+def delivered(member: Member, **destination: str) -> Member:
+    """The release as ArgoCD delivers it."""
+    props = application(member.props)
+    return replace(member, token=APPLICATION, props=changed(props, "spec", "destination", HOME | destination))
+
+
+def test_a_set_that_argo_cd_delivers_has_the_walls_of_where_it_lands() -> None:
+    assert messages(delivered(SET, server="https://kubernetes.default.svc"), *WALLS) == ()
+    assert homeless("gpu-t4") in messages(delivered(SET))
+
+
+def test_walls_of_another_cluster_are_for_nobody_here_to_tell() -> None:
+    found = judge_stack(RULE, [delivered(SET, name="edge"), *WALLS])
+    assert (found.messages, found.unknown) == ((), "spec.destination")
+
+
+def test_a_controller_that_argo_cd_delivers_lives_elsewhere() -> None:
+    beside = delivered(CONTROLLER, namespace="runners")
+    assert messages(SET, beside, *WALLS) == (shared("gpu-t4"),)
+    assert messages(SET, delivered(CONTROLLER, namespace="arc-systems"), *WALLS) == ()
 
 
 SUITE = Suite(

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from fleet import charts
-from policies.rules.kinds import RELEASE
+from policies.rules.kinds import APPLICATION, RELEASE
 from policies.rules.runner_no_privileged import RULE
 from tests.builders import pool_of
+from tests.policies.applications import application
 from tests.policies.fixtures import GPU_POD, LAUNCHER_POD, POD, RUNNER_SET, pod, release, template
 from tests.policies.harness import CLEAN, changed, judge, said
 from tests.policies.suite import Case, Suite, in_pods
@@ -254,6 +255,17 @@ def test_the_login_of_a_charts_address_is_not_shown() -> None:
 )
 def test_values_that_take_nothing_pass(values: dict[str, Any]) -> None:
     assert judge(RULE, RELEASE, installed("any", values)) == CLEAN
+
+
+def test_an_application_is_exempt_by_where_and_as_what_it_installs() -> None:
+    operator = {"chart": "gpu-operator", "name": "gpu-operator", "namespace": "gpu-operator", "values": {}}
+    assert judge(RULE, APPLICATION, application(operator)) == CLEAN
+    elsewhere = changed(application(operator), "spec", "destination", "namespace", "argocd")
+    (message,) = judge(RULE, APPLICATION, elsewhere).messages
+    assert message.startswith('spec.source.chart is "gpu-operator": it runs privileged containers')
+    called = changed(application(operator), "metadata", {"name": "gpu-operator", "namespace": "gpu-operator"})
+    other = changed(called, "spec", "source", "helm", "releaseName", "mine")
+    assert judge(RULE, APPLICATION, other).messages, "what counts is the release, not the Application"
 
 
 SUITE = Suite(

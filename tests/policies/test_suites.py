@@ -16,12 +16,14 @@ from pulumi_policy.deserialize import SPECIAL_SECRET_SIG, SPECIAL_SIG_KEY
 from pulumi_policy.proxy import UNKNOWN_ARRAY_VALUE, UNKNOWN_BOOLEAN_VALUE, UNKNOWN_STRING_VALUE
 
 from policies.rules import RULES, AnyRule, Rule, StackRule
+from policies.rules.kinds import HELM, RELEASE
 from tests.policies import fixtures
 from tests.policies.harness import AS_OF, UNKNOWN, Verdict, at, changed, judge, judge_stack, paths, remedied, secret, urn
-from tests.policies.suite import Case, Member, StackCase, counts, few, suite_of, table
+from tests.policies.suite import Case, Member, StackCase, counts, few, suite_of, table, tokens_of
 
 EACH_RULE = pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
 RESOURCE_RULES = [rule for rule in RULES if isinstance(rule, Rule)]
+ARGO = HELM - {RELEASE}
 MENDING = [rule for rule in RESOURCE_RULES if rule.remedy is not None]
 
 Props = Mapping[str, Any]
@@ -55,8 +57,10 @@ def places(case: Case | StackCase) -> Iterator[tuple[Props, tuple[Any, ...], Cal
 
             yield case.props, path, other
         return
+    twin = not ARGO.isdisjoint(tokens_of(case))
     for index, member in enumerate(case.members):
-        for path in paths(member.props):
+        # The other members are tried in the case of which this one is the twin.
+        for path in paths(member.props) if member.token in ARGO or not twin else ():
 
             def altered(value: Any, index: int = index, path: tuple[Any, ...] = path) -> StackCase:
                 member = replace(case.members[index], props=changed(case.members[index].props, *path, value))

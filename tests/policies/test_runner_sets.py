@@ -1,0 +1,33 @@
+"""Which cluster a resource is in, as its provider tells: what Git has of a cluster comes by a provider of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pulumi_policy import PolicyCustomTimeouts, PolicyProviderResource, PolicyResource, PolicyResourceOptions
+
+from policies.rules.kinds import NAMESPACE
+from policies.rules.runner_sets import cluster_of
+from tests.policies.harness import UNKNOWN, proxied, urn
+
+KUBERNETES = "pulumi:providers:kubernetes"
+
+
+def cluster(provider: str, props: dict[str, Any]) -> str:
+    """The cluster of a resource whose provider is called so and has these properties."""
+    made_by = PolicyProviderResource(KUBERNETES, proxied(props), urn(KUBERNETES, provider), provider)
+    options = PolicyResourceOptions(False, [], None, [], PolicyCustomTimeouts(0, 0, 0), [])
+    return cluster_of(PolicyResource(NAMESPACE, proxied({}), urn(NAMESPACE), "space", options, made_by, None, [], {}))
+
+
+def test_two_providers_may_reach_one_cluster() -> None:
+    named = {"clusterIdentifier": "gpu-ci-prod-use1"}
+    assert cluster("kubernetes", named) == cluster("git", named)
+    assert cluster("kubernetes", named) != cluster("kubernetes", {"clusterIdentifier": "gpu-ci-prod-usw2"})
+
+
+@pytest.mark.parametrize("props", [{}, {"clusterIdentifier": ""}, {"clusterIdentifier": UNKNOWN}, {"clusterIdentifier": 7}])
+def test_a_provider_that_names_no_cluster_stands_for_one(props: dict[str, Any]) -> None:
+    assert cluster("one", props) == cluster("one", props)
+    assert cluster("one", props) != cluster("two", props)
