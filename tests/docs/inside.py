@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
+from typing import Any
+
+import yaml
 
 from components.oci.oci_gpu_runner import SWEEP
 from fleet import charts, settings
 from fleet.charts import Chart
 from fleet.cluster import Cluster
 from fleet.enablement import GPU_PLUGIN_ADDON
+from fleet.gitops.applicationset import NAME, TIERS
 from fleet.providers import PROVIDERS
-from fleet.scheduling import pool_labels, system_labels
+from fleet.scheduling import RUNTIME_CLASS, system_labels
 from tests.builders import ROOT, read_stack
 from tests.fleet.conformance import cluster_charts
 
-PAGES_NAME = ("staging", "prod")
+PAGES_NAME = ("staging", "prod", "homelab")
 """The stacks whose clusters the pages name, the first of them by default."""
 
 READ_AT = {
@@ -26,6 +30,7 @@ READ_AT = {
     "cluster-autoscaler": "9.59.0",
     "gpu-operator": "v26.7.0",
     "kueue": "0.19.2",
+    "argo-cd": "10.1.1",
 }
 """Chart versions at which the names below were read."""
 
@@ -40,6 +45,24 @@ OPERANDS = {
 """Values of the operator's chart → DaemonSet, whose pods have that name as label `app` (NVIDIA/gpu-operator v26.7.0, assets/)."""
 VALIDATOR = "nvidia-operator-validator"
 """The operand that has no switch (the same, assets/state-operator-validation)."""
+FEATURE_DISCOVERY = "node-feature-discovery"
+"""The operator's subchart, whose objects are called after both (the same, the subchart's templates/_helpers.tpl)."""
+DISCOVERED = (
+    "feature.node.kubernetes.io/pci-10de.present",
+    "nvidia.com/cuda.driver-version.full",
+    "nvidia.com/gpu.product",
+    "nvidia.com/gpu.replicas",
+)
+"""Labels that the operator's two discoveries set (docs/gpu-feature-discovery of NVIDIA/k8s-device-plugin v0.20.0)."""
+ARGO_CD = {
+    "deployment": ("argocd-server", "argocd-repo-server", "argocd-applicationset-controller", "argocd-redis"),
+    "statefulset": ("argocd-application-controller",),
+    "service": ("argocd-server",),
+    # Made by ArgoCD at its first start (argo-cd v3.4 docs/getting_started.md).
+    "secret": ("argocd-initial-admin-secret",),
+}
+"""What the chart makes under its name `argocd`, whose pods have that name as label `app.kubernetes.io/name` (argoproj/argo-helm
+argo-cd-10.1.1, charts/argo-cd/templates/_helpers.tpl and values.yaml)."""
 OKE_PLUGIN = "nvidia-gpu-device-plugin"
 """DaemonSet of OKE's plugin in kube-system (NVIDIA/aicr, OKE GPU setup: the add-on and the older mechanism make the same one)."""
 
@@ -62,6 +85,16 @@ class Inside:
         """Its charts by release name, without the autoscaler's."""
         return cluster_charts(self.fleet, self.name)
 
+    @cached_property
+    def committed(self) -> tuple[dict[str, Any], ...]:
+        """Objects of its committed tree, where machines and cluster are their owner's; `make render` holds it to the settings."""
+        if PROVIDERS[self.cluster.provider].deployable:
+            return ()
+        (folder,) = ROOT.glob(f"*/gpu-ci-*-{self.name}")
+        machines = folder / self.cluster.provider
+        found = [yaml.safe_load(path.read_text()) for path in sorted(folder.rglob("*.yaml")) if machines not in path.parents]
+        return tuple(each for each in found if "kind" in each)
+
     @property
     def sets(self) -> frozenset[str]:
         """Names of its runner sets."""
@@ -70,12 +103,14 @@ class Inside:
     @cached_property
     def namespaces(self) -> frozenset[str]:
         """Every namespace that something of ours is in."""
-        return frozenset((charts.KUBE_SYSTEM, *(chart.namespace for chart in self.charts.values()), *self.teams))
+        argo = [self.cluster.gitops.namespace] if self.cluster.gitops is not None else []
+        return frozenset((charts.KUBE_SYSTEM, *(chart.namespace for chart in self.charts.values()), *self.teams, *argo))
 
     @property
     def teams(self) -> tuple[str, ...]:
-        """Namespaces of the teams of its queues."""
-        return self.cluster.queues.namespaces if self.cluster.queues is not None else ()
+        """Namespaces of the teams of its queues, and of its workloads where Git has them."""
+        queued = self.cluster.queues.namespaces if self.cluster.queues is not None else ()
+        return (*queued, *dict.fromkeys(each.namespace for each in self.cluster.workloads.values() if self.committed))
 
     @property
     def runners(self) -> frozenset[str]:
@@ -91,9 +126,10 @@ class Inside:
         return frozenset((VALIDATOR, *(name for key, name in OPERANDS.items() if values[key]["enabled"])))
 
     def pod_labels(self, namespace: str) -> dict[str, frozenset[str]]:
-        """Labels that pods of one of its namespaces carry, each with its values; of a team's, none are ours."""
+        """Labels that pods of one of its namespaces carry, each with its values; of a team's, those of its workloads are ours."""
         if namespace in self.teams:
-            return {}
+            pods = [held["spec"]["template"] for held in self.committed if _of(held, "Deployment", namespace)]
+            return _values(pod["metadata"]["labels"] for pod in pods)
         if namespace in self.runners:
             # actions-runner-controller: controllers/actions.github.com/resourcebuilder.go, newEphemeralRunner.
             return {"app.kubernetes.io/component": frozenset(("runner",)), "actions.github.com/scale-set-name": self.sets}
@@ -114,11 +150,21 @@ class Inside:
                 "app.kubernetes.io/name": frozenset((charts.KUEUE,)),
                 "control-plane": frozenset(("controller-manager",)),
             },
-            # NVIDIA/gpu-operator: deployments/gpu-operator/templates/operator.yaml, and each operand's DaemonSet.
-            charts.OPERATOR_NAMESPACE: {"app": self.operands | {charts.OPERATOR}},
+            # NVIDIA/gpu-operator: deployments/gpu-operator/templates/operator.yaml, each operand's DaemonSet, and the subchart.
+            charts.OPERATOR_NAMESPACE: {
+                "app": self.operands | {charts.OPERATOR},
+                "app.kubernetes.io/name": frozenset((FEATURE_DISCOVERY,)),
+            },
+            **self._argo_labels(),
             # aws/eks-node-monitoring-agent 51af5494 (v1.7.0): charts/eks-node-monitoring-agent/templates/dcgm-daemonset.yaml.
             charts.KUBE_SYSTEM: {"k8s-app": frozenset(("dcgm-server",))} if self.cluster.provider == "eks" else {},
         }[namespace]
+
+    def _argo_labels(self) -> dict[str, dict[str, frozenset[str]]]:
+        if self.cluster.gitops is None:
+            return {}
+        names = frozenset((*ARGO_CD["deployment"], *ARGO_CD["statefulset"]))
+        return {self.cluster.gitops.namespace: {"app.kubernetes.io/name": names}}
 
     @cached_property
     def objects(self) -> dict[tuple[str | None, str], frozenset[str]]:
@@ -128,10 +174,11 @@ class Inside:
             found.setdefault((namespace, kind), set()).add(name)
         return {key: frozenset(names) for key, names in found.items()}
 
-    def _objects(self) -> Iterator[tuple[str, str, str]]:
+    def _objects(self) -> Iterator[tuple[str | None, str, str]]:
         yield charts.CONTROLLER_NAMESPACE, "deployment", charts.arc_controller().values["fullnameOverride"]
-        # On EKS the chart's fullnameOverride; docs.oracle.com, working with the autoscaler as an add-on, has the same name.
-        yield charts.KUBE_SYSTEM, "deployment", charts.AUTOSCALER
+        if PROVIDERS[self.cluster.provider].deployable:
+            # On EKS the chart's fullnameOverride; docs.oracle.com, working with the autoscaler as an add-on, has the same name.
+            yield charts.KUBE_SYSTEM, "deployment", charts.AUTOSCALER
         if self.cluster.provider == "eks":
             # kubernetes/autoscaler cluster-autoscaler-1.34.5: config/flags/flags.go, status-config-map-name.
             yield charts.KUBE_SYSTEM, "configmap", "cluster-autoscaler-status"
@@ -145,6 +192,10 @@ class Inside:
             # The operator's own Service for it, port 9400 (NVIDIA/gpu-operator, assets/state-dcgm-exporter/0400_service.yaml).
             yield charts.OPERATOR_NAMESPACE, "service", OPERANDS["dcgmExporter"]
             yield from ((charts.OPERATOR_NAMESPACE, "daemonset", name) for name in self.operands)
+            yield charts.OPERATOR_NAMESPACE, "daemonset", f"{charts.OPERATOR}-{FEATURE_DISCOVERY}-worker"
+            # The operator's own (assets/pre-requisites/0200_runtime_class.yaml).
+            yield None, "runtimeclass", RUNTIME_CLASS
+        yield from self._by_argo()
         if charts.KUEUE in self.charts:
             # kubernetes-sigs/kueue v0.19.2: charts/kueue/templates/manager/manager.yaml.
             yield charts.KUEUE_NAMESPACE, "deployment", f"{charts.KUEUE}-controller-manager"
@@ -154,21 +205,39 @@ class Inside:
                 yield chart.namespace, "serviceaccount", charts.LAUNCHER
                 yield chart.namespace, "cronjob", SWEEP
 
+    def _by_argo(self) -> Iterator[tuple[str | None, str, str]]:
+        """ArgoCD, its Applications, and what Git has besides. Custom kinds are called in full, as the pages call them."""
+        if self.cluster.gitops is None:
+            return
+        argo = self.cluster.gitops.namespace
+        yield from ((argo, kind, name) for kind, names in ARGO_CD.items() for name in names)
+        yield from ((argo, "applications.argoproj.io", f"{NAME}-{tier}") for tier in TIERS)
+        for held in self.committed:
+            group, kind, meta = held["apiVersion"].partition("/")[0], held["kind"].lower(), held["metadata"]
+            custom = "." in group and not group.endswith(".k8s.io")
+            yield meta.get("namespace"), f"{kind}s.{group}" if custom else kind, meta["name"]
+
     @cached_property
     def node_labels(self) -> dict[str, frozenset[str]]:
         """Labels that its nodes carry, each with its values."""
-        held = [system_labels(self.name)] + [
-            pool_labels(
-                cluster=self.name,
-                pool=name,
-                role=pool.role,
-                capacity=pool.capacity,
-                accelerator=pool.accelerator,
-                profile=PROVIDERS[self.cluster.provider].profile,
-            )
-            for name, pool in self.cluster.pools.items()
-        ]
-        return {key: frozenset(labels[key] for labels in held if key in labels) for labels in held for key in labels}
+        profile = PROVIDERS[self.cluster.provider].profile
+        pools = [pool.node_labels(self.name, name, profile) for name, pool in self.cluster.pools.items()]
+        return _values([system_labels(self.name), *pools])
+
+    @property
+    def label_columns(self) -> frozenset[str]:
+        """Labels that its nodes have and pages may show: ours, and those that the operator finds out."""
+        return frozenset((*self.node_labels, *(DISCOVERED if charts.OPERATOR in self.charts else ())))
+
+
+def _of(held: dict[str, Any], kind: str, namespace: str) -> bool:
+    return bool(held["kind"] == kind and held["metadata"].get("namespace") == namespace)
+
+
+def _values(held: Iterable[Mapping[str, str]]) -> dict[str, frozenset[str]]:
+    """Keys of mappings, each with all of its values."""
+    of_each = list(held)
+    return {key: frozenset(labels[key] for labels in of_each if key in labels) for labels in of_each for key in labels}
 
 
 def _ours(chart: Chart) -> bool:

@@ -186,10 +186,11 @@ def wrong_names(call: Call) -> list[str]:
     """What a call names and none of the clusters has: the faults of the cluster that it fits best."""
     # A cluster without the namespace is never the one that was meant.
     fit = [inside for inside in insides() if call.namespace is None or call.namespace in inside.namespaces]
-    return min((list(_wrong_in(inside, call)) for inside in fit or insides()), key=len)
+    return min((list(wrong_in(inside, call)) for inside in fit or insides()), key=len)
 
 
-def _wrong_in(inside: Inside, call: Call) -> Iterator[str]:
+def wrong_in(inside: Inside, call: Call) -> Iterator[str]:
+    """What a call names and this cluster does not have."""
     before = call.words[: call.words.index("--")] if "--" in call.words else call.words
     call = Call(call.place, before)
     if call.namespace is not None and call.namespace not in inside.namespaces:
@@ -201,8 +202,9 @@ def _wrong_in(inside: Inside, call: Call) -> Iterator[str]:
         key, _, value = selector.partition("=")
         if selector and value not in known.get(key, ()):
             yield f"label {selector}"
+    columns = {*(inside.label_columns if nodes else known), *PROVIDER_LABELS}
     for key in (call.option("-L", "--label-columns") or "").split(","):
-        if key and key not in {*known, *PROVIDER_LABELS}:
+        if key and key not in columns:
             yield f"label column {key}"
     for word in before:
         yield from _wrong_object(inside, call.namespace, word.removeprefix("--from="))
@@ -264,6 +266,18 @@ def test_the_pages_look_into_every_namespace_of_every_cluster():
         ("kubectl -n gpu-operator get pods -l app=nvidia-driver-daemonset", ["label app=nvidia-driver-daemonset"]),
         ("kubectl -n gpu-operator get pods -l app=nvidia-dcgm-exporter", []),
         ("kubectl -n gpu-operator get daemonset/nvidia-mig-manager", ["daemonset nvidia-mig-manager in gpu-operator"]),
+        (
+            "kubectl -n gpu-operator get daemonset/nvidia-container-toolkit-daemonset",
+            ["daemonset nvidia-container-toolkit-daemonset in gpu-operator"],
+        ),
+        ("kubectl -n gpu-operator rollout restart daemonset/nvidia-device-plugin-daemonset", []),
+        ("kubectl -n argocd get applications.argoproj.io/gpu-operator", []),
+        ("kubectl -n argocd get applications.argoproj.io/kueue", ["applications.argoproj.io kueue in argocd"]),
+        ("kubectl -n argocd logs deployment/argocd-dex-server", ["deployment argocd-dex-server in argocd"]),
+        ("kubectl -n argocd get pods -l app.kubernetes.io/name=argocd-repo-server", []),
+        ("kubectl -n ai exec deployment/ollama -- nvidia-smi", []),
+        ("kubectl -n ai get pods -l app.kubernetes.io/name=ollama2", ["label app.kubernetes.io/name=ollama2"]),
+        ("kubectl get nodes -L nvidia.com/gpu.replicas,nvidia.com/gpu.copies", ["label column nvidia.com/gpu.copies"]),
         ("kubectl -n kube-system get daemonset/nvidia-gpu-device-plugin", []),
         ("kubectl -n runners-oci-a10 get cronjob/launcher-sweep", ["cronjob launcher-sweep in runners-oci-a10"]),
         ("kubectl -n runners-oracle-vm-gpu-a10-1 create job now --from=cronjob/launcher-sweep", []),
@@ -320,7 +334,7 @@ def test_a_stack_secret_or_pack_that_is_not_there_is_found(line, wrong):
 def make_faults(line: str) -> list[str]:
     """Targets and variables of a make call that the Makefile does not have."""
     faults = []
-    for word in line.split()[1:]:
+    for word in line.partition(" #")[0].split()[1:]:
         name, sets, _ = word.partition("=")
         if not re.fullmatch(r"[A-Za-z]+", name):
             continue
@@ -340,6 +354,7 @@ def test_a_target_that_make_lacks_is_found():
     assert make_faults("make deploy STACK=staging") == ["deploy"]
     assert make_faults("make plan STAGE=staging") == ["STAGE=staging"]
     assert make_faults("make plan STACK=staging ARGS=--json") == []
+    assert make_faults("make plan STAGE=staging  # what it would do") == ["STAGE=staging"]
 
 
 # -- links ---------------------------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ def placement(lines: list[str]) -> list[str]:
     return [*lines[start : lines.index("", start) + 1], lines[-1]]
 
 
-SHOWN: dict[str, Callable[[list[str]], list[str]]] = {"staging": list, "prod": placement}
+SHOWN: dict[str, Callable[[list[str]], list[str]]] = {"staging": list, "prod": placement, "homelab": placement}
 """Stacks that the README shows, and how much of each plan."""
 
 

@@ -1,4 +1,4 @@
-"""`docs/seeds.md` names only what there is: files, names in them, tests, replacements with a reason."""
+"""`docs/seeds.md` has every item once and names only what there is: files, names in them, tests, replacements with a reason."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ SEEDS = {"000": (1, 73), "001": (74, 119), "002": (120, 142), "003": (143, 156),
 _SECTION = re.compile(r"## Seed (\d{3}): items (\d+) to (\d+)")
 _ROW = re.compile(r"\| *(\d+) *\|(.*)\|(.*)\|(.*)\|")
 _CODE = re.compile(r"`([^`]+)`")
+NOT_YET = "not yet"
+"""What stands in the third column of an item of which nothing exists, and nothing beside it."""
 _REPLACED = re.compile(r"instead of .+, because .+", re.IGNORECASE)
 
 
@@ -43,6 +45,16 @@ class Row:
     def replaced(self) -> bool:
         """Whether the item is honoured by something else, with the reason."""
         return _REPLACED.search(self.given) is not None
+
+    @property
+    def state(self) -> str:
+        """What has become of the item: one of `STATES`."""
+        if self.given == NOT_YET:
+            return NOT_YET
+        return "replaced" if self.replaced else "given"
+
+
+STATES = ("given", "replaced", NOT_YET)
 
 
 def rows(text: str) -> Iterator[Row]:
@@ -70,10 +82,32 @@ def faults(text: str) -> Iterator[str]:
         yield from (f"{row.number}: {fault}" for fault in row_faults(row))
 
 
+def missing(text: str) -> list[int]:
+    """Items without a row."""
+    having = {row.number for row in rows(text)}
+    return [number for first, last in SEEDS.values() for number in range(first, last + 1) if number not in having]
+
+
+def totals(text: str) -> str:
+    """How many items are given, replaced and not yet, of all seeds and of each."""
+    found = list(rows(text))
+
+    def counts(seed: str) -> list[int]:
+        return [sum(row.state == state and seed in ("", row.seed) for row in found) for state in STATES]
+
+    together = ", ".join(f"{count} {state}" for count, state in zip(counts(""), STATES, strict=True))
+    each = ", ".join(f"{seed}: {' + '.join(map(str, counts(seed)))}" for seed in SEEDS)
+    return f"seed items: {together}, of {len(found)} ({each})"
+
+
 def row_faults(row: Row) -> Iterator[str]:
     """What is wrong with one row's cells."""
     if not row.item:
         yield "the item is empty"
+    if NOT_YET in row.given.lower():
+        if row.given != NOT_YET or row.test:
+            yield "what is not yet has no file, no test and no word besides"
+        return
     given = [reference for reference in _CODE.findall(row.given) if is_path(reference)]
     tests = _CODE.findall(row.test)
     if not given:
@@ -88,7 +122,7 @@ def row_faults(row: Row) -> Iterator[str]:
 
 def is_path(reference: str) -> bool:
     """Whether a piece of code in the second column names a file of the project, and not a value."""
-    return re.fullmatch(r"[\w./-]+\.(py|md|sh|yaml|json|toml|csv)(#[\w-]+|:[\w./-]+)?|Makefile(:[\w-]+)?", reference) is not None
+    return re.fullmatch(r"[\w./-]+\.(py|md|sh|ya?ml|json|toml|csv)(#[\w-]+|:[\w./-]+)?|Makefile(:[\w-]+)?", reference) is not None
 
 
 @cache
@@ -112,7 +146,7 @@ def names(file: Path) -> frozenset[str]:
     match file.suffix:
         case ".py":
             return frozenset(defined(ast.parse(text)))
-        case ".yaml" | ".json":
+        case ".yaml" | ".yml" | ".json":
             return frozenset(keys(YAML(typ="safe", pure=True).load(text)))
         case ".toml":
             return frozenset(keys(tomllib.loads(text)))
@@ -162,19 +196,33 @@ def test_every_row_names_what_there_is():
     assert found == [], "\n".join(found)
 
 
-def test_the_items_without_a_row_are_counted_and_the_readme_says_so(capsys, record_property):
-    having = [row.seed for row in rows(PAGE.read_text())]
-    missing = {seed: last - first + 1 - having.count(seed) for seed, (first, last) in SEEDS.items()}
-    assert having, "the page has rows"
-    assert min(missing.values()) >= 0, "no seed has more rows than items"
-    record_property("seed_items_without_row", sum(missing.values()))
-    total = sum(last - first + 1 for first, last in SEEDS.values())
-    each = ", ".join(f"{seed}: {count}" for seed, count in missing.items())
-    told = f"seed items without a row: {sum(missing.values())} of {total} ({each})"
+def test_every_item_has_its_row():
+    assert missing(PAGE.read_text()) == []
+
+
+def test_an_item_without_a_row_is_found():
+    text = re.sub(r"^\| 52 \|.*\n", "", PAGE.read_text(), flags=re.MULTILINE)
+    assert missing(text) == [52]
+
+
+def test_the_items_are_counted_and_the_pages_say_so(capsys, record_property):
+    text = PAGE.read_text()
+    told = totals(text)
+    record_property("seed_items_not_yet", sum(row.state == NOT_YET for row in rows(text)))
     with capsys.disabled():
         sys.stdout.write(f"\n{told}\n")
-    readme = (ROOT / "README.md").read_text().splitlines()
-    assert [line for line in readme if line.startswith("seed items without a row")] == [told]
+    for page in (PAGE, ROOT / "README.md"):
+        assert [line for line in page.read_text().splitlines() if line.startswith("seed items")] == [told], page.name
+
+
+def test_totals_tell_what_is_given_replaced_and_not_yet_of_each_seed():
+    text = (
+        HEAD + f"| 1 | a | `Makefile` | {TEST} |\n| 2 | b | `Makefile`, instead of just, because make is there | none |\n"
+        "| 3 | c | not yet | |\n## Seed 001: items 74 to 119\n| 74 | d | not yet | |\n"
+    )
+    assert list(faults(text)) == []
+    none = ", ".join(f"{seed}: 0 + 0 + 0" for seed in ("002", "003", "004"))
+    assert totals(text) == f"seed items: 1 given, 1 replaced, 2 not yet, of 4 (000: 1 + 1 + 1, 001: 0 + 0 + 1, {none})"
 
 
 HEAD = "## Seed 000: items 1 to 73\n"
@@ -200,6 +248,10 @@ def test_names_of_a_shell_script_are_its_functions_variables_and_steps(name):
         (f"| 1 | a | words | {TEST} |", "1: nothing that gives it"),
         ("| 1 | a | `Makefile` | none |", "1: no test, and no replacement with a reason"),
         (f"| 1 | a | `Makefile` instead of just | {TEST} |", "1: a replacement is written 'instead of …, because …'"),
+        (f"| 1 | a | not yet | {TEST} |", "1: what is not yet has no file, no test and no word besides"),
+        ("| 1 | a | not yet: `Makefile` | |", "1: what is not yet has no file, no test and no word besides"),
+        ("| 1 | a | `not yet` | |", "1: what is not yet has no file, no test and no word besides"),
+        ("| 1 | a | Not yet | |", "1: what is not yet has no file, no test and no word besides"),
         ("| 1 | a | `Makefile` | `tests/docs/gone.py::test_gone` |", "1: test tests/docs/gone.py::test_gone does not exist"),
         ("| 1 | a | `Makefile` | `tests/docs/test_seeds.py::rows` |", "1: test tests/docs/test_seeds.py::rows does not exist"),
     ],
