@@ -183,6 +183,11 @@ DOWNLOADS: dict[str, Download] = {
 """What a machine fetches at boot, by tool."""
 
 
+def minor(version: str) -> tuple[int, ...]:
+    """A minor version's parts, which order as versions do: "1.9" is before "1.13"."""
+    return tuple(map(int, version.split(".")))
+
+
 def daemonsets(provider: str, enablement: str, strategy: str = "", drivers: Collection[str] = ()) -> tuple[DaemonSet, ...]:
     """What every GPU node of a pool runs before a runner.
 

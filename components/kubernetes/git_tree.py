@@ -11,7 +11,7 @@ from components.context import Context
 from components.kubernetes.custom import custom
 from components.kubernetes.deliver import by_git
 from components.kubernetes.github_secret import in_git
-from components.kubernetes.inside import Inside, cache_namespaces, furnish, pod_chart, runner_sets
+from components.kubernetes.inside import Inside, cache_namespaces, furnish, runner_sets
 from fleet.charts import Chart, runner_namespace
 from fleet.cluster import Cluster
 from fleet.gitops.applicationset import applicationset
@@ -19,6 +19,7 @@ from fleet.gitops.secrets import github_app
 from fleet.gitops.settings import GitOps
 from fleet.providers import PROVIDERS
 from fleet.runner import PodRunner
+from fleet.runner_charts import pod_set
 from fleet.settings import Fleet
 
 
@@ -51,7 +52,7 @@ class GitTree(pulumi.ComponentResource):
             for each in github_app(namespace, github, args.git, inside.settings.secrets_by):
                 custom(f"{name}.{namespace}.github-app", each, parent=self, depends_on=())
             if isinstance(runner, PodRunner):
-                self._deliver(name, inside, pod_chart(inside, set_name, runner, github.url, args.fleet.group_of(runner)))
+                self._deliver(name, inside, pod_set(inside.settings, set_name, runner, github.url, args.fleet.group_of(runner)))
         self.register_outputs({})
 
     def _deliver(self, name: str, inside: Inside, chart: Chart) -> None:

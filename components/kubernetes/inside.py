@@ -25,7 +25,6 @@ from components.kubernetes.priorities import Priorities, PrioritiesArgs
 from components.kubernetes.queue_controller import QueueController, QueueControllerArgs
 from fleet import charts
 from fleet.caches import class_name
-from fleet.charts import Chart
 from fleet.cluster import Cluster
 from fleet.enablement import DEVICE_PLUGIN, GPU_OPERATOR, GPU_PLUGIN_ADDON
 from fleet.gitops.settings import ByProgram, GitOps
@@ -35,6 +34,7 @@ from fleet.providers import PROVIDERS
 from fleet.queue_settings import Queues
 from fleet.queues import Manifest, QueueObjects, queue_objects
 from fleet.runner import PodRunner
+from fleet.runner_charts import pod_set
 from fleet.scheduling import SchedulingProfile
 from fleet.settings import Fleet
 from fleet.sharing import Mig
@@ -43,7 +43,6 @@ from fleet.team_namespace import homes
 from fleet.vm_runner import MachineRunner
 from fleet.workloads.catalogue import workload_objects
 from fleet.workloads.settings import PoolWorkload, Workload
-from fleet.workloads.target import pool_target
 
 
 class RunnerSet(Protocol):
@@ -327,20 +326,7 @@ _ENABLE: dict[str, Callable[[Inside], None]] = {
 
 
 def _pod_set(inside: Inside, name: str, runner: PodRunner, group: str, arc: Arc) -> ArcRunnerSet:
-    args = ArcRunnerSetArgs(pod_chart(inside, name, runner, arc.github.url, group), arc, opened=inside.settings.private_egress)
-    return ArcRunnerSet(f"{inside.name}-{name}", args, opts=inside.opts)
-
-
-def pod_chart(inside: Inside, name: str, runner: PodRunner, github_url: str, group: str) -> Chart:
-    """The scale set of a runner class whose runners are pods."""
-    target = pool_target(inside.settings, runner.pool)
-    return charts.runner_set(
-        name,
-        runner,
-        github_url,
-        group,
-        tolerations=target.tolerations,
-        runtime_class=target.runtime_class,
-        resource=target.resource,
-        mounts_shm=target.mounts_shm,
+    args = ArcRunnerSetArgs(
+        pod_set(inside.settings, name, runner, arc.github.url, group), arc, opened=inside.settings.private_egress
     )
+    return ArcRunnerSet(f"{inside.name}-{name}", args, opts=inside.opts)

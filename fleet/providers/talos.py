@@ -19,15 +19,14 @@ from fleet.model import DnsLabel, QuotedText, problem
 from fleet.node_image import NODE_IMAGES
 from fleet.providers.talos_nodes import ControlPlane, Host, TalosPool, TalosSystem
 from fleet.runner import PodRunner, SetName
+from fleet.talos.release import has_documents
+from fleet.versions import minor
 
 _ENDPOINT = re.compile(r"https://([A-Za-z0-9.-]+|\[[0-9a-f:]+\]):[0-9]{1,5}")
 _OPERATOR_FROM = (1, 13)
 """Talos release from which on NVIDIA supports its operator there (NVIDIA/gpu-operator#2731)."""
 _POLICIES_FROM = (1, 13)
 """Talos release whose Flannel can enforce NetworkPolicies (siderolabs/talos v1.13.9, v1alpha1_types.go)."""
-
-_DOCUMENTS_FROM = (1, 14)
-"""Talos release whose machine config is documents that talhelper v3.1.16, built with those of 1.14.0-alpha.2, does not know."""
 
 
 def _endpoint(url: str) -> str:
@@ -90,7 +89,7 @@ class TalosCluster(Cluster):
     @property
     def walls_hold(self) -> bool:
         """Whether something that is set here enforces NetworkPolicies."""
-        return self.cni == "flannel" and _minor(self.talos_version) >= _POLICIES_FROM
+        return self.cni == "flannel" and minor(self.talos_version) >= _POLICIES_FROM
 
     @property
     def _endpoint_host(self) -> str:
@@ -136,7 +135,8 @@ class TalosCluster(Cluster):
             yield f"endpoint, hosts: {', '.join(examples)} are reserved for examples; set your own before talosctl"
         if "-" in self.release.release:
             yield f"talosVersion: {self.release.release} is a pre-release, the newest that a source was read of"
-        if _minor(self.talos_version) >= _DOCUMENTS_FROM:
+        if has_documents(self.talos_version):
+            # Built with those of 1.14.0-alpha.2.
             yield f"talosVersion: talhelper 3.1.16 knows no document of {self.talos_version}; use talosctl (docs/talos.md)"
         if self.cni == "flannel" and not self.walls_hold:
             yield (
@@ -156,8 +156,8 @@ class TalosCluster(Cluster):
                 at=("talosVersion",),
                 value=self.talos_version,
             )
-        oldest, newest = map(_minor, self.release.kubernetes)
-        known = [each for each in versions.TALOS_KUBERNETES if oldest <= _minor(each) <= newest]
+        oldest, newest = map(minor, self.release.kubernetes)
+        known = [each for each in versions.TALOS_KUBERNETES if oldest <= minor(each) <= newest]
         if self.kubernetes_version not in known:
             raise problem(
                 "talos_kubernetes",
@@ -199,7 +199,7 @@ class TalosCluster(Cluster):
     @model_validator(mode="after")
     def _talos_enablement(self) -> Self:
         """Hold pools and what advertises their GPUs to each other; the operator needs a Talos that it supports."""
-        if self.enablement == GPU_OPERATOR and _minor(self.talos_version) < _OPERATOR_FROM:
+        if self.enablement == GPU_OPERATOR and minor(self.talos_version) < _OPERATOR_FROM:
             raise problem(
                 "talos_operator",
                 f"NVIDIA supports its operator from Talos 1.13 on, not on {self.talos_version}; "
@@ -213,10 +213,6 @@ class TalosCluster(Cluster):
         }
         require_enablement(self.enablement, self.operator, enabled)
         return self
-
-
-def _minor(version: str) -> tuple[int, ...]:
-    return tuple(map(int, version.split(".")))
 
 
 _EXAMPLES = tuple(map(ipaddress.ip_network, ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "2001:db8::/32")))

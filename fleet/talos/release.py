@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fleet.versions import minor
+
 _DOCUMENTS_FROM = (1, 14)
 """Release from which node, kernel modules and CRI have documents of their own; beside `KubeNodeConfig`, which its generator
 writes, the older fields are refused (siderolabs/talos v1.14.0-rc.1 CHANGELOG.md and pkg/machinery/config/types/k8s/node.go)."""
@@ -11,13 +13,9 @@ _CONTAINER_CLI_BELOW = (1, 13)
 
 def has_documents(talos_version: str) -> bool:
     """Whether a Talos minor wants documents where older ones have fields of the v1alpha1 config."""
-    return _minor(talos_version) >= _DOCUMENTS_FROM
+    return minor(talos_version) >= _DOCUMENTS_FROM
 
 
 def has_container_cli(talos_version: str) -> bool:
     """Whether GPUs get into containers by nvidia-container-cli, which loads BPF programs."""
-    return _minor(talos_version) < _CONTAINER_CLI_BELOW
-
-
-def _minor(version: str) -> tuple[int, ...]:
-    return tuple(map(int, version.split(".")))
+    return minor(talos_version) < _CONTAINER_CLI_BELOW

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from fleet.charts import Chart, launcher_set, runner_set
+from fleet.charts import Chart, launcher_set
 from fleet.runner import PodRunner, Runner
+from fleet.runner_charts import pod_set
 from fleet.settings import Fleet
 from fleet.vm_runner import MachineRunner
-from fleet.workloads.target import pool_target
 
 
 def set_charts(fleet: Fleet, cluster: str) -> dict[str, Chart]:
@@ -21,17 +21,7 @@ def set_charts(fleet: Fleet, cluster: str) -> dict[str, Chart]:
 def _chart(fleet: Fleet, settings: Any, name: str, runner: Runner) -> Chart:
     url, group = fleet.github.url, fleet.group_of(runner)
     if isinstance(runner, PodRunner):
-        target = pool_target(settings, runner.pool)
-        return runner_set(
-            name,
-            runner,
-            url,
-            group,
-            target.tolerations,
-            target.runtime_class,
-            target.resource,
-            mounts_shm=target.mounts_shm,
-        )
+        return pod_set(settings, name, runner, url, group)
     if isinstance(runner, MachineRunner):
         return launcher_set(name, runner, url, group, region=settings.region, compartment=settings.machines_in)
     raise TypeError(f"{name}: no chart is known for runners of kind {runner.kind}; add it here")

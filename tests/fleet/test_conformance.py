@@ -490,7 +490,7 @@ def test_the_program_gives_nodes_the_labels_and_taints_that_are_held_here(built:
 def _declared(recording: Recording, cluster_name: str, settings: Any, name: str) -> list[tuple[dict[str, str], list[str]]]:
     """Labels and taints that a pool's nodes are declared with: once for all, or each machine by itself."""
     if not PROVIDERS[settings.provider].deployable:
-        machines = [_plain(_named(recording, f"{cluster_name}-{each}").inputs) for each in settings.pools[name].nodes.hosts]
+        machines = [_plain(_named(recording, f"{cluster_name}.{each}").inputs) for each in settings.pools[name].nodes.hosts]
         return [(each["nodeLabels"], [f"{key}={told}" for key, told in each["nodeTaints"].items()]) for each in machines]
     inputs = _plain(_named(recording, f"{cluster_name}-{name}-nodes").inputs)
     assert "register-with-taints" not in json.dumps(inputs), "no taint but those"
