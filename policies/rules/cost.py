@@ -149,7 +149,7 @@ def _claims(resources: Sequence[PolicyResource], later: Later) -> Iterator[Item]
                 least, most = spans.get(where, (0.0, 0.0))
                 spans[where] = least + (0 if found.elastic else count), most + count
     for (unit, region), (least, most) in spans.items():
-        yield _unit(f"{unit} of claims", unit, region, least, most)
+        yield _unit(f"{line(unit)} of claims", unit, region, least, most)
 
 
 def _unit_of(resource: PolicyResource) -> str:

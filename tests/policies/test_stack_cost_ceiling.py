@@ -401,6 +401,8 @@ def test_a_class_says_gp3_by_saying_nothing_and_any_other_kind_has_its_own_price
     assert said(storage_class("ebs", "ebs.csi.aws.com"), work, worst=0.01) == said(*CLAIMS, worst=0.01)
     (message,) = said(storage_class("ebs", "ebs.csi.aws.com", type="io2"), work)
     assert message.startswith("io2-gb of claims: no price of io2-gb in us-west-2 is known")
+    (message,) = said(storage_class("ebs", "ebs.csi.aws.com", type="a\nb"), work)
+    assert message.startswith("a\\nb-gb of claims: no price of a\\nb-gb in us-west-2 is known"), "it stays on its line"
 
 
 # -- without a price ---------------------------------------------------------------------------------------------------
