@@ -11,7 +11,7 @@ from components.context import Context
 from components.kubernetes.custom import custom
 from components.kubernetes.deliver import by_git
 from components.kubernetes.github_secret import in_git
-from components.kubernetes.inside import Inside, cache_namespaces, furnish, runner_sets
+from components.kubernetes.inside import Inside, furnish, runner_sets
 from fleet.charts import Chart, runner_namespace
 from fleet.cluster import Cluster
 from fleet.gitops.applicationset import applicationset
@@ -37,7 +37,7 @@ class GitTreeArgs:
 class GitTree(pulumi.ComponentResource):
     """What no other component has in Git: charts of the provider's own, and the root of all where no program applies that.
 
-    Of runner sets whose namespaces the program makes it has the releases, and the secrets where those are not the program's.
+    Of runner sets whose namespaces a program makes it has the releases, and the secrets where those are not the program's.
     """
 
     def __init__(self, name: str, args: GitTreeArgs, opts: pulumi.ResourceOptions | None = None) -> None:
@@ -73,7 +73,7 @@ def declare(name: str, settings: Cluster, fleet: Fleet, context: Context) -> Non
         ready=(),
         opts=pulumi.ResourceOptions(providers=[kubernetes.Provider(f"{name}-git", cluster_identifier=physical_name)]),
         deliver=by_git(git),
-        held=cache_namespaces(settings),
+        furnished=deployable,
     )
     GitTree(f"{name}-tree", GitTreeArgs(inside, fleet, git, physical_name, deployable), opts=inside.opts)
     arc = furnish(inside, fleet, in_git(fleet.github, git, settings.secrets_by))

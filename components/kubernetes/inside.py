@@ -62,8 +62,8 @@ class Inside:
 
     `name` is its name in the settings. `ready` are the resources that stand before any chart: control plane and system nodes.
     `opts` name the cluster's Kubernetes provider. `backings` are what its cloud has for each of its caches. `deliver` is who
-    brings charts; where that is not Helm, the program makes `held` namespaces and this does not. `cloud` is what charts of the
-    provider's own need of their cloud.
+    brings charts. Where another program makes the teams' namespaces and their caches, this one does not (`furnished`). `cloud`
+    is what charts of the provider's own need of their cloud.
     """
 
     name: str
@@ -72,7 +72,7 @@ class Inside:
     opts: pulumi.ResourceOptions
     backings: Mapping[str, Backing] = field(default_factory=dict)
     deliver: Deliver = by_helm
-    held: frozenset[str] = frozenset()
+    furnished: bool = False
     cloud: Sequence[pulumi.Resource] = ()
 
     @property
@@ -142,13 +142,12 @@ def _bootstrap(
 ) -> dict[str, RunnerSet]:
     """What only the program knows, the App's key and what the cloud called things, and ArgoCD, which brings all else out of Git.
 
-    Caches are of the former, and so are their namespaces. ArgoCD comes last, so that what it made goes first: without its secret
-    no runner set ever ends.
+    Caches are of the former, and so are all namespaces: one that changed hands with the first cache in it would be deleted, with
+    what people have there. ArgoCD comes last, so that what it made goes first: without its secret no runner set ever ends.
     """
     made: list[pulumi.Resource] = [*inside.cloud]
-    if inside.settings.caches:
-        held = {name: home for name, home in homes(inside.settings).items() if name in cache_namespaces(inside.settings)}
-        spaces = Namespaces(f"{inside.name}-namespaces", NamespacesArgs(held, inside.ready), opts=inside.opts)
+    if inside.settings.team_namespaces:
+        spaces = _namespaces(inside, inside.ready)
         made += [spaces, *_caches(inside, spaces).values()]
     arc = Arc(
         fleet.github,
@@ -162,11 +161,6 @@ def _bootstrap(
     made += [each for each in sets.values() if isinstance(each, pulumi.Resource)]
     ArgoCd(f"{inside.name}-argocd", ArgoCdArgs(git, inside.ready, made), opts=inside.opts)
     return sets
-
-
-def cache_namespaces(settings: Cluster) -> frozenset[str]:
-    """Namespaces that have a claim on a cache."""
-    return frozenset(name for _, cache in settings.caches_by_name() for name in cache.namespaces)
 
 
 def runner_sets(inside: Inside, fleet: Fleet, arc: Arc, machine_set: MachineSet | None = None) -> dict[str, RunnerSet]:
@@ -203,13 +197,13 @@ def _teams(inside: Inside, fleet: Fleet, priority: pulumi.Resource) -> None:
         return
     # Kueue's webhooks judge what is made in the teams' namespaces.
     ready = (*inside.ready, kueue.release) if kueue is not None else inside.ready
-    ours = {name: home for name, home in homes(settings).items() if name not in inside.held}
-    # Where Git has them the program may have others, under the name that they have where it has all. No cluster's name has a dot.
-    name = f"{inside.name}{'-' if settings.gitops is None else '.'}namespaces"
-    spaces = Namespaces(name, NamespacesArgs(ours, ready), opts=inside.opts)
-    walls: dict[str, Sequence[pulumi.Resource]] = {name: spaces.walled(name) for name in ours}
+    walls: dict[str, Sequence[pulumi.Resource]] = {}
+    caches: dict[str, ModelCache] = {}
+    if not inside.furnished:
+        spaces = _namespaces(inside, ready)
+        walls = {name: spaces.walled(name) for name in settings.team_namespaces}
+        caches = _caches(inside, spaces)
     stands = {name: (*walls.get(name, ()), *classes, priority) for name in settings.team_namespaces}
-    caches = _caches(inside, spaces) if settings.gitops is None else {}
     # No Job is among those of a queue's namespace: they wait for no queue.
     _workloads(inside, caches, stands)
     if objects is not None and kueue is not None:
@@ -217,6 +211,11 @@ def _teams(inside: Inside, fleet: Fleet, priority: pulumi.Resource) -> None:
         # Kueue whole: a Job names one of its priorities, too.
         stands = {name: (*held, kueue, *queues.of(name)) for name, held in stands.items()}
     _jobs(inside, fleet, caches, stands)
+
+
+def _namespaces(inside: Inside, ready: Sequence[pulumi.Resource]) -> Namespaces:
+    """Every namespace of a team with its walls, each after what stands `ready`."""
+    return Namespaces(f"{inside.name}-namespaces", NamespacesArgs(homes(inside.settings), ready), opts=inside.opts)
 
 
 def _kueue(inside: Inside, queues: Queues, objects: QueueObjects, ready: Sequence[pulumi.Resource]) -> QueueController:

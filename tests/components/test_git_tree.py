@@ -26,6 +26,7 @@ from tests.components.recorded import SECRET as SECRET_KEY
 
 APPLICATION = "kubernetes:argoproj.io/v1alpha1:Application"
 RELEASE = "kubernetes:helm.sh/v3:Release"
+NAMESPACE = "kubernetes:core/v1:Namespace"
 SECRET = "kubernetes:core/v1:Secret"  # noqa: S105 - a type of resources
 KEY = "gpu-ci:clusters"
 REPOSITORY = "https://github.com/example/gpu-ci"
@@ -236,3 +237,27 @@ def test_a_stack_whose_keys_are_all_gits_asks_for_none():
     assert program is not None
     assert git is not None
     assert not [resource for resource in program.resources if resource.type == SECRET]
+
+
+def spaces(config: StackConfig, by_git: bool) -> set[str]:
+    """URNs of the namespaces of teams and of runner sets that the program makes, or Git."""
+    recording = declared(ROOT, config, fleet_of(config))[by_git]
+    found = [each.urn for each in recording.resources if each.type == NAMESPACE] if recording is not None else []
+    return {urn for urn in found if ":Namespaces$" in urn or ":ArcRunnerSet$" in urn}
+
+
+def test_no_namespace_changes_hands_with_its_first_or_last_cache_or_with_who_brings_the_charts():
+    """A namespace that one of two stops making is deleted, with all that people keep in it."""
+    config = stack_config("gitops")
+    clusters = json.loads(config.values[KEY])
+    assert clusters["use1"].pop("caches")
+    for job in clusters["use1"]["jobs"].values():
+        job.pop("cache", None)
+        job.pop("cacheReadOnly", None)
+    without = replace(config, objects={**config.objects, KEY: clusters}, values={**config.values, KEY: json.dumps(clusters)})
+    ours = spaces(config, False)
+    assert {urn.rpartition("::")[2] for urn in ours} >= {"use1-namespaces.research", "use1-gpu-t4-quarter-namespace"}
+    assert spaces(config, True) == set()
+    assert spaces(without, False) == ours
+    assert spaces(without, True) == set()
+    assert spaces(delivered(config, False), False) == ours

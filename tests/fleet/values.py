@@ -22,6 +22,7 @@ FREE = {
     "operator.nodeSelector",
     "global.nodeSelector",
     "configs.cm",
+    "configs.params",
 }
 # Read by gha-runner-scale-set's templates/autoscalingrunnerset.yaml, though its values.yaml names only template.spec.
 IN_TEMPLATES = {"template.metadata"}

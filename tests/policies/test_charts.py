@@ -372,6 +372,23 @@ def test_published_gpu_charts_take_of_the_node_what_the_table_says(name: str, tm
     assert any("hostPath" in volume for volume in hosts), "it takes of the node, as the table says"
 
 
+@pytest.mark.reference
+def test_argo_cds_processes_read_the_parameters_that_ours_sets(tmp_path: Path) -> None:
+    """The chart hands any key on to its ConfigMap: one that no process reads would be as if it were not there."""
+    chart = ours.argo_cd("argocd")
+    manifests = render(published("argo-cd"), chart.values, tmp_path, name="argocd", namespace="argocd")
+    workloads = [each for kind in ("StatefulSet", "Deployment") for each in of_kind(manifests, kind)]
+    containers = [container for each in workloads for container in each["spec"]["template"]["spec"]["containers"]]
+    sources = [variable.get("valueFrom", {}) for container in containers for variable in container.get("env", [])]
+    read = {
+        held["key"]
+        for held in (each.get("configMapKeyRef", {}) for each in sources)
+        if held.get("name") == "argocd-cmd-params-cm"
+    }
+    assert chart.values["configs"]["params"]
+    assert set(chart.values["configs"]["params"]) <= read
+
+
 def test_our_own_charts_are_the_ones_of_the_table() -> None:
     made = (
         ours.arc_controller(),
