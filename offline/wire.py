@@ -138,6 +138,15 @@ def _view(value: object) -> object:
     return _object_view(value) if isinstance(value, dict) else value
 
 
+def is_reserved(value: object) -> bool:
+    """Whether plain data has in it what the wire format keeps for itself: a signature's key, a sentinel."""
+    if isinstance(value, dict):
+        return SIGNATURE in value or any(is_reserved(item) for item in value.values())
+    if isinstance(value, list):
+        return any(is_reserved(item) for item in value)
+    return isinstance(value, str) and value in SENTINELS
+
+
 def _object_view(value: dict[str, object]) -> object:
     signature = value.get(SIGNATURE)
     if signature is None:

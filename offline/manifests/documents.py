@@ -47,8 +47,13 @@ def documents(path: Path) -> tuple[Document, ...]:
         text = text_of(path, "JSON" if is_json else "YAML")
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); correct its rights, or take it away") from None
-    if is_json:
-        return _json(path, text)
+    return _json(path, text) if is_json else _documents(path, text)
+
+
+# -- YAML --------------------------------------------------------------------------------------------------------------
+
+
+def _documents(path: Path, text: str) -> tuple[Document, ...]:
     try:
         return built(path, text, lambda events: tuple(_yaml(path, events)))
     except InputError as error:
@@ -60,9 +65,6 @@ def documents(path: Path) -> tuple[Document, ...]:
             f"{where}: not YAML yet, for a template stands there as it is ({{{{ … }}}}); "
             "render the chart with `helm template`, and check what that writes"
         ) from None
-
-
-# -- YAML --------------------------------------------------------------------------------------------------------------
 
 
 def _yaml(path: Path, events: Iterator[Any]) -> Iterator[Document]:
@@ -113,6 +115,8 @@ def _json(path: Path, text: str) -> tuple[Document, ...]:
     try:
         value = json.loads(text, parse_int=_integer, parse_constant=_no_number)
     except json.JSONDecodeError as error:
+        if not text.lstrip().startswith(("{", "[")):
+            return _by_its_looks(path, text)
         if '"apiVersion"' not in text:
             # Settings of other programs are called so and have comments.
             return (Document(text.strip()[:1] or None, {(): 1}),)
@@ -121,6 +125,16 @@ def _json(path: Path, text: str) -> tuple[Document, ...]:
         raise InputError(f"{path}:1: not JSON that kubectl can read ({error}); write another value, or fewer levels") from None
     # Most JSON is none of Kubernetes': of that nobody asks a line.
     return (Document(value, _Lines(path, text).found if isinstance(value, dict) and "apiVersion" in value else {(): 1}),)
+
+
+def _by_its_looks(path: Path, text: str) -> tuple[Document, ...]:
+    """Documents of a file that only its name calls JSON: kubectl asks whether it begins with a brace."""
+    try:
+        return _documents(path, text)
+    except InputError:
+        if "apiVersion" in text:
+            raise
+        return (Document(text.strip()[:1] or None, {(): 1}),)
 
 
 class _Lines:

@@ -16,6 +16,7 @@ from google.protobuf import struct_pb2
 from offline.errors import InputError
 from offline.manifests.documents import Document
 from offline.record import Resource
+from offline.wire import is_reserved
 from offline.words import one_line
 from offline.yamlread import Keys
 
@@ -31,7 +32,10 @@ _BODIES = ("metadata", "spec")
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """An object: the file that holds it, its first line, where in its document it lies, and what it is called."""
+    """An object: the file that holds it, its first line, where in its document it lies, and what it is called.
+
+    `once` says that the name is its own: of a `generateName` the API server makes another object each time.
+    """
 
     file: str
     line: int
@@ -41,6 +45,7 @@ class Manifest:
     kind: str
     namespace: str
     name: str
+    once: bool
     resource: Resource
 
     @property
@@ -77,15 +82,18 @@ def _objects(stack: str, file: str, within: str, document: Document, body: objec
         raise document.fault
     version, kind = _named(where, body)
     items = body.get("items")
-    if kind.endswith(_LIST) and isinstance(items, list):
+    # To kubectl and ArgoCD whatever has items is a list, of whichever kind it says it is.
+    if isinstance(items, list):
         # Items of a list of one kind leave out what the list says.
-        said = {"apiVersion": version, "kind": kind.removesuffix(_LIST)} if kind != _LIST else {}
+        of_one = kind.endswith(_LIST) and kind != _LIST
+        said = {"apiVersion": version, "kind": kind.removesuffix(_LIST)} if of_one else {}
         for index, item in enumerate(items):
             whole = said | item if isinstance(item, dict) else item
             yield from _objects(stack, file, within, document, whole, (*keys, "items", index))
         return
     metadata = body.get("metadata")
     namespace, name = (_text(metadata, key) for key in ("namespace", "name"))
+    once = bool(name)
     name = name or _text(metadata, "generateName")
     token = f"kubernetes:{version if '/' in version else f'core/{version}'}:{kind}"
     urn = f"urn:pulumi:{stack}::{PROJECT}::{token}::{within}#{_path(namespace, name)}"
@@ -98,6 +106,7 @@ def _objects(stack: str, file: str, within: str, document: Document, body: objec
         kind=kind,
         namespace=namespace,
         name=name,
+        once=once,
         resource=_resource(where, urn, token, name or within, body),
     )
 
@@ -125,6 +134,8 @@ def _named(where: str, body: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _resource(where: str, urn: str, token: str, name: str, body: Mapping[str, Any]) -> Resource:
+    if is_reserved(body):
+        raise InputError(f"{where}: holds a mark that Pulumi keeps for secrets and unknown values; write another text")
     struct = struct_pb2.Struct()
     try:
         struct.update(body)

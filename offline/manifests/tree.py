@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -14,6 +15,9 @@ from offline.manifests.documents import Document, documents
 from offline.manifests.objects import Manifest, objects
 
 SUFFIXES = (".yaml", ".yml", ".json")
+PROGRAMS = (".jsonnet",)
+"""What ArgoCD evaluates; nothing here does."""
+
 _MEND = "name a folder of manifests, or one file"
 
 
@@ -31,7 +35,7 @@ class Tree:
         """A line for each object that stands in several places: the last one applied wins."""
         places: dict[tuple[str, ...], list[Manifest]] = {}
         for each in self.manifests:
-            if each.name:
+            if each.once:
                 places.setdefault(each.identity, []).append(each)
         return tuple(
             f"{held[0].label} stands {len(held)} times, and the last one applied wins: {', '.join(each.place for each in held)}"
@@ -43,13 +47,13 @@ class Tree:
 def read_tree(stack: str, target: str) -> Tree:
     """Reads every manifest below a folder, or in one file; resources get URNs of the stack.
 
-    Hidden files and folders are left out, and links to folders are not followed. Raises InputError for all that is wrong in
-    any file, a line each, and for a folder without an object.
+    Git's own folder is left out, and links to folders are not followed. Raises InputError for all that is wrong in any file, a
+    line each, and for a folder without an object.
     """
     if not target:
         raise InputError(f"DIR: must not be empty; {_MEND}")
     root = Path(target)
-    paths = tuple(_paths(root))
+    paths = tuple(_paths(root, SUFFIXES))
     found: list[Manifest] = []
     others: dict[Path, list[Document]] = {}
     wrong: list[str] = []
@@ -72,14 +76,17 @@ def read_tree(stack: str, target: str) -> Tree:
     if not found:
         beside = f", and {count} other documents" if count else ""
         raise InputError(f"DIR: {target} has no Kubernetes object in *.yaml, *.yml or *.json{beside}; {_MEND}")
-    return Tree(len(paths), count, tuple(_told_apart(found)), tuple(_note(path, held) for path, held in others.items()))
+    notes = [_note(path, held) for path, held in others.items()]
+    notes += [f"{path}: a program that ArgoCD evaluates; check what `jsonnet` prints" for path in _paths(root, PROGRAMS)]
+    return Tree(len(paths), count, tuple(_told_apart(found)), tuple(notes))
 
 
-def _paths(root: Path) -> Iterator[Path]:
-    """The files to read, each folder's own before those of its folders, by name."""
+def _paths(root: Path, suffixes: tuple[str, ...]) -> Iterator[Path]:
+    """The files whose names end so, each folder's own before those of its folders, by name; one file, whatever it is called."""
     try:
         if root.is_file():
-            yield root
+            if suffixes == SUFFIXES:
+                yield root
             return
         if not root.is_dir():
             fault = "is neither a folder nor a file" if root.exists() else "does not exist"
@@ -87,11 +94,19 @@ def _paths(root: Path) -> Iterator[Path]:
     except OSError as error:
         raise InputError(f"DIR: {root} cannot be read ({error.strerror}); {_MEND}") from None
     for folder, folders, files in os.walk(root, onerror=_refuse):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        folders[:] = sorted(name for name in folders if name != ".git")
         for name in sorted(files):
-            # A pipe would be waited for.
-            if not name.startswith(".") and Path(name).suffix.lower() in SUFFIXES and not Path(folder, name).is_fifo():
-                yield Path(folder, name)
+            path = Path(folder, name)
+            if name.lower().endswith(suffixes) and not _is_device(path):
+                yield path
+
+
+def _is_device(path: Path) -> bool:
+    """Whether reading would wait or never end: a pipe, a device. What is no file at all, reading will tell."""
+    try:
+        return not stat.S_ISREG(path.stat().st_mode)
+    except OSError:
+        return False
 
 
 def _refuse(error: OSError) -> NoReturn:

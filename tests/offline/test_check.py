@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,17 +11,20 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from ruamel.yaml import YAML
+from pulumi.runtime import rpc
 from typer.testing import CliRunner
 
 import offline.manifests.check
+from fleet.yaml_text import yaml_text
 from offline.cli import ROOT, app
 from offline.errors import InputError
 from offline.manifests.check import Check, make_check
 from offline.manifests.tree import read_tree
 from offline.plan import make_plan
 from offline.render import render
+from offline.wire import SIGNATURE
 
+UNKNOWN = rpc.UNKNOWN
 SEEDS = Path(__file__).parent / "manifests"
 CLEAN = """\
 apiVersion: apps/v1
@@ -146,7 +150,7 @@ def test_what_cannot_be_checked_is_status_2_and_one_line(arguments, message):
 
 
 def test_a_folder_without_an_object_is_wrong_input(tmp_path):
-    assert wrong(tmp_path, {"notes.txt": CLEAN, ".hidden/web.yaml": CLEAN, ".web.yaml": CLEAN}) == (
+    assert wrong(tmp_path, {"notes.txt": CLEAN, ".git/web.yaml": CLEAN, "web.yaml.bak": CLEAN}) == (
         f"DIR: {tmp_path} has no Kubernetes object in *.yaml, *.yml or *.json; name a folder of manifests, or one file"
     )
     assert ", and 1 other documents; " in wrong(tmp_path, {"values.yaml": "a: 1"})
@@ -214,6 +218,14 @@ def test_a_folder_without_an_object_is_wrong_input(tmp_path):
             '{"apiVersion": "v1", "kind": "Pod", "spec": {"a": "\\ud800"}}',
             "a.json:1: holds half a character or a number that",
         ),
+        (
+            "a.yaml",
+            f"apiVersion: v1\nkind: Pod\nspec: {{a: [{{{SIGNATURE}: x}}]}}\n",
+            "a.yaml:1: holds a mark that Pulumi keeps for secrets and unknown values; write another text",
+        ),
+        ("a.yaml", f"apiVersion: v1\nkind: Pod\nspec: {{a: {UNKNOWN}}}\n", "a.yaml:1: holds a mark that Pulumi keeps for"),
+        ("a.json", "{}\n" + json.dumps({"apiVersion": "v1", "kind": "Pod"}), "a.json:2: not valid JSON: Extra data in column 1;"),
+        ("a.json", "apiVersion: v1\nkind: [Pod\n", "a.json:3: not valid YAML: "),
     ],
 )
 def test_what_is_wrong_with_a_file_is_one_line_with_file_and_line(tmp_path, name, text, message):
@@ -223,6 +235,12 @@ def test_what_is_wrong_with_a_file_is_one_line_with_file_and_line(tmp_path, name
 def test_a_file_that_is_no_text_is_named(tmp_path):
     (tmp_path / "a.yaml").write_bytes(b"a: \xff")
     assert wrong(tmp_path, {}) == "a.yaml: a YAML file must be UTF-8 text; byte 3 is not; save it as UTF-8"
+
+
+def test_what_would_never_end_is_not_read(tmp_path):
+    (tmp_path / "a.yaml").symlink_to("/dev/zero")
+    os.mkfifo(tmp_path / "b.yaml")
+    assert checked(tmp_path, {"web.yaml": CLEAN}).tree.files == 1
 
 
 def test_a_link_to_nothing_is_named(tmp_path):
@@ -313,6 +331,31 @@ def test_documents_and_lists_are_taken_apart(tmp_path):
         "pods.yaml:6",
         "several.yaml:9",
     }
+
+
+def test_whatever_has_items_is_a_list(tmp_path):
+    """As kubectl and ArgoCD take it: the name of the kind does not count."""
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"hostPID": True}}
+    held = checked(tmp_path, {"a.json": json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "items": [pod]})})
+    assert [each.label for each in held.tree.manifests] == ["Pod a"]
+    assert ("a.json:1", "runner-no-privileged") in said(held)
+
+
+def test_hidden_files_are_read_as_argo_cd_reads_them(tmp_path):
+    held = checked(tmp_path, {".apps/web.yaml": HOST, ".web.yml": HOST, ".json": "{}"})
+    assert {place for place, _ in said(held)} == {".apps/web.yaml:9", ".web.yml:9"}
+    assert held.tree.files == 3
+
+
+def test_yaml_under_the_name_of_json_is_read(tmp_path):
+    held = checked(tmp_path, {"a.json": HOST, "notes.json": "// settings of an editor: [\n{}"})
+    assert {place for place, _ in said(held)} == {"a.json:9"}
+    assert held.tree.passed_over == (f"{tmp_path}/notes.json:1: no Kubernetes object (a text)",)
+
+
+def test_a_program_is_passed_over_with_a_note(tmp_path):
+    held = checked(tmp_path, {"web.yaml": CLEAN, "pods.jsonnet": "{}"})
+    assert held.tree.passed_over == (f"{tmp_path}/pods.jsonnet: a program that ArgoCD evaluates; check what `jsonnet` prints",)
 
 
 def test_an_empty_list_is_nothing_and_no_stranger(tmp_path):
@@ -442,6 +485,7 @@ def test_each_object_has_a_urn_of_its_own_and_twice_the_same_one_is_remarked(tmp
         "a.yaml": f"{HOST}---\n{HOST}",
         "b/c.yaml": HOST.replace("apps/v1", "apps/v1beta2"),
         "d.yaml": "apiVersion: v1\nkind: Pod\n",
+        "e.yaml": "---\n".join(["apiVersion: v1\nkind: Pod\nmetadata: {generateName: test-}\n"] * 2),
     }
     result = run(written(tmp_path, files), "--json")
     found = json.loads(result.stdout)
@@ -450,6 +494,8 @@ def test_each_object_has_a_urn_of_its_own_and_twice_the_same_one_is_remarked(tmp
         f"{prefix}apps/v1:Deployment::a.yaml#apps/web",
         f"{prefix}apps/v1:Deployment::a.yaml#apps/web~2",
         f"{prefix}core/v1:Pod::d.yaml#",
+        f"{prefix}core/v1:Pod::e.yaml#test-",
+        f"{prefix}core/v1:Pod::e.yaml#test-~2",
         f"{prefix}apps/v1beta2:Deployment::b/c.yaml#apps/web",
     ]
     assert found["remarks"] == [
@@ -588,8 +634,7 @@ def test_an_object_is_judged_alike_as_yaml_and_as_json(tmp_path, body):
         return sorted((found.verdict.rule, found.verdict.message) for found in held.findings)
 
     (tmp_path / "a.json").write_text(json.dumps(body, indent=2))
-    with (tmp_path / "a.yaml").open("w") as file:
-        YAML(typ="safe", pure=True).dump(body, file)
+    (tmp_path / "a.yaml").write_text(yaml_text(body))
     assert messages("a.json") == messages("a.yaml")
 
 
