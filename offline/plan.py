@@ -24,7 +24,7 @@ from offline.policyfile import policy_settings
 from offline.record import Recording, Remedy, Resource, joined, record
 from offline.remedies import Remediation, Remedies
 from offline.stackfile import StackConfig
-from policies.rules import RULES
+from policies.rules import RULES, AnyRule
 from policies.rules.exceptions import PROPERTY as EXCEPTIONS
 
 Progress = Callable[[str], None]
@@ -130,7 +130,9 @@ class Plan:
             name = configured.policy.name
             told = " ".join(found.message for found in self.verdicts if found.rule == name)
             for index, entry in enumerate(configured.config[EXCEPTIONS]):
-                if f"{EXCEPTIONS}[{index}]" not in told and configured.level.value != "disabled":
+                # Only what a check of manifests judges is called with a `#`.
+                idle = f"{EXCEPTIONS}[{index}]" not in told and "#" not in entry["urn"]
+                if idle and configured.level.value != "disabled":
                     yield f"policy {name}: {EXCEPTIONS}[{index}] ({entry['urn']}) hides nothing; remove it"
 
     @property
@@ -182,8 +184,9 @@ def outcomes_of(
     verdicts: Sequence[Verdict],
     levels: Mapping[str, str],
     remediations: Iterable[Remediation] = (),
+    rules: Iterable[AnyRule] = RULES,
 ) -> tuple[Outcome, ...]:
-    """How each policy stands to what was judged, in the pack's order."""
+    """How each of the rules stands to what was judged, in their order."""
     types = Counter(resource.type for resource in resources)
     kinds = Counter((verdict.rule, verdict.kind) for verdict in verdicts)
     mended = Counter(remediation.rule for remediation in remediations)
@@ -199,7 +202,7 @@ def outcomes_of(
             excepted=kinds[rule.id, "excepted"],
             remediated=mended[rule.id],
         )
-        for rule in RULES
+        for rule in rules
     )
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 from pathlib import Path
 
+from fleet.scheduling import is_gpu_resource
 from offline import stackfile
 from offline.errors import InputError
 from offline.judge import Configured, Verdict, configure, judge
@@ -17,12 +19,14 @@ from offline.manifests.tree import Tree, read_tree
 from offline.plan import Outcome, blocked_of, levels_of, outcomes_of
 from offline.policyfile import policy_settings
 from offline.record import Recording
-from policies.rules import RULES
+from policies.rules import RULES, StackRule
 
+_RULES = tuple(rule.of_manifests if isinstance(rule, StackRule) else rule for rule in RULES)
 _CONFIG = "policies/config"
 _NAMESPACE = re.compile(r'namespace "[^"]*": ')
 """How a policy of runner sets begins what it says of an object in their namespace."""
 _PATH = re.compile(r'[A-Za-z_][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+|\[(?:[0-9]+|"[^"]*"|[^\]"]*)\])*')
+_RUNS = frozenset(("containers", "initContainers"))
 _STEP = re.compile(r'([A-Za-z0-9_-]+)|\[(?:([0-9]+)|"([^"]*)"|([^\]]*))\]')
 
 
@@ -43,6 +47,20 @@ class Finding:
     def label(self) -> str:
         """What it is of, for people."""
         return self.manifest.label if self.manifest is not None else "all objects together"
+
+
+@dataclass(frozen=True, slots=True)
+class Unjudged:
+    """Objects of a type that no policy reads: the first of them, and whether any has containers or GPUs in it."""
+
+    first: Manifest
+    count: int
+    works: bool
+
+    @property
+    def label(self) -> str:
+        """Kind and API group for people."""
+        return f"{self.first.kind}.{self.first.group}" if self.first.group else self.first.kind
 
 
 @dataclass(frozen=True)
@@ -68,10 +86,20 @@ class Check:
             found.append((index, line, Finding(verdict, manifest, line)))
         return tuple(finding for _, _, finding in sorted(found, key=lambda each: each[:2]))
 
+    @cached_property
+    def unjudged(self) -> tuple[Unjudged, ...]:
+        """What no policy of the pack reads, by kind, in the order of files."""
+        known = frozenset[str]().union(*(rule.types for rule in _RULES))
+        others = [each for each in self.tree.manifests if each.resource.type not in known]
+        counts = Counter(each.resource.type for each in others)
+        working = {each.resource.type for each in others if _works(each.resource.inputs)}
+        firsts = {each.resource.type: each for each in reversed(others)}
+        return tuple(Unjudged(firsts[kind], count, kind in working) for kind, count in counts.items())
+
     @property
     def outcomes(self) -> tuple[Outcome, ...]:
         """How each policy stands, in the pack's order."""
-        return outcomes_of([each.resource for each in self.tree.manifests], self.verdicts, levels_of(self.policies))
+        return outcomes_of([each.resource for each in self.tree.manifests], self.verdicts, levels_of(self.policies), rules=_RULES)
 
     def blocked(self, strict: bool = False) -> tuple[Verdict, ...]:
         """What fails: violations of mandatory policies; with `strict` also what a critical one could not tell."""
@@ -95,12 +123,19 @@ def make_check(
         raise InputError(
             f"--stack: there must be a stack or a policy config of that name; got {stack!r}; give one of: {', '.join(known)}"
         )
-    policies = configure(RULES, policy_settings(stack, root), as_of or date.today())
+    policies = configure(_RULES, policy_settings(stack, root), as_of or date.today())
     progress("reading manifests")
     tree = read_tree(stack, target)
     progress("judging policies")
     recording = Recording(PROJECT, stack, False, tuple(each.resource for each in tree.manifests), {})
     return Check(stack, target, tree, policies, judge(recording, policies))
+
+
+def _works(value: object) -> bool:
+    """Whether something in it may run, or asks for a GPU."""
+    if isinstance(value, Mapping):
+        return any(key in _RUNS or is_gpu_resource(key) or _works(entry) for key, entry in value.items())
+    return isinstance(value, list | tuple) and any(map(_works, value))
 
 
 def line_of(manifest: Manifest, message: str) -> int:

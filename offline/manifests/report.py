@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from offline.annotations import Annotation
-from offline.manifests.check import Check, Finding
+from offline.manifests.check import Check, Finding, Unjudged
 from offline.words import counted, states
 
 
@@ -25,6 +25,11 @@ def report(check: Check, console: Console, strict: bool = False) -> None:
         console.print(Text(_line(found)), soft_wrap=True)
     for remark in check.tree.twice:
         console.print(Text(f"  ! {remark}", style="yellow"), soft_wrap=True)
+    for each in check.unjudged:
+        if each.works:
+            console.print(Text(f"  ! {_unread(each)}", style="yellow"), soft_wrap=True)
+    if idle := [f"{each.label} ({each.count})" for each in check.unjudged if not each.works]:
+        console.print(Text(f"  no policy reads: {', '.join(idle)}", style="dim"), soft_wrap=True)
     for note in check.tree.passed_over:
         console.print(Text(f"  passed over: {note}", style="dim"), soft_wrap=True)
     console.print()
@@ -60,6 +65,11 @@ def _line(found: Finding) -> str:
     kind = "" if verdict.kind == "violation" else f" ({verdict.kind})"
     place = f"{found.place}: " if found.place else ""
     return f"{place}{verdict.level} {verdict.rule}{kind}: {found.label}: {verdict.message}"
+
+
+def _unread(each: Unjudged) -> str:
+    more = f" and {each.count - 1} more" if each.count > 1 else ""
+    return f"{each.label} has containers or GPUs in it, and no policy reads it: {each.first.place}{more}"
 
 
 def _objects(check: Check) -> str:
@@ -139,6 +149,16 @@ def _check(check: Check, strict: bool) -> dict[str, Any]:
         "policies": [
             {"policy": found.rule, "level": found.level, "state": found.state, "judged": found.judged, "broken": found.broken}
             for found in check.outcomes
+        ],
+        "notJudged": [
+            {
+                "type": each.first.resource.type,
+                "count": each.count,
+                "file": each.first.file,
+                "line": each.first.line,
+                "works": each.works,
+            }
+            for each in check.unjudged
         ],
         "remarks": list(check.tree.twice),
         "passedOver": list(check.tree.passed_over),

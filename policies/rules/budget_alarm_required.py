@@ -95,6 +95,7 @@ RULE = StackRule(
     title="An alarm tells of a month that is too dear",
     severity=Severity.MEDIUM,
     types=MACHINES | {AWS_BUDGET, MONITOR, SUBSCRIPTION, OCI_BUDGET, OCI_ALERT},
+    of_cloud=MACHINES,
     levels={"dev": "disabled", "staging": "advisory", "prod": "mandatory", "homelab": "disabled"},
     rationale="A ceiling bounds what a stack may cost; only the bill says what it does cost, and who reads that every day?",
     source="https://docs.aws.amazon.com/cost-management/latest/userguide/budgets-managing-costs.html",

@@ -221,6 +221,7 @@ RULE = StackRule(
     title="Quotas bound GPUs, and hold what the stack may take",
     severity=Severity.MEDIUM,
     types=MACHINES | RUNNER_SETS | {SERVICE_QUOTA, OCI_QUOTA, RESOURCE_QUOTA},
+    of_cloud=MACHINES - RUNNER_SETS,
     levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
     rationale="A pool that reaches its maximum on paper and its quota in the cloud has jobs that wait for a support request.",
     source="https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html",

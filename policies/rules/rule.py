@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
 
@@ -166,9 +166,19 @@ class Rule(_Common):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StackRule(_Common):
-    """One policy that judges resources of a stack together. The stack's own exceptions have the URN pattern `stack`."""
+    """One policy that judges resources of a stack together. The stack's own exceptions have the URN pattern `stack`.
+
+    `of_cloud` are those of its types beside which something must stand that only the program of a cloud declares: a budget, a
+    quota, a pool of the provider's.
+    """
 
     check: StackCheck
+    of_cloud: frozenset[str] = frozenset()
+
+    @property
+    def of_manifests(self) -> StackRule:
+        """The rule as manifests alone can be held to it."""
+        return replace(self, types=self.types - self.of_cloud)
 
     def policy(self, as_of: date) -> StackValidationPolicy:
         """The rule as the SDK's policy; `as_of` is the day on which exceptions stand or have run out."""

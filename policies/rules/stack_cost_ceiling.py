@@ -81,6 +81,7 @@ RULE = StackRule(
     title="The worst hour and the idle hour stay below their limits",
     severity=Severity.HIGH,
     types=MACHINES | UNITS,
+    of_cloud=MACHINES | UNITS,
     levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
     critical=True,
     config={

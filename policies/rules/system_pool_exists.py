@@ -121,6 +121,7 @@ RULE = StackRule(
     title="Every cluster has an untainted pool",
     severity=Severity.HIGH,
     types=POOLS | {OKE_CLUSTER},
+    of_cloud=POOLS | {OKE_CLUSTER},
     levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
     config={
         "minNodes": {

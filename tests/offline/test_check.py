@@ -23,6 +23,7 @@ from offline.manifests.tree import read_tree
 from offline.plan import make_plan
 from offline.render import render
 from offline.wire import SIGNATURE
+from policies.rules import RULES, StackRule
 
 UNKNOWN = rpc.UNKNOWN
 SEEDS = Path(__file__).parent / "manifests"
@@ -544,6 +545,57 @@ def test_nothing_is_asked_of_clouds_that_are_not_there(tmp_path):
     assert held.findings == ()
     assert {found.rule for found in held.outcomes if found.judged} >= {"images-pinned", "runner-no-privileged"}
     assert not {found.rule for found in held.outcomes if found.judged} & {"stack-cost-ceiling", "imds-v2-hop-one"}
+
+
+def test_what_only_a_cloud_could_mend_is_not_asked_of_manifests(tmp_path):
+    pool = {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodePool",
+        "metadata": {"name": "gpu"},
+        "spec": {
+            "limits": {"nvidia.com/gpu": 400},
+            "template": {
+                "spec": {
+                    "taints": [{"key": "nvidia.com/gpu", "effect": "NoSchedule"}],
+                    "requirements": [
+                        {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["p5.48xlarge"]},
+                        {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["spot"]},
+                    ],
+                }
+            },
+        },
+    }
+    held = checked(tmp_path, {"pool.json": json.dumps(pool)}, "prod")
+    clouds = {rule.id for rule in RULES if isinstance(rule, StackRule) and rule.of_cloud}
+    assert len(clouds) > 1
+    assert "stack-gpu-ceiling" in {found.verdict.rule for found in held.findings}, "what the manifest says of itself is judged"
+    assert not {found.verdict.rule for found in held.findings} & clouds
+    assert {found.judged for found in held.outcomes if found.rule in clouds} == {0}
+    described = (ROOT / "docs" / "offline.md").read_text()
+    assert all(f"`{name}`" in described for name in clouds)
+
+
+def test_what_no_policy_reads_is_named(tmp_path):
+    service = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n"
+    rollout = "apiVersion: argoproj.io/v1alpha1\nkind: Rollout\nspec: {template: {spec: {containers: [{name: a}]}}}\n"
+    nim = "apiVersion: apps.nvidia.com/v1alpha1\nkind: NIMService\nspec: {resources: {limits: {nvidia.com/gpu: 1}}}\n"
+    folder = written(
+        tmp_path, {"a.yaml": f"{CLEAN}---\n{service}---\n{service}", "b.yaml": rollout, "c.yaml": f"{nim}---\n{nim}"}
+    )
+    lines = run(folder).stdout.splitlines()
+    assert f"  ! Rollout.argoproj.io has containers or GPUs in it, and no policy reads it: {tmp_path}/b.yaml:1" in lines
+    assert (
+        f"  ! NIMService.apps.nvidia.com has containers or GPUs in it, and no policy reads it: {tmp_path}/c.yaml:1 and 1 more"
+        in lines
+    )
+    assert "  no policy reads: Service (2)" in lines
+    assert json.loads(run(folder, "--json").stdout)["notJudged"][0] == {
+        "type": "kubernetes:core/v1:Service",
+        "count": 2,
+        "file": f"{tmp_path}/a.yaml",
+        "line": 13,
+        "works": False,
+    }
 
 
 # -- other forms -------------------------------------------------------------------------------------------------------
