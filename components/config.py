@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pulumi
 
+from fleet.gitops.folders import require_folders
 from fleet.settings import CONFIG_KEYS, NAMESPACE, Fleet, check_keys, load
 
 
@@ -12,7 +13,9 @@ def read_fleet(config: pulumi.Config) -> Fleet:
     held = _keys()
     check_keys(held, [key for key in held if pulumi.runtime.config.is_config_secret(f"{NAMESPACE}:{key}")])
     values = {key: config.get_object(key) for key in CONFIG_KEYS}
-    return load({key: value for key, value in values.items() if value is not None})
+    fleet = load({key: value for key, value in values.items() if value is not None})
+    require_folders(fleet, pulumi.get_project(), pulumi.get_stack())
+    return fleet
 
 
 def _keys() -> list[str]:

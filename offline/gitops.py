@@ -20,7 +20,6 @@ from fleet.gitops.settings import Sops
 from fleet.gitops.waves import TEAMS_LATER
 from fleet.providers import PROVIDERS
 from fleet.yaml_text import yaml_text
-from offline.errors import InputError
 from offline.plan import Plan
 from offline.record import Recording, Resource
 from offline.sops import encrypted_secret
@@ -70,7 +69,6 @@ def git_files(plan: Plan) -> Iterator[tuple[str, str]]:
     for name, settings in plan.fleet.clusters_by_name():
         folder = physical_name(plan.config.project, plan.config.stack, name)
         if settings.gitops is not None:
-            _require_folder(name, settings.gitops.path, folder)
             # Git has no empty folders, and an Application wants its own.
             yield from ((f"{folder}/{tier}/{_KEEP}", "") for tier in TIERS)
             yield from _secrets(folder, settings, root)
@@ -143,12 +141,6 @@ def _leaves(value: object) -> Iterator[object]:
             yield from _leaves(entry)
     else:
         yield value
-
-
-def _require_folder(name: str, path: str, folder: str) -> None:
-    """InputError for a path that ends otherwise than the folder is called: ArgoCD would find nothing there."""
-    if path.rpartition("/")[2] != folder:
-        raise InputError(f"{name}: gitops.path: the cluster's folder is {folder}, and the path ends otherwise; end it with that")
 
 
 def _machines(folder: str, name: str, settings: Cluster) -> Iterator[tuple[str, str]]:

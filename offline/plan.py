@@ -11,8 +11,8 @@ from pathlib import Path
 from fleet import bill as billing
 from fleet import placement as placing
 from fleet import stack_jobs
-from fleet.cluster import physical_name
 from fleet.errors import FleetError
+from fleet.gitops.folders import require_folders
 from fleet.placement import Placement
 from fleet.pricing import Line, Money, total
 from fleet.settings import CONFIG_KEYS, NAMESPACE, SECRETS, Fleet, check_keys
@@ -101,7 +101,6 @@ class Plan:
     def _remarks(self) -> Iterator[str]:
         for name, cluster in self.fleet.clusters_by_name():
             yield from (f"{name}: {remark}" for remark in cluster.remarks)
-        yield from self._folders()
         yield from self.reach
         yield from billing.remarks(self.fleet)
         for name in self.fleet.shared_names:
@@ -114,13 +113,6 @@ class Plan:
         yield from self._idle_exceptions()
         if self.recording is not None:
             yield from (f"{message.severity}: {message.text}" for message in self.recording.messages)
-
-    def _folders(self) -> Iterator[str]:
-        """Folders of Git's that are called otherwise than `make render` calls them."""
-        for name, cluster in self.fleet.clusters_by_name():
-            written = physical_name(self.config.project, self.config.stack, name)
-            if cluster.gitops is not None and cluster.gitops.path.rpartition("/")[2] != written:
-                yield f"{name}: gitops.path: make render writes the cluster's folder as {written}; end the path with that"
 
     def _idle_exceptions(self) -> Iterator[str]:
         """Exceptions that hide nothing: who wrote them believes that they do."""
@@ -271,6 +263,8 @@ def fleet_of(config: StackConfig) -> Fleet:
     held = {key.removeprefix(prefix): value for key, value in config.objects.items() if key.startswith(prefix)}
     try:
         check_keys(sorted(held), [key.removeprefix(prefix) for key in config.secret_keys])
-        return load_fleet({key: held[key] for key in CONFIG_KEYS if key in held})
+        fleet = load_fleet({key: held[key] for key in CONFIG_KEYS if key in held})
+        require_folders(fleet, config.project, config.stack)
     except FleetError as error:
         raise stackfile.wrong(config, error) from error
+    return fleet

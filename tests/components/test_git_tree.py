@@ -13,6 +13,7 @@ import pytest
 
 from components.build import build
 from components.config import read_fleet
+from fleet.cluster import physical_name
 from fleet.gitops.waves import wave
 from fleet.providers import PROVIDERS
 from offline import stackfile
@@ -35,15 +36,11 @@ DEPLOYED = [stack for stack in STACKS if fleet_of(stack_config(stack)).deployabl
 
 def delivered(config: StackConfig, by_git: bool) -> StackConfig:
     """The same stack with all of its clusters filled by Git, or by Helm."""
-    clusters = {
-        name: {key: value for key, value in held.items() if key not in ("delivery", "gitops")}
-        | (
-            {"delivery": "argocd", "gitops": held.get("gitops", {"repository": REPOSITORY, "path": f"clusters/{name}"})}
-            if by_git
-            else {}
-        )
-        for name, held in json.loads(config.values[KEY]).items()
-    }
+    clusters = {}
+    for name, held in json.loads(config.values[KEY]).items():
+        git = {"repository": REPOSITORY, "path": f"clusters/{physical_name(config.project, config.stack, name)}"}
+        rest = {key: value for key, value in held.items() if key not in ("delivery", "gitops")}
+        clusters[name] = rest | ({"delivery": "argocd", "gitops": held.get("gitops", git)} if by_git else {})
     objects = {**config.objects, KEY: clusters}
     return replace(config, objects=objects, values={**config.values, KEY: json.dumps(clusters)})
 
@@ -261,3 +258,13 @@ def test_no_namespace_changes_hands_with_its_first_or_last_cache_or_with_who_bri
     assert spaces(without, False) == ours
     assert spaces(without, True) == set()
     assert spaces(delivered(config, False), False) == ours
+
+
+def test_pulumi_up_refuses_a_path_that_ends_otherwise_than_the_folder_is_called():
+    """The ArgoCD that it would make found nothing there."""
+    config = stack_config("gitops")
+    clusters = json.loads(config.values[KEY])
+    clusters["use1"]["gitops"]["path"] = "clusters/use1"
+    config = replace(config, objects={**config.objects, KEY: clusters}, values={**config.values, KEY: json.dumps(clusters)})
+    with pytest.raises(pulumi.RunError, match="is gpu-ci-gitops-use1; end the path with it"):
+        record(ROOT / "__main__.py", config)

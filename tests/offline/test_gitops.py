@@ -199,7 +199,9 @@ def test_a_runner_set_may_be_called_as_a_chart_is():
 
 def test_a_path_that_ends_otherwise_than_the_folder_is_refused():
     git = json.loads(stack("homelab").values[KEY])["home"]["gitops"]
-    with pytest.raises(InputError, match=f"home: gitops.path: the cluster's folder is {HOME}, and the path ends otherwise"):
+    with pytest.raises(
+        InputError, match=rf"clusters\.home\.gitops\.path: the folder that make render writes for the cluster is {HOME}; end"
+    ):
         files(changed(stack("homelab"), home={"gitops": {**git, "path": "clusters/home"}}))
 
 
