@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 from pathlib import Path
 
-from fleet.scheduling import is_gpu_resource
 from offline import stackfile
 from offline.errors import InputError
 from offline.judge import Configured, Verdict, configure, judge
 from offline.manifests.objects import PROJECT, Manifest
+from offline.manifests.remarks import Unjudged, laid_over, unjudged
 from offline.manifests.tree import Tree, read_tree
 from offline.plan import Outcome, blocked_of, levels_of, outcomes_of
 from offline.policyfile import policy_settings
@@ -26,7 +25,6 @@ _CONFIG = "policies/config"
 _NAMESPACE = re.compile(r'namespace "[^"]*": ')
 """How a policy of runner sets begins what it says of an object in their namespace."""
 _PATH = re.compile(r'[A-Za-z_][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+|\[(?:[0-9]+|"[^"]*"|[^\]"]*)\])*')
-_RUNS = frozenset(("containers", "initContainers"))
 _STEP = re.compile(r'([A-Za-z0-9_-]+)|\[(?:([0-9]+)|"([^"]*)"|([^\]]*))\]')
 
 
@@ -47,20 +45,6 @@ class Finding:
     def label(self) -> str:
         """What it is of, for people."""
         return self.manifest.label if self.manifest is not None else "all objects together"
-
-
-@dataclass(frozen=True, slots=True)
-class Unjudged:
-    """Objects of a type that no policy reads: the first of them, and whether any has containers or GPUs in it."""
-
-    first: Manifest
-    count: int
-    works: bool
-
-    @property
-    def label(self) -> str:
-        """Kind and API group for people."""
-        return f"{self.first.kind}.{self.first.group}" if self.first.group else self.first.kind
 
 
 @dataclass(frozen=True)
@@ -88,13 +72,13 @@ class Check:
 
     @cached_property
     def unjudged(self) -> tuple[Unjudged, ...]:
-        """What no policy of the pack reads, by kind, in the order of files."""
-        known = frozenset[str]().union(*(rule.types for rule in _RULES))
-        others = [each for each in self.tree.manifests if each.resource.type not in known]
-        counts = Counter(each.resource.type for each in others)
-        working = {each.resource.type for each in others if _works(each.resource.inputs)}
-        firsts = {each.resource.type: each for each in reversed(others)}
-        return tuple(Unjudged(firsts[kind], count, kind in working) for kind, count in counts.items())
+        """What no policy of the pack reads."""
+        return unjudged(self.tree.manifests, _RULES)
+
+    @cached_property
+    def remarks(self) -> tuple[str, ...]:
+        """What nobody is at fault for, and its reader may not expect."""
+        return (*self.tree.twice, *laid_over(self.tree.manifests))
 
     @property
     def outcomes(self) -> tuple[Outcome, ...]:
@@ -129,13 +113,6 @@ def make_check(
     progress("judging policies")
     recording = Recording(PROJECT, stack, False, tuple(each.resource for each in tree.manifests), {})
     return Check(stack, target, tree, policies, judge(recording, policies))
-
-
-def _works(value: object) -> bool:
-    """Whether something in it may run, or asks for a GPU."""
-    if isinstance(value, Mapping):
-        return any(key in _RUNS or is_gpu_resource(key) or _works(entry) for key, entry in value.items())
-    return isinstance(value, list | tuple) and any(map(_works, value))
 
 
 def line_of(manifest: Manifest, message: str) -> int:

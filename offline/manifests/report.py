@@ -14,7 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from offline.annotations import Annotation
-from offline.manifests.check import Check, Finding, Unjudged
+from offline.manifests.check import Check, Finding
+from offline.manifests.remarks import Unjudged
 from offline.words import counted, states
 
 
@@ -23,7 +24,7 @@ def report(check: Check, console: Console, strict: bool = False) -> None:
     console.print(Text(f"gpu-ci check of {check.target} by the policies of stack {check.stack}", style="bold"))
     for found in check.findings:
         console.print(Text(_line(found)), soft_wrap=True)
-    for remark in check.tree.twice:
+    for remark in check.remarks:
         console.print(Text(f"  ! {remark}", style="yellow"), soft_wrap=True)
     for each in check.unjudged:
         if each.works:
@@ -160,6 +161,6 @@ def _check(check: Check, strict: bool) -> dict[str, Any]:
             }
             for each in check.unjudged
         ],
-        "remarks": list(check.tree.twice),
+        "remarks": list(check.remarks),
         "passedOver": list(check.tree.passed_over),
     }

@@ -20,6 +20,8 @@ from .rule import Rule
 
 # semver.org 2.0.0, with the v that some charts put before it.
 _VERSION = re.compile(r"v?(?:0|[1-9][0-9]*)(?:\.(?:0|[1-9][0-9]*)){2}(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?")
+# A repository that is one chart takes a digest, too (argo-cd 3.4, docs/user-guide/oci.md).
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _SAFE = re.compile(r"(?:oci|https)://[^/@]+/?.*", re.DOTALL)
 
 
@@ -56,7 +58,7 @@ def _faults(release: Release, later: Later) -> Iterator[str]:
     mends = _BY_HELM if release.application is None else _BY_ARGO
     with later:
         version = release.version
-        if not _VERSION.fullmatch(text(version)):
+        if not (_VERSION.fullmatch(text(version)) or (release.is_image and _DIGEST.fullmatch(text(version)))):
             yield f"{release.path('version')} is {shown(version)}: one version exactly, no range; write it whole, as in 0.14.2"
     with later:
         chart = release.chart

@@ -99,6 +99,11 @@ class Release:
         return written or (self._of_oci() if self.application is not None else "")
 
     @property
+    def is_image(self) -> bool:
+        """Whether the repository is one chart by itself: an image whose tag, or digest, is the version."""
+        return self.application is not None and not text(walk(self.source, "chart")) and bool(self._of_oci())
+
+    @property
     def chart_path(self) -> str:
         """Where that stands."""
         named = self.application is None or text(walk(self.source, "chart"))

@@ -598,6 +598,29 @@ def test_what_no_policy_reads_is_named(tmp_path):
     }
 
 
+@pytest.mark.parametrize(
+    ("source", "where"),
+    [
+        ({"path": "apps/llm", "helm": {"parameters": [{"name": "image.tag", "value": "latest"}]}}, "spec.source.helm.parameters"),
+        ({"path": "apps/llm", "kustomize": {"images": ["x=y:latest"]}}, "spec.source.kustomize"),
+        ({"path": "apps/llm", "helm": {"valueFiles": ["{{ name }}.yaml"]}}, "spec.source.helm.valueFiles"),
+        ({"path": "apps/llm", "helm": {"releaseName": "llm"}, "directory": {"recurse": True}}, ""),
+        ({"chart": "llm", "targetRevision": "1.0.0", "helm": {"values": "a: 1"}}, ""),
+    ],
+)
+def test_what_argo_cd_lays_over_files_of_git_is_remarked(tmp_path, source, where):
+    application = {
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "Application",
+        "metadata": {"name": "llm", "namespace": "argocd"},
+    }
+    spec = {"source": {"repoURL": "https://git.example.com/x"} | source}
+    held = checked(tmp_path, {"a.json": json.dumps(application | {"spec": spec})})
+    told = f"{tmp_path}/a.json:1: Application argocd/llm: {where} changes what lies in Git, and is read with none of it here"
+    assert held.remarks == ((told,) if where else ())
+    assert not where or f"  ! {told}" in run(str(tmp_path)).stdout
+
+
 # -- other forms -------------------------------------------------------------------------------------------------------
 
 

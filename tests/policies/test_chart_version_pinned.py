@@ -130,6 +130,17 @@ def test_a_chart_that_is_its_repository_has_one_version_too() -> None:
     )
 
 
+def test_a_chart_that_is_its_repository_may_have_a_digest() -> None:
+    digest = "sha256:" + "0a" * 32
+    source = {"repoURL": "oci://registry.example.com/charts/gpu-operator", "path": ".", "targetRevision": digest}
+    assert judge(RULE, APPLICATION, {"spec": {"source": source}}).messages == ()
+    for repository, revision in (("registry.example.com/charts", digest), (source["repoURL"], digest[:-1])):
+        held = {"repoURL": repository, "chart": "gpu-operator", "targetRevision": revision}
+        held = held if "oci" not in repository else source | {"targetRevision": revision}
+        (message,) = judge(RULE, APPLICATION, {"spec": {"source": held}}).messages
+        assert "one version exactly" in message
+
+
 SUITE = Suite(
     RULE,
     passing=(Case(RELEASE, OCI), Case(RELEASE, HTTPS)),
