@@ -5,7 +5,9 @@ monitor answers like a preview: a resource's outputs are its inputs and nothing 
 the cloud decides stays unknown. A remote component's outputs are all unknown, for its provider makes them.
 
 Everything runs on one thread: a request is answered before the next one is made, so the order of a recording does not
-depend on timing. All state of the SDK lives in context variables; each recording has a context of its own.
+depend on the time that anything takes. Two resources of which neither waits for the other may change places all the same: the
+SDK waits for sets, whose order is that of addresses in memory. All state of the SDK lives in context variables; each recording
+has a context of its own.
 """
 
 import asyncio

@@ -130,11 +130,14 @@ def _json(path: Path, text: str) -> tuple[Document, ...]:
 def _by_its_looks(path: Path, text: str) -> tuple[Document, ...]:
     """Documents of a file that only its name calls JSON: kubectl asks whether it begins with a brace."""
     try:
-        return _documents(path, text)
+        found = _documents(path, text)
     except InputError:
         if "apiVersion" in text:
             raise
         return (Document(text.strip()[:1] or None, {(): 1}),)
+    if '"apiVersion"' in text and not any(isinstance(each.value, dict | list) for each in found):
+        raise InputError(f"{path}:1: neither JSON nor YAML with an object in it, though it has an apiVersion; take comments away")
+    return found
 
 
 class _Lines:

@@ -9,16 +9,19 @@ from dataclasses import dataclass
 from fleet.scheduling import is_gpu_resource
 from offline.manifests.objects import Manifest
 from policies.rules import AnyRule
-from policies.rules.read import Later, walk
-from policies.rules.releases import sources
+from policies.rules.kinds import APPLICATION, APPLICATION_SET
+from policies.rules.read import walk
 
-_RUNS = frozenset(("containers", "initContainers"))
-_LAID_OVER = (
+_DEFINITION = "CustomResourceDefinition"
+"""Says what others may have, and runs nothing."""
+_CONTAINERS = ("containers", "initContainers", "steps")
+_CONTAINER = ("container", "script")
+_SOURCE = (
     *(("helm", key) for key in ("valuesObject", "values", "valueFiles", "parameters", "fileParameters")),
     ("kustomize",),
     ("plugin",),
 )
-"""What of an Application's source changes the manifests that lie at its path."""
+"""What of an Application's source changes the manifests that lie at its path (argo-cd, pkg/apis/application/v1alpha1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +42,7 @@ def unjudged(manifests: Sequence[Manifest], rules: Iterable[AnyRule]) -> tuple[U
     """What none of the rules reads, by type, in the order of files."""
     known = frozenset[str]().union(*(rule.types for rule in rules))
     others = [each for each in manifests if each.resource.type not in known]
-    working = {each.resource.type for each in others if _works(each.resource.inputs)}
+    working = {each.resource.type for each in others if _works(each)}
     firsts = {each.resource.type: each for each in reversed(others)}
     counts = Counter(each.resource.type for each in others)
     return tuple(Unjudged(firsts[kind], number, kind in working) for kind, number in counts.items())
@@ -48,18 +51,63 @@ def unjudged(manifests: Sequence[Manifest], rules: Iterable[AnyRule]) -> tuple[U
 def laid_over(manifests: Iterable[Manifest]) -> Iterator[str]:
     """A line for whatever an Application lays over manifests that lie at a path of Git: here they are judged without it."""
     for each in manifests:
-        for source in sources(each.resource.type, each.resource.inputs, ignored := Later()):
-            with ignored:
-                if source.chart:
-                    continue
-                for keys in _LAID_OVER:
-                    if walk(source.source, *keys):
-                        where = f"{source.at}{'.'.join(keys)}"
-                        yield f"{each.place}: {each.label}: {where} changes what lies in Git, and is read with none of it here"
+        props = each.resource.inputs
+        where: list[str] = []
+        if each.resource.type == APPLICATION:
+            where += _over(props, "")
+        elif each.resource.type == APPLICATION_SET:
+            for at, template in _templates(props):
+                where += _over(template, f"{at}.")
+            if walk(props, "spec", "templatePatch") and next(_paths(walk(props, "spec", "template"), ""), None):
+                where.append("spec.templatePatch")
+        yield from (
+            f"{each.place}: {each.label}: {path} changes what lies in Git, and is read with none of it here" for path in where
+        )
 
 
-def _works(value: object) -> bool:
+def _templates(props: object, at: str = "spec") -> Iterator[tuple[str, object]]:
+    """Path and template of an ApplicationSet, and of each of its generators that has one of its own, those within others too."""
+    if isinstance(props, Mapping):
+        for key, value in props.items():
+            if key == "template":
+                yield f"{at}.template", value
+            elif key in ("spec", "generators") or at.endswith("]"):
+                yield from _templates(value, at if key == "spec" else f"{at}.{key}")
+    elif isinstance(props, list | tuple):
+        for index, value in enumerate(props):
+            yield from _templates(value, f"{at}[{index}]")
+
+
+def _paths(application: object, at: str) -> Iterator[tuple[str, object]]:
+    """Path and body of each source that is a path of Git."""
+    spec = walk(application, "spec")
+    several = walk(spec, "sources")
+    found = enumerate(several) if isinstance(several, list | tuple) else ()
+    held = [(f"{at}spec.sources[{index}]", source) for index, source in found] or [(f"{at}spec.source", walk(spec, "source"))]
+    for where, source in held:
+        if isinstance(source, Mapping) and not (source.get("chart") or str(source.get("repoURL", "")).startswith("oci://")):
+            yield where, source
+
+
+def _over(application: object, at: str) -> Iterator[str]:
+    """Where an Application, or a template of some, lays something over a path of Git."""
+    for where, source in _paths(application, at):
+        for keys in _SOURCE:
+            if walk(source, *keys):
+                yield f"{where}.{'.'.join(keys)}"
+
+
+def _works(manifest: Manifest) -> bool:
+    return manifest.kind != _DEFINITION and _runs(manifest.resource.inputs)
+
+
+def _runs(value: object) -> bool:
     """Whether something in it may run, or asks for a GPU."""
     if isinstance(value, Mapping):
-        return any(key in _RUNS or is_gpu_resource(key) or _works(entry) for key, entry in value.items())
-    return isinstance(value, list | tuple) and any(map(_works, value))
+        return any(_is_work(key, entry) or _runs(entry) for key, entry in value.items())
+    return isinstance(value, list | tuple) and any(map(_runs, value))
+
+
+def _is_work(key: str, entry: object) -> bool:
+    held = entry if key in _CONTAINERS and isinstance(entry, list | tuple) else (entry,) if key in _CONTAINER else ()
+    return is_gpu_resource(key) or any(isinstance(each, Mapping) and "image" in each for each in held)

@@ -86,7 +86,7 @@ def _paths(root: Path, suffixes: tuple[str, ...]) -> Iterator[Path]:
     try:
         if root.is_file():
             if suffixes == SUFFIXES:
-                yield root
+                yield _readable(root)
             return
         if not root.is_dir():
             fault = "is neither a folder nor a file" if root.exists() else "does not exist"
@@ -98,7 +98,14 @@ def _paths(root: Path, suffixes: tuple[str, ...]) -> Iterator[Path]:
         for name in sorted(files):
             path = Path(folder, name)
             if name.lower().endswith(suffixes) and not _is_device(path):
-                yield path
+                yield _readable(path)
+
+
+def _readable(path: Path) -> Path:
+    """The path; InputError for one that no line of a report can hold."""
+    if not str(path).isprintable():
+        raise InputError(f"DIR: {str(path)!a} has a sign in its name that cannot be shown; rename it")
+    return path
 
 
 def _is_device(path: Path) -> bool:

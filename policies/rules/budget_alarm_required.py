@@ -14,7 +14,7 @@ from pulumi_policy import PolicyResource, ReportViolation, Severity
 
 from .groups import AWS, MACHINES, OCI, groups, several
 from .read import Later, count, items, text, walk
-from .rule import Stack, StackRule
+from .rule import NOTHING, Stack, StackRule
 
 AWS_BUDGET = "aws:budgets/budget:Budget"
 MONITOR = "aws:costexplorer/anomalyMonitor:AnomalyMonitor"
@@ -95,10 +95,10 @@ RULE = StackRule(
     title="An alarm tells of a month that is too dear",
     severity=Severity.MEDIUM,
     types=MACHINES | {AWS_BUDGET, MONITOR, SUBSCRIPTION, OCI_BUDGET, OCI_ALERT},
-    of_cloud=MACHINES,
     levels={"dev": "disabled", "staging": "advisory", "prod": "mandatory", "homelab": "disabled"},
     rationale="A ceiling bounds what a stack may cost; only the bill says what it does cost, and who reads that every day?",
     source="https://docs.aws.amazon.com/cost-management/latest/userguide/budgets-managing-costs.html",
     fix="AWS: a budget with a notification, or an anomaly monitor with a subscription. OCI: a budget and a rule with recipients.",
     check=_check,
+    in_manifests=NOTHING,
 )

@@ -60,9 +60,14 @@ def _check(stack: Stack, report: ReportViolation) -> None:
     found = groups(stack.resources, later)
     _check_aws(stack, _needs(group for group in found if group.cloud == AWS), report, later)
     _check_oci(stack, _needs(group for group in found if group.cloud == OCI), report, later)
-    quotas = ByPlace(stack.of(RESOURCE_QUOTA), place_of)
-    for runner_set in runner_sets(stack.resources, later):
-        _check_namespace(runner_set, quotas, report, later)
+    _check_namespaces(stack, report, later)
+    later.settle()
+
+
+def _check_manifests(stack: Stack, report: ReportViolation) -> None:
+    """Quotas of clouds are no manifests."""
+    later = Later()
+    _check_namespaces(stack, report, later)
     later.settle()
 
 
@@ -177,6 +182,12 @@ def _allowed(statements: tuple[str, ...], code: str, region: str) -> int | None:
 # -- namespaces --------------------------------------------------------------------------------------------------------
 
 
+def _check_namespaces(stack: Stack, report: ReportViolation, later: Later) -> None:
+    quotas = ByPlace(stack.of(RESOURCE_QUOTA), place_of)
+    for runner_set in runner_sets(stack.resources, later):
+        _check_namespace(runner_set, quotas, report, later)
+
+
 def _check_namespace(runner_set: RunnerSet, quotas: ByPlace[PolicyResource], report: ReportViolation, later: Later) -> None:
     unsure = Later()
     names = _gpu_names(runner_set, unsure)
@@ -221,7 +232,6 @@ RULE = StackRule(
     title="Quotas bound GPUs, and hold what the stack may take",
     severity=Severity.MEDIUM,
     types=MACHINES | RUNNER_SETS | {SERVICE_QUOTA, OCI_QUOTA, RESOURCE_QUOTA},
-    of_cloud=MACHINES - RUNNER_SETS,
     levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
     rationale="A pool that reaches its maximum on paper and its quota in the cloud has jobs that wait for a support request.",
     source="https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html",
@@ -230,4 +240,5 @@ RULE = StackRule(
         "Kubernetes: a ResourceQuota with requests.nvidia.com/gpu in the runners' namespace."
     ),
     check=_check,
+    in_manifests=(RUNNER_SETS | {RESOURCE_QUOTA}, _check_manifests),
 )

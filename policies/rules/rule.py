@@ -71,6 +71,14 @@ StackCheck = Callable[[Stack, ReportViolation], None]
 """Reports each violation that it is sure of, with the URN that it is of, then raises UnknownValueError as `Check` does."""
 
 
+def _nothing(_: Stack, __: ReportViolation) -> None:
+    """Asks nothing."""
+
+
+NOTHING: tuple[frozenset[str], StackCheck] = (frozenset(), _nothing)
+"""Types and check of a stack rule that asks nothing of manifests alone."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Common:
     """What both kinds of rule have.
@@ -168,17 +176,18 @@ class Rule(_Common):
 class StackRule(_Common):
     """One policy that judges resources of a stack together. The stack's own exceptions have the URN pattern `stack`.
 
-    `of_cloud` are those of its types beside which something must stand that only the program of a cloud declares: a budget, a
-    quota, a pool of the provider's.
+    Some ask for what only the program of a cloud declares: a budget, a quota, a pool of the provider's. `in_manifests` are the
+    types and the check of such a rule where manifests alone are judged; None is the same as ever.
     """
 
     check: StackCheck
-    of_cloud: frozenset[str] = frozenset()
+    in_manifests: tuple[frozenset[str], StackCheck] | None = None
 
     @property
     def of_manifests(self) -> StackRule:
         """The rule as manifests alone can be held to it."""
-        return replace(self, types=self.types - self.of_cloud)
+        types, check = self.in_manifests or (self.types, self.check)
+        return replace(self, types=types, check=check)
 
     def policy(self, as_of: date) -> StackValidationPolicy:
         """The rule as the SDK's policy; `as_of` is the day on which exceptions stand or have run out."""

@@ -172,7 +172,6 @@ RULE = StackRule(
     title="Spot GPU pools have a fallback",
     severity=Severity.MEDIUM,
     types=POOLS | {OKE_CLUSTER},
-    of_cloud=POOLS | {OKE_CLUSTER},
     levels={"dev": "disabled", "staging": "advisory", "prod": "mandatory", "homelab": "disabled"},
     config={
         "maxFallback": {

@@ -19,7 +19,7 @@ from fleet.pricing import Line, Money
 from .cost import HOURS, UNITS, Item, bill, sums
 from .groups import MACHINES, SHOWN, TIMES, Group, either, several
 from .read import Later, quantity
-from .rule import Stack, StackRule
+from .rule import NOTHING, Stack, StackRule
 
 WORST_USD = 10.0
 IDLE_USD = 0.5
@@ -81,7 +81,6 @@ RULE = StackRule(
     title="The worst hour and the idle hour stay below their limits",
     severity=Severity.HIGH,
     types=MACHINES | UNITS,
-    of_cloud=MACHINES | UNITS,
     levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
     critical=True,
     config={
@@ -102,4 +101,5 @@ RULE = StackRule(
     source="https://docs.aws.amazon.com/eks/latest/best-practices/cost-opt.html",
     fix="Lower the maximum (idle: the minimum) of a pool or runner set, or take a cheaper type; else raise the limit.",
     check=_check,
+    in_manifests=NOTHING,
 )

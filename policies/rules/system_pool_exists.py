@@ -23,7 +23,7 @@ from .clusters import Clustered, cluster_of, named
 from .kinds import KARPENTER_NODE_POOL, OKE_CLUSTER, OKE_NODE_POOL, POOLS
 from .pools import machine_sign, taints
 from .read import Later, bound, line, text, walk
-from .rule import Stack, StackRule
+from .rule import NOTHING, Stack, StackRule
 from .sizes import LEAST, least
 
 MIN_NODES = 1
@@ -121,7 +121,6 @@ RULE = StackRule(
     title="Every cluster has an untainted pool",
     severity=Severity.HIGH,
     types=POOLS | {OKE_CLUSTER},
-    of_cloud=POOLS | {OKE_CLUSTER},
     levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
     config={
         "minNodes": {
@@ -136,4 +135,5 @@ RULE = StackRule(
     source="https://docs.aws.amazon.com/eks/latest/userguide/managed-coredns.html",
     fix="Give each cluster a CPU pool without taints, with a minimum of one node or more.",
     check=_check,
+    in_manifests=NOTHING,
 )

@@ -24,6 +24,7 @@ from offline.plan import make_plan
 from offline.render import render
 from offline.wire import SIGNATURE
 from policies.rules import RULES, StackRule
+from tests.offline.test_gitops import of
 
 UNKNOWN = rpc.UNKNOWN
 SEEDS = Path(__file__).parent / "manifests"
@@ -227,6 +228,11 @@ def test_a_folder_without_an_object_is_wrong_input(tmp_path):
         ("a.yaml", f"apiVersion: v1\nkind: Pod\nspec: {{a: {UNKNOWN}}}\n", "a.yaml:1: holds a mark that Pulumi keeps for"),
         ("a.json", "{}\n" + json.dumps({"apiVersion": "v1", "kind": "Pod"}), "a.json:2: not valid JSON: Extra data in column 1;"),
         ("a.json", "apiVersion: v1\nkind: [Pod\n", "a.json:3: not valid YAML: "),
+        (
+            "a.json",
+            '// a comment\n{"apiVersion":"v1","kind":"Pod"}',
+            "a.json:1: neither JSON nor YAML with an object",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_file_is_one_line_with_file_and_line(tmp_path, name, text, message):
@@ -242,6 +248,14 @@ def test_what_would_never_end_is_not_read(tmp_path):
     (tmp_path / "a.yaml").symlink_to("/dev/zero")
     os.mkfifo(tmp_path / "b.yaml")
     assert checked(tmp_path, {"web.yaml": CLEAN}).tree.files == 1
+
+
+@pytest.mark.parametrize("name", ["a\n::error::b.yaml", "a\udcff.yaml"])
+def test_a_name_that_no_line_can_hold_is_refused(tmp_path, name):
+    line = wrong(tmp_path, {name: CLEAN})
+    assert line.startswith("DIR: '")
+    assert line.isprintable()
+    assert line.endswith("has a sign in its name that cannot be shown; rename it")
 
 
 def test_a_link_to_nothing_is_named(tmp_path):
@@ -566,18 +580,27 @@ def test_what_only_a_cloud_could_mend_is_not_asked_of_manifests(tmp_path):
         },
     }
     held = checked(tmp_path, {"pool.json": json.dumps(pool)}, "prod")
-    clouds = {rule.id for rule in RULES if isinstance(rule, StackRule) and rule.of_cloud}
+    clouds = {rule.id for rule in RULES if isinstance(rule, StackRule) and rule.in_manifests}
     assert len(clouds) > 1
     assert "stack-gpu-ceiling" in {found.verdict.rule for found in held.findings}, "what the manifest says of itself is judged"
     assert not {found.verdict.rule for found in held.findings} & clouds
     assert {found.judged for found in held.outcomes if found.rule in clouds} == {0}
+    assert "spot-with-fallback" in {found.verdict.rule for found in held.findings}, "another manifest may be the fallback"
     described = (ROOT / "docs" / "offline.md").read_text()
     assert all(f"`{name}`" in described for name in clouds)
 
 
+def test_no_quota_of_a_cloud_is_asked_of_its_launchers_manifests(tmp_path):
+    for path, text in of("gitops").items():
+        written(tmp_path, {path: text})
+    launchers = make_check(str(tmp_path / "gpu-ci-gitops-sjc"), "prod", ROOT)
+    assert not [found for found in launchers.findings if "oci:Limits" in found.verdict.message]
+    assert [found.judged for found in launchers.outcomes if found.rule == "quota-declared"] != [0]
+
+
 def test_what_no_policy_reads_is_named(tmp_path):
     service = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n"
-    rollout = "apiVersion: argoproj.io/v1alpha1\nkind: Rollout\nspec: {template: {spec: {containers: [{name: a}]}}}\n"
+    rollout = "apiVersion: argoproj.io/v1alpha1\nkind: Rollout\nspec: {template: {spec: {containers: [{image: a}]}}}\n"
     nim = "apiVersion: apps.nvidia.com/v1alpha1\nkind: NIMService\nspec: {resources: {limits: {nvidia.com/gpu: 1}}}\n"
     folder = written(
         tmp_path, {"a.yaml": f"{CLEAN}---\n{service}---\n{service}", "b.yaml": rollout, "c.yaml": f"{nim}---\n{nim}"}
@@ -604,6 +627,7 @@ def test_what_no_policy_reads_is_named(tmp_path):
         ({"path": "apps/llm", "helm": {"parameters": [{"name": "image.tag", "value": "latest"}]}}, "spec.source.helm.parameters"),
         ({"path": "apps/llm", "kustomize": {"images": ["x=y:latest"]}}, "spec.source.kustomize"),
         ({"path": "apps/llm", "helm": {"valueFiles": ["{{ name }}.yaml"]}}, "spec.source.helm.valueFiles"),
+        ({"path": "apps/llm", "plugin": {"name": "p"}, "repoURL": "{{ repo }}"}, "spec.source.plugin"),
         ({"path": "apps/llm", "helm": {"releaseName": "llm"}, "directory": {"recurse": True}}, ""),
         ({"chart": "llm", "targetRevision": "1.0.0", "helm": {"values": "a: 1"}}, ""),
     ],
@@ -619,6 +643,40 @@ def test_what_argo_cd_lays_over_files_of_git_is_remarked(tmp_path, source, where
     told = f"{tmp_path}/a.json:1: Application argocd/llm: {where} changes what lies in Git, and is read with none of it here"
     assert held.remarks == ((told,) if where else ())
     assert not where or f"  ! {told}" in run(str(tmp_path)).stdout
+
+
+def test_what_an_application_set_lays_over_files_of_git_is_remarked(tmp_path):
+    def template(**source: object) -> dict[str, object]:
+        return {"spec": {"source": {"repoURL": "{{ .repo }}", "path": "{{ .path }}"} | source}}
+
+    inner = {"git": {"template": template(kustomize={"images": ["x=y:latest"]})}}
+    spec = {
+        "generators": [{"matrix": {"generators": [{"list": {"elements": [{"template": {}}]}}, inner]}}],
+        "template": template(plugin={"name": "p"}, helm={"values": "{{ .values }}"}),
+        "templatePatch": "spec: {}",
+    }
+    body = {"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "metadata": {"name": "llm"}, "spec": spec}
+    held = checked(tmp_path, {"a.json": json.dumps(body)})
+    assert [remark.partition("llm: ")[2].partition(" changes")[0] for remark in held.remarks] == [
+        "spec.generators[0].matrix.generators[1].git.template.spec.source.kustomize",
+        "spec.template.spec.source.helm.values",
+        "spec.template.spec.source.plugin",
+        "spec.templatePatch",
+    ]
+
+
+def test_a_definition_of_kinds_runs_nothing_and_a_workflow_does(tmp_path):
+    definition = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nspec: {containers: [{image: a}]}\n"
+    schema = "apiVersion: example.com/v1\nkind: Schema\nspec: {properties: {containers: {type: array}}}\n"
+    argo = "apiVersion: argoproj.io/v1alpha1\nkind: Workflow\nspec: {templates: [{container: {image: a}}]}\n"
+    tekton = "apiVersion: tekton.dev/v1\nkind: Task\nspec: {steps: [{image: a, name: x}]}\n"
+    held = checked(tmp_path, {"a.yaml": "---\n".join([definition, schema, argo, tekton])})
+    assert [(each.first.kind, each.works) for each in held.unjudged] == [
+        ("CustomResourceDefinition", False),
+        ("Schema", False),
+        ("Workflow", True),
+        ("Task", True),
+    ]
 
 
 # -- other forms -------------------------------------------------------------------------------------------------------

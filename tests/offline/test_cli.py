@@ -202,6 +202,12 @@ def test_an_exception_that_hides_nothing_is_remarked(monkeypatch):
     assert "! policy spot-required-nonprod: exceptions[0] (*::usw2-t4-spot-nodes) hides nothing; remove it" in result.stdout
 
 
+@pytest.mark.parametrize("urn", ["*::check::*::vendor/*", "*#ai/ollama"])
+def test_an_exception_of_a_check_of_manifests_hides_nothing_of_a_plan_and_stays(monkeypatch, urn):
+    excepted(monkeypatch, EXCEPTION | {"urn": urn})
+    assert "hides nothing" not in run("plan", "staging", "--as-of", "2026-12-31").stdout
+
+
 def test_the_exceptions_of_prod_run_out():
     assert run("plan", "prod", "--as-of", "2027-05-31").exit_code == 0
     late = run("plan", "prod", "--as-of", "2027-06-01")

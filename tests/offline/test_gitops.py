@@ -55,7 +55,7 @@ def files(config: StackConfig) -> dict[str, str]:
     _, git = declared(ROOT, config, fleet)
     found = list(git_files(Plan(config, fleet, (), (), (), None, (), (), git=git)))
     assert len(dict(found)) == len(found), "a file each"
-    return dict(found)
+    return dict(sorted(found))
 
 
 @cache
