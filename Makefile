@@ -31,7 +31,7 @@ BIN := .venv/bin
 CODE := fleet components policies offline deployments submit bench tests .github/scripts .github/actions __main__.py
 
 .DEFAULT_GOAL := help
-.PHONY: help plan render check smoke docs policy-pack test lint format bench lock clean
+.PHONY: help plan render check smoke docs policy-pack test search lint format bench lock clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -60,6 +60,9 @@ policy-pack: .venv/run ## Write the policy pack as a folder to publish: [OUT=DIR
 
 test: .venv/dev lint ## Run lint and every test that needs no cloud
 	$(BIN)/python -m pytest -q $(ARGS)
+
+search: .venv/dev ## Run the property tests with examples that no run had before
+	$(BIN)/python -m pytest -q -m hypothesis --hypothesis-profile=search $(ARGS)
 
 lint: .venv/dev ## Format check, lint, types, YAML, shell, workflows
 	$(BIN)/ruff format --check $(CODE)
