@@ -133,6 +133,9 @@ class TalosCluster(Cluster):
         addresses = {host.address for _, _, host in self.hosts()} | {self._endpoint_host}
         if examples := sorted(filter(_documentation, addresses)):
             yield f"endpoint, hosts: {', '.join(examples)} are reserved for examples; set your own before talosctl"
+        held = {host.address for host in self.control_plane.hosts.values()}
+        if (shared := _address(self._endpoint_host)) is not None and str(shared) not in held:
+            yield f"endpoint: {shared} is no control-plane host's; bring up what holds it (a shared address, a balancer)"
         if "-" in self.release.release:
             yield f"talosVersion: {self.release.release} is a pre-release, the newest that a source was read of"
         if has_documents(self.talos_version):

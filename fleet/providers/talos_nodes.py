@@ -8,10 +8,12 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from fleet.model import DnsLabel, Model, Nodes, problem
+from fleet.model import DnsLabel, Memory, Model, Nodes, memory_text, problem
 from fleet.pool import Pool
 from fleet.scheduling import TALOS_PROFILE
 
+_VOLUME = re.compile(r"[A-Za-z0-9-]{1,34}")
+"""siderolabs/talos v1.13.9 pkg/machinery/config/types/block/user_volume_config.go: a partition's label is `u-` and the name."""
 _DISK = re.compile(r"/dev/[A-Za-z0-9/_.:-]+")
 _TURING = (7, 5)
 """Compute capability from which on NVIDIA's open kernel modules drive a GPU (NVIDIA/open-gpu-kernel-modules README)."""
@@ -33,14 +35,56 @@ def _disk_path(path: str) -> str:
     return path
 
 
+def _volume_name(name: str) -> str:
+    if not _VOLUME.fullmatch(name):
+        raise problem(
+            "volume_name", "not a user volume's name: letters, digits and hyphens, 34 at most; write for example models"
+        )
+    return name
+
+
 HostAddress = Annotated[str, AfterValidator(_address)]
+DiskPath = Annotated[str, AfterValidator(_disk_path)]
+
+
+class UserVolume(Model):
+    """Room for what a provisioner of local volumes keeps, which Talos mounts at /var/mnt/<name>."""
+
+    name: Annotated[str, AfterValidator(_volume_name)] = "local-path-provisioner"
+    disk: DiskPath | None = None
+    """Another disk of the machine, which the volume gets whole."""
+    ephemeral: Memory | None = None
+    """Or what the install disk keeps for containers and images; the volume gets the rest. Heeded at the first boot alone."""
+
+    @model_validator(mode="after")
+    def _one_place(self) -> Self:
+        """Refuse a volume of two places, and of none."""
+        if (self.disk is None) == (self.ephemeral is None):
+            raise problem(
+                "volume_place",
+                "a user volume is on another disk, or beside Talos on the install disk; give disk, or ephemeral, and not both",
+            )
+        return self
 
 
 class Host(Model):
-    """One machine, by its host name: where it is reached, and the disk that Talos is installed on."""
+    """One machine, by its host name: where it is reached, the disk that Talos is installed on, room for volumes."""
 
     address: HostAddress
-    install_disk: Annotated[str, AfterValidator(_disk_path)] = "/dev/nvme0n1"
+    install_disk: DiskPath = "/dev/nvme0n1"
+    volume: UserVolume | None = None
+
+    @model_validator(mode="after")
+    def _other_disk(self) -> Self:
+        """Refuse Talos' own disk as the volume's: Talos takes that whole."""
+        if self.volume is not None and self.volume.disk == self.install_disk:
+            raise problem(
+                "volume_disk",
+                "Talos is installed there, and takes all of it; name another disk, or give ephemeral in place of disk",
+                at=("volume", "disk"),
+                value=self.volume.disk,
+            )
+        return self
 
 
 class Hosts(Nodes):
@@ -115,6 +159,15 @@ class TalosPool(Pool):
                 at=("instanceTypes",),
                 value=list(self.instance_types),
             )
+        for name, host in self.nodes.hosts.items():
+            kept = host.volume.ephemeral if host.volume is not None else None
+            if kept is not None and kept < self.disk:
+                raise problem(
+                    "volume_room",
+                    f"host {name} keeps {memory_text(kept)} for containers and images; lower the pool's disk, or raise ephemeral",
+                    at=("disk",),
+                    value=memory_text(self.disk),
+                )
         if "idle_delay" in self.model_fields_set:
             raise problem("talos_idle", "own machines stay on; remove idleDelay", at=("idleDelay",))
         for key in self.labels:

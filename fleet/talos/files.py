@@ -10,6 +10,7 @@ from fleet.talos.groups import Group, groups
 from fleet.talos.image import PLAIN
 from fleet.talos.patch import Patch
 from fleet.talos.talconfig import talconfig
+from fleet.talos.volumes import volume_documents
 from fleet.yaml_text import yaml_text
 
 
@@ -26,7 +27,10 @@ def talos_files(name: str, cluster: TalosCluster) -> dict[str, str]:
     for group in of_cluster:
         if documents := group.patch.documents(cluster.talos_version):
             made[f"patches/{group.name}.yaml"] = _text(f"{group.what}, Talos {cluster.talos_version}", *documents)
-        for hostname in group.hosts:
+        for hostname, host in group.hosts.items():
+            if documents := tuple(volume_documents(host)):
+                what = f"volumes of {hostname}, Talos {cluster.talos_version}"
+                made[f"patches/volumes/{hostname}.yaml"] = _text(what, *documents)
             what = f"{hostname}, Talos {cluster.talos_version}, for talosctl without talhelper"
             made[f"hosts/{hostname}.yaml"] = _text(what, *_host(group, hostname, cluster).documents(cluster.talos_version))
     return made

@@ -45,7 +45,7 @@ class Patch:
         """As every release that is pinned has it."""
         if self.hostname:
             # Without `auto: off` it conflicts with the name that the generator has Talos make up.
-            yield _document("HostnameConfig", auto="off", hostname=self.hostname)
+            yield document("HostnameConfig", auto="off", hostname=self.hostname)
 
     def _fields(self) -> Iterator[Document]:
         """As fields of the v1alpha1 config, which Talos has up to 1.13."""
@@ -75,11 +75,11 @@ class Patch:
     def _documents(self) -> Iterator[Document]:
         """As documents, which Talos has from 1.14 on. There kubelet registers with the taint of `KubeNodeConfig`."""
         for name in self.kernel_modules:
-            yield _document("KernelModuleConfig", name=name)
+            yield document("KernelModuleConfig", name=name)
         if self.sysctls:
-            yield _document("SysctlConfig", params=dict(self.sysctls))
+            yield document("SysctlConfig", params=dict(self.sysctls))
         if self.runtime:
-            yield _document("CRICustomizationConfig", name=_CRI_NAME, content=_default_runtime(self.runtime))
+            yield document("CRICustomizationConfig", name=_CRI_NAME, content=_default_runtime(self.runtime))
         node: Document = {}
         if self.labels:
             node["labels"] = dict(self.labels)
@@ -89,14 +89,15 @@ class Patch:
             # talosctl gen config writes the control plane's taint, and has no option that would leave it out.
             node["taints"] = _DELETED
         if node:
-            yield _document("KubeNodeConfig", **node)
+            yield document("KubeNodeConfig", **node)
         if self.policies:
-            yield _document("KubeFlannelCNIConfig", kubeNetworkPoliciesEnabled=True)
+            yield document("KubeFlannelCNIConfig", kubeNetworkPoliciesEnabled=True)
         if self.no_network:
-            yield _document("KubeFlannelCNIConfig", **_DELETED)
+            yield document("KubeFlannelCNIConfig", **_DELETED)
 
 
-def _document(kind: str, **parts: Any) -> Document:
+def document(kind: str, **parts: Any) -> Document:
+    """A document of Talos' config besides the v1alpha1 one."""
     return {"apiVersion": _API, "kind": kind} | parts
 
 

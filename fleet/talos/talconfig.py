@@ -38,6 +38,7 @@ def _node(group: Group, hostname: str, host: Host, talos_version: str) -> dict[s
     }
     if group.image != PLAIN:
         node["schematic"] = group.image.schematic
-    if group.patch.documents(talos_version):
-        node["patches"] = [f"@./patches/{group.name}.yaml"]
-    return node
+    patches = [f"@./patches/{group.name}.yaml"] if group.patch.documents(talos_version) else []
+    if host.volume is not None:
+        patches.append(f"@./patches/volumes/{hostname}.yaml")
+    return node | ({"patches": patches} if patches else {})

@@ -2083,6 +2083,26 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "lower shm, or raise memory",
         '"8Gi"',
     ),
+    "volume-of-two-places": (
+        "gpu-ci:clusters.home.pools.gpu.nodes.hosts.gpu-0.volume",
+        "a user volume is on another disk, or beside Talos on the install disk; give disk, or ephemeral, and not both",
+        '{"disk": "/dev/sda", "ephemeral": "300Gi"}',
+    ),
+    "volume-on-the-install-disk": (
+        "gpu-ci:clusters.home.pools.gpu.nodes.hosts.gpu-0.volume.disk",
+        "Talos is installed there, and takes all of it; name another disk, or give ephemeral in place of disk",
+        '"/dev/nvme0n1"',
+    ),
+    "volume-name": (
+        "gpu-ci:clusters.home.pools.gpu.nodes.hosts.gpu-0.volume.name",
+        "not a user volume's name: letters, digits and hyphens, 34 at most; write for example models",
+        '"my volume"',
+    ),
+    "volume-room": (
+        "gpu-ci:clusters.home.pools.gpu.disk",
+        "host gpu-0 keeps 300Gi for containers and images; lower the pool's disk, or raise ephemeral",
+        '"400Gi"',
+    ),
     "delivery-without-gitops": (
         "gpu-ci:clusters.usw2.delivery",
         "delivery argocd and gitops (repository, path) belong together; give both or neither",

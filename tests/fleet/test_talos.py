@@ -293,7 +293,7 @@ def test_nobody_deploys_own_machines_and_pulumi_deploys_all_others() -> None:
 # -- remarks -----------------------------------------------------------------------------------------------------------
 
 REAL = {
-    "endpoint": "https://192.168.178.10:6443",
+    "endpoint": "https://192.168.178.11:6443",
     "controlPlane": {"hosts": {"control-0": {"address": "192.168.178.11"}}},
     "pools": {"gpu": talos_pool(nodes={"hosts": {"gpu-0": {"address": "fd00::20"}}})},
 }

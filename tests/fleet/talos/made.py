@@ -44,6 +44,7 @@ def pool(**changes: Any) -> dict[str, Any]:
     return {"instanceTypes": ["owned.rtx3090-2"], "role": "burst", "nodes": {"hosts": hosts}} | changes
 
 
+VOLUME = {"address": "192.0.2.20", "volume": {"ephemeral": "500Gi"}}
 SYSTEM = {"hosts": {"system-0": {"address": "192.0.2.30", "installDisk": "/dev/vda"}}}
 
 
@@ -87,6 +88,11 @@ _REACHED = st.ip_addresses().filter(
 )
 _ADDRESSES = st.lists(_REACHED.map(str), min_size=8, max_size=8, unique=True)
 _DISKS = st.sampled_from(["/dev/sda", "/dev/nvme0n1", "/dev/disk/by-id/nvme-eui.0025385"])
+_VOLUMES = st.one_of(
+    st.fixed_dictionaries({"installDisk": _DISKS}),
+    st.fixed_dictionaries({"volume": st.fixed_dictionaries({"disk": _DISKS.filter(lambda disk: disk != "/dev/sda")})}),
+    st.just({"volume": {"name": "models", "ephemeral": "500Gi"}}),
+)
 _MACHINES = [machine.name for machine in hardware.machines("owned") if machine.gpus]
 
 
@@ -101,7 +107,7 @@ def clusters(draw: st.DrawFn) -> TalosCluster:
 
     def hosts(count: int) -> dict[str, Any]:
         return {
-            name: {"address": address, "installDisk": draw(_DISKS)}
+            name: {"address": address, "installDisk": "/dev/sda"} | draw(_VOLUMES)
             for name, address in itertools.islice(zip(names, addresses, strict=True), count)
         }
 

@@ -154,3 +154,32 @@ def test_no_file_holds_a_secret(made: TalosCluster) -> None:
 @pytest.mark.parametrize("line", ["  token: abc", "- ca:", "secretboxEncryptionSecret: x"])
 def test_a_secret_would_be_found(line: str) -> None:
     assert SECRET_KEYS.search(f"machine:\n{line}\n")
+
+
+# -- room for volumes --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("volume", "documents"),
+    [
+        ({"disk": "/dev/nvme1n1"}, [("local-path-provisioner", "disk.dev_path == '/dev/nvme1n1'", None)]),
+        ({"disk": "/dev/disk/by-id/x", "name": "models"}, [("models", "'/dev/disk/by-id/x' in disk.symlinks", None)]),
+        ({"ephemeral": "500Gi"}, [("EPHEMERAL", None, "500GiB"), ("local-path-provisioner", "system_disk", None)]),
+    ],
+)
+def test_a_volume_is_on_its_disk_or_beside_what_containers_keep(volume: dict[str, str], documents: list[object]) -> None:
+    hosts = {"gpu-0": {"address": "192.0.2.20", "installDisk": "/dev/nvme0n1", "volume": volume}}
+    found = read(cluster(pools={"gpu": pool(nodes={"hosts": hosts})}))
+    (config,) = found["talconfig.yaml"]
+    assert config["nodes"][1]["patches"] == ["@./patches/pools/gpu.yaml", "@./patches/volumes/gpu-0.yaml"]
+    held = [(each["name"], each["provisioning"]) for each in found["patches/volumes/gpu-0.yaml"]]
+    assert [(name, spec.get("diskSelector", {}).get("match"), spec.get("maxSize")) for name, spec in held] == documents
+    assert all(spec["grow"] for _, spec in held if "diskSelector" in spec)
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "remarked"),
+    [("https://192.0.2.11:6443", False), ("https://192.0.2.10:6443", True), ("https://api.example.com:6443", False)],
+)
+def test_an_address_that_no_control_plane_host_has_is_remarked(endpoint: str, remarked: bool) -> None:
+    assert any("is no control-plane host's" in remark for remark in cluster(endpoint=endpoint).remarks) == remarked

@@ -20,7 +20,7 @@ from jsonschema import Draft202012Validator
 from fleet.providers.talos import TalosCluster
 from fleet.talos.patch import Patch
 from tests.builders import reference
-from tests.fleet.talos.made import GPU_PATCH, MINORS, SYSTEM, cluster, clusters, kinds, pool, read, some
+from tests.fleet.talos.made import GPU_PATCH, MINORS, SYSTEM, VOLUME, cluster, clusters, kinds, pool, read, some
 
 pytestmark = pytest.mark.reference
 each_minor = pytest.mark.parametrize("minor", MINORS)
@@ -85,7 +85,7 @@ def test_every_talconfig_is_what_talhelper_takes(talhelper: Schema, made: TalosC
 
 @each_minor
 def test_every_kind_of_file_is_there_to_be_held_against_the_schema(talos: dict[str, Schema], minor: str) -> None:
-    made = cluster(talosVersion=minor, cni="none", system=SYSTEM)
+    made = cluster(talosVersion=minor, cni="none", system=SYSTEM, pools={"gpu": pool(nodes={"hosts": {"gpu-0": VOLUME}})})
     found = {path for path, document in machine_documents(made) if not wrong(talos[minor], document)}
     assert found == {
         "hosts/control-0.yaml",
@@ -93,6 +93,7 @@ def test_every_kind_of_file_is_there_to_be_held_against_the_schema(talos: dict[s
         "hosts/system-0.yaml",
         "patches/pools/gpu.yaml",
         "patches/system.yaml",
+        "patches/volumes/gpu-0.yaml",
     }
 
 
@@ -149,6 +150,19 @@ def test_a_misspelt_document_is_found(talos: dict[str, Schema]) -> None:
     assert wrong(schema, node | {"kind": "NodeConfig"})
     assert wrong(schema, node | {"labels": {"gpu": True}}), "a label is a text"
     assert wrong(schema, {"apiVersion": "v1alpha1", "kind": "KubeFlannelConfig", "$patch": "delete"})
+
+
+@each_minor
+def test_a_misspelt_volume_is_found(talos: dict[str, Schema], minor: str) -> None:
+    made = cluster(talosVersion=minor, pools={"gpu": pool(nodes={"hosts": {"gpu-0": VOLUME}})})
+    kept, volume = read(made)["patches/volumes/gpu-0.yaml"]
+    for document, path, other in (
+        (kept, ("provisioning", "maxSize"), "size"),
+        (volume, ("provisioning", "diskSelector", "match"), "matches"),
+        (volume, ("provisioning",), "provision"),
+    ):
+        assert wrong(talos[minor], document) == []
+        assert wrong(talos[minor], renamed(document, path, other)), other
 
 
 def test_what_one_release_takes_another_refuses(talos: dict[str, Schema]) -> None:
