@@ -379,7 +379,8 @@ def oke_clusters(draw: st.DrawFn, sets: dict[str, list[str]]) -> dict[str, Any]:
 @st.composite
 def _hosts(draw: st.DrawFn, numbers: Iterator[int], count: int) -> dict[str, Any]:
     """Machines of one's own, each with a name and an address of its own."""
-    disks = {"installDisk": st.sampled_from(["/dev/sda", "/dev/disk/by-id/nvme-eui.0025385b71b0"])}
+    volumes = st.sampled_from([{"disk": "/dev/sdb"}, {"name": "models", "ephemeral": "2000Gi"}])
+    disks = {"installDisk": st.sampled_from(["/dev/sda", "/dev/disk/by-id/nvme-eui.0025385b71b0"]), "volume": volumes}
     prefix, network = draw(NAMES), draw(st.sampled_from(["192.0.2.", "2001:db8::"]))
     found = itertools.islice(numbers, count)
     return {f"{prefix}-{n}": {"address": f"{network}{n}"} | draw(st.fixed_dictionaries({}, optional=disks)) for n in found}
@@ -750,12 +751,12 @@ _OKE = (
         },
     ),
 )
-_HOST = {"address": "192.0.2.20", "installDisk": "/dev/nvme0n1"}
+_HOST = {"address": "192.0.2.20", "installDisk": "/dev/nvme0n1", "volume": {"name": "models", "disk": "/dev/nvme1n1"}}
 _TALOS = (
     talos_cluster(
         region="home",
         talosVersion="1.13",
-        system={"hosts": {"system-0": {"address": "192.0.2.14"}}},
+        system={"hosts": {"system-0": {"address": "192.0.2.14", "volume": {"ephemeral": "100Gi"}}}},
         cni="flannel",
         enablement="gpu-operator",
         operator={"serviceMonitor": False},
