@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
-
 import pulumi
 
 from components.context import Context
 from fleet import placement, stack_jobs
-from fleet.providers import PROVIDERS
+from fleet.providers import PROVIDERS, imported
 from fleet.settings import Fleet
 from fleet.tags import STACK_TAG
 from fleet.workloads import room
@@ -37,7 +35,5 @@ def build(fleet: Fleet, project: str, stack: str, private_key: pulumi.Output[str
     context = Context(project, stack, {STACK_TAG: stack} | fleet.tags)
     outputs: dict[str, dict[str, object]] = {}
     for name, cluster in fleet.clusters_by_name():
-        module, _, function = PROVIDERS[cluster.provider].builder.partition(":")
-        # Imported here, so that a stack pays only for the clouds it has.
-        outputs[name] = getattr(importlib.import_module(module), function)(name, cluster, fleet, context, private_key)
+        outputs[name] = imported(PROVIDERS[cluster.provider].builder)(name, cluster, fleet, context, private_key)
     return outputs

@@ -5,14 +5,12 @@ No engine runs it: `pulumi up` makes the clouds and leaves this to ArgoCD.
 
 from __future__ import annotations
 
-import importlib
-
 import pulumi
 
 from components.config import read_fleet
 from components.context import Context
 from components.kubernetes import git_tree
-from fleet.providers import PROVIDERS
+from fleet.providers import PROVIDERS, imported
 from fleet.settings import NAMESPACE, Fleet
 
 
@@ -21,8 +19,7 @@ def declare(fleet: Fleet, context: Context) -> None:
     for name, cluster in fleet.clusters_by_name():
         row = PROVIDERS[cluster.provider]
         if not row.deployable:
-            module, _, function = row.builder.partition(":")
-            getattr(importlib.import_module(module), function)(name, cluster, fleet, context)
+            imported(row.builder)(name, cluster, fleet, context)
         elif cluster.by_git:
             git_tree.declare(name, cluster, fleet, context)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Callable, Collection
 from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -146,6 +147,16 @@ LabelKey = Annotated[str, AfterValidator(_label_key)]
 
 LabelValue = Annotated[str, AfterValidator(_label_value)]
 """Value of a node label. Kubernetes allows an empty one, the EKS API (labelValue) does not."""
+
+
+def told_by(key: str, known: Collection[str]) -> Callable[[Any], str | None]:
+    """Which model of a union a value is for, by what it says at `key`; None for what is not known there."""
+
+    def tag(value: Any) -> str | None:
+        named = value.get(key) if isinstance(value, dict) else getattr(value, key, None)
+        return named if named in known else None
+
+    return tag
 
 
 def cpu_text(millicores: int) -> str:

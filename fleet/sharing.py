@@ -9,12 +9,12 @@ import csv
 from abc import abstractmethod
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, Tag
 
 from fleet import hardware
-from fleet.model import Model, problem
+from fleet.model import Model, problem, told_by
 from fleet.scheduling import GPU_RESOURCE, MIG_RESOURCE, SHARED_SUFFIX
 
 STRATEGIES = ("time-slicing", "mps", "mig")
@@ -181,15 +181,10 @@ def _profiles() -> dict[tuple[str, int], dict[str, int]]:
     return found
 
 
-def _strategy(value: Any) -> str | None:
-    named = value.get("strategy") if isinstance(value, dict) else getattr(value, "strategy", None)
-    return named if named in STRATEGIES else None
-
-
 AnySharing = Annotated[
     Annotated[TimeSlicing, Tag("time-slicing")] | Annotated[Mps, Tag("mps")] | Annotated[Mig, Tag("mig")],
     Discriminator(
-        _strategy,
+        told_by("strategy", STRATEGIES),
         custom_error_type="gpu_ci_sharing_strategy",
         # No context, which is a dict: a union with None has to be hashed.
         custom_error_message=WAYS,

@@ -6,7 +6,6 @@ which component it is of, so that a change of one setting touches the files of t
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from fleet.gitops.manifest import committed
 from fleet.gitops.secrets import ENCRYPTED, SECRETS_FOLDER, sops_folder
 from fleet.gitops.settings import Sops
 from fleet.gitops.waves import TEAMS_LATER
-from fleet.providers import PROVIDERS
+from fleet.providers import PROVIDERS, imported
 from fleet.yaml_text import yaml_text
 from offline.plan import Plan
 from offline.record import Recording, Resource
@@ -145,9 +144,8 @@ def _leaves(value: object) -> Iterator[object]:
 
 def _machines(folder: str, name: str, settings: Cluster) -> Iterator[tuple[str, str]]:
     """What the machines of a cluster boot, in a folder of their provider's name, where Git has that."""
-    module, _, function = PROVIDERS[settings.provider].files.partition(":")
-    if module:
-        for path, text in getattr(importlib.import_module(module), function)(name, settings).items():
+    if place := PROVIDERS[settings.provider].files:
+        for path, text in imported(place)(name, settings).items():
             yield f"{folder}/{settings.provider}/{path}", text
 
 

@@ -15,7 +15,7 @@ from rich.tree import Tree
 from fleet.placement import Placement
 from offline.plan import Plan
 from offline.record import Resource
-from offline.words import count, counted, each, name_of, place, price_notes, short, states, unplaceable
+from offline.words import count, counted, each, name_of, place, price_notes, short, states, unplaceable, verdict_line
 
 _FEW = 3
 """Siblings of one type that are listed one by one; more become one line with their count."""
@@ -266,16 +266,7 @@ def _verdict(plan: Plan, console: Console, strict: bool) -> None:
         return
     facts = f"{len(plan.resources)} resources; policies: {states(plan.outcomes())}; {cost}."
     blocked = plan.blocked(strict)
-    if not blocked:
-        console.print(Text(f"OK: {facts}", style="bold green"))
-        return
-    unsure = sum(verdict.kind == "undeterminable" for verdict in blocked)
-    kinds = [
-        counted(len(blocked) - unsure, "mandatory policy violation", "mandatory policy violations"),
-        counted(unsure, "undeterminable verdict of a critical policy", "undeterminable verdicts of critical policies"),
-    ]
-    told = " and ".join(fault for fault in kinds if not fault.startswith("0 "))
-    console.print(Text(f"FAILED: {told}; {facts}", style="bold red"))
+    console.print(Text(verdict_line(facts, blocked), style="bold red" if blocked else "bold green"))
 
 
 def _table(*columns: str) -> Table:

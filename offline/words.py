@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from fleet.bill import runner_hour
@@ -11,6 +11,7 @@ from fleet.hardware import RESERVED, SPOT
 from fleet.model import Scale
 from fleet.placement import Placement
 from fleet.pricing import Line, Money
+from offline.judge import Verdict
 from offline.plan import Outcome, Plan
 
 
@@ -97,6 +98,18 @@ def states(outcomes: Iterable[Outcome]) -> str:
     words = {"holds": "holds" if counts["holds"] == 1 else "hold"}
     listed = (state for state in ("holds", "broken", "undeterminable", "disabled") if counts[state])
     return ", ".join(f"{counts[state]} {words.get(state, state)}" for state in listed)
+
+
+def verdict_line(facts: str, blocked: Collection[Verdict]) -> str:
+    """The one line that says how it stands: OK, or how much of what fails it, before the facts."""
+    if not blocked:
+        return f"OK: {facts}"
+    unsure = sum(verdict.kind == "undeterminable" for verdict in blocked)
+    kinds = [
+        counted(len(blocked) - unsure, "mandatory policy violation", "mandatory policy violations"),
+        counted(unsure, "undeterminable verdict of a critical policy", "undeterminable verdicts of critical policies"),
+    ]
+    return f"FAILED: {' and '.join(told for told in kinds if not told.startswith('0 '))}; {facts}"
 
 
 def short(token: str) -> str:

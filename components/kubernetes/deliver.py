@@ -78,10 +78,8 @@ def by_git(git: GitOps) -> Deliver:
         *,
         parent: pulumi.Resource,
         depends_on: Sequence[pulumi.Resource],
-        replace_on: Sequence[str] = (),
-        validate: bool = True,
+        **_: object,
     ) -> pulumi.Resource:
-        del replace_on, validate
         return custom(logical_name, application(chart, git), parent=parent, depends_on=depends_on)
 
     return deliver

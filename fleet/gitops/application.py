@@ -59,6 +59,11 @@ def application(chart: Chart, git: GitOps) -> Manifest:
     }
 
 
+def folder(git: GitOps, below: str) -> Manifest:
+    """The source that is a folder below the cluster's in Git."""
+    return {"repoURL": git.repository, "targetRevision": git.revision, "path": f"{git.path}/{below}"}
+
+
 def sync_policy(*options: str) -> Manifest:
     """Git is what counts: changed by hand is changed back, removed there is removed here.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fleet.gitops.application import API, FINALIZER, IN_CLUSTER, Manifest, sync_policy
+from fleet.gitops.application import API, FINALIZER, IN_CLUSTER, Manifest, folder, sync_policy
 from fleet.gitops.drift import JOBS
 from fleet.gitops.settings import GitOps
 
@@ -31,12 +31,7 @@ def applicationset(git: GitOps) -> Manifest:
                 },
                 "spec": {
                     "project": git.project,
-                    "source": {
-                        "repoURL": git.repository,
-                        "targetRevision": git.revision,
-                        "path": git.path + "/{{ .tier }}",
-                        "directory": {"recurse": True},
-                    },
+                    "source": folder(git, "{{ .tier }}") | {"directory": {"recurse": True}},
                     "destination": {"server": IN_CLUSTER, "namespace": git.namespace},
                     "ignoreDifferences": JOBS,
                     "syncPolicy": sync_policy(),

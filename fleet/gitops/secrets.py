@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from fleet.charts import APP_SECRET
 from fleet.github import GitHub
-from fleet.gitops.application import API, FINALIZER, IN_CLUSTER, Manifest, sync_policy
+from fleet.gitops.application import API, FINALIZER, IN_CLUSTER, Manifest, folder, sync_policy
 from fleet.gitops.settings import ExternalSecrets, GitOps, GitSecrets, SealedSecrets, Sops
 from fleet.gitops.waves import WAVE, WAVE_OF_SECRETS
 
@@ -76,11 +76,7 @@ def _decrypted(namespace: str, git: GitOps) -> Manifest:
         },
         "spec": {
             "project": git.project,
-            "source": {
-                "repoURL": git.repository,
-                "targetRevision": git.revision,
-                "path": f"{git.path}/{SECRETS_FOLDER}/{namespace}",
-            },
+            "source": folder(git, f"{SECRETS_FOLDER}/{namespace}"),
             "destination": {"server": IN_CLUSTER, "namespace": namespace},
             "syncPolicy": sync_policy(),
         },

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Discriminator, Tag
 
-from fleet.model import DnsLabel, Model, problem
+from fleet.model import DnsLabel, Model, problem, told_by
 
 SECRET_WAYS = ("external-secrets", "sealed-secrets", "sops", "program")
 WAYS = f"the GitHub App's key comes by {', '.join(SECRET_WAYS[:-1])} or {SECRET_WAYS[-1]}; name one in by"
@@ -129,17 +129,12 @@ class ByProgram(Model):
 GitSecrets = ExternalSecrets | SealedSecrets | Sops | ByProgram
 
 
-def _by(value: Any) -> str | None:
-    named = value.get("by") if isinstance(value, dict) else getattr(value, "by", None)
-    return named if named in SECRET_WAYS else None
-
-
 AnyGitSecrets = Annotated[
     Annotated[ExternalSecrets, Tag("external-secrets")]
     | Annotated[SealedSecrets, Tag("sealed-secrets")]
     | Annotated[Sops, Tag("sops")]
     | Annotated[ByProgram, Tag("program")],
-    Discriminator(_by, custom_error_type="gpu_ci_git_secrets", custom_error_message=WAYS),
+    Discriminator(told_by("by", SECRET_WAYS), custom_error_type="gpu_ci_git_secrets", custom_error_message=WAYS),
 ]
 """One way in which the GitHub App's key gets into the cluster, told by `by`."""
 

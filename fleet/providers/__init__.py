@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -54,6 +55,13 @@ class Provider:
     charts: Callable[[Any, str, GitHub], tuple[Chart, ...]] = _no_charts
     launchers: Callable[[Any], int] | None = None
     files: str = ""
+
+
+def imported(place: str) -> Callable[..., Any]:
+    """What a "module:function" names, imported now: a stack pays only for the providers that it has."""
+    module, _, function = place.partition(":")
+    found: Callable[..., Any] = getattr(importlib.import_module(module), function)
+    return found
 
 
 PROVIDERS: dict[str, Provider] = {

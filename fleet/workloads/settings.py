@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from fleet.charts.chart import Level
-from fleet.model import Cidr, CpuSpan, DnsLabel, LabelKey, LabelValue, Memory, MemorySpan, Model, memory_text, problem
+from fleet.model import Cidr, CpuSpan, DnsLabel, LabelKey, LabelValue, Memory, MemorySpan, Model, memory_text, problem, told_by
 from fleet.namespaces import TeamNamespace
 from fleet.runner import ImageReference
 
@@ -235,11 +235,6 @@ class CoralWorkload(Workload):
         return self
 
 
-def _kind(value: Any) -> str | None:
-    named = value.get("kind") if isinstance(value, dict) else getattr(value, "kind", None)
-    return named if named in KINDS else None
-
-
 AnyWorkload = Annotated[
     Annotated[SmokeWorkload, Tag("nvidia-smi")]
     | Annotated[SmokeWorkload, Tag("pytorch")]
@@ -250,7 +245,7 @@ AnyWorkload = Annotated[
     | Annotated[ComfyuiWorkload, Tag("comfyui")]
     | Annotated[CoralWorkload, Tag("coral")],
     Discriminator(
-        _kind,
+        told_by("kind", KINDS),
         custom_error_type="gpu_ci_workload_kind",
         custom_error_message="{message}",
         custom_error_context={"message": WAYS},

@@ -10,7 +10,8 @@ from fleet.scheduling import is_gpu_resource
 from offline.manifests.objects import Manifest
 from policies.rules import AnyRule
 from policies.rules.kinds import APPLICATION, APPLICATION_SET
-from policies.rules.read import walk
+from policies.rules.read import Later, walk
+from policies.rules.releases import Release, sources
 
 _DEFINITION = "CustomResourceDefinition"
 """Says what others may have, and runs nothing."""
@@ -58,7 +59,7 @@ def laid_over(manifests: Iterable[Manifest]) -> Iterator[str]:
         elif each.resource.type == APPLICATION_SET:
             for at, template in _templates(props):
                 where += _over(template, f"{at}.")
-            if walk(props, "spec", "templatePatch") and next(_paths(walk(props, "spec", "template"), ""), None):
+            if walk(props, "spec", "templatePatch") and any(_paths(walk(props, "spec", "template"))):
                 where.append("spec.templatePatch")
         yield from (
             f"{each.place}: {each.label}: {path} changes what lies in Git, and is read with none of it here" for path in where
@@ -78,23 +79,17 @@ def _templates(props: object, at: str = "spec") -> Iterator[tuple[str, object]]:
             yield from _templates(value, f"{at}[{index}]")
 
 
-def _paths(application: object, at: str) -> Iterator[tuple[str, object]]:
-    """Path and body of each source that is a path of Git."""
-    spec = walk(application, "spec")
-    several = walk(spec, "sources")
-    found = enumerate(several) if isinstance(several, list | tuple) else ()
-    held = [(f"{at}spec.sources[{index}]", source) for index, source in found] or [(f"{at}spec.source", walk(spec, "source"))]
-    for where, source in held:
-        if isinstance(source, Mapping) and not (source.get("chart") or str(source.get("repoURL", "")).startswith("oci://")):
-            yield where, source
+def _paths(application: object) -> Iterator[Release]:
+    """The sources of an Application that are paths of Git. Of a template's too: what its generators fill in is text here."""
+    return (source for source in sources(APPLICATION, application, Later()) if not source.chart)
 
 
 def _over(application: object, at: str) -> Iterator[str]:
     """Where an Application, or a template of some, lays something over a path of Git."""
-    for where, source in _paths(application, at):
+    for source in _paths(application):
         for keys in _SOURCE:
-            if walk(source, *keys):
-                yield f"{where}.{'.'.join(keys)}"
+            if walk(source.source, *keys):
+                yield f"{at}{source.at}{'.'.join(keys)}"
 
 
 def _works(manifest: Manifest) -> bool:

@@ -16,7 +16,7 @@ from rich.text import Text
 from offline.annotations import Annotation
 from offline.manifests.check import Check, Finding
 from offline.manifests.remarks import Unjudged
-from offline.words import counted, states
+from offline.words import counted, states, verdict_line
 
 
 def report(check: Check, console: Console, strict: bool = False) -> None:
@@ -40,15 +40,7 @@ def report(check: Check, console: Console, strict: bool = False) -> None:
     asked = [found for found in check.outcomes if found.judged or found.broken]
     facts = f"{_objects(check)}; policies that judged: {states(asked) or 'none'}."
     blocked = check.blocked(strict)
-    if not blocked:
-        console.print(Text(f"OK: {facts}", style="bold green"))
-        return
-    unsure = sum(verdict.kind == "undeterminable" for verdict in blocked)
-    kinds = [
-        counted(len(blocked) - unsure, "mandatory policy violation", "mandatory policy violations"),
-        counted(unsure, "undeterminable verdict of a critical policy", "undeterminable verdicts of critical policies"),
-    ]
-    console.print(Text(f"FAILED: {' and '.join(told for told in kinds if not told.startswith('0 '))}; {facts}", style="bold red"))
+    console.print(Text(verdict_line(facts, blocked), style="bold red" if blocked else "bold green"))
 
 
 def annotated(check: Check, strict: bool = False) -> tuple[Annotation, ...]:

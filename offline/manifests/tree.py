@@ -53,7 +53,10 @@ def read_tree(stack: str, target: str) -> Tree:
     if not target:
         raise InputError(f"DIR: must not be empty; {_MEND}")
     root = Path(target)
-    paths = tuple(_paths(root, SUFFIXES))
+    there = tuple(_paths(root))
+    # One file is read, whatever it is called.
+    programs = [path for path in there if path != root and path.name.lower().endswith(PROGRAMS)]
+    paths = [path for path in there if path not in programs]
     found: list[Manifest] = []
     others: dict[Path, list[Document]] = {}
     wrong: list[str] = []
@@ -77,16 +80,15 @@ def read_tree(stack: str, target: str) -> Tree:
         beside = f", and {count} other documents" if count else ""
         raise InputError(f"DIR: {target} has no Kubernetes object in *.yaml, *.yml or *.json{beside}; {_MEND}")
     notes = [_note(path, held) for path, held in others.items()]
-    notes += [f"{path}: a program that ArgoCD evaluates; check what `jsonnet` prints" for path in _paths(root, PROGRAMS)]
+    notes += [f"{path}: a program that ArgoCD evaluates; check what `jsonnet` prints" for path in programs]
     return Tree(len(paths), count, tuple(_told_apart(found)), tuple(notes))
 
 
-def _paths(root: Path, suffixes: tuple[str, ...]) -> Iterator[Path]:
-    """The files whose names end so, each folder's own before those of its folders, by name; one file, whatever it is called."""
+def _paths(root: Path) -> Iterator[Path]:
+    """The files of manifests and programs, each folder's own before those of its folders, by name."""
     try:
         if root.is_file():
-            if suffixes == SUFFIXES:
-                yield _readable(root)
+            yield _readable(root)
             return
         if not root.is_dir():
             fault = "is neither a folder nor a file" if root.exists() else "does not exist"
@@ -97,7 +99,7 @@ def _paths(root: Path, suffixes: tuple[str, ...]) -> Iterator[Path]:
         folders[:] = sorted(name for name in folders if name != ".git")
         for name in sorted(files):
             path = Path(folder, name)
-            if name.lower().endswith(suffixes) and not _is_device(path):
+            if name.lower().endswith(SUFFIXES + PROGRAMS) and not _is_device(path):
                 yield _readable(path)
 
 
