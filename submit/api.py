@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -167,12 +167,25 @@ class _Running(threading.Thread):
         self._rest = (job, cluster, ways, teller)
 
     def run(self) -> None:
+        if not self.ended.set_running_or_notify_cancel():
+            return
         try:
             with self.follower:
                 result = self.follower.result()
             self.ended.set_result(_ended(result, *self._rest))
         except Exception as error:  # noqa: BLE001 - raised again where the result is asked for
             self.ended.set_exception(error)
+
+    def stop(self) -> None:
+        """End following soon. One that Ctrl-C kept from starting does not start any more."""
+        self.follower.stop()
+        self.ended.cancel()
+
+    def result(self) -> Result:
+        """How the Job ended. Looks up now and then: a signal just before a wait begins does not end that wait."""
+        while not self.ended.done():
+            wait([self.ended], timeout=self._rest[2].pace.tick)
+        return _ended(self.follower.so_far(), *self._rest) if self.ended.cancelled() else self.ended.result()
 
 
 def _together(jobs: Sequence[Object], cluster: Cluster, ways: Ways, teller: Teller) -> list[Result]:
@@ -190,11 +203,11 @@ def _together(jobs: Sequence[Object], cluster: Cluster, ways: Ways, teller: Tell
             running[index] = _Running(sent.job, cluster, ways, teller)
             running[index].start()
         for each in running.values():
-            each.ended.result()
+            each.result()
     except KeyboardInterrupt:
         for each in running.values():
-            each.follower.stop()
-    results |= {index: each.ended.result() for index, each in running.items()}
+            each.stop()
+    results |= {index: each.result() for index, each in running.items()}
     return [results.get(index) or _not_sent(job, cluster) for index, job in enumerate(jobs)]
 
 

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Callable
 from typing import Any
 
 from tests.submit.objects import ended, pod, true
 from tests.submit.server import ApiServer
+
+
+def ctrl_c() -> None:
+    """As a terminal sends it: to the process. A signal that a thread raises for itself wakes no other one that waits."""
+    os.kill(os.getpid(), signal.SIGINT)
 
 
 def until(condition: Callable[[], bool]) -> None:

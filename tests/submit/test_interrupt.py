@@ -13,20 +13,15 @@ import time
 
 import pytest
 
-from submit import Outcome, follow, run, run_all
+from submit import Outcome, api, follow, run, run_all
 from submit.kinds import JOBS
 from tests.builders import ROOT
 from tests.submit.conftest import WAYS
-from tests.submit.life import complete, ready, show, until
+from tests.submit.life import complete, ctrl_c, ready, show, until
 from tests.submit.objects import ended, job, running
 from tests.submit.server import Log, Reply, status
 
 CANCEL = dataclasses.replace(WAYS, cancel=True)
-
-
-def ctrl_c():
-    """As a terminal sends it."""
-    os.kill(os.getpid(), signal.SIGINT)
 
 
 def test_the_job_goes_on_and_the_reader_is_told_how_to_come_back(server, cluster, told, meanwhile):
@@ -183,6 +178,29 @@ def test_while_the_first_of_several_is_being_sent(server, cluster, told, meanwhi
     hang.set()
     assert [result.reason for result in results] == ["while it was being sent", "not sent"]
     assert {result.status for result in results} == {130}
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_a_signal_that_wakes_nobody_is_heard_at_the_next_tick(server, cluster, told, meanwhile, together):
+    """As one that comes just before a wait begins: whoever waits is not woken by it."""
+
+    def life():
+        ready(server, "a", followers=2 if together else 1)
+        signal.raise_signal(signal.SIGINT)
+
+    meanwhile(life)
+    results = run_all([job("a"), job("b")], cluster, CANCEL, told, together=together)
+    assert {result.status for result in results} == {130}
+
+
+def test_a_job_that_ctrl_c_kept_from_being_followed_is_deleted_too(server, cluster, told, monkeypatch):
+    def interrupted(self):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(api._Running, "start", interrupted)
+    (result,) = run_all([job()], cluster, CANCEL, told, together=True)
+    assert (result.status, result.reason) == (130, "deleted")
+    assert len(server.asked("delete", "jobs")) == 1
 
 
 def test_a_second_one_does_not_wait_for_several_jobs(server, cluster, told, meanwhile):

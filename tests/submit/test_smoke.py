@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import signal
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -18,7 +17,7 @@ from typer.testing import CliRunner
 from fleet import settings
 from fleet.namespaces import SMOKE_NAMESPACE
 from fleet.workloads.smoke import TESTS, Smoke, smoke_tests
-from submit import Limits, connect, smoke
+from submit import Limits, Ways, connect, smoke
 from submit.cli import app
 from submit.cluster import Cluster, Waits
 from submit.errors import ApiError, InputError
@@ -27,12 +26,15 @@ from tests.builders import cluster as cluster_settings
 from tests.builders import config as config_of
 from tests.builders import oke_cluster, oke_pool, pool, staging
 from tests.submit.conftest import PACE, Told
+from tests.submit.life import ctrl_c, until
 from tests.submit.objects import ended, running, true, unscheduled
 from tests.submit.objects import pod as pod_of
 from tests.submit.server import ApiServer, Reply, status
 
 TWO = {"t4": pool(), "big": pool(instanceTypes=["g4dn.12xlarge"])}
-WAYS = replace(smoke.WAYS, pace=PACE, limits=Limits(start=1.0))
+WAYS = replace(smoke.WAYS, pace=PACE)
+SOON = replace(WAYS, limits=Limits(start=2.0))
+"""For a test that begins too late; the others have all the time that a busy machine needs."""
 
 
 def smokes(**changes: Any) -> tuple[Smoke, ...]:
@@ -100,10 +102,10 @@ class Worker:
 
 
 def run(
-    server: ApiServer, home: Cluster, told: Told, verdict: Callable[[str], int | None], **changes: Any
+    server: ApiServer, home: Cluster, told: Told, verdict: Callable[[str], int | None], ways: Ways = WAYS, **changes: Any
 ) -> tuple[smoke.Row, ...]:
     with Worker(server, verdict):
-        return smoke.run_smoke(smokes(**changes), home, told, WAYS)
+        return smoke.run_smoke(smokes(**changes), home, told, ways)
 
 
 def states(rows: tuple[smoke.Row, ...]) -> dict[tuple[str, str], str]:
@@ -112,7 +114,7 @@ def states(rows: tuple[smoke.Row, ...]) -> dict[tuple[str, str], str]:
 
 def left(server: ApiServer) -> list[str]:
     """Jobs and namespaces that are still there."""
-    return [f"{resource}/{thing}" for resource, thing in server._objects if resource in ("jobs", "namespaces")]
+    return [f"{resource}/{thing}" for resource, thing in list(server._objects) if resource in ("jobs", "namespaces")]
 
 
 # -- on a cluster ------------------------------------------------------------------------------------------------------
@@ -161,7 +163,7 @@ def test_a_test_that_fails_says_why_and_the_others_run(server, home, told):
 
 
 def test_a_pool_that_starts_no_node_is_asked_once(server, home, told):
-    rows = run(server, home, told, lambda name: None if "-big-" in name else 0, pools=TWO)
+    rows = run(server, home, told, lambda name: None if "-big-" in name else 0, SOON, pools=TWO)
     assert [states(rows)["big", test] for test in TESTS] == ["fail", "not run", "not run"]
     assert [states(rows)["t4", test] for test in TESTS] == ["pass"] * 3
     (late, *others) = [row for row in rows if row.pool == "big"]
@@ -195,14 +197,32 @@ def test_a_namespace_that_cannot_be_deleted_is_told(server, home, told):
 
 def test_ctrl_c_deletes_what_runs_and_sends_no_more(server, home, told, meanwhile):
     def interrupt() -> None:
-        server.wait("create", "jobs", 2)
-        signal.raise_signal(signal.SIGINT)
+        server.wait("watch", "jobs", 2)
+        ctrl_c()
 
     meanwhile(interrupt)
     rows = run(server, home, told, lambda _: None, pools=TWO)
     assert {row.state for row in rows} == {"fail", "not run"}
     assert {row.result.status for row in rows if row.result is not None} == {130}
     assert len(server.asked("create", "jobs")) == 2
+    assert left(server) == []
+
+
+def test_ctrl_c_while_a_test_is_sent_deletes_it_if_it_was_made(server, home, told, meanwhile):
+    hang = threading.Event()
+    home._waits = replace(home._waits, answer=30)
+    server.reply("create", "jobs", Reply(hang=hang, late=True, cut=True))
+
+    def interrupt() -> None:
+        server.wait("create", "jobs")
+        until(lambda: "jobs/smoke-t4-nvidia-smi" in left(server))
+        ctrl_c()
+
+    meanwhile(interrupt)
+    rows = run(server, home, told, lambda _: None)
+    hang.set()
+    assert [row.state for row in rows] == ["fail", "not run", "not run"]
+    assert "while it was being sent" in rows[0].reason
     assert left(server) == []
 
 
