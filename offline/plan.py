@@ -20,6 +20,7 @@ from fleet.settings import load as load_fleet
 from fleet.workloads import room
 from offline import deployments, stackfile
 from offline.judge import Configured, Verdict, configure, judge
+from offline.manifests.urns import means_manifests
 from offline.policyfile import policy_settings
 from offline.record import Recording, Remedy, Resource, joined, record
 from offline.remedies import Remediation, Remedies
@@ -122,7 +123,7 @@ class Plan:
             name = configured.policy.name
             told = " ".join(found.message for found in self.verdicts if found.rule == name)
             for index, entry in enumerate(configured.config[EXCEPTIONS]):
-                idle = f"{EXCEPTIONS}[{index}]" not in told and not _of_check(entry["urn"])
+                idle = f"{EXCEPTIONS}[{index}]" not in told and not means_manifests(entry["urn"])
                 if idle and configured.level.value != "disabled":
                     yield f"policy {name}: {EXCEPTIONS}[{index}] ({entry['urn']}) hides nothing; remove it"
 
@@ -163,11 +164,6 @@ class Plan:
     def clean(self) -> bool:
         """Whether every proof holds and no mandatory policy is broken."""
         return self.passes()
-
-
-def _of_check(pattern: str) -> bool:
-    """Whether a pattern means what a check of manifests judges: its URNs have a word and a sign that a program's have not."""
-    return "::check::" in pattern or "#" in pattern
 
 
 def levels_of(policies: Iterable[Configured]) -> Mapping[str, str]:

@@ -164,6 +164,7 @@ class _Running(threading.Thread):
         super().__init__(name=f"follow {name(job)}", daemon=True)
         self.follower = Follower(cluster, job, teller, ways.limits, ways.pace)
         self.ended: Future[Result] = Future()
+        self._tick = ways.pace.tick
         self._rest = (job, cluster, ways, teller)
 
     def run(self) -> None:
@@ -184,7 +185,7 @@ class _Running(threading.Thread):
     def result(self) -> Result:
         """How the Job ended. Looks up now and then: a signal just before a wait begins does not end that wait."""
         while not self.ended.done():
-            wait([self.ended], timeout=self._rest[2].pace.tick)
+            wait([self.ended], timeout=self._tick)
         return _ended(self.follower.so_far(), *self._rest) if self.ended.cancelled() else self.ended.result()
 
 

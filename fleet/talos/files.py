@@ -10,7 +10,7 @@ from fleet.talos.groups import Group, groups
 from fleet.talos.image import PLAIN
 from fleet.talos.patch import Patch
 from fleet.talos.talconfig import talconfig
-from fleet.talos.volumes import volume_documents
+from fleet.talos.volumes import volume_documents, volume_file
 from fleet.yaml_text import yaml_text
 
 
@@ -26,11 +26,11 @@ def talos_files(name: str, cluster: TalosCluster) -> dict[str, str]:
         made[f"schematics/{image.name}.yaml"] = _text(f"image {image.name}, for the Image Factory", image.schematic)
     for group in of_cluster:
         if documents := group.patch.documents(cluster.talos_version):
-            made[f"patches/{group.name}.yaml"] = _text(f"{group.what}, Talos {cluster.talos_version}", *documents)
+            made[group.file] = _text(f"{group.what}, Talos {cluster.talos_version}", *documents)
         for hostname, host in group.hosts.items():
-            if documents := tuple(volume_documents(host)):
+            if host.volume is not None:
                 what = f"volumes of {hostname}, Talos {cluster.talos_version}"
-                made[f"patches/volumes/{hostname}.yaml"] = _text(what, *documents)
+                made[volume_file(hostname)] = _text(what, *volume_documents(host.volume))
             what = f"{hostname}, Talos {cluster.talos_version}, for talosctl without talhelper"
             made[f"hosts/{hostname}.yaml"] = _text(what, *_host(group, hostname, cluster).documents(cluster.talos_version))
     return made

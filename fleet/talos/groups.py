@@ -30,6 +30,11 @@ class Group:
     patch: Patch
     control_plane: bool = False
 
+    @property
+    def file(self) -> str:
+        """Where their patch lies, if they have one."""
+        return f"patches/{self.name}.yaml"
+
 
 def groups(name: str, cluster: TalosCluster) -> Iterator[Group]:
     """Control plane, system hosts, GPU pools of the cluster `name`."""

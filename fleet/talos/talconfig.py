@@ -9,6 +9,7 @@ from fleet.providers.talos import TalosCluster
 from fleet.providers.talos_nodes import Host
 from fleet.talos.groups import Group
 from fleet.talos.image import PLAIN
+from fleet.talos.volumes import volume_file
 
 
 def talconfig(name: str, cluster: TalosCluster, groups: Iterable[Group]) -> dict[str, Any]:
@@ -38,7 +39,9 @@ def _node(group: Group, hostname: str, host: Host, talos_version: str) -> dict[s
     }
     if group.image != PLAIN:
         node["schematic"] = group.image.schematic
-    patches = [f"@./patches/{group.name}.yaml"] if group.patch.documents(talos_version) else []
+    patches = [group.file] if group.patch.documents(talos_version) else []
     if host.volume is not None:
-        patches.append(f"@./patches/volumes/{hostname}.yaml")
-    return node | ({"patches": patches} if patches else {})
+        patches.append(volume_file(hostname))
+    if patches:
+        node["patches"] = [f"@./{path}" for path in patches]
+    return node

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fleet.model import memory_text
-from fleet.providers.talos_nodes import Host
+from fleet.providers.talos_nodes import UserVolume
 from fleet.talos.patch import Document, document
 
 _LEAST = "1GiB"
@@ -14,11 +14,13 @@ _UDEV = "/dev/disk/"
 """Paths below are links to a disk's own."""
 
 
-def volume_documents(host: Host) -> Iterator[Document]:
-    """As every release that is pinned has it; none where the machine has no such volume."""
-    volume = host.volume
-    if volume is None:
-        return
+def volume_file(hostname: str) -> str:
+    """Where the patch with a machine's volumes lies."""
+    return f"patches/volumes/{hostname}.yaml"
+
+
+def volume_documents(volume: UserVolume) -> Iterator[Document]:
+    """As every release that is pinned has it."""
     match = "system_disk"
     if volume.ephemeral is not None:
         # By itself it grows over all of the disk, and nothing is left.

@@ -12,15 +12,16 @@ from pathlib import Path
 from offline import stackfile
 from offline.errors import InputError
 from offline.judge import Configured, Verdict, configure, judge
-from offline.manifests.objects import PROJECT, Manifest
+from offline.manifests.objects import Manifest
 from offline.manifests.remarks import Unjudged, laid_over, unjudged
 from offline.manifests.tree import Tree, read_tree
+from offline.manifests.urns import PROJECT
 from offline.plan import Outcome, blocked_of, levels_of, outcomes_of
 from offline.policyfile import policy_settings
 from offline.record import Recording
-from policies.rules import RULES, StackRule
+from policies.rules import RULES
 
-_RULES = tuple(rule.of_manifests if isinstance(rule, StackRule) else rule for rule in RULES)
+_RULES = tuple(rule.of_manifests for rule in RULES)
 _CONFIG = "policies/config"
 _NAMESPACE = re.compile(r'namespace "[^"]*": ')
 """How a policy of runner sets begins what it says of an object in their namespace."""

@@ -1,7 +1,6 @@
 """Kubernetes objects of documents, as resources that the policies judge.
 
-A resource is called as Pulumi calls it (`kubernetes:apps/v1:Deployment`), and its URN has the file in the place of a program's
-name: `urn:pulumi:<stack>::check::<type>::<file>#<namespace>/<name>`, so that an exception can mean one file, or one object.
+A resource is called as Pulumi calls it (`kubernetes:apps/v1:Deployment`); `urns.py` says what its URN is.
 """
 
 from __future__ import annotations
@@ -15,13 +14,11 @@ from google.protobuf import struct_pb2
 
 from offline.errors import InputError
 from offline.manifests.documents import Document
+from offline.manifests.urns import urn_of
 from offline.record import Resource
 from offline.wire import is_reserved
 from offline.words import one_line
 from offline.yamlread import Keys
-
-PROJECT = "check"
-"""Stands for a project in URNs."""
 
 _VERSION = re.compile(r"(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?/)?[a-z0-9][a-z0-9.-]*")
 _KIND = re.compile(r"[A-Za-z][A-Za-z0-9]*")
@@ -96,7 +93,7 @@ def _objects(stack: str, file: str, within: str, document: Document, body: objec
     once = bool(name)
     name = name or _text(metadata, "generateName")
     token = f"kubernetes:{version if '/' in version else f'core/{version}'}:{kind}"
-    urn = f"urn:pulumi:{stack}::{PROJECT}::{token}::{within}#{_path(namespace, name)}"
+    urn = urn_of(stack, token, within, _path(namespace, name))
     yield Manifest(
         file=file,
         line=_line(document, keys),

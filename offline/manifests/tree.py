@@ -55,7 +55,7 @@ def read_tree(stack: str, target: str) -> Tree:
     root = Path(target)
     there = tuple(_paths(root))
     # One file is read, whatever it is called.
-    programs = [path for path in there if path != root and path.name.lower().endswith(PROGRAMS)]
+    programs = dict.fromkeys(path for path in there if path != root and path.name.lower().endswith(PROGRAMS))
     paths = [path for path in there if path not in programs]
     found: list[Manifest] = []
     others: dict[Path, list[Document]] = {}

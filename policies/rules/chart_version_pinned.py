@@ -58,7 +58,7 @@ def _faults(release: Release, later: Later) -> Iterator[str]:
     mends = _BY_HELM if release.application is None else _BY_ARGO
     with later:
         version = release.version
-        if not (_VERSION.fullmatch(text(version)) or (release.is_image and _DIGEST.fullmatch(text(version)))):
+        if not (_VERSION.fullmatch(text(version)) or (release.image and _DIGEST.fullmatch(text(version)))):
             yield f"{release.path('version')} is {shown(version)}: one version exactly, no range; write it whole, as in 0.14.2"
     with later:
         chart = release.chart

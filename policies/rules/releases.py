@@ -94,14 +94,15 @@ class Release:
     @property
     def chart(self) -> str:
         """The chart by name, OCI reference or path, as it is written."""
-        written = text(walk(self.source, "chart"))
-        # A repository that is one chart by itself, as ArgoCD 3.1 and newer take it.
-        return written or (self._of_oci() if self.application is not None else "")
+        return text(walk(self.source, "chart")) or self.image
 
     @property
-    def is_image(self) -> bool:
-        """Whether the repository is one chart by itself: an image whose tag, or digest, is the version."""
-        return self.application is not None and not text(walk(self.source, "chart")) and bool(self._of_oci())
+    def image(self) -> str:
+        """The repository, where that is one chart by itself (ArgoCD 3.1 and newer): its tag, or digest, is the version."""
+        if self.application is None or text(walk(self.source, "chart")):
+            return ""
+        address = text(self.repository)
+        return address if address.startswith(_OCI) else ""
 
     @property
     def chart_path(self) -> str:
@@ -171,10 +172,6 @@ class Release:
 
     def _text(self) -> str:
         return text(walk(self.source, *self._fields["text"]))
-
-    def _of_oci(self) -> str:
-        address = text(self.repository)
-        return address if address.startswith(_OCI) else ""
 
 
 def releases(token: str, props: Any, later: Later) -> Iterator[Release]:

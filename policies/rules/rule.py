@@ -10,7 +10,7 @@ import copy
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
-from typing import Any
+from typing import Any, Self
 
 from pulumi_policy import (
     EnforcementLevel,
@@ -105,6 +105,11 @@ class _Common:
         return max(self.levels.values(), key=_BY_STRICTNESS.index)
 
     @property
+    def of_manifests(self) -> Self:
+        """The rule as manifests alone can be held to it: the same, unless it asks for what only a cloud's program declares."""
+        return self
+
+    @property
     def schemas(self) -> Mapping[str, Mapping[str, Any]]:
         """The JSON schema of each config property, those that all rules share included."""
         return {**self.config, **_SHARED}
@@ -184,8 +189,7 @@ class StackRule(_Common):
     in_manifests: tuple[frozenset[str], StackCheck] | None = None
 
     @property
-    def of_manifests(self) -> StackRule:
-        """The rule as manifests alone can be held to it."""
+    def of_manifests(self) -> Self:
         types, check = self.in_manifests or (self.types, self.check)
         return replace(self, types=types, check=check)
 
