@@ -14,7 +14,7 @@ config:
       provider: eks
       region: us-west-2
       zones: [us-west-2a, us-west-2b]
-      kubernetesVersion: "1.34"
+      kubernetesVersion: "1.36"
       endpoint: {publicCidrs: [203.0.113.0/24]}
       budget: {monthlyUsd: 1000, emails: [ci@example.com]}
       declareQuotas: true

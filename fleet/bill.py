@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import date
 
 from fleet import hardware
 from fleet.budget import MONTH
@@ -12,13 +13,15 @@ from fleet.providers import PROVIDERS
 from fleet.settings import Fleet
 
 
-def bill(fleet: Fleet) -> tuple[Line, ...]:
-    """Every line, cluster by cluster: GPU pools and machines first, then what the provider charges besides."""
-    return tuple(line for name, cluster in fleet.clusters_by_name() for line in PROVIDERS[cluster.provider].bill(name, cluster))
+def bill(fleet: Fleet, day: date) -> tuple[Line, ...]:
+    """Every line at the prices of a day, cluster by cluster: GPU pools and machines first, then the provider's other charges."""
+    return tuple(
+        line for name, cluster in fleet.clusters_by_name() for line in PROVIDERS[cluster.provider].bill(name, cluster, day)
+    )
 
 
-def remarks(fleet: Fleet) -> Iterator[str]:
-    """Budgets that what they watch spends though it is idle. An unknown price counts nothing here."""
+def remarks(fleet: Fleet, day: date) -> Iterator[str]:
+    """Budgets below what their clusters cost idle at the prices of a day. An unknown price counts nothing here."""
     for name, cluster in fleet.clusters_by_name():
         if cluster.budget is None:
             continue
@@ -26,7 +29,7 @@ def remarks(fleet: Fleet) -> Iterator[str]:
             line
             for other, found in fleet.clusters_by_name()
             if (found.provider, found.watched) == (cluster.provider, cluster.watched)
-            for line in PROVIDERS[found.provider].bill(other, found)
+            for line in PROVIDERS[found.provider].bill(other, found, day)
         ]
         idle, _ = total(watched)
         if (month := idle.usd * MONTH) > cluster.budget.monthly_usd:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import date
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
@@ -119,6 +120,10 @@ class Cluster(Model):
     def remarks(self) -> tuple[str, ...]:
         """What an owner should know though the settings are a fleet."""
         return tuple(self._remarks())
+
+    def remarks_on(self, day: date) -> Iterator[str]:
+        """What an owner should know on a day, because it changes without an edit: ends of support."""
+        yield from ()
 
     @property
     def watched(self) -> str:

@@ -6,6 +6,7 @@ NVIDIA names a driver by its branch: 580.159.03 is of R580. The oldest and newes
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from fleet import hardware
 from fleet.model import problem
@@ -33,6 +34,26 @@ def at_most(machine: str, gpu: hardware.Gpu) -> str:
 def at_least(machine: str, gpu: hardware.Gpu) -> str:
     """In words, the oldest branch that drives a machine's GPU."""
     return f"{gpu.name} ({machine}) needs branch R{gpu.min_driver_branch} at least"
+
+
+def limits(machine: hardware.Machine) -> str:
+    """In words, which driver branches drive a machine's GPU; empty where no limit is known."""
+    gpu = machine.gpu
+    if gpu is not None and gpu.max_driver_branch is not None:
+        return at_most(machine.name, gpu)
+    if gpu is not None and gpu.min_driver_branch is not None:
+        return at_least(machine.name, gpu)
+    return ""
+
+
+def undeterminable(machines: Iterable[hardware.Machine], fix: str) -> str:
+    """The verdict on a pool whose node image has an unknown driver, with what to do."""
+    known = sorted({limit for machine in machines if (limit := limits(machine))})
+    told = f" ({'; '.join(known)})" if known else ""
+    return (
+        f"compatibility of driver, GPU{told} and CUDA images is undeterminable: no source names the NVIDIA driver of its node "
+        f"image; {fix}"
+    )
 
 
 def require_driver(machine: hardware.Machine, version: str, *, at: tuple[str, ...], mend: str = "") -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from fleet import compatibility, hardware
+from fleet import compatibility
 from fleet.model import problem
 from fleet.node_image import NodeImage
 from fleet.operator import OperatorSettings
@@ -113,23 +113,11 @@ def _require_driver(name: str, held: EnabledPool, enablement: str, operator: Ope
     for machine in held.pool.machines:
         if version is not None:
             compatibility.require_driver(machine, version, at=at, mend=mend)
-        elif branches := _branches(machine):
+        elif held.driver_at and (limits := compatibility.limits(machine)):
+            # Without a setting for it, the plan reports the pool as undeterminable instead.
             raise problem(
-                "driver_unknown",
-                f"{branches}, and nothing says which one image {image.name} brings; "
-                + (f"give {'.'.join(at)}" if held.driver_at else "use an image whose driver is known"),
-                at=at,
+                "driver_unknown", f"{limits}, and the driver of image {image.name} is not known; give {'.'.join(at)}", at=at
             )
-
-
-def _branches(machine: hardware.Machine) -> str:
-    """Which branches drive the machine's GPU, in words; empty where any does."""
-    gpu = machine.gpu
-    if gpu is not None and gpu.max_driver_branch is not None:
-        return compatibility.at_most(machine.name, gpu)
-    if gpu is not None and gpu.min_driver_branch is not None:
-        return compatibility.at_least(machine.name, gpu)
-    return ""
 
 
 def _driver(name: str, held: EnabledPool, operator: OperatorSettings) -> tuple[str | None, tuple[str, ...], str]:

@@ -166,11 +166,11 @@ def quota_units(found: Machine) -> int:
 def unit_price(item: str, region: str) -> Price | None:
     """What an hour of something that is no machine costs; None where unknown, never 0.
 
-    Items: "eks-control-plane" (a cluster in standard support), "nat-gateway" (one, without traffic), "gp3-gb" (a GiB of
-    volume: the price of a month / 730), "gp3-iops" and "gp3-mibps" (one beyond those that each has), "efs-gb" (a GB in EFS
-    Standard); on OCI "oke-enhanced-cluster", "oci-e5-ocpu" and "oci-e5-gb" (VM.Standard.E5.Flex, an OCPU and a GB),
-    "oci-volume-gb" (a GB of balanced block volume), "oci-vpu-gb" (a VPU more for a GB of it), "oci-fss-gb" (a GB in File
-    Storage).
+    Items: "eks-control-plane" and "eks-control-plane-extended" (`fleet.support` says which on a day), "nat-gateway" (one,
+    without traffic), "gp3-gb" (a GiB of volume: the price of a month / 730), "gp3-iops" and "gp3-mibps" (one beyond those that
+    each has), "efs-gb" (a GB in EFS Standard); on OCI "oke-enhanced-cluster", "oci-e5-ocpu" and "oci-e5-gb"
+    (VM.Standard.E5.Flex, an OCPU and a GB), "oci-volume-gb" (a GB of balanced block volume), "oci-vpu-gb" (a VPU more for a GB
+    of it), "oci-fss-gb" (a GB in File Storage).
     """
     return _price(item, region, _UNIT)
 

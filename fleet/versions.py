@@ -22,15 +22,29 @@ class ChartVersion:
 class KubernetesVersion:
     """What goes with one Kubernetes minor on EKS. `ami_release` serves the standard and the NVIDIA image alike.
 
-    Every cluster has the `addons`; of the `drivers`, which are add-ons too, those that its caches need.
+    `driver` and `toolkit` are NVIDIA's driver and container toolkit in the NVIDIA image; None where no source names them. Every
+    cluster has the `addons`. Of the storage `drivers`, which are add-ons too, it has those that its caches need.
     """
 
     minor: str
     ami_release: str
+    driver: str | None
+    toolkit: str | None
     cluster_autoscaler: str
     addons: dict[str, str]
     drivers: dict[str, str]
-    standard_support_until: str
+
+
+@dataclass(frozen=True, slots=True)
+class OkeVersion:
+    """One Kubernetes minor on OKE: the version as OKE spells it, and what a source names for it, else None.
+
+    `gpu_image` is the name of an x86 GPU node image, without its build; `autoscaler` the version of the add-on ClusterAutoscaler.
+    """
+
+    version: str
+    gpu_image: str | None
+    autoscaler: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +131,11 @@ def _read() -> dict[str, Any]:
 
 _DATA = _read()
 
+
+def _known(value: str) -> str | None:
+    return None if value == "unknown" else value
+
+
 CHARTS: dict[str, ChartVersion] = {
     name: ChartVersion(name, row["repository"], row["version"]) for name, row in _DATA["charts"].items()
 }
@@ -124,10 +143,11 @@ KUBERNETES: dict[str, KubernetesVersion] = {
     minor: KubernetesVersion(
         minor,
         row["ami-release"],
+        _known(row["driver"]),
+        _known(row["toolkit"]),
         row["cluster-autoscaler"],
         row["addons"],
         row["drivers"],
-        row["standard-support-until"],
     )
     for minor, row in _DATA["kubernetes"].items()
 }
@@ -143,8 +163,9 @@ DAEMONSETS: dict[str, DaemonSet] = {
     )
     for name, row in _DATA["daemonsets"].items()
 }
-OKE_KUBERNETES: dict[str, str] = {minor: row["version"] for minor, row in _DATA["oke"].items()}
-"""Kubernetes minor → the version that OKE spells."""
+OKE_KUBERNETES: dict[str, OkeVersion] = {
+    minor: OkeVersion(row["version"], _known(row["gpu-image"]), _known(row["autoscaler"])) for minor, row in _DATA["oke"].items()
+}
 TALOS: dict[str, TalosVersion] = {
     minor: TalosVersion(
         row["release"],
@@ -164,7 +185,6 @@ RUNNER_IMAGE = IMAGES["actions-runner"].reference
 LAUNCHER_IMAGE = IMAGES["oci-cli"].reference
 CNCF_LAUNCHER_IMAGE = IMAGES["cncf-cloudrunner"].reference
 OPERATOR_DRIVER: str = _DATA["driver"]["gpu-operator"]["version"]
-AL2023_DRIVER: str = _DATA["driver"]["al2023-nvidia"]["version"]
 VM_TOOLKIT: str = _DATA["vm"]["toolkit"]["version"]
 _NVKIND = _DATA["vm"]["nvkind"]
 NVKIND = Nvkind(_NVKIND["version"], tuple(_NVKIND["toolkits"]), _NVKIND["go"])

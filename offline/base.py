@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pulumi
 
+from offline.day import day_of
 from offline.errors import InputError
 from offline.judge import configure
 from offline.plan import Plan, make_plan
@@ -64,7 +65,7 @@ def _policies(stack: str, root: Path, folder: Path) -> tuple[Path, str]:
     if not (folder / "policies").is_dir():
         return root, "the base has no policies"
     try:
-        configure(RULES, policy_settings(stack, folder), date.today())
+        configure(RULES, policy_settings(stack, folder), day_of())
     except InputError as error:
         return root, f"the base's policy config does not fit this code: {_first_line(error)}"
     return folder, ""

@@ -5,13 +5,11 @@ Exit status: 0 clean, 1 a proof or a mandatory policy fails, 2 the input is wron
 
 from __future__ import annotations
 
-import re
 import shlex
 import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import date
 from pathlib import Path
 from typing import Annotated
 
@@ -23,6 +21,7 @@ from offline.annotations import Annotation, annotate, of_input
 from offline.base import read_base
 from offline.changes import report_changes
 from offline.data import to_json
+from offline.day import day_of
 from offline.errors import InputError
 from offline.inventory.page import document as inventory_page
 from offline.inventory.placed import unplaced
@@ -45,13 +44,17 @@ _OUR_FAULT = 70
 """EX_SOFTWARE of sysexits.h."""
 _PLAIN_WIDTH = 160
 """Columns where the output is no terminal: a log does not wrap for us."""
-_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
 
 Stack = Annotated[str, typer.Argument(help="Name of the stack: staging reads Pulumi.staging.yaml.")]
 File = Annotated[Path | None, typer.Option("--file", help="Read this stack file instead.")]
-AsOf = Annotated[str | None, typer.Option("--as-of", help="Judge exceptions as of this day, YYYY-MM-DD; today if not given.")]
+AsOf = Annotated[
+    str | None,
+    typer.Option(
+        "--as-of", help="Take prices, exceptions and ends of support of this day, YYYY-MM-DD; default: GPU_CI_AS_OF, else today."
+    ),
+]
 Strict = Annotated[bool, typer.Option("--strict", help="Fail also where a critical policy cannot tell.")]
 
 
@@ -71,7 +74,7 @@ def plan(
         with _faults_are_ours(), Progress() as progress:
             if as_json and as_markdown:
                 raise InputError("--json, --markdown: one form at a time; leave one of them out")
-            day = _day(as_of)
+            day = day_of(as_of)
             found = make_plan(stack, ROOT, file, progress, day)
             before = None if base is None else read_base(stack, ROOT, base, file, progress, day)
     except (InputError, pulumi.RunError) as error:
@@ -110,7 +113,7 @@ def render(
     """
     try:
         with _faults_are_ours(), Progress() as progress:
-            found = make_plan(stack, ROOT, file, progress, _day(as_of))
+            found = make_plan(stack, ROOT, file, progress, day_of(as_of))
         if not found.passes(strict):
             report(found, Console(stderr=True, highlight=False, markup=False, emoji=False), strict)
             raise typer.Exit(1)
@@ -138,7 +141,7 @@ def check(
     """Judge Kubernetes manifests from anywhere by the policies."""
     try:
         with _faults_are_ours(), Progress() as progress:
-            found = make_check(folder, stack, ROOT, progress, _day(as_of))
+            found = make_check(folder, stack, ROOT, progress, day_of(as_of))
     except InputError as error:
         if with_annotations:
             _say(of_input(error, Path(folder), Path.cwd()))
@@ -183,18 +186,6 @@ def policy_pack(out: Annotated[Path, typer.Option(help="Folder to write.")]) -> 
         raise _wrong(error) from error
     sys.stdout.writelines(f"{path}\n" for path in files)
     sys.stdout.write(f"publish it: pulumi -C {shlex.quote(str(out.resolve()))} policy publish YOUR-ORGANIZATION\n")
-
-
-def _day(text: str | None) -> date | None:
-    """The day that an option names; InputError for what is none."""
-    if text is None:
-        return None
-    try:
-        if _DATE.fullmatch(text):
-            return date.fromisoformat(text)
-    except ValueError:
-        pass
-    raise InputError(f"--as-of: must be a day as YYYY-MM-DD; got {text!r}; correct it")
 
 
 @contextmanager

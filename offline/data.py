@@ -28,6 +28,7 @@ def _plan(plan: Plan) -> dict[str, Any]:
         "stack": plan.config.stack,
         "clean": plan.clean,
         "built": plan.recording is not None,
+        "asOf": plan.as_of.isoformat(),
         "secrets": list(plan.secrets),
         "remarks": list(plan.remarks),
         "placement": [

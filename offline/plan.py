@@ -19,6 +19,7 @@ from fleet.settings import CONFIG_KEYS, NAMESPACE, SECRETS, Fleet, check_keys
 from fleet.settings import load as load_fleet
 from fleet.workloads import room
 from offline import deployments, stackfile
+from offline.day import day_of
 from offline.judge import Configured, Verdict, configure, judge
 from offline.manifests.urns import means_manifests
 from offline.policyfile import policy_settings
@@ -70,6 +71,8 @@ class Plan:
     verdicts: tuple[Verdict, ...]
     policies: tuple[Configured, ...]
     """Each policy with its level in force and its config, in the pack's order."""
+    as_of: date
+    """The day whose prices, exceptions and ends of support count."""
     remediations: tuple[Remediation, ...] = ()
     """What policies changed before any was asked, in order."""
     reach: tuple[str, ...] = ()
@@ -101,9 +104,9 @@ class Plan:
 
     def _remarks(self) -> Iterator[str]:
         for name, cluster in self.fleet.clusters_by_name():
-            yield from (f"{name}: {remark}" for remark in cluster.remarks)
+            yield from (f"{name}: {remark}" for remark in (*cluster.remarks, *cluster.remarks_on(self.as_of)))
         yield from self.reach
-        yield from billing.remarks(self.fleet)
+        yield from billing.remarks(self.fleet, self.as_of)
         for name in self.fleet.shared_names:
             yield f"runner set {name} stands in several groups: a runs-on must give the group too"
         for found in self.placements:
@@ -219,21 +222,22 @@ def make_plan(
 ) -> Plan:
     """Load, prove, record and judge one stack of the project in `root`.
 
-    `as_of` is the day on which exceptions from policies stand or have run out; None is today. `policies_of` is the checkout whose
-    policy config is taken in place of that in `root`. Raises InputError for whatever is wrong in the stack's files; any other
-    exception is the program's own fault.
+    `as_of` is the day whose prices, exceptions and ends of support count; None is that of `offline.day`. `policies_of` is the
+    checkout whose policy config is taken in place of that in `root`. Raises InputError for whatever is wrong in the stack's
+    files; any other exception is the program's own fault.
     """
     progress("reading settings")
+    day = as_of or day_of()
     config = stackfile.load(stack, root, stack_file=stack_file)
     fleet = fleet_of(config)
     reach = deployments.reach(config, fleet, root)
-    policies = configure(RULES, policy_settings(stack, policies_of or root), as_of or date.today())
+    policies = configure(RULES, policy_settings(stack, policies_of or root), day)
     placements = placing.place(fleet)
-    lines = billing.bill(fleet)
+    lines = billing.bill(fleet, day)
     overbooked = tuple(placing.overbooked(placements))
     refused = (*room.refusals(fleet), *stack_jobs.refusals(fleet))
     if refused or any(found.error for found in placements):
-        return Plan(config, fleet, placements, overbooked, lines, None, (), policies, reach=reach, refused=refused)
+        return Plan(config, fleet, placements, overbooked, lines, None, (), policies, day, reach=reach, refused=refused)
     progress("building resources")
     if fleet.needs_key:
         config = stackfile.with_placeholders(config, [f"{NAMESPACE}:{key}" for key in SECRETS])
@@ -243,7 +247,7 @@ def make_plan(
     progress("judging policies")
     verdicts = judge(recording, policies)
     done = tuple(remedies.done)
-    return Plan(config, fleet, placements, overbooked, lines, recording, verdicts, policies, done, reach, git=git)
+    return Plan(config, fleet, placements, overbooked, lines, recording, verdicts, policies, day, done, reach, git=git)
 
 
 def declared(

@@ -50,7 +50,7 @@ def _heading(text: str) -> Text:
 
 
 def _head(plan: Plan, console: Console) -> None:
-    console.print(Text(f"gpu-ci plan of stack {plan.config.stack}", style="bold"))
+    console.print(Text(f"gpu-ci plan of stack {plan.config.stack} on {plan.as_of}", style="bold"))
     shown = "pulumi preview" if plan.fleet.deployable else "git diff of the rendered folder"
     console.print(f"What the settings declare, proved offline. Not a diff against what is deployed: {shown} shows that.")
     if plan.secrets:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 from fleet.charts import Chart
@@ -37,7 +38,8 @@ def _no_needs(_cluster: Any, _clusters: Iterable[Any]) -> tuple[Need, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """One target. `builder` is "module:function", imported only when a stack has such a cluster; `bill` prices one cluster;
+    """One target. `builder` is "module:function", imported only when a stack has such a cluster; `bill` prices one cluster on a
+    day;
     `needs` is what the quotas are to hold that a cluster declares, given all clusters of its provider; `tags` is what its cloud
     takes; `deployable` says whether `pulumi up` makes it; `charts` are those of its cloud's own, given the settings, the
     cluster's physical name and the GitHub scope; `launchers` says how many launchers of machines a cluster holds, and is None
@@ -47,7 +49,7 @@ class Provider:
 
     settings: type[Cluster]
     profile: SchedulingProfile
-    bill: Callable[[str, Any], tuple[Line, ...]]
+    bill: Callable[[str, Any, date], tuple[Line, ...]]
     needs: Callable[[Any, Iterable[Any]], tuple[Need, ...]]
     builder: str
     tags: TagRules

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import date
 from typing import Annotated, Literal, Self, get_args
 
 from pydantic import AfterValidator, Field, model_validator
 
-from fleet import versions
+from fleet import compatibility, versions
 from fleet.cluster import Cluster
 from fleet.enablement import EnabledPool, Enablement, require_enablement
 from fleet.endpoint import Endpoint
@@ -17,6 +18,7 @@ from fleet.model import Cidr, DnsLabel, Model, problem
 from fleet.node_image import NODE_IMAGES
 from fleet.pool import Capacity, Pool, SystemPool
 from fleet.providers.eks_caches import EksCache
+from fleet.providers.eks_support import remark
 from fleet.runner import PodRunner, SetName
 from fleet.scheduling import EKS_PROFILE
 
@@ -173,8 +175,13 @@ class EksCluster(Cluster):
         return tuple(sorted({cache.driver for cache in self.caches.values()}))
 
     def image_driver(self, pool: str) -> str | None:
-        """That of AWS' AL2023 image."""
-        return versions.AL2023_DRIVER if self.pools[pool].image == "al2023-nvidia" else None
+        """That of AWS' AL2023 image for the cluster's minor; None where no source names it."""
+        return self.kubernetes.driver if self.pools[pool].image == "al2023-nvidia" else None
+
+    @property
+    def kubernetes(self) -> versions.KubernetesVersion:
+        """What goes with its Kubernetes minor."""
+        return versions.KUBERNETES[self.kubernetes_version]
 
     @property
     def watched(self) -> str:
@@ -197,8 +204,19 @@ class EksCluster(Cluster):
             if pool.nodes.max > _NODES:
                 yield f"pool {name}: EKS gives a group {_NODES} nodes until its quota is raised; ask for more, or lower nodes.max"
         yield from self._tied_to_a_zone()
-        until = versions.KUBERNETES[self.kubernetes_version].standard_support_until
-        yield f"kubernetesVersion: EKS supports {self.kubernetes_version} at the standard price until {until}, dearer after that"
+        for name, pool in self.pools.items():
+            if self.image_driver(name) is None:
+                fix = f"run nvidia-smi on a node of {self.kubernetes.ami_release} first"
+                yield f"pool {name}: {compatibility.undeterminable(pool.machines, fix)}"
+            if pool.cdi and self.kubernetes.toolkit is None:
+                yield (
+                    f"pool {name}: cdi is undeterminable: no source names the container toolkit of node image "
+                    f"{self.kubernetes.ami_release}; read `nvidia-ctk --version` on a node and compare with docs/cdi.md"
+                )
+
+    def remarks_on(self, day: date) -> Iterator[str]:
+        """When support of its Kubernetes minor ends, and what the control plane then costs."""
+        yield remark(self.kubernetes_version, self.region, day)
 
     def _tied_to_a_zone(self) -> Iterator[str]:
         """What disks ask of pools. Cluster Autoscaler takes an empty group for one of its first zone alone (aws_manager.go)."""

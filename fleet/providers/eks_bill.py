@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import date
 
 from fleet.pricing import Line, nodes, units
 from fleet.providers.cache_bill import cache_lines
 from fleet.providers.eks import EksCluster
+from fleet.providers.eks_support import billed
 
 
-def eks_bill(name: str, cluster: EksCluster) -> tuple[Line, ...]:
-    """GPU pools, system pool, control plane, NAT gateways, disks, caches: each its own line."""
-    return tuple(_lines(name, cluster))
+def eks_bill(name: str, cluster: EksCluster, day: date) -> tuple[Line, ...]:
+    """One line each for GPU pools, system pool, control plane, NAT gateways, disks and caches, at the prices of a day."""
+    return tuple(_lines(name, cluster, day))
 
 
-def _lines(name: str, cluster: EksCluster) -> Iterator[Line]:
+def _lines(name: str, cluster: EksCluster, day: date) -> Iterator[Line]:
     region, system = cluster.region, cluster.system
     for pool_name, pool in cluster.pools.items():
         least_nodes, most_nodes = pool.paid_nodes
         yield nodes(name, f"pool {pool_name}", pool.instance_types, region, pool.capacity, least_nodes, most_nodes)
     yield nodes(name, "system pool", system.instance_types, region, "on-demand", system.nodes.min, system.nodes.max)
-    yield units(name, "control plane", "EKS, standard support", "eks-control-plane", region, 1, 1)
+    item, support = billed(cluster.kubernetes_version, day)
+    yield units(name, "control plane", support, item, region, 1, 1)
     if gateways := cluster.network.nat_count(len(set(cluster.zones))):
         yield units(name, "NAT gateways", "without traffic", "nat-gateway", region, gateways, gateways)
     groups = [(pool.nodes, pool.disk) for pool in cluster.pools.values()] + [(system.nodes, system.disk)]

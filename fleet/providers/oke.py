@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from fleet import hardware, versions
+from fleet import compatibility, hardware, versions
 from fleet.any_runner import AnyRunner
 from fleet.budget import OciBudget
 from fleet.cluster import Cluster
@@ -78,7 +78,7 @@ class OkeCluster(Cluster):
     @property
     def kubernetes(self) -> str:
         """The Kubernetes version as OKE spells it."""
-        return versions.OKE_KUBERNETES[self.kubernetes_version]
+        return versions.OKE_KUBERNETES[self.kubernetes_version].version
 
     @property
     def own_cidr(self) -> str | None:
@@ -145,6 +145,7 @@ class OkeCluster(Cluster):
             yield "OCIDs that begin with example stand in for real ones; set your own before pulumi up"
         for cidr in self.endpoint.reserved_cidrs:
             yield f"endpoint.publicCidrs: {cidr} is reserved; set your own networks before pulumi up"
+        yield from self._unsourced()
         if self.enablement != GPU_PLUGIN_ADDON and any(pool.image == "oke-gpu" for pool in self.pools.values()):
             yield (
                 f"enablement {self.enablement} on Oracle's GPU image: NVIDIA qualifies that image with OKE's add-on alone; "
@@ -187,6 +188,19 @@ class OkeCluster(Cluster):
                 f"network policies: nothing of OKE's own enforces them, so jobs of {', '.join(pods)} reach the VCN and the "
                 "nodes' instance metadata; install Calico (docs/isolation.md)"
             )
+
+    def _unsourced(self) -> Iterator[str]:
+        """What no source names for its Kubernetes version and its node images, so that the plan cannot judge it."""
+        row = versions.OKE_KUBERNETES[self.kubernetes_version]
+        if row.gpu_image is None and any(pool.image == "oke-gpu" for pool in self.pools.values()):
+            yield (
+                f"kubernetesVersion: no source names a GPU node image of OKE {row.version}; see that "
+                "`oci ce node-pool-options get --node-pool-option-id all` lists one"
+            )
+        for name, pool in self.pools.items():
+            if NODE_IMAGES[pool.image].driver and self.image_driver(name) is None:
+                fix = f"run nvidia-smi on a node, then write nodeImages.{pool.image}.driver"
+                yield f"pool {name}: {compatibility.undeterminable(pool.machines, fix)}"
 
     def _addresses(self) -> tuple[int, int]:
         """The least and the most addresses of the node subnet that are taken: by nodes with their pods, and by machines.
@@ -327,6 +341,17 @@ class OkeCluster(Cluster):
                     at=("addonVersions", name),
                     value=version,
                 )
+        # Oracle's table has one autoscaler for each minor, and Cluster Autoscaler simulates the scheduler of its own minor.
+        version = self.addon_versions.get(AUTOSCALER_ADDON, "")
+        if version and not version.startswith(f"v{self.kubernetes_version}."):
+            known = versions.OKE_KUBERNETES[self.kubernetes_version].autoscaler
+            raise problem(
+                "addon_minor",
+                f"{AUTOSCALER_ADDON} must be of the cluster's Kubernetes minor {self.kubernetes_version}; "
+                + (f"write {known}" if known else "write one that `oci ce addon-option list` shows for it"),
+                at=("addonVersions", AUTOSCALER_ADDON),
+                value=version,
+            )
         return self
 
     @model_validator(mode="after")

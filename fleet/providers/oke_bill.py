@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import date
 
 from fleet.pricing import Line, bundle, nodes, units
 from fleet.providers.cache_bill import cache_lines
@@ -10,8 +11,8 @@ from fleet.providers.oke import OkeCluster
 from fleet.providers.oke_nodes import FLEX_SHAPE
 
 
-def oke_bill(name: str, cluster: OkeCluster) -> tuple[Line, ...]:
-    """GPU pools, machines that are runners, system pool, control plane, disks, caches: each its own line."""
+def oke_bill(name: str, cluster: OkeCluster, _day: date) -> tuple[Line, ...]:
+    """One line each for GPU pools, machines that are runners, system pool, control plane, disks and caches."""
     return tuple(_lines(name, cluster))
 
 

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 
 from offline import stackfile
+from offline.day import day_of
 from offline.errors import InputError
 from offline.judge import Configured, Verdict, configure, judge
 from offline.manifests.objects import Manifest
@@ -108,7 +109,7 @@ def make_check(
         raise InputError(
             f"--stack: there must be a stack or a policy config of that name; got {stack!r}; give one of: {', '.join(known)}"
         )
-    policies = configure(_RULES, policy_settings(stack, root), as_of or date.today())
+    policies = configure(_RULES, policy_settings(stack, root), as_of or day_of())
     progress("reading manifests")
     tree = read_tree(stack, target)
     progress("judging policies")

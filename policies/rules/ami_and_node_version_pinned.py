@@ -32,8 +32,11 @@ from .kinds import (
 from .read import Later, count, items, keys, line, shown, strings, text, walk
 from .rule import Rule
 
-VERSIONS = ("1.34",)
+VERSIONS = ("1.34", "1.35", "1.36")
 """Minors of `fleet/data/versions.toml`."""
+
+BAD_BUILDS = ("20260930", "20261003")
+"""Days of EKS images whose kernel panics (awslabs/amazon-eks-ami#2845)."""
 
 _AMI = re.compile(r"ami-[0-9a-z]+")
 # 1.2.3-20260131 of Amazon Linux, 1.2.3-29cc92cc of Bottlerocket (EKS user guide, AMI versions).
@@ -67,6 +70,8 @@ def _node_group(props: Any, later: Later) -> Iterator[str]:
     with later:
         release = walk(props, "releaseVersion")
         if _RELEASE.fullmatch(text(release)):
+            if text(release).endswith(tuple(f"-{build}" for build in BAD_BUILDS)):
+                yield f"releaseVersion is {shown(release)}: its kernel panics (awslabs/amazon-eks-ami#2845); write another build"
             return
         if text(walk(props, "amiType")) != "CUSTOM":
             yield (

@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date
 
 from pulumi_policy import PolicyResource
 
 from fleet.hardware import price, unit_price
 from fleet.pricing import Line, Money, bundle, nodes, quoted, total, units
+from fleet.support import EXTENDED, STANDARD, control_plane
 
 from .claims import claimed
 from .groups import Group, groups, region_of, regions_of
@@ -29,8 +31,13 @@ UNITS = frozenset((EKS_CLUSTER, EKS_COMPONENT, OKE_CLUSTER, NAT_GATEWAY, CLAIM, 
 
 _FLEXIBLE = {"VM.Standard.E5.Flex": ("oci-e5-ocpu", "oci-e5-gb")}
 """Flexible shapes with a price: the units of an OCPU and of a GB."""
-_CONTROL_PLANE = {EKS_CLUSTER: "eks-control-plane", EKS_COMPONENT: "eks-control-plane", OKE_CLUSTER: "oke-enhanced-cluster"}
-_WORDS = {"eks-control-plane": "EKS control planes", "oke-enhanced-cluster": "OKE control planes", "nat-gateway": "NAT gateways"}
+_OKE = "oke-enhanced-cluster"
+_WORDS = {
+    STANDARD: "EKS control planes",
+    EXTENDED: "EKS control planes in extended support",
+    _OKE: "OKE control planes",
+    "nat-gateway": "NAT gateways",
+}
 _ADD = "add it with source and date to fleet/data/prices.csv"
 
 
@@ -43,10 +50,13 @@ class Item:
     fault: str = ""
 
 
-def bill(resources: Sequence[PolicyResource], later: Later) -> tuple[Item, ...]:
-    """The items of a stack. What is unknown in a preview is left out and put off, so that the sum is a lower bound."""
+def bill(resources: Sequence[PolicyResource], day: date, later: Later) -> tuple[Item, ...]:
+    """The items of a stack at the prices of a day.
+
+    What is unknown in a preview is left out and put off, so that the sum is a lower bound.
+    """
     found = groups(resources, later)
-    return (*map(_machines, found), *_disks(found), *_units(resources, later), *_claims(resources, later))
+    return (*map(_machines, found), *_disks(found), *_units(resources, day, later), *_claims(resources, later))
 
 
 def sums(items: Iterable[Item]) -> tuple[Money, Money]:
@@ -127,11 +137,11 @@ def _disks(found: Iterable[Group]) -> Iterator[Item]:
         yield _unit("GB of disks", unit, region, least, most)
 
 
-def _units(resources: Sequence[PolicyResource], later: Later) -> Iterator[Item]:
+def _units(resources: Sequence[PolicyResource], day: date, later: Later) -> Iterator[Item]:
     counted = Counter[tuple[str, str]]()
     for resource in resources:
         with later:
-            if unit := _unit_of(resource):
+            if unit := _unit_of(resource, day):
                 counted[unit, _dearest_region(unit, _regions(resource, resources))] += 1
     for (unit, region), count in counted.items():
         yield _unit(_WORDS[unit], unit, region, count, count)
@@ -152,16 +162,18 @@ def _claims(resources: Sequence[PolicyResource], later: Later) -> Iterator[Item]
         yield _unit(f"{line(unit)} of claims", unit, region, least, most)
 
 
-def _unit_of(resource: PolicyResource) -> str:
+def _unit_of(resource: PolicyResource, day: date) -> str:
     """The unit that prices the resource; "" for one that costs nothing, or is priced with another."""
     token = resource.resource_type
     if token == NAT_GATEWAY:
         return "nat-gateway"
-    if token == EKS_CLUSTER and _of_component(resource):
+    if token == OKE_CLUSTER:
+        return _OKE if text(walk(resource.props, "type")) == "ENHANCED_CLUSTER" else ""
+    if token not in (EKS_CLUSTER, EKS_COMPONENT) or (token == EKS_CLUSTER and _of_component(resource)):
         return ""
-    if token == OKE_CLUSTER and text(walk(resource.props, "type")) != "ENHANCED_CLUSTER":
-        return ""
-    return _CONTROL_PLANE.get(token, "")
+    # A cluster without a version gets EKS' default, which is in standard support.
+    minor = text(walk(resource.props, "version"))
+    return control_plane(minor, day) if minor else STANDARD
 
 
 def _of_component(resource: PolicyResource) -> bool:

@@ -53,13 +53,14 @@ Remedy = Callable[[ResourceValidationArgs, Draft], None]
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """What a stack rule is given: the resources of its types in order of URN, and its config.
+    """What a stack rule is given: the resources of its types in order of URN, its config, and the day that it judges.
 
     A resource's parent and dependencies are to be followed to resources of the same types alone: offline there are no others.
     """
 
     resources: tuple[PolicyResource, ...]
     config: Mapping[str, Any]
+    as_of: date
 
     def of(self, *types: str | frozenset[str]) -> Iterator[PolicyResource]:
         """The resources of these tokens or sets of tokens."""
@@ -194,7 +195,7 @@ class StackRule(_Common):
         return replace(self, types=types, check=check)
 
     def policy(self, as_of: date) -> StackValidationPolicy:
-        """The rule as the SDK's policy; `as_of` is the day on which exceptions stand or have run out."""
+        """The rule as the SDK's policy; `as_of` is the day whose prices count, and on which exceptions stand or have run out."""
 
         def validate(args: StackValidationArgs, report: ReportViolation) -> None:
             config = args.get_config()
@@ -210,7 +211,7 @@ class StackRule(_Common):
                     report(message, urn)
 
             try:
-                self.check(_stack(args, self.types), say)
+                self.check(_stack(args, self.types, as_of), say)
             except UnknownValueError:
                 # What is unknown may be of any resource, so only an exception of the whole stack is one from it.
                 if not (hidden and exceptions.standing(config, exceptions.STACK, as_of).excused):
@@ -221,10 +222,10 @@ class StackRule(_Common):
         return StackValidationPolicy(validate=validate, **self._metadata())
 
 
-def _stack(args: StackValidationArgs, types: frozenset[str]) -> Stack:
+def _stack(args: StackValidationArgs, types: frozenset[str], as_of: date) -> Stack:
     """The resources of these types, in an order of ours: an engine has none."""
     wanted = sorted((each for each in args.resources if each.resource_type in types), key=lambda each: each.urn)
-    return Stack(tuple(wanted), args.get_config())
+    return Stack(tuple(wanted), args.get_config(), as_of)
 
 
 def _reading(args: ResourceValidationArgs, props: Any) -> ResourceValidationArgs:

@@ -27,7 +27,7 @@ IDLE_USD = 0.5
 
 def _check(stack: Stack, report: ReportViolation) -> None:
     later = Later()
-    items = bill(stack.resources, later)
+    items = bill(stack.resources, stack.as_of, later)
     for item in items:
         if item.fault:
             report(item.fault, item.group.urn if item.group is not None else None)

@@ -23,8 +23,8 @@ from policies.rules import RULES
 from tests.builders import cluster, config, oke_cluster, oke_pool, pool
 from tests.components import oke
 from tests.components.recorded import ROOT, before, build_alone, named, of_type
+from tests.day import AS_OF
 from tests.fleet.test_isolation import MINORS
-from tests.policies.harness import AS_OF
 
 CLASS = "kubernetes:storage.k8s.io/v1:StorageClass"
 CLAIM = "kubernetes:core/v1:PersistentVolumeClaim"

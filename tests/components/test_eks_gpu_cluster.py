@@ -58,7 +58,7 @@ def test_control_plane_brings_no_nodes_addons_or_groups_of_its_own(staging):
     assert inputs["skipDefaultNodeGroup"] is True
     assert inputs["authenticationMode"] == "API", "the aws-auth map is lost when a cluster is replaced"
     assert inputs["bootstrapSelfManagedAddons"] is False
-    assert inputs["version"] == "1.34"
+    assert inputs["version"] == "1.36"
     assert inputs["name"] == "gpu-ci-staging-usw2"
 
 
@@ -170,7 +170,7 @@ def test_the_way_out_outlives_what_signs_off_through_it(staging):
 
 def test_addons_are_pinned_and_all_there(staging):
     addons = {addon.inputs["addonName"]: addon.inputs["addonVersion"] for addon in of_type(staging, "aws:eks/addon:Addon")}
-    assert addons == KUBERNETES["1.34"].addons
+    assert addons == KUBERNETES["1.36"].addons
 
 
 def test_gpu_health_check_tolerates_the_gpu_taint(staging):

@@ -23,9 +23,9 @@ from offline.stackfile import StackConfig
 from policies.rules import RULES
 from tests.builders import cluster, config, pool
 from tests.components.recorded import ROOT, before, build_alone, named, of_type
+from tests.day import AS_OF
 from tests.fleet.test_isolation import MINORS
 from tests.fleet.test_pod_security import violations
-from tests.policies.harness import AS_OF
 
 JOB = "kubernetes:batch/v1:Job"
 CLAIM = "kubernetes:core/v1:PersistentVolumeClaim"

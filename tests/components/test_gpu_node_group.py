@@ -6,6 +6,7 @@ import botocore.loaders
 import pytest
 
 from fleet.scheduling import EKS_EFFECT
+from fleet.versions import KUBERNETES
 from tests.components.recorded import named, of_type
 
 POOL = "aws:eks/nodeGroup:NodeGroup"
@@ -61,7 +62,8 @@ def test_the_autoscaler_owns_the_size(recording):
 def test_broken_nodes_are_repaired_and_images_pinned(recording):
     for pool in of_type(recording, POOL):
         assert pool.inputs["nodeRepairConfig"] == {"enabled": True}
-        assert pool.inputs["releaseVersion"] == "1.34.9-20260714"
+        row = KUBERNETES[pool.inputs["version"]]
+        assert pool.inputs["releaseVersion"] == row.ami_release, "the image whose driver the settings were held to"
 
 
 def test_instance_types_stand_on_the_group_not_in_the_template(spot, staging):

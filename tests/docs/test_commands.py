@@ -233,7 +233,7 @@ CALLS = [call for fence in fences() if fence.language in SHELLS for call in call
 def test_names_were_read_at_the_versions_that_are_pinned():
     pinned = {name: versions.CHARTS[name].version for name in READ_AT}
     assert pinned == READ_AT, "read names and labels of the new version's templates, then write the version here"
-    assert versions.KUBERNETES[KUBERNETES].addons["eks-node-monitoring-agent"] == "v1.7.0-eksbuild.1"
+    assert versions.KUBERNETES[KUBERNETES].addons["eks-node-monitoring-agent"] == "v1.7.2-eksbuild.1"
 
 
 def test_kubectl_names_only_what_the_project_makes():

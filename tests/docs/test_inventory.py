@@ -18,7 +18,7 @@ from fleet.runner import PodRunner
 from fleet.scheduling import pool_selector
 from fleet.settings import Fleet
 from fleet.stack_jobs import place_stack_job
-from fleet.versions import AL2023_DRIVER, IMAGES, OPERATOR_DRIVER, RUNNER_IMAGE
+from fleet.versions import IMAGES, KUBERNETES, OPERATOR_DRIVER, RUNNER_IMAGE
 from fleet.vm_runner import MachineRunner
 from fleet.workloads.room import Asked
 from fleet.workloads.settings import CoralWorkload, PoolWorkload
@@ -259,7 +259,7 @@ def test_parts_of_mig_have_their_own_name_and_driver_and_toolkit_are_the_image_s
     assert table(page, "Pools of `use1`", "shared").row("parts")["a node advertises"] == "56 x `nvidia.com/mig-1g.5gb`"
     assert everything(page, "use1").row("part")["takes"] == "1 x `nvidia.com/mig-1g.5gb`"
     assert table(page, "Pools of `use1`", "root disk").row("parts")["driver and toolkit"] == (
-        f"driver `{AL2023_DRIVER}` and toolkit in image `al2023-nvidia`"
+        f"driver `{KUBERNETES['1.34'].driver}` and toolkit in image `al2023-nvidia`"
     )
 
 

@@ -17,9 +17,9 @@ from offline.policyfile import policy_settings
 from offline.record import Recording, record
 from offline.remedies import Remedies
 from policies.rules import RULES
+from tests.day import AS_OF
 from tests.engine.cli import STACK_FILE, Cli, copy_project, environment
 from tests.engine.provider import Provider, attach, providers
-from tests.policies.harness import AS_OF
 
 STACK = "staging"
 KEY = "gpu-ci:githubPrivateKey"

@@ -20,12 +20,12 @@ from offline.pack import write_pack
 from offline.record import record
 from offline.remedies import Remedies
 from policies.rules import RULES, Rule, StackRule
+from tests.day import AS_OF
 from tests.engine import staging, state, suites
 from tests.engine.cli import ROOT, STACK_FILE, Cli, Outcome, environment, link_environment
 from tests.engine.cloud import ORGANIZATION, cloud
 from tests.engine.provider import attach, providers
 from tests.engine.verdicts import STREAMED, Said, expected, remediated, said
-from tests.policies.harness import AS_OF
 
 pytestmark = pytest.mark.engine
 

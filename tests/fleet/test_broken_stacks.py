@@ -367,7 +367,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "version-unsupported": (
         "gpu-ci:clusters.usw2.kubernetesVersion",
-        "no node image is known for this version; use one of: 1.34",
+        "no node image is known for this version; use one of: 1.34, 1.35, 1.36",
         '"1.28"',
     ),
     "type-unknown": (
@@ -1016,7 +1016,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "oke-version-unsupported": (
         "gpu-ci:clusters.sjc.kubernetesVersion",
-        "no OKE version is known for this minor; use one of: 1.34",
+        "no OKE version is known for this minor; use one of: 1.34, 1.35, 1.36",
         '"v1.34.2"',
     ),
     "shape-without-gpu": (
@@ -1419,7 +1419,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     "v100-driver-unknown": (
         "gpu-ci:clusters.sjc.nodeImages.oke-gpu.driver",
         (
-            "V100 (VM.GPU3.1) is driven by branch R580 at most, and nothing says which one image oke-gpu brings; "
+            "V100 (VM.GPU3.1) is driven by branch R580 at most, and the driver of image oke-gpu is not known; "
             "give nodeImages.oke-gpu.driver"
         ),
         "",
@@ -1427,7 +1427,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     "b300-driver-unknown": (
         "gpu-ci:clusters.sjc.nodeImages.oke-gpu.driver",
         (
-            "B300 (BM.GPU.B300.8) needs branch R580 at least, and nothing says which one image oke-gpu brings; "
+            "B300 (BM.GPU.B300.8) needs branch R580 at least, and the driver of image oke-gpu is not known; "
             "give nodeImages.oke-gpu.driver"
         ),
         "",
@@ -1788,6 +1788,11 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "gpu-ci:clusters.sjc.addonVersions.CoreDNS",
         "must be 'ClusterAutoscaler' or 'NvidiaGpuPlugin'; correct it",
         '"CoreDNS"',
+    ),
+    "addon-minor": (
+        "gpu-ci:clusters.sjc.addonVersions.ClusterAutoscaler",
+        "ClusterAutoscaler must be of the cluster's Kubernetes minor 1.34; write v1.34.2",
+        '"v1.33.3"',
     ),
     "addon-absent": (
         "gpu-ci:clusters.sjc.addonVersions.NvidiaGpuPlugin",

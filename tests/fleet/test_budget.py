@@ -12,6 +12,7 @@ from fleet.errors import FleetError
 from fleet.pricing import total
 from fleet.settings import load
 from tests.builders import cluster, config, oke_cluster, runner
+from tests.day import AS_OF
 
 EAST = {"region": "us-east-1", "zones": ["us-east-1a", "us-east-1b"], "runners": {"gpu-east": runner()}}
 TENANCY = {"tenancy": "ocid1.tenancy.oc1..a"}
@@ -22,11 +23,11 @@ def budget(usd: int, **changes: Any) -> dict[str, Any]:
 
 
 def remarks(**clusters: dict[str, Any]) -> list[str]:
-    return list(bill.remarks(load(config(clusters=clusters))))
+    return list(bill.remarks(load(config(clusters=clusters)), AS_OF))
 
 
 def idle(**clusters: dict[str, Any]) -> float:
-    return total(bill.bill(load(config(clusters=clusters))))[0].usd * MONTH
+    return total(bill.bill(load(config(clusters=clusters)), AS_OF))[0].usd * MONTH
 
 
 def test_a_budget_that_idle_clusters_spend_is_told_with_both_sums() -> None:

@@ -22,6 +22,7 @@ from fleet.providers.oke_caches import OkeCache
 from fleet.settings import load
 from fleet.tags import AWS_TAGS
 from tests.builders import cluster, config, oke_cluster, oke_pool, pool
+from tests.day import AS_OF
 from tests.strategies import caches
 
 TAGS = {"gpu-ci/stack": "test", "owner": "ci"}
@@ -212,7 +213,11 @@ def test_namespaces_of_something_else_are_taken(name: str) -> None:
 
 
 def lines(**clusters: dict[str, Any]) -> dict[str, Line]:
-    return {line.item: line for line in bill.bill(load(config(clusters=clusters))) if line.item.startswith(("cache", "workload"))}
+    return {
+        line.item: line
+        for line in bill.bill(load(config(clusters=clusters)), AS_OF)
+        if line.item.startswith(("cache", "workload"))
+    }
 
 
 def usd(unit: str, region: str = "us-east-1") -> float:

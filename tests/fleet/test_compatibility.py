@@ -55,6 +55,11 @@ def test_any_driver_suits_a_machine_without_a_known_limit_or_without_gpu() -> No
         require_driver(hardware.machine(name), "999.10.01", at=("driver",))
 
 
-def test_the_projects_own_drivers_are_drivers() -> None:
-    assert branch(driver_version(versions.AL2023_DRIVER)) == 580, "newer ones would leave p3 without"
+@pytest.mark.parametrize("row", versions.KUBERNETES.values())
+def test_the_driver_of_a_node_image_is_a_driver_or_unknown(row: versions.KubernetesVersion) -> None:
+    assert row.driver is None or driver_version(row.driver) == row.driver
+
+
+def test_a_minor_has_an_image_that_drives_v100_and_the_operators_own_driver_does_not() -> None:
+    assert any(branch(row.driver) <= 580 for row in versions.KUBERNETES.values() if row.driver), "else p3 has no image at all"
     assert branch(driver_version(versions.OPERATOR_DRIVER)) > 580, "the operator's own does not drive V100"

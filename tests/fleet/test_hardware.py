@@ -75,6 +75,7 @@ def price_rows(path: str) -> list[dict[str, str]]:
 
 UNITS = {
     "eks-control-plane": 0.10,
+    "eks-control-plane-extended": 0.60,
     "nat-gateway": 0.045,
     "gp3-gb": 0.08 / 730,
     "gp3-iops": 0.005 / 730,

@@ -25,6 +25,7 @@ from fleet.settings import Fleet, load
 from fleet.versions import CNCF_LAUNCHER_IMAGE, LAUNCHER_IMAGE
 from fleet.vm_runner import MachineRunner, VmPerJobRunner, VmRunner
 from tests.builders import SAN_JOSE, read_stack, vm, vm_per_job
+from tests.day import AS_OF
 from tests.fleet.conformance import STACKS, cluster_charts
 from tests.fleet.values import mebibytes, pod_of, runner_of_pod
 
@@ -175,7 +176,7 @@ def test_from_what_launchers_say_their_lines_of_the_bill_follow() -> None:
     assert len(sets) >= 3, "prod and the example have some"
     for fleet, cluster, name, _ in sets:
         line, _ = _said_line(fleet, cluster, name)
-        assert line in bill(fleet)
+        assert line in bill(fleet, AS_OF)
 
 
 @pytest.mark.parametrize(("here", "there"), [(1.0, 3.0), (3.0, 1.0), (2.0, None), (None, 2.0)])
@@ -194,7 +195,7 @@ def test_machines_cost_what_they_do_in_the_dearest_of_their_regions(
     assert len(sets) >= 3, "prod and the example have some"
     for fleet, cluster, name, _ in sets:
         line, _ = _said_line(fleet, cluster, name)
-        assert line in PROVIDERS["oke"].bill(cluster, fleet.clusters[cluster])
+        assert line in PROVIDERS["oke"].bill(cluster, fleet.clusters[cluster], AS_OF)
         assert line.dear == (pricing.Money(unknown=1) if None in (here, there) else pricing.Money(3.0))
 
 
@@ -204,7 +205,7 @@ def test_from_what_launchers_say_their_disks_follow() -> None:
             update={"runners": {key: value for key, value in fleet.clusters[cluster].runners.items() if key != name}}
         )
         (whole,), (rest,) = (
-            [line for line in PROVIDERS["oke"].bill(cluster, held) if line.item == "disks"]
+            [line for line in PROVIDERS["oke"].bill(cluster, held, AS_OF) if line.item == "disks"]
             for held in (fleet.clusters[cluster], without)
         )
         assert whole.most - rest.most == pytest.approx(_said_line(fleet, cluster, name)[1])

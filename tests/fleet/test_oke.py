@@ -54,8 +54,7 @@ def test_what_is_not_said_of_a_cluster() -> None:
 
 
 def test_kubernetes_is_spelled_as_oke_does() -> None:
-    assert read().kubernetes == versions.OKE_KUBERNETES["1.34"]
-    assert all(name.startswith(f"v{minor}.") for minor, name in versions.OKE_KUBERNETES.items())
+    assert read().kubernetes == versions.OKE_KUBERNETES["1.34"].version == "v1.34.2"
 
 
 def test_sets_of_machines_come_in_the_files_order_and_pods_are_none() -> None:
@@ -195,7 +194,7 @@ def test_other_memory_is_refused_with_what_the_shape_has(ocpus: int, memory: str
 _REAL = {
     "compartment": "ocid1.compartment.oc1..aaaa",
     "machineCompartment": "ocid1.compartment.oc1..bbbb",
-    "nodeImages": {kind: {"id": IMAGE} for kind in ("system", "oke-gpu")},
+    "nodeImages": {"system": {"id": IMAGE}, "oke-gpu": {"id": IMAGE, "driver": "580.159.03"}},
     "endpoint": {"publicCidrs": ["52.94.76.0/22"]},
 }
 
@@ -215,7 +214,7 @@ def test_a_cluster_of_real_ids_has_no_remark() -> None:
     [
         {"compartment": "ocid1.compartment.oc1..example"},
         {"machineCompartment": "ocid1.compartment.oc1..examplevms"},
-        {"nodeImages": {"system": {"id": IMAGE}, "oke-gpu": {"id": "ocid1.image.oc1..examplegpu"}}},
+        {"nodeImages": {"system": {"id": IMAGE}, "oke-gpu": {"id": "ocid1.image.oc1..examplegpu", "driver": "580.159.03"}}},
         {
             "network": {
                 "vcn": "ocid1.vcn.oc1..a",
@@ -238,6 +237,21 @@ def test_a_cluster_of_real_ids_has_no_remark() -> None:
 def test_an_example_in_the_place_of_a_real_id_is_told_wherever_it_stands(changes: dict[str, Any]) -> None:
     assert besides(read(**(_REAL | changes))) == (
         "OCIDs that begin with example stand in for real ones; set your own before pulumi up",
+    )
+
+
+def test_a_gpu_image_whose_driver_nobody_gave_is_undeterminable_for_a_gpu_that_has_no_known_limit() -> None:
+    images = {kind: {"id": IMAGE} for kind in ("system", "oke-gpu")}
+    assert besides(read(**(_REAL | {"nodeImages": images}))) == (
+        "pool a10: compatibility of driver, GPU and CUDA images is undeterminable: no source names the NVIDIA driver of its node "
+        "image; run nvidia-smi on a node, then write nodeImages.oke-gpu.driver",
+    )
+
+
+def test_a_version_without_a_known_gpu_image_says_so() -> None:
+    assert besides(read(**_REAL, kubernetesVersion="1.36")) == (
+        "kubernetesVersion: no source names a GPU node image of OKE v1.36.4; see that "
+        "`oci ce node-pool-options get --node-pool-option-id all` lists one",
     )
 
 

@@ -29,6 +29,7 @@ from tests.builders import (
     vm_per_job,
 )
 from tests.builders import place as place_of
+from tests.day import AS_OF
 from tests.strategies import configs
 
 OREGON = "us-west-2"
@@ -200,7 +201,7 @@ def test_a_total_is_the_sum_of_its_lines(lines: list[Line]) -> None:
 @given(configs())
 def test_the_bill_of_any_fleet_has_a_line_for_each_thing_and_adds_up(document: dict[str, object]) -> None:
     fleet = load(document)
-    lines = bill(fleet)
+    lines = bill(fleet, AS_OF)
     for name, held in fleet.clusters_by_name():
         items = [line.item for line in lines if line.cluster == name]
         assert items[: len(held.pools)] == [f"pool {each}" for each in held.pools], "GPU pools first, in the file's order"
@@ -226,7 +227,7 @@ def test_the_bill_of_staging_is_the_arithmetic_of_its_prices() -> None:
         # 2 x 50 GiB of the system pool; 5 x 200 + 2 x 200 + 4 x 50 GiB
         "disks": (100 * gib, 1600 * gib, False),
     }
-    lines = {line.item: line for line in bill(staging())}
+    lines = {line.item: line for line in bill(staging(), AS_OF)}
     assert list(lines) == list(expected)
     for item, (at_idle, at_worst, at_most) in expected.items():
         assert lines[item].idle.usd == pytest.approx(at_idle, abs=1e-9), item
@@ -241,7 +242,7 @@ def _fleet(**changes: object) -> Fleet:
 
 
 def _item(fleet: Fleet, item: str) -> Line | None:
-    return next((line for line in bill(fleet) if line.item == item), None)
+    return next((line for line in bill(fleet, AS_OF) if line.item == item), None)
 
 
 @pytest.mark.parametrize(("network", "count"), [({}, 1), ({"natGateways": "one"}, 1), ({"natGateways": "per-zone"}, 3)])
@@ -265,7 +266,7 @@ def test_disks_follow_the_nodes() -> None:
 
 
 def test_an_unpriced_pool_makes_the_worst_hour_unknown_but_not_the_idle_one() -> None:
-    idle, worst = total(bill(_fleet(pools={"h200": pool(instanceTypes=["p5e.48xlarge"])}, runners={})))
+    idle, worst = total(bill(_fleet(pools={"h200": pool(instanceTypes=["p5e.48xlarge"])}, runners={}), AS_OF))
     assert (idle.unknown, worst.unknown) == (0, 1), "no node stands idle"
     assert not idle.exceeds(1)
     assert worst.exceeds(1e9)
@@ -290,8 +291,8 @@ def test_a_reserved_pool_is_paid_whole_used_or_not() -> None:
 
 def _oke(**changes: object) -> dict[str, Line]:
     fleet = load(config(clusters={"sjc": oke_cluster(**changes)}))
-    lines = {line.item: line for line in bill(fleet)}
-    assert len(lines) == len(bill(fleet)), "each thing is paid once"
+    lines = {line.item: line for line in bill(fleet, AS_OF)}
+    assert len(lines) == len(bill(fleet, AS_OF)), "each thing is paid once"
     return lines
 
 
@@ -448,7 +449,7 @@ def test_the_bill_of_prod_is_the_arithmetic_of_its_prices() -> None:
         # 2 x 100 GB; 4 nodes and 40 machines of 400
         ("sjc", "disks"): (200 * gb, (200 + 44 * 400) * gb),
     }
-    lines = {(line.cluster, line.item): line for line in bill(fleet)}
+    lines = {(line.cluster, line.item): line for line in bill(fleet, AS_OF)}
     assert list(lines) == list(expected)
     for item, (at_idle, at_worst) in expected.items():
         assert lines[item].idle.usd == pytest.approx(at_idle, rel=1e-5, abs=1e-9), item

@@ -18,6 +18,7 @@ from fleet.providers.talos import TalosCluster
 from fleet.settings import Fleet, load
 from fleet.versions import daemonsets
 from tests.builders import cluster, config, gitops, host, oke_cluster, runner, talos_cluster, talos_pool
+from tests.day import AS_OF
 
 TAKEN = {"1.12": {"1.34", "1.35"}, "1.13": {"1.34", "1.35", "1.36"}, "1.14": {"1.34", "1.35", "1.36"}}
 """Of the pinned Kubernetes minors those that a Talos minor takes, by hand: siderolabs/talos pkg/machinery/compatibility."""
@@ -274,7 +275,7 @@ def test_the_bill_has_a_line_a_pool_which_is_the_same_idle_and_busy() -> None:
         "gpu": talos_pool(nodes=hosts(20, 2)),
         "small": talos_pool(instanceTypes=["owned.rtx3090-1"], nodes=hosts(30)),
     }
-    found = bill(fleet_of(pools=pools, system=hosts(14, 2)))
+    found = bill(fleet_of(pools=pools, system=hosts(14, 2)), AS_OF)
     price = {name: hardware.price(name, "home", "on-demand") for name in ("owned.rtx3090-1", "owned.rtx3090-2")}
     pair, one = (price[name].usd_per_hour for name in ("owned.rtx3090-2", "owned.rtx3090-1"))  # type: ignore[union-attr]
     assert [line.item for line in found] == ["pool gpu", "pool small"]

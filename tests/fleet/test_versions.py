@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 
 from fleet import hardware, versions
-from fleet.compatibility import branch, driver_version
+from fleet.compatibility import driver_version
 from fleet.enablement import DEVICE_PLUGIN, GPU_OPERATOR, GPU_PLUGIN_ADDON
 from fleet.providers import PROVIDERS
 from fleet.providers.talos_nodes import TalosDriver
+from fleet.support import EKS_SUPPORT
 from fleet.versions import (
     CHARTS,
     DAEMONSETS,
@@ -31,6 +32,8 @@ from fleet.versions import (
     TALOS_KUBERNETES,
     daemonsets,
 )
+from policies.rules.ami_and_node_version_pinned import BAD_BUILDS
+from tests.builders import read_stack
 
 ROOT = Path(versions.__file__).parents[1]
 DATA: dict[str, Any] = tomllib.loads((ROOT / "fleet" / "data" / "versions.toml").read_text(encoding="utf-8"))
@@ -76,7 +79,6 @@ def test_every_row_is_read() -> None:
     assert others == [RUNNER_IMAGE, versions.LAUNCHER_IMAGE, versions.CNCF_LAUNCHER_IMAGE]
     assert {name: row["version"] for name, row in DATA["driver"].items()} == {
         "gpu-operator": versions.OPERATOR_DRIVER,
-        "al2023-nvidia": versions.AL2023_DRIVER,
     }
     assert set(DATA["vm"]) == {"toolkit", "nvkind", "downloads"}
     assert DATA["vm"]["toolkit"]["version"] == versions.VM_TOOLKIT
@@ -135,14 +137,15 @@ def test_the_toolkit_of_machines_is_one_that_nvkind_can_use() -> None:
 
 
 def test_drivers_are_named_as_nvidia_names_them() -> None:
-    for version in (versions.OPERATOR_DRIVER, versions.AL2023_DRIVER):
-        assert driver_version(version) == version
-    assert branch(versions.AL2023_DRIVER) == 580, "the last branch that drives V100"
+    assert driver_version(versions.OPERATOR_DRIVER) == versions.OPERATOR_DRIVER
 
 
-@pytest.mark.parametrize(("minor", "version"), OKE_KUBERNETES.items())
-def test_oke_spells_a_patch_of_its_minor(minor: str, version: str) -> None:
-    assert re.fullmatch(rf"v{re.escape(minor)}\.\d+", version)
+@pytest.mark.parametrize(("minor", "row"), OKE_KUBERNETES.items())
+def test_oke_spells_a_patch_of_its_minor(minor: str, row: versions.OkeVersion) -> None:
+    patch = rf"v{re.escape(minor)}\.\d+"
+    assert re.fullmatch(patch, row.version)
+    assert row.autoscaler is None or re.fullmatch(patch, row.autoscaler)
+    assert row.gpu_image is None or row.gpu_image.endswith(f"-OKE-{row.version[1:]}"), "of that very version"
 
 
 @pytest.mark.parametrize(("minor", "row"), TALOS.items())
@@ -293,20 +296,32 @@ def test_okes_own_plugin_is_none_of_ours() -> None:
     assert _names("eks", GPU_PLUGIN_ADDON) == OF_EKS
 
 
-def test_the_driver_is_a_branch_that_the_newest_minor_ships() -> None:
-    row = DATA["driver"]["al2023-nvidia"]
-    assert re.fullmatch(r"\d{3}\.\d+\.\d+", row["version"])
-    assert re.fullmatch(r"\d+\.\d+\.\d+", row["toolkit"])
-    newest = max(release.rpartition("-")[2] for release in (each.ami_release for each in KUBERNETES.values()))
-    assert newest in row["source"], "driver and node image are of one release"
+@each_minor
+def test_a_minor_has_its_end_of_support_and_no_image_or_add_on_with_a_known_fault(
+    minor: str, row: versions.KubernetesVersion
+) -> None:
+    assert EKS_SUPPORT[minor].standard_until < EKS_SUPPORT[minor].extended_until
+    assert row.ami_release.rpartition("-")[2] not in BAD_BUILDS
+    cni = tuple(map(int, row.addons["vpc-cni"].removeprefix("v").partition("-")[0].split(".")))
+    assert cni >= (1, 22, 4), "CVE-2026-86831"
+
+
+def test_the_stacks_have_the_newest_minor_whose_row_is_complete() -> None:
+    complete = [minor for minor, row in KUBERNETES.items() if row.driver]
+    on_oke = [minor for minor, row in OKE_KUBERNETES.items() if row.gpu_image and row.autoscaler]
+    newest = {"eks": complete[-1], "oke": on_oke[-1]}
+    for path in (*ROOT.glob("Pulumi.*.yaml"), *ROOT.glob("examples/Pulumi.*.yaml")):
+        for name, held in read_stack(path)["clusters"].items():
+            of_talos = TALOS[held["talosVersion"]].kubernetes[1] if held["provider"] == "talos" else ""
+            assert held["kubernetesVersion"] == newest.get(held["provider"], of_talos), f"{path.name}: {name}"
 
 
 def test_no_other_module_spells_a_version() -> None:
     """A version outside versions.toml is one that an update forgets."""
-    pinned = [chart.version for chart in CHARTS.values()] + [*IMAGES.values(), *OKE_KUBERNETES.values()]
+    pinned = [chart.version for chart in CHARTS.values()] + [*IMAGES.values(), *(row.version for row in OKE_KUBERNETES.values())]
     pinned += [text for row in TALOS.values() for text in (row.release, *row.drivers.values(), row.toolkit)]
     pinned += TALOS_KUBERNETES.values()
-    pinned += [versions.OPERATOR_DRIVER, versions.AL2023_DRIVER, versions.VM_TOOLKIT, NVKIND.version, NVKIND.go]
+    pinned += [versions.OPERATOR_DRIVER, versions.VM_TOOLKIT, NVKIND.version, NVKIND.go]
     pinned += [text for row in DOWNLOADS.values() for text in (row.version, row.url, row.sha256)]
     pinned += [KUBEFLOW.node_image, KUBEFLOW.node_toolkit, KUBEFLOW.trainer, KUBEFLOW.trainer_commit]
     pinned += [value for row in KUBERNETES.values() for value in (row.ami_release, row.cluster_autoscaler, *row.addons.values())]

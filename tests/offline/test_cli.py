@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 import offline.plan
 from offline.cli import ROOT, app
 from policies.rules import RULES
+from tests.day import AS_OF
 
 STAGING = (ROOT / "Pulumi.staging.yaml").read_text()
 
@@ -45,7 +46,7 @@ def test_staging_is_clean(staging):
 @pytest.mark.parametrize(
     "text",
     [
-        "gpu-ci plan of stack staging",
+        f"gpu-ci plan of stack staging on {AS_OF}",
         "Not a diff against what is deployed",
         "Secrets are not read offline, a placeholder stands in: gpu-ci:githubPrivateKey",
         "usw2: endpoint.publicCidrs: 203.0.113.0/24 is reserved, EKS refuses it",
@@ -280,9 +281,9 @@ def test_a_secret_inside_the_model_is_refused(tmp_path, old, key):
     ("old", "new", "message"),
     [
         (
-            'kubernetesVersion: "1.34"',
-            "kubernetesVersion: 1.34",
-            "kubernetesVersion: YAML read a number here, and would read 1.30 as 1.3; put quotes around what you wrote; got 1.34",
+            'kubernetesVersion: "1.36"',
+            "kubernetesVersion: 1.36",
+            "kubernetesVersion: YAML read a number here, and would read 1.30 as 1.3; put quotes around what you wrote; got 1.36",
         ),
         ("nodes: {min: 0, max: 5}", "nodes: {min: 6, max: 5}", "nodes.min: min is above max 5; lower min or raise max; got 6"),
         ("pool: t4-spot", "pool: t5-spot", "no pool of that name in this cluster"),

@@ -14,8 +14,8 @@ from offline.plan import Plan, make_plan
 from offline.stackfile import PLACEHOLDER
 from offline.wire import Secret
 from policies.rules import RULES
+from tests.day import AS_OF
 from tests.offline.staging import ON_DEMAND, POLICIES, TOO_SMALL, WIDER, plan_of, staging, write
-from tests.policies.harness import AS_OF
 
 
 @pytest.fixture(scope="module")

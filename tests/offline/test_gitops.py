@@ -28,6 +28,7 @@ from offline.gitops import git_files
 from offline.plan import Plan, declared, fleet_of
 from offline.stackfile import StackConfig
 from tests.builders import reference
+from tests.day import AS_OF
 
 KEY = "gpu-ci:clusters"
 HOME = "gpu-ci-homelab-home"
@@ -53,7 +54,7 @@ def files(config: StackConfig) -> dict[str, str]:
     """What Git has of a stack, by path."""
     fleet = fleet_of(config)
     _, git = declared(ROOT, config, fleet)
-    found = list(git_files(Plan(config, fleet, (), (), (), None, (), (), git=git)))
+    found = list(git_files(Plan(config, fleet, (), (), (), None, (), (), AS_OF, git=git)))
     assert len(dict(found)) == len(found), "a file each"
     return dict(sorted(found))
 

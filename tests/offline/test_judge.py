@@ -3,7 +3,6 @@
 import dataclasses
 import math
 from collections.abc import Callable, Mapping
-from datetime import date
 from pathlib import Path
 
 import pulumi
@@ -20,12 +19,12 @@ from offline.errors import InputError
 from offline.judge import analyze_request, configure, judge, stack_request
 from offline.record import record
 from offline.stackfile import StackConfig
+from tests.day import AS_OF
 
 NODE_GROUP = "aws:eks/nodeGroup:NodeGroup"
 KEYS = "kubernetes:core/v1:Secret"
 POOL = "gpu-ci:index:Pool"
 PARENT = "test:index:Parent"
-AS_OF = date(2026, 11, 21)
 UNKNOWN_STRING = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 
 

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 import offline.base
 import offline.cli
 from offline.cli import ROOT, app
+from tests.day import AS_OF
 from tests.offline.staging import ON_DEMAND, TOO_SMALL, WIDER, few_policies, line_of, staging, write
 
 
@@ -56,7 +57,7 @@ def test_the_terminal_says_what_changes_and_then_the_plan(changed):
         "  newly broken: spot-required-nonprod: usw2-t4-spot-nodes",
     ):
         assert told in lines
-    assert lines.index("gpu-ci plan of stack staging") > lines.index("  pool usw2/t4-spot: nodes.max: 5 → 6")
+    assert lines.index(f"gpu-ci plan of stack staging on {AS_OF}") > lines.index("  pool usw2/t4-spot: nodes.max: 5 → 6")
     assert lines[-1].startswith("FAILED: 1 mandatory policy violation; ")
 
 
@@ -144,7 +145,7 @@ def test_a_day_that_is_none_is_one_clear_error(command, day):
     assert result.stderr == f"error: --as-of: must be a day as YYYY-MM-DD; got {day!r}; correct it\n"
 
 
-@pytest.mark.parametrize(("given", "day"), [((), None), (("--as-of", "2027-02-28"), date(2027, 2, 28))])
+@pytest.mark.parametrize(("given", "day"), [((), AS_OF), (("--as-of", "2027-02-28"), date(2027, 2, 28))])
 def test_the_day_reaches_both_plans(monkeypatch, given, day):
     asked = []
 

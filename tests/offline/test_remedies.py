@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,6 @@ from policies.rules.draft import Draft
 
 THING = "test:index:Thing"
 CONFIG = StackConfig("gpu-ci", "dev", Path("Pulumi.dev.yaml"), {}, frozenset(), {})
-AS_OF = date(2026, 11, 21)
 
 
 class Thing(pulumi.CustomResource):

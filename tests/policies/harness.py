@@ -32,12 +32,11 @@ from pulumi_policy.policy import _NotApplicableError
 from pulumi_policy.proxy import UNKNOWN_STRING_VALUE, UnknownValueError, unknown_checking_proxy
 
 from policies.rules import AnyRule, Rule, StackRule
+from tests.day import AS_OF
 
 POLICIES = Path(__file__).resolve().parents[2] / "policies"
 UNKNOWN = UNKNOWN_STRING_VALUE
 NAME = "fixture"
-AS_OF = date(2026, 11, 21)
-"""The day on which every exception of a test stands or has run out."""
 REMOVE = object()
 
 Step = str | int

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fleet import versions
-from policies.rules.ami_and_node_version_pinned import RULE, VERSIONS
+from policies.rules.ami_and_node_version_pinned import BAD_BUILDS, RULE, VERSIONS
 from policies.rules.kinds import (
     EC2_INSTANCE,
     EC2_NODE_CLASS,
@@ -60,7 +60,7 @@ def newest(index: int = 0) -> str:
     )
 
 
-def version_fault(field: str, shown: str, listed: str = "1.34") -> str:
+def version_fault(field: str, shown: str, listed: str = ", ".join(VERSIONS)) -> str:
     return f"{field} is {shown}: nodes are of a supported Kubernetes version; write one of {listed}"
 
 
@@ -72,6 +72,12 @@ def test_a_release_of_any_family_is_a_pin(release: str) -> None:
 @pytest.mark.parametrize(("release", "shown"), [(REMOVE, "not set"), ("latest", '"latest"'), ("1.34", '"1.34"'), (7, "7")])
 def test_a_group_names_its_release(release: Any, shown: str) -> None:
     assert judge(RULE, EKS, changed(GROUP, "releaseVersion", release)) == said(release_fault(shown))
+
+
+@pytest.mark.parametrize("build", BAD_BUILDS)
+def test_a_build_whose_kernel_panics_is_refused(build: str) -> None:
+    fault = f'releaseVersion is "1.35.8-{build}": its kernel panics (awslabs/amazon-eks-ami#2845); write another build'
+    assert judge(RULE, EKS, GROUP | {"releaseVersion": f"1.35.8-{build}"}) == said(fault)
 
 
 def test_a_group_of_a_custom_image_has_it_in_its_template() -> None:

@@ -26,7 +26,7 @@ from policies.rules.rule import STACK_KINDS, Stack, StackRule
 from tests import strategies
 from tests.builders import cluster, config, oke_cluster, oke_pool, place, pool, runner, vm, vm_per_job
 from tests.components.recorded import STACKS, build_alone, stack_config, whole
-from tests.policies.harness import AS_OF
+from tests.day import AS_OF
 
 
 def sums(recording: Recording) -> tuple[Money, Money]:
@@ -35,7 +35,7 @@ def sums(recording: Recording) -> tuple[Money, Money]:
 
     def check(stack: Stack, _: ReportViolation) -> None:
         later = Later()
-        found.append(cost.sums(cost.bill(stack.resources, later)))
+        found.append(cost.sums(cost.bill(stack.resources, stack.as_of, later)))
         later.settle()
 
     rule = StackRule(
@@ -56,7 +56,7 @@ def sums(recording: Recording) -> tuple[Money, Money]:
 
 def rented(fleet: Fleet) -> tuple[Line, ...]:
     """What the plan reckons, without machines that are somebody's own."""
-    return tuple(line for line in billing.bill(fleet) if PROVIDERS[fleet.clusters[line.cluster].provider].deployable)
+    return tuple(line for line in billing.bill(fleet, AS_OF) if PROVIDERS[fleet.clusters[line.cluster].provider].deployable)
 
 
 def assert_the_same(fleet: Fleet, recording: Recording) -> None:
@@ -70,7 +70,7 @@ def assert_the_same(fleet: Fleet, recording: Recording) -> None:
 def test_of_each_stack_the_bills_are_equal(stack: str) -> None:
     described = stack_config(stack)
     fleet = fleet_of(described)
-    assert not total(billing.bill(fleet))[1].unknown, "an unknown price would make the sums incomparable"
+    assert not total(billing.bill(fleet, AS_OF))[1].unknown, "an unknown price would make the sums incomparable"
     assert_the_same(fleet, whole(described))
 
 

@@ -13,8 +13,8 @@ from offline.plan import blocked_of
 from offline.policyfile import policy_settings
 from tests.components.recorded import ROOT
 from tests.components.test_git_tree import DEPLOYED, both
+from tests.day import AS_OF
 from tests.offline.test_gitops import of
-from tests.policies.harness import AS_OF
 from tests.policies.test_own_stacks import configured
 
 HOME = "homelab/gpu-ci-homelab-home"

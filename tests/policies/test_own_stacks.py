@@ -20,7 +20,8 @@ from offline.wire import raw
 from policies.rules import RULES
 from policies.rules.kinds import APPLICATION, RELEASE, TALOS_NODE
 from tests.components.recorded import ROOT, STACKS, stack_config, whole
-from tests.policies.harness import AS_OF, POLICIES, Pack, started
+from tests.day import AS_OF
+from tests.policies.harness import POLICIES, Pack, started
 
 NODE_GROUP = "aws:eks/nodeGroup:NodeGroup"
 TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"

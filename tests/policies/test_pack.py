@@ -18,9 +18,9 @@ from offline.judge import configure
 from offline.policyfile import policy_settings
 from policies.rules import RULES, AnyRule, Rule, StackRule
 from policies.rules.rule import STACK_KINDS
+from tests.day import AS_OF
 from tests.policies import fixtures
 from tests.policies.harness import (
-    AS_OF,
     POLICIES,
     UNKNOWN,
     Diagnostic,

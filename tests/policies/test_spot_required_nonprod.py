@@ -17,6 +17,7 @@ from offline.judge import judge as judge_recording
 from policies.rules.pools import machine_sign, sold_as_spot
 from policies.rules.spot_required_nonprod import KNOWN_ROLES, RULE
 from tests.components.recorded import build_alone, of_type
+from tests.day import AS_OF
 from tests.policies.fixtures import (
     A10_POOL_PROPS,
     KARPENTER_POOL,
@@ -30,7 +31,7 @@ from tests.policies.fixtures import (
     RESERVED_GROUP_PROPS,
     SYSTEM_GROUP_PROPS,
 )
-from tests.policies.harness import AS_OF, CLEAN, REMOVE, UNKNOWN, changed, judge, said
+from tests.policies.harness import CLEAN, REMOVE, UNKNOWN, changed, judge, said
 from tests.policies.pool_fixtures import ASG, GROUP
 from tests.policies.suite import Case, Suite
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import date
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from fleet.hardware import Price, price, unit_price
 from fleet.scheduling import REGION as REGION_ANNOTATION
 from policies.rules.kinds import CLAIM, EKS_CLUSTER, STORAGE_CLASS
 from policies.rules.stack_cost_ceiling import IDLE_USD, RULE, WORST_USD
-from tests.policies.harness import CLEAN, UNKNOWN, judge_stack, urn
+from tests.policies.harness import CLEAN, REMOVE, UNKNOWN, judge_stack, urn
 from tests.policies.machine_fixtures import (
     ALL,
     ANNOTATIONS,
@@ -341,6 +342,24 @@ def test_a_component_and_its_child_are_one_control_plane() -> None:
 def test_components_of_ours_are_not_counted_beside_their_children() -> None:
     ours = Member("gpu-ci:index:GpuNodeGroup", "ours", T4.props, provider=AWS)
     assert said(ours, worst=0) == ()
+
+
+@pytest.mark.parametrize(
+    ("version", "day", "item"),
+    [
+        ("1.34", date(2026, 12, 1), "eks-control-plane"),
+        ("1.34", date(2026, 12, 2), "eks-control-plane-extended"),
+        ("1.36", date(2026, 12, 2), "eks-control-plane"),
+        (REMOVE, date(2026, 12, 2), "eks-control-plane"),
+    ],
+)
+@pytest.mark.parametrize("of_eks", [COMPONENT, CONTROL_PLANE], ids=lambda member: member.token)
+def test_a_control_plane_has_the_price_of_its_minor_on_the_day(of_eks: Member, version: Any, day: date, item: str) -> None:
+    props = {key: value for key, value in (dict(of_eks.props) | {"version": version}).items() if value is not REMOVE}
+    config = {"worstUsdPerHour": 0.0, "idleUsdPerHour": HIGH}
+    (message,) = judge_stack(RULE, (replace(of_eks, props=props), NAT), config, as_of=day).messages
+    extended = " in extended support" if item.endswith("extended") else ""
+    assert f"EKS control planes{extended} 1 × {unit(item):.2g} = {unit(item):.2f}" in message  # noqa: RUF001
 
 
 def test_a_component_has_the_region_of_what_depends_on_it() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from datetime import date
+from datetime import date, timedelta
 from functools import cache
 from typing import Any
 
@@ -17,8 +17,9 @@ from pulumi_policy.proxy import UNKNOWN_ARRAY_VALUE, UNKNOWN_BOOLEAN_VALUE, UNKN
 
 from policies.rules import RULES, AnyRule, Rule, StackRule
 from policies.rules.kinds import HELM, RELEASE
+from tests.day import AS_OF
 from tests.policies import fixtures
-from tests.policies.harness import AS_OF, UNKNOWN, Verdict, at, changed, judge, judge_stack, paths, remedied, secret, urn
+from tests.policies.harness import UNKNOWN, Verdict, at, changed, judge, judge_stack, paths, remedied, secret, urn
 from tests.policies.suite import Case, Member, StackCase, counts, few, suite_of, table, tokens_of
 
 EACH_RULE = pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
@@ -246,15 +247,14 @@ def exception(pattern: str, expires: str) -> dict[str, Any]:
 @EACH_RULE
 def test_an_exception_hides_what_it_names_until_its_day_and_is_a_violation_after_it(rule: AnyRule) -> None:
     case = suite_of(rule).violating[0]
-    everything = {
-        "exceptions": [*exception("urn:*", "2026-11-21")["exceptions"], *exception("stack", "2026-11-21")["exceptions"]]
-    }
+    last = AS_OF.isoformat()
+    everything = {"exceptions": [*exception("urn:*", last)["exceptions"], *exception("stack", last)["exceptions"]]}
     plain, excused = verdict(rule, case), verdict(rule, case, everything)
     assert not excused.messages
-    assert "until 2026-11-21: a test of exceptions; it hides: " in excused.excepted
-    after = verdict(rule, case, everything, date(2026, 11, 22))
+    assert f"until {last}: a test of exceptions; it hides: " in excused.excepted
+    after = verdict(rule, case, everything, AS_OF + timedelta(days=1))
     assert after.messages[-len(plain.messages) :] == plain.messages
-    assert "ran out on 2026-11-21" in after.messages[0]
+    assert f"ran out on {last}" in after.messages[0]
     assert verdict(rule, case, exception("urn:*::nobody", "2099-01-01")) == plain, "an exception of another resource"
 
 

@@ -21,8 +21,8 @@ from offline.record import Recording
 from policies.rules import RULES
 from tests.builders import ROOT, config
 from tests.components.recorded import build_alone
+from tests.day import AS_OF
 from tests.fleet.workloads.world import CLUSTERS, with_workloads, workload
-from tests.policies.harness import AS_OF
 
 CONFIGS = sorted(path.stem for path in (ROOT / "policies" / "config").glob("*.json"))
 WORKLOADS = {kind: workload(kind) for kind in KINDS}

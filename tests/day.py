@@ -1,0 +1,5 @@
+"""The day of every plan in the tests and in the README: no support end and no exception that runs out breaks them."""
+
+from datetime import date
+
+AS_OF = date(2026, 11, 22)
