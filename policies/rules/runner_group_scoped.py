@@ -13,6 +13,7 @@ from typing import Any
 from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
 
 from .kinds import HELM
+from .places import setting
 from .read import Later, label, line, shown, strings, text, walk
 from .releases import releases
 from .rule import Rule
@@ -56,8 +57,8 @@ def _faults(path: str, settings: Any, owners: list[str], later: Later) -> Iterat
             )
         elif owners and f"{scope['host']}/{scope['owner']}".lower() not in owners:
             yield (
-                f"{path}.githubConfigUrl is {shown(url)}: not an owner that this stack serves; write one of these, or add it to "
-                f"owners: {line(', '.join(owners), 200)}"
+                f"{path}.githubConfigUrl is {shown(url)}: its owner is not one that this stack serves "
+                f"({line(', '.join(owners), 200)}); correct the URL, or list every owner in {setting('owners')}"
             )
     later.join(of_repository)
     with later:
@@ -86,7 +87,10 @@ RULE = Rule(
             "type": "array",
             "items": {"type": "string", "pattern": "^[^/]+/[^/].*$"},
             "default": [],
-            "description": "Owners whose runners these may be, as host/organisation or host/enterprises/name; empty for any.",
+            "description": (
+                "Owners that these runners may serve, as host/organisation or host/enterprises/name. Leave it empty if the stack "
+                "serves one owner: `github.url` of the stack file names it, and every runner set takes it from there."
+            ),
         },
     },
     rationale="In the default group any repository of the owner, a public fork's target too, runs its jobs on these machines.",
