@@ -21,7 +21,7 @@ from fleet.workloads import room
 from offline import deployments, stackfile
 from offline.judge import Configured, Verdict, configure, judge
 from offline.manifests.urns import means_manifests
-from offline.policyfile import policy_settings
+from offline.policyfile import judged_by, policy_settings
 from offline.record import Recording, Remedy, Resource, joined, record
 from offline.remedies import Remediation, Remedies
 from offline.stackfile import StackConfig
@@ -70,6 +70,8 @@ class Plan:
     verdicts: tuple[Verdict, ...]
     policies: tuple[Configured, ...]
     """Each policy with its level in force and its config, in the pack's order."""
+    judged_by: str
+    """The file of that config, or that there is none."""
     remediations: tuple[Remediation, ...] = ()
     """What policies changed before any was asked, in order."""
     reach: tuple[str, ...] = ()
@@ -100,6 +102,7 @@ class Plan:
         return tuple(self._remarks())
 
     def _remarks(self) -> Iterator[str]:
+        yield from self.fleet.github.remarks
         for name, cluster in self.fleet.clusters_by_name():
             yield from (f"{name}: {remark}" for remark in cluster.remarks)
         yield from self.reach
@@ -227,13 +230,15 @@ def make_plan(
     config = stackfile.load(stack, root, stack_file=stack_file)
     fleet = fleet_of(config)
     reach = deployments.reach(config, fleet, root)
-    policies = configure(RULES, policy_settings(stack, policies_of or root), as_of or date.today())
+    judging = policies_of or root
+    policies = configure(RULES, policy_settings(stack, judging), as_of or date.today())
+    judges = judged_by(stack, judging)
     placements = placing.place(fleet)
     lines = billing.bill(fleet)
     overbooked = tuple(placing.overbooked(placements))
     refused = (*room.refusals(fleet), *stack_jobs.refusals(fleet))
     if refused or any(found.error for found in placements):
-        return Plan(config, fleet, placements, overbooked, lines, None, (), policies, reach=reach, refused=refused)
+        return Plan(config, fleet, placements, overbooked, lines, None, (), policies, judges, reach=reach, refused=refused)
     progress("building resources")
     if fleet.needs_key:
         config = stackfile.with_placeholders(config, [f"{NAMESPACE}:{key}" for key in SECRETS])
@@ -243,7 +248,7 @@ def make_plan(
     progress("judging policies")
     verdicts = judge(recording, policies)
     done = tuple(remedies.done)
-    return Plan(config, fleet, placements, overbooked, lines, recording, verdicts, policies, done, reach, git=git)
+    return Plan(config, fleet, placements, overbooked, lines, recording, verdicts, policies, judges, done, reach, git=git)
 
 
 def declared(

@@ -53,7 +53,7 @@ def files(config: StackConfig) -> dict[str, str]:
     """What Git has of a stack, by path."""
     fleet = fleet_of(config)
     _, git = declared(ROOT, config, fleet)
-    found = list(git_files(Plan(config, fleet, (), (), (), None, (), (), git=git)))
+    found = list(git_files(Plan(config, fleet, (), (), (), None, (), (), "", git=git)))
     assert len(dict(found)) == len(found), "a file each"
     return dict(sorted(found))
 
