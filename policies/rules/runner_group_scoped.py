@@ -1,7 +1,12 @@
-"""runner-group-scoped: a runner set is of a runner group that somebody chose, at an owner that this stack serves.
+"""runner-group-scoped: a runner set is in a runner group that somebody chose, and serves an owner that the stack serves.
 
 Judged: the values of chart gha-runner-scale-set, and ARC's runner set. A set of one repository needs no group, since
 repositories have none.
+
+Without `owners` the pack accepts any owner: every runner set of the program registers at `github.url`, so there is nothing to
+compare. The pack does not read that setting itself, because only the engine's Python host hands it on, in an environment variable
+with every decrypted secret of the stack (pulumi/pulumi, sdk/python/cmd/pulumi-language-python, RunPlugin). `offline check`, whose
+manifests bring URLs of their own, takes the owner from the stack file.
 """
 
 from __future__ import annotations
