@@ -299,7 +299,7 @@ def _policies(plan: Plan) -> str:
         if found.judged
     ]
     shown = [
-        f"Judged by {text(plan.judged_by)}.",
+        f"Config: {text(plan.policy_config)}.",
         table(("policy", "level", "severity", "state", ">judged", "what it demands"), rows),
     ]
     if idle := [code(found.rule) for found in outcomes if not found.judged and found.state != "disabled"]:

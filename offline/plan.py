@@ -21,7 +21,7 @@ from fleet.workloads import room
 from offline import deployments, stackfile
 from offline.judge import Configured, Verdict, configure, judge
 from offline.manifests.urns import means_manifests
-from offline.policyfile import judged_by, policy_settings
+from offline.policyfile import policy_config, policy_settings
 from offline.record import Recording, Remedy, Resource, joined, record
 from offline.remedies import Remediation, Remedies
 from offline.stackfile import StackConfig
@@ -70,7 +70,7 @@ class Plan:
     verdicts: tuple[Verdict, ...]
     policies: tuple[Configured, ...]
     """Each policy with its level in force and its config, in the pack's order."""
-    judged_by: str
+    policy_config: str
     """The file of that config, or that there is none."""
     remediations: tuple[Remediation, ...] = ()
     """What policies changed before any was asked, in order."""
@@ -232,13 +232,15 @@ def make_plan(
     reach = deployments.reach(config, fleet, root)
     judging = policies_of or root
     policies = configure(RULES, policy_settings(stack, judging), as_of or date.today())
-    judges = judged_by(stack, judging)
+    config_of_policies = policy_config(stack, judging)
     placements = placing.place(fleet)
     lines = billing.bill(fleet)
     overbooked = tuple(placing.overbooked(placements))
     refused = (*room.refusals(fleet), *stack_jobs.refusals(fleet))
     if refused or any(found.error for found in placements):
-        return Plan(config, fleet, placements, overbooked, lines, None, (), policies, judges, reach=reach, refused=refused)
+        return Plan(
+            config, fleet, placements, overbooked, lines, None, (), policies, config_of_policies, reach=reach, refused=refused
+        )
     progress("building resources")
     if fleet.needs_key:
         config = stackfile.with_placeholders(config, [f"{NAMESPACE}:{key}" for key in SECRETS])
@@ -248,7 +250,9 @@ def make_plan(
     progress("judging policies")
     verdicts = judge(recording, policies)
     done = tuple(remedies.done)
-    return Plan(config, fleet, placements, overbooked, lines, recording, verdicts, policies, judges, done, reach, git=git)
+    return Plan(
+        config, fleet, placements, overbooked, lines, recording, verdicts, policies, config_of_policies, done, reach, git=git
+    )
 
 
 def declared(

@@ -51,7 +51,7 @@ def report(plan: Plan, console: Console, strict: bool = False) -> None:
         console.print(Text(f"  {note}", style="dim"))
     if plan.recording is not None:
         console.print()
-        console.print(_heading(f"Policies, judged by {plan.judged_by}"), _policies(plan), sep="\n")
+        console.print(_heading("Policies"), Text(f"config: {plan.policy_config}"), _policies(plan), sep="\n")
         for line in _said(plan):
             console.print(Text(f"  {line}"))
     console.print()

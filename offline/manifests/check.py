@@ -17,7 +17,7 @@ from offline.manifests.remarks import Unjudged, laid_over, unjudged
 from offline.manifests.tree import Tree, read_tree
 from offline.manifests.urns import PROJECT
 from offline.plan import Outcome, blocked_of, fleet_of, levels_of, outcomes_of
-from offline.policyfile import judged_by, policy_settings
+from offline.policyfile import policy_config, policy_settings
 from offline.record import Recording
 from policies.rules import RULES
 
@@ -57,7 +57,7 @@ class Check:
     target: str
     tree: Tree
     policies: tuple[Configured, ...]
-    judged_by: str
+    policy_config: str
     """The file of the policies' config, or that there is none."""
     verdicts: tuple[Verdict, ...]
 
@@ -116,7 +116,7 @@ def make_check(
     tree = read_tree(stack, target)
     progress("judging policies")
     recording = Recording(PROJECT, stack, False, tuple(each.resource for each in tree.manifests), {})
-    return Check(stack, target, tree, policies, judged_by(stack, root), judge(recording, policies))
+    return Check(stack, target, tree, policies, policy_config(stack, root), judge(recording, policies))
 
 
 def _settings(stack: str, root: Path) -> Mapping[str, object]:

@@ -22,7 +22,7 @@ from offline.words import counted, states, verdict_line
 def report(check: Check, console: Console, strict: bool = False) -> None:
     """Print what the policies say, a line each, then what else lies there and one line that says how it stands."""
     console.print(
-        Text(f"gpu-ci check of {check.target} by the policies of stack {check.stack} ({check.judged_by})", style="bold")
+        Text(f"gpu-ci check of {check.target} by the policies of stack {check.stack} ({check.policy_config})", style="bold")
     )
     for found in check.findings:
         console.print(Text(_line(found)), soft_wrap=True)
@@ -115,7 +115,7 @@ def _check(check: Check, strict: bool) -> dict[str, Any]:
     return {
         "stack": check.stack,
         "folder": check.target,
-        "judgedBy": check.judged_by,
+        "policyConfig": check.policy_config,
         "passes": check.passes(strict),
         "counts": _counts(check),
         "objects": [

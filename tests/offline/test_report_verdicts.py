@@ -52,11 +52,11 @@ def test_markdown_has_one_row_for_them(untagged: Path) -> None:
 
 def test_the_plan_names_the_config_that_judged_it(untagged: Path) -> None:
     absent = "policies/config/acme.json does not exist: strictest levels and default limits"
-    assert f"Policies, judged by {absent}" in run(untagged)
+    assert f"Policies\nconfig: {absent}\n" in run(untagged)
     found = make_plan(STACK, ROOT, untagged)
-    assert f"Judged by {absent}." in markdown(found).replace("\\", "")
-    assert json.loads(run(untagged, "--json"))["judgedBy"] == absent
-    assert make_plan("staging", ROOT).judged_by == "policies/config/staging.json"
+    assert f"Config: {absent}." in markdown(found).replace("\\", "")
+    assert json.loads(run(untagged, "--json"))["policyConfig"] == absent
+    assert make_plan("staging", ROOT).policy_config == "policies/config/staging.json"
 
 
 def test_what_differs_in_level_kind_or_message_is_not_alike() -> None:
