@@ -67,7 +67,8 @@ class Cluster(Model):
     """Volumes for models and data sets, which outlive jobs: docs/storage.md."""
     jobs: dict[DnsLabel, StackJob] = Field(default_factory=dict)
     """GPU Jobs that run once, when they are new or changed: docs/storage.md."""
-    pools: dict[DnsLabel, Any]
+    pools: dict[DnsLabel, Any] = Field(default_factory=dict)
+    """None by default: machines that run one job each need no pool."""
     runners: dict[SetName, Any]
 
     @property

@@ -59,3 +59,21 @@ class GitHub(Model):
     installation_id: Identifier
     group: RunnerGroup = "default"
     """Runner group of sets that name none. It must exist on GitHub."""
+
+    @property
+    def owner(self) -> str:
+        """Host and owner of the scope, in lower case: github.com/acme."""
+        return "/".join(self.url.removeprefix("https://").split("/")[:2]).lower()
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Values of the shipped stack files that nobody has replaced yet."""
+        examples = {
+            "url": self.owner == "github.com/example",
+            "appId": self.app_id == "123456",
+            "installationId": self.installation_id == "12345678",
+        }
+        if not any(examples.values()):
+            return ()
+        left = ", ".join(key for key, is_example in examples.items() if is_example)
+        return (f"github: example values ({left}), with which no runner registers; set your own",)

@@ -60,6 +60,7 @@ def _plan(plan: Plan) -> dict[str, Any]:
             {"cluster": each.cluster, "workload": each.workload, "kind": each.kind, "error": each.error} for each in plan.refused
         ],
         "price": {"lines": [_line(line) for line in plan.bill], "idle": _money(idle), "worst": _money(worst)},
+        "policyConfig": plan.policy_config,
         "policies": [
             {
                 "policy": found.rule,

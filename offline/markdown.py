@@ -12,7 +12,7 @@ from offline.gfm import code, fold, is_folded, table, text
 from offline.judge import Verdict
 from offline.plan import Plan
 from offline.remedies import Remediation
-from offline.words import Place, counted, each, name_of, place, price_notes, short, states, unplaceable
+from offline.words import Place, alike, counted, each, listed, name_of, place, price_notes, short, states, unplaceable
 from offline.words import count as count_of
 
 _FEW = 5
@@ -197,9 +197,7 @@ def _kind(kind: Kind) -> Iterator[Sequence[str]]:
 
 
 def _names(names: Iterable[str]) -> str:
-    held = list(names)
-    more = [f"and {len(held) - _FEW} more"] if len(held) > _FEW else []
-    return ", ".join([*held[:_FEW], *more])
+    return listed(names, _FEW)
 
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[str]], sums: Iterable[Sequence[str]] = ()) -> str:
@@ -282,12 +280,13 @@ def _verdicts(
 ) -> Iterator[Sequence[str]]:
     """Rows of (policy, resources, message): what one policy says in the same words of several resources is one row."""
     fresh = set(map(id, comparison.new_verdicts)) if comparison is not None else set()
-    groups: dict[tuple[str, str, str], list[str]] = {}
-    for verdict in sorted(verdicts, key=lambda verdict: id(verdict) not in fresh):
-        new = " **new**" if id(verdict) in fresh else ""
-        groups.setdefault((verdict.rule, f"{word(verdict)}{new}", verdict.message), []).append(name_of(verdict.urn))
-    for (rule, standing, message), names in groups.items():
-        yield [f"{code(rule)} {standing}", _names(map(code, names)), text(message)]
+    held = list(verdicts)
+    for new, group in (
+        (" **new**", [verdict for verdict in held if id(verdict) in fresh]),
+        ("", [verdict for verdict in held if id(verdict) not in fresh]),
+    ):
+        for verdict, names in alike(group):
+            yield [f"{code(verdict.rule)} {word(verdict)}{new}", _names(map(code, names)), text(verdict.message)]
 
 
 def _policies(plan: Plan) -> str:
@@ -299,7 +298,10 @@ def _policies(plan: Plan) -> str:
         for found in outcomes
         if found.judged
     ]
-    shown = [table(("policy", "level", "severity", "state", ">judged", "what it demands"), rows)]
+    shown = [
+        f"Config: {text(plan.policy_config)}.",
+        table(("policy", "level", "severity", "state", ">judged", "what it demands"), rows),
+    ]
     if idle := [code(found.rule) for found in outcomes if not found.judged and found.state != "disabled"]:
         shown.append(f"Nothing here for {len(idle)} to judge: {', '.join(idle)}.")
     if disabled := [code(found.rule) for found in outcomes if found.state == "disabled"]:

@@ -22,7 +22,7 @@ from offline import deployments, stackfile
 from offline.day import day_of
 from offline.judge import Configured, Verdict, configure, judge
 from offline.manifests.urns import means_manifests
-from offline.policyfile import policy_settings
+from offline.policyfile import policy_config, policy_settings
 from offline.record import Recording, Remedy, Resource, joined, record
 from offline.remedies import Remediation, Remedies
 from offline.stackfile import StackConfig
@@ -71,6 +71,8 @@ class Plan:
     verdicts: tuple[Verdict, ...]
     policies: tuple[Configured, ...]
     """Each policy with its level in force and its config, in the pack's order."""
+    policy_config: str
+    """The file of that config, or that there is none."""
     as_of: date
     """The day whose prices, exceptions and ends of support count."""
     remediations: tuple[Remediation, ...] = ()
@@ -103,6 +105,7 @@ class Plan:
         return tuple(self._remarks())
 
     def _remarks(self) -> Iterator[str]:
+        yield from self.fleet.github.remarks
         for name, cluster in self.fleet.clusters_by_name():
             yield from (f"{name}: {remark}" for remark in (*cluster.remarks, *cluster.remarks_on(self.as_of)))
         yield from self.reach
@@ -231,13 +234,15 @@ def make_plan(
     config = stackfile.load(stack, root, stack_file=stack_file)
     fleet = fleet_of(config)
     reach = deployments.reach(config, fleet, root)
-    policies = configure(RULES, policy_settings(stack, policies_of or root), day)
+    judging = policies_of or root
+    policies = configure(RULES, policy_settings(stack, judging), day)
+    judges = policy_config(stack, judging)
     placements = placing.place(fleet)
     lines = billing.bill(fleet, day)
     overbooked = tuple(placing.overbooked(placements))
     refused = (*room.refusals(fleet), *stack_jobs.refusals(fleet))
     if refused or any(found.error for found in placements):
-        return Plan(config, fleet, placements, overbooked, lines, None, (), policies, day, reach=reach, refused=refused)
+        return Plan(config, fleet, placements, overbooked, lines, None, (), policies, judges, day, reach=reach, refused=refused)
     progress("building resources")
     if fleet.needs_key:
         config = stackfile.with_placeholders(config, [f"{NAMESPACE}:{key}" for key in SECRETS])
@@ -247,7 +252,7 @@ def make_plan(
     progress("judging policies")
     verdicts = judge(recording, policies)
     done = tuple(remedies.done)
-    return Plan(config, fleet, placements, overbooked, lines, recording, verdicts, policies, day, done, reach, git=git)
+    return Plan(config, fleet, placements, overbooked, lines, recording, verdicts, policies, judges, day, done, reach, git=git)
 
 
 def declared(

@@ -20,6 +20,12 @@ _TOKEN = re.compile(r'[{}]|(?P<text>"(?:[^"\\]|\\.)*")(?P<key>\s*:)?')
 """What tells keys from values in valid JSON: braces, and texts with or without a colon behind."""
 
 
+def policy_config(stack: str, root: Path) -> str:
+    """Which config judges the stack, for people: the file, or what holds where there is none."""
+    name = f"{_FOLDER}/{stack}.json"
+    return name if (root / name).is_file() else f"{name} does not exist: strictest levels and default limits"
+
+
 def policy_settings(stack: str, root: Path) -> Mapping[str, object]:
     """The stack's policy config in the project at `root`; empty without a file: then every policy has its defaults.
 

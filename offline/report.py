@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rich import box
@@ -15,7 +15,20 @@ from rich.tree import Tree
 from fleet.placement import Placement
 from offline.plan import Plan
 from offline.record import Resource
-from offline.words import count, counted, each, name_of, place, price_notes, short, states, unplaceable, verdict_line
+from offline.words import (
+    alike,
+    count,
+    counted,
+    each,
+    listed,
+    name_of,
+    place,
+    price_notes,
+    short,
+    states,
+    unplaceable,
+    verdict_line,
+)
 
 _FEW = 3
 """Siblings of one type that are listed one by one; more become one line with their count."""
@@ -38,7 +51,7 @@ def report(plan: Plan, console: Console, strict: bool = False) -> None:
         console.print(Text(f"  {note}", style="dim"))
     if plan.recording is not None:
         console.print()
-        console.print(_heading("Policies"), _policies(plan), sep="\n")
+        console.print(_heading("Policies"), Text(f"config: {plan.policy_config}"), _policies(plan), sep="\n")
         for line in _said(plan):
             console.print(Text(f"  {line}"))
     console.print()
@@ -247,15 +260,19 @@ def _said(plan: Plan) -> Iterator[str]:
     """What the policies changed, then what they say, then which had nothing to say."""
     for done in plan.remediations:
         yield from (f"remediated by {done.rule}: {name_of(done.urn)}: {change}" for change in done.changes)
-    for verdict in plan.verdicts:
+    for verdict, names in alike(verdict for verdict in plan.verdicts if verdict.kind != "not-applicable"):
         kind = "" if verdict.kind == "violation" else f" ({verdict.kind})"
-        if verdict.kind != "not-applicable":
-            yield f"{verdict.level} {verdict.rule}{kind}: {name_of(verdict.urn)}: {verdict.message}"
+        said = f"{verdict.level} {verdict.rule}{kind}"
+        yield f"{said}: {names[0]}: {verdict.message}" if len(names) == 1 else _said_of_many(said, verdict.message, names)
     outcomes = plan.outcomes()
     if idle := [found.rule for found in outcomes if not found.judged and found.state != "disabled"]:
         yield f"nothing here for {len(idle)} to judge: {', '.join(idle)}"
     if disabled := [found.rule for found in outcomes if found.state == "disabled"]:
         yield f"disabled for this stack: {', '.join(disabled)}"
+
+
+def _said_of_many(said: str, message: str, names: Sequence[str]) -> str:
+    return f"{said}: {len(names)} resources: {message} ({listed(names, _FEW)})"
 
 
 def _verdict(plan: Plan, console: Console, strict: bool) -> None:

@@ -125,6 +125,22 @@ def name_of(urn: str) -> str:
     return urn.rpartition("::")[2] or "the stack"
 
 
+def alike(verdicts: Iterable[Verdict]) -> list[tuple[Verdict, list[str]]]:
+    """Verdicts in their order, each with the names of its resources: what a policy says alike of several is one."""
+    groups: dict[tuple[str, str, str, str], tuple[Verdict, list[str]]] = {}
+    for verdict in verdicts:
+        words = (verdict.rule, verdict.level, verdict.kind, verdict.message)
+        groups.setdefault(words, (verdict, []))[1].append(name_of(verdict.urn))
+    return list(groups.values())
+
+
+def listed(names: Iterable[str], most: int) -> str:
+    """The first names and how many more there are: "a, b, and 3 more"."""
+    held = list(names)
+    more = f", and {len(held) - most} more" if len(held) > most else ""
+    return f"{', '.join(held[:most])}{more}"
+
+
 def one_line(value: str) -> str:
     """A text on one line, without characters that nobody sees: controls, and those that turn the direction of text."""
     return "".join(sign if sign.isprintable() else "\ufffd" for sign in " ".join(value.split()))

@@ -156,7 +156,7 @@ class EksCluster(Cluster):
     enablement: Enablement = "device-plugin"
     system: SystemPool = SystemPool()
     caches: dict[DnsLabel, EksCache] = Field(default_factory=dict)
-    pools: dict[DnsLabel, EksPool]
+    pools: dict[DnsLabel, EksPool] = Field(default_factory=dict)
     runners: dict[SetName, PodRunner]
 
     @property

@@ -72,7 +72,7 @@ class OkeCluster(Cluster):
     """How long a node of any pool stays unneeded before the autoscaler removes it, in seconds: OKE's has one delay for all."""
     system: OkeSystemPool = OkeSystemPool()
     caches: dict[DnsLabel, OkeCache] = Field(default_factory=dict)
-    pools: dict[DnsLabel, OkePool]
+    pools: dict[DnsLabel, OkePool] = Field(default_factory=dict)
     runners: dict[SetName, AnyRunner]
 
     @property

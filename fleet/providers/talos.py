@@ -68,7 +68,7 @@ class TalosCluster(Cluster):
     delivery: Literal["argocd"] = "argocd"
     gitops: GitOps
     caches: Annotated[dict[DnsLabel, Any], AfterValidator(_no_caches)] = Field(default_factory=dict)
-    pools: dict[DnsLabel, TalosPool]
+    pools: dict[DnsLabel, TalosPool] = Field(default_factory=dict)
     runners: dict[SetName, PodRunner]
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
@@ -17,13 +17,14 @@ from offline.manifests.objects import Manifest
 from offline.manifests.remarks import Unjudged, laid_over, unjudged
 from offline.manifests.tree import Tree, read_tree
 from offline.manifests.urns import PROJECT
-from offline.plan import Outcome, blocked_of, levels_of, outcomes_of
-from offline.policyfile import policy_settings
+from offline.plan import Outcome, blocked_of, fleet_of, levels_of, outcomes_of
+from offline.policyfile import policy_config, policy_settings
 from offline.record import Recording
 from policies.rules import RULES
 
 _RULES = tuple(rule.of_manifests for rule in RULES)
 _CONFIG = "policies/config"
+_OWNERS_OF = "runner-group-scoped"
 _NAMESPACE = re.compile(r'namespace "[^"]*": ')
 """How a policy of runner sets begins what it says of an object in their namespace."""
 _PATH = re.compile(r'[A-Za-z_][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+|\[(?:[0-9]+|"[^"]*"|[^\]"]*)\])*')
@@ -57,6 +58,8 @@ class Check:
     target: str
     tree: Tree
     policies: tuple[Configured, ...]
+    policy_config: str
+    """The file of the policies' config, or that there is none."""
     verdicts: tuple[Verdict, ...]
 
     @cached_property
@@ -109,12 +112,26 @@ def make_check(
         raise InputError(
             f"--stack: there must be a stack or a policy config of that name; got {stack!r}; give one of: {', '.join(known)}"
         )
-    policies = configure(_RULES, policy_settings(stack, root), as_of or day_of())
+    policies = configure(_RULES, _settings(stack, root), as_of or day_of())
     progress("reading manifests")
     tree = read_tree(stack, target)
     progress("judging policies")
     recording = Recording(PROJECT, stack, False, tuple(each.resource for each in tree.manifests), {})
-    return Check(stack, target, tree, policies, judge(recording, policies))
+    return Check(stack, target, tree, policies, policy_config(stack, root), judge(recording, policies))
+
+
+def _settings(stack: str, root: Path) -> Mapping[str, object]:
+    """The stack's policy config. Where it lists no owners, the owner of `github.url` is the only one.
+
+    A plan needs no such list: every runner set of the program registers at `github.url`. Manifests bring URLs of their own.
+    """
+    settings = policy_settings(stack, root)
+    entry = settings.get(_OWNERS_OF, {})
+    given = {"enforcementLevel": entry} if isinstance(entry, str) else entry
+    if stack not in stackfile.stacks(root) or not isinstance(given, Mapping) or given.get("owners"):
+        return settings
+    owner = fleet_of(stackfile.load(stack, root)).github.owner
+    return {**settings, _OWNERS_OF: {**given, "owners": [owner]}}
 
 
 def line_of(manifest: Manifest, message: str) -> int:

@@ -21,7 +21,9 @@ from offline.words import counted, states, verdict_line
 
 def report(check: Check, console: Console, strict: bool = False) -> None:
     """Print what the policies say, a line each, then what else lies there and one line that says how it stands."""
-    console.print(Text(f"gpu-ci check of {check.target} by the policies of stack {check.stack}", style="bold"))
+    console.print(
+        Text(f"gpu-ci check of {check.target} by the policies of stack {check.stack} ({check.policy_config})", style="bold")
+    )
     for found in check.findings:
         console.print(Text(_line(found)), soft_wrap=True)
     for remark in check.remarks:
@@ -113,6 +115,7 @@ def _check(check: Check, strict: bool) -> dict[str, Any]:
     return {
         "stack": check.stack,
         "folder": check.target,
+        "policyConfig": check.policy_config,
         "passes": check.passes(strict),
         "counts": _counts(check),
         "objects": [

@@ -15,6 +15,7 @@ from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
 
 from .kinds import EKS_CLUSTER, EKS_COMPONENT, OCI_NSG_RULE, OCI_SECURITY_LISTS, OKE_CLUSTER, is_hollow
 from .networks import covers, from_networks, network, world
+from .places import setting
 from .read import Later, count, items, keys, shown, strings, text, true, walk
 from .rule import Rule
 
@@ -74,7 +75,8 @@ def _named(cidr: Any, allowed: Sequence[str]) -> str:
         return "the API then answers the whole internet; name your networks"
     homes = [home for home in map(network, allowed) if home is not None]
     if homes and not any(home.version == found.version and found.subnet_of(home) for home in homes):  # type: ignore[arg-type]
-        return f"not within the networks allowed here ({', '.join(map(str, homes[:3]))}); write one of those"
+        listed = ", ".join(map(str, homes[:3]))
+        return f"not within the networks allowed here ({listed}); write one of those, or add yours to {setting('cidrs')}"
     return ""
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
 
 from .kinds import HELM, POD, RUNNER_SET
+from .places import setting
 from .pods import Container, PodSpec, containers_of, gpu_count, pod_specs, volumes_of
 from .read import Later, items, provided, quantity, shown, text, walk
 from .rule import Rule
@@ -76,7 +77,7 @@ class _Asking:
                     least = shown(float(self.gib * self.gpus))
                     yield (
                         f"{resources}.requests.memory is {shown(requested)}: at least {shown(float(self.gib))} GiB a GPU "
-                        f"(minMemGiPerGpu); write {least}Gi or more"
+                        f"({setting('minMemGiPerGpu')}); write {least}Gi or more"
                     )
 
     def _amount(self, field: str, name: str) -> Any:

@@ -18,6 +18,7 @@ from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
 
 from .exceptions import matches
 from .kinds import HELM, POD, RUNNER_SET, each, kind_of
+from .places import setting
 from .pods import PodSpec, pod_specs
 from .read import Later, bound, count, items, shown, strings, text, walk, whole
 from .rule import Rule
@@ -73,7 +74,7 @@ def _pod_faults(pod: PodSpec, most: int, later: Later) -> Iterator[str]:
         if (claims := count(walk(pod.spec, "resourceClaims"))) > most:
             yield (
                 f"{pod.path}.resourceClaims has {claims} entries: each is a claim of its own, and a pod makes at most {most} "
-                "(maxClaims); claim fewer"
+                f"({setting('maxClaims')}); claim fewer"
             )
 
 
@@ -94,7 +95,10 @@ def _claim_faults(path: str, spec: Any, bounds: _Bounds, later: Later) -> Iterat
             total += max(asked, default=0)
     yield from faults
     if total > bounds.count and not faults:
-        yield f"{path}.devices.requests ask for {total} GPUs in all: a claim has at most {bounds.count} (maxCount); ask for fewer"
+        yield (
+            f"{path}.devices.requests ask for {total} GPUs in all: a claim has at most {bounds.count} "
+            f"({setting('maxCount')}); ask for fewer"
+        )
 
 
 def _alternatives(path: str, request: Any, later: Later) -> Iterator[tuple[str, Any]]:
@@ -120,7 +124,8 @@ def _asked(path: str, body: Any, bounds: _Bounds, faults: list[str], later: Late
             asked = walk(body, "count")
             number = max(whole(asked) or 1, 1)
             if number > bounds.count:
-                faults.append(f"{path}.count is {shown(asked)}: at most {bounds.count} GPUs a claim (maxCount); ask for fewer")
+                most = f"at most {bounds.count} GPUs a claim ({setting('maxCount')})"
+                faults.append(f"{path}.count is {shown(asked)}: {most}; ask for fewer")
             return number
         return 1
     return 0

@@ -18,6 +18,7 @@ from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
 
 from .draft import Draft
 from .kinds import POD, kind_of
+from .places import setting
 from .pods import PodSpec, of_gpu_pods, pod_specs, steps, takes_gpus
 from .read import Later, bound, keys, shown, walk, whole
 from .rule import Rule
@@ -65,7 +66,7 @@ def _faults(pod: PodSpec, path: tuple[str, ...], config: Mapping[str, Any], late
             if number is None or not field.least <= number <= most:
                 yield (
                     f"{pod.owner_path}{'.'.join(path)}.{field.name} is {shown(value)}: {field.meaning.format(most)} "
-                    f"({field.setting}); write {most} or less"
+                    f"({setting(field.setting)}); write {most} or less"
                 )
 
 

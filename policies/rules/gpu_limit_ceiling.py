@@ -20,6 +20,7 @@ from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
 from fleet.scheduling import is_gpu_resource
 
 from .kinds import HELM, POD, QUEUES, RUNNER_SET, kind_of
+from .places import setting
 from .pods import REGULAR, Container, PodSpec, containers_of, gpu_count, pod_specs
 from .read import Later, bound, items, quantity, shown, text, walk, whole
 from .rule import Rule
@@ -75,11 +76,14 @@ def _pod_faults(pod: PodSpec, kind: str, ceilings: _Ceilings, later: Later) -> I
     for container, gpus in greedy:
         yield (
             f"{pod.path}.{container.path}.resources asks for too many GPUs ({gpus}): a container takes at most "
-            f"{ceilings.container} (maxPerContainer); ask for fewer"
+            f"{ceilings.container}; ask for fewer, or raise {setting('maxPerContainer')}"
         )
     gpus = _effective(held, later)
     if gpus > ceilings.pod and not greedy:
-        yield f"{pod.path} asks for too many GPUs ({gpus} in all): a pod takes at most {ceilings.pod} (maxPerPod); ask for fewer"
+        yield (
+            f"{pod.path} asks for too many GPUs ({gpus} in all): a pod takes at most {ceilings.pod}; ask for fewer, or raise "
+            f"{setting('maxPerPod')}"
+        )
     if gpus:
         yield from _workload_faults(pod, kind, gpus, ceilings.workload, later)
 
@@ -110,7 +114,7 @@ def _workload_faults(pod: PodSpec, kind: str, gpus: int, most: int, later: Later
         if kind in _RUNNERS and (isinstance(asked, str) or whole(asked) is None):
             yield f"{place}: only a whole number bounds the runners; {mend}, as a number without quotes"
         elif (number := whole(asked) or 0) > 1 and number * gpus > most:
-            yield f"{place}: together they take at most {_gpus(most)} (maxPerWorkload); {mend}"
+            yield f"{place}: together they take at most {_gpus(most)}; {mend}, or raise {setting('maxPerWorkload')}"
 
 
 def _queue_faults(props: Any, most: int, later: Later) -> Iterator[str]:
@@ -122,8 +126,8 @@ def _queue_faults(props: Any, most: int, later: Later) -> Iterator[str]:
                     total += max(int(quantity(walk(resource, "nominalQuota")) or 0), 0)
     if total > most:
         yield (
-            f"spec.resourceGroups hands out too many GPUs ({min(total, 10**6)}): a queue has at most {most} (maxPerQueue); "
-            "lower its nominalQuota"
+            f"spec.resourceGroups hands out too many GPUs ({min(total, 10**6)}): a queue has at most {most}; "
+            f"lower its nominalQuota, or raise {setting('maxPerQueue')}"
         )
 
 

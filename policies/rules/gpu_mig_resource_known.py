@@ -17,6 +17,7 @@ from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
 from fleet.scheduling import GPU_RESOURCE
 
 from .kinds import CLUSTER_POLICY, HELM, OPERATOR_CHART, PLUGIN_CHART, POD, QUEUES, RUNNER_SET
+from .places import setting
 from .plugin_config import SHARED, configs_of
 from .pods import PodSpec, containers_of, pod_specs
 from .read import Later, items, keys, line, shown, strings, text, walk
@@ -47,7 +48,7 @@ def _faults(token: str, props: Any, profiles: Sequence[str], later: Later) -> It
             if strategy == _MIXED:
                 yield (
                     f'{path} is "{_MIXED}": slices then are resources of their own, and this stack knows none; '
-                    "list its profiles in this policy's profiles"
+                    f"list its profiles in {setting('profiles')}"
                 )
 
 
@@ -79,7 +80,7 @@ def _unknown(name: str, profiles: Sequence[str]) -> str:
     there = (
         f"has {', '.join(map(line, profiles[:8]))}" if profiles else f"has no MIG profiles, so that a slice is a {GPU_RESOURCE}"
     )
-    return f"{shown(name)}: this stack {there} (profiles); ask for what there is"
+    return f"{shown(name)}: this stack {there}; ask for what there is, or list more in {setting('profiles')}"
 
 
 def _strategies(token: str, props: Any, later: Later) -> Iterator[tuple[str, str]]:

@@ -22,6 +22,7 @@ from fleet.scheduling import EKS_EFFECT, GPU_TAINT_KEY, OKE_PROFILE, Effect
 
 from .draft import Draft
 from .kinds import EKS_NODE_GROUP, KARPENTER_NODE_POOL, NODES, OKE_NODE_POOL, TALOS_NODE
+from .places import setting
 from .pools import gpu_sign
 from .read import Later, items, line, shown, text, walk
 from .rule import Rule
@@ -130,7 +131,8 @@ def _check_oke(props: Any, key: str, report: ReportViolation) -> None:
         return
     unsigned = Later()
     if sign := gpu_sign(OKE_NODE_POOL, props, unsigned):
-        report(f"{sign}: OKE itself taints such nodes, with {given} and not {line(key)}; set this policy's key to OKE's", None)
+        ours = f"{given} and not {line(key)}; set {setting('key')} to OKE's"
+        report(f"{sign}: OKE itself taints such nodes, with {ours}", None)
     unsigned.settle()
 
 

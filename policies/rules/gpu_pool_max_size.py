@@ -23,6 +23,7 @@ from fleet.scheduling import GPU_RESOURCE
 
 from .kinds import AUTO_SCALING_GROUP, HELM, KARPENTER_NODE_POOL, POOLS
 from .machine_types import Choice, booted, choices, gpus_each
+from .places import setting
 from .pools import gpu_sign
 from .read import Later, line, quantity, shown, walk, whole
 from .releases import Release, releases
@@ -91,7 +92,7 @@ def _karpenter(args: ResourceValidationArgs, cap: int, later: Later) -> Iterator
             if gpus is None or gpus > cap:
                 yield (
                     f"{_shown_path(_LIMIT)} is {shown(limit)}: a GPU pool has at most {cap} GPUs; write {cap} or less, or raise "
-                    "maxGpusPerPool"
+                    f"{setting('maxGpusPerPool')}"
                 )
             return
         path, value = most(args.resource_type, args.props, args.opts)
@@ -119,7 +120,7 @@ def _machine_set(release: Release, cap: int, later: Later) -> Iterator[str]:
             yield from _counted(name, runners, cap, partial(booted, release), "maxGpusPerMachineSet", later)
 
 
-def _counted(name: str, machines: int, cap: int, read: Types, setting: str, later: Later) -> Iterator[str]:
+def _counted(name: str, machines: int, cap: int, read: Types, ceiling: str, later: Later) -> Iterator[str]:
     """The fault of so many machines of these types, if there is one."""
     unread = Later()
     types = tuple(read(unread))
@@ -130,7 +131,7 @@ def _counted(name: str, machines: int, cap: int, read: Types, setting: str, late
         room = cap // least
         mend = f"write {room} or less" if room else "take a smaller type"
         each = _gpus(least) if types else "1 GPU or more"
-        yield f"{name} is {machines}: {machines} times {each} is more than {_gpus(cap)}; {mend}, or raise {setting}"
+        yield f"{name} is {machines}: {machines} times {each} is more than {_gpus(cap)}; {mend}, or raise {setting(ceiling)}"
         return
     later.join(unread)
     if machines and not unread and gpus_each(types) is None:

@@ -14,6 +14,7 @@ from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
 from fleet.scheduling import RUNNER_PRIORITY
 
 from .kinds import HELM, POD, RUNNER_SET, each
+from .places import setting
 from .pods import PodSpec, of_gpu_pods
 from .read import Later, bound, quantity, shown, text, walk
 from .rule import Rule
@@ -59,7 +60,10 @@ def _class_faults(token: str, props: Any, ceiling: int, later: Later) -> Iterato
 
 def _above(path: str, value: Any, ceiling: int) -> Iterator[str]:
     if (quantity(value) or 0) > ceiling:
-        yield f"{path} is {shown(value)}: above {ceiling} (ceiling) a pod may end running GPU jobs; write {ceiling} or less"
+        yield (
+            f"{path} is {shown(value)}: above {ceiling} a pod may end running GPU jobs; write {ceiling} or less, or raise "
+            f"{setting('ceiling')}"
+        )
 
 
 RULE = Rule(

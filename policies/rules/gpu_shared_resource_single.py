@@ -18,6 +18,7 @@ from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
 from fleet.scheduling import GPU_RESOURCE, is_gpu_resource
 
 from .kinds import CLUSTER_POLICY, CONFIG_MAPS, HELM, OPERATOR_CHART, POD, RUNNER_SET
+from .places import setting
 from .plugin_config import CHART_CONFIG, SHARED, PluginConfig, is_on, plugin_configs
 from .pods import PodSpec, containers_of, gpu_amounts, pod_specs
 from .read import Later, quantity, shown, true, walk
@@ -68,7 +69,7 @@ def _pod_faults(pod: PodSpec, sliced: bool, later: Later) -> Iterator[str]:
                     continue
                 if name.endswith(SHARED) or (sliced and name.startswith(_VENDOR)):
                     told.add(name)
-                    why = "" if name.endswith(SHARED) else "GPUs of this stack are shared (timeSliced), and "
+                    why = "" if name.endswith(SHARED) else f"GPUs of this stack are shared ({setting('timeSliced')}), and "
                     yield (
                         f"{pod.path}.{container.path}.resources.{field}[{shown(name)}] is {shown(amount)}: {why}several shares "
                         "are no larger share of a GPU; write 1"
@@ -89,7 +90,7 @@ def _config_faults(config: PluginConfig, sliced: bool) -> Iterator[str]:
     if not (sliced or is_on(renamed)):
         yield (
             f"{path}.renameByDefault is {_flag(renamed)}: shares would be called {shown(GPU_RESOURCE)} like whole GPUs; "
-            f"write true and ask for {shown(GPU_RESOURCE + SHARED)}, or declare timeSliced"
+            f"write true and ask for {shown(GPU_RESOURCE + SHARED)}, or set {setting('timeSliced')}"
         )
     single = walk(sharing, strategy, "failRequestsGreaterThanOne")
     if not (is_on(single) or (strategy == "mps" and single is None)):

@@ -17,6 +17,7 @@ from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
 
 from .images import Named, of_policy, of_release, parsed
 from .kinds import CLUSTER_POLICY, HELM, POD, RUNNER_SET
+from .places import setting
 from .pods import PodSpec, containers_of, pod_specs, volumes_of
 from .read import Later, line, shown, strings, text, true, walk
 from .releases import releases
@@ -62,7 +63,8 @@ class _Demands:
             return
         if not (own_repository or any(_within(each, image.repository) for each in self.registries)):
             allowed = line(", ".join(self.registries), 200) or "none"
-            yield f"{subject}: its registry is not allowed; take it from one of these, or add its own to registries: {allowed}"
+            where = f"take the image from one of {allowed}, or add its registry to {setting('registries')}"
+            yield f"{subject}: its registry is not allowed; {where}"
         if image.digest:
             return
         if not (image.tag or own_tag):

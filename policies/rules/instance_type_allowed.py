@@ -30,6 +30,7 @@ from .kinds import (
 )
 from .labels import INSTANCE_TYPE_LABEL
 from .machine_types import choices
+from .places import setting
 from .pools import FAMILY_LABEL, requirements
 from .read import Later, count, items, keys, shown, strings, text, walk
 from .rule import Rule
@@ -74,7 +75,7 @@ def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
 def _named(token: str, props: Any, allowed: tuple[str, ...], later: Later) -> Iterator[str]:
     for choice in choices(token, props, later):
         if not _allows(allowed, choice.name):
-            yield f"{choice.path}: {shown(choice.name)} is not an allowed type; take one of {_listed(allowed)}"
+            yield f"{choice.path}: {_refused(choice.name, allowed)}"
     for path, wanted in _by_attributes(token, props, later):
         with later:
             names = walk(wanted, _ALLOWED_TYPES)
@@ -83,9 +84,7 @@ def _named(token: str, props: Any, allowed: tuple[str, ...], later: Later) -> It
             for index, item in items(names, later):
                 # EC2 takes a * in these names too, so an entry has to allow all that one stands for.
                 if not _allows(allowed, text(item)):
-                    yield (
-                        f"{path}.{_ALLOWED_TYPES}[{index}]: {shown(item)} is not an allowed type; take one of {_listed(allowed)}"
-                    )
+                    yield f"{path}.{_ALLOWED_TYPES}[{index}]: {_refused(item, allowed)}"
 
 
 def _by_attributes(token: str, props: Any, later: Later) -> Iterator[tuple[str, Any]]:
@@ -130,7 +129,7 @@ def _karpenter(props: Any, allowed: tuple[str, ...], later: Later) -> Iterator[s
                 # A family is allowed where all its sizes are.
                 name = text(entry) if key == INSTANCE_TYPE_LABEL else f"{text(entry)}.*"
                 if not _allows(allowed, name):
-                    bad.append(f"{path}.values[{index}]: {shown(name)} is not an allowed type; take one of {_listed(allowed)}")
+                    bad.append(f"{path}.values[{index}]: {_refused(name, allowed)}")
             if count(names) and not (bad or unread):
                 return
         hidden.join(unread)
@@ -148,6 +147,10 @@ def _karpenter(props: Any, allowed: tuple[str, ...], later: Later) -> Iterator[s
 @lru_cache(maxsize=4096)
 def _allows(allowed: tuple[str, ...], name: str) -> bool:
     return any(fnmatchcase(name, entry) for entry in allowed)
+
+
+def _refused(name: Any, allowed: tuple[str, ...]) -> str:
+    return f"{shown(name)} is not an allowed type; take one of {_listed(allowed)}, or add it to {setting('types')}"
 
 
 def _listed(allowed: tuple[str, ...]) -> str:

@@ -16,6 +16,7 @@ from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
 
 from .documents import listed, statements
 from .kinds import IAM_ROLE
+from .places import setting
 from .read import Later, keys, shown, strings, walk
 from .rule import Rule
 
@@ -63,7 +64,8 @@ def _faults(statement: Any, orgs: Sequence[str]) -> Iterator[str]:
                 "write repo:OWNER/NAME:environment:NAME or repo:OWNER/NAME:ref:refs/heads/BRANCH"
             )
         elif orgs and found["owner"].partition("@")[0] not in orgs:
-            yield f"takes {shown(subject)}: the owner is none of {', '.join(orgs[:5])}; correct it, or add the owner to orgs"
+            known = ", ".join(orgs[:5])
+            yield f"takes {shown(subject)}: the owner is none of {known}; correct it, or add the owner to {setting('orgs')}"
 
 
 def _is_github(issuer: str) -> bool:

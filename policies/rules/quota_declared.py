@@ -26,6 +26,7 @@ from fleet.hardware import Machine, quota_code, quota_units
 from .groups import AWS, MACHINES, OCI, Group, groups, region_of, several
 from .kinds import RESOURCE_QUOTA
 from .machine_types import known
+from .places import stack_file
 from .pods import containers_of, gpu_amounts
 from .read import Later, items, keys, line, quantity, shown, text, walk
 from .rule import Stack, StackRule
@@ -122,7 +123,7 @@ def _check_aws(stack: Stack, needs: Mapping[Key, _Need], report: ReportViolation
         if hidden:
             later.join(hidden)
         elif value is None:
-            mend = f"declare it with value {need.units} or more, in a stack file by `declareQuotas: true`"
+            mend = f"declare it with value {need.units} or more, in {stack_file()} by `declareQuotas: true`"
             report(f"{takes}, and no {SERVICE_QUOTA} declares it; {mend}", None)
         else:
             report(f"{takes}, and {value:g} are declared; raise value to {need.units}, or lower nodes.max", urn)
@@ -147,7 +148,7 @@ def _check_oci(stack: Stack, needs: Mapping[Key, _Need], report: ReportViolation
             where = f"in compartment <path> where request.region = '{line(region)}'"
             report(
                 f"{takes}, and no statement of an {OCI_QUOTA} sets it; "
-                f'add "set compute-core quota {code} to {need.units} {where}", in a stack file by `declareQuotas: true`',
+                f'add "set compute-core quota {code} to {need.units} {where}", in {stack_file()} by `declareQuotas: true`',
                 None,
             )
         else:

@@ -37,6 +37,7 @@ from .kinds import (
     SECURITY_GROUP,
     is_hollow,
 )
+from .places import stack_file
 from .read import Later, items, keys, label, strings, text, true, walk
 from .rule import Rule
 
@@ -95,12 +96,23 @@ OCI = frozenset(
 )
 # Parts of what a template launches that cost money; a template without a specification of one launches it bare.
 _LAUNCHED = ("instance", "volume")
+_LABELS = "metadata.labels"
+_OWN = ("tags", "freeformTags")
 
 
 def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
     later = Later()
+    own: list[str] = []
     for path, missing in _missing(args, later):
-        report(f"{path} lacks {', '.join(missing)}: nobody knows whose it is and when it may go; add them", None)
+        names = ", ".join(missing)
+        if path == _LABELS:
+            report(f"Missing required labels: {names}. Add them to {path}.", None)
+        elif path in _OWN:
+            own = missing
+            report(f"Missing required tags: {names}. Set gpu-ci:tags in {stack_file()}.", None)
+        elif missing != own:
+            # What a launch template lacks itself is not reported again for what it launches.
+            report(f"Missing required tags in {path}: {names}. Set gpu-ci:tags in {stack_file()}.", None)
     later.settle()
 
 
@@ -119,7 +131,7 @@ def _missing(args: ResourceValidationArgs, later: Later) -> Iterator[tuple[str, 
     config = args.get_config()
     token, props = args.resource_type, args.props
     if token == NAMESPACE:
-        yield from _lacking("metadata.labels", _names(config, "labels"), (("metadata", "labels"),), props, later)
+        yield from _lacking(_LABELS, _names(config, "labels"), (("metadata", "labels"),), props, later)
         return
     wanted = _names(config, "tags", REQUIRED)
     if is_hollow(token, props):
@@ -219,7 +231,7 @@ def _specifications(props: Any, wanted: list[str], later: Later) -> Iterator[tup
 _STEPS: Mapping[str, tuple[Step, ...]] = {
     "tags": ("tags",),
     "freeformTags": ("freeformTags",),
-    "metadata.labels": ("metadata", "labels"),
+    _LABELS: ("metadata", "labels"),
 }
 """Where the remedy writes; lists are left alone, since which entry is meant is not known."""
 

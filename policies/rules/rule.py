@@ -28,6 +28,7 @@ from pulumi_policy.proxy import UnknownValueError
 from . import exceptions
 from .draft import Draft
 from .exceptions import EXCEPTIONS
+from .places import filled
 
 STACK_KINDS = ("dev", "staging", "prod", "homelab")
 
@@ -162,16 +163,20 @@ class Rule(_Common):
         standing = exceptions.standing(args.get_config(), args.urn, as_of)
         for fault in standing.faults:
             report(fault, None)
-        if not standing.excused:
-            self.check(args, report)
-            return
         hidden: list[str] = []
 
-        def hide(message: str, _: str | None = None) -> None:
-            hidden.append(message)
+        def say(message: str, _: str | None = None) -> None:
+            told = filled(message, self.id, args.urn)
+            if standing.excused:
+                hidden.append(told)
+            else:
+                report(told, None)
 
+        if not standing.excused:
+            self.check(args, say)
+            return
         try:
-            self.check(args, hide)
+            self.check(args, say)
         except UnknownValueError as unknown:
             hidden.append(unknown.message)
         if hidden:
@@ -200,15 +205,17 @@ class StackRule(_Common):
         def validate(args: StackValidationArgs, report: ReportViolation) -> None:
             config = args.get_config()
             hidden: dict[str, str] = {}
+            any_urn = args.resources[0].urn if args.resources else ""
             for fault in exceptions.run_out(config, as_of):
                 report(fault, None)
 
             def say(message: str, urn: str | None = None) -> None:
                 standing = exceptions.standing(config, urn or exceptions.STACK, as_of)
+                told = filled(message, self.id, any_urn)
                 if standing.excused:
-                    hidden.setdefault(standing.name, standing.reason([message]))
+                    hidden.setdefault(standing.name, standing.reason([told]))
                 else:
-                    report(message, urn)
+                    report(told, urn)
 
             try:
                 self.check(_stack(args, self.types, as_of), say)

@@ -1,7 +1,12 @@
-"""runner-group-scoped: a runner set is of a runner group that somebody chose, at an owner that this stack serves.
+"""runner-group-scoped: a runner set is in a runner group that somebody chose, and serves an owner that the stack serves.
 
 Judged: the values of chart gha-runner-scale-set, and ARC's runner set. A set of one repository needs no group, since
 repositories have none.
+
+Without `owners` the pack accepts any owner: every runner set of the program registers at `github.url`, so there is nothing to
+compare. The pack does not read that setting itself, because only the engine's Python host hands it on, in an environment variable
+with every decrypted secret of the stack (pulumi/pulumi, sdk/python/cmd/pulumi-language-python, RunPlugin). `offline check`, whose
+manifests bring URLs of their own, takes the owner from the stack file.
 """
 
 from __future__ import annotations
@@ -13,6 +18,7 @@ from typing import Any
 from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
 
 from .kinds import HELM
+from .places import setting
 from .read import Later, label, line, shown, strings, text, walk
 from .releases import releases
 from .rule import Rule
@@ -56,8 +62,8 @@ def _faults(path: str, settings: Any, owners: list[str], later: Later) -> Iterat
             )
         elif owners and f"{scope['host']}/{scope['owner']}".lower() not in owners:
             yield (
-                f"{path}.githubConfigUrl is {shown(url)}: not an owner that this stack serves; write one of these, or add it to "
-                f"owners: {line(', '.join(owners), 200)}"
+                f"{path}.githubConfigUrl is {shown(url)}: its owner is not one that this stack serves "
+                f"({line(', '.join(owners), 200)}); correct the URL, or list every owner in {setting('owners')}"
             )
     later.join(of_repository)
     with later:
@@ -86,7 +92,10 @@ RULE = Rule(
             "type": "array",
             "items": {"type": "string", "pattern": "^[^/]+/[^/].*$"},
             "default": [],
-            "description": "Owners whose runners these may be, as host/organisation or host/enterprises/name; empty for any.",
+            "description": (
+                "Owners that these runners may serve, as host/organisation or host/enterprises/name. Leave it empty if the stack "
+                "serves one owner: `github.url` of the stack file names it, and every runner set takes it from there."
+            ),
         },
     },
     rationale="In the default group any repository of the owner, a public fork's target too, runs its jobs on these machines.",

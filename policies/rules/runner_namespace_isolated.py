@@ -37,6 +37,7 @@ from .kinds import (
     RESOURCE_QUOTA,
 )
 from .network_policies import DIRECTIONS, Address, denies, ways_out
+from .places import setting
 from .read import Later, count, keys, shown, strings, text, walk
 from .releases import Release, releases
 from .rule import Stack, StackRule
@@ -133,7 +134,7 @@ def _check_token(runner_set: RunnerSet, accounts: frozenset[str], report: Report
         if not unsure:
             report(
                 f"{pod.path}.automountServiceAccountToken is {shown(mounts)}: a job would hold a token for the Kubernetes API; "
-                "write false, or name the account in tokenServiceAccounts if the pod runs no job",
+                f"write false, or name the account in {setting('tokenServiceAccounts')} if the pod runs no job",
                 runner_set.resource.urn,
             )
     later.join(unsure)

@@ -21,6 +21,7 @@ from . import charts
 from .exceptions import matches
 from .kinds import HELM, LIST_PATHS, POD, RUNNER_SET
 from .nested import objects, passed_over, step
+from .places import setting
 from .pods import PodSpec, containers_of, pod_specs, pods_of, tolerations, volumes_of
 from .read import Later, items, keys, label, line, shown, strings, text, true, walk, whole
 from .releases import Release, releases
@@ -113,7 +114,8 @@ def _pod_faults(pod: PodSpec, allowed: frozenset[str], later: Later) -> Iterator
             path = f"{pod.path}.{container.path}"
             if container.made and true(walk(security, "privileged")):
                 why = f"{path}.securityContext.privileged is true, made by {container.made}"
-                yield f"{why}: {_PRIVILEGED}; leave that empty, or exempt the set and keep it on nodes of its own"
+                fix = f"leave that empty, or add the set to {setting('exempt')} and keep it on nodes of its own"
+                yield f"{why}: {_PRIVILEGED}; {fix}"
             else:
                 yield from _security_faults(f"{path}.securityContext", security, allowed, later)
 
@@ -131,7 +133,7 @@ def _security_faults(path: str, security: Any, allowed: frozenset[str], later: L
             if text(capability) not in allowed:
                 yield (
                     f"{path}.capabilities.add[{index}] is {shown(capability)}: a right of the node's that pods do not have by "
-                    "themselves; remove it, or allow it in capabilities"
+                    f"themselves; remove it, or allow it in {setting('capabilities')}"
                 )
 
 
@@ -140,7 +142,7 @@ def _release_faults(release: Release, allowed: frozenset[str], later: Later) -> 
         known = charts.DEFAULTS.get(release.chart_name)
         if known is not None and known.node:
             chart = f"{release.chart_path} is {shown(release.chart)}"
-            yield f"{chart}: it {known.node}; exempt its namespace and name, or leave it out"
+            yield f"{chart}: it {known.node}; add its namespace and name to {setting('exempt')}, or leave it out"
     for unread in release.unread(later):
         yield unread.fault("ask for any right")
     with later:

@@ -22,6 +22,7 @@ from .capacity import bought
 from .clusters import Clustered, cluster_of, named
 from .kinds import KARPENTER_NODE_POOL, OKE_CLUSTER, POOLS
 from .machine_types import choices
+from .places import setting
 from .pools import FAMILY_LABEL, gpu_sign, requirements
 from .read import Later, bound, items, line, shown, text, walk, whole
 from .rule import Stack, StackRule
@@ -156,7 +157,10 @@ def _faults(fallback: _Pool, limit: int, later: Later) -> Iterator[tuple[str, st
         nodes = whole(value)
         if nodes is None or nodes > limit:
             allowed = f"{limit} node{'' if limit == 1 else 's'}"
-            yield f"{'.'.join(path)} is {shown(value)}", f"it has at most {allowed}; write {limit}, or raise maxFallback"
+            yield (
+                f"{'.'.join(path)} is {shown(value)}",
+                f"it has at most {allowed}; write {limit}, or raise {setting('maxFallback')}",
+            )
 
 
 def _missing(spot: _Pool) -> str:

@@ -18,6 +18,7 @@ from fleet.pricing import Line, Money
 
 from .cost import HOURS, UNITS, Item, bill, sums
 from .groups import MACHINES, SHOWN, TIMES, Group, either, several
+from .places import setting
 from .read import Later, quantity
 from .rule import NOTHING, Stack, StackRule
 
@@ -57,19 +58,19 @@ def _idle(line: Line) -> tuple[float, Money]:
     return line.least, line.idle
 
 
-def _spenders(items: Iterable[Item], side: Callable[[Line], tuple[float, Money]], setting: int, limit: str) -> str:
+def _spenders(items: Iterable[Item], side: Callable[[Line], tuple[float, Money]], way: int, limit: str) -> str:
     """What makes the sum, the largest first, and which settings lower the part of it that is told."""
     paying = sorted((item for item in items if side(item.line)[1].usd), key=lambda item: -side(item.line)[1].usd)
     parts = []
     for item in paying:
         count, money = side(item.line)
         parts.append(f"{item.line.item} {count:g} {TIMES} {_usd(item.line.dear.usd)} = {money.usd:.2f}")
-    settings = either(_setting(item.group, setting) for item in paying[:SHOWN] if item.group is not None)
-    return f"{several(parts)}; lower {settings or 'the number'} of one of these, or raise {limit}"
+    settings = either(_lowered(item.group, way) for item in paying[:SHOWN] if item.group is not None)
+    return f"{several(parts)}; lower {settings or 'the number'} of one of these, or raise {setting(limit)}"
 
 
-def _setting(group: Group, setting: int) -> str:
-    return "the reservation's count" if group.reserved is not None else group.settings[setting]
+def _lowered(group: Group, way: int) -> str:
+    return "the reservation's count" if group.reserved is not None else group.settings[way]
 
 
 def _usd(price: float) -> str:

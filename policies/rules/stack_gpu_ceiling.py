@@ -15,6 +15,7 @@ from fleet.hardware import ON_DEMAND, RESERVED, SPOT
 
 from .groups import MACHINES, SHOWN, TIMES, Group, either, groups, several
 from .machine_types import gpus_each
+from .places import setting
 from .read import Later, bound, line
 from .rule import Stack, StackRule
 
@@ -37,7 +38,7 @@ def _check(stack: Stack, report: ReportViolation) -> None:
     limit = bound(stack.config, "maxGpus", MAX_GPUS)
     if (most := bought.total()) > limit:
         ways = ", ".join(f"{bought[way]} {words}" for way, words in _WORDS.items() if bought[way])
-        report(f"{most} GPUs at most ({ways}) are above {limit}: {_holders(counted)}, or raise maxGpus", None)
+        report(f"{most} GPUs at most ({ways}) are above {limit}: {_holders(counted)}, or raise {setting('maxGpus')}", None)
     later.settle()
 
 

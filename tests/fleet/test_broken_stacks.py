@@ -132,11 +132,6 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "required key is missing; add it",
         "",
     ),
-    "missing-pools": (
-        "gpu-ci:clusters.usw2.pools",
-        "required key is missing; add it",
-        "",
-    ),
     "missing-runners": (
         "gpu-ci:clusters.usw2.runners",
         "required key is missing; add it",

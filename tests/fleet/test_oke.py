@@ -63,8 +63,10 @@ def test_sets_of_machines_come_in_the_files_order_and_pods_are_none() -> None:
 
 
 def test_a_cluster_of_machines_needs_no_pool_and_no_gpu_image() -> None:
-    cluster = read(pools={}, runners={"a10": vm()}, nodeImages={"system": {"id": IMAGE}})
-    assert not cluster.pools
+    held = oke_cluster(runners={"a10": vm()}, nodeImages={"system": {"id": IMAGE}})
+    del held["pools"]
+    cluster = load(config(clusters={"sjc": held})).clusters["sjc"]
+    assert cluster.pools == {}
 
 
 @pytest.mark.parametrize(

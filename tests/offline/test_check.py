@@ -872,3 +872,38 @@ def test_what_the_sources_have_beside_manifests_is_passed_over(seeds):
         "cluster/talconfig.yaml",
         "cluster/values.yaml",
     ]
+
+
+RUNNERS = """apiVersion: actions.github.com/v1alpha1
+kind: AutoscalingRunnerSet
+metadata: {name: gpu, namespace: runners}
+spec: {githubConfigUrl: https://github.com/acme, runnerGroup: gpu, maxRunners: 1}
+"""
+OWNERS = "runner-group-scoped.owners in policies/config/staging.json"
+
+
+def test_a_runner_set_serves_the_owner_of_the_stacks_url(tmp_path):
+    (message,) = [
+        each.verdict.message for each in checked(tmp_path, {"set.yaml": RUNNERS}).findings if "owner" in each.verdict.message
+    ]
+    assert message == (
+        'spec.githubConfigUrl is "https://github.com/acme": its owner is not one that this stack serves (github.com/example); '
+        f"correct the URL, or list every owner in {OWNERS}"
+    )
+    own = {"set.yaml": RUNNERS.replace("github.com/acme", "github.com/example/tools")}
+    assert not any("owner" in each.verdict.message for each in checked(tmp_path / "own", own).findings)
+
+
+def test_owners_that_the_policy_config_lists_are_the_stacks(monkeypatch, tmp_path):
+    config = {"all": "disabled", "runner-group-scoped": {"enforcementLevel": "mandatory", "owners": ["github.com/acme"]}}
+    monkeypatch.setattr(offline.manifests.check, "policy_settings", lambda *_: config)
+    assert checked(tmp_path, {"set.yaml": RUNNERS}).passes()
+    example = {"set.yaml": RUNNERS.replace("acme", "example")}
+    assert not checked(tmp_path / "example", example).passes()
+
+
+def test_a_level_alone_leaves_the_owner_to_the_stacks_url(monkeypatch, tmp_path):
+    monkeypatch.setattr(
+        offline.manifests.check, "policy_settings", lambda *_: {"all": "disabled", "runner-group-scoped": "mandatory"}
+    )
+    assert not checked(tmp_path, {"set.yaml": RUNNERS}).passes()

@@ -233,6 +233,11 @@ def _policy(rule: AnyRule, as_of: date) -> Any:
     return _POLICIES.setdefault((rule.id, as_of), rule.policy(as_of))
 
 
+def config_of(policy: str, name: str) -> str:
+    """How messages name a property of a policy's config."""
+    return f"{policy}.{name} in policies/config/staging.json"
+
+
 def urn(token: str, name: str = NAME) -> str:
     """The URN of the resource under test."""
     return f"urn:pulumi:staging::gpu-ci::{token}::{name}"

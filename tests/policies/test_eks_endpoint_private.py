@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from policies.rules.eks_endpoint_private import RULE
 from policies.rules.kinds import EKS_CLUSTER, EKS_COMPONENT, OCI_NSG_RULE, OCI_SECURITY_LISTS, OKE_CLUSTER
-from tests.policies.harness import CLEAN, judge, said
+from tests.policies.harness import CLEAN, config_of, judge, said
 from tests.policies.suite import Case, Suite
 
 OPEN = (
@@ -52,7 +52,7 @@ SUITE = Suite(
             {"publicAccessCidrs": ["198.51.100.0/24"]},
             (
                 'publicAccessCidrs[0] is "198.51.100.0/24": not within the networks allowed here (203.0.113.0/24); '
-                "write one of those",
+                f"write one of those, or add yours to {config_of(RULE.id, 'cidrs')}",
             ),
             config=HOMES,
         ),

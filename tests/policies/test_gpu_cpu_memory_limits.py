@@ -8,7 +8,7 @@ import pytest
 
 from policies.rules.gpu_cpu_memory_limits import RULE
 from tests.policies.fixtures import CPU_POD, GPU, POD, pod
-from tests.policies.harness import CLEAN, REMOVE, Verdict, changed, judge, said
+from tests.policies.harness import CLEAN, REMOVE, Verdict, changed, config_of, judge, said
 from tests.policies.suite import Case, Suite, in_pods
 
 SIZED: dict[str, Any] = {
@@ -46,8 +46,8 @@ def unasked(name: str, shown: str = "not set") -> str:
 
 def small(shown: str, gib: str, least: str, path: str = "spec") -> str:
     return (
-        f"{path}.containers[1].resources.requests.memory is {shown}: at least {gib} GiB a GPU (minMemGiPerGpu); "
-        f"write {least}Gi or more"
+        f"{path}.containers[1].resources.requests.memory is {shown}: at least {gib} GiB a GPU "
+        f"({config_of(RULE.id, 'minMemGiPerGpu')}); write {least}Gi or more"
     )
 
 

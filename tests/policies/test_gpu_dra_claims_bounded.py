@@ -10,7 +10,7 @@ import pytest
 
 from policies.rules.gpu_dra_claims_bounded import CLAIMS, RULE
 from tests.policies.fixtures import GPU_POD, POD, pod
-from tests.policies.harness import CLEAN, Verdict, changed, judge, said
+from tests.policies.harness import CLEAN, Verdict, changed, config_of, judge, said
 from tests.policies.suite import Case, Suite, in_pods
 
 CLASS = "gpu.nvidia.com"
@@ -57,11 +57,12 @@ def old(token: str) -> bool:
 
 
 def too_many(path: str, shown: Any, most: int = 1) -> str:
-    return f"{path} is {shown}: at most {most} GPUs a claim (maxCount); ask for fewer"
+    return f"{path} is {shown}: at most {most} GPUs a claim ({config_of(RULE.id, 'maxCount')}); ask for fewer"
 
 
 def in_all(number: int, path: str = "spec", most: int = 1) -> str:
-    return f"{path}.devices.requests ask for {number} GPUs in all: a claim has at most {most} (maxCount); ask for fewer"
+    bound = config_of(RULE.id, "maxCount")
+    return f"{path}.devices.requests ask for {number} GPUs in all: a claim has at most {most} ({bound}); ask for fewer"
 
 
 def all_of_them(path: str) -> str:
@@ -77,8 +78,8 @@ def uncounted(path: str, name: str = CLASS) -> str:
 
 def claims(number: int, path: str = "spec", most: int = 1) -> str:
     return (
-        f"{path}.resourceClaims has {number} entries: each is a claim of its own, and a pod makes at most {most} (maxClaims); "
-        "claim fewer"
+        f"{path}.resourceClaims has {number} entries: each is a claim of its own, and a pod makes at most {most} "
+        f"({config_of(RULE.id, 'maxClaims')}); claim fewer"
     )
 
 

@@ -10,7 +10,7 @@ from fleet.gitops.manifest import SYNC_OPTIONS
 from fleet.gitops.waves import WAVE
 from policies.rules.gpu_job_deadline import JOBS, RULE
 from tests.policies.fixtures import CPU_POD, CRON_JOB, GPU, GPU_POD, JOB
-from tests.policies.harness import CLEAN, REMOVE, UNKNOWN, Verdict, at, changed, judge, remedied, said
+from tests.policies.harness import CLEAN, REMOVE, UNKNOWN, Verdict, at, changed, config_of, judge, remedied, said
 from tests.policies.suite import Case, Suite
 
 BOUNDS = {"activeDeadlineSeconds": 7200, "ttlSecondsAfterFinished": 3600, "backoffLimit": 3}
@@ -29,7 +29,8 @@ EACH_FIELD = pytest.mark.parametrize("field", BOUNDS)
 
 def fault(field: str, shown: str = "not set", path: str = "spec", most: int | None = None) -> str:
     bound = BOUNDS[field] if most is None else most
-    return f"{path}.{field} is {shown}: {MEANING[field].format(bound)} ({SETTINGS[field]}); write {bound} or less"
+    setting = config_of(RULE.id, SETTINGS[field])
+    return f"{path}.{field} is {shown}: {MEANING[field].format(bound)} ({setting}); write {bound} or less"
 
 
 def job(token: str = JOB, spec: dict[str, Any] = GPU_POD, bounds: dict[str, Any] = BOUNDS) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from tests.policies.fixtures import (
     release,
     template,
 )
-from tests.policies.harness import CLEAN, REMOVE, Verdict, changed, judge, said
+from tests.policies.harness import CLEAN, REMOVE, Verdict, changed, config_of, judge, said
 from tests.policies.suite import Case, Suite, in_pods
 
 DEPLOYMENT = "kubernetes:apps/v1:Deployment"
@@ -42,16 +42,21 @@ def using(*gpus: Any, init: tuple[Any, ...] = (), sidecars: tuple[Any, ...] = ()
     return {"initContainers": starting, "containers": [made("work", each) for each in gpus]}
 
 
+FEWER = "ask for fewer, or raise"
+
+
 def greedy(path: str, gpus: int, most: int = 1) -> str:
-    return f"{path}.resources asks for too many GPUs ({gpus}): a container takes at most {most} (maxPerContainer); ask for fewer"
+    raised = config_of(RULE.id, "maxPerContainer")
+    return f"{path}.resources asks for too many GPUs ({gpus}): a container takes at most {most}; {FEWER} {raised}"
 
 
 def crowded(path: str, gpus: int, most: int = 1) -> str:
-    return f"{path} asks for too many GPUs ({gpus} in all): a pod takes at most {most} (maxPerPod); ask for fewer"
+    return f"{path} asks for too many GPUs ({gpus} in all): a pod takes at most {most}; {FEWER} {config_of(RULE.id, 'maxPerPod')}"
 
 
 def many(field: str, number: int, mend: str, gpus: str = "1 GPU", most: int = 8) -> str:
-    return f"{field} is {number} (of pods with {gpus}): together they take at most {most} GPUs (maxPerWorkload); {mend}"
+    raised = config_of(RULE.id, "maxPerWorkload")
+    return f"{field} is {number} (of pods with {gpus}): together they take at most {most} GPUs; {mend}, or raise {raised}"
 
 
 def unbounded(field: str, shown: str) -> str:
@@ -79,7 +84,8 @@ def queue(*quotas: Any, name: str = GPU) -> dict[str, Any]:
 
 def handed_out(gpus: int, most: int = 8) -> str:
     return (
-        f"spec.resourceGroups hands out too many GPUs ({gpus}): a queue has at most {most} (maxPerQueue); lower its nominalQuota"
+        f"spec.resourceGroups hands out too many GPUs ({gpus}): a queue has at most {most}; lower its nominalQuota, or raise "
+        f"{config_of(RULE.id, 'maxPerQueue')}"
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 from policies.rules import kinds
 from policies.rules.gpu_mig_resource_known import RULE
 from tests.policies.fixtures import GPU, GPU_POD, POD, RELEASE, pod
-from tests.policies.harness import CLEAN, Verdict, changed, judge, said
+from tests.policies.harness import CLEAN, Verdict, changed, config_of, judge, said
 from tests.policies.published import chart_values, has_field, resource_schema
 from tests.policies.suite import Case, Suite, in_pods
 
@@ -25,13 +25,14 @@ def taking(name: str = SLICE, field: str = "limits") -> dict[str, Any]:
 
 def unknown(name: str = SLICE, *profiles: str, place: str = "spec.containers[0].resources.limits asks for") -> str:
     there = f"has {', '.join(profiles)}" if profiles else "has no MIG profiles, so that a slice is a nvidia.com/gpu"
-    return f'{place} "{name}": this stack {there} (profiles); ask for what there is'
+    more = config_of(RULE.id, "profiles")
+    return f'{place} "{name}": this stack {there}; ask for what there is, or list more in {more}'
 
 
 def mixed(path: str) -> str:
     return (
         f'{path} is "mixed": slices then are resources of their own, and this stack knows none; '
-        "list its profiles in this policy's profiles"
+        f"list its profiles in {config_of(RULE.id, 'profiles')}"
     )
 
 

@@ -23,7 +23,7 @@ from tests.policies.fixtures import (
     OKE_RESERVED_PROPS,
     SYSTEM_GROUP_PROPS,
 )
-from tests.policies.harness import CLEAN, REMOVE, UNKNOWN, changed, judge, remedied, said, secret
+from tests.policies.harness import CLEAN, REMOVE, UNKNOWN, changed, config_of, judge, remedied, said, secret
 from tests.policies.pool_fixtures import HOST, TALOS
 from tests.policies.suite import Case, Suite
 
@@ -233,7 +233,7 @@ def test_what_oke_sets_is_read_from_the_scheduling_contract(monkeypatch: pytest.
 def test_oke_does_not_set_another_key_on_gpu_nodes(key: str) -> None:
     message = (
         "nodeShape: VM.GPU.A10.1 has 1 GPU: OKE itself taints such nodes, with nvidia.com/gpu=present:NoSchedule and not "
-        f"{key}; set this policy's key to OKE's"
+        f"{key}; set {config_of(RULE.id, 'key')} to OKE's"
     )
     assert judge(RULE, OKE_POOL, A10_POOL_PROPS, {"key": key}) == said(message)
     assert judge(RULE, OKE_POOL, {"nodeShape": "VM.Standard.E5.Flex"}, {"key": key}) == CLEAN
@@ -426,7 +426,7 @@ SUITE = Suite(
             A10_POOL_PROPS,
             (
                 "nodeShape: VM.GPU.A10.1 has 1 GPU: OKE itself taints such nodes, with nvidia.com/gpu=present:NoSchedule and not "
-                "sku; set this policy's key to OKE's",
+                f"sku; set {config_of(RULE.id, 'key')} to OKE's",
             ),
             config={"key": "sku"},
             unremedied=True,

@@ -13,7 +13,7 @@ from tests.builders import oke_pool
 from tests.components.oke import NODE_POOL as OKE_TOKEN
 from tests.components.oke import planned
 from tests.components.recorded import of_type
-from tests.policies.harness import CLEAN, REMOVE, changed, judge, proxied, said, urn
+from tests.policies.harness import AS_OF, CLEAN, REMOVE, changed, config_of, judge, proxied, said, urn
 from tests.policies.pool_fixtures import (
     ASG,
     EKS,
@@ -46,7 +46,8 @@ UNCOUNTED = "so its GPUs cannot be counted"
 
 
 def above(path: str, machines: int, each: str = "1 GPU", cap: int = 4, room: int = 4, setting: str = "maxGpusPerPool") -> str:
-    return f"{path} is {machines}: {machines} times {each} is more than {cap} GPUs; write {room} or less, or raise {setting}"
+    raised = config_of(RULE.id, setting)
+    return f"{path} is {machines}: {machines} times {each} is more than {cap} GPUs; write {room} or less, or raise {raised}"
 
 
 BIG = changed(SPOT, *MAX, 5)
@@ -62,7 +63,7 @@ def with_options(props: dict[str, Any], *ignored: str) -> tuple[str, ...]:
     options = PolicyResourceOptions(False, list(ignored), None, [], PolicyCustomTimeouts(0, 0, 0), [], None)
     found: list[str] = []
     args = ResourceValidationArgs(OKE, proxied(props), urn(OKE), "pool", options, None, {})
-    RULE.check(args, lambda message, _: found.append(message))
+    RULE.policy(AS_OF).validate(args, lambda message, _: found.append(message))
     return tuple(found)
 
 
@@ -74,7 +75,8 @@ def test_the_maximum_counts_with_the_gpus_of_the_greatest_type() -> None:
 
 def test_a_machine_that_is_too_great_for_the_cap_is_told_so() -> None:
     (message,) = judge(RULE, EKS, changed(changed(SPOT, "instanceTypes", ["p4d.24xlarge"]), *MAX, 1)).messages
-    assert "1 times 8 GPUs is more than 4 GPUs; take a smaller type, or raise maxGpusPerPool" in message
+    raised = config_of(RULE.id, "maxGpusPerPool")
+    assert f"1 times 8 GPUs is more than 4 GPUs; take a smaller type, or raise {raised}" in message
 
 
 @pytest.mark.parametrize("size", [REMOVE, None, "many", 2.5, []])
@@ -205,8 +207,8 @@ SUITE = Suite(
             KARPENTER,
             changed(NODE_POOL, *LIMIT, 9),
             (
-                "spec.limits[nvidia.com/gpu] is 9: a GPU pool has at most 4 GPUs; write 4 or less, or raise maxGpusPerPool "
-                f"{KARPENTER_SIGN}",
+                "spec.limits[nvidia.com/gpu] is 9: a GPU pool has at most 4 GPUs; write 4 or less, or raise "
+                f"{config_of(RULE.id, 'maxGpusPerPool')} {KARPENTER_SIGN}",
             ),
         ),
         Case(KARPENTER, changed(NODE_POOL, "spec", "limits", {}), (f"{NO_LIMIT} {KARPENTER_SIGN}",)),

@@ -9,7 +9,7 @@ import pytest
 from fleet.scheduling import RUNNER_PRIORITY
 from policies.rules.gpu_priority_class import CLASSES, RULE
 from tests.policies.fixtures import CPU_POD, GPU, GPU_POD, POD, pod
-from tests.policies.harness import CLEAN, REMOVE, Verdict, changed, judge, said
+from tests.policies.harness import CLEAN, REMOVE, Verdict, changed, config_of, judge, said
 from tests.policies.suite import Case, Suite, in_pods
 
 PRIORITY_CLASS = "kubernetes:scheduling.k8s.io/v1:PriorityClass"
@@ -22,7 +22,8 @@ def nameless(shown: str = "not set", path: str = "spec") -> str:
 
 
 def above(path: str, value: int, ceiling: int = CEILING) -> str:
-    return f"{path} is {value}: above {ceiling} (ceiling) a pod may end running GPU jobs; write {ceiling} or less"
+    raised = config_of(RULE.id, "ceiling")
+    return f"{path} is {value}: above {ceiling} a pod may end running GPU jobs; write {ceiling} or less, or raise {raised}"
 
 
 def priority(token: str, value: Any) -> tuple[dict[str, Any], str]:

@@ -9,7 +9,7 @@ import pytest
 from policies.rules import kinds
 from policies.rules.gpu_shared_resource_single import RULE
 from tests.policies.fixtures import CPU_POD, GPU, POD, RELEASE, pod
-from tests.policies.harness import CLEAN, Verdict, changed, judge, said
+from tests.policies.harness import CLEAN, Verdict, changed, config_of, judge, said
 from tests.policies.published import has_field, resource_schema
 from tests.policies.suite import Case, Suite, in_pods
 
@@ -40,13 +40,13 @@ def several(shown: str, name: str = SHARED, field: str = "limits", path: str = "
     )
 
 
-SLICED = "GPUs of this stack are shared (timeSliced), and "
+SLICED = f"GPUs of this stack are shared ({config_of(RULE.id, 'timeSliced')}), and "
 
 
 def nameless(path: str, shown: str = "not set", strategy: str = "timeSlicing") -> str:
     return (
         f'{path}.sharing.{strategy}.renameByDefault is {shown}: shares would be called "{GPU}" like whole GPUs; '
-        f'write true and ask for "{SHARED}", or declare timeSliced'
+        f'write true and ask for "{SHARED}", or set {config_of(RULE.id, "timeSliced")}'
     )
 
 

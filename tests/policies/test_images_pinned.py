@@ -13,7 +13,7 @@ from policies.rules.kinds import APPLICATION, CLUSTER_POLICY, RELEASE
 from policies.rules.read import line
 from tests.policies.applications import application
 from tests.policies.fixtures import POD, RUNNER_SET, pod, release, template
-from tests.policies.harness import CLEAN, changed, judge, said, secret
+from tests.policies.harness import CLEAN, changed, config_of, judge, said, secret
 from tests.policies.suite import Case, Suite, in_pods
 
 DIGEST = f"sha256:{'5' * 64}"
@@ -22,7 +22,8 @@ UNTAGGED = f"without a tag it is whatever was pushed last; {WRITE}"
 MOVED = f"a tag can be moved, so a digest is required; {WRITE}"
 MALFORMED = f"that is no image reference; {WRITE}"
 ALLOWED = line(", ".join(REGISTRIES), 200)
-STRANGE = f"its registry is not allowed; take it from one of these, or add its own to registries: {ALLOWED}"
+REGISTERED = f"or add its registry to {config_of(RULE.id, 'registries')}"
+STRANGE = f"its registry is not allowed; take the image from one of {ALLOWED}, {REGISTERED}"
 DIND = 'made by containerMode.type "dind"'
 POLICY = "kubernetes:nvidia.com/v1:ClusterPolicy"
 
@@ -126,7 +127,7 @@ def test_a_registry_of_ones_own_is_allowed_by_pattern() -> None:
     other = image.replace("/ci/", "/cx/")
     assert len(judged(other, registries=registries).messages) == 1
     (message, _) = judged(other, registries=[]).messages
-    assert message.endswith("add its own to registries: none"), "an empty list allows no registry"
+    assert message.endswith(f"from one of none, {REGISTERED}"), "an empty list allows no registry"
 
 
 @pytest.mark.parametrize("image", [None, "", [], {}])

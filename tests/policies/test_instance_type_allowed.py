@@ -16,7 +16,7 @@ from policies.rules.kinds import (
     OCI_INSTANCE_CONFIGURATION,
     SPOT_REQUEST,
 )
-from tests.policies.harness import CLEAN, REMOVE, changed, judge, said
+from tests.policies.harness import CLEAN, REMOVE, changed, config_of, judge, said
 from tests.policies.pool_fixtures import (
     ASG,
     EKS,
@@ -52,7 +52,7 @@ OPEN = "attributes alone leave every type open"
 
 
 def fault(path: str, name: str, listed: str = "g5.xlarge, m6i.*") -> str:
-    return f'{path}: "{name}" is not an allowed type; take one of {listed}'
+    return f'{path}: "{name}" is not an allowed type; take one of {listed}, or add it to {config_of(RULE.id, "types")}'
 
 
 DEFAULT = ", ".join(DEFAULTS[:8]) + ", …"

@@ -9,7 +9,7 @@ import pytest
 
 from policies.rules.kinds import IAM_ROLE
 from policies.rules.oidc_trust_scoped import RULE
-from tests.policies.harness import CLEAN, judge, said
+from tests.policies.harness import CLEAN, config_of, judge, said
 from tests.policies.suite import Case, Suite
 
 ISSUER = "token.actions.githubusercontent.com"
@@ -57,7 +57,10 @@ SUITE = Suite(
         Case(
             IAM_ROLE,
             subject(MAIN),
-            (f'assumeRolePolicy: Statement[0] takes "{MAIN}": the owner is none of acme; correct it, or add the owner to orgs',),
+            (
+                f'assumeRolePolicy: Statement[0] takes "{MAIN}": the owner is none of acme; correct it, or add the owner to '
+                f"{config_of(RULE.id, 'orgs')}",
+            ),
             config={"orgs": ["acme"]},
         ),
         Case(

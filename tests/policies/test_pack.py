@@ -74,6 +74,7 @@ def test_every_rule_file_is_in_the_pack() -> None:
         "networks",
         "node_labels",
         "plugin_config",
+        "places",
         "pods",
         "pools",
         "read",

@@ -54,7 +54,7 @@ def setting(code: str, number: int, region: str = "us-sanjose-1", path: str = "c
 def undeclared(names: str, units: int, code: str, region: str = REGION) -> str:
     return (
         f"AWS {region}: {names} may take {units} vCPUs of quota {code}, and no {SERVICE_QUOTA} declares it; "
-        f"declare it with value {units} or more, in a stack file by `declareQuotas: true`"
+        f"declare it with value {units} or more, in Pulumi.staging.yaml by `declareQuotas: true`"
     )
 
 
@@ -69,7 +69,7 @@ def unset(names: str, gpus: int, code: str, region: str = "us-sanjose-1") -> str
     wanted = f"set compute-core quota {code} to {gpus} in compartment <path> where request.region = '{region}'"
     return (
         f"OCI {region}: {names} may take {gpus} GPUs of quota {code}, and no statement of an {OCI_QUOTA} sets it; "
-        f'add "{wanted}", in a stack file by `declareQuotas: true`'
+        f'add "{wanted}", in Pulumi.staging.yaml by `declareQuotas: true`'
     )
 
 

@@ -23,7 +23,8 @@ PLAIN = sorted(AWS - {LAUNCH_TEMPLATE})
 
 
 def lacks(path: str, names: str = NAMES) -> str:
-    return f"{path} lacks {names}: nobody knows whose it is and when it may go; add them"
+    where = "" if path in ("tags", "freeformTags") else f" in {path}"
+    return f"Missing required tags{where}: {names}. Set gpu-ci:tags in Pulumi.staging.yaml."
 
 
 def propagated(at_launch: bool) -> dict[str, Any]:
@@ -62,7 +63,12 @@ SUITE = Suite(
             Case(token, {"freeformTags": {"owner": "ci"}}, (lacks("freeformTags", "cost-center, stack, ttl"),), config=VALUES)
             for token in sorted(OCI)
         ),
-        Case(NAMESPACE, {"metadata": {"name": "runners"}}, (lacks("metadata.labels", "owner"),), config=LABELS),
+        Case(
+            NAMESPACE,
+            {"metadata": {"name": "runners"}},
+            ("Missing required labels: owner. Add them to metadata.labels.",),
+            config=LABELS,
+        ),
     ),
 )
 
@@ -77,6 +83,13 @@ def test_default_tags_do_not_reach_what_a_template_launches() -> None:
     assert judge(RULE, LAUNCH_TEMPLATE, {"imageId": "ami"}, provider=PROVIDER) == said(
         lacks("tagSpecifications of instance"), lacks("tagSpecifications of volume")
     )
+
+
+def test_a_template_without_tags_is_one_message_as_every_resource_is() -> None:
+    assert judge(RULE, LAUNCH_TEMPLATE, {"imageId": "ami"}) == judge(RULE, NODE_GROUP, {}) == said(lacks("tags"))
+    some = judge(RULE, LAUNCH_TEMPLATE, {"tags": {"owner": "ci"}})
+    assert some.messages[0] == lacks("tags", "cost-center, stack, ttl")
+    assert some.messages[1:] == (lacks("tagSpecifications of instance"), lacks("tagSpecifications of volume"))
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "3", '{"tags": 3}', "[" * 99999])

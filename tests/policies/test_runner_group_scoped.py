@@ -9,7 +9,7 @@ import pytest
 from policies.rules.kinds import RELEASE
 from policies.rules.runner_group_scoped import RULE, RUNNER_SET
 from tests.policies.fixtures import GPU_POD, release
-from tests.policies.harness import CLEAN, REMOVE, changed, judge, said
+from tests.policies.harness import CLEAN, REMOVE, changed, config_of, judge, said
 from tests.policies.suite import Case, Suite
 
 OWNERS = {"owners": ["github.com/example", "ghes.example.com/ml", "github.com/enterprises/acme"]}
@@ -33,8 +33,9 @@ def unscoped(shown: str, path: str = "values") -> str:
 
 def foreign(shown: str, path: str = "values") -> str:
     return (
-        f"{path}.githubConfigUrl is {shown}: not an owner that this stack serves; write one of these, or add it to owners: "
-        "github.com/example, ghes.example.com/ml, github.com/enterprises/acme"
+        f"{path}.githubConfigUrl is {shown}: its owner is not one that this stack serves (github.com/example, "
+        f"ghes.example.com/ml, github.com/enterprises/acme); correct the URL, or list every owner in "
+        f"{config_of(RULE.id, 'owners')}"
     )
 
 

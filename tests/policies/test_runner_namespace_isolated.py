@@ -12,7 +12,7 @@ from fleet.isolation import network_policy
 from policies.rules.kinds import APPLICATION, EKS_ADDON, LIMIT_RANGE, NAMESPACE, NETWORK_POLICY, RESOURCE_QUOTA
 from policies.rules.runner_namespace_isolated import METADATA, RULE, TOKEN_ACCOUNTS
 from tests.policies.applications import application
-from tests.policies.harness import CLEAN, UNKNOWN, changed, judge_stack, urn
+from tests.policies.harness import CLEAN, UNKNOWN, changed, config_of, judge_stack, urn
 from tests.policies.machine_fixtures import but, case
 from tests.policies.pool_fixtures import RELEASE, RUNNER, RUNNER_SET, RUNNER_SET_PATCH, runner_set, scale_set
 from tests.policies.suite import Member, Suite
@@ -93,7 +93,7 @@ def everywhere(rule: int) -> str:
 def token(shown: str, path: str = "values.template.spec") -> str:
     return (
         f"{path}.automountServiceAccountToken is {shown}: a job would hold a token for the Kubernetes API; "
-        "write false, or name the account in tokenServiceAccounts if the pod runs no job"
+        f"write false, or name the account in {config_of(RULE.id, 'tokenServiceAccounts')} if the pod runs no job"
     )
 
 

@@ -12,7 +12,7 @@ from policies.rules.runner_no_privileged import RULE
 from tests.builders import pool_of
 from tests.policies.applications import application
 from tests.policies.fixtures import GPU_POD, LAUNCHER_POD, POD, RUNNER_SET, pod, release, template
-from tests.policies.harness import CLEAN, changed, judge, said
+from tests.policies.harness import CLEAN, changed, config_of, judge, said
 from tests.policies.suite import Case, Suite, in_pods
 
 DAEMON_SET = "kubernetes:apps/v1:DaemonSet"
@@ -20,7 +20,8 @@ PRIVILEGED = "a privileged container is root on its node, with all GPUs, credent
 ROOT = "one flaw of the kernel then makes root of the node; write the user that the image has for its work, above 0"
 FOLDER = "a folder of the node, with what other pods and the node keep there; use emptyDir, or a claim"
 SOCKET = "who reaches that socket starts containers with any right; remove the volume"
-CAPABILITY = "a right of the node's that pods do not have by themselves; remove it, or allow it in capabilities"
+ALLOWING = config_of(RULE.id, "capabilities")
+CAPABILITY = f"a right of the node's that pods do not have by themselves; remove it, or allow it in {ALLOWING}"
 
 
 def own(what: str) -> str:
@@ -140,7 +141,7 @@ def test_each_item_of_a_list_has_its_own_name() -> None:
 DIND = changed(release(GPU_POD), "values", "containerMode", {"type": "dind"}) | {"namespace": "runners-gpu", "name": "gpu"}
 MADE = (
     'values.template.spec.initContainers[dind].securityContext.privileged is true, made by containerMode.type "dind": '
-    f"{PRIVILEGED}; leave that empty, or exempt the set and keep it on nodes of its own"
+    f"{PRIVILEGED}; leave that empty, or add the set to {config_of(RULE.id, 'exempt')} and keep it on nodes of its own"
 )
 SHARED = (
     'values.containerMode.type is "dind": jobs then own their node, so it is one of a tainted pool of theirs; '
@@ -208,7 +209,7 @@ def test_a_chart_that_needs_the_node_is_exempt_where_this_project_puts_it() -> N
     (message,) = judge(RULE, RELEASE, installed("nvidia-device-plugin", {})).messages
     assert message == (
         'chart is "nvidia-device-plugin": it mounts the kubelet\'s sockets, and runs a privileged container on each node that is '
-        "labelled for MPS; exempt its namespace and name, or leave it out"
+        f"labelled for MPS; add its namespace and name to {config_of(RULE.id, 'exempt')}, or leave it out"
     )
 
 

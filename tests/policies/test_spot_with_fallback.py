@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from policies.rules.spot_with_fallback import RULE
-from tests.policies.harness import CLEAN, UNKNOWN, changed, judge_stack
+from tests.policies.harness import CLEAN, UNKNOWN, changed, config_of, judge_stack
 from tests.policies.pool_fixtures import (
     EKS,
     GPU,
@@ -44,7 +44,8 @@ def missing(name: str, gpus: str = "T4", cluster: str = "cluster usw2") -> str:
 
 def great(path: str, value: str, spot: str = "burst", limit: int = 1) -> str:
     nodes = "1 node" if limit == 1 else f"{limit} nodes"
-    return f"{path} is {value}: as the fallback of spot pool {spot} it has at most {nodes}; write {limit}, or raise maxFallback"
+    raised = config_of(RULE.id, "maxFallback")
+    return f"{path} is {value}: as the fallback of spot pool {spot} it has at most {nodes}; write {limit}, or raise {raised}"
 
 
 def keeps(path: str, value: str, spot: str = "burst") -> str:

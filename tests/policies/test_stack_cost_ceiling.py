@@ -12,7 +12,7 @@ from fleet.hardware import Price, price, unit_price
 from fleet.scheduling import REGION as REGION_ANNOTATION
 from policies.rules.kinds import CLAIM, EKS_CLUSTER, STORAGE_CLASS
 from policies.rules.stack_cost_ceiling import IDLE_USD, RULE, WORST_USD
-from tests.policies.harness import CLEAN, REMOVE, UNKNOWN, judge_stack, urn
+from tests.policies.harness import CLEAN, REMOVE, UNKNOWN, config_of, judge_stack, urn
 from tests.policies.machine_fixtures import (
     ALL,
     ANNOTATIONS,
@@ -78,7 +78,7 @@ def _spent(parts: tuple[Part, ...], lower: str, limit: str) -> str:
     largest = sorted(parts, key=lambda part: -part[1] * part[2])
     told = [f"{item} {count:g} × {_shown(each)} = {count * each:.2f}" for item, count, each in largest]  # noqa: RUF001
     more = f", and {len(told) - 4} more" if len(told) > 4 else ""
-    return f"{', '.join(told[:4])}{more}; lower {lower} of one of these, or raise {limit}"
+    return f"{', '.join(told[:4])}{more}; lower {lower} of one of these, or raise {config_of(RULE.id, limit)}"
 
 
 def worst(*parts: Part, limit: float = 0.01, lower: str = "nodes.max") -> str:
@@ -196,7 +196,8 @@ def test_a_message_tells_the_sum_the_limit_what_makes_it_and_what_to_do() -> Non
     (message,) = said(TEMPLATE, T4, release, LAUNCHERS, NAT, worst=20)
     whole = 10 * of("g4dn.4xlarge") + 4 * A10_2 + unit("nat-gateway") + disks(1000)[2] * 1000 + volumes(1200)[2] * 1200
     assert message.startswith(f"worst hour {whole:.2f} USD is above 20.00: oracle 4 × {A10_2:.2f} = ")  # noqa: RUF001
-    assert message.endswith(", and 2 more; lower scale.max or nodes.max of one of these, or raise worstUsdPerHour")
+    raised = config_of(RULE.id, "worstUsdPerHour")
+    assert message.endswith(f", and 2 more; lower scale.max or nodes.max of one of these, or raise {raised}")
 
 
 def test_an_idle_hour_is_told_by_the_month() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from policies.rules.stack_gpu_ceiling import MAX_GPUS, RULE
-from tests.policies.harness import CLEAN, UNKNOWN, judge_stack, urn
+from tests.policies.harness import CLEAN, UNKNOWN, config_of, judge_stack, urn
 from tests.policies.machine_fixtures import (
     ALL,
     ANNOTATIONS,
@@ -35,7 +35,8 @@ from tests.policies.suite import Member, Suite
 
 def told(most: int, ways: str, parts: str, limit: int = 0, lower: str = "nodes.max") -> str:
     times = parts.replace(" x ", " \N{MULTIPLICATION SIGN} ")
-    return f"{most} GPUs at most ({ways}) are above {limit}: {times}; lower {lower} of one of these, or raise maxGpus"
+    raised = config_of(RULE.id, "maxGpus")
+    return f"{most} GPUs at most ({ways}) are above {limit}: {times}; lower {lower} of one of these, or raise {raised}"
 
 
 def said(*members: Member, limit: int = 0) -> tuple[str, ...]:

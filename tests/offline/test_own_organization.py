@@ -1,0 +1,86 @@
+"""A reader follows the README's step "Settings" with an organization of their own: staging and prod then plan clean."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from offline.cli import ROOT
+from offline.plan import Plan, make_plan
+
+URLS = ("https://github.com/acme-robotics", "https://github.com/octo-lab/gpu-tests", "https://ghe.example.net/acme")
+"""An organization, a repository, an organization on a server of its own."""
+STACKS = ("staging", "prod")
+OWN: dict[str, Any] = {
+    "appId": "1047291",
+    "installationId": "58930417",
+    "group": "acme-gpus",
+    "budget.emails": ["ci@acme-robotics.io"],
+    "endpoint.publicCidrs": ["93.184.216.0/24"],
+    "admins": ["arn:aws:iam::210987654321:role/operators"],
+}
+"""What the step names besides the URL, by the name that it has there."""
+OCI_ONLY = "OCIDs that begin with example stand in for real ones"
+"""The step is of AWS; docs/operate.md has OCI's own list."""
+PLACEHOLDERS = ("example", "is reserved", "set your own")
+
+
+def step() -> str:
+    """The text of the step."""
+    found = re.search(r"^6\. \*\*Settings\*\*(.*?)^7\. ", (ROOT / "README.md").read_text(), re.DOTALL | re.MULTILINE)
+    assert found is not None, "the README has the step"
+    return found[1]
+
+
+def followed(stack: str, url: str, folder: Path) -> Path:
+    """A copy of the stack file with the step's settings."""
+    yaml = YAML()
+    document = yaml.load(ROOT / f"Pulumi.{stack}.yaml")
+    github = document["config"]["gpu-ci:github"]
+    github["url"] = url
+    for key in ("appId", "installationId", "group"):
+        github[key] = OWN[key]
+    for cluster in document["config"]["gpu-ci:clusters"].values():
+        cluster["budget"]["emails"] = OWN["budget.emails"]
+        cluster["endpoint"]["publicCidrs"] = OWN["endpoint.publicCidrs"]
+        if cluster["provider"] == "eks":
+            cluster["admins"] = OWN["admins"]
+        for runner in cluster["runners"].values():
+            if "group" in runner:
+                runner["group"] = OWN["group"]
+    path = folder / f"Pulumi.{stack}.yaml"
+    yaml.dump(document, path)
+    return path
+
+
+@pytest.fixture(scope="module", params=[(stack, url) for stack in STACKS for url in URLS], ids=" ".join)
+def plan(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Plan:
+    stack, url = request.param
+    return make_plan(stack, ROOT, followed(stack, url, tmp_path_factory.mktemp("own")))
+
+
+def test_the_step_names_each_of_these_settings() -> None:
+    for name in ("github.url", *OWN):
+        assert f"`{name}`" in step()
+
+
+def test_the_stack_plans_clean(plan: Plan) -> None:
+    assert [(verdict.rule, verdict.message) for verdict in plan.broken] == []
+    assert plan.clean
+
+
+def test_no_remark_is_left_of_a_placeholder_that_was_replaced(plan: Plan) -> None:
+    left = [remark for remark in plan.remarks if any(word in remark for word in PLACEHOLDERS) and OCI_ONLY not in remark]
+    assert left == []
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_before_the_step_a_remark_names_each_placeholder(stack: str) -> None:
+    remarks = "\n".join(make_plan(stack, ROOT).remarks)
+    assert "github: example values (url, appId, installationId), with which no runner registers; set your own" in remarks
+    assert "budget.emails: no mail reaches ci-alerts@example.com" in remarks
+    assert "endpoint.publicCidrs: 203.0.113.0/24 is reserved" in remarks
