@@ -188,7 +188,7 @@ def test_both_projects_ask_for_one_range_of_clis_and_the_previews_is_in_it():
     (step,) = used("preview.yml", "pulumi/actions")
     files = [ROOT / folder / "Pulumi.yaml" for folder in ("", "deployments")]
     (wanted,) = {YAML(typ="safe", pure=True).load(file)["requiredPulumiVersion"] for file in files}
-    lowest, next_major = re.fullmatch(r">=([\d.]+) <([\d.]+)", wanted).groups()
+    ((lowest, next_major),) = re.findall(r"^>=([\d.]+) <([\d.]+)$", wanted)
     assert numbers(lowest) <= numbers(step["with"]["pulumi-version"]) < numbers(next_major)
 
 
