@@ -28,7 +28,7 @@ export STACK OUT FILE BASE CLUSTER POOL CONTEXT CHECK DIR
 PYTHON ?= $(firstword $(foreach name,python3.13 python3.12 python3.11 python3,\
   $(shell $(name) -c 'import sys; sys.version_info >= (3, 11) and print("$(name)")' 2>/dev/null)))
 BIN := .venv/bin
-CODE := fleet components policies offline deployments submit bench tests .github/scripts .github/actions __main__.py
+CODE := fleet components policies offline deployments submit bench tests .ci .github/scripts .github/actions __main__.py
 
 .DEFAULT_GOAL := help
 .PHONY: help plan render check smoke docs policy-pack test search lint format bench lock clean
@@ -93,15 +93,15 @@ clean: ## Remove the virtual environment and everything generated
 
 .venv/made:
 	@test -n "$(PYTHON)" || { echo "error: no Python 3.11 or newer on PATH; install one or name it: make PYTHON=/path/to/python3" >&2; exit 1; }
-	$(PYTHON) -m venv .venv
+	@$(PYTHON) -m venv .venv
 	@touch $@
 
 .venv/run: .venv/made requirements.txt
-	@echo "Installing what a plan needs (once) …"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
+	@echo "Installing what a plan needs, once: about 65 MB …" >&2
+	@$(BIN)/python .ci/install.py requirements.txt
 	@touch $@
 
 .venv/dev: .venv/run requirements-dev.txt
-	@echo "Installing what the tests need (once) …"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
+	@echo "Installing what the tests need, once …" >&2
+	@$(BIN)/python .ci/install.py requirements-dev.txt
 	@touch $@

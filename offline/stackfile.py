@@ -1,6 +1,6 @@
 """`Pulumi.yaml` and `Pulumi.<stack>.yaml` as the configuration that the Pulumi CLI would hand the program.
 
-Facts: pulumi/pulumi, sdk/go/common/workspace (`project.go`, `config.go`, `loaders.go`) and
+Facts: pulumi/pulumi, sdk/go/common/workspace (`project.go`, `config.go`, `loaders.go`), pkg/resource/plugin/plugin.go and
 sdk/go/common/resource/config (`key.go`, `object.go`, `plaintext.go`). Stricter than the CLI where it lets a slip pass:
 unknown top-level keys, the same key spelled with and without namespace, a missing stack file.
 """
@@ -27,6 +27,8 @@ _STACK_KEYS = ("config", "encryptedkey", "encryptionsalt", "environment", "mainE
 _TYPES = ("array", "boolean", "integer", "object", "string")
 _DECLARATION_KEYS = ("default", "description", "items", "secret", "type", "value")
 _STACK_NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
+# A term of a range of blang/semver, which the CLI reads: terms side by side are AND, `||` is OR, x is any number.
+_VERSIONS = re.compile(r"(?:[<>]=?|={1,2}|!=?)?\d+\.(?:\d+|x)\.(?:\d+|x)(?:[-+][0-9A-Za-z.+-]+)?")
 _PATH_SIGNS = re.compile(r"[.\[\]\"]")
 
 
@@ -142,6 +144,11 @@ class _Project:
         if not isinstance(name, str) or not name:
             line = document.lines.get(("name",), 1)
             raise _wrong(path, line, "name", "must be a non-empty string", name, "give the project's name")
+        needed = top.get("requiredPulumiVersion")
+        if needed is not None and not _is_range(needed):
+            line = document.lines.get(("requiredPulumiVersion",), 1)
+            rule = "must be a range of versions of the Pulumi CLI"
+            raise _wrong(path, line, "requiredPulumiVersion", rule, needed, 'write it like ">=3.252.0 <4.0.0"')
         folder = top.get("stackConfigDir") or ""
         config = top.get("config")
         if isinstance(config, str):  # the old spelling of stackConfigDir
@@ -368,6 +375,11 @@ def _is_integer(value: object) -> bool:
     if isinstance(value, str):
         return re.fullmatch(r"[-+]?[0-9]+", value) is not None
     return isinstance(value, int | float) and not isinstance(value, bool) and value == math.floor(value)
+
+
+def _is_range(value: object) -> bool:
+    terms = value.replace("||", " ").split() if isinstance(value, str) else []
+    return bool(terms) and all(map(_VERSIONS.fullmatch, terms))
 
 
 def _item_type(items: object) -> tuple[str, object]:

@@ -54,6 +54,48 @@ def make(tmp_path):
     return run
 
 
+SYSTEM_PYTHON = """#!/bin/sh
+echo "made by $*" >> log
+mkdir -p .venv/bin
+printf '#!/bin/sh\\necho "$*" >> log\\n[ ! -e fails ]\\n' > .venv/bin/python
+chmod +x .venv/bin/python
+"""
+
+
+def test_the_first_run_installs_and_the_second_does_not(tmp_path):
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    locks = [tmp_path / name for name in ("requirements.txt", "requirements-dev.txt")]
+    for lock in locks:
+        lock.touch()
+    python = tmp_path / "python"
+    python.write_text(SYSTEM_PYTHON)
+    python.chmod(0o755)
+    clean = {name: value for name, value in os.environ.items() if name not in MAKES_OWN}
+
+    def calls(target: str, status: int = 0) -> list[str]:
+        command = ["make", "PYTHON=./python", target]
+        done = subprocess.run(command, cwd=tmp_path, env=clean, capture_output=True, text=True, check=False)
+        assert (done.returncode != 0) == bool(status), done.stderr
+        assert "Installing" not in done.stdout, "stdout is for what a command prints: a plan as JSON, for one"
+        log = tmp_path / "log"
+        lines = log.read_text().splitlines() if log.exists() else []
+        log.write_text("")
+        return lines
+
+    made, run, dev = "made by -m venv .venv", ".ci/install.py requirements.txt", ".ci/install.py requirements-dev.txt"
+    plan = "-m offline plan -- staging"
+    assert calls("plan") == [made, run, plan]
+    assert calls("plan") == [plan]
+    assert calls(".venv/dev") == [dev]
+    assert calls(".venv/dev") == []
+    later = locks[0].stat().st_mtime + 60
+    os.utime(locks[0], (later, later))
+    (tmp_path / "fails").touch()
+    assert calls("plan", status=2) == [run], "a changed lock is installed"
+    (tmp_path / "fails").unlink()
+    assert calls("plan") == [run, plan], "what failed or was interrupted is done again"
+
+
 def test_the_defaults(make):
     assert make("plan") == ["-m", "offline", "plan", "--", "staging"]
     assert make("render") == ["-m", "offline", "render", "--out", "build/staging", "--", "staging"]

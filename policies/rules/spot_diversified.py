@@ -8,6 +8,8 @@ Judged: EKS managed node groups, Auto Scaling groups, OKE node pools and Karpent
   asked for placements alone, and for a shape that OCI sells as preemptible.
 - Subnets count as zones: their ids are all that a preview knows of them. A Karpenter pool is in every zone of its subnets
   unless a requirement names zones.
+- The zones of an EKS cluster are those of its creation (EKS user guide, network-reqs), and a managed node group with other
+  subnets is a new one (`subnet_ids` is ForceNew in terraform-provider-aws). So "add a zone" alone would be wrong advice there.
 """
 
 from __future__ import annotations
@@ -31,6 +33,11 @@ MIN_TYPES = 2
 MIN_ZONES = 2
 MAX_SPREAD = 2
 
+_ADD = "add one"
+_EKS_ADD = (
+    "give the pool another zone of its cluster, which replaces the node group; a live EKS cluster takes no new zone: there name "
+    "more types and lower minZones"
+)
 _ZONE_LABEL = "topology.kubernetes.io/zone"
 
 
@@ -111,12 +118,12 @@ def _by_attributes(props: Any, later: Later) -> bool:
     return False
 
 
-def _listed_zones(*paths: str) -> Callable[[Any, int, Later], Iterator[str]]:
+def _listed_zones(*paths: str, fix: str = _ADD) -> Callable[[Any, int, Later], Iterator[str]]:
     def faults(props: Any, wanted: int, later: Later) -> Iterator[str]:
         with later:
             if not any(count(walk(props, path)) >= wanted for path in paths):
                 found = max(count(walk(props, path)) for path in paths)
-                yield _few_zones(paths[0], found, "subnet", wanted)
+                yield _few_zones(paths[0], found, "subnet", wanted, fix)
 
     return faults
 
@@ -143,8 +150,8 @@ def _zone_requirements(props: Any, wanted: int, later: Later) -> Iterator[str]:
                     yield _few_zones(f"{path}.values", found, "zone", wanted)
 
 
-def _few_zones(path: str, found: int, what: str, wanted: int) -> str:
-    return f"{path} has {found} {what}{'' if found == 1 else 's'}: a spot GPU pool is in {wanted} zones or more; add one"
+def _few_zones(path: str, found: int, what: str, wanted: int, fix: str = _ADD) -> str:
+    return f"{path} has {found} {what}{'' if found == 1 else 's'}: a spot GPU pool is in {wanted} zones or more; {fix}"
 
 
 def _number(value: Any, default: int) -> int:
@@ -152,7 +159,7 @@ def _number(value: Any, default: int) -> int:
 
 
 _ZONES = {
-    EKS_NODE_GROUP: _listed_zones("subnetIds"),
+    EKS_NODE_GROUP: _listed_zones("subnetIds", fix=_EKS_ADD),
     AUTO_SCALING_GROUP: _listed_zones("vpcZoneIdentifiers", "availabilityZones"),
     OKE_NODE_POOL: _placements,
     KARPENTER_NODE_POOL: _zone_requirements,
@@ -194,6 +201,10 @@ RULE = Rule(
     },
     rationale="Spot capacity of one type in one zone runs out often; a pool that can take another type or zone goes on.",
     source="https://docs.aws.amazon.com/eks/latest/userguide/managed-node-groups.html",
-    fix="Name two or more types with the same GPUs and similar CPUs and memory on the pool itself, and two or more subnets.",
+    fix=(
+        "Name two or more types with the same GPUs and similar CPUs and memory on the pool itself, and two or more zones. "
+        "Choose the zones of an EKS cluster before the first pulumi up: a live cluster takes no new zone. A pool may use any of "
+        "them, but a change replaces its node group, and the jobs there end."
+    ),
     check=_check,
 )

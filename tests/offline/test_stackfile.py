@@ -182,6 +182,19 @@ def test_the_stack_folder_of_the_project_is_used(tmp_path):
     assert load("dev", tmp_path).values == {"gpu-ci:a": "1"}
 
 
+@pytest.mark.parametrize("needed", [">=3.252.0 <4.0.0", "3.252.0", "!3.1.2", "<3.4.0 || >3.8.0", "3.x.x", ">=3.0.0-rc.1"])
+def test_the_project_may_name_the_versions_of_the_cli(tmp_path, needed):
+    project = f'{PROJECT}requiredPulumiVersion: "{needed}"\n'
+    assert write(tmp_path, "config: {a: 1}\n", project).values == {"gpu-ci:a": "1"}
+
+
+@pytest.mark.parametrize("needed", ["3.252", '">=3.252"', '"^3.252.0"', '""', '"latest"', '">=3.252.0,<4.0.0"', "[3.252.0]"])
+def test_versions_that_the_cli_cannot_read_are_wrong_input(tmp_path, needed):
+    rule = r"Pulumi\.yaml:3: requiredPulumiVersion: must be a range of versions of the Pulumi CLI; got .*; write it like"
+    with pytest.raises(InputError, match=rule):
+        write(tmp_path, "config: {a: 1}\n", f"{PROJECT}requiredPulumiVersion: {needed}\n")
+
+
 def test_another_file_can_be_given_for_the_stack(tmp_path):
     write(tmp_path, "config: {a: 1}\n")
     other = tmp_path / "before.yaml"

@@ -37,8 +37,17 @@ def few_types(path: str, given: str = "1 type", wanted: int = 2) -> str:
     return f"{path} has {given}: a spot GPU pool takes {wanted} or more; add types with the same GPUs"
 
 
-def few_zones(path: str, given: str, wanted: int = 2) -> str:
-    return f"{path} has {given}: a spot GPU pool is in {wanted} zones or more; add one"
+def few_zones(path: str, given: str, wanted: int = 2, fix: str = "add one") -> str:
+    return f"{path} has {given}: a spot GPU pool is in {wanted} zones or more; {fix}"
+
+
+def few_subnets(given: str, wanted: int = 2) -> str:
+    """Of a managed node group, whose cluster may be live."""
+    fix = (
+        "give the pool another zone of its cluster, which replaces the node group; a live EKS cluster takes no new zone: there "
+        "name more types and lower minZones"
+    )
+    return few_zones("subnetIds", given, wanted, fix)
 
 
 def other_gpus(path: str, name: str, first: str) -> str:
@@ -111,7 +120,7 @@ def test_numbers_are_configurable() -> None:
     assert len(judge(RULE, EKS, one).messages) == 2
     assert judge(RULE, EKS, one, {"minTypes": 1, "minZones": 1}) == CLEAN
     assert judge(RULE, EKS, SPOT, {"minTypes": 3, "minZones": 3}) == said(
-        f"{few_types('instanceTypes', '2 types', 3)} {NVIDIA}", f"{few_zones('subnetIds', '2 subnets', 3)} {NVIDIA}"
+        f"{few_types('instanceTypes', '2 types', 3)} {NVIDIA}", f"{few_subnets('2 subnets', 3)} {NVIDIA}"
     )
 
 
@@ -150,6 +159,11 @@ def test_availability_zones_count_for_subnets() -> None:
     assert judge(RULE, ASG, changed(GROUP, "vpcZoneIdentifiers", REMOVE) | {"availabilityZones": ["a", "b"]}) == CLEAN
 
 
+def test_an_auto_scaling_group_takes_another_subnet_in_place() -> None:
+    found = judge(RULE, ASG, changed(GROUP, "vpcZoneIdentifiers", ["subnet-a"]))
+    assert found == said(f"{few_zones('vpcZoneIdentifiers', '1 subnet')} {ASG_SIGN}")
+
+
 def test_ids_of_subnets_may_be_unknown_how_many_may_not() -> None:
     assert judge(RULE, EKS, SPOT, unknown=("subnetIds", 0)) == CLEAN
     assert judge(RULE, EKS, SPOT, unknown=("subnetIds",)) == said(unknown="subnetIds")
@@ -179,7 +193,7 @@ SUITE = Suite(
     ),
     violating=(
         Case(EKS, of_types("g5.xlarge"), (f"{few_types('instanceTypes')} {NVIDIA}",)),
-        Case(EKS, changed(SPOT, "subnetIds", ["subnet-a"]), (f"{few_zones('subnetIds', '1 subnet')} {NVIDIA}",)),
+        Case(EKS, changed(SPOT, "subnetIds", ["subnet-a"]), (f"{few_subnets('1 subnet')} {NVIDIA}",)),
         Case(
             EKS,
             of_types("g5.xlarge", "g5.12xlarge"),

@@ -181,6 +181,17 @@ def test_the_cli_of_the_preview_is_of_the_sdks_version():
     assert step["with"]["pulumi-version"] == version
 
 
+def test_both_projects_ask_for_one_range_of_clis_and_the_previews_is_in_it():
+    def numbers(version: str) -> list[int]:
+        return [int(part) for part in version.split(".")]
+
+    (step,) = used("preview.yml", "pulumi/actions")
+    files = [ROOT / folder / "Pulumi.yaml" for folder in ("", "deployments")]
+    (wanted,) = {YAML(typ="safe", pure=True).load(file)["requiredPulumiVersion"] for file in files}
+    ((lowest, next_major),) = re.findall(r"^>=([\d.]+) <([\d.]+)$", wanted)
+    assert numbers(lowest) <= numbers(step["with"]["pulumi-version"]) < numbers(next_major)
+
+
 # -- the comment -------------------------------------------------------------------------------------------------------
 
 
@@ -204,11 +215,12 @@ def test_the_comment_follows_the_check_and_has_no_more_rights_than_it_needs():
 
 
 def shell_texts() -> Iterator[tuple[str, str]]:
-    """(place, text) of what runs: steps, and the scripts in .ci."""
+    """(place, text) of what runs: steps, and the shell scripts in .ci."""
     for path in FILES:
         yield from ((path.name, step["run"]) for _, step in steps(path.name) if "run" in step)
     for script in sorted((ROOT / ".ci").iterdir()):
-        yield script.name, script.read_text()
+        if script.suffix != ".py":
+            yield script.name, script.read_text()
 
 
 @cache

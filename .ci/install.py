@@ -1,0 +1,95 @@
+"""Installs a hashed lock into .venv: `.venv/bin/python .ci/install.py LOCK`, from the repository's root.
+
+uv installs, because it takes a fraction of pip's time: the one on PATH, else the one that requirements-dev.txt locks, which pip
+installs first. uv reads neither pip.conf nor PIP_* (docs.astral.sh/uv/pip/compatibility), so pip's index, certificate and links
+are handed to it. Where uv cannot install, pip does. Standard library alone: nothing is installed yet.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+VENV = Path(".venv")
+PYTHON = str(VENV / "bin" / "python")
+UNFINISHED = VENV / "unfinished"
+"""Is there while something is installed: what it left when it was interrupted looks installed to pip and to uv."""
+FOR_UV = {
+    "index-url": ("UV_DEFAULT_INDEX", " "),
+    "extra-index-url": ("UV_INDEX", " "),
+    "find-links": ("UV_FIND_LINKS", ","),
+    "cert": ("SSL_CERT_FILE", " "),
+}
+"""Settings of pip to the variable of uv that means the same, and what separates several values there."""
+QUIET = [] if sys.stderr.isatty() else ["--quiet"]
+
+
+def run(*command: str, environment: dict[str, str] | None = None) -> bool:
+    """Whether a command succeeds. Its output goes to stderr: stdout is the plan's."""
+    return subprocess.run(command, env=environment, stdout=sys.stderr, check=False).returncode == 0  # noqa: S603 - no shell
+
+
+def pip(lock: str, *options: str) -> bool:
+    return run(PYTHON, "-m", "pip", "install", *QUIET, "--disable-pip-version-check", "--require-hashes", *options, "-r", lock)
+
+
+def pip_settings() -> dict[str, str]:
+    """pip's settings by name: a variable before a file's [install] section, that before [global]."""
+    command = [PYTHON, "-m", "pip", "config", "list"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=False).stdout  # noqa: S603 - no shell
+    found = dict(line.split("=", 1) for line in shown.splitlines() if "=" in line)
+    return {
+        key.removeprefix(f"{place}."): str(ast.literal_eval(value))
+        for place in ("global", "install", ":env:")
+        for key, value in found.items()
+        if key.startswith(f"{place}.")
+    }
+
+
+def find_uv() -> str | None:
+    """A uv to run; None where there is none for this machine."""
+    own = VENV / "bin" / "uv"
+    if (found := shutil.which("uv")) or own.exists():
+        return found or str(own)
+    row = re.search(r"^uv==(?:.*\\\n)*.*", Path("requirements-dev.txt").read_text(), re.MULTILINE)
+    if row is None:
+        return None
+    lock = VENV / "uv.txt"
+    lock.write_text(f"{row[0]}\n")
+    return str(own) if pip(str(lock), "--only-binary", ":all:") else None
+
+
+def with_uv(lock: str, again: bool) -> bool:
+    settings = pip_settings()
+    if "no-index" in settings or (uv := find_uv()) is None:
+        return False
+    # As pip does: of all indexes the version that the lock names. Its hashes decide whether that is the right file.
+    environment = {"UV_INDEX_STRATEGY": "unsafe-best-match"}
+    for name, (variable, separator) in FOR_UV.items():
+        if values := settings.get(name, "").split():
+            environment[variable] = separator.join(values)
+    command = [uv, "pip", "install", *QUIET, "--python", PYTHON, "--require-hashes", *(["--reinstall"] if again else [])]
+    return run(*command, "-r", lock, environment=environment | os.environ)
+
+
+def main(lock: str) -> int:
+    again = UNFINISHED.exists()
+    UNFINISHED.touch()
+    if not with_uv(lock, again):
+        sys.stderr.write("uv did not install it: pip does, which takes longer\n")
+        if not pip(lock, *(["--ignore-installed"] if again else [])):
+            return 1
+    UNFINISHED.unlink()
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1]))
+    except KeyboardInterrupt:
+        sys.exit(130)
