@@ -166,6 +166,7 @@ def test_settings_open_private_networks_one_by_one() -> None:
         ("10.20.0.0/16", True),
         ("10.0.0.0/8", True),
         ("100.64.0.0/10", True),
+        ("198.19.0.0/16", True),
         ("8.8.8.8/32", False),
         (INTERNET, False),
         ("10.0.0.0/7", False),
