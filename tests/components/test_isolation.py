@@ -15,7 +15,7 @@ from fleet.egress import CLOSED
 from fleet.scheduling import RUNNER_PRIORITY
 from offline import stackfile
 from offline.record import Recording, Resource, record
-from tests.builders import runner, vm, vm_per_job
+from tests.builders import oke_runner, vm, vm_per_job
 from tests.components.oke import RULE, made, planned
 from tests.components.recorded import ROOT, RunnerSet, before, cluster_id, named, of_type, runner_sets, stack_config
 from tests.fleet.test_isolation import METADATA, MINORS, reaches
@@ -112,7 +112,7 @@ def test_nothing_that_a_stack_allows_to_jobs_overlaps_a_closed_network(recording
 
 
 def test_pods_and_machines_of_a_cluster_reach_the_same_networks():
-    recording = made(network={"cidr": "203.0.112.0/20"}, runners={"pods": runner(pool="a10"), "vm": vm()})
+    recording = made(network={"cidr": "203.0.112.0/20"}, runners={"pods": oke_runner(), "vm": vm()})
     machines = allowed_to_machines(recording)
     assert machines
     assert all(blocks == machines for blocks in allowed_to_pods(recording))
@@ -126,7 +126,7 @@ def _network(cidr: str) -> ipaddress.IPv4Network:
 
 @pytest.mark.parametrize("build", [planned, made])
 def test_private_networks_are_opened_to_jobs_in_pods_and_not_to_launchers(build):
-    recording = build(privateEgress=["10.20.0.0/16"], runners={"pods": runner(pool="a10"), "vm": vm(), "job": vm_per_job()})
+    recording = build(privateEgress=["10.20.0.0/16"], runners={"pods": oke_runner(), "vm": vm(), "job": vm_per_job()})
     reached = {
         each.name: reaches(walls(recording, each, NETWORK)[0].inputs["spec"], "10.20.1.1") for each in runner_sets(recording)
     }
