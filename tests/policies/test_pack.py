@@ -299,8 +299,9 @@ def test_the_process_says_what_a_stack_rule_says_in_process(pack: Pack, rule: St
 
 def test_what_no_value_shows_is_an_advisory_of_the_process(pack: Pack) -> None:
     rule = next(rule for rule in RULES if rule.id == "runner-namespace-isolated")
-    members = suite_of(rule).passing[0].members
-    there = tuple(replace(each, provider={"clusterIdentifier": "sjc"}) if each.provider else each for each in members)
+    case = suite_of(rule).passing[0]
+    assert isinstance(case, StackCase)
+    there = tuple(replace(each, provider={"clusterIdentifier": "sjc"}) if each.provider else each for each in case.members)
     try:
         pack.configure({"all": "disabled", rule.id: "mandatory"})
         (said,) = pack.analyze_stack((*there, Member(OKE_CLUSTER, "oke", {"name": "sjc"})))
