@@ -1,4 +1,4 @@
-"""A runner class of any kind, told apart by `kind`: for providers that have them all."""
+"""A runner class of any kind, told apart by `kind`: for OKE, which has them all."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import Discriminator, Tag
 
-from fleet.runner import KINDS, PodRunner
+from fleet.runner import KINDS, OkePodRunner
 from fleet.vm_runner import VmPerJobRunner, VmRunner
 
 
@@ -19,7 +19,7 @@ def _kind(value: Any) -> str | None:
 
 
 AnyRunner = Annotated[
-    Annotated[PodRunner, Tag("pod")] | Annotated[VmRunner, Tag("vm")] | Annotated[VmPerJobRunner, Tag("vm-per-job")],
+    Annotated[OkePodRunner, Tag("pod")] | Annotated[VmRunner, Tag("vm")] | Annotated[VmPerJobRunner, Tag("vm-per-job")],
     Discriminator(
         _kind,
         custom_error_type="gpu_ci_runner_kind",

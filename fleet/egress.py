@@ -1,4 +1,4 @@
-"""Networks that jobs in pods do not reach, but for those that a cluster's settings open."""
+"""Networks that jobs do not reach: pods by NetworkPolicies, OCI machines by security rules. Settings may open some to pods."""
 
 from __future__ import annotations
 
@@ -8,12 +8,18 @@ from collections.abc import Iterable
 INTERNET = "0.0.0.0/0"
 LINK_LOCAL = "169.254.0.0/16"
 """Addresses of the node itself: instance metadata at 169.254.169.254, EKS Pod Identity at 169.254.170.23."""
-CLOSED = ("10.0.0.0/8", "100.64.0.0/10", LINK_LOCAL, "172.16.0.0/12", "192.168.0.0/16")
-"""IPv4 networks that are not the internet (RFC 1918, 3927, 6598): nodes, other pods, services, whatever a VPC is joined to."""
+CLOSED = ("10.0.0.0/8", "100.64.0.0/10", LINK_LOCAL, "172.16.0.0/12", "192.168.0.0/16", "198.18.0.0/15")
+"""IPv4 networks that are not the internet (RFC 1918, 2544, 3927, 6598): nodes, other pods, services, whatever a VPC is joined to.
+
+EKS pods may have addresses of 100.64.0.0/10 and 198.19.0.0/16 (AWS, "Amazon EKS now supports additional VPC CIDR blocks").
+"""
 
 
 def closed_networks(own: str | None) -> tuple[str, ...]:
-    """The networks that are closed to jobs; `own` is the range of the cluster's network, which may be a public one."""
+    """The networks that are closed to jobs; `own` is the range of the cluster's network, which may be a public one.
+
+    None: the cluster stands in a given network, whose range is not known.
+    """
     return CLOSED if own is None or within(own, CLOSED) else (*CLOSED, own)
 
 

@@ -58,6 +58,18 @@ def _image(reference: str) -> str:
     return reference
 
 
+_LEAST_REASON, _MOST_REASON = 20, 200
+
+
+def _reason(text: str) -> str:
+    if not _LEAST_REASON <= len(text.strip()) <= _MOST_REASON or not text.isprintable():
+        raise problem(
+            "network_reason",
+            f"the plan prints this reason; write it in one line of {_LEAST_REASON} to {_MOST_REASON} characters",
+        )
+    return text
+
+
 RunnerLabel = Annotated[str, AfterValidator(_runner_label)]
 
 
@@ -130,5 +142,28 @@ class PodRunner(Runner):
                 "shm counts against the memory limit and would fill it; lower shm or raise memory.limit",
                 at=("shm",),
                 value=memory_text(self.shm),
+            )
+        return self
+
+
+class OkePodRunner(PodRunner):
+    """A runner scale set whose runners are pods of an OKE cluster.
+
+    OKE enforces no NetworkPolicy (docs.oracle.com, installing Calico and setting up network policies). A job therefore reaches
+    the VCN and the instance metadata of its node, and the owner has to accept that.
+    """
+
+    accept_unenforced_network: Annotated[str, AfterValidator(_reason)] | None = None
+    """Why the owner accepts it. Required until the network isolation of pods on OKE is enforced."""
+
+    @model_validator(mode="after")
+    def _consent(self) -> Self:
+        """Refuse a set whose owner has not accepted that its jobs are not isolated."""
+        if self.accept_unenforced_network is None:
+            raise problem(
+                "unenforced_network",
+                "OKE enforces no NetworkPolicy, so jobs in pods reach the VCN and the node's instance metadata; use machines "
+                "(kind: vm-per-job), or add acceptUnenforcedNetwork with the reason why you accept that",
+                at=("acceptUnenforcedNetwork",),
             )
         return self

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from fleet import hardware, versions
 from fleet.runner import GENERIC_LABELS, KINDS
 from tests.builders import (
+    ACCEPTED,
     SAN_JOSE,
     SEALED,
     cluster,
@@ -20,6 +21,7 @@ from tests.builders import (
     gitops,
     oke_cluster,
     oke_pool,
+    oke_runner,
     pool,
     runner,
     talos_cluster,
@@ -357,7 +359,7 @@ def oke_clusters(draw: st.DrawFn, sets: dict[str, list[str]]) -> dict[str, Any]:
     }
     kinds = {name: draw(st.sampled_from(KINDS)) for name in sets}
     of_kind = {
-        "pod": lambda labels: runners(draw(st.sampled_from(names)), labels),
+        "pod": lambda labels: runners(draw(st.sampled_from(names)), labels).map(lambda held: held | ACCEPTED),
         "vm": lambda labels: vms(region, zones, labels),
         "vm-per-job": lambda labels: vms_per_job(region, labels),
     }
@@ -698,7 +700,9 @@ _OKE = (
         system={"ocpus": 4, "memory": "32Gi", "nodes": 3, "disk": "100Gi"},
         pools={"a10": oke_pool(disk="300Gi", labels={"example.com/team": "ml"}, cdi=False, image="oke-gpu", zones=[SAN_JOSE])},
         runners={
-            "oci-a10": runner(pool="a10"),
+            "oci-a10": oke_runner(
+                kind="pod", gpus=1, shm="2Gi", scratch="20Gi", labels=["a10"], group="GPUs", image="example.com/runner:1"
+            ),
             "standing": vm(labels=["standing"], launcherImage="example:1", **_MACHINE),
             "per-job": vm_per_job(
                 labels=["per-job"],
@@ -745,7 +749,7 @@ _OKE = (
             )
         },
         runners={
-            "oci-a100": runner(pool="a100"),
+            "oci-a100": oke_runner(pool="a100"),
             "cncf": {key: value for key, value in vm_per_job(launcher="cncf").items() if key != "image"}
             | {"places": [{"region": "us-sanjose-1", "availabilityDomains": [SAN_JOSE], "subnet": "ocid1.subnet.oc1..example"}]},
         },

@@ -12,7 +12,8 @@ import pulumi_oci as oci
 from components.kubernetes.model_cache import Backing
 from components.oci.policy import policy
 from components.oci.rights import file_system_network_rights, file_system_rights
-from components.oci.security import ANYWHERE, GROUP, TCP
+from components.oci.security import GROUP, TCP
+from fleet.egress import INTERNET
 from fleet.providers.oke import OkeCluster
 
 _UDP = "17"
@@ -49,7 +50,7 @@ class OkeCaches(pulumi.ComponentResource):
         super().__init__("gpu-ci:index:OkeCaches", name, {}, opts)
         self._name, self._args, settings = name, args, args.settings
         target, stands = self._file_storage() if settings.shares_files else (None, ())
-        domain, source = settings.zones[0], settings.own_cidr or ANYWHERE
+        domain, source = settings.zones[0], settings.own_cidr or INTERNET
         self.backings = {
             cache_name: Backing(
                 cache.file_systems(args.tags, domain, settings.compartment, source), {"mountTargetOcid": target.id}, stands

@@ -186,7 +186,8 @@ def sweep_spec(chart: Chart) -> dict[str, Any]:
     (launcher,) = pod["containers"]
     once = {**pod, "restartPolicy": "Never", "containers": [{**launcher, "command": [*launcher["command"], "sweep"]}]}
     return {
-        "schedule": "*/30 * * * *",
+        # A machine without a launcher is paid until a sweep removes it.
+        "schedule": "*/5 * * * *",
         "concurrencyPolicy": "Forbid",
         "successfulJobsHistoryLimit": 1,
         "failedJobsHistoryLimit": 3,

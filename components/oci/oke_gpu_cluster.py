@@ -67,8 +67,8 @@ class OkeGpuCluster(pulumi.ComponentResource):
             OkeSecurityArgs(
                 compartment=settings.compartment,
                 vcn_id=self.vcn_id,
-                cidr=settings.own_cidr,
                 api_sources=api_sources(settings),
+                closed=settings.closed_networks,
                 # CNCF's launcher has no setting for security groups.
                 machines=any(runner.booted_here for _, runner in settings.machine_runners()),
                 tags=args.tags,

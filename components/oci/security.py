@@ -11,27 +11,26 @@ import pulumi
 import pulumi_oci as oci
 
 from components.oci.services import oracle_services
+from fleet.egress import INTERNET
 
 ALL, ICMP, TCP = "all", "1", "6"
 """Protocols as OCI's security rules spell them."""
 GROUP, CIDR, SERVICE = "NETWORK_SECURITY_GROUP", "CIDR_BLOCK", "SERVICE_CIDR_BLOCK"
-ANYWHERE = "0.0.0.0/0"
 _API, _PROXYMUX = 6443, 12250
 """Ports of the Kubernetes API and of OKE's own channel, which also serves workload identity."""
-PRIVATE = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")
 
 
 @dataclass(frozen=True, slots=True)
 class OkeSecurityArgs:
-    """`cidr` is the range of a new VCN, None for a given one; `api_sources` are networks that reach the API from outside.
+    """`api_sources` are networks that reach the API from outside; `closed` are networks that jobs do not reach.
 
     `machines` says whether machines that run jobs need a group.
     """
 
     compartment: str
     vcn_id: pulumi.Input[str]
-    cidr: str | None
     api_sources: Sequence[str]
+    closed: Sequence[str]
     machines: bool
     tags: dict[str, str]
 
@@ -40,8 +39,8 @@ class OkeSecurity(pulumi.ComponentResource):
     """Groups for the API endpoint, for nodes with their pods, and for machines that run jobs. Nobody has SSH.
 
     Rules of endpoint and nodes: docs.oracle.com, example network configurations, VCN-native pods; pods share the nodes' group.
-    Machines get out to public addresses only. Rules can but allow, so the private ranges are what the allowed blocks leave
-    out; link-local addresses (DNS, NTP, metadata) are beyond every rule (docs.oracle.com, security rules).
+    Machines reach the internet only. A rule can only allow, so the allowed blocks are all addresses outside `closed`.
+    DNS, time, metadata and iSCSI disks stay reachable: OCI enforces no rule for 169.254.0.0/16 (docs.oracle.com, security rules).
     """
 
     api_id: pulumi.Output[str]
@@ -83,16 +82,15 @@ class OkeSecurity(pulumi.ComponentResource):
         return [
             self._in("workers-from-workers", workers, workers.id, GROUP, ALL, "Nodes and pods among themselves"),
             self._in("workers-from-api", workers, self.api_id, GROUP, ALL, "Kubelets and webhooks"),
-            self._in("workers-mtu", workers, ANYWHERE, CIDR, ICMP, "Path discovery"),
-            self._out("workers-to-anywhere", workers, ANYWHERE, CIDR, ALL, "Images, GitHub and Oracle's services"),
+            self._in("workers-mtu", workers, INTERNET, CIDR, ICMP, "Path discovery"),
+            self._out("workers-to-anywhere", workers, INTERNET, CIDR, ALL, "Images, GitHub and Oracle's services"),
         ]
 
     def _machines(self) -> tuple[pulumi.Output[str], tuple[pulumi.Resource, ...]]:
         group = self._group("machines")
-        own = (self._args.cidr,) if self._args.cidr else ()
         rules = [
             self._out(f"machines-to-{block}", group, block, CIDR, ALL, "Public addresses")
-            for block in everything_but(*PRIVATE, *own)
+            for block in everything_but(*self._args.closed)
         ]
         return group.id, tuple(rules)
 
@@ -158,7 +156,7 @@ def _port(port: int) -> oci.core.NetworkSecurityGroupSecurityRuleTcpOptionsArgs:
 
 def everything_but(*left_out: str) -> list[str]:
     """The IPv4 addresses outside some networks, as few blocks as there can be. A group holds 120 rules."""
-    blocks = [ipaddress.IPv4Network(ANYWHERE)]
+    blocks = [ipaddress.IPv4Network(INTERNET)]
     for network in map(ipaddress.IPv4Network, left_out):
         blocks = [rest for block in blocks for rest in _without(block, network)]
     return [str(block) for block in sorted(ipaddress.collapse_addresses(blocks))]

@@ -51,6 +51,8 @@ from typing import Any
 
 JIT_VARIABLE = "ACTIONS_RUNNER_INPUT_JITCONFIG"
 JIT_KEY = "gpu-ci-jit"
+"""Metadata key of the registration. A machine reads it at /opc/v2/instance/metadata/gpu-ci-jit; Oracle documents that address for
+keys of `metadata` (docs.oracle.com, getting instance metadata), and not for those of `extended_metadata`."""
 SET_TAG = "gpu-ci-set"
 RUNNER_TAG = "gpu-ci-runner"
 CLAIMED_TAG = "gpu-ci-claimed"
@@ -62,8 +64,10 @@ CONSOLE_EVERY = 120.0
 """Seconds between two looks at the console of a running machine: Oracle's documentation does not say that a machine which powers
 itself off is shown as STOPPED."""
 SWEEP_EVERY = 300.0
-GRACE = 120.0
-"""Seconds that a stopped machine is left to its own launcher."""
+GRACE = 2 * CONSOLE_EVERY
+"""Seconds that a machine which has ended is left to its own launcher."""
+SWEEP_CONSOLES = 40
+"""Consoles of running machines that one sweep reads at most, in random order. Each takes four calls or more."""
 REMOVE_TRIES = 8
 BOOT_DEADLINE = 3600.0
 """Seconds from a machine's launch to its job. The bootstrap ends itself before that, by minutes: bare metal starts it late."""
@@ -79,7 +83,8 @@ CONSOLE_FULL = 900_000
 """Oracle keeps up to a megabyte of the newest output: of a console that has said as much, the beginning may be lost."""
 GONE = ("TERMINATING", "TERMINATED")
 NOT_YET = ("PROVISIONING", "STARTING")
-NO_CANDIDATE = (*GONE, *NOT_YET, "STOPPING", "STOPPED")
+NOT_RUNNING = (*GONE, *NOT_YET, "STOPPED")
+NO_CANDIDATE = (*NOT_RUNNING, "STOPPING")
 """What a pool's list says of members that cannot be claimed. Its words are documented nowhere: another one is no obstacle."""
 CAPACITY_CODES = ("LimitExceeded", "QuotaExceeded")
 STATUS = re.compile(r"gpu-ci status=(done|failed) step=[a-z]+ code=[0-9]+(?: reason=[A-Za-z0-9._,:/-]*)?")
@@ -244,6 +249,7 @@ class Machines(ABC):
         self.chance = chance or random.SystemRandom()
         self.started = self.held_since = clock.now()
         self._stopped_since: dict[str, float] = {}
+        self._status_seen: dict[str, tuple[float, str]] = {}
         self._next_sweep = 0.0
 
     # -- what differs by mode --------------------------------------------------------------------------------------------
@@ -356,28 +362,77 @@ class Machines(ABC):
             except self.cloud.errors as error:
                 self.log(f"console history {history.id} stays: {told(error)}")
 
-    def sweep(self, force: bool = False) -> None:
-        """Remove what other launchers of the set left behind. Nothing that goes wrong here keeps this one from its job."""
+    def late(self, machine: Machine, console: Console) -> bool:
+        """Whether the machine's job should have begun by now, and a console that shows all that was said does not show it."""
+        due = self.due(machine)
+        return due is not None and self.clock.now() >= due and console.complete and "job" not in console.steps
+
+    def sweep(self) -> None:
+        """Remove what other launchers of the set left behind. Nothing that goes wrong here keeps this one from its job.
+
+        Reads no console of a running machine: all launchers of a set together would read each of them again and again.
+        """
         now = self.clock.now()
-        if now < self._next_sweep and not force:
-            return
-        self._next_sweep = now + SWEEP_EVERY
+        if now >= self._next_sweep:
+            self._next_sweep = now + SWEEP_EVERY
+            self._sweep(consoles=0)
+
+    def sweep_twice(self) -> None:
+        """Remove what launchers left, and read the consoles of running machines for it.
+
+        A machine that has ended is removed in the second round, GRACE later, if its own launcher has not done it by then.
+        """
+        self._sweep(consoles=SWEEP_CONSOLES)
+        if self._stopped_since or self._status_seen:
+            self.clock.wait(GRACE)
+            self._sweep(consoles=0)
+
+    def _sweep(self, consoles: int) -> None:
+        """Go over the machines of other runners once; `consoles` is how many consoles of running machines may be read."""
+        running: list[Machine] = []
         try:
             for machine in self.everyone():
                 if machine.tags.get(RUNNER_TAG) != self.runner:
-                    self._sweep_one(machine, now)
+                    removed = self._remove_if_over(machine)
+                    running += [machine] if not removed and machine.state not in NOT_RUNNING else []
+            self.chance.shuffle(running)
+            for machine in running[:consoles]:
+                self._read_running(machine)
         except self.cloud.errors as error:
             self.log(f"sweep ended early: {told(error)}")
 
-    def _sweep_one(self, machine: Machine, now: float) -> None:
-        since = self.since(machine)
+    def _remove_if_over(self, machine: Machine) -> bool:
+        """Remove a machine that is older than its lifetime, or that was seen to have ended GRACE ago. Whether it did so."""
+        now, since = self.clock.now(), self.since(machine)
         if since is not None and now - since > self.config["lifetime"] + GRACE:
-            self.log(f"{machine.id} is older than its lifetime")
-            self.remove(machine)
-        elif machine.state == "STOPPED" and now - self._stopped_since.setdefault(machine.id, now) >= GRACE:
+            return self._swept(machine, "is older than its lifetime")
+        if machine.state == "STOPPED" and now - self._stopped_since.setdefault(machine.id, now) >= GRACE:
             console = self.console(machine)
-            self.log(f"{machine.id} is stopped and nobody's: {(console and console.status) or 'no status'}")
-            self.remove(machine)
+            return self._swept(machine, f"is stopped, and no launcher removed it: {(console and console.status) or 'no status'}")
+        seen, status = self._status_seen.get(machine.id, (now, ""))
+        return now - seen >= GRACE and self._swept(
+            machine, f"has ended though it is {machine.state}, and no launcher removed it: {status}"
+        )
+
+    def _read_running(self, machine: Machine) -> None:
+        """Read the console of a machine that is not shown as stopped.
+
+        Its status line means that it has ended. Oracle's documentation does not say that a machine which powers itself off is
+        shown as STOPPED, and bills it until it is terminated. Without its launcher it would stay for its whole lifetime.
+        """
+        console = self.console(machine)
+        if console is not None and console.status is not None:
+            self.log(f"{machine.id} is {machine.state}, and its console says {console.status}")
+            self._status_seen[machine.id] = self.clock.now(), console.status
+        elif console is not None and self.late(machine, console):
+            self._swept(
+                machine, f"has not begun its job in time, and no launcher removed it: its console shows {told_steps(console)}"
+            )
+
+    def _swept(self, machine: Machine, why: str) -> bool:
+        self.log(f"{machine.id} {why}")
+        self.remove(machine)
+        return True
 
 
 class PerJob(Machines):
@@ -475,8 +530,7 @@ class PerJob(Machines):
             create_vnic_details=models.CreateVnicDetails(
                 subnet_id=place["subnet"], nsg_ids=place["securityGroups"], assign_public_ip=False
             ),
-            metadata={"user_data": config["userData"]},
-            extended_metadata={JIT_KEY: self.jit},
+            metadata={"user_data": config["userData"], JIT_KEY: self.jit},
             instance_options=models.InstanceOptions(are_legacy_imds_endpoints_disabled=True),
             # Paravirtualized disks alone have it; bare metal has other ones.
             is_pv_encryption_in_transit_enabled=True if shape.startswith("VM.") else None,
@@ -573,7 +627,9 @@ class Standing(Machines):
             raise Failed(f"{machine.id} was read without an etag, and cannot be claimed safely")
         details = self.cloud.models.UpdateInstanceDetails(
             freeform_tags={**machine.tags, RUNNER_TAG: self.runner, CLAIMED_TAG: str(int(self.clock.now()))},
-            extended_metadata={**(machine.instance.extended_metadata or {}), JIT_KEY: self.jit},
+            # The map replaces the one that is there. OCI rejects an update that leaves out or changes user_data or
+            # ssh_authorized_keys (docs.oracle.com, updating instance metadata), so all keys go along as they were read.
+            metadata={**(machine.instance.metadata or {}), JIT_KEY: self.jit},
         )
         try:
             self.cloud.compute(machine.region).update_instance(machine.id, details, if_match=machine.etag)
@@ -692,7 +748,7 @@ class Watch:
                 return console.status
         if self.working or due is None or machines.clock.now() < due:
             return None
-        if console is None or not console.complete:
+        if console is None or not machines.late(self.machine, console):
             machines.log(f"{self.machine.id}: not known whether its job has begun, so it is left alone")
             return None
         raise Failed(f"{self.machine.id} has not begun its job in time: its console shows {told_steps(console)}")
@@ -752,9 +808,7 @@ def serve(machines: Machines) -> int:
 def clean(machines: Machines) -> int:
     """Remove what launchers left, once. The exit status."""
     try:
-        machines.sweep(force=True)
-        machines.clock.wait(GRACE)
-        machines.sweep(force=True)
+        machines.sweep_twice()
         machines.refill()
     except Stop:
         return 1

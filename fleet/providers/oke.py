@@ -34,7 +34,7 @@ from fleet.providers.oke_addresses import OF_MOUNT_TARGET, node_subnet, of_node
 from fleet.providers.oke_caches import Attachment, OkeCache
 from fleet.providers.oke_network import OkeNetwork
 from fleet.providers.oke_nodes import FLEX_SHAPE, NodeImageId, OkePool, OkeSystemPool
-from fleet.runner import PodRunner, SetName
+from fleet.runner import OkePodRunner, SetName
 from fleet.scheduling import SYSTEM_POOL
 from fleet.vm_runner import MachineRunner, VmPerJobRunner, VmRunner
 
@@ -182,11 +182,21 @@ class OkeCluster(Cluster):
                     f"cache {name}: encryptInTransit needs the package oci-fss-utils on every node; without it no job mounts the "
                     "cache"
                 )
-        if pods := [name for name, runner in self.runners.items() if isinstance(runner, PodRunner)]:
-            # docs.oracle.com, installing Calico and setting up network policies: neither of OKE's network plugins supports them.
+        yield from self._unenforced()
+
+    def _unenforced(self) -> Iterator[str]:
+        """Whose pods no NetworkPolicy holds back (docs.oracle.com, installing Calico and setting up network policies)."""
+        reached = "the VCN, other namespaces and the nodes' instance metadata"
+        for name, runner in self.runners.items():
+            if isinstance(runner, OkePodRunner):
+                yield (
+                    f"network policies: OKE enforces none, so jobs of {name} reach {reached}; "
+                    f"accepted because: {runner.accept_unenforced_network}"
+                )
+        if self.team_namespaces:
             yield (
-                f"network policies: nothing of OKE's own enforces them, so jobs of {', '.join(pods)} reach the VCN and the "
-                "nodes' instance metadata; install Calico (docs/isolation.md)"
+                f"network policies: OKE enforces none, so pods of {', '.join(self.team_namespaces)} reach {reached}; "
+                "install Calico (docs/isolation.md)"
             )
 
     def _unsourced(self) -> Iterator[str]:

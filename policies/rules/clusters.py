@@ -57,9 +57,9 @@ def cluster_of(resource: PolicyResource) -> str:
     if resource.resource_type == OKE_NODE_POOL:
         depended = (*resource.property_dependencies.get("clusterId", ()), *resource.dependencies)
         above = next((each for each in depended if each.resource_type == OKE_CLUSTER), None)
-        if above is None:
-            return text(walk(resource.props, "clusterId"))
-        return text(walk(above.props, "name")) or above.urn
+        return text(walk(resource.props, "clusterId")) if above is None else cluster_of(above)
+    if resource.resource_type == OKE_CLUSTER:
+        return text(walk(resource.props, "name")) or resource.urn
     if any(not release.is_here for release in releases(resource.resource_type, resource.props, Later())):
         return ""
     return text(walk(_provider(resource), "clusterIdentifier"))

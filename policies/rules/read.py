@@ -14,7 +14,7 @@ from fractions import Fraction
 from types import TracebackType
 from typing import Any, Self
 
-from pulumi_policy.proxy import UnknownValueError
+from pulumi_policy.proxy import UNKNOWN_STRING_VALUE, UnknownValueError
 
 _SUFFIXES = {
     "": Fraction(1),
@@ -29,6 +29,14 @@ _SECRET = re.compile(r"(?<=://)[^/@\s]*(?=@)|(?:gh[pousr]|github_pat)_\w+")
 _SHOWN = 60
 _HUGE = 2**63
 """Kubernetes quantities and the providers' integers stay below."""
+
+
+class UndeterminableError(UnknownValueError):
+    """A stack's resources do not show what a rule demands, although none of their values is unknown. `message` says why."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(UNKNOWN_STRING_VALUE, [message])
+        self.message = message
 
 
 class Later:

@@ -6,7 +6,10 @@ Asked of the namespace of every runner set (the chart's release, or ARC's custom
 - A Namespace of the stack has that name, and the label that holds its pods to the Pod Security Standard `baseline` or
   `restricted`.
 - A NetworkPolicy for all its pods denies what none allows, in and out, and no rule out of any policy there reaches the
-  instance metadata by TCP 80. Whether the cluster's network enforces policies is seen of EKS' add-on vpc-cni alone.
+  instance metadata by TCP 80.
+- The cluster's network enforces NetworkPolicies. On EKS the add-on vpc-cni shows it. On OKE no resource of a stack shows it:
+  Oracle's plugins enforce none, and Calico is installed by hand. The rule is therefore undeterminable where a pod of an OKE
+  cluster runs jobs. Launchers of machines run none.
 - It has a ResourceQuota and a LimitRange.
 - The runner pod mounts no token of a service account. A launcher that needs one, such as this project's for OKE's workload
   identity, has an account that the config names. Runners that make a pod for each job need it too, and are left out of this
@@ -17,7 +20,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -34,11 +37,13 @@ from .kinds import (
     LIMIT_RANGE,
     NAMESPACE,
     NETWORK_POLICY,
+    OKE_CLUSTER,
     RESOURCE_QUOTA,
 )
+from .machine_types import booted
 from .network_policies import DIRECTIONS, Address, denies, ways_out
 from .places import setting
-from .read import Later, count, keys, shown, strings, text, walk
+from .read import Later, UndeterminableError, count, keys, shown, strings, text, walk
 from .releases import Release, releases
 from .rule import Stack, StackRule
 from .runner_sets import RUNNER_SETS, ByPlace, Place, RunnerSet, cluster_of, place_of, place_of_release, runner_sets
@@ -79,14 +84,19 @@ def _check(stack: Stack, report: ReportViolation) -> None:
         ByPlace(stack.of(LIMIT_RANGE), place_of),
     )
     judged: set[Place] = set()
-    for runner_set in runner_sets(stack.resources, later):
+    sets = list(runner_sets(stack.resources, later))
+    for runner_set in sets:
         _check_token(runner_set, accounts, report, later)
         _check_controller(runner_set, walls, report, later)
         # Several sets may share a namespace: its walls are told of once.
         if runner_set.place not in judged:
             judged.add(runner_set.place)
             _check_walls(runner_set, walls, metadata, report, later)
-    _check_enforced(stack, report, later)
+    _check_enforced(stack, sets, report, later)
+    # First what no update will show either.
+    unsure = Later()
+    _check_oke(stack, sets, accounts, unsure)
+    unsure.settle()
     later.settle()
 
 
@@ -140,9 +150,39 @@ def _check_token(runner_set: RunnerSet, accounts: frozenset[str], report: Report
     later.join(unsure)
 
 
-def _check_enforced(stack: Stack, report: ReportViolation, later: Later) -> None:
+def _check_oke(stack: Stack, sets: Sequence[RunnerSet], accounts: frozenset[str], later: Later) -> None:
+    """OKE enforces no NetworkPolicy without Calico (docs.oracle.com, installing Calico and setting up network policies)."""
+    hidden = Later()
+    clusters = tuple(clustered(stack.of(OKE_CLUSTER), hidden))
+    if not (sets and (clusters or hidden)):
+        return
+    jobs = [each for each in sets if _runs_jobs(each, accounts)]
+    there = [each.name for each in jobs for at in clustered([each.resource], hidden) if any(map(at.near, clusters))]
+    if there:
+        later.note(
+            UndeterminableError(
+                f"nothing in the stack shows whether jobs of {', '.join(there)} are isolated: OKE enforces no NetworkPolicy "
+                "until Calico is installed in the cluster"
+            )
+        )
+    if jobs:
+        later.join(hidden)
+
+
+def _runs_jobs(runner_set: RunnerSet, accounts: frozenset[str]) -> bool:
+    """Whether jobs run in the set's pods, as far as is known: launchers boot machines, or have an account that runs no job."""
+    unsure = Later()
+    if runner_set.release is not None and any(booted(runner_set.release, unsure)):
+        return False
+    pod = runner_set.pod(unsure)
+    with unsure:
+        return pod is None or text(walk(pod.spec, "serviceAccountName")) not in accounts
+    return True
+
+
+def _check_enforced(stack: Stack, sets: Sequence[RunnerSet], report: ReportViolation, later: Later) -> None:
     """EKS' own network takes NetworkPolicies without a word and enforces none, unless it is told to (EKS user guide)."""
-    homes = {each.cluster for each in clustered((found.resource for found in runner_sets(stack.resources, later)), later)}
+    homes = {each.cluster for each in clustered((found.resource for found in sets), later)}
     for addon in stack.of(EKS_ADDON):
         with later:
             if text(walk(addon.props, "addonName")) != _CNI or text(walk(addon.props, "clusterName")) not in homes - {""}:
@@ -226,7 +266,7 @@ RULE = StackRule(
     id="runner-namespace-isolated",
     title="Runners have namespaces of their own with walls",
     severity=Severity.HIGH,
-    types=RUNNER_SETS | {NAMESPACE, NETWORK_POLICY, RESOURCE_QUOTA, LIMIT_RANGE, EKS_ADDON},
+    types=RUNNER_SETS | {NAMESPACE, NETWORK_POLICY, RESOURCE_QUOTA, LIMIT_RANGE, EKS_ADDON, OKE_CLUSTER},
     levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
     config={
         "metadataAddresses": {

@@ -13,7 +13,7 @@ from components.eks.stack import build as build_eks
 from fleet.settings import load
 from offline.record import record
 from offline.stackfile import StackConfig
-from tests.builders import cluster, config, pool, runner, vm
+from tests.builders import cluster, config, oke_runner, pool, runner, vm
 from tests.components.oke import ADDON, CLUSTER, TAGS, made, planned, the
 from tests.components.recorded import ROOT, named, of_type
 
@@ -152,7 +152,7 @@ def test_alarms_hang_on_their_budget():
 
 
 def test_a_quota_on_oci_holds_the_compartment_to_what_the_fleet_takes(on_oke):
-    recording = on_oke(**GOVERNED, runners={"oci-a10": runner(pool="a10"), "standing": vm(count=3)})
+    recording = on_oke(**GOVERNED, runners={"oci-a10": oke_runner(), "standing": vm(count=3)})
     inputs = the(recording, OCI_QUOTA).inputs
     assert inputs["compartmentId"] == TENANCY
     assert inputs["statements"] == [

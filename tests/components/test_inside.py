@@ -18,7 +18,7 @@ from fleet.operator import OperatorSettings
 from fleet.providers.oke import OkeCluster
 from fleet.vm_runner import MachineRunner
 from offline.record import Recording
-from tests.builders import config, oke_cluster, oke_pool, runner, vm_per_job
+from tests.builders import config, oke_cluster, oke_pool, oke_runner, vm_per_job
 from tests.components.recorded import build_alone, named, of_type
 
 RELEASE = "kubernetes:helm.sh/v3:Release"
@@ -109,7 +109,7 @@ def test_a_runner_asks_for_the_nvidia_runtime_where_that_is_not_the_default():
 
 
 def test_a_set_of_machines_is_built_by_the_clouds_own_component():
-    recording = build(machine_set, runners={"oci-a10": runner(pool="a10"), "oci": vm_per_job(labels=["a10"], group="GPUs")})
+    recording = build(machine_set, runners={"oci-a10": oke_runner(), "oci": vm_per_job(labels=["a10"], group="GPUs")})
     release = named(recording, "sjc-oci-chart", RELEASE)
     assert release.inputs["values"]["runnerGroup"] == "GPUs"
     assert recording.outputs["runsOn"] == {"oci-a10": ["oci-a10"], "oci": ["oci", "a10"]}

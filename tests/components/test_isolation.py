@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
+from collections.abc import Iterator
 
 import kubernetes_validate
 import pytest
 
+from components.oci.security import everything_but
 from fleet import charts
+from fleet.egress import CLOSED
 from fleet.scheduling import RUNNER_PRIORITY
 from offline import stackfile
 from offline.record import Recording, Resource, record
-from tests.builders import runner, vm, vm_per_job
-from tests.components.oke import made, planned
+from tests.builders import oke_runner, vm, vm_per_job
+from tests.components.oke import RULE, made, planned
 from tests.components.recorded import ROOT, RunnerSet, before, cluster_id, named, of_type, runner_sets, stack_config
 from tests.fleet.test_isolation import METADATA, MINORS, reaches
 
@@ -84,9 +88,45 @@ def test_cncfs_launcher_has_a_key_instead_of_okes_identity(machines):
     }
 
 
+def allowed_to_pods(recording: Recording) -> Iterator[list[str]]:
+    """For each NetworkPolicy, the IPv4 blocks that it opens on every port."""
+    for policy in of_type(recording, NETWORK):
+        peers = [peer for rule in policy.inputs["spec"]["egress"] if "ports" not in rule for peer in rule["to"]]
+        for block in (peer["ipBlock"] for peer in peers if "ipBlock" in peer):
+            assert block["cidr"] == "0.0.0.0/0", "no shipped stack opens a private network"
+            yield everything_but(*block["except"])
+
+
+def allowed_to_machines(recording: Recording) -> list[str]:
+    """The blocks that the security groups of machines open."""
+    rules = [rule for rule in of_type(recording, RULE) if "-security-machines-to-" in rule.name]
+    return [rule.inputs["destination"] for rule in rules]
+
+
+def test_nothing_that_a_stack_allows_to_jobs_overlaps_a_closed_network(recording):
+    pods, machines = list(allowed_to_pods(recording)), allowed_to_machines(recording)
+    assert pods
+    for blocks in (*pods, machines):
+        overlaps = [(block, cidr) for block in blocks for cidr in CLOSED if _network(block).overlaps(_network(cidr))]
+        assert overlaps == []
+
+
+def test_pods_and_machines_of_a_cluster_reach_the_same_networks():
+    recording = made(network={"cidr": "203.0.112.0/20"}, runners={"pods": oke_runner(), "vm": vm()})
+    machines = allowed_to_machines(recording)
+    assert machines
+    assert all(blocks == machines for blocks in allowed_to_pods(recording))
+    for closed in (*CLOSED, "203.0.112.0/20"):
+        assert not any(_network(block).overlaps(_network(closed)) for block in machines), closed
+
+
+def _network(cidr: str) -> ipaddress.IPv4Network:
+    return ipaddress.IPv4Network(cidr)
+
+
 @pytest.mark.parametrize("build", [planned, made])
 def test_private_networks_are_opened_to_jobs_in_pods_and_not_to_launchers(build):
-    recording = build(privateEgress=["10.20.0.0/16"], runners={"pods": runner(pool="a10"), "vm": vm(), "job": vm_per_job()})
+    recording = build(privateEgress=["10.20.0.0/16"], runners={"pods": oke_runner(), "vm": vm(), "job": vm_per_job()})
     reached = {
         each.name: reaches(walls(recording, each, NETWORK)[0].inputs["spec"], "10.20.1.1") for each in runner_sets(recording)
     }

@@ -8,7 +8,8 @@ import json
 import pytest
 
 from components.oci.network import subnet_cidrs
-from components.oci.security import PRIVATE, everything_but
+from components.oci.security import everything_but
+from fleet.egress import CLOSED
 from fleet.providers.oke_addresses import node_subnet
 from fleet.scheduling import OKE_PROFILE
 from tests.builders import oke_pool, vm, vm_per_job
@@ -242,12 +243,12 @@ def test_nodes_talk_among_themselves_and_with_the_api(update):
     assert [(rule["destination"], rule["protocol"]) for rule in services] == [(SERVICES_LABEL, "6"), (SERVICES_LABEL, "1")]
 
 
-def test_machines_that_run_jobs_admit_nobody_and_reach_no_private_address(update):
+def test_machines_that_run_jobs_admit_nobody_and_reach_no_closed_network(update):
     assert rules_of(update, "machines", "INGRESS") == []
     blocks = [ipaddress.ip_network(rule["destination"]) for rule in rules_of(update, "machines", "EGRESS")]
     assert blocks, "they reach GitHub"
-    for private in map(ipaddress.ip_network, (*PRIVATE, "10.0.0.0/16")):
-        assert not any(block.overlaps(private) for block in blocks)
+    for closed in map(ipaddress.ip_network, CLOSED):
+        assert not any(block.overlaps(closed) for block in blocks)
     assert any(ipaddress.ip_address("140.82.112.3") in block for block in blocks)
     others = [rule for role in ("api", "workers") for rule in rules_of(update, role, "INGRESS")]
     assert "sjc-security-machines-id" not in {rule["source"] for rule in others}
@@ -255,15 +256,15 @@ def test_machines_that_run_jobs_admit_nobody_and_reach_no_private_address(update
 
 
 def test_a_vcn_of_public_addresses_is_left_out_too():
-    recording = made(network={"cidr": "198.18.0.0/16"}, runners={"vm": vm()})
+    recording = made(network={"cidr": "203.0.112.0/20"}, runners={"vm": vm()})
     blocks = [ipaddress.ip_network(rule["destination"]) for rule in rules_of(recording, "machines", "EGRESS")]
-    assert not any(block.overlaps(ipaddress.ip_network("198.18.0.0/16")) for block in blocks)
+    assert not any(block.overlaps(ipaddress.ip_network("203.0.112.0/20")) for block in blocks)
     assert len(blocks) <= 120
 
 
 def test_everything_but_some_networks_is_all_the_rest():
-    left_out = [ipaddress.ip_network(cidr) for cidr in PRIVATE]
-    blocks = [ipaddress.ip_network(block) for block in everything_but(*PRIVATE)]
+    left_out = [ipaddress.ip_network(cidr) for cidr in CLOSED]
+    blocks = [ipaddress.ip_network(block) for block in everything_but(*CLOSED)]
     assert sum(block.num_addresses for block in (*blocks, *left_out)) == 2**32
     assert everything_but("0.0.0.0/0") == []
     assert everything_but("10.0.0.0/8", "10.1.0.0/16") == everything_but("10.0.0.0/8")

@@ -28,7 +28,7 @@ from offline.inventory.sets import set_charts
 from offline.inventory.users import users
 from offline.plan import fleet_of, make_plan
 from offline.stackfile import load, stacks
-from tests.builders import ROOT, cluster, config, oke_cluster, oke_pool, pool, runner, vm, vm_per_job
+from tests.builders import ROOT, cluster, config, oke_cluster, oke_pool, oke_runner, pool, runner, vm, vm_per_job
 from tests.docs.inventory import Table, table, tables
 from tests.docs.markdown import links
 from tests.fleet.conformance import STACKS
@@ -269,7 +269,7 @@ def machines() -> dict[str, Any]:
         enablement="gpu-operator",
         operator={"driver": {"version": "580.173.02"}, "containerd": {"defaultRuntime": False}},
         pools={"v100": oke_pool(instanceTypes=["VM.GPU3.1"], capacity="spot", image="ubuntu", nodes={"min": 0, "max": 3})},
-        runners={"pods": runner(pool="v100"), "one-job": vm_per_job(labels=["big"]), "standing": vm(count=2)},
+        runners={"pods": oke_runner(pool="v100"), "one-job": vm_per_job(labels=["big"]), "standing": vm(count=2)},
         workloads={"torch": {"kind": "pytorch", "pool": "v100"}},
     )
 

@@ -2083,6 +2083,27 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "lower shm, or raise memory",
         '"8Gi"',
     ),
+    "unenforced-network": (
+        "gpu-ci:clusters.sjc.runners.oci-a10.acceptUnenforcedNetwork",
+        "OKE enforces no NetworkPolicy, so jobs in pods reach the VCN and the node's instance metadata; use machines "
+        "(kind: vm-per-job), or add acceptUnenforcedNetwork with the reason why you accept that",
+        "",
+    ),
+    "unenforced-network-reason": (
+        "gpu-ci:clusters.sjc.runners.oci-a10.acceptUnenforcedNetwork",
+        "the plan prints this reason; write it in one line of 20 to 200 characters",
+        '"because"',
+    ),
+    "unenforced-network-on-eks": (
+        "gpu-ci:clusters.usw2.runners.gpu-t4.acceptUnenforcedNetwork",
+        "unknown key; it belongs to provider oke, remove it",
+        '"only our own code runs in these jobs"',
+    ),
+    "unenforced-network-of-machines": (
+        "gpu-ci:clusters.sjc.runners.standing.acceptUnenforcedNetwork",
+        "unknown key; it belongs to kind pod, remove it or change kind",
+        '"only our own code runs in these jobs"',
+    ),
     "volume-of-two-places": (
         "gpu-ci:clusters.home.pools.gpu.nodes.hosts.gpu-0.volume",
         "a user volume is on another disk, or beside Talos on the install disk; give disk, or ephemeral, and not both",

@@ -11,7 +11,7 @@ from fleet.budget import MONTH
 from fleet.errors import FleetError
 from fleet.pricing import total
 from fleet.settings import load
-from tests.builders import cluster, config, oke_cluster, runner
+from tests.builders import cluster, config, oke_cluster, oke_runner, runner
 from tests.day import AS_OF
 
 EAST = {"region": "us-east-1", "zones": ["us-east-1a", "us-east-1b"], "runners": {"gpu-east": runner()}}
@@ -50,7 +50,7 @@ def test_a_budget_on_aws_watches_all_eks_clusters_of_the_stack_and_none_of_anoth
 
 
 def test_a_budget_on_oci_watches_one_compartment() -> None:
-    apart = oke_cluster(compartment="ocid1.compartment.oc1..apart", runners={"more": runner(pool="a10")})
+    apart = oke_cluster(compartment="ocid1.compartment.oc1..apart", runners={"more": oke_runner()})
     month = idle(sjc=oke_cluster())
     (told,) = remarks(sjc=oke_cluster(**TENANCY, budget=budget(1)), more=apart)
     assert told.startswith(f"sjc: budget: {month:.0f} USD a month go to compartment ocid1.compartment.oc1..example when idle")
@@ -58,7 +58,7 @@ def test_a_budget_on_oci_watches_one_compartment() -> None:
 
 def test_clusters_of_two_compartments_have_two_budgets_and_those_of_one_a_single_one() -> None:
     def read(**over: str) -> None:
-        apart = {"compartment": "ocid1.compartment.oc1..apart", "runners": {"more": runner(pool="a10")}}
+        apart = {"compartment": "ocid1.compartment.oc1..apart", "runners": {"more": oke_runner()}}
         more = oke_cluster(**TENANCY, budget=budget(1, **over), **apart)
         load(config(clusters={"sjc": oke_cluster(**TENANCY, budget=budget(1)), "more": more}))
 

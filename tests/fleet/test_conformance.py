@@ -45,6 +45,7 @@ from tests.builders import (
     host,
     oke_cluster,
     oke_pool,
+    oke_runner,
     place,
     pool,
     read_stack,
@@ -87,7 +88,7 @@ def _oke(enablement: str) -> Contract:
     """V100 on demand and preemptible; the operator brings the driver where it is asked to advertise."""
     shape = {"instanceTypes": ["VM.GPU3.1"]} | ({"image": "ubuntu"} if enablement == GPU_OPERATOR else {})
     pools = {"v100": oke_pool(**shape), "v100-spot": oke_pool(**shape, capacity="spot")}
-    sets = {f"gpu-{name}": runner(pool=name) for name in pools} | {"stands": vm(), "boots": vm_per_job()}
+    sets = {f"gpu-{name}": oke_runner(pool=name) for name in pools} | {"stands": vm(), "boots": vm_per_job()}
     operator = {"operator": {"driver": {"version": "580.173.02"}}} if enablement == GPU_OPERATOR else {}
     fleet = load(config(clusters={"sjc": oke_cluster(enablement=enablement, pools=pools, runners=sets, **operator)}))
     return contract(fleet, "sjc")

@@ -21,7 +21,7 @@ from fleet.isolation import limit_range, network_policy, resource_quota
 from fleet.runner import PodRunner
 from fleet.scheduling import GPU_RESOURCE, is_gpu_resource
 from fleet.settings import load
-from tests.builders import cluster, config, oke_cluster, read_stack, runner_of, vm
+from tests.builders import ACCEPTED, cluster, config, oke_cluster, read_stack, runner_of, vm
 from tests.fleet.conformance import STACKS, cluster_charts, sweep_pod
 from tests.fleet.values import mebibytes, millicores
 from tests.strategies import runners
@@ -166,6 +166,7 @@ def test_settings_open_private_networks_one_by_one() -> None:
         ("10.20.0.0/16", True),
         ("10.0.0.0/8", True),
         ("100.64.0.0/10", True),
+        ("198.19.0.0/16", True),
         ("8.8.8.8/32", False),
         (INTERNET, False),
         ("10.0.0.0/7", False),
@@ -194,14 +195,27 @@ def test_a_launcher_reaches_okes_identity_wherever_the_endpoint_is_and_nothing_e
     assert not reaches(network_policy(), "10.96.0.1", 12250), "a job has no business there"
 
 
-def test_jobs_of_oke_that_nothing_holds_back_are_told() -> None:
-    remarks = load(config(clusters={"sjc": oke_cluster()})).clusters["sjc"].remarks
-    assert remarks[-1] == (
-        "network policies: nothing of OKE's own enforces them, so jobs of oci-a10 reach the VCN and the nodes' instance "
+def unenforced(**changes: Any) -> list[str]:
+    """The remarks about network policies on an OKE cluster."""
+    remarks = load(config(clusters={"sjc": oke_cluster(**changes)})).clusters["sjc"].remarks
+    return [remark for remark in remarks if remark.startswith("network policies: ")]
+
+
+def test_a_plan_says_which_jobs_of_oke_nothing_holds_back_and_why_their_owner_accepts_it() -> None:
+    assert unenforced() == [
+        "network policies: OKE enforces none, so jobs of oci-a10 reach the VCN, other namespaces and the nodes' instance "
+        f"metadata; accepted because: {ACCEPTED['acceptUnenforcedNetwork']}"
+    ]
+    assert unenforced(runners={"vm": vm()}) == [], "no job runs in a pod"
+
+
+def test_pods_of_teams_on_oke_need_no_consent_and_are_in_a_remark() -> None:
+    """Their owners write them into the stack file, or have an account in the cluster: no pull request starts them."""
+    torch = {"torch": {"kind": "pytorch", "pool": "a10", "namespace": "checks"}}
+    assert unenforced(runners={"vm": vm()}, workloads=torch) == [
+        "network policies: OKE enforces none, so pods of checks reach the VCN, other namespaces and the nodes' instance "
         "metadata; install Calico (docs/isolation.md)"
-    )
-    machines = load(config(clusters={"sjc": oke_cluster(runners={"vm": vm()})})).clusters["sjc"].remarks
-    assert not [remark for remark in machines if "network policies" in remark], "no job runs in a pod"
+    ]
 
 
 # -- how much a namespace holds ----------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from fleet.providers.oke_addresses import node_subnet, of_node
 from fleet.providers.oke_nodes import _node_image
 from fleet.settings import load
 from fleet.vm_runner import VmPerJobRunner
-from tests.builders import SAN_JOSE, config, oke_cluster, oke_pool, runner, vm, vm_per_job
+from tests.builders import SAN_JOSE, config, oke_cluster, oke_pool, oke_runner, vm, vm_per_job
 
 REGION = "us-sanjose-1"
 IMAGE = f"ocid1.image.oc1.{REGION}.aaaa"
@@ -58,7 +58,7 @@ def test_kubernetes_is_spelled_as_oke_does() -> None:
 
 
 def test_sets_of_machines_come_in_the_files_order_and_pods_are_none() -> None:
-    sets = {"second": vm_per_job(), "pods": runner(pool="a10"), "first": vm()}
+    sets = {"second": vm_per_job(), "pods": oke_runner(), "first": vm()}
     assert [name for name, _ in read(runners=sets).machine_runners()] == ["second", "first"]
 
 
@@ -207,7 +207,7 @@ def besides(cluster: OkeCluster) -> tuple[str, ...]:
 
 
 def test_a_cluster_of_real_ids_has_no_remark() -> None:
-    sets = {"standing": vm(image={"id": IMAGE, "driver": "580.159.03"}), "pods": runner(pool="a10")}
+    sets = {"standing": vm(image={"id": IMAGE, "driver": "580.159.03"}), "pods": oke_runner()}
     assert besides(read(**_REAL, runners=sets)) == ()
 
 
@@ -290,7 +290,7 @@ def test_an_example_is_told_where_a_set_has_no_image() -> None:
 @pytest.mark.parametrize("compartment", [None, _REAL["compartment"]])
 def test_nodes_that_launchers_reach_are_told_with_the_sets(compartment: str | None) -> None:
     image = {"id": IMAGE, "driver": "580.159.03"}
-    sets = {"pods": runner(pool="a10"), "standing": vm(image=image), "per-job": vm_per_job(image=image)}
+    sets = {"pods": oke_runner(), "standing": vm(image=image), "per-job": vm_per_job(image=image)}
     told = (
         "machineCompartment: machines of {} share the cluster's compartment, so their launchers may end its nodes too; "
         "set it to a compartment of the machines' own"
@@ -350,7 +350,7 @@ IMAGES = {"id": IMAGE, "driver": "580.159.03"}
 def test_what_always_stands_must_have_addresses() -> None:
     # 66 for the system nodes, 115 for each GPU node, one for each machine.
     assert 66 + 17 * 115 + 24 == 2045
-    sets = {"pods": runner(pool="a10"), "standing": vm(count=24, image=IMAGES)}
+    sets = {"pods": oke_runner(), "standing": vm(count=24, image=IMAGES)}
     assert not besides(_in_a_small_vcn(pools=_a10(17, 17), runners=sets))
     assert told(network={"cidr": "10.0.0.0/20"}, pools=_a10(17, 17), runners=sets | {"standing": vm(count=25)}) == [
         "network.cidr: what always stands takes 2046 addresses of the node subnet, 10.0.0.0/21 has 2045; "
@@ -363,7 +363,7 @@ def test_what_may_come_and_finds_no_address_is_told() -> None:
         "network.cidr: full pools and machine sets take {} addresses of the node subnet, 10.0.0.0/21 has 2045: those beyond it "
         "never start; give a larger cidr, or lower nodes.max and scale.max"
     )
-    sets = {"pods": runner(pool="a10")}
+    sets = {"pods": oke_runner()}
     assert not besides(_in_a_small_vcn(pools=_a10(0, 17), runners=sets))
     assert besides(_in_a_small_vcn(pools=_a10(0, 18), runners=sets)) == (line.format(66 + 18 * 115),)
     per_job = vm_per_job(image=IMAGES, scale={"max": 25}, places=[ELSEWHERE, PLACE])
@@ -372,7 +372,7 @@ def test_what_may_come_and_finds_no_address_is_told() -> None:
 
 def test_machines_elsewhere_and_pods_of_a_given_network_take_none_of_these_addresses() -> None:
     own = PLACE | {"subnet": f"ocid1.subnet.oc1.{REGION}.aaaa"}
-    sets = {"pods": runner(pool="a10"), "job": vm_per_job(image=IMAGES, scale={"max": 5000}, places=[ELSEWHERE, own])}
+    sets = {"pods": oke_runner(), "job": vm_per_job(image=IMAGES, scale={"max": 5000}, places=[ELSEWHERE, own])}
     assert not besides(_in_a_small_vcn(pools=_a10(0, 17), runners=sets))
     given = {"vcn": "ocid1.vcn.oc1..a", "endpointSubnet": "ocid1.subnet.oc1..a", "nodeSubnet": "ocid1.subnet.oc1..b"}
     assert not besides(read(**_REAL, network=given, pools=_a10(1000, 1000)))
@@ -380,7 +380,7 @@ def test_machines_elsewhere_and_pods_of_a_given_network_take_none_of_these_addre
 
 def test_a_larger_system_pool_takes_more_for_its_pods() -> None:
     # Four cores have four cards, three of them for 93 pods: 97 addresses a node.
-    changes = {"system": {"ocpus": 4, "nodes": 2}, "runners": {"pods": runner(pool="a10")}}
+    changes = {"system": {"ocpus": 4, "nodes": 2}, "runners": {"pods": oke_runner()}}
     assert not besides(_in_a_small_vcn(pools=_a10(16, 16), **changes))
     assert besides(_in_a_small_vcn(pools=_a10(16, 17), **changes))[0].startswith(
         "network.cidr: full pools and machine sets take 2149 addresses"

@@ -29,6 +29,7 @@ from tests.builders import (
     config,
     oke_cluster,
     oke_pool,
+    oke_runner,
     pool,
     pool_of,
     read_stack,
@@ -331,21 +332,21 @@ def _on_oke(runners: dict[str, Any], **changes: Any) -> tuple[Placement, ...]:
 
 
 def test_an_oke_pool_is_reckoned_by_oracles_rules_and_its_own_daemonsets() -> None:
-    (found,) = _on_oke({"gpu-a10": runner(pool="a10", **_size(29, "200Gi"))})
+    (found,) = _on_oke({"gpu-a10": oke_runner(**_size(29, "200Gi"))})
     (only,) = found.fits
     # 29672m and 215290Mi of VM.GPU.A10.1 (test_offer.py).
     left = 29672 - OKE_CPU
     assert (only.offer.cpu, only.offer.memory, only.offer.pods) == (left, 215290 - OKE_MEMORY, 110 - OKE_PODS)
     assert (found.error, found.capacity, found.host.disk) == ("", 2, 400 * 1024)
-    assert _on_oke({"gpu-a10": runner(pool="a10", **_size(f"{left}m", "200Gi"))})[0].error == ""
-    assert _on_oke({"gpu-a10": runner(pool="a10", **_size(f"{left + 1}m", "200Gi"))})[0].error == (
+    assert _on_oke({"gpu-a10": oke_runner(**_size(f"{left}m", "200Gi"))})[0].error == ""
+    assert _on_oke({"gpu-a10": oke_runner(**_size(f"{left + 1}m", "200Gi"))})[0].error == (
         f"asks {left + 1}m CPU, VM.GPU.A10.1 leaves pods {left}m of 30; the smallest type that would do is VM.GPU.A10.2"
     )
 
 
 def test_what_advertises_the_gpus_takes_its_part_of_a_node() -> None:
     offers = {
-        how: _on_oke({"gpu-a10": runner(pool="a10")}, enablement=how)[0].fits[0].offer
+        how: _on_oke({"gpu-a10": oke_runner()}, enablement=how)[0].fits[0].offer
         for how in ("gpu-plugin-addon", "device-plugin", "gpu-operator")
     }
     most, plugin, operands = offers["gpu-plugin-addon"], DAEMONSETS["nvidia-device-plugin"], DAEMONSETS["gpu-operator-operands"]
@@ -435,7 +436,7 @@ def test_more_machines_than_launchers_is_a_remark() -> None:
 
 def test_all_sets_of_machines_share_the_system_pool_and_each_set_has_a_listener() -> None:
     system = {"ocpus": 1, "memory": "4Gi", "nodes": 1}
-    pods = {"gpu-a10": runner(pool="a10", scale={"max": 2})}
+    pods = {"gpu-a10": oke_runner(scale={"max": 2})}
     sets = {"boots": vm_per_job(scale={"max": 8}), "stands": vm(count=8)} | pods
     room = _room(1815, 2564, 31, 3)
     placements = _on_oke(sets, system=system)

@@ -20,9 +20,9 @@ from tests.builders import (
     config,
     oke_cluster,
     oke_pool,
+    oke_runner,
     pool,
     read_stack,
-    runner,
     runner_of,
     staging,
     vm,
@@ -299,7 +299,7 @@ def _oke(**changes: object) -> dict[str, Line]:
 def test_the_bill_of_an_oke_cluster_is_the_arithmetic_of_its_prices() -> None:
     lines = _oke(
         runners={
-            "gpu-a10": runner(pool="a10"),
+            "gpu-a10": oke_runner(),
             "stands": vm(count=2),
             "boots": vm_per_job(shapes=["VM.GPU.A10.2"], scale={"max": 3}),
         },

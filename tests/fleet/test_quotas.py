@@ -27,6 +27,7 @@ from tests.builders import (
     config,
     oke_cluster,
     oke_pool,
+    oke_runner,
     place,
     pool,
     read_stack,
@@ -195,7 +196,7 @@ def test_what_is_in_a_compartment_counts_for_those_above_it(path: str, above: in
         **GOVERNED,
         machineCompartment="ocid1.compartment.oc1..examplevms",
         machineCompartmentPath=path,
-        runners={"oci-a10": runner(pool="a10"), "standing": vm()},
+        runners={"oci-a10": oke_runner(), "standing": vm()},
     )
     statements = on_oke(read(sjc=settings))
     assert (
@@ -218,8 +219,8 @@ def test_nodes_in_a_reservation_take_the_quota_of_reservations() -> None:
 
 
 def test_a_neighbour_in_the_compartment_is_counted_and_one_elsewhere_is_not() -> None:
-    neighbour = oke_cluster(runners={"more": runner(pool="a10")})
-    apart = oke_cluster(compartment="ocid1.compartment.oc1..exampleapart", runners={"apart": runner(pool="a10")})
+    neighbour = oke_cluster(runners={"more": oke_runner()})
+    apart = oke_cluster(compartment="ocid1.compartment.oc1..exampleapart", runners={"apart": oke_runner()})
     (statement,) = on_oke(read(sjc=oke_cluster(**GOVERNED), more=neighbour, apart=apart))
     assert " to 4 in compartment ci " in statement
 
@@ -227,7 +228,7 @@ def test_a_neighbour_in_the_compartment_is_counted_and_one_elsewhere_is_not() ->
 @pytest.mark.parametrize("declares", [True, False])
 def test_a_cluster_in_a_compartment_below_counts_for_the_one_above(declares: bool) -> None:
     below = {"compartment": "ocid1.compartment.oc1..examplebelow", "compartmentPath": "ci:team"}
-    more = oke_cluster(**GOVERNED | below | {"declareQuotas": declares}, runners={"more": runner(pool="a10")})
+    more = oke_cluster(**GOVERNED | below | {"declareQuotas": declares}, runners={"more": oke_runner()})
     fleet = read(sjc=oke_cluster(**GOVERNED), more=more)
     (statement,) = on_oke(fleet)
     assert " to 4 in compartment ci " in statement, "OCI would hold the two nodes below to what is left of the two above"
@@ -241,4 +242,4 @@ def test_machines_said_to_be_in_the_clusters_own_compartment_need_no_second_path
 
 def test_clusters_that_share_a_compartment_may_not_both_declare() -> None:
     with pytest.raises(FleetError, match=re.escape("cluster sjc declares the quotas of ocid1.compartment.oc1..example already")):
-        read(sjc=oke_cluster(**GOVERNED), more=oke_cluster(**GOVERNED, runners={"more": runner(pool="a10")}))
+        read(sjc=oke_cluster(**GOVERNED), more=oke_cluster(**GOVERNED, runners={"more": oke_runner()}))

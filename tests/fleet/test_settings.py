@@ -16,7 +16,7 @@ from fleet.errors import FleetError, Problem, shown
 from fleet.model import Cpu, Duration, Memory, cpu_text, go_duration, memory_text
 from fleet.providers import PROVIDERS
 from fleet.settings import CONFIG_KEYS, SECRETS, Fleet, check_keys, load
-from tests.builders import cluster, config, oke_cluster, oke_pool, pool, runner, staging, vm, vm_per_job
+from tests.builders import cluster, config, oke_cluster, oke_pool, oke_runner, pool, runner, staging, vm, vm_per_job
 from tests.strategies import FULL, configs, parent_of, slips
 
 few = settings(
@@ -272,11 +272,11 @@ def test_the_clusters_delay_stands_for_all_pools_of_oke() -> None:
 
 
 def test_a_fleet_mixes_clouds_and_kinds_of_runners() -> None:
-    sets = {"oci-a10": runner(pool="a10"), "standing": vm(), "per-job": vm_per_job()}
+    sets = {"oci-a10": oke_runner(), "standing": vm(), "per-job": vm_per_job()}
     fleet = load(config(clusters={"usw2": cluster(), "sjc": oke_cluster(runners=sets)}))
     assert {(where, name): (type(held).__name__, held.span.min, held.span.max) for where, name, held in fleet.runner_sets()} == {
         ("usw2", "gpu-t4"): ("PodRunner", 0, 2),
-        ("sjc", "oci-a10"): ("PodRunner", 0, 2),
+        ("sjc", "oci-a10"): ("OkePodRunner", 0, 2),
         ("sjc", "standing"): ("VmRunner", 1, 1),
         ("sjc", "per-job"): ("VmPerJobRunner", 0, 2),
     }
@@ -319,7 +319,7 @@ def test_a_machine_on_a_provider_without_is_one_error_a_set(machines: Callable[.
 @pytest.mark.parametrize(
     ("held", "where"),
     [
-        (oke_cluster(runners={"pod": runner(pool="a10", gpus=0)}), "runners.pod.gpus"),
+        (oke_cluster(runners={"pod": oke_runner(gpus=0)}), "runners.pod.gpus"),
         (oke_cluster(runners={"vm": vm(count=0)}), "runners.vm.count"),
         (oke_cluster(runners={"oke": vm(image={"id": "", "driver": "580.159.03"})}), "runners.oke.image.id"),
         (oke_cluster(runners={"a10": vm_per_job(places=[{}])}), "runners.a10.places.0.region"),

@@ -14,7 +14,7 @@ from fleet.providers.oke_network import OkeNetwork
 from fleet.providers.oke_nodes import NodeImageId, OciReservation, OkePool, OkeSystemPool
 from fleet.providers.talos import TalosCluster
 from fleet.providers.talos_nodes import Host, Hosts
-from fleet.runner import PodRunner
+from fleet.runner import OkePodRunner
 from fleet.settings import Fleet
 from fleet.vm_runner import MachineImage, Place, VmPerJobRunner, VmRunner
 
@@ -33,7 +33,7 @@ from fleet.vm_runner import MachineImage, Place, VmPerJobRunner, VmRunner
         ("clusters.sjc.oke.nodeImages.system", "clusters.sjc.nodeImages.system", NodeImageId),
         ("clusters.sjc.oke.pools.a10.reservation", "clusters.sjc.pools.a10.reservation", OciReservation),
         ("clusters.usw2.eks.runners.pod.memory", "clusters.usw2.runners.pod.memory", MemorySpan),
-        ("clusters.sjc.oke.runners.a10.pod", "clusters.sjc.runners.a10", PodRunner),
+        ("clusters.sjc.oke.runners.a10.pod", "clusters.sjc.runners.a10", OkePodRunner),
         ("clusters.sjc.oke.runners.pod.pod.memory", "clusters.sjc.runners.pod.memory", MemorySpan),
         ("clusters.sjc.oke.runners.vm.vm", "clusters.sjc.runners.vm", VmRunner),
         ("clusters.sjc.oke.runners.vm.vm.image", "clusters.sjc.runners.vm.image", MachineImage),

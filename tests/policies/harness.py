@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ from pulumi_policy.policy import _NotApplicableError
 from pulumi_policy.proxy import UNKNOWN_STRING_VALUE, UnknownValueError, unknown_checking_proxy
 
 from policies.rules import AnyRule, Rule, StackRule
+from policies.rules.read import UndeterminableError
 from tests.day import AS_OF
 
 POLICIES = Path(__file__).resolve().parents[2] / "policies"
@@ -89,13 +90,14 @@ def wire(value: Mapping[str, Any]) -> dict[str, Any]:
 class Verdict:
     """What a rule said: its messages, the path of the unknown that stopped it ("" for none), what an exception hides.
 
-    `urns` are those that a stack rule gave with its messages, "" for none.
+    `urns` are those that a stack rule gave with its messages, "" for none. `undeterminable` is why no value shows it.
     """
 
     messages: tuple[str, ...] = ()
     unknown: str = ""
     excepted: str = ""
     urns: tuple[str, ...] = ()
+    undeterminable: str = ""
 
 
 def said(*messages: str, unknown: str = "") -> Verdict:
@@ -188,11 +190,13 @@ def judge_stack(
     verdict = Verdict()
     try:
         _policy(rule, as_of).validate(StackValidationArgs(list(found.values()), _config(rule, config)), report)
+    except UndeterminableError as error:
+        verdict = Verdict(undeterminable=error.message)
     except UnknownValueError as error:
         verdict = Verdict(unknown=".".join(error.props))
     except _NotApplicableError as reason:
         verdict = Verdict(excepted=str(reason.reason))
-    return Verdict(tuple(text for text, _ in messages), verdict.unknown, verdict.excepted, tuple(of for _, of in messages))
+    return replace(verdict, messages=tuple(text for text, _ in messages), urns=tuple(of for _, of in messages))
 
 
 def proxied(props: Mapping[str, Any]) -> Any:

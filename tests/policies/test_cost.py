@@ -24,7 +24,7 @@ from policies.rules.groups import MACHINES
 from policies.rules.read import Later
 from policies.rules.rule import STACK_KINDS, Stack, StackRule
 from tests import strategies
-from tests.builders import cluster, config, oke_cluster, oke_pool, place, pool, runner, vm, vm_per_job
+from tests.builders import cluster, config, oke_cluster, oke_pool, oke_runner, place, pool, runner, vm, vm_per_job
 from tests.components.recorded import STACKS, build_alone, stack_config, whole
 from tests.day import AS_OF
 
@@ -109,7 +109,7 @@ FLEETS = {
         runners={
             "standing": vm(count=3),
             "job": vm_per_job(places=[place(), place("us-ashburn-1")], scale={"min": 1, "max": 9}, disk="900Gi"),
-            "pod": runner(pool="a10"),
+            "pod": oke_runner(),
         },
     ),
     "caches: a disk, a dear disk, a file system, a workload's volume of a cache's class": cluster(

@@ -8,6 +8,7 @@ import re
 import select
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import pytest
 from offline.judge import configure
 from offline.policyfile import policy_settings
 from policies.rules import RULES, AnyRule, Rule, StackRule
+from policies.rules.kinds import OKE_CLUSTER
 from policies.rules.rule import STACK_KINDS
 from tests.day import AS_OF
 from tests.policies import fixtures
@@ -34,7 +36,7 @@ from tests.policies.harness import (
     secret,
     started,
 )
-from tests.policies.suite import Case, StackCase, few, suite_of
+from tests.policies.suite import Case, Member, StackCase, few, suite_of
 
 LEVELS = ("advisory", "mandatory", "remediate", "disabled")
 STAGING = json.loads((POLICIES / "config" / "staging.json").read_text())
@@ -294,6 +296,23 @@ def test_the_process_says_what_a_stack_rule_says_in_process(pack: Pack, rule: St
             )
     finally:
         pack.configure(STAGING)
+
+
+def test_what_no_value_shows_is_an_advisory_of_the_process(pack: Pack) -> None:
+    rule = next(rule for rule in RULES if rule.id == "runner-namespace-isolated")
+    case = suite_of(rule).passing[0]
+    assert isinstance(case, StackCase)
+    there = tuple(replace(each, provider={"clusterIdentifier": "sjc"}) if each.provider else each for each in case.members)
+    try:
+        pack.configure({"all": "disabled", rule.id: "mandatory"})
+        (said,) = pack.analyze_stack((*there, Member(OKE_CLUSTER, "oke", {"name": "sjc"})))
+    finally:
+        pack.configure(STAGING)
+    assert said.level == "advisory", "it stops no update"
+    assert said.message.endswith(
+        ": nothing in the stack shows whether jobs of gpu-t4 are isolated: OKE enforces no NetworkPolicy until Calico is "
+        "installed in the cluster"
+    )
 
 
 def test_a_disabled_policy_is_silent(pack: Pack) -> None:

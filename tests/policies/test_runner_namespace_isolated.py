@@ -9,7 +9,8 @@ import pytest
 
 from fleet import charts
 from fleet.isolation import network_policy
-from policies.rules.kinds import APPLICATION, EKS_ADDON, LIMIT_RANGE, NAMESPACE, NETWORK_POLICY, RESOURCE_QUOTA
+from fleet.scheduling import MACHINE_SHAPES
+from policies.rules.kinds import APPLICATION, EKS_ADDON, LIMIT_RANGE, NAMESPACE, NETWORK_POLICY, OKE_CLUSTER, RESOURCE_QUOTA
 from policies.rules.runner_namespace_isolated import METADATA, RULE, TOKEN_ACCOUNTS
 from tests.policies.applications import application
 from tests.policies.harness import CLEAN, UNKNOWN, changed, config_of, judge_stack, urn
@@ -65,6 +66,8 @@ CNI = Member(
     {"addonName": "vpc-cni", "clusterName": "usw2", "configurationValues": '{"enableNetworkPolicy": "true"}'},
 )
 WALLS = (SPACE, POLICY, QUOTA, RANGE)
+OKE = Member(OKE_CLUSTER, "oke", {"name": "sjc"})
+OTHER_OKE = Member(OKE_CLUSTER, "other", {"name": "iad"})
 
 PLACE = 'namespace "runners"'
 
@@ -121,6 +124,18 @@ NOT_ENFORCED = (
     "configurationValues of vpc-cni does not turn enableNetworkPolicy on: the cluster takes NetworkPolicies and enforces none; "
     'write {"enableNetworkPolicy": "true"}'
 )
+
+
+def not_shown(*names: str) -> str:
+    return (
+        f"nothing in the stack shows whether jobs of {', '.join(names)} are isolated: OKE enforces no NetworkPolicy until Calico "
+        "is installed in the cluster"
+    )
+
+
+def inside(cluster: Any, *members: Member) -> list[Member]:
+    """The members in another cluster."""
+    return [replace(each, provider={"clusterIdentifier": cluster}) for each in members]
 
 
 def messages(*members: Member, **config: Any) -> tuple[str, ...]:
@@ -406,6 +421,46 @@ def test_networks_of_clusters_without_runners_are_not_asked() -> None:
     assert messages(off) == ()
 
 
+# -- OKE ---------------------------------------------------------------------------------------------------------------
+
+
+def test_that_policies_are_enforced_on_oke_is_undeterminable() -> None:
+    found = judge_stack(RULE, (*inside("sjc", SET, *WALLS), OKE))
+    assert (found.messages, found.unknown, found.undeterminable) == ((), "", not_shown("gpu-t4"))
+
+
+def test_it_is_said_of_sets_of_the_oke_cluster_and_of_no_others() -> None:
+    assert judge_stack(RULE, (SET, *WALLS, CNI, OKE)) == CLEAN
+    found = judge_stack(RULE, (SET, *WALLS, *inside("sjc", replace(but(SET, "name", "oci"), name="oci"), *WALLS), OKE, OTHER_OKE))
+    assert found.undeterminable == not_shown("oci")
+
+
+def test_a_set_whose_cluster_has_no_name_may_be_on_oke() -> None:
+    bare = [replace(each, provider=None) for each in (SET, *WALLS)]
+    assert judge_stack(RULE, [*bare, OKE]).undeterminable == not_shown("gpu-t4")
+    assert judge_stack(RULE, bare) == CLEAN, "manifests alone show no cluster"
+
+
+@pytest.mark.parametrize("hidden", [but(OKE, "name", UNKNOWN), replace(OKE, props={"name": UNKNOWN})])
+def test_an_oke_cluster_of_an_unknown_name_may_be_that_of_a_set(hidden: Member) -> None:
+    found = judge_stack(RULE, (SET, *WALLS, hidden))
+    assert (found.messages, found.unknown, found.undeterminable) == ((), "name", "")
+    assert judge_stack(RULE, (*WALLS, hidden)) == CLEAN, "without runners nothing is asked"
+
+
+def test_launchers_of_machines_run_no_job() -> None:
+    spec = ("values", "template", "spec")
+    launcher = but(but(SET, *spec, "automountServiceAccountToken", True), *spec, "serviceAccountName", "launcher")
+    shapes = {"metadata": {"annotations": {MACHINE_SHAPES: "VM.GPU.A10.1"}}, "spec": SET.props["values"]["template"]["spec"]}
+    for each in (launcher, but(SET, "values", "template", shapes)):
+        assert judge_stack(RULE, (*inside("sjc", each, *WALLS), OKE)) == CLEAN
+
+
+def test_what_is_broken_on_oke_is_said_as_elsewhere() -> None:
+    found = judge_stack(RULE, (*inside("sjc", SET, SPACE, POLICY, QUOTA), OKE))
+    assert (found.messages, found.undeterminable) == ((NO_RANGE,), not_shown("gpu-t4"))
+
+
 # -- ArgoCD -----------------------------------------------------------------------------------------------------------
 
 
@@ -435,6 +490,7 @@ SUITE = Suite(
     RULE,
     passing=(
         case(SET, CONTROLLER, *WALLS, CNI),
+        case(SET, *WALLS, OKE),
         *(case(member, *WALLS) for member in CUSTOM.values()),
         case(SET, with_egress({"to": [{"ipBlock": {"cidr": "169.254.0.0/16"}}]}), SPACE, QUOTA, RANGE, metadataAddresses=[]),
         case(
@@ -458,6 +514,7 @@ SUITE = Suite(
         case(SET, SPACE, POLICY, but(QUOTA, "spec", "hard", {}), RANGE, messages={NO_QUOTA: "set"}),
         case(SET, SPACE, POLICY, QUOTA, but(RANGE, "spec", "limits", []), messages={NO_RANGE: "set"}),
         case(SET, *WALLS, but(CNI, "configurationValues", "{}"), messages={NOT_ENFORCED: "cni"}),
+        case(SET, SPACE, POLICY, QUOTA, OKE, messages={NO_RANGE: "set"}),
         *(
             case(
                 but(member, "spec", "template", "spec", "automountServiceAccountToken", True),

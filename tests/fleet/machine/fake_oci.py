@@ -100,7 +100,7 @@ class FakeOci:
         age: float = 0,
         console: str | bytes | Exception | None = None,
         pooled: bool = False,
-        extended: dict[str, str] | None = None,
+        metadata: dict[str, str] | None = None,
     ) -> str:
         """An instance that is there already; its OCID."""
         ocid = f"ocid1.instance.oc1.{region}.m{len(self.instances)}"
@@ -111,7 +111,7 @@ class FakeOci:
             life=life or [(0, "RUNNING")],
             ended=None,
             tags=tags,
-            extended=extended or {},
+            metadata=metadata or {"user_data": "I2Nsb3VkLWNvbmZpZwo="},
             console=console if console is not None else self.console,
             version=1,
         )
@@ -144,7 +144,7 @@ class FakeOci:
             id=ocid,
             lifecycle_state=self.state(ocid),
             freeform_tags=dict(held.tags),
-            extended_metadata=dict(held.extended),
+            metadata=dict(held.metadata),
             time_created=created,
         )
 
@@ -158,7 +158,7 @@ class FakeOci:
         assert 0 < len(opc_retry_token) <= 64
         if opc_retry_token not in self.tokens:
             self.tokens[opc_retry_token] = self.add(
-                region, tags=details.freeform_tags, life=list(self.life), extended=details.extended_metadata
+                region, tags=details.freeform_tags, life=list(self.life), metadata=details.metadata
             )
         return _answer(self._read(self.tokens[opc_retry_token]))
 
@@ -180,11 +180,14 @@ class FakeOci:
         return _answer(None)
 
     def update_instance(self, region: str, ocid: str, details: Any, if_match: str) -> Any:
-        """New tags and extended metadata, whole, if nobody else was faster."""
+        """New tags and metadata, whole, if nobody else was faster and nothing that is fixed at launch differs."""
         held = self._found(ocid)
         if if_match != f"v{held.version}":
             raise ServiceError(412, "NoEtagMatch", "etag does not match")
-        held.tags, held.extended, held.version = details.freeform_tags, details.extended_metadata, held.version + 1
+        for key in ("user_data", "ssh_authorized_keys"):
+            if details.metadata.get(key) != held.metadata.get(key):
+                raise ServiceError(400, "InvalidParameter", f"{key} cannot be changed after launch")
+        held.tags, held.metadata, held.version = details.freeform_tags, details.metadata, held.version + 1
         return _answer(self._read(ocid))
 
     def list_instance_pool_instances(self, region: str, compartment: str, pool: str, page: str = "0") -> Any:

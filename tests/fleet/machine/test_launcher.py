@@ -124,7 +124,7 @@ def test_a_job_gets_one_machine_which_is_terminated_after_it():
     assert "gpu-ci status=done step=done code=0" in run.text
 
 
-def test_a_machine_is_launched_closed_and_with_its_registration_in_the_extended_metadata():
+def test_a_machine_is_launched_closed_and_with_its_registration_in_the_metadata_that_it_can_read():
     run = Run()
     run.go()
     [(details,)] = run.oci.called("launch_instance")
@@ -135,8 +135,7 @@ def test_a_machine_is_launched_closed_and_with_its_registration_in_the_extended_
         "shape": "VM.GPU.A10.1",
         "source_details": {"image_id": "ocid1.image.oc1.us-sanjose-1.examplevm", "boot_volume_size_in_gbs": 400},
         "create_vnic_details": {"subnet_id": IDS["subnet"], "nsg_ids": [IDS["security_group"]], "assign_public_ip": False},
-        "metadata": {"user_data": run.config["userData"]},
-        "extended_metadata": {JIT_KEY: JIT},
+        "metadata": {"user_data": run.config["userData"], JIT_KEY: JIT},
         "instance_options": {"are_legacy_imds_endpoints_disabled": True},
         "is_pv_encryption_in_transit_enabled": True,
         "agent_config": {
@@ -577,7 +576,7 @@ def test_a_stopped_machine_that_nobody_removes_is_removed_after_a_while():
     assert run.alive == []
     first = next(index for index, (_, _, name, args, _) in enumerate(run.oci.calls) if args == (left,))
     assert run.oci.calls[first][2] == "terminate_instance"
-    assert f"{left} is stopped and nobody's: gpu-ci status=failed step=toolkit" in run.text
+    assert f"{left} is stopped, and no launcher removed it: gpu-ci status=failed step=toolkit" in run.text
     assert SWEEP_EVERY >= GRACE
 
 
@@ -634,6 +633,113 @@ def test_a_sweep_alone_of_standing_machines_removes_one_that_did_not_boot():
     assert run.alive == [ready]
 
 
+# -- leftovers that are shown as running -----------------------------------------------------------------------------------
+
+OFF: list[tuple[float, str]] = [(0, "RUNNING"), (1800, "RUNNING")]
+"""A machine that wrote its status and powered itself off half an hour after launch, and is shown as running."""
+WORKING: list[tuple[float, str]] = [(0, "RUNNING"), (10**9, "STOPPED")]
+HOURS = 3600.0
+
+
+def orphan(run: Run, life: list[tuple[float, str]], age: float, **changes: Any) -> str:
+    """A machine of another runner of the set; `changes` as `FakeOci.add` has them."""
+    return run.oci.add(tags={SET_TAG: SET, RUNNER_TAG: OTHER}, life=life, age=age, **changes)
+
+
+def swept(run: Run) -> Run:
+    """After the CronJob's sweep."""
+    assert launcher.clean(run.machines(pod="")) == 0
+    assert not run.oci.histories, "records of consoles stay"
+    return run
+
+
+def captured(run: Run) -> list[str]:
+    """Machines whose consoles were read, in order."""
+    return [details.instance_id for (details,) in run.oci.called("capture_console_history")]
+
+
+def test_an_orphan_that_powered_itself_off_and_is_shown_as_running_is_removed_within_minutes():
+    run = Run()
+    left = orphan(run, OFF, 6 * HOURS, console=FAILED)
+    swept(run)
+    assert run.oci.called("terminate_instance") == [(left,)]
+    assert run.seconds == GRACE
+    assert f"{left} is RUNNING, and its console says gpu-ci status=failed step=toolkit" in run.text
+    assert f"{left} has ended though it is RUNNING, and no launcher removed it: gpu-ci status=failed step=toolkit" in run.text
+
+
+def test_an_orphan_whose_job_runs_is_left_alone_until_it_ends():
+    run = Run()
+    busy = orphan(run, WORKING, 6 * HOURS)
+    swept(run)
+    assert (run.alive, captured(run), run.seconds) == ([busy], [busy], 0)
+
+
+def test_an_orphan_that_never_began_its_job_is_removed_and_one_that_may_have_is_not():
+    run = Run()
+    run.oci.boot = b"gpu-ci step=packages\r\n"
+    hung, boots = orphan(run, WORKING, 2 * HOURS), orphan(run, WORKING, 600)
+    swept(run)
+    assert run.alive == [boots]
+    assert f"{hung} has not begun its job in time, and no launcher removed it: its console shows step packages" in run.text
+
+
+@pytest.mark.parametrize("boot", [b"", ServiceError(409, "Conflict", "no console"), b"x" * launcher.CONSOLE_FULL])
+def test_an_orphan_of_which_the_console_tells_nothing_is_left_to_its_lifetime(boot: Any):
+    run = Run()
+    run.oci.boot = boot
+    left = orphan(run, WORKING, 6 * HOURS)
+    assert swept(run).alive == [left]
+
+
+def test_a_machine_that_has_ended_is_left_to_its_own_launcher_at_first():
+    run = Run()
+    left = orphan(run, OFF, 6 * HOURS)
+    run.clock.stop_at = GRACE
+    assert launcher.clean(run.machines(pod="")) == 1
+    assert run.alive == [left]
+    assert GRACE >= 2 * launcher.CONSOLE_EVERY, "its own launcher reads the console that often"
+
+
+def test_a_machine_that_its_own_launcher_removes_meanwhile_is_not_removed_twice():
+    run = Run()
+    left = orphan(run, OFF, 6 * HOURS)
+    run.clock.at(60, lambda: setattr(run.oci.instances[left], "ended", "TERMINATED"))
+    assert swept(run).oci.called("terminate_instance") == []
+
+
+def test_a_sweep_reads_so_many_consoles_and_no_more():
+    run = Run()
+    run.chance = Dice(1)
+    machines = [orphan(run, WORKING, HOURS / 2) for _ in range(launcher.SWEEP_CONSOLES + 10)]
+    starting = orphan(run, [(0, "PROVISIONING")], 10)
+    swept(run)
+    first = captured(run)
+    assert len(first) == len(set(first)) == launcher.SWEEP_CONSOLES
+    for _ in range(10):
+        swept(run)
+    assert set(captured(run)) == set(machines), "in random order, so that each has its turn"
+    assert starting not in captured(run)
+
+
+def test_launchers_read_no_consoles_of_others():
+    run = Run()
+    orphan(run, OFF, 6 * HOURS)
+    run.go()
+    own = next(ocid for ocid in run.oci.instances if run.oci.instances[ocid].tags[RUNNER_TAG] == POD)
+    assert set(captured(run)) == {own}
+
+
+def test_a_standing_machine_that_failed_to_boot_and_is_shown_as_running_is_replaced():
+    run = Run(standing())
+    broken = run.oci.add(tags={SET_TAG: SET}, life=OFF, age=6 * HOURS, pooled=True, console=FAILED)
+    run.oci.boot = b"gpu-ci step=registration\r\n"
+    ready = run.oci.add(tags={SET_TAG: SET}, life=WORKING, age=6 * HOURS, pooled=True)
+    assert swept(run).alive == [ready]
+    assert run.oci.pool == [ready]
+    assert f"{broken} has ended though it is RUNNING" in run.text
+
+
 # -- standing machines ---------------------------------------------------------------------------------------------------
 
 
@@ -648,13 +754,14 @@ IDLE: list[tuple[float, str]] = [(0, "RUNNING")]
 
 def test_a_standing_machine_is_claimed_and_replaced_after_its_job():
     run = Run(standing())
-    first, second = pool(run, WORKS, IDLE, extended={"note": "kept"})
+    kept = {"user_data": "I2Nsb3VkLWNvbmZpZwo=", "ssh_authorized_keys": "ssh-ed25519 AAAA", "note": "kept"}
+    first, second = pool(run, WORKS, IDLE, metadata=kept)
     assert run.go() == 0
     [(ocid, details)] = run.oci.called("update_instance")
     assert ocid == first
     assert plain(details) == {
         "freeform_tags": {SET_TAG: SET, "owner": "ci", RUNNER_TAG: POD, CLAIMED_TAG: str(int(START))},
-        "extended_metadata": {"note": "kept", JIT_KEY: JIT},
+        "metadata": {**kept, JIT_KEY: JIT},
     }
     assert run.oci.pool == [second], "detached, so that the pool makes another"
     assert "terminate_instance" not in methods(run.oci)
@@ -681,7 +788,7 @@ def test_a_machine_that_another_launcher_claims_first_is_left_to_it():
     run.oci.trouble = race
     assert run.go() == 0
     assert run.oci.instances[first].tags[RUNNER_TAG] == OTHER
-    assert JIT_KEY not in run.oci.instances[first].extended
+    assert JIT_KEY not in run.oci.instances[first].metadata
     assert run.oci.pool == [first]
     held = run.oci.instances[second].tags
     assert (held[RUNNER_TAG], held[CLAIMED_TAG]) == (POD, str(int(START))), "the next one, at once"
@@ -728,7 +835,7 @@ def test_a_standing_machine_that_did_not_boot_is_told_and_replaced():
     run.clock.at(900, lambda: pool(run, WORKS))
     assert run.go() == 0
     assert run.oci.pool == []
-    assert f"{broken} is stopped and nobody's: gpu-ci status=failed step=toolkit" in run.text
+    assert f"{broken} is stopped, and no launcher removed it: gpu-ci status=failed step=toolkit" in run.text
     assert [args[0] for args in run.oci.called("update_instance")] != [broken]
 
 
@@ -911,7 +1018,7 @@ def test_a_machine_with_a_job_is_read_again_once_it_does_not_run():
     left = run.oci.add(tags=tags, life=[(0, "RUNNING"), (600, "STOPPED")], pooled=True, console=FAILED)
     run.clock.at(3000, lambda: pool(run, WORKS))
     assert run.go() == 0
-    assert f"{left} is stopped and nobody's: gpu-ci status=failed step=toolkit" in run.text
+    assert f"{left} is stopped, and no launcher removed it: gpu-ci status=failed step=toolkit" in run.text
     assert run.oci.pool == []
 
 
@@ -1044,7 +1151,7 @@ def test_the_program_reads_its_pod_and_forgets_the_registration(monkeypatch, tmp
     assert (status, handled) == (0, [signal.SIGTERM])
     assert launcher.JIT_VARIABLE not in os.environ
     [(details,)] = run.oci.called("launch_instance")
-    assert (details.display_name, details.extended_metadata) == (POD, {JIT_KEY: JIT})
+    assert (details.display_name, details.metadata[JIT_KEY]) == (POD, JIT)
     written = capsys.readouterr()
     assert "status=done" in written.out
     assert JIT not in written.out + written.err
