@@ -13,7 +13,8 @@ from tests.builders import oke_pool
 from tests.components.oke import NODE_POOL as OKE_TOKEN
 from tests.components.oke import planned
 from tests.components.recorded import of_type
-from tests.policies.harness import AS_OF, CLEAN, REMOVE, changed, config_of, judge, proxied, said, urn
+from tests.day import AS_OF
+from tests.policies.harness import CLEAN, REMOVE, changed, config_of, judge, proxied, said, urn
 from tests.policies.pool_fixtures import (
     ASG,
     EKS,
