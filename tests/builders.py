@@ -183,3 +183,8 @@ def reference(path: str) -> Path:
 def staging() -> settings.Fleet:
     """The fleet of the staging stack."""
     return settings.load(read_stack(ROOT / "Pulumi.staging.yaml"))
+
+
+def reserved() -> settings.Fleet:
+    """The fleet of the example with reserved capacity: a reserved p4d.24xlarge, A10G on demand, queues of two teams."""
+    return settings.load(read_stack(ROOT / "examples" / "Pulumi.reserved.yaml"))

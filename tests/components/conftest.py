@@ -40,6 +40,12 @@ def prod() -> Recording:
 
 
 @pytest.fixture(scope="session")
+def reserved() -> Recording:
+    """The example with reserved capacity, in preview."""
+    return _recorded("reserved")
+
+
+@pytest.fixture(scope="session")
 def machines() -> Recording:
     """The example of what prod does not use of OCI, in preview."""
     return _recorded("oci-machines")

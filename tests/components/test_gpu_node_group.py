@@ -131,9 +131,9 @@ def ec2_model():
     return botocore.loaders.Loader().load_service_model("ec2", "service-2")["shapes"]
 
 
-def test_a_reserved_pool_starts_machines_in_its_reservation_and_nowhere_else(prod, ec2_model):
+def test_a_reserved_pool_starts_machines_in_its_reservation_and_nowhere_else(reserved, ec2_model):
     (template,) = [
-        found for found in of_type(prod, "aws:ec2/launchTemplate:LaunchTemplate") if found.name == "use1-a100-reserved-launch"
+        found for found in of_type(reserved, "aws:ec2/launchTemplate:LaunchTemplate") if found.name == "use1-a100-reserved-launch"
     ]
     where = template.inputs["capacityReservationSpecification"]
     assert where == {
@@ -141,31 +141,31 @@ def test_a_reserved_pool_starts_machines_in_its_reservation_and_nowhere_else(pro
         "capacityReservationTarget": {"capacityReservationId": "cr-0123456789abcdef0"},
     }
     assert where["capacityReservationPreference"] in ec2_model["CapacityReservationPreference"]["enum"]
-    assert named(prod, "use1-a100-reserved-nodes", POOL).inputs["capacityType"] == "ON_DEMAND", "EKS knows no reserved type"
+    assert named(reserved, "use1-a100-reserved-nodes", POOL).inputs["capacityType"] == "ON_DEMAND", "EKS knows no reserved type"
 
 
-def test_an_update_of_a_reserved_pool_needs_no_machine_beyond_its_reservation(prod, eks_model):
-    reserved = named(prod, "use1-a100-reserved-nodes", POOL).inputs["updateConfig"]
-    assert reserved == {"maxUnavailable": 1, "updateStrategy": "MINIMAL"}
-    assert reserved["updateStrategy"] in eks_model["NodegroupUpdateStrategies"]["enum"]
-    assert named(prod, "use1-t4-spot-nodes", POOL).inputs["updateConfig"] == {"maxUnavailable": 1}
+def test_an_update_of_a_reserved_pool_needs_no_machine_beyond_its_reservation(reserved, eks_model):
+    update = named(reserved, "use1-a100-reserved-nodes", POOL).inputs["updateConfig"]
+    assert update == {"maxUnavailable": 1, "updateStrategy": "MINIMAL"}
+    assert update["updateStrategy"] in eks_model["NodegroupUpdateStrategies"]["enum"]
+    assert named(reserved, "use1-a10g-nodes", POOL).inputs["updateConfig"] == {"maxUnavailable": 1}
 
 
-def test_no_other_pool_uses_a_reservation(prod):
-    for template in of_type(prod, "aws:ec2/launchTemplate:LaunchTemplate"):
+def test_no_other_pool_uses_a_reservation(recording):
+    for template in of_type(recording, "aws:ec2/launchTemplate:LaunchTemplate"):
         if template.name != "use1-a100-reserved-launch":
             assert "capacityReservationSpecification" not in template.inputs
 
 
-def test_a_reserved_pool_stands_in_the_reservations_zone(prod):
+def test_a_reserved_pool_stands_in_the_reservations_zone(reserved):
     subnets = {
         resource.urn: resource.inputs["availabilityZone"]
-        for resource in of_type(prod, "aws:ec2/subnet:Subnet")
+        for resource in of_type(reserved, "aws:ec2/subnet:Subnet")
         if "-private-" in resource.name
     }
     zones = {
-        name: {subnets[urn] for urn in named(prod, name, POOL).dependencies if urn in subnets}
-        for name in ("use1-a100-reserved-nodes", "use1-t4-spot-nodes")
+        name: {subnets[urn] for urn in named(reserved, name, POOL).dependencies if urn in subnets}
+        for name in ("use1-a100-reserved-nodes", "use1-a10g-nodes")
     }
     assert zones["use1-a100-reserved-nodes"] == {"us-east-1a"}, "a reservation holds machines of one zone"
-    assert zones["use1-t4-spot-nodes"] == {"us-east-1a", "us-east-1b", "us-east-1c"}
+    assert zones["use1-a10g-nodes"] == {"us-east-1a", "us-east-1b", "us-east-1c"}

@@ -44,11 +44,13 @@ ML: dict[str, Any] = {
 POOLS = {"a10": oke_pool(), "v100": oke_pool(instanceTypes=["VM.GPU3.1"], capacity="spot")}
 
 
-@pytest.fixture(scope="module", params=["prod", "planned", "updated"])
+@pytest.fixture(scope="module", params=["prod", "reserved", "planned", "updated"])
 def queued(request: pytest.FixtureRequest) -> Recording:
-    """A stack with queues: production's with two teams, and an OKE cluster in preview and as an update."""
+    """A stack with queues: prod with two teams, the example with reserved capacity, an OKE cluster, previewed and updated."""
     if request.param == "prod":
         return record(ROOT / "__main__.py", prod_with_queues())
+    if request.param == "reserved":
+        return record(ROOT / "__main__.py", stack_config("reserved"))
     return (planned if request.param == "planned" else made)(pools=POOLS, queues=ML)
 
 

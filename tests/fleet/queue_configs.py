@@ -36,14 +36,14 @@ PROD: dict[str, Any] = {
         "research": {
             "namespaces": ["research"],
             "weight": 2,
-            "quotas": [{"pool": "a100-reserved", "nominal": 4}, {"pool": "a10g-spot", "nominal": 4, "borrow": 2}],
+            "quotas": [{"pool": "t4-release", "nominal": 4}, {"pool": "a10g-spot", "nominal": 4, "borrow": 2}],
         },
         "vision": {
             "namespaces": ["vision", "vision-nightly"],
             "quotas": [
                 {"pool": "t4-spot", "nominal": 4},
                 {"pool": "a10g-spot", "nominal": 4, "lend": 2},
-                {"pool": "a100-reserved", "nominal": 0, "borrow": 2},
+                {"pool": "t4-release", "nominal": 0, "borrow": 2},
             ],
             "preemption": {"reclaimWithinCohort": "LowerPriority"},
         },

@@ -148,7 +148,7 @@ CONTRACTS = stack_contracts() | {
 
 
 def test_every_stack_file_and_example_is_held() -> None:
-    assert {"staging", "prod", "homelab", "right-size", "oci-machines", "gitops"} <= set(STACKS)
+    assert {"staging", "prod", "homelab", "right-size", "oci-machines", "gitops", "reserved"} <= set(STACKS)
     pools = {node.name for held in CONTRACTS.values() for node in held.nodes if node.pool != SYSTEM_POOL}
     assert {"use1/a100-reserved", "sjc/a10", "iad/v100-spot", "usw2/t4-spot", "home/gpu"} <= pools
 

@@ -23,6 +23,7 @@ from tests.builders import (
     oke_runner,
     pool,
     read_stack,
+    reserved,
     runner_of,
     staging,
     vm,
@@ -433,12 +434,11 @@ def test_the_bill_of_prod_is_the_arithmetic_of_its_prices() -> None:
         ("use1", "pool t4-release"): (0, 4 * 0.752),
         ("use1", "pool a10g-spot"): (0, 8 * 1.624),
         ("use1", "pool a10g-release"): (0, 2 * 1.212),
-        ("use1", "pool a100-reserved"): (P4D, P4D),
         ("use1", "system pool"): (2 * 0.096, 4 * 0.096),
         ("use1", "control plane"): (0.1, 0.1),
         ("use1", "NAT gateways"): (3 * 0.045, 3 * 0.045),
-        # 500 + 2 x 50 GiB; 10 + 4 + 8 + 2 nodes of 200, one of 500, 4 x 50
-        ("use1", "disks"): (600 * gib, (24 * 200 + 500 + 200) * gib),
+        # 2 x 50 GiB; 10 + 4 + 8 + 2 nodes of 200, 4 x 50
+        ("use1", "disks"): (100 * gib, (24 * 200 + 200) * gib),
         # Nothing in it, or 500 GB in the folder of each of two namespaces.
         ("use1", "cache models"): (0, 2 * 500 * 0.30 / 730),
         ("sjc", "pool a10"): (0, 4 * 2.0),
@@ -449,6 +449,29 @@ def test_the_bill_of_prod_is_the_arithmetic_of_its_prices() -> None:
         # 2 x 100 GB; 4 nodes and 40 machines of 400
         ("sjc", "disks"): (200 * gb, (200 + 44 * 400) * gb),
     }
+    _comes_to(fleet, expected)
+    idle, _ = total(bill(fleet, AS_OF))
+    assert idle.usd < 1, "a fleet that scales to zero costs less than 1 USD an hour while it is idle"
+
+
+def test_the_bill_of_the_example_with_reserved_capacity_is_the_arithmetic_of_its_prices() -> None:
+    gib = 0.08 / 730
+    expected = {
+        ("use1", "pool a100-reserved"): (P4D, P4D),
+        ("use1", "pool a10g"): (0, 4 * 1.212),
+        ("use1", "system pool"): (2 * 0.096, 4 * 0.096),
+        ("use1", "control plane"): (0.1, 0.1),
+        ("use1", "NAT gateways"): (0.045, 0.045),
+        # 500 + 2 x 50 GiB; one node of 500, 4 of 200, 4 x 50
+        ("use1", "disks"): (600 * gib, (500 + 4 * 200 + 200) * gib),
+        # Nothing in it, or 500 GB in the folder of each of two namespaces.
+        ("use1", "cache models"): (0, 2 * 500 * 0.30 / 730),
+    }
+    _comes_to(reserved(), expected)
+
+
+def _comes_to(fleet: Fleet, expected: dict[tuple[str, str], tuple[float, float]]) -> None:
+    """The bill has exactly these lines, in this order: cluster and item → USD an hour, idle and at worst."""
     lines = {(line.cluster, line.item): line for line in bill(fleet, AS_OF)}
     assert list(lines) == list(expected)
     for item, (at_idle, at_worst) in expected.items():

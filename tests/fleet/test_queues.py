@@ -274,7 +274,7 @@ def test_a_queue_says_what_its_team_says() -> None:
         "borrowWithinCohort": {"policy": "Never"},
     }, "nobody's Job is ended unless the team says so"
     assert vision["spec"]["preemption"]["reclaimWithinCohort"] == "LowerPriority"
-    assert made.teams["vision"].flavors == ["t4-spot", "a10g-spot", "a100-reserved"], "in the order in which pools are tried"
+    assert made.teams["vision"].flavors == ["t4-spot", "a10g-spot", "t4-release"], "in the order in which pools are tried"
 
 
 def test_a_team_without_a_cohort_and_fair_sharing_has_none() -> None:

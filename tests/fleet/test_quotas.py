@@ -31,6 +31,7 @@ from tests.builders import (
     place,
     pool,
     read_stack,
+    reserved,
     runner,
     vm,
     vm_per_job,
@@ -139,14 +140,14 @@ def test_types_of_two_quotas_are_reckoned_in_both() -> None:
     }
 
 
-def test_the_quotas_of_staging_and_prod_are_those_of_their_full_pools() -> None:
+def test_the_quotas_of_our_stacks_are_those_of_their_full_pools() -> None:
     staging, prod = (load(read_stack(ROOT / f"Pulumi.{stack}.yaml")) for stack in ("staging", "prod"))
     assert on_eks(staging) == {"L-3819A6DF": 5 * 16, "L-DB2E81BA": 2 * 8}
     assert on_eks(prod, "use1") == {
         "L-3819A6DF": 10 * 16 + 8 * 16,
-        "L-417A185B": 96,
         "L-DB2E81BA": 4 * 8 + 2 * 8,
     }
+    assert on_eks(reserved(), "use1") == {"L-417A185B": 96, "L-DB2E81BA": 4 * 8}
     assert on_oke(prod) == (
         "set compute-core quota gpu-a10-count to 4 in compartment ci:clusters where request.region = 'us-sanjose-1'",
         "set compute-core quota gpu-a10-count to 120 in compartment ci:machines where request.region = 'us-ashburn-1'",

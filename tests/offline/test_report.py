@@ -11,6 +11,7 @@ from offline.cli import ROOT, app
 from offline.report import detail
 
 MACHINES = ("oci-machines", "--file", str(ROOT / "examples" / "Pulumi.oci-machines.yaml"))
+RESERVED = ("reserved", "--file", str(ROOT / "examples" / "Pulumi.reserved.yaml"))
 
 
 def run(*arguments: str):
@@ -29,6 +30,11 @@ def machines():
     return run(*MACHINES)
 
 
+@pytest.fixture(scope="module")
+def reserved():
+    return run(*RESERVED)
+
+
 def row(text: str, *start: str) -> list[str]:
     """The cells of the one line that begins with these."""
     lines = ([cell.strip() for cell in line.split("  ") if cell.strip()] for line in text.splitlines())
@@ -38,17 +44,23 @@ def row(text: str, *start: str) -> list[str]:
 
 def test_prod_plans_both_clouds_in_one_run(prod):
     for text in (
-        "gpu-ci.GpuNodeGroup use1-a100-reserved",
+        "gpu-ci.GpuNodeGroup use1-a10g-spot",
         "gpu-ci.OkeGpuCluster sjc",
         "oci.ContainerEngine.Cluster sjc-control-plane  Kubernetes v1.34.2",
         "oci.ContainerEngine.NodePool sjc-a10-nodes  VM.GPU.A10.1, starts with 0 nodes",
         "oci.ContainerEngine.NodePool sjc-system-nodes  VM.Standard.E5.Flex 4 OCPU 32 GB, starts with 2 nodes",
         "oci.ContainerEngine.Addon sjc-gpu-plugin  NvidiaGpuPlugin",
-        "paid whether used or not: use1/pool a100-reserved.",
         "≤: no dated spot price is at hand; a spot price is at most the on-demand price.",
     ):
         assert text in prod, text
+    assert "paid whether used or not" not in prod, "every pool scales to zero"
     assert "OCI takes less" not in prod, "there is no OCI reservation"
+
+
+def test_an_ec2_reservation_is_paid_whether_used_or_not_and_has_an_exact_price(reserved):
+    assert "gpu-ci.GpuNodeGroup use1-a100-reserved" in reserved
+    assert "paid whether used or not: use1/pool a100-reserved." in reserved
+    assert "OCI takes less" not in reserved, "there is no OCI reservation"
 
 
 def test_a_row_of_machines_says_what_runs_the_jobs_and_that_a_job_has_it_alone(prod, machines):
@@ -58,8 +70,8 @@ def test_a_row_of_machines_says_what_runs_the_jobs_and_that_a_job_has_it_alone(p
     assert stands[2:] == ["1 GPU, a whole machine", "standing VMs", "VM.GPU.A10.1: 1, one job", "2", "2", "2.000"]
 
 
-def test_a_row_of_a_reserved_pool_shares_the_full_price(prod, machines):
-    assert row(prod, "use1/gpu-a100")[3:] == ["a100-reserved", "p4d.24xlarge: 8, GPUs", "0-8", "8", "2.745"]
+def test_a_row_of_a_reserved_pool_shares_the_full_price(reserved, machines):
+    assert row(reserved, "use1/gpu-a100")[3:] == ["a100-reserved", "p4d.24xlarge: 8, GPUs", "0-8", "8", "2.745"]
     assert row(machines, "iad/gpu-a100")[3:] == ["a100-reserved", "BM.GPU4.8: 8, GPUs", "0-16", "16", "≤3.050"]
 
 
@@ -96,13 +108,19 @@ def test_json_has_the_kinds_of_runners_and_how_their_machines_are_bought():
     assert boots["fits"] == [{"instanceType": "VM.GPU.A10.2", "runners": 1, "limitedBy": "one job", "strandedGpus": 0}]
     assert [money["usd"] for money in boots["runnerHour"]] == [4.0, 4.0]
     assert boots["launcherRoom"] >= 40, "one for each machine of both sets"
-    assert placed["gpu-a100"]["capacity"] == "reserved"
-    assert placed["gpu-a100"]["launcherRoom"] is None
-    (reserved,) = [line for line in plan["price"]["lines"] if line["item"] == "pool a100-reserved"]
-    assert reserved["count"] == [1, 1]
-    assert reserved["idle"] == reserved["worst"]
+    assert placed["gpu-t4-release"]["launcherRoom"] is None
     shapes = {resource["inputs"]["nodeShape"] for resource in plan["resources"] if "nodeShape" in resource["inputs"]}
     assert shapes == {"VM.GPU.A10.1", "VM.Standard.E5.Flex"}
+
+
+def test_json_has_a_reserved_pool_at_one_price():
+    plan = json.loads(run(*RESERVED, "--json"))
+    (placed,) = [found for found in plan["placement"] if found["runnerSet"] == "gpu-a100"]
+    assert placed["capacity"] == "reserved"
+    assert placed["launcherRoom"] is None
+    (line,) = [found for found in plan["price"]["lines"] if found["item"] == "pool a100-reserved"]
+    assert line["count"] == [1, 1]
+    assert line["idle"] == line["worst"]
 
 
 # -- details of resources ----------------------------------------------------------------------------------------------

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 
 from fleet.jobs import JobError, create_gpu_job
-from fleet.settings import load
 from policies.rules import RULES, Rule
-from tests.builders import ROOT, read_stack
+from tests.builders import reserved
 from tests.fleet.jobs.strategies import good
 from tests.policies.harness import CLEAN, changed, judge
 
@@ -64,8 +63,7 @@ def test_a_usual_job_passes_as_it_is(options: dict[str, Any]) -> None:
 
 
 def test_a_job_in_a_pool_passes() -> None:
-    fleet = load(read_stack(ROOT / "Pulumi.prod.yaml"))
-    assert faults(create_gpu_job("task", IMAGE, 4, "a100", "64Gi", fleet=fleet), SEVERAL) == []
+    assert faults(create_gpu_job("task", IMAGE, 4, "a100", "64Gi", fleet=reserved()), SEVERAL) == []
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])

@@ -10,10 +10,11 @@ from fleet.jobs import JobError, JobPlacement, JobRefusedError, candidates, crea
 from fleet.offer import Offer, for_runners
 from fleet.placement import pool_host
 from fleet.settings import Fleet, load
-from tests.builders import ROOT, cluster, config, oke_cluster, oke_pool, pool, read_stack
+from tests.builders import ROOT, cluster, config, oke_cluster, oke_pool, pool, read_stack, reserved
 
 IMAGE = "registry.example.com/agent_bus:1.4.2"
 PROD = load(read_stack(ROOT / "Pulumi.prod.yaml"))
+RESERVED = reserved()
 
 
 def stack(**pools: dict[str, Any]) -> Fleet:
@@ -95,13 +96,13 @@ def test_a_cluster_or_a_pool_that_is_named_is_the_only_one_that_is_asked() -> No
     assert placed(PROD, gpu_type="a10").chosen.name == "sjc/a10"
     assert [line.partition(":")[0] for line in refused(PROD, gpu_type="h100", cluster="sjc")[1:]] == ["sjc/a10"]
     assert placed(PROD, spot=True, pool="t4-release").chosen.name == "use1/t4-release"
-    assert len(refused(PROD, pool="a100-reserved")) == 2
+    assert len(refused(RESERVED, pool="a100-reserved")) == 2
 
 
 def test_a_job_of_the_whole_machine_has_its_place() -> None:
-    found = placed(PROD, gpu_type="a100", gpu_count=8)
+    found = placed(RESERVED, gpu_type="a100", gpu_count=8)
     assert (found.chosen.name, found.chosen.most) == ("use1/a100-reserved", 1)
-    assert placed(PROD, gpu_type="a100", gpu_count=4, memory="64Gi").chosen.most == 2
+    assert placed(RESERVED, gpu_type="a100", gpu_count=4, memory="64Gi").chosen.most == 2
 
 
 def test_the_job_is_bound_to_what_was_chosen() -> None:
@@ -184,8 +185,12 @@ def test_each_pool_has_its_reason() -> None:
         "use1/t4-release: asks 4 GPUs, g4dn.2xlarge has 1; the smallest type that would do is g4dn.12xlarge",
         "use1/a10g-spot: has A10G, the job asks for T4",
         "use1/a10g-release: has A10G, the job asks for T4",
-        "use1/a100-reserved: has A100, the job asks for T4",
         "sjc/a10: has A10, the job asks for T4",
+    ]
+    assert refused(RESERVED, gpu_count=4, memory="64Gi") == [
+        "no pool can hold task (4 T4 GPUs, 8 CPU, 32Gi, 20Gi of disk):",
+        "use1/a100-reserved: has A100, the job asks for T4",
+        "use1/a10g: has A10G, the job asks for T4",
     ]
 
 
@@ -248,8 +253,7 @@ def test_a_refused_job_is_a_job_error_with_a_problem_for_each_pool() -> None:
     with pytest.raises(JobError) as error:
         create_gpu_job("task", IMAGE, gpu_type="h100", fleet=PROD)
     assert [(each.field, each.rule) for each in error.value.problems] == [
-        (name, "placement")
-        for name in ("use1/t4-spot", "use1/t4-release", "use1/a10g-spot", "use1/a10g-release", "use1/a100-reserved", "sjc/a10")
+        (name, "placement") for name in ("use1/t4-spot", "use1/t4-release", "use1/a10g-spot", "use1/a10g-release", "sjc/a10")
     ]
 
 

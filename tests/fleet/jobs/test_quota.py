@@ -15,7 +15,7 @@ from fleet.placement import pool_host
 from fleet.queues import queue_objects
 from fleet.scheduling import QUEUE_LABEL
 from fleet.settings import Fleet, load
-from tests.builders import ROOT, oke_pool, pool, read_stack
+from tests.builders import ROOT, oke_pool, pool, read_stack, reserved
 from tests.fleet import queue_configs
 from tests.fleet.kueue_admission import Job, Kueue
 
@@ -119,7 +119,7 @@ def test_of_two_pools_it_is_in_the_one_of_which_its_team_has_enough() -> None:
 
 
 def test_a_cohort_lends_no_more_than_it_has() -> None:
-    assert refused(PROD, "use1/a100-reserved", gpu_type="a100", gpu_count=8, cpu=16, queue="research") == (
+    assert refused(reserved(), "use1/a100-reserved", gpu_type="a100", gpu_count=8, cpu=16, queue="research") == (
         "team research has 4 GPUs of it with all that others lend, the job asks for 8 GPUs; raise nominal, or what they "
         "lend, or ask for less"
     )

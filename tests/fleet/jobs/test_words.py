@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fleet.jobs import calculate_gpu_requirements, create_gpu_job, detect_ml_workload, size
 from fleet.settings import load
-from tests.builders import ROOT, cluster, config, pool, read_stack
+from tests.builders import ROOT, cluster, config, pool, read_stack, reserved
 
 # -- machine learning or not ---------------------------------------------------------------------------------------------
 
@@ -288,10 +288,11 @@ def test_the_answer_says_why() -> None:
 # -- where it runs -------------------------------------------------------------------------------------------------------
 
 PROD = load(read_stack(ROOT / "Pulumi.prod.yaml"))
+RESERVED = reserved()
 
 
 def test_a_task_is_sized_and_placed() -> None:
-    found = size(PROD, "Fine-tune a 70 billion parameter model with PyTorch")
+    found = size(RESERVED, "Fine-tune a 70 billion parameter model with PyTorch")
     assert found
     assert found.chosen is not None
     assert found.chosen.name == "use1/a100-reserved"
@@ -306,7 +307,8 @@ def test_a_task_without_a_pool_is_refused_with_the_reasons() -> None:
     assert not found
     assert dict(found.requirements or {}) == ANSWERS["usual"]
     assert found.refused[0] == "no pool can hold the task (1 V100 GPU, 4 CPU, 8Gi, 20Gi of disk):"
-    assert "use1/a100-reserved: has A100, the job asks for V100" in found.refused
+    assert "use1/t4-release: has T4, the job asks for V100" in found.refused
+    assert "use1/a100-reserved: has A100, the job asks for V100" in size(RESERVED, "Run inference of our classifier").refused
     assert str(found).endswith("sjc/a10: has A10, the job asks for V100")
 
 
