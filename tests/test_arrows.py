@@ -114,11 +114,11 @@ def test_submit_imports_fleet_alone_and_nothing_of_pulumi():
 
 
 def test_rules_import_what_the_published_pack_carries():
-    assert astray("policies.rules", "fleet.hardware", "fleet.scheduling", "fleet.pricing") == []
+    assert astray("policies.rules", "fleet.credentials", "fleet.hardware", "fleet.scheduling", "fleet.pricing") == []
 
 
 def test_what_the_published_pack_carries_brings_nothing_else_of_ours():
-    carried = {"fleet", "fleet.hardware", "fleet.scheduling", "fleet.pricing"}
+    carried = {"fleet", "fleet.credentials", "fleet.hardware", "fleet.scheduling", "fleet.pricing"}
     assert {name for module in carried for name in imported(module) if name.split(".")[0] in OURS} <= carried
 
 
