@@ -12,10 +12,18 @@ def read_fleet(config: pulumi.Config) -> Fleet:
     """The fleet of the stack that runs. Raises FleetError, also for keys of our namespace that are unknown or wrongly secret."""
     held = _keys()
     check_keys(held, [key for key in held if pulumi.runtime.config.is_config_secret(f"{NAMESPACE}:{key}")])
-    values = {key: config.get_object(key) for key in CONFIG_KEYS}
+    values = {key: _value(config, key) for key in CONFIG_KEYS}
     fleet = load({key: value for key, value in values.items() if value is not None})
     require_folders(fleet, pulumi.get_project(), pulumi.get_stack())
     return fleet
+
+
+def _value(config: pulumi.Config, key: str) -> object:
+    """A setting's value, as text where it is no JSON: the SDK's own error would quote all of it."""
+    try:
+        return config.get_object(key)
+    except pulumi.ConfigTypeError:
+        return config.get(key)
 
 
 def _keys() -> list[str]:

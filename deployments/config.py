@@ -23,4 +23,7 @@ def _value(config: pulumi.Config, key: str) -> Any:
     if key not in CONFIG_KEYS:
         return None
     text = config.get(key) or ""
-    return config.get_object(key) if text.startswith(("{", "[")) else text
+    try:
+        return config.get_object(key) if text.startswith(("{", "[")) else text
+    except pulumi.ConfigTypeError:
+        return text  # the model says what is wrong with it, the SDK's error would quote it in full

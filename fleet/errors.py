@@ -1,23 +1,30 @@
-"""Errors of a stack file: every problem names its path, the rule, the value and the way to mend it."""
+"""Errors of a stack file: every problem names its path, the rule, the value and how to fix it. None shows a credential."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
 
+from fleet.credentials import mask, masked
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing wrong. `path` leads from the config key to the value; `value` is what stands there, as JSON, or empty."""
+    """One thing wrong. `path` leads from the config key to the value; `value` is that value as `shown` gives it, or empty."""
 
     path: tuple[str, ...]
     message: str
     value: str
 
+    def __post_init__(self) -> None:
+        """Mask credentials in the message, which may quote keys and values."""
+        object.__setattr__(self, "message", mask(self.message))
+
     @property
     def where(self) -> str:
-        """The path as text: `gpu-ci:clusters.usw2.pools.t4.nodes.min`. Of one line, whatever a key is."""
-        return ".".join(part if part.isprintable() else shown(part) for part in self.path)
+        """The path as one line of text: `gpu-ci:clusters.usw2.pools.t4.nodes.min`. Credentials in keys are masked."""
+        known = map(mask, self.path)
+        return ".".join(part if part.isprintable() else shown(part) for part in known)
 
     def __str__(self) -> str:
         return f"{self.where}: {self.message}" + (f" (got {self.value})" if self.value else "")
@@ -32,7 +39,8 @@ class FleetError(Exception):
 
 
 def shown(value: object, limit: int = 60) -> str:
-    """A value as short JSON text for an error line; signs that nobody sees are escaped."""
-    text = json.dumps(value, default=str, ensure_ascii=False)
-    text = text if text.isprintable() else json.dumps(value, default=str)
+    """A value as short JSON text for an error line: credentials are masked, invisible characters are escaped."""
+    known = masked(value)
+    text = json.dumps(known, default=str, ensure_ascii=False)
+    text = text if text.isprintable() else json.dumps(known, default=str)
     return text if len(text) <= limit else f"{text[: limit - 1]}…"

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from fleet import hardware
 from fleet.cluster import Cluster
+from fleet.credentials import mask
 from fleet.launchers import LAUNCHER
 from fleet.model import cpu_text, memory_text
 from fleet.offer import DISK_KEPT, DISK_SHARE, Offer, allocatable, for_runners
@@ -245,7 +246,10 @@ def _asked(sets: Iterable[Placement]) -> str:
 
 
 class PlacementError(Exception):
-    """A runner set that no node of its pool can hold. The message has one line for each."""
+    """A runner set that no node of its pool can hold. The message has one line for each; credentials are masked."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(mask(text))
 
 
 def require(placements: Iterable[Placement]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -20,25 +20,33 @@ Settings = TypeVar("Settings", bound=BaseModel)
 def read(root: type[Settings], namespace: str, config: Mapping[str, object]) -> Settings:
     """The settings of type `root` from a namespace's config, by key without namespace.
 
-    Raises FleetError with every problem found.
+    Raises FleetError with every problem found, of very many with the first and how many there are.
     """
     try:
         return root.model_validate_json(json.dumps(config))
     except ValidationError as error:
         errors = error.errors()
-        raise FleetError(tuple(_problem(root, namespace, entry) for entry in errors if not _shadow(entry, errors))) from None
+        foreign = {entry["loc"][:-1] for entry in errors if is_foreign_kind(entry)}
+        own = [entry for entry in errors if not _shadow(entry, foreign)]
+        problems = [_problem(root, namespace, entry) for entry in own[:_MOST_PROBLEMS]]
+        if more := len(own) - len(problems):
+            problems.append(Problem((namespace,), f"{more} more problems; fix these first", ""))
+        raise FleetError(tuple(problems)) from None
 
 
-def _shadow(error: ErrorDetails, errors: list[ErrorDetails]) -> bool:
-    """Whether an error only follows from another.
+_MOST_PROBLEMS = 100
+
+
+def _shadow(error: ErrorDetails, foreign: Collection[tuple[int | str, ...]]) -> bool:
+    """Whether an error only follows from another; `foreign` are the places of runners of a kind that their provider has not.
 
     Pydantic counts only a list's good items, and calls one of bad items too short as well. A runner of a kind that the provider
     has not is judged by a model that knows none of its keys.
     """
     if error["type"] == "too_short" and len(error["input"]) >= error.get("ctx", {})["min_length"]:
         return True
-    foreign = [entry["loc"][:-1] for entry in errors if is_foreign_kind(entry)]
-    return any(error["loc"][: len(runner)] == runner for runner in foreign) and not is_foreign_kind(error)
+    heads = (error["loc"][:end] for end in range(len(error["loc"]) + 1))
+    return bool(foreign) and not is_foreign_kind(error) and any(head in foreign for head in heads)
 
 
 _NO_VALUE = ("missing", "json_invalid")

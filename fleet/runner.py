@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
+from collections import Counter
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
@@ -19,6 +20,9 @@ KINDS = ("pod", "vm", "vm-per-job")
 
 MAX_SET_NAME = 45
 """The scale-set chart refuses a longer name (gha-runner-scale-set 0.14.2, _helpers.tpl)."""
+
+MAX_LABELS = 100
+"""Labels of one runner (docs.github.com, REST API, "Create configuration for a just-in-time runner": maximum items 100)."""
 
 
 def _set_name(name: str) -> str:
@@ -81,7 +85,7 @@ class Runner(Model):
     """What every runner class has, whatever runs its jobs: each is one runner scale set, one job a runner."""
 
     kind: str
-    labels: tuple[RunnerLabel, ...] = ()
+    labels: Annotated[tuple[RunnerLabel, ...], Field(max_length=MAX_LABELS)] = ()
     group: RunnerGroup | None = None
 
     @property
@@ -97,8 +101,8 @@ class Runner(Model):
     @model_validator(mode="after")
     def _labels_once(self) -> Self:
         """Refuse a label given twice."""
-        folded = [label.lower() for label in self.labels]
-        if repeated := sorted({label for label in folded if folded.count(label) > 1}):
+        counts = Counter(label.lower() for label in self.labels)
+        if repeated := sorted({label for label in self.labels if counts[label.lower()] > 1}):
             raise problem(
                 "labels",
                 f"label given twice: {', '.join(repeated)} (GitHub ignores case); remove one",

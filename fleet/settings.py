@@ -167,13 +167,15 @@ class Fleet(Model):
                 raise problem(
                     "set_unique", f"cluster {other} has a runner set of that name in group {group}; rename one", at=at, value=name
                 )
-            for label in map(str.lower, runner.labels):
+            for label in runner.labels:
+                # GitHub ignores case. The message has the label as written: another spelling may hide a credential from the mask.
+                folded = label.lower()
                 labels = {"at": (*at, "labels"), "value": list(runner.labels)}
-                if label in own_names and label != name:
+                if folded in own_names and folded != name:
                     raise problem(
                         "label_is_name", f"label '{label}' is the name of a runner set; remove it or rename one", **labels
                     )
-                if (owner := owners.setdefault(label, this)) != this:
+                if (owner := owners.setdefault(folded, this)) != this:
                     message = (
                         f"label '{label}' already reaches set {owner}, so a runs-on would be ambiguous; remove it or rename it"
                     )

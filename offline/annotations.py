@@ -13,13 +13,14 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from fleet.credentials import mask
 from offline.base import Base
 from offline.entries import Entry, entries
+from offline.places import Keys
 from offline.plan import Plan
 from offline.record import STACK_TYPE
 from offline.stackfile import StackConfig
 from offline.words import name_of
-from offline.yamlread import Keys
 
 _LEVELS = ("error", "warning", "notice")
 _AT = re.compile(r"(?P<file>[^:\n]+):(?P<line>\d+): (?P<message>.*)")
@@ -37,7 +38,7 @@ class Annotation:
     line: int | None = None
 
     def __str__(self) -> str:
-        """The workflow command, one line whatever the texts hold."""
+        """The workflow command: one line whatever the texts hold, without credentials."""
         place = {"file": self.file, "line": str(self.line)} if self.line else {}
         properties = ",".join(f"{key}={_property(value)}" for key, value in {**place, "title": self.title}.items())
         return f"::{self.level} {properties}::{_data(self.message)}"
@@ -225,7 +226,7 @@ def _shown(path: Path, root: Path) -> str:
 
 
 def _data(value: str) -> str:
-    return value.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return mask(value).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def _property(value: str) -> str:

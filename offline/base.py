@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pulumi
 
+from fleet.limits import read_bytes
 from offline.day import day_of
 from offline.errors import InputError
 from offline.judge import configure
@@ -49,7 +50,10 @@ def read_base(
     path = _stack_file(stack, root, folder, stack_file)
     if not path.is_file():
         return Base("", None, f"the base has no {path.name}")
-    text = path.read_text(encoding="utf-8", errors="replace")
+    try:
+        text = read_bytes(path).decode(errors="replace")
+    except OSError as error:
+        return Base("", None, f"the base's {path.name} cannot be read ({error.strerror})")
     policies_of, judged = _policies(stack, root, folder)
     try:
         plan = make_plan(stack, root, path, lambda stage: progress(f"base: {stage}"), as_of, policies_of)

@@ -15,11 +15,12 @@ from typing import Annotated
 
 import pulumi
 import typer
-from rich.console import Console
 
+from fleet.credentials import mask
 from offline.annotations import Annotation, annotate, of_input
 from offline.base import read_base
 from offline.changes import report_changes
+from offline.console import MaskingConsole
 from offline.data import to_json
 from offline.day import day_of
 from offline.errors import InputError
@@ -115,7 +116,7 @@ def render(
         with _faults_are_ours(), Progress() as progress:
             found = make_plan(stack, ROOT, file, progress, day_of(as_of))
         if not found.passes(strict):
-            report(found, Console(stderr=True, highlight=False, markup=False, emoji=False), strict)
+            report(found, MaskingConsole(stderr=True), strict)
             raise typer.Exit(1)
         with _faults_are_ours():
             astray = differences(found, out) if check_only else ()
@@ -172,8 +173,8 @@ def inventory(stack: Stack, file: File = None) -> None:
             page = "" if refused else inventory_page(stack, fleet)
     except InputError as error:
         raise _wrong(error) from error
-    sys.stderr.writelines(f"error: {line}\n" for line in refused)
-    sys.stdout.write(page)
+    sys.stderr.writelines(f"error: {mask(line)}\n" for line in refused)
+    sys.stdout.write(mask(page))
     raise typer.Exit(1 if refused else 0)
 
 
@@ -199,7 +200,7 @@ def _faults_are_ours() -> Iterator[None]:
     except (InputError, pulumi.RunError):
         raise
     except Exception as error:
-        traceback.print_exc()
+        sys.stderr.write(mask(traceback.format_exc()))
         raise typer.Exit(_OUR_FAULT) from error
 
 
@@ -208,10 +209,9 @@ def _say(found: tuple[Annotation, ...]) -> None:
 
 
 def _wrong(error: Exception) -> typer.Exit:
-    sys.stderr.writelines(f"error: {line}\n" for line in str(error).splitlines())
+    sys.stderr.writelines(f"error: {line}\n" for line in mask(str(error)).splitlines())
     return typer.Exit(2)
 
 
-def _console() -> Console:
-    # No markup: names and labels are data, and [red] in one of them is no colour.
-    return Console(highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else _PLAIN_WIDTH)
+def _console() -> MaskingConsole:
+    return MaskingConsole(width=None if sys.stdout.isatty() else _PLAIN_WIDTH)

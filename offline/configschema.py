@@ -8,6 +8,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from offline.errors import shown
+
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
@@ -38,10 +40,10 @@ def faults(schema: Mapping[str, Any], value: object, path: str) -> list[str]:
     if kinds is not None:
         several = [kinds] if isinstance(kinds, str) else list(kinds)
         if not any(_TYPES[kind](value) for kind in several):
-            return [f"{path}: must be of type {' or '.join(several)}; got {value!r}"]
+            return [f"{path}: must be of type {' or '.join(several)}; got {shown(value)}"]
     for word, (applies, holds, rule) in _RULES.items():
         if word in schema and applies(value) and not holds(value, schema[word]):
-            found.append(f"{path}: {rule.format(schema[word])}; got {value!r}")
+            found.append(f"{path}: {rule.format(schema[word])}; got {shown(value)}")
     if _TYPES["array"](value) and "items" in schema:
         for number, item in enumerate(_sequence(value)):
             found += faults(schema["items"], item, f"{path}[{number}]")
@@ -59,7 +61,7 @@ def _object_faults(schema: Mapping[str, Any], value: Mapping[str, object], path:
             found += faults(properties[name], item, f"{path}.{name}")
         elif others is False:
             known = ", ".join(sorted(properties)) or "nothing"
-            found.append(f"{path}.{name}: is not known, there is {known}; got {item!r}")
+            found.append(f"{path}.{name}: is not known, there is {known}; got {shown(item)}")
         elif isinstance(others, Mapping):
             found += faults(others, item, f"{path}.{name}")
     return found
@@ -69,17 +71,19 @@ def _sequence(value: object) -> Sequence[object]:
     return value if isinstance(value, list | tuple) else ()
 
 
+def _key(value: object) -> object:
+    """A key that values share when they are equal as JSON: true is not 1, 1.0 is 1."""
+    if isinstance(value, Mapping):
+        return frozenset((name, _key(part)) for name, part in value.items())
+    return tuple(map(_key, value)) if isinstance(value, list | tuple) else (isinstance(value, bool), value)
+
+
 def _same(left: object, right: object) -> bool:
-    """Equality as JSON has it: true is not 1, 1.0 is 1."""
-    if isinstance(left, Mapping) and isinstance(right, Mapping):
-        return left.keys() == right.keys() and all(_same(left[key], right[key]) for key in left)
-    if isinstance(left, list | tuple) and isinstance(right, list | tuple):
-        return len(left) == len(right) and all(map(_same, left, right))
-    return isinstance(left, bool) == isinstance(right, bool) and left == right
+    return _key(left) == _key(right)
 
 
 def _unique(values: Sequence[object]) -> bool:
-    return not any(_same(one, other) for number, one in enumerate(values) for other in values[:number])
+    return len({_key(value) for value in values}) == len(values)
 
 
 _Rule = tuple[Callable[[Any], bool], Callable[[Any, Any], bool], str]

@@ -1,4 +1,4 @@
-"""A plan as JSON: the same facts for programs. Secrets and unknowns are the words [secret] and [unknown]."""
+"""A plan as JSON: the same facts for programs. Secrets and unknowns are [secret] and [unknown]; credentials are masked."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fleet.bill import runner_hour
+from fleet.credentials import masked
 from fleet.pricing import Line, Money
 from offline.base import Base
 from offline.compare import Comparison, Pair
@@ -19,7 +20,7 @@ from offline.words import Place
 def to_json(plan: Plan, base: Base | None = None) -> str:
     """The plan as one JSON document; keys are camelCase, money is USD an hour. With a base it has what changes from that."""
     changes = {"changes": _changes(plan, base)} if base is not None else {}
-    return json.dumps(_plan(plan) | changes, indent=2, ensure_ascii=False)
+    return json.dumps(masked(_plan(plan) | changes), indent=2, ensure_ascii=False)
 
 
 def _plan(plan: Plan) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import os
 import re
 from datetime import date
 
-from offline.errors import InputError
+from offline.errors import InputError, shown
 
 VARIABLE = "GPU_CI_AS_OF"
 """The policy pack reads the same variable (`policies/__main__.py`)."""
@@ -30,4 +30,4 @@ def _parsed(name: str, text: str) -> date:
             return date.fromisoformat(text)
     except ValueError:
         pass
-    raise InputError(f"{name}: must be a day as YYYY-MM-DD; got {text!r}; correct it")
+    raise InputError(f"{name}: must be a day as YYYY-MM-DD; got {shown(text)}; correct it")

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from fleet.settings import NAMESPACE
+from offline.places import Keys
 from offline.stackfile import StackConfig
-from offline.yamlread import Keys
 
 _CLUSTERS = f"{NAMESPACE}:clusters"
 _KINDS = {"pools": "pool", "runners": "runner set", "workloads": "workload", "caches": "cache", "jobs": "job"}

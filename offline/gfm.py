@@ -1,8 +1,8 @@
 """GitHub's Markdown around text that nobody vouches for: names, labels and messages of a pull request.
 
-Whatever the text holds, it pings nobody, links nowhere, leaves its table cell alone and is no HTML. Facts: the GitHub Flavored
-Markdown spec (tables, backslash escapes, autolinks); mentions and references are found in what is rendered, so neither a
-backslash nor an entity stops one, and a zero-width space does.
+Whatever the text holds, it pings nobody, links nowhere, leaves its table cell alone, is no HTML and shows no credential.
+Facts: the GitHub Flavored Markdown spec (tables, backslash escapes, autolinks); mentions and references are found in what is
+rendered, so neither a backslash nor an entity stops one, and a zero-width space does.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import html
 import re
 from collections.abc import Iterable, Sequence
 
+from fleet.credentials import mask
 from offline.words import one_line
 
 _GAP = "\u200b"
@@ -53,5 +54,5 @@ def is_folded(markdown: str) -> bool:
 
 
 def _line(value: str) -> str:
-    seen = one_line(value)
+    seen = mask(one_line(value))
     return seen if len(seen) <= _MOST else seen[: _MOST - 1] + "…"

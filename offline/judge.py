@@ -32,7 +32,7 @@ from pulumi_policy.proxy import UnknownValueError, unknown_checking_proxy
 
 from offline import wire
 from offline.configschema import faults
-from offline.errors import InputError
+from offline.errors import InputError, shown
 from offline.record import Recording, Resource
 from policies.rules.exceptions import is_exception
 
@@ -137,10 +137,10 @@ def configure(rules: Iterable[Rule], settings: Settings, as_of: date) -> tuple[C
     for name in settings:
         if name not in names and name not in (ALL, _ENVIRONMENTS):
             known = ", ".join(sorted(names))
-            raise InputError(f"policy config: {name}: there is no such policy; got {name!r}; give one of: {known}")
+            raise InputError(f"policy config: {name}: there is no such policy; got {shown(name)}; give one of: {known}")
     level, properties = _entry(ALL, settings.get(ALL, {}))
     if properties:
-        raise InputError(f"policy config: {ALL}: sets the level only; got {sorted(properties)}; give them by policy")
+        raise InputError(f"policy config: {ALL}: sets the level only; got {shown(sorted(properties))}; give them by policy")
     return tuple(_configured(policy, types, level, settings.get(policy.name, {})) for policy, types in policies)
 
 
@@ -152,7 +152,8 @@ def _configured(policy: Policy, types: frozenset[str], general: EnforcementLevel
         if name not in known:
             there = ", ".join(sorted(known)) or "none"
             raise InputError(
-                f"policy config: {policy.name}.{name}: there is no such property; got {given[name]!r}; its properties: {there}"
+                f"policy config: {policy.name}.{name}: there is no such property; got {shown(given[name])}; "
+                f"its properties: {there}"
             )
     config = {name: part["default"] for name, part in known.items() if "default" in part} | given
     wrong = faults(
@@ -170,7 +171,7 @@ def _entry(name: str, entry: object) -> tuple[EnforcementLevel | None, dict[str,
     if isinstance(entry, str):
         return _level(name, entry), {}
     if not isinstance(entry, Mapping):
-        raise InputError(f"policy config: {name}: must be a level or an object; got {entry!r}; correct it")
+        raise InputError(f"policy config: {name}: must be a level or an object; got {shown(entry)}; correct it")
     properties = dict(entry)
     level = properties.pop("enforcementLevel", None)
     return (None if level is None else _level(name, level)), properties
@@ -178,7 +179,7 @@ def _entry(name: str, entry: object) -> tuple[EnforcementLevel | None, dict[str,
 
 def _level(name: str, level: object) -> EnforcementLevel:
     if not isinstance(level, str) or level not in _LEVELS:
-        raise InputError(f"policy config: {name}: a level is one of {', '.join(_LEVELS)}; got {level!r}; correct it")
+        raise InputError(f"policy config: {name}: a level is one of {', '.join(_LEVELS)}; got {shown(level)}; correct it")
     return _LEVELS[level]
 
 

@@ -12,10 +12,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
-from offline.errors import InputError
+from fleet.limits import read_bytes
+from offline.errors import InputError, shown
 
 _FOLDER = "policies/config"
-_MEND = "mend the file"
+_MEND = "fix the file"
 _TOKEN = re.compile(r'[{}]|(?P<text>"(?:[^"\\]|\\.)*")(?P<key>\s*:)?')
 """What tells keys from values in valid JSON: braces, and texts with or without a colon behind."""
 
@@ -61,9 +62,9 @@ def _text(path: Path, name: str) -> str | None:
         if not path.is_file():
             kind = "a folder" if path.is_dir() else "no regular file"
             raise InputError(f"{name}: must be a file; got {kind}; remove it or write a policy config in its place")
-        held = path.read_bytes()
+        held = read_bytes(path)
     except OSError as error:
-        raise InputError(f"{name}: cannot be read ({error.strerror}); correct its rights") from None
+        raise InputError(f"{name}: cannot be read ({error.strerror}); check its permissions and size") from None
     try:
         return held.decode()
     except UnicodeDecodeError as error:
@@ -73,16 +74,21 @@ def _text(path: Path, name: str) -> str | None:
 
 def _refuse_repeats(text: str, name: str) -> None:
     objects: list[dict[str, int]] = []
+    line, counted = 1, 0
     for token in _TOKEN.finditer(text):
+        # Counted on from the last token: counted anew each time, a large file would take minutes.
+        line, counted = line + text.count("\n", counted, token.start()), token.start()
         if token[0] == "{":
             objects.append({})
         elif token[0] == "}":
             objects.pop()
         elif token["key"]:
-            key, line = json.loads(token["text"]), _line(text, token.start())
+            key = json.loads(token["text"])
             if key in objects[-1]:
                 first = objects[-1][key]
-                raise InputError(f"{name}:{line}: a key may stand once; got {key!r}, on line {first} too; remove one of them")
+                raise InputError(
+                    f"{name}:{line}: a key may stand once; got {shown(key)}, on line {first} too; remove one of them"
+                )
             objects[-1][key] = line
 
 

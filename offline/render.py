@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import stat
 import tempfile
@@ -14,6 +13,7 @@ from fleet.machine.cloudinit import user_data
 from fleet.vm_runner import MachineRunner
 from fleet.yaml_text import yaml_text
 from offline.errors import InputError
+from offline.folders import walk
 from offline.gitops import git_files
 from offline.plan import Plan
 from offline.record import Resource
@@ -79,8 +79,7 @@ def differences(plan: Plan, out: Path) -> tuple[str, ...]:
 
 def _held(out: Path) -> Iterator[tuple[str, bytes | None]]:
     """Every file below a folder with its bytes; None for what Git or ArgoCD would not take for a file, such as a link."""
-    for folder, folders, names in os.walk(out):
-        here = Path(folder)
+    for here, folders, names in walk(out):
         for name in (*names, *(each for each in folders if (here / each).is_symlink())):
             path = here / name
             plain = stat.S_ISREG(path.lstat().st_mode)

@@ -10,6 +10,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from fleet.charts import APP_SECRET
+from fleet.limits import read_bytes
 from offline.errors import InputError
 
 _ENCRYPTED = re.compile(r"ENC\[AES256_GCM,data:[A-Za-z0-9+/=]*,iv:[A-Za-z0-9+/=]+,tag:[A-Za-z0-9+/=]+,type:[a-z]+\]")
@@ -27,7 +28,7 @@ def encrypted_secret(path: Path, name: str) -> str:
     """
     where = f"gitops.secrets.file: {name}"
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_bytes(path).decode()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{where} cannot be read; put the encrypted Secret there, beside the stack file") from error
     try:

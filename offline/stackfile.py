@@ -17,8 +17,9 @@ from pathlib import Path
 from types import MappingProxyType
 
 from fleet.errors import FleetError, Problem
-from offline.errors import InputError
-from offline.yamlread import Document, Keys, read_yaml
+from offline.errors import InputError, shown
+from offline.places import Keys, Lines, Place
+from offline.yamlread import Document, read_yaml
 
 PLACEHOLDER = "[secret]"
 """Stands in for a secret: offline nothing can be decrypted."""
@@ -50,7 +51,7 @@ class StackConfig:
     values: Mapping[str, str]
     secret_keys: frozenset[str]
     objects: Mapping[str, object]
-    positions: Mapping[Keys, int] = dataclasses.field(default_factory=lambda: MappingProxyType({}), repr=False)
+    positions: Mapping[Keys, int] = dataclasses.field(default_factory=dict, repr=False)
     placed: tuple[str, ...] = ()
     environment: bool = False
 
@@ -75,7 +76,7 @@ def load(stack: str, root: Path, project_file: Path | None = None, stack_file: P
     """
     if not _STACK_NAME.fullmatch(stack):
         raise InputError(
-            f"stack: a stack name is 1 to 100 letters, digits, hyphens, underscores and periods; got {stack!r}; "
+            f"stack: a stack name is 1 to 100 letters, digits, hyphens, underscores and periods; got {shown(stack)}; "
             f"give one of: {_listed(stacks(root))}"
         )
     project_path = project_file or root / "Pulumi.yaml"
@@ -212,7 +213,7 @@ class _StackFile:
         self._values: dict[str, str] = {}
         self._objects: dict[str, object] = {}
         self._secret: set[str] = set()
-        self._positions: dict[Keys, int] = {}
+        self._places: dict[str, Place] = {}
 
     def config(self, stack: str) -> StackConfig:
         top = self._document.value
@@ -240,27 +241,29 @@ class _StackFile:
             values=MappingProxyType(self._values),
             secret_keys=frozenset(self._secret),
             objects=MappingProxyType(self._objects),
-            positions=MappingProxyType(self._positions),
+            positions=Lines((1, self._places)),
             environment=esc,
         )
 
     def _take(self, key: str, value: object) -> None:
-        line = self._document.lines[("config", key)]
+        line = self._document.lines["config", key]
         full = _full_key(self._path, line, self._project.name, key)
         if full in self._values:
-            first = self._positions[(full,)]
+            first = self._line_of(full)
             raise _wrong(self._path, line, key, f"{full} stands on line {first} already", key, "remove one of them")
         self._set(full, value)
-        for keys, at in self._document.lines.items():
-            if keys[:2] == ("config", key):
-                self._positions[(full, *keys[2:])] = at
+        self._places[full] = (line, self._document.lines.below("config", key))
+
+    def _line_of(self, full: str) -> int | None:
+        """The line of a key in the stack file; None where the file lacks it."""
+        return Lines((1, self._places)).get((full,))
 
     def _set(self, full: str, value: object) -> None:
-        shown, secret = _hidden(value)
-        text = json_text(shown) if isinstance(shown, dict | list) else _scalar_text(shown)
+        known, secret = _hidden(value)
+        text = json_text(known) if isinstance(known, dict | list) else _scalar_text(known)
         self._values[full] = text
         # Parsed back, for the program sees what JSON keeps: 1.0 arrives as 1.
-        self._objects[full] = json.loads(text) if isinstance(shown, dict | list) else text
+        self._objects[full] = json.loads(text) if isinstance(known, dict | list) else text
         if secret:
             self._secret.add(full)
 
@@ -279,7 +282,7 @@ class _StackFile:
                 return
         if declared.type is None:
             return
-        line = self._positions.get((key,), declared.line)
+        line = self._line_of(key) or declared.line
         if declared.secret and key not in self._secret:
             raise _wrong(
                 self._path,
@@ -295,7 +298,7 @@ class _StackFile:
 
 
 def _document(path: Path, rule: str, mend: str) -> Document:
-    """The file's document; InputError with `rule` and `mend` for what is no readable file."""
+    """The file's document; InputError with `rule` and `mend` where there is no file."""
     try:
         if path.is_file():
             return read_yaml(path)
@@ -307,16 +310,13 @@ def _document(path: Path, rule: str, mend: str) -> Document:
         elif path.exists():
             fault = "is no regular file"
     except OSError as error:
-        fault = f"cannot be read ({error.strerror})"
+        raise InputError(f"{path} cannot be read ({error.strerror}); check its permissions and size") from None
     raise InputError(f"{rule}; {path} {fault}; {mend}")
 
 
 def _wrong(path: Path, line: int | None, field: str, rule: str, value: object, mend: str) -> InputError:
-    shown = repr(value)
-    if len(shown) > 80:
-        shown = shown[:77] + "..."
     field = field if field.isprintable() else repr(field)
-    return InputError(f"{path}:{line}: {field}: {rule}; got {shown}; {mend}")
+    return InputError(f"{path}:{line}: {field}: {rule}; got {shown(value)}; {mend}")
 
 
 def _listed(names: Collection[str]) -> str:
@@ -346,10 +346,10 @@ def _hidden(value: object) -> tuple[object, bool]:
         if len(value) == 1 and isinstance(value.get("secure"), str):
             return PLACEHOLDER, True
         parts = {key: _hidden(item) for key, item in value.items()}
-        return {key: shown for key, (shown, _) in parts.items()}, any(secret for _, secret in parts.values())
+        return {key: known for key, (known, _) in parts.items()}, any(secret for _, secret in parts.values())
     if isinstance(value, list):
         items = [_hidden(item) for item in value]
-        return [shown for shown, _ in items], any(secret for _, secret in items)
+        return [known for known, _ in items], any(secret for _, secret in items)
     return value, False
 
 
@@ -385,7 +385,7 @@ def _is_range(value: object) -> bool:
 def _item_type(items: object) -> tuple[str, object]:
     kind = items.get("type") if isinstance(items, dict) else None
     if kind not in _TYPES:
-        raise InputError(f"Pulumi.yaml: items.type must be one of {_listed(_TYPES)}; got {kind!r}; correct it")
+        raise InputError(f"Pulumi.yaml: items.type must be one of {_listed(_TYPES)}; got {shown(kind)}; correct it")
     return kind, items.get("items") if isinstance(items, dict) else None
 
 

@@ -25,9 +25,10 @@ from ruamel.yaml.events import (
     SequenceEndEvent,
 )
 
-from offline.errors import InputError
+from fleet.limits import LimitError, bounded, read_bytes
+from offline.errors import InputError, shown
+from offline.places import Below, Lines, Place
 
-Keys = tuple[str | int, ...]
 T = TypeVar("T")
 
 _CONSTANTS: dict[str, object] = {
@@ -48,19 +49,21 @@ _LARGEST = 2**64
 _SMALLEST = -(2**63)
 _MOST_DIGITS = 20
 """Of a decimal integer that 64 bits can hold."""
-_DEEPEST = 100
-"""Levels of mappings and lists; the CLI's limit is 10,000, which nobody's settings come near."""
-_MOST_COPIES = 100_000
-"""Values that aliases may add. A few lines of aliases of aliases can stand for more than any memory holds."""
-_TOO_MANY = f"values nest at most {_DEEPEST} levels deep and aliases add at most {_MOST_COPIES:,} values"
 
 
 @dataclass(frozen=True)
 class Document:
-    """One YAML document: `value` (None for an empty one) and `lines`, the 1-based line of every key and item."""
+    """One YAML document: `value` (None for an empty one) and `lines`, the 1-based line of every key and item.
+
+    The empty path in `lines` is where the document begins.
+    """
 
     value: object
-    lines: dict[Keys, int]
+    lines: Lines
+
+
+_NOTHING: Below = {}
+"""The places in a scalar."""
 
 
 class YamlSyntaxError(InputError):
@@ -72,144 +75,110 @@ def read_yaml(path: Path) -> Document:
 
     Raises InputError for bad YAML, a second document, a duplicate key, a key that is not a string, an unquoted date,
     `.inf`/`.nan` (no JSON can hold them), tags other than the core schema's, nesting below 100 levels and aliases that
-    add more than 100,000 values. OSError passes.
+    add more than 100,000 values. OSError passes, also for a file that `fleet.limits` does not allow.
     """
     return built(path, text_of(path, "YAML"), lambda events: Builder(path, events).document())
 
 
 def text_of(path: Path, kind: str) -> str:
-    """A file's text; InputError where it is none. OSError passes."""
+    """A file's text; InputError where it is none. OSError passes, also for a file that `fleet.limits` does not allow."""
     try:
-        return path.read_bytes().decode("utf-8-sig")
+        return read_bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: a {kind} file must be UTF-8 text; byte {error.start} is not; save it as UTF-8") from None
 
 
 def built(path: Path, text: str, build: Callable[[Iterator[Any]], T]) -> T:
-    """What is built of a parser's events; YamlSyntaxError where the text is no YAML."""
+    """What is built of a parser's events; YamlSyntaxError where the text is no YAML, InputError beyond a limit."""
     try:
-        return build(YAML(typ="safe", pure=True).parse(text))
+        return build(bounded(YAML(typ="safe", pure=True).parse(text)))
+    except LimitError as error:
+        raise InputError(f"{path}:{error.line}: {error}") from None
     except YAMLError as error:
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
         where = f"{path}:{mark.line + 1}" if mark is not None else str(path)
         problem = getattr(error, "problem", None) or str(error).splitlines()[0]
-        raise YamlSyntaxError(f"{where}: not valid YAML: {problem}; mend the syntax of this line or the one above") from None
+        raise YamlSyntaxError(f"{where}: not valid YAML: {problem}; fix the syntax of this line or the one above") from None
 
 
 class Builder:
-    """Builds values from parser events; one use."""
+    """Builds values from parser events, and beside each value the places of what is in it; one use."""
 
     def __init__(self, path: Path, events: Iterator[Any]) -> None:
         self._path = path
         self._events = events
-        self._anchors: dict[str, tuple[object, dict[Keys, int]]] = {}
-        self._open: set[str] = set()
-        self._depth = 0
-        self._written = 0
-        self._copied = 0
+        self._anchors: dict[str, tuple[object, Below]] = {}
 
     def document(self) -> Document:
+        """The one document of a file."""
         value: object = None
-        lines: dict[Keys, int] = {}
+        root: Place = 1
         seen = False
         for event in self._events:
             if isinstance(event, DocumentStartEvent):
                 if seen:
                     raise self._error(event, "one document is allowed", "---", "move the second into a file of its own")
                 seen = True
-                value = self._node(next(self._events), (), lines)
-        self._check_size(value)
-        return Document(value, lines)
+                value, root = self._root(next(self._events))
+        return Document(value, Lines(root))
 
-    def _check_size(self, value: object) -> None:
-        """What aliases put together out of parts that are each small enough must be so too."""
-        depth = total = 0
-        # A part that stands in many places is looked at once a level, with how often it stands there.
-        level = {id(value): (value, 1)}
-        while level:
-            depth += 1
-            total += sum(times for _, times in level.values())
-            if depth > _DEEPEST + 1 or total > self._written + _MOST_COPIES:
-                raise InputError(f"{self._path}: {_TOO_MANY}; got aliases of aliases; write out what they stand for")
-            below: dict[int, tuple[object, int]] = {}
-            for part, times in level.values():
-                for child in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
-                    below[id(child)] = (child, below.get(id(child), (None, 0))[1] + times)
-            level = below
+    def _root(self, event: Any) -> tuple[object, Place]:
+        """A document's value and where it begins."""
+        value, below = self._node(event)
+        return value, _place(event, below)
 
     def _error(self, event: Any, rule: str, value: object, mend: str) -> InputError:
-        return InputError(f"{self._path}:{event.start_mark.line + 1}: {rule}; got {value!r}; {mend}")
+        return InputError(f"{self._path}:{event.start_mark.line + 1}: {rule}; got {shown(value)}; {mend}")
 
-    def _node(self, event: Any, at: Keys, lines: dict[Keys, int]) -> object:
+    def _node(self, event: Any) -> tuple[object, Below]:
+        """A value, and the places of what is in it: none in a scalar."""
         if isinstance(event, AliasEvent):
-            return self._alias(event, at, lines)
-        anchor = event.anchor
-        if anchor is None:
-            return self._content(event, at, lines)
-        self._open.add(anchor)
-        inner: dict[Keys, int] = {}
-        value = self._content(event, (), inner)
-        self._open.discard(anchor)
-        self._anchors[anchor] = (value, inner)
-        lines.update((at + keys, line) for keys, line in inner.items())
-        return value
+            return self._alias(event)
+        found = self._content(event)
+        if event.anchor is not None:
+            self._anchors[event.anchor] = found
+        return found
 
-    def _alias(self, event: Any, at: Keys, lines: dict[Keys, int]) -> object:
-        if event.anchor in self._open:
-            raise self._error(event, "an alias must not stand inside its own anchor", f"*{event.anchor}", "write it out")
+    def _alias(self, event: Any) -> tuple[object, Below]:
         if event.anchor not in self._anchors:
             raise self._error(event, "an alias needs an anchor above it", f"*{event.anchor}", f"add &{event.anchor}")
-        value, inner = self._anchors[event.anchor]
-        self._copied += len(inner) + 1
-        if self._copied > _MOST_COPIES:
-            raise self._error(event, _TOO_MANY, f"*{event.anchor}", "write out what the aliases stand for")
-        lines.update((at + keys, line) for keys, line in inner.items())
-        return value
+        return self._anchors[event.anchor]
 
-    def _content(self, event: Any, at: Keys, lines: dict[Keys, int]) -> object:
-        self._written += 1
+    def _content(self, event: Any) -> tuple[object, Below]:
         if isinstance(event, ScalarEvent):
-            return self._scalar(event)
+            return self._scalar(event), _NOTHING
         if event.tag not in (None, "!", _TAG + "map", _TAG + "seq"):
             self._foreign(event)
-        self._depth += 1
-        if self._depth > _DEEPEST:
-            raise self._error(event, f"values nest at most {_DEEPEST} levels deep", f"level {self._depth}", "flatten them")
-        value = self._mapping(at, lines) if isinstance(event, MappingStartEvent) else self._sequence(at, lines)
-        self._depth -= 1
-        return value
+        return self._mapping() if isinstance(event, MappingStartEvent) else self._sequence()
 
-    def _sequence(self, at: Keys, lines: dict[Keys, int]) -> list[object]:
+    def _sequence(self) -> tuple[list[object], Below]:
         items: list[object] = []
+        places: list[Place] = []
         while not isinstance(event := next(self._events), SequenceEndEvent):
-            here = (*at, len(items))
-            lines[here] = event.start_mark.line + 1
-            items.append(self._node(event, here, lines))
-        return items
+            value, below = self._node(event)
+            items.append(value)
+            places.append(_place(event, below))
+        return items, places
 
-    def _mapping(self, at: Keys, lines: dict[Keys, int]) -> dict[str, object]:
+    def _mapping(self) -> tuple[dict[str, object], Below]:
         own: dict[str, object] = {}
         merged: dict[str, object] = {}
+        places: dict[str, Place] = {}
+        elsewhere: dict[str, Place] = {}
         while not isinstance(event := next(self._events), MappingEndEvent):
             if isinstance(event, ScalarEvent) and event.value == "<<" and event.style is None:
-                merge_lines: dict[Keys, int] = {}
-                sources = self._node(following := next(self._events), (), merge_lines)
+                sources, below = self._node(following := next(self._events))
                 merged |= self._merged(following, sources)
-                # Lines of a merged list are keyed by its position; only a single mapping's lines can be told.
-                for keys, line in merge_lines.items() if isinstance(sources, dict) else ():
-                    lines.setdefault(at + keys, line)
+                # A list of sources has its places by position, of which nothing is asked here.
+                elsewhere |= below if isinstance(below, dict) else {}
                 continue
-            key = self._key(event, at)
-            here = (*at, key)
+            key = self._key(event)
             if key in own:
-                first = lines[here]
+                first = Lines((0, places))[key,]
                 raise self._error(event, f"a key may stand once; it stands on line {first} too", key, "remove one of them")
-            own[key] = None
-            for stale in [keys for keys in lines if keys[: len(here)] == here] if key in merged else ():
-                del lines[stale]
-            lines[here] = event.start_mark.line + 1
-            own[key] = self._node(next(self._events), here, lines)
-        return merged | own
+            own[key], below = self._node(next(self._events))
+            places[key] = _place(event, below)
+        return merged | own, elsewhere | places
 
     def _merged(self, event: Any, sources: object) -> dict[str, object]:
         several = sources if isinstance(sources, list) else [sources]
@@ -220,9 +189,9 @@ class Builder:
             result |= source
         return result
 
-    def _key(self, event: Any, at: Keys) -> str:
+    def _key(self, event: Any) -> str:
         if isinstance(event, AliasEvent):
-            key = self._alias(event, at, {})
+            key, _ = self._alias(event)
         elif isinstance(event, ScalarEvent):
             key = self._scalar(event)
         else:
@@ -273,6 +242,11 @@ class Builder:
         if is_date(text):
             raise self._error(event, "an unquoted date turns into a time of day in UTC", text, "quote it")
         return plain_number(text)
+
+
+def _place(event: Any, below: Below) -> Place:
+    line: int = event.start_mark.line + 1
+    return (line, below) if below else line
 
 
 def plain_number(text: str) -> int | float | str:

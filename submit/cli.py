@@ -22,6 +22,7 @@ from typing import Annotated, Any, Literal
 import typer
 from rich.console import Console
 
+from fleet.credentials import mask
 from fleet.namespaces import SMOKE_NAMESPACE
 from fleet.yaml_text import yaml_text
 from submit import api, smoke
@@ -217,7 +218,7 @@ def _ends() -> Iterator[Callable[[Result], None]]:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(STATUS[Outcome.INTERRUPTED]) from None
     except Exception as error:
-        traceback.print_exc()
+        sys.stderr.write(mask(traceback.format_exc()))
         raise typer.Exit(_OUR_FAULT) from error
     finally:
         signal.signal(signal.SIGTERM, before)

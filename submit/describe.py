@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from fleet.credentials import mask
 from fleet.jobs import JobError, JobPlacement, JobProblem, calculate_gpu_requirements, detect_ml_workload, gpu_job, place_job
 from fleet.jobs import manifest as unplaced
 from submit.errors import InputError
@@ -111,7 +112,7 @@ def _pairs(words: list[str] | None, option: str) -> dict[str, str]:
         name, sign, value = word.partition("=")
         if not sign or not name:
             raise InputError(
-                f"{option}: must be NAME=VALUE; what begins with {name[:20]!r} is not; write the name before the sign"
+                f"{option}: must be NAME=VALUE; what begins with {mask(name)[:20]!r} is not; write the name before the sign"
             )
         if name in found:
             raise InputError(f"{option}: {name} is given twice; leave one out")

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from fleet.credentials import mask
+
 
 class SubmitError(Exception):
-    """The base of what a person can put right. The text is one line, or one and the causes below it.
+    """The base of what a person can fix. The text is one line, or one line and the causes below it.
 
-    It never holds credentials, nor what the cluster's own answers are made of besides their message.
+    Credentials in it are masked. Of the cluster's answers it has the message alone.
     """
+
+    def __init__(self, text: str) -> None:
+        super().__init__(mask(text))
 
 
 class InputError(SubmitError):

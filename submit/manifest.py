@@ -7,13 +7,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
-
 from fleet.scheduling import JOB_HASH
 from fleet.yaml_text import plain
 from submit.errors import InputError
 from submit.objects import Object, at, part, parts, text
+from submit.yamlfile import documents
 
 _HASH_SIGNS = 16
 
@@ -21,14 +19,9 @@ _HASH_SIGNS = 16
 def read_job(path: Path) -> dict[str, Any]:
     """The one Job that a file holds, YAML or JSON. Raises InputError; nothing of what the file says is quoted in it."""
     try:
-        found = [each for each in YAML(typ="safe", pure=True).load_all(path.read_text()) if each is not None]
+        found = [each for each in documents(path, str(path)) if each is not None]
     except OSError as error:
         raise InputError(f"--file: {path} cannot be read ({error.strerror}); name another") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"--file: {path} is no text; name a manifest") from error
-    except YAMLError as error:
-        mark = error.problem_mark if isinstance(error, MarkedYAMLError) else None
-        raise InputError(f"{path}:{mark.line + 1 if mark else 1}: is no YAML; correct it") from None
     if len(found) != 1 or not isinstance(found[0], dict):
         raise InputError(f"{path}: must hold one Job; it holds {len(found)} documents; put each Job into a file of its own")
     check(found[0], str(path))

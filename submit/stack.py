@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
-
 from fleet import settings
 from fleet.errors import FleetError
 from submit.errors import InputError
 from submit.objects import listed
+from submit.yamlfile import documents
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -29,12 +27,12 @@ def read_fleet(stack: str, root: Path = ROOT) -> settings.Fleet:
 def read_file(path: Path) -> settings.Fleet:
     """The settings of one stack file. Raises InputError, a line for each problem."""
     try:
-        held = YAML(typ="safe", pure=True).load(path)
+        found = documents(path, path.name)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}; name a stack file") from None
-    except YAMLError as error:
-        mark = error.problem_mark if isinstance(error, MarkedYAMLError) else None
-        raise InputError(f"{path.name}:{mark.line + 1 if mark else 1}: is no YAML; correct it") from None
+    if len(found) > 1:
+        raise InputError(f"{path.name}: must hold one document; it holds {len(found)}; leave the others out")
+    held = found[0] if found else None
     config = held.get("config") if isinstance(held, dict) else None
     keys = {str(key).partition(":")[::2]: value for key, value in (config or {}).items()}
     ours = {name: value for (home, name), value in keys.items() if home == settings.NAMESPACE}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from fleet.credentials import mask
+
 
 @dataclass(frozen=True, slots=True)
 class JobProblem:
@@ -16,6 +18,11 @@ class JobProblem:
     rule: str
     message: str
     value: str = ""
+
+    def __post_init__(self) -> None:
+        """Mask credentials in what may quote the caller's words."""
+        object.__setattr__(self, "field", mask(self.field))
+        object.__setattr__(self, "message", mask(self.message))
 
     def __str__(self) -> str:
         return f"{self.field}: {self.message}" + (f" (got {self.value})" if self.value else "")

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from fleet import hardware
+from fleet.credentials import holds_credential
 from fleet.errors import shown
 from fleet.jobs.arguments import AskArguments, JobArguments
 from fleet.jobs.ask import MEMORY_A_GPU, cpu_of, is_shared, memory_of, settled
@@ -142,13 +143,6 @@ _SECRET_WORDS = frozenset(("PASSWORD", "PASSWD", "PASSPHRASE", "SECRET", "CREDEN
 _SECRET_ENDS = ("API_KEY", "ACCESS_KEY", "PRIVATE_KEY", "SECRET_KEY", "AUTH_KEY")
 # What people call special words of a vocabulary (PAD_TOKEN=<pad>) is no such text.
 _LIKE_A_TOKEN = re.compile(r"[A-Za-z0-9+/=_.:~-]{12,}")
-_KNOWN_SECRET = re.compile(
-    r"-----BEGIN [A-Z ]*PRIVATE KEY-----|://[^/@\s:]*:[^/@\s]+@|\b(?:gh[pousr]_\w{16,}|github_pat_\w{16,}|hf_[A-Za-z0-9]{16,}"
-    r"|(?:AKIA|ASIA)[A-Z0-9]{16}\b|sk-[A-Za-z0-9_-]{16,}|glpat-[A-Za-z0-9_-]{16,}|xox[abprs]-[A-Za-z0-9-]{10,})"
-)
-"""Keys in PEM, passwords in addresses, tokens of GitHub, Hugging Face, AWS, OpenAI, GitLab and Slack."""
-
-
 _READ = "looks like a secret, and whoever reads the Job would read it"
 IN_PYTHON = 'write secret_env={"NAME": ("secret", "key")}'
 """How a job takes a secret, as Python's callers write it."""
@@ -164,12 +158,12 @@ def _secrets(given: JobArguments) -> Iterator[JobProblem]:
 def _secret_words(field: str, given: JobArguments) -> Iterator[JobProblem]:
     """A command stands in the Job as well, and in the list of the node's processes."""
     for index, word in enumerate(getattr(given, field)):
-        if _KNOWN_SECRET.search(word):
+        if holds_credential(word):
             yield JobProblem(f"{field}.{index}", "secret", f"{_READ}; {IN_PYTHON}, and have the program read that variable")
 
 
 def _secret(name: str, value: str) -> bool:
-    if _KNOWN_SECRET.search(value):
+    if holds_credential(value):
         return True
     words = name.split("_")
     if value and (_SECRET_WORDS & set(words[-1:]) or name.endswith(_SECRET_ENDS)):

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
 from ruamel.yaml.events import DocumentStartEvent
 
-from offline.errors import InputError
-from offline.yamlread import Builder, Keys, built, is_date, text_of
+from fleet.limits import DEEPEST
+from offline.errors import InputError, shown
+from offline.places import Below, Lines, Place
+from offline.yamlread import Builder, built, is_date, text_of
 
 _FLAGS = {
     **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "on", "On", "ON"), True),
@@ -25,10 +27,11 @@ _FLAGS = {
 }
 _NO_NUMBER = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 _HIDDEN = "…"
+_FIRST_LINE = Lines(1)
+"""Of a document that nobody asks for the lines of."""
 _LINE = re.compile(r":(?P<line>[0-9]+): ")
 _WORD = re.compile(r'[{}\[\],:]|"(?:[^"\\]|\\.)*"|[^\s{}\[\],:"]+')
 _MOST_DIGITS = 20
-_DEEPEST = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +39,7 @@ class Document:
     """`value`, the 1-based line of every key and item (`()` is where the document begins), and what no object may have in it."""
 
     value: object
-    lines: Mapping[Keys, int]
+    lines: Lines
     fault: InputError | None = None
 
 
@@ -46,7 +49,9 @@ def documents(path: Path) -> tuple[Document, ...]:
     try:
         text = text_of(path, "JSON" if is_json else "YAML")
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); correct its rights, or take it away") from None
+        raise InputError(
+            f"{path}: cannot be read ({error.strerror}); check its permissions and size, or leave the file out"
+        ) from None
     return _json(path, text) if is_json else _documents(path, text)
 
 
@@ -82,12 +87,8 @@ class _Reader(Builder):
 
     def read(self) -> Document:
         """The document whose events come next."""
-        root = next(self._events)
-        lines: dict[Keys, int] = {}
-        value = self._node(root, (), lines)
-        self._check_size(value)
-        lines[()] = root.start_mark.line + 1
-        return Document(value, lines, self._fault)
+        value, root = self._root(next(self._events))
+        return Document(value, Lines(root), self._fault)
 
     def _plain(self, event: Any, text: str) -> object:
         if text in _FLAGS:
@@ -119,12 +120,12 @@ def _json(path: Path, text: str) -> tuple[Document, ...]:
             return _by_its_looks(path, text)
         if '"apiVersion"' not in text:
             # Settings of other programs are called so and have comments.
-            return (Document(text.strip()[:1] or None, {(): 1}),)
-        raise InputError(f"{path}:{error.lineno}: not valid JSON: {error.msg} in column {error.colno}; mend the syntax") from None
+            return (Document(text.strip()[:1] or None, _FIRST_LINE),)
+        raise InputError(f"{path}:{error.lineno}: not valid JSON: {error.msg} in column {error.colno}; fix the syntax") from None
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}:1: not JSON that kubectl can read ({error}); write another value, or fewer levels") from None
     # Most JSON is none of Kubernetes': of that nobody asks a line.
-    return (Document(value, _Lines(path, text).found if isinstance(value, dict) and "apiVersion" in value else {(): 1}),)
+    return (Document(value, _Places(path, text).lines if isinstance(value, dict) and "apiVersion" in value else _FIRST_LINE),)
 
 
 def _by_its_looks(path: Path, text: str) -> tuple[Document, ...]:
@@ -134,14 +135,14 @@ def _by_its_looks(path: Path, text: str) -> tuple[Document, ...]:
     except InputError:
         if "apiVersion" in text:
             raise
-        return (Document(text.strip()[:1] or None, {(): 1}),)
+        return (Document(text.strip()[:1] or None, _FIRST_LINE),)
     if '"apiVersion"' in text and not any(isinstance(each.value, dict | list) for each in found):
         raise InputError(f"{path}:1: neither JSON nor YAML with an object in it, though it has an apiVersion; take comments away")
     return found
 
 
-class _Lines:
-    """The line of every key and item of a valid JSON text: `found`.
+class _Places:
+    """The place of every key and item of a valid JSON text: `lines`.
 
     Raises InputError for a key that stands twice, and for what nests deeper than YAML may.
     """
@@ -150,47 +151,52 @@ class _Lines:
         self._path = path
         self._words = ((match[0], match.start()) for match in _WORD.finditer(text))
         self._text = text
-        self._line, self._at = 1, 0
-        self.found: dict[Keys, int] = {}
-        self._value((), *next(self._words))
+        self._line, self._at, self._depth = 1, 0, 0
+        self.lines = Lines(self._value(*next(self._words)))
 
     def _go_to(self, start: int) -> None:
         self._line += self._text.count("\n", self._at, start)
         self._at = start
 
-    def _value(self, at: Keys, word: str, start: int) -> None:
+    def _value(self, word: str, start: int) -> Place:
         self._go_to(start)
-        self.found.setdefault(at, self._line)
-        if len(at) > _DEEPEST:
-            raise InputError(f"{self._path}:{self._line}: values nest at most {_DEEPEST} levels deep; flatten them")
-        if word == "{":
-            self._object(at)
-        elif word == "[":
-            self._list(at)
+        if self._depth > DEEPEST:
+            raise InputError(f"{self._path}:{self._line}: values nest at most {DEEPEST} levels deep; flatten them")
+        line = self._line
+        self._depth += 1
+        below = self._object() if word == "{" else self._list() if word == "[" else None
+        self._depth -= 1
+        return (line, below) if below else line
 
-    def _object(self, at: Keys) -> None:
+    def _object(self) -> Below:
+        places: dict[str, Place] = {}
         for word, start in self._words:
             if word == "}":
-                return
+                break
             if word == ",":
                 continue
             self._go_to(start)
-            key = json.loads(word)
-            if (first := self.found.get((*at, key))) is not None:
-                where = f"{self._path}:{self._line}"
-                raise InputError(f"{where}: a key may stand once; it stands on line {first} too; got {key!r}; remove one of them")
-            self.found[*at, key] = self._line
+            key, line = json.loads(word), self._line
+            if key in places:
+                first = Lines((0, places))[key,]
+                where = f"{self._path}:{line}"
+                raise InputError(
+                    f"{where}: a key may stand once; it stands on line {first} too; got {shown(key)}; remove one of them"
+                )
             next(self._words)  # the colon
-            self._value((*at, key), *next(self._words))
+            place = self._value(*next(self._words))
+            # An entry is where its key is, though its value may begin on the next line.
+            places[key] = line if isinstance(place, int) else (line, place[1])
+        return places
 
-    def _list(self, at: Keys) -> None:
-        index = 0
+    def _list(self) -> Below:
+        places: list[Place] = []
         for word, start in self._words:
             if word == "]":
-                return
+                break
             if word != ",":
-                self._value((*at, index), word, start)
-                index += 1
+                places.append(self._value(word, start))
+        return places
 
 
 def _integer(digits: str) -> int | float:

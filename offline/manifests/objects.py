@@ -12,13 +12,14 @@ from typing import Any
 
 from google.protobuf import struct_pb2
 
-from offline.errors import InputError
+from fleet.credentials import mask
+from offline.errors import InputError, shown
 from offline.manifests.documents import Document
 from offline.manifests.urns import urn_of
+from offline.places import Keys
 from offline.record import Resource
 from offline.wire import is_reserved
 from offline.words import one_line
-from offline.yamlread import Keys
 
 _VERSION = re.compile(r"(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?/)?[a-z0-9][a-z0-9.-]*")
 _KIND = re.compile(r"[A-Za-z][A-Za-z0-9]*")
@@ -53,7 +54,7 @@ class Manifest:
     @property
     def label(self) -> str:
         """Kind, namespace and name for people."""
-        return f"{self.kind} {_path(self.namespace, self.name)}".rstrip()
+        return f"{self.kind} {_path(mask(self.namespace), mask(self.name))}".rstrip()
 
     @property
     def identity(self) -> tuple[str, str, str, str]:
@@ -93,7 +94,7 @@ def _objects(stack: str, file: str, within: str, document: Document, body: objec
     once = bool(name)
     name = name or _text(metadata, "generateName")
     token = f"kubernetes:{version if '/' in version else f'core/{version}'}:{kind}"
-    urn = urn_of(stack, token, within, _path(namespace, name))
+    urn = urn_of(stack, token, within, _path(mask(namespace), mask(name)))
     yield Manifest(
         file=file,
         line=_line(document, keys),
@@ -124,7 +125,7 @@ def _named(where: str, body: Mapping[str, Any]) -> tuple[str, str]:
         value = body[key]
         if not isinstance(value, str) or not form.fullmatch(value):
             advice = " (a template: check what `helm template` writes)" if isinstance(value, str) and "{{" in value else ""
-            raise InputError(f"{where}: {key} must be {mend}; got {_shown(value)}{advice}; correct it")
+            raise InputError(f"{where}: {key} must be {mend}; got {shown(value)}{advice}; correct it")
         found.append(value)
     version, kind = found
     return version, kind
@@ -154,7 +155,3 @@ def _text(metadata: object, key: str) -> str:
 
 def _path(namespace: str, name: str) -> str:
     return f"{namespace}/{name}" if namespace else name
-
-
-def _shown(value: object) -> str:
-    return repr(value if len(str(value)) <= 60 else f"{str(value)[:60]}…")

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from fleet.credentials import masked
 from offline.annotations import Annotation
 from offline.manifests.check import Check, Finding
 from offline.manifests.remarks import Unjudged
@@ -52,7 +53,7 @@ def annotated(check: Check, strict: bool = False) -> tuple[Annotation, ...]:
 
 def to_json(check: Check, strict: bool = False) -> str:
     """The check as one JSON document; of the manifests themselves it has names and places alone."""
-    return json.dumps(_check(check, strict), indent=2, ensure_ascii=False)
+    return json.dumps(masked(_check(check, strict)), indent=2, ensure_ascii=False)
 
 
 def _line(found: Finding) -> str:

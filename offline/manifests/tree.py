@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NoReturn
 
 from offline.errors import InputError
+from offline.folders import walk
 from offline.manifests.documents import Document, documents
 from offline.manifests.objects import Manifest, objects
 
@@ -47,8 +47,8 @@ class Tree:
 def read_tree(stack: str, target: str) -> Tree:
     """Reads every manifest below a folder, or in one file; resources get URNs of the stack.
 
-    Git's own folder is left out, and links to folders are not followed. Raises InputError for all that is wrong in any file, a
-    line each, and for a folder without an object.
+    Git's own folder is left out. Links to folders are not followed, a link to a file outside of the folder is an error. Raises
+    InputError for all that is wrong in any file, a line each, and for a folder without an object.
     """
     if not target:
         raise InputError(f"DIR: must not be empty; {_MEND}")
@@ -61,9 +61,12 @@ def read_tree(stack: str, target: str) -> Tree:
     others: dict[Path, list[Document]] = {}
     wrong: list[str] = []
     count = 0
+    home = os.path.realpath(root)
     for path in paths:
         within = path.relative_to(root).as_posix() if path != root else path.name
         try:
+            if path != root:
+                _require_inside(path, root, home)
             for document in documents(path):
                 if document.value is None:
                     continue
@@ -95,12 +98,15 @@ def _paths(root: Path) -> Iterator[Path]:
             raise InputError(f"DIR: {root} {fault}; {_MEND}")
     except OSError as error:
         raise InputError(f"DIR: {root} cannot be read ({error.strerror}); {_MEND}") from None
-    for folder, folders, files in os.walk(root, onerror=_refuse):
-        folders[:] = sorted(name for name in folders if name != ".git")
-        for name in sorted(files):
-            path = Path(folder, name)
-            if name.lower().endswith(SUFFIXES + PROGRAMS) and not _is_device(path):
-                yield _readable(path)
+    try:
+        for folder, folders, files in walk(root):
+            folders[:] = [name for name in folders if name != ".git"]
+            paths = (folder / name for name in files if name.lower().endswith(SUFFIXES + PROGRAMS))
+            yield from (_readable(path) for path in paths if not _is_device(path))
+    except OSError as error:
+        raise InputError(
+            f"DIR: {error.filename} cannot be read ({error.strerror}); check its permissions, or leave it out"
+        ) from None
 
 
 def _readable(path: Path) -> Path:
@@ -118,8 +124,13 @@ def _is_device(path: Path) -> bool:
         return False
 
 
-def _refuse(error: OSError) -> NoReturn:
-    raise InputError(f"DIR: {error.filename} cannot be read ({error.strerror}); correct its rights, or leave it out")
+def _require_inside(path: Path, root: Path, home: str) -> None:
+    """InputError for a link that leads out of the folder: a pull request could show what else the machine has."""
+    if path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(home):
+        raise InputError(
+            f"{path}: a link to {path.readlink()}, which is outside of {root}; links out of the folder are not followed; "
+            "copy the file, or remove the link"
+        )
 
 
 def _is_object(document: Document) -> bool:

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from fleet.credentials import mask
+
 from .read import Later, items, keys, shown
 from .releases import Release
 
@@ -51,5 +53,6 @@ def texts(value: Any, path: str, later: Later) -> Iterator[tuple[str, str]]:
 
 
 def step(path: str, key: str) -> str:
-    """The path of an object's key."""
+    """The path of an object's key; a key may be a credential, and is masked."""
+    key = mask(key)
     return f"{path}.{key}" if _PLAIN.fullmatch(key) else f"{path}[{shown(key)}]"

@@ -17,6 +17,8 @@ from typing import Any
 
 from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
 
+from fleet.credentials import AWS_KEY_ID, GITHUB_FINE_GRAINED_TOKEN, GITHUB_TOKEN, PRIVATE_KEY
+
 from .kinds import (
     CONFIG_MAPS,
     EC2_NODE_CLASS,
@@ -62,9 +64,9 @@ _KINDS = {
     "key": _PRIVATE_KEY,
 }
 _CREDENTIAL = re.compile(
-    r"(?P<github>\b(?:gh[pousr]_[A-Za-z0-9]{36}|github_pat_[A-Za-z0-9_]{22}))"
-    r"|(?P<aws>\b(?:AKIA|ASIA)[A-Z0-9]{16}\b)"
-    r"|(?P<key>-----BEGIN (?:[A-Z0-9]{1,16} ){0,3}PRIVATE KEY-----)"
+    rf"(?P<github>\b(?:{GITHUB_TOKEN}[A-Za-z0-9]{{36}}|{GITHUB_FINE_GRAINED_TOKEN}[A-Za-z0-9_]{{22}}))"
+    rf"|(?P<aws>\b{AWS_KEY_ID}\b)"
+    rf"|(?P<key>{PRIVATE_KEY})"
 )
 # Of a container: these hold no text of their owner's, but often what is known late.
 _IDLE = frozenset(("name", "image", "imagePullPolicy", "resources", "securityContext", "ports", "volumeMounts"))
@@ -90,7 +92,7 @@ def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
     for path, key, held in _texts(token, args.props, late, later):
         for kind in _credentials(held):
             if not (kind == _PRIVATE_KEY and token in SECRETS and key in allowed):
-                report(f"{_safe(path)} holds {kind}: it works for whoever reads it, until it is revoked; {_MEND}", None)
+                report(f"{path} holds {kind}: it works for whoever reads it, until it is revoked; {_MEND}", None)
     later.settle()
 
 
@@ -173,11 +175,6 @@ def _credentials(held: str) -> list[str]:
         return []
     found = {match.lastgroup for read in readings(held) for match in _CREDENTIAL.finditer(read)}
     return [kind for group, kind in _KINDS.items() if group in found]
-
-
-def _safe(path: str) -> str:
-    # A key may be what it should name.
-    return "a key" if _CREDENTIAL.search(path) else path
 
 
 _SHORTEST = 20

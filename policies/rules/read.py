@@ -16,6 +16,8 @@ from typing import Any, Self
 
 from pulumi_policy.proxy import UNKNOWN_STRING_VALUE, UnknownValueError
 
+from fleet.credentials import mask
+
 _SUFFIXES = {
     "": Fraction(1),
     **{suffix: Fraction(10) ** power for suffix, power in zip("numkMGTPE", (-9, -6, -3, 3, 6, 9, 12, 15, 18), strict=True)},
@@ -24,8 +26,6 @@ _SUFFIXES = {
 # Kubernetes' grammar (apimachinery, resource.Quantity); digits are bounded so that no number here is expensive.
 _QUANTITY = re.compile(r"([+-]?(?:[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30}))([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]{1,2})?")
 
-# What no message repeats: the login of an address, and GitHub's tokens.
-_SECRET = re.compile(r"(?<=://)[^/@\s]*(?=@)|(?:gh[pousr]|github_pat)_\w+")
 _SHOWN = 60
 _HUGE = 2**63
 """Kubernetes quantities and the providers' integers stay below."""
@@ -186,12 +186,9 @@ def shown(value: Any) -> str:
 
 
 def line(value: str, most: int = _SHOWN) -> str:
-    """A name as part of a message: cut to `most` characters, and escaped where it would not stay on its line.
-
-    The login of an address and GitHub's tokens are left out of it.
-    """
-    told = _SECRET.sub("…", value)
-    cut = told if len(told) <= most else f"{told[:most]}…"
+    """A name as part of a message: credentials are masked, it is cut to `most` characters and escaped to stay on its line."""
+    known = mask(value)
+    cut = known if len(known) <= most else f"{known[:most]}…"
     return cut if cut.isprintable() else json.dumps(cut)[1:-1]
 
 

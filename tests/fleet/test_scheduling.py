@@ -454,10 +454,10 @@ def test_every_mig_profile_of_the_gpu_operator_is_a_gpu_resource() -> None:
 # -- the policy pack's part --------------------------------------------------------------------------------------------
 
 
-def test_the_three_modules_that_the_policy_pack_ships_need_the_standard_library_alone() -> None:
+def test_the_modules_that_the_policy_pack_ships_need_the_standard_library_alone() -> None:
     code = (
         "import json, sys; sys.path.insert(0, sys.argv[1]); before = set(sys.modules)\n"
-        "import fleet.hardware, fleet.pricing, fleet.scheduling\n"
+        "import fleet.credentials, fleet.hardware, fleet.pricing, fleet.scheduling\n"
         "fleet.hardware.machine('g4dn.xlarge')\n"
         "new = {name.partition('.')[0] for name in set(sys.modules) - before} - set(sys.stdlib_module_names)\n"
         "print(json.dumps([sorted(new), sorted(name for name in sys.modules if name.startswith('fleet'))]))"
@@ -467,7 +467,7 @@ def test_the_three_modules_that_the_policy_pack_ships_need_the_standard_library_
     assert run.returncode == 0, run.stderr
     foreign, ours = json.loads(run.stdout)
     assert foreign == ["fleet"]
-    assert ours == ["fleet", "fleet.hardware", "fleet.pricing", "fleet.scheduling"]
+    assert ours == ["fleet", "fleet.credentials", "fleet.hardware", "fleet.pricing", "fleet.scheduling"]
 
 
 def test_our_labels_are_spelled_in_one_module_only() -> None:

@@ -286,10 +286,10 @@ def test_a_fleet_mixes_clouds_and_kinds_of_runners() -> None:
 @pytest.mark.parametrize(
     ("of_pod", "of_machines", "told"),
     [
-        (["vision"], ["Vision"], "label 'vision' already reaches set usw2/gpu-t4"),
+        (["vision"], ["Vision"], "label 'Vision' already reaches set usw2/gpu-t4"),
         (["gpu"], ["cuda"], "sets usw2/gpu-t4 (gpu) and sjc/a10 (cuda) both carry generic labels"),
         ([], ["gpu-t4"], "label 'gpu-t4' is the name of a runner set"),
-        ([], ["one", "ONE"], "label given twice: one"),
+        ([], ["one", "ONE"], "label given twice: ONE, one"),
     ],
 )
 def test_labels_are_told_apart_whatever_runs_the_jobs(

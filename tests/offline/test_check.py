@@ -161,7 +161,7 @@ def test_a_folder_without_an_object_is_wrong_input(tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("a.yaml", "a: b: c\n", "a.yaml:1: not valid YAML: mapping values are not allowed here; mend the syntax of"),
+        ("a.yaml", "a: b: c\n", "a.yaml:1: not valid YAML: mapping values are not allowed here; fix the syntax of"),
         (
             "a.yaml",
             CLEAN + "kind: Pod\n",

@@ -1,7 +1,7 @@
 """A stack's policy config: what is read, and what is refused with file and line."""
 
 import json
-from pathlib import Path
+import os
 
 import pytest
 from hypothesis import given, settings
@@ -85,10 +85,10 @@ def test_a_link_to_a_file_is_that_file(tmp_path):
 def test_what_cannot_be_read_is_an_input_error(tmp_path, monkeypatch):
     read(tmp_path, "{}")
 
-    def refuse(_):
+    def refuse(*_):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "read_bytes", refuse)
+    monkeypatch.setattr(os, "open", refuse)
     with pytest.raises(InputError, match=rf"^{NAME}: cannot be read \(Permission denied\)"):
         policy_settings("dev", tmp_path)
 

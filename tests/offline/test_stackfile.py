@@ -379,10 +379,10 @@ def test_an_empty_name_is_not_said_to_be_missing(tmp_path):
 def test_a_file_that_cannot_be_read_is_an_input_error(tmp_path, monkeypatch):
     write(tmp_path, "")
 
-    def refuse(_):
+    def refuse(*_):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "read_bytes", refuse)
+    monkeypatch.setattr(os, "open", refuse)
     with pytest.raises(InputError, match=r"Pulumi\.yaml cannot be read \(Permission denied\)"):
         load("dev", tmp_path)
 

@@ -201,7 +201,7 @@ def test_another_chart_may_have_an_object_of_that_name() -> None:
 
 def test_a_key_that_is_a_credential_is_not_shown() -> None:
     (message,) = judge(RULE, CONFIG_MAP, {"data": {GITHUB: GITHUB}}).messages
-    assert message == holds("a key")
+    assert message == holds('data["***"]')
 
 
 # -- kinds -------------------------------------------------------------------------------------------------------------

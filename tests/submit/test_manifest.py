@@ -90,7 +90,7 @@ def test_a_file_is_read(tmp_path, form):
             "kind: Job\napiVersion: batch/v1\nmetadata: {name: a}",
             "spec.template.spec.containers must name one; nothing would run",
         ),
-        (b"\xff\xfe\xff", "is no text; name a manifest"),
+        (b"\xff\xfe\xff", "is no text; save it as UTF-8"),
     ],
 )
 def test_a_file_that_is_no_job_is_told_in_a_line(tmp_path, text, words):

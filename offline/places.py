@@ -1,0 +1,53 @@
+"""Where each value of a document stands, kept as a tree beside the value: aliases share parts of it, and nothing is copied."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+Keys = tuple[str | int, ...]
+Place = int | tuple[int, "Below"]
+"""The line of a scalar; of a mapping or list the line and the places in it."""
+Below = dict[str, Place] | list[Place]
+
+
+class Lines(Mapping[Keys, int]):
+    """The 1-based line of every key and item of a document, by its path; a path is made only when somebody asks for it."""
+
+    def __init__(self, root: Place) -> None:
+        self._root = root
+
+    def __getitem__(self, keys: Keys) -> int:
+        return _line(self._at(keys))
+
+    def __iter__(self) -> Iterator[Keys]:
+        return _paths((), self._root)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def below(self, *keys: str | int) -> Below:
+        """The places in a mapping or list; none for a scalar. Raises KeyError."""
+        place = self._at(keys)
+        return {} if isinstance(place, int) else place[1]
+
+    def _at(self, keys: Keys) -> Place:
+        place = self._root
+        for key in keys:
+            below = {} if isinstance(place, int) else place[1]
+            try:
+                place = below[key]  # type: ignore[index]  # a key of the wrong kind is one that is not there
+            except (LookupError, TypeError):
+                raise KeyError(keys) from None
+        return place
+
+
+def _line(place: Place) -> int:
+    return place if isinstance(place, int) else place[0]
+
+
+def _paths(at: Keys, place: Place) -> Iterator[Keys]:
+    yield at
+    if not isinstance(place, int):
+        below = place[1]
+        for key, inner in below.items() if isinstance(below, dict) else enumerate(below):
+            yield from _paths((*at, key), inner)
