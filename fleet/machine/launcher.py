@@ -673,7 +673,7 @@ class Standing(Machines):
             self.log(f"the pool's size stays as it is: {told(error)}")
 
 
-MODES = {"per-job": PerJob, "standing": Standing}
+MODES: dict[str, type[PerJob] | type[Standing]] = {"per-job": PerJob, "standing": Standing}
 
 
 @dataclass
