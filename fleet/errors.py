@@ -30,12 +30,19 @@ class Problem:
         return f"{self.where}: {self.message}" + (f" (got {self.value})" if self.value else "")
 
 
-class FleetError(Exception):
-    """The stack's settings cannot be a fleet. Holds every problem found, in the order of the config."""
+MOST_PROBLEMS = 100
+"""Of one error; more are counted. Nobody reads 100,000 lines."""
 
-    def __init__(self, problems: tuple[Problem, ...]) -> None:
-        super().__init__("\n".join(map(str, problems)))
-        self.problems = problems
+
+class FleetError(Exception):
+    """The stack's settings cannot be a fleet. Holds the problems found, in the order of the config; `more` were left out."""
+
+    def __init__(self, problems: tuple[Problem, ...], more: int = 0) -> None:
+        self.problems = problems[:MOST_PROBLEMS]
+        if more := more + len(problems) - len(self.problems):
+            namespace = problems[0].path[0].partition(":")[0]
+            self.problems += (Problem((namespace,), f"{more} more problems; fix these first", ""),)
+        super().__init__("\n".join(map(str, self.problems)))
 
 
 def shown(value: object, limit: int = 60) -> str:

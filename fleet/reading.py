@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from fleet.errors import FleetError, Problem, shown
+from fleet.errors import MOST_PROBLEMS, FleetError, Problem, shown
 from fleet.suggest import hint, is_foreign_kind, untagged
 
 Settings = TypeVar("Settings", bound=BaseModel)
@@ -20,7 +20,7 @@ Settings = TypeVar("Settings", bound=BaseModel)
 def read(root: type[Settings], namespace: str, config: Mapping[str, object]) -> Settings:
     """The settings of type `root` from a namespace's config, by key without namespace.
 
-    Raises FleetError with every problem found, of very many with the first and how many there are.
+    Raises FleetError with the problems found.
     """
     try:
         return root.model_validate_json(json.dumps(config))
@@ -28,13 +28,8 @@ def read(root: type[Settings], namespace: str, config: Mapping[str, object]) -> 
         errors = error.errors()
         foreign = {entry["loc"][:-1] for entry in errors if is_foreign_kind(entry)}
         own = [entry for entry in errors if not _shadow(entry, foreign)]
-        problems = [_problem(root, namespace, entry) for entry in own[:_MOST_PROBLEMS]]
-        if more := len(own) - len(problems):
-            problems.append(Problem((namespace,), f"{more} more problems; fix these first", ""))
-        raise FleetError(tuple(problems)) from None
-
-
-_MOST_PROBLEMS = 100
+        problems = tuple(_problem(root, namespace, entry) for entry in own[:MOST_PROBLEMS])
+        raise FleetError(problems, len(own) - len(problems)) from None
 
 
 def _shadow(error: ErrorDetails, foreign: Collection[tuple[int | str, ...]]) -> bool:

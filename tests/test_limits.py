@@ -285,6 +285,12 @@ def test_of_very_many_problems_the_first_are_told_and_the_rest_counted() -> None
     problems = refused(**{f"key{n}": 1 for n in range(50_000)})
     assert len(problems) == 101
     assert problems[-1] == "gpu-ci: 49900 more problems; fix these first"
+    with pytest.raises(FleetError) as error:
+        settings.check_keys((f"key{n}" for n in range(50_000)), ())
+    assert [str(problem) for problem in error.value.problems[99:]] == [
+        f"gpu-ci:key99: {error.value.problems[0].message}",
+        "gpu-ci: 49900 more problems; fix these first",
+    ]
 
 
 def test_many_runners_of_a_kind_that_the_provider_has_not_are_read_in_one_pass() -> None:

@@ -771,7 +771,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "runner-label-twice": (
         "gpu-ci:clusters.usw2.runners.gpu-t4.labels",
-        "label given twice: t4 (GitHub ignores case); remove one",
+        "label given twice: T4, t4 (GitHub ignores case); remove one",
         '["t4", "T4"]',
     ),
     "runner-group-empty": (
@@ -791,12 +791,12 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "own-label-on-two-sets": (
         "gpu-ci:clusters.usw2.runners.gpu-big.labels",
-        ("label 'vision' already reaches set usw2/gpu-t4, so a runs-on would be ambiguous; remove it or rename it"),
+        ("label 'Vision' already reaches set usw2/gpu-t4, so a runs-on would be ambiguous; remove it or rename it"),
         '["Vision"]',
     ),
     "set-name-as-label": (
         "gpu-ci:clusters.usw2.runners.gpu-big.labels",
-        "label 'gpu-t4' is the name of a runner set; remove it or rename one",
+        "label 'GPU-T4' is the name of a runner set; remove it or rename one",
         '["GPU-T4"]',
     ),
     "set-named-like-a-label": (
@@ -1322,7 +1322,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "machine-label-of-another-set": (
         "gpu-ci:clusters.sjc.runners.standing.labels",
-        "label 'a10' already reaches set sjc/oci-a10, so a runs-on would be ambiguous; remove it or rename it",
+        "label 'A10' already reaches set sjc/oci-a10, so a runs-on would be ambiguous; remove it or rename it",
         '["A10"]',
     ),
     "machine-label-generic": (
