@@ -18,7 +18,7 @@ from pathlib import Path
 VENV = Path(".venv")
 PYTHON = str(VENV / "bin" / "python")
 UNFINISHED = VENV / "unfinished"
-"""Is there while something is installed: what it left when it was interrupted looks installed to pip and to uv."""
+"""This file exists during an installation. An interrupted one leaves packages that look complete to pip and uv."""
 FOR_UV = {
     "index-url": ("UV_DEFAULT_INDEX", " "),
     "extra-index-url": ("UV_INDEX", " "),
@@ -81,10 +81,10 @@ def main(lock: str) -> int:
     again = UNFINISHED.exists()
     UNFINISHED.touch()
     if not with_uv(lock, again):
-        sys.stderr.write("uv did not install it: pip does, which takes longer\n")
+        sys.stderr.write("uv could not install the packages; trying pip, which takes longer\n")
         if not pip(lock, *(["--ignore-installed"] if again else [])):
             return 1
-    UNFINISHED.unlink()
+    UNFINISHED.unlink(missing_ok=True)
     return 0
 
 

@@ -37,7 +37,7 @@ def at_least(machine: str, gpu: hardware.Gpu) -> str:
 
 
 def limits(machine: hardware.Machine) -> str:
-    """In words, which driver branches drive a machine's GPU; empty where no limit is known."""
+    """The driver branches that support a machine's GPU, as text; empty where no limit is known."""
     gpu = machine.gpu
     if gpu is not None and gpu.max_driver_branch is not None:
         return at_most(machine.name, gpu)

@@ -31,13 +31,15 @@ _SHARES = {
 class EnabledPool:
     """A pool with its kind of node image and, where the image brings a driver, that driver's version.
 
-    `driver_at` is where the settings have that version, empty where they have none.
+    `driver_at` is where the settings have that version, empty where they have none. `driver_fix` is what to do about a driver
+    that does not support the pool's GPU, empty for the usual advice.
     """
 
     pool: Pool
     image: NodeImage
     driver: str | None
     driver_at: tuple[str, ...] = ()
+    driver_fix: str = ""
 
 
 def require_enablement(enablement: str, operator: OperatorSettings | None, pools: Mapping[str, EnabledPool]) -> None:
@@ -123,7 +125,7 @@ def _require_driver(name: str, held: EnabledPool, enablement: str, operator: Ope
 def _driver(name: str, held: EnabledPool, operator: OperatorSettings) -> tuple[str | None, tuple[str, ...], str]:
     """(version, where it stands, how to mend it) of the driver on a pool's nodes."""
     if held.image.driver:
-        return held.driver, held.driver_at or ("pools", name, "image"), ""
+        return held.driver, held.driver_at or ("pools", name, "instanceTypes"), held.driver_fix
     version = operator.driver.version
     if "version" in operator.driver.model_fields_set:
         return version, ("operator", "driver", "version"), ""

@@ -6,6 +6,7 @@ A view of `data/eks_support.csv`. Standard library only: the policy pack ships t
 from __future__ import annotations
 
 import csv
+import re
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -41,16 +42,21 @@ EKS_SUPPORT: dict[str, Support] = _read()
 """Kubernetes minor → its support on EKS, the oldest first."""
 
 
-def control_plane(minor: str, day: date) -> str:
-    """The item that prices an EKS control plane of a minor ("1.36") on a day.
+_VERSION = re.compile(r"v?([0-9]{1,3})[.]([0-9]{1,3})(?:[.].*)?")
 
-    The answer is never too cheap: a minor newer than the table has at least the support of the newest row, and a minor older
-    than the table counts as extended.
+
+def control_plane(version: str, day: date) -> str:
+    """The item that prices an EKS control plane of a version ("1.36", also "1.36.3" or "v1.36") on a day.
+
+    The answer is never too cheap. A minor newer than the table has the dates of the newest row, because its support ends later.
+    A minor older than the table, and what is not a version, count as extended.
     """
-    oldest, *_, newest = EKS_SUPPORT.values()
-    row = EKS_SUPPORT.get(minor) or (newest if _parts(minor) > _parts(oldest.minor) else None)
+    *_, newest = EKS_SUPPORT.values()
+    minor = _minor(version)
+    row = EKS_SUPPORT.get(f"{minor[0]}.{minor[1]}") or (newest if minor > _minor(newest.minor) else None)
     return STANDARD if row is not None and day < row.standard_until else EXTENDED
 
 
-def _parts(minor: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in minor.split(".") if part.isdecimal())
+def _minor(version: str) -> tuple[int, int]:
+    found = _VERSION.fullmatch(version)
+    return (int(found[1]), int(found[2])) if found else (0, 0)

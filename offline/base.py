@@ -54,7 +54,7 @@ def read_base(
         text = read_bytes(path).decode(errors="replace")
     except OSError as error:
         return Base("", None, f"the base's {path.name} cannot be read ({error.strerror})")
-    policies_of, judged = _policies(stack, root, folder)
+    policies_of, judged = _policies(stack, root, folder, as_of or day_of())
     try:
         plan = make_plan(stack, root, path, lambda stage: progress(f"base: {stage}"), as_of, policies_of)
         return Base(text, plan, judged=judged)
@@ -64,12 +64,12 @@ def read_base(
         return Base(text, None, f"this code fails on the base's {path.name}: {type(error).__name__}: {_first_line(error)}")
 
 
-def _policies(stack: str, root: Path, folder: Path) -> tuple[Path, str]:
+def _policies(stack: str, root: Path, folder: Path, day: date) -> tuple[Path, str]:
     """The checkout whose policy config judges the base, and why it is not the base's own: policies come, go and are renamed."""
     if not (folder / "policies").is_dir():
         return root, "the base has no policies"
     try:
-        configure(RULES, policy_settings(stack, folder), day_of())
+        configure(RULES, policy_settings(stack, folder), day)
     except InputError as error:
         return root, f"the base's policy config does not fit this code: {_first_line(error)}"
     return folder, ""

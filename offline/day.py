@@ -1,16 +1,12 @@
-"""The day that a plan judges: the prices, exceptions and ends of support of that day count."""
+"""The day whose prices, exceptions and ends of support a plan uses."""
 
 from __future__ import annotations
 
 import os
-import re
 from datetime import date
 
 from offline.errors import InputError, shown
-
-VARIABLE = "GPU_CI_AS_OF"
-"""The policy pack reads the same variable (`policies/__main__.py`)."""
-_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+from policies.rules.day import VARIABLE, fault, parsed
 
 
 def day_of(option: str | None = None) -> date:
@@ -18,16 +14,10 @@ def day_of(option: str | None = None) -> date:
 
     Raises InputError for what is not a day written as YYYY-MM-DD.
     """
-    given = os.environ.get(VARIABLE, "")
-    if option is not None:
-        return _parsed("--as-of", option)
-    return _parsed(VARIABLE, given) if given else date.today()
-
-
-def _parsed(name: str, text: str) -> date:
-    try:
-        if _DATE.fullmatch(text):
-            return date.fromisoformat(text)
-    except ValueError:
-        pass
-    raise InputError(f"{name}: must be a day as YYYY-MM-DD; got {shown(text)}; correct it")
+    name, given = ("--as-of", option) if option is not None else (VARIABLE, os.environ.get(VARIABLE) or None)
+    if given is None:
+        return date.today()
+    day = parsed(given)
+    if day is None:
+        raise InputError(fault(name, shown(given)))
+    return day

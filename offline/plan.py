@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 
@@ -250,9 +250,17 @@ def make_plan(
     program, git = declared(root, config, fleet, remedies)
     recording = joined(program, git)
     progress("judging policies")
-    verdicts = judge(recording, policies)
+    verdicts = _naming(config, judge(recording, policies))
     done = tuple(remedies.done)
     return Plan(config, fleet, placements, overbooked, lines, recording, verdicts, policies, judges, day, done, reach, git=git)
+
+
+def _naming(config: StackConfig, verdicts: tuple[Verdict, ...]) -> tuple[Verdict, ...]:
+    """The verdicts with the stack file that was read: policies know the stack's name alone, and `--file` may name another."""
+    usual = f"Pulumi.{config.stack}.yaml"
+    if config.path.name == usual:
+        return verdicts
+    return tuple(replace(each, message=each.message.replace(usual, str(config.path))) for each in verdicts)
 
 
 def declared(

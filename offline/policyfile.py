@@ -22,7 +22,7 @@ _TOKEN = re.compile(r'[{}]|(?P<text>"(?:[^"\\]|\\.)*")(?P<key>\s*:)?')
 
 
 def policy_config(stack: str, root: Path) -> str:
-    """Which config judges the stack, for people: the file, or what holds where there is none."""
+    """The policy config that applies, as text: its file, or that there is none."""
     name = f"{_FOLDER}/{stack}.json"
     return name if (root / name).is_file() else f"{name} does not exist: strictest levels and default limits"
 

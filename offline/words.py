@@ -126,7 +126,7 @@ def name_of(urn: str) -> str:
 
 
 def alike(verdicts: Iterable[Verdict]) -> list[tuple[Verdict, list[str]]]:
-    """Verdicts in their order, each with the names of its resources: what a policy says alike of several is one."""
+    """Verdicts in their order, each with the names of its resources: equal verdicts of several resources are one."""
     groups: dict[tuple[str, str, str, str], tuple[Verdict, list[str]]] = {}
     for verdict in verdicts:
         words = (verdict.rule, verdict.level, verdict.kind, verdict.message)

@@ -11,8 +11,12 @@ from pulumi_policy import PolicyPack
 sys.path.append(str(Path(__file__).resolve().parent.parent))
 
 from rules import RULES
+from rules.day import VARIABLE, fault, parsed
 
-# The day on which exceptions stand or have run out; an update that is run again may name the day of the first one.
-AS_OF = date.fromisoformat(os.environ.get("GPU_CI_AS_OF") or date.today().isoformat())
+# An update that is run again may name the day of the first one: its prices, ends of support and exceptions count.
+GIVEN = os.environ.get(VARIABLE)
+AS_OF = parsed(GIVEN) if GIVEN else date.today()
+if AS_OF is None:
+    sys.exit(f"error: {fault(VARIABLE, repr(GIVEN))}")
 
 PolicyPack("gpu-ci", [rule.policy(AS_OF) for rule in RULES])

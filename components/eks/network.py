@@ -12,7 +12,8 @@ from fleet.providers.eks import Network
 
 _SPLIT = 3
 """A VPC is cut in eight: seven private subnets by zone letter, the eighth for the small public ones. So a subnet's range depends
-on its own zone alone. The zones stay those of the cluster's creation, for EKS takes no others (user guide, network-reqs)."""
+on its own zone alone. The zones stay those of the cluster's creation, because EKS accepts no others (user guide,
+network-reqs)."""
 
 
 @dataclass(frozen=True, slots=True)

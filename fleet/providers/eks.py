@@ -280,7 +280,12 @@ class EksCluster(Cluster):
     @model_validator(mode="after")
     def _eks_enablement(self) -> Self:
         """Hold pools and what advertises their GPUs to each other."""
-        enabled = {name: EnabledPool(pool, NODE_IMAGES[pool.image], self.image_driver(name)) for name, pool in self.pools.items()}
+        images = ", ".join(f"{minor} has {row.driver or 'an unknown one'}" for minor, row in versions.KUBERNETES.items())
+        fix = f"the driver is in the node image of kubernetesVersion: {images}; use one that fits, or remove the pool"
+        enabled = {
+            name: EnabledPool(pool, NODE_IMAGES[pool.image], self.image_driver(name), driver_fix=fix)
+            for name, pool in self.pools.items()
+        }
         require_enablement(self.enablement, self.operator, enabled)
         return self
 

@@ -1,4 +1,4 @@
-"""What a stack is told about the support of its Kubernetes minor on EKS."""
+"""The plan's remark on EKS support of a Kubernetes minor, and its words in the bill."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def remark(minor: str, region: str, day: date) -> str:
         return f"kubernetesVersion: EKS {minor} is in standard support until {support.standard_until}; from that day on, {cost}"
     if day < support.extended_until:
         return (
-            f"kubernetesVersion: EKS {minor} is in extended support since {support.standard_until}: {cost}; upgrade one minor "
-            f"at a time (docs/operate.md) before {support.extended_until}, when AWS starts to force upgrades"
+            f"kubernetesVersion: EKS {minor} has been in extended support since {support.standard_until}: {cost}; upgrade one "
+            f"minor at a time (docs/operate.md) before {support.extended_until}, when AWS starts to force upgrades"
         )
     return (
-        f"kubernetesVersion: EKS {minor} is out of support since {support.extended_until}: AWS may upgrade the control plane on "
-        f"any day; {cost}"
+        f"kubernetesVersion: EKS {minor} has been out of support since {support.extended_until}: AWS may upgrade the control "
+        f"plane on any day; {cost}"
     )
 
 

@@ -20,7 +20,7 @@ from fleet.support import EXTENDED, STANDARD, control_plane
 
 from .claims import claimed
 from .groups import Group, groups, region_of, regions_of
-from .kinds import CLAIM, EKS_CLUSTER, EKS_COMPONENT, NAT_GATEWAY, OKE_CLUSTER, STORAGE_CLASS, below_eks_component
+from .kinds import CLAIM, EKS_CLUSTER, EKS_COMPONENT, NAT_GATEWAY, OKE_CLUSTER, STORAGE_CLASS, below_eks_component, is_hollow
 from .read import Later, line, text, walk
 
 HOURS = 730
@@ -38,6 +38,8 @@ _WORDS = {
     _OKE: "OKE control planes",
     "nat-gateway": "NAT gateways",
 }
+SUPPORT_ENDED = _WORDS[EXTENDED]
+"""What the item of control planes in extended support is called."""
 _ADD = "add it with source and date to fleet/data/prices.csv"
 
 
@@ -169,17 +171,24 @@ def _unit_of(resource: PolicyResource, day: date) -> str:
         return "nat-gateway"
     if token == OKE_CLUSTER:
         return _OKE if text(walk(resource.props, "type")) == "ENHANCED_CLUSTER" else ""
-    if token not in (EKS_CLUSTER, EKS_COMPONENT) or (token == EKS_CLUSTER and _of_component(resource)):
+    if token not in (EKS_CLUSTER, EKS_COMPONENT) or _priced_elsewhere(resource):
         return ""
     # A cluster without a version gets EKS' default, which is in standard support.
-    minor = text(walk(resource.props, "version"))
-    return control_plane(minor, day) if minor else STANDARD
+    version = walk(resource.props, "version")
+    return STANDARD if version is None else control_plane(text(version), day)
 
 
-def _of_component(resource: PolicyResource) -> bool:
-    """Whether a control plane is part of a component, which is counted in its place."""
+def _priced_elsewhere(resource: PolicyResource) -> bool:
+    """Whether component and control plane stand for one cluster, and the other one has its version.
+
+    Offline a component has its inputs and no child; on an engine it is hollow, and its child has them.
+    """
+    if resource.resource_type == EKS_COMPONENT:
+        return is_hollow(EKS_COMPONENT, resource.props)
     above = resource.parent
-    return below_eks_component(resource.urn) or (above is not None and above.resource_type == EKS_COMPONENT)
+    if above is None or above.resource_type != EKS_COMPONENT:
+        return below_eks_component(resource.urn)
+    return not is_hollow(EKS_COMPONENT, above.props)
 
 
 def _regions(resource: PolicyResource, resources: Sequence[PolicyResource]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""runner-group-scoped: a runner set is in a runner group that somebody chose, and serves an owner that the stack serves.
+"""runner-group-scoped: a runner set is in a runner group other than the default one, and serves an owner that the stack serves.
 
 Judged: the values of chart gha-runner-scale-set, and ARC's runner set. A set of one repository needs no group, since
 repositories have none.

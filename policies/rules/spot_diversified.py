@@ -8,8 +8,8 @@ Judged: EKS managed node groups, Auto Scaling groups, OKE node pools and Karpent
   asked for placements alone, and for a shape that OCI sells as preemptible.
 - Subnets count as zones: their ids are all that a preview knows of them. A Karpenter pool is in every zone of its subnets
   unless a requirement names zones.
-- The zones of an EKS cluster are those of its creation (EKS user guide, network-reqs), and a managed node group with other
-  subnets is a new one (`subnet_ids` is ForceNew in terraform-provider-aws). So "add a zone" alone would be wrong advice there.
+- The zones of an EKS cluster are those of its creation (EKS user guide, network-reqs), and changing the subnets of a managed
+  node group replaces it (`subnet_ids` is ForceNew in terraform-provider-aws). So "add a zone" alone would be wrong advice there.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from pulumi_policy import ReportViolation, Severity
 
 from fleet.pricing import Line, Money
 
-from .cost import HOURS, UNITS, Item, bill, sums
+from .cost import HOURS, SUPPORT_ENDED, UNITS, Item, bill, sums
 from .groups import MACHINES, SHOWN, TIMES, Group, either, several
 from .places import setting
 from .read import Later, quantity
@@ -66,7 +66,8 @@ def _spenders(items: Iterable[Item], side: Callable[[Line], tuple[float, Money]]
         count, money = side(item.line)
         parts.append(f"{item.line.item} {count:g} {TIMES} {_usd(item.line.dear.usd)} = {money.usd:.2f}")
     settings = either(_lowered(item.group, way) for item in paying[:SHOWN] if item.group is not None)
-    return f"{several(parts)}; lower {settings or 'the number'} of one of these, or raise {setting(limit)}"
+    upgrade = ", or upgrade kubernetesVersion" if any(item.line.item == SUPPORT_ENDED for item in paying) else ""
+    return f"{several(parts)}; lower {settings or 'the number'} of one of these{upgrade}, or raise {setting(limit)}"
 
 
 def _lowered(group: Group, way: int) -> str:

@@ -85,7 +85,7 @@ def test_the_driver_that_counts_is_the_images_or_else_the_operators() -> None:
     require_enablement(GPU_OPERATOR, operator(driver={"version": OLD}), {"v100": held("ubuntu", None, **v100)})
     where = "V100 (p3.2xlarge) is driven by branch R580 at most; "
     assert refused(DEVICE_PLUGIN, None, v100=held("oke-gpu", "595.58.03", **v100)) == (
-        "pools.v100.image",
+        "pools.v100.instanceTypes",
         where + "use a driver of that branch",
         "595.58.03",
     )

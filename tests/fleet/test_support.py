@@ -34,6 +34,13 @@ TABLE = Path(support.__file__).parent / "data" / "eks_support.csv"
         ("1.40", "2026-11-22", STANDARD),
         ("1.40", "2028-01-01", EXTENDED),
         ("1.9", "2026-11-22", EXTENDED),
+        ("1.34.3", "2026-12-02", EXTENDED),
+        ("v1.34", "2026-12-01", STANDARD),
+        ("v1.34", "2026-12-02", EXTENDED),
+        ("v1.20", "2026-11-22", EXTENDED),
+        ("34", "2026-11-22", EXTENDED),
+        ("latest", "2026-11-22", EXTENDED),
+        ("1." + "9" * 5000, "2026-11-22", EXTENDED),
     ],
 )
 def test_a_control_plane_costs_more_from_the_first_day_of_extended_support(minor: str, day: str, item: str) -> None:
@@ -69,12 +76,13 @@ def test_the_bill_and_the_remark_say_when_and_how_much() -> None:
     )
     assert told("1.34", date(2026, 12, 2)) == (
         "EKS 1.34, extended support since 2026-12-02",
-        f"kubernetesVersion: EKS 1.34 is in extended support since 2026-12-02: {cost}; upgrade one minor at a time "
+        f"kubernetesVersion: EKS 1.34 has been in extended support since 2026-12-02: {cost}; upgrade one minor at a time "
         "(docs/operate.md) before 2027-12-02, when AWS starts to force upgrades",
         0.60,
     )
     assert told("1.34", date(2027, 12, 2))[1] == (
-        f"kubernetesVersion: EKS 1.34 is out of support since 2027-12-02: AWS may upgrade the control plane on any day; {cost}"
+        "kubernetesVersion: EKS 1.34 has been out of support since 2027-12-02: AWS may upgrade the control plane on any day; "
+        f"{cost}"
     )
 
 

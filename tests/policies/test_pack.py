@@ -63,6 +63,7 @@ def test_every_rule_file_is_in_the_pack() -> None:
         "claims",
         "clusters",
         "cost",
+        "day",
         "documents",
         "draft",
         "exceptions",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import date
+from datetime import date, timedelta
 from typing import Any
 
 import pytest
 
 from fleet.hardware import Price, price, unit_price
 from fleet.scheduling import REGION as REGION_ANNOTATION
+from fleet.support import EKS_SUPPORT
 from policies.rules.kinds import CLAIM, EKS_CLUSTER, STORAGE_CLASS
 from policies.rules.stack_cost_ceiling import IDLE_USD, RULE, WORST_USD
 from tests.policies.harness import CLEAN, REMOVE, UNKNOWN, config_of, judge_stack, urn
@@ -338,6 +339,29 @@ def test_runners_without_a_machine_of_their_own_cost_nothing_more() -> None:
 def test_a_component_and_its_child_are_one_control_plane() -> None:
     below = Member(EKS_CLUSTER, "child", CONTROL_PLANE.props, provider=AWS, parent="usw2")
     assert said(COMPONENT, NAT, below, worst=0) == said(COMPONENT, NAT, worst=0)
+
+
+def test_on_an_engine_the_child_of_a_hollow_component_has_the_price() -> None:
+    hollow = replace(COMPONENT, props={})
+    below = Member(EKS_CLUSTER, "child", dict(CONTROL_PLANE.props) | {"version": "1.34"}, provider=AWS, parent="usw2")
+    config = {"worstUsdPerHour": 0.0, "idleUsdPerHour": HIGH}
+    first = EKS_SUPPORT["1.34"].standard_until
+    for day, hour in ((first - timedelta(days=1), "EKS control planes 1 × 0.1"), (first, "in extended support 1 × 0.6")):  # noqa: RUF001
+        (message,) = judge_stack(RULE, (hollow, below), config, as_of=day).messages
+        assert hour in message
+        assert "worst hour 0." in message, "once"
+
+
+def test_a_cluster_that_may_be_cheaper_on_another_minor_says_so() -> None:
+    old = replace(CONTROL_PLANE, props=dict(CONTROL_PLANE.props) | {"version": "1.30"})
+    assert "or upgrade kubernetesVersion" in said(old, worst=0)[0]
+    assert "upgrade" not in said(CONTROL_PLANE, worst=0)[0]
+
+
+@pytest.mark.parametrize("version", [1.34, ["1.36"], "latest"])
+def test_an_odd_version_is_never_too_cheap(version: Any) -> None:
+    odd = replace(CONTROL_PLANE, props=dict(CONTROL_PLANE.props) | {"version": version})
+    assert "EKS control planes in extended support" in said(odd, worst=0)[0]
 
 
 def test_components_of_ours_are_not_counted_beside_their_children() -> None:

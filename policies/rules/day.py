@@ -1,0 +1,22 @@
+"""The day that a plan, a check or the policy pack judges: the variable GPU_CI_AS_OF, else today."""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+
+VARIABLE = "GPU_CI_AS_OF"
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
+def parsed(text: str) -> date | None:
+    """The day that a text names as YYYY-MM-DD; None for any other text."""
+    try:
+        return date.fromisoformat(text) if _DAY.fullmatch(text) else None
+    except ValueError:
+        return None
+
+
+def fault(name: str, shown: str) -> str:
+    """The error line for what is not a day. `name` is the option or variable, `shown` its value as it may be printed."""
+    return f"{name}: must be a day as YYYY-MM-DD; got {shown}; correct it"
