@@ -20,7 +20,7 @@ from fleet.support import EXTENDED, STANDARD, control_plane
 
 from .claims import claimed
 from .groups import Group, groups, region_of, regions_of
-from .kinds import CLAIM, EKS_CLUSTER, EKS_COMPONENT, NAT_GATEWAY, OKE_CLUSTER, STORAGE_CLASS, below_eks_component, is_hollow
+from .kinds import CLAIM, EKS_CLUSTER, EKS_COMPONENT, NAT_GATEWAY, OKE_CLUSTER, STORAGE_CLASS
 from .read import Later, line, text, walk
 
 HOURS = 730
@@ -141,7 +141,11 @@ def _disks(found: Iterable[Group]) -> Iterator[Item]:
 
 def _units(resources: Sequence[PolicyResource], day: date, later: Later) -> Iterator[Item]:
     counted = Counter[tuple[str, str]]()
+    # On an engine the component of a control plane shows no version, but its child does. Offline it has no child.
+    doubled = {each.parent.urn for each in resources if each.resource_type == EKS_CLUSTER and each.parent is not None}
     for resource in resources:
+        if resource.urn in doubled:
+            continue
         with later:
             if unit := _unit_of(resource, day):
                 counted[unit, _dearest_region(unit, _regions(resource, resources))] += 1
@@ -171,24 +175,11 @@ def _unit_of(resource: PolicyResource, day: date) -> str:
         return "nat-gateway"
     if token == OKE_CLUSTER:
         return _OKE if text(walk(resource.props, "type")) == "ENHANCED_CLUSTER" else ""
-    if token not in (EKS_CLUSTER, EKS_COMPONENT) or _priced_elsewhere(resource):
+    if token not in (EKS_CLUSTER, EKS_COMPONENT):
         return ""
     # A cluster without a version gets EKS' default, which is in standard support.
     version = walk(resource.props, "version")
     return STANDARD if version is None else control_plane(text(version), day)
-
-
-def _priced_elsewhere(resource: PolicyResource) -> bool:
-    """Whether component and control plane stand for one cluster, and the other one has its version.
-
-    Offline a component has its inputs and no child; on an engine it is hollow, and its child has them.
-    """
-    if resource.resource_type == EKS_COMPONENT:
-        return is_hollow(EKS_COMPONENT, resource.props)
-    above = resource.parent
-    if above is None or above.resource_type != EKS_COMPONENT:
-        return below_eks_component(resource.urn)
-    return not is_hollow(EKS_COMPONENT, above.props)
 
 
 def _regions(resource: PolicyResource, resources: Sequence[PolicyResource]) -> tuple[str, ...]:

@@ -130,11 +130,6 @@ AUTOSCALER_CHART = "cluster-autoscaler"
 """Names of charts."""
 
 
-def below_eks_component(urn: str) -> bool:
-    """Whether a resource is part of an `eks.Cluster`."""
-    return f"{EKS_COMPONENT}$" in urn
-
-
 def is_hollow(token: str, props: Any) -> bool:
     """Whether this is a component of `eks` without inputs, as its provider registers it: its children have what was asked of it.
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 
 import pulumi
 import pytest
 
+from fleet.support import EKS_SUPPORT
+from offline.plan import make_plan
 from tests.engine.cli import STACK_FILE
 from tests.engine.compare import deployed, graph_differences, input_differences, on_default_provider, planned
 from tests.engine.staging import CLEAR, PREVIEW, STACK, broken, recorded
@@ -106,11 +109,24 @@ def test_a_preview_without_the_taint_fails_with_the_plans_message(site):
     assert outcome.text.count(f"{TAINT_RULE} ") >= len(expected), outcome
 
 
+def test_extended_support_is_priced_as_in_the_plan(site):
+    """On the engine the component of the control plane has no inputs, so its child's version counts."""
+    cli = site.variant("extended")
+    stack_file = cli.folder / STACK_FILE.format(STACK)
+    stack_file.write_text(stack_file.read_text().replace('kubernetesVersion: "1.36"', 'kubernetesVersion: "1.34"'))
+    day = EKS_SUPPORT["1.34"].standard_until
+    outcomes = [cli.having(GPU_CI_AS_OF=each.isoformat())(*PREVIEW) for each in (day - timedelta(days=1), day)]
+    assert "stack-cost-ceiling" not in outcomes[0].text, outcomes[0]
+    (fault,) = [found.message for found in make_plan(STACK, cli.folder, as_of=day).broken]
+    assert flat(fault) in outcomes[1].text, outcomes[1]
+    assert "EKS control planes in extended support" in fault
+
+
 def test_a_broken_stack_file_ends_the_preview_with_the_path_rule_and_value(site):
     cli = site.variant("broken")
     stack_file = cli.folder / STACK_FILE.format(STACK)
     whole = stack_file.read_text()
-    wrong = whole.replace('kubernetesVersion: "1.34"', "kubernetesVersion: 1.34")
+    wrong = whole.replace('kubernetesVersion: "1.36"', "kubernetesVersion: 1.36")
     assert wrong != whole, "the stack file no longer quotes the version like this"
     stack_file.write_text(wrong)
     with pytest.raises(pulumi.RunError) as offline:

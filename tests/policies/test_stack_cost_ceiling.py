@@ -341,8 +341,9 @@ def test_a_component_and_its_child_are_one_control_plane() -> None:
     assert said(COMPONENT, NAT, below, worst=0) == said(COMPONENT, NAT, worst=0)
 
 
-def test_on_an_engine_the_child_of_a_hollow_component_has_the_price() -> None:
-    hollow = replace(COMPONENT, props={})
+@pytest.mark.parametrize("outputs", [{}, {"kubeconfigJson": "{}"}])
+def test_on_an_engine_the_child_of_a_component_has_the_price(outputs: dict[str, str]) -> None:
+    hollow = replace(COMPONENT, props=outputs)
     below = Member(EKS_CLUSTER, "child", dict(CONTROL_PLANE.props) | {"version": "1.34"}, provider=AWS, parent="usw2")
     config = {"worstUsdPerHour": 0.0, "idleUsdPerHour": HIGH}
     first = EKS_SUPPORT["1.34"].standard_until
