@@ -1,4 +1,4 @@
-"""A runner class of any kind, told apart by `kind`: for OKE, which has them all."""
+"""A runner class of any kind, selected by `kind`: for OKE, which has them all."""
 
 from __future__ import annotations
 

@@ -66,12 +66,13 @@ _LEAST_REASON, _MOST_REASON = 20, 200
 
 
 def _reason(text: str) -> str:
-    if not _LEAST_REASON <= len(text.strip()) <= _MOST_REASON or not text.isprintable():
+    reason = text.strip()
+    if not _LEAST_REASON <= len(reason) <= _MOST_REASON or not reason.isprintable():
         raise problem(
             "network_reason",
             f"the plan prints this reason; write it in one line of {_LEAST_REASON} to {_MOST_REASON} characters",
         )
-    return text
+    return reason
 
 
 RunnerLabel = Annotated[str, AfterValidator(_runner_label)]

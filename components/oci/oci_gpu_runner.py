@@ -20,7 +20,7 @@ from fleet import charts
 from fleet.charts import Chart
 from fleet.machine.cloudinit import encoded
 from fleet.machine.launch import LAUNCHER_SOURCE, launcher_config
-from fleet.machine.launcher import SET_TAG
+from fleet.machine.launcher import SET_TAG, SWEEP_DEADLINE
 from fleet.vm_runner import MachineRunner, VmRunner
 
 SWEEP = "launcher-sweep"
@@ -191,7 +191,7 @@ def sweep_spec(chart: Chart) -> dict[str, Any]:
         "concurrencyPolicy": "Forbid",
         "successfulJobsHistoryLimit": 1,
         "failedJobsHistoryLimit": 3,
-        "jobTemplate": {"spec": {"backoffLimit": 0, "activeDeadlineSeconds": 1500, "template": {"spec": once}}},
+        "jobTemplate": {"spec": {"backoffLimit": 0, "activeDeadlineSeconds": SWEEP_DEADLINE, "template": {"spec": once}}},
     }
 
 

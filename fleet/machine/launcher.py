@@ -63,11 +63,22 @@ POLL = 15.0
 CONSOLE_EVERY = 120.0
 """Seconds between two looks at the console of a running machine: Oracle's documentation does not say that a machine which powers
 itself off is shown as STOPPED."""
-SWEEP_EVERY = 300.0
-GRACE = 2 * CONSOLE_EVERY
-"""Seconds that a machine which has ended is left to its own launcher."""
+CAPTURE_LOOKS = 20
+CAPTURE_WAIT = 3.0
+CAPTURE_SECONDS = CAPTURE_LOOKS * CAPTURE_WAIT
+"""Seconds that one reading of a console takes at most, apart from the calls themselves."""
+GRACE = 4 * (CONSOLE_EVERY + 2 * POLL) + CAPTURE_SECONDS
+"""Seconds that a machine which has ended is left to its own launcher, which reads its console four times in that time: some of
+these reads can fail, by too many requests or because a sweep captures the same console."""
+SWEEP_EVERY = GRACE
+"""Seconds between two sweeps of a launcher: the second one removes what the first one saw stopped."""
 SWEEP_CONSOLES = 40
 """Consoles of running machines that one sweep reads at most, in random order. Each takes four calls or more."""
+SWEEP_READING = 240.0
+"""Seconds after which one round of a sweep starts to read no further console."""
+SWEEP_DEADLINE = 1500
+"""Seconds after which Kubernetes ends the CronJob's sweep (activeDeadlineSeconds). What the first round saw is in memory alone,
+so both rounds and the grace between them must fit."""
 REMOVE_TRIES = 8
 BOOT_DEADLINE = 3600.0
 """Seconds from a machine's launch to its job. The bootstrap ends itself before that, by minutes: bare metal starts it late."""
@@ -80,7 +91,8 @@ LAUNCH_WAITS = (5.0, 10.0, 20.0, 40.0)
 """Seconds before each repetition of a launch that the service was too busy for, or did not answer."""
 CONSOLE_BYTES = 10_000_000
 CONSOLE_FULL = 900_000
-"""Oracle keeps up to a megabyte of the newest output: of a console that has said as much, the beginning may be lost."""
+"""Characters of a console whose beginning is taken for lost: Oracle returns up to a megabyte of the most recent output
+(docs.oracle.com, CaptureConsoleHistory). A shorter one can have lost it too."""
 GONE = ("TERMINATING", "TERMINATED")
 NOT_YET = ("PROVISIONING", "STARTING")
 NOT_RUNNING = (*GONE, *NOT_YET, "STOPPED")
@@ -200,10 +212,15 @@ class Console:
         """The boot's steps so far."""
         return [match.group(1) for match in STEP.finditer(self.text)]
 
-    @property
-    def complete(self) -> bool:
-        """Whether it shows all that was said: an empty one may be of an image that writes elsewhere, a full one is cut."""
-        return bool(self.text.strip()) and len(self.text) < CONSOLE_FULL
+    def lacks_job(self, *, watched: bool) -> bool:
+        """Whether this proves that the machine's job has not begun. An empty or a full console proves nothing.
+
+        Oracle returns the most recent output. A console that shows an earlier step of the boot therefore shows `step=job` too, if
+        the machine wrote it. A console without any step may have lost them all. It is proof only for a launcher that has
+        `watched` the machine since it got its job, and would have seen `step=job`.
+        """
+        readable = bool(self.text.strip()) and len(self.text) < CONSOLE_FULL
+        return readable and "job" not in self.steps and (watched or bool(self.steps))
 
 
 def told(error: BaseException) -> str:
@@ -249,7 +266,8 @@ class Machines(ABC):
         self.chance = chance or random.SystemRandom()
         self.started = self.held_since = clock.now()
         self._stopped_since: dict[str, float] = {}
-        self._status_seen: dict[str, tuple[float, str]] = {}
+        # When a console showed that a machine is over, and its status: None where its job has not begun in time.
+        self._over_since: dict[str, tuple[float, str | None]] = {}
         self._next_sweep = 0.0
 
     # -- what differs by mode --------------------------------------------------------------------------------------------
@@ -319,16 +337,16 @@ class Machines(ABC):
             raise Failed(told(error))
         return found
 
-    def remove(self, machine: Machine) -> None:
-        """Remove a machine, however often it takes; a later sweep does what fails here."""
-        for attempt in range(REMOVE_TRIES):
+    def remove(self, machine: Machine, tries: int = REMOVE_TRIES) -> None:
+        """Remove a machine. A later sweep removes it if every try fails."""
+        for attempt in range(tries):
             try:
                 self.discard(machine)
             except self.cloud.errors as error:
                 if getattr(error, "status", None) == 404:
                     return
                 self.log(f"{machine.id} is not removed yet: {told(error)}")
-                if attempt + 1 < REMOVE_TRIES:
+                if attempt + 1 < tries:
                     self.clock.pause(POLL)
             else:
                 self.log(f"{machine.id} removed")
@@ -336,17 +354,21 @@ class Machines(ABC):
         self.log(f"{machine.id} is left to a later sweep")
 
     def console(self, machine: Machine) -> Console | None:
-        """A machine's serial console, None where it cannot be read."""
+        """A machine's serial console, None where it cannot be read. The content of an unfinished capture is not read."""
         compute = self.cloud.compute(machine.region)
         history: Any = None
         try:
             details = self.cloud.models.CaptureConsoleHistoryDetails(instance_id=machine.id)
             history = compute.capture_console_history(details).data
-            for _ in range(20):
+            state = ""
+            for _ in range(CAPTURE_LOOKS):
                 state = compute.get_console_history(history.id).data.lifecycle_state
                 if state in ("SUCCEEDED", "FAILED"):
                     break
-                self.clock.wait(3)
+                self.clock.wait(CAPTURE_WAIT)
+            if state != "SUCCEEDED":
+                self.log(f"console of {machine.id} cannot be read: its capture is {state}")
+                return None
             content = compute.get_console_history_content(history.id, length=CONSOLE_BYTES).data
         except self.cloud.errors as error:
             self.log(f"console of {machine.id} cannot be read: {told(error)}")
@@ -362,10 +384,10 @@ class Machines(ABC):
             except self.cloud.errors as error:
                 self.log(f"console history {history.id} stays: {told(error)}")
 
-    def late(self, machine: Machine, console: Console) -> bool:
-        """Whether the machine's job should have begun by now, and a console that shows all that was said does not show it."""
+    def overdue(self, machine: Machine) -> bool:
+        """Whether the machine's job should have begun by now."""
         due = self.due(machine)
-        return due is not None and self.clock.now() >= due and console.complete and "job" not in console.steps
+        return due is not None and self.clock.now() >= due
 
     def sweep(self) -> None:
         """Remove what other launchers of the set left behind. Nothing that goes wrong here keeps this one from its job.
@@ -380,38 +402,54 @@ class Machines(ABC):
     def sweep_twice(self) -> None:
         """Remove what launchers left, and read the consoles of running machines for it.
 
-        A machine that has ended is removed in the second round, GRACE later, if its own launcher has not done it by then.
+        The second round, GRACE later, removes each machine that has ended or has not begun its job in time, if its own launcher
+        has not removed it by then.
         """
         self._sweep(consoles=SWEEP_CONSOLES)
-        if self._stopped_since or self._status_seen:
+        if self._stopped_since or self._over_since:
             self.clock.wait(GRACE)
             self._sweep(consoles=0)
 
     def _sweep(self, consoles: int) -> None:
         """Go over the machines of other runners once; `consoles` is how many consoles of running machines may be read."""
+        until = self.clock.now() + SWEEP_READING
         running: list[Machine] = []
         try:
             for machine in self.everyone():
                 if machine.tags.get(RUNNER_TAG) != self.runner:
-                    removed = self._remove_if_over(machine)
+                    removed = self._remove_if_over(machine, until)
                     running += [machine] if not removed and machine.state not in NOT_RUNNING else []
             self.chance.shuffle(running)
             for machine in running[:consoles]:
+                if self.clock.now() >= until:
+                    self.log("reading consoles takes long, and the next sweep reads the others")
+                    break
                 self._read_running(machine)
         except self.cloud.errors as error:
             self.log(f"sweep ended early: {told(error)}")
 
-    def _remove_if_over(self, machine: Machine) -> bool:
-        """Remove a machine that is older than its lifetime, or that was seen to have ended GRACE ago. Whether it did so."""
+    def _remove_if_over(self, machine: Machine, until: float) -> bool:
+        """Remove a machine that is older than its lifetime, or that was seen to be over GRACE ago. Whether it did so.
+
+        Starts to read no console after `until`.
+        """
         now, since = self.clock.now(), self.since(machine)
         if since is not None and now - since > self.config["lifetime"] + GRACE:
             return self._swept(machine, "is older than its lifetime")
         if machine.state == "STOPPED" and now - self._stopped_since.setdefault(machine.id, now) >= GRACE:
-            console = self.console(machine)
+            console = self.console(machine) if now < until else None
             return self._swept(machine, f"is stopped, and no launcher removed it: {(console and console.status) or 'no status'}")
-        seen, status = self._status_seen.get(machine.id, (now, ""))
-        return now - seen >= GRACE and self._swept(
-            machine, f"has ended though it is {machine.state}, and no launcher removed it: {status}"
+        seen, status = self._over_since.get(machine.id, (now, None))
+        if now - seen < GRACE:
+            return False
+        if status is not None:
+            return self._swept(machine, f"has ended though it is {machine.state}, and no launcher removed it: {status}")
+        # Its job may have begun since then.
+        console = self.console(machine) if now < until else None
+        if console is None or not self._late(machine, console):
+            return False
+        return self._swept(
+            machine, f"has not begun its job in time, and no launcher removed it: its console shows {told_steps(console)}"
         )
 
     def _read_running(self, machine: Machine) -> None:
@@ -421,17 +459,24 @@ class Machines(ABC):
         shown as STOPPED, and bills it until it is terminated. Without its launcher it would stay for its whole lifetime.
         """
         console = self.console(machine)
-        if console is not None and console.status is not None:
+        if console is None:
+            return
+        if console.status is not None:
             self.log(f"{machine.id} is {machine.state}, and its console says {console.status}")
-            self._status_seen[machine.id] = self.clock.now(), console.status
-        elif console is not None and self.late(machine, console):
-            self._swept(
-                machine, f"has not begun its job in time, and no launcher removed it: its console shows {told_steps(console)}"
-            )
+        elif self._late(machine, console):
+            self.log(f"{machine.id} has not begun its job in time: its console shows {told_steps(console)}")
+        else:
+            return
+        self._over_since[machine.id] = self.clock.now(), console.status
+
+    def _late(self, machine: Machine, console: Console) -> bool:
+        """Whether the machine's job should have begun, and the console proves that it has not. A sweep has watched no machine."""
+        return self.overdue(machine) and console.status is None and console.lacks_job(watched=False)
 
     def _swept(self, machine: Machine, why: str) -> bool:
         self.log(f"{machine.id} {why}")
-        self.remove(machine)
+        # The next sweep tries again; the other machines do not wait for this one.
+        self.remove(machine, tries=1)
         return True
 
 
@@ -680,13 +725,15 @@ MODES: dict[str, type[PerJob] | type[Standing]] = {"per-job": PerJob, "standing"
 class Watch:
     """Looks at one machine until it has ended.
 
-    `state` is what it was last, `ran` whether it may have run, `working` whether its console has shown that its job began.
+    `state` is what it was last, `ran` whether it may have run, `adopted` whether an earlier pod got the machine, `working`
+    whether its console has shown that its job began.
     """
 
     machines: Machines
     machine: Machine
     state: str = ""
     ran: bool = False
+    adopted: bool = False
     working: bool = False
 
     def until_its_end(self) -> str | None:
@@ -740,15 +787,15 @@ class Watch:
 
     def _look(self) -> str | None:
         """The status of a machine that seems to run. Raises Failed where its job should have begun, and has not."""
-        machines, due = self.machines, self.machines.due(self.machine)
+        machines = self.machines
         console = machines.console(self.machine)
         if console is not None:
             self.working = self.working or "job" in console.steps
             if console.status is not None:
                 return console.status
-        if self.working or due is None or machines.clock.now() < due:
+        if self.working or not machines.overdue(self.machine):
             return None
-        if console is None or not machines.late(self.machine, console):
+        if console is None or not console.lacks_job(watched=not self.adopted):
             machines.log(f"{self.machine.id}: not known whether its job has begun, so it is left alone")
             return None
         raise Failed(f"{self.machine.id} has not begun its job in time: its console shows {told_steps(console)}")
@@ -774,14 +821,15 @@ def serve(machines: Machines) -> int:
     machine: Machine | None = None
     try:
         machines.sweep()
-        machine = machines.mine()
+        machine = adopted = machines.mine()
         if machine is not None:
             log(f"took on {machine.id}, which has this runner's job")
             machines.held_since = min(machines.held_since, machines.since(machine) or machines.held_since)
         while True:
             machine = machine or machines.obtain()
             try:
-                status = Watch(machines, machine, ran=machine.state not in NOT_YET).until_its_end()
+                watch = Watch(machines, machine, ran=machine.state not in NOT_YET, adopted=machine is adopted)
+                status = watch.until_its_end()
                 break
             except NeverRan as gone:
                 log(f"{gone}; on to the next place")

@@ -96,6 +96,11 @@ class OkeCluster(Cluster):
         return any(cache.shared for cache in self.caches.values())
 
     @property
+    def boots_oracle_image(self) -> bool:
+        """Whether a pool boots Oracle's GPU image."""
+        return any(pool.image == "oke-gpu" for pool in self.pools.values())
+
+    @property
     def attachment(self) -> Attachment:
         """How block volumes are attached to its nodes.
 
@@ -146,7 +151,7 @@ class OkeCluster(Cluster):
         for cidr in self.endpoint.reserved_cidrs:
             yield f"endpoint.publicCidrs: {cidr} is reserved; set your own networks before pulumi up"
         yield from self._unsourced()
-        if self.enablement != GPU_PLUGIN_ADDON and any(pool.image == "oke-gpu" for pool in self.pools.values()):
+        if self.enablement != GPU_PLUGIN_ADDON and self.boots_oracle_image:
             yield (
                 f"enablement {self.enablement} on Oracle's GPU image: NVIDIA qualifies that image with OKE's add-on alone; "
                 f"test it, or use {GPU_PLUGIN_ADDON}"
@@ -185,7 +190,10 @@ class OkeCluster(Cluster):
         yield from self._unenforced()
 
     def _unenforced(self) -> Iterator[str]:
-        """Whose pods no NetworkPolicy holds back (docs.oracle.com, installing Calico and setting up network policies)."""
+        """Remarks on pods that no NetworkPolicy restricts.
+
+        Source: docs.oracle.com, installing Calico and setting up network policies.
+        """
         reached = "the VCN, other namespaces and the nodes' instance metadata"
         for name, runner in self.runners.items():
             if isinstance(runner, OkePodRunner):
@@ -200,9 +208,9 @@ class OkeCluster(Cluster):
             )
 
     def _unsourced(self) -> Iterator[str]:
-        """What no source names for its Kubernetes version and its node images, so that the plan cannot judge it."""
+        """Remarks on facts that no source names for the Kubernetes version and node images: the plan cannot judge these."""
         row = versions.OKE_KUBERNETES[self.kubernetes_version]
-        if row.gpu_image is None and any(pool.image == "oke-gpu" for pool in self.pools.values()):
+        if row.gpu_image is None and self.boots_oracle_image:
             yield (
                 f"kubernetesVersion: no source names a GPU node image of OKE {row.version}; see that "
                 "`oci ce node-pool-options get --node-pool-option-id all` lists one"

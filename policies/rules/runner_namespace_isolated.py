@@ -93,7 +93,7 @@ def _check(stack: Stack, report: ReportViolation) -> None:
             judged.add(runner_set.place)
             _check_walls(runner_set, walls, metadata, report, later)
     _check_enforced(stack, sets, report, later)
-    # First what no update will show either.
+    # Report this before unknown values: an update does not resolve it.
     unsure = Later()
     _check_oke(stack, sets, accounts, unsure)
     unsure.settle()

@@ -7,6 +7,7 @@ import re
 from fleet import hardware, versions
 from fleet.machine.cloudinit import METADATA_LIMIT, REGISTRATION_ROOM
 from fleet.machine.launch import STANDING_LIFETIME
+from fleet.machine.launcher import GRACE, SWEEP_CONSOLES, SWEEP_READING
 from fleet.node_image import NODE_IMAGES
 from tests.docs.markdown import ROOT
 
@@ -41,6 +42,8 @@ def test_the_pages_name_the_limits_that_hold():
     assert f"{METADATA_LIMIT:,} bytes of metadata" in MACHINES
     assert f"less than {REGISTRATION_ROOM:,}" in MACHINES
     assert STANDING_LIFETIME == 7 * 86_400, "the page says seven days"
+    assert (GRACE, SWEEP_READING) == (11 * 60, 4 * 60), "the page says that a sweep reads for four minutes and waits for eleven"
+    assert f"at most {SWEEP_CONSOLES} in each run" in MACHINES
 
 
 def test_the_costs_are_those_of_the_price_table():

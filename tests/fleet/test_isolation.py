@@ -21,7 +21,7 @@ from fleet.isolation import limit_range, network_policy, resource_quota
 from fleet.runner import PodRunner
 from fleet.scheduling import GPU_RESOURCE, is_gpu_resource
 from fleet.settings import load
-from tests.builders import ACCEPTED, cluster, config, oke_cluster, read_stack, runner_of, vm
+from tests.builders import ACCEPTED, cluster, config, oke_cluster, oke_runner, read_stack, runner_of, vm
 from tests.fleet.conformance import STACKS, cluster_charts, sweep_pod
 from tests.fleet.values import mebibytes, millicores
 from tests.strategies import runners
@@ -207,6 +207,11 @@ def test_a_plan_says_which_jobs_of_oke_nothing_holds_back_and_why_their_owner_ac
         f"metadata; accepted because: {ACCEPTED['acceptUnenforcedNetwork']}"
     ]
     assert unenforced(runners={"vm": vm()}) == [], "no job runs in a pod"
+
+
+def test_the_plan_prints_the_reason_without_the_space_around_it() -> None:
+    [remark] = unenforced(runners={"oci-a10": oke_runner(acceptUnenforcedNetwork="  only our own code runs in these jobs\n")})
+    assert remark.endswith("accepted because: only our own code runs in these jobs")
 
 
 def test_pods_of_teams_on_oke_need_no_consent_and_are_in_a_remark() -> None:

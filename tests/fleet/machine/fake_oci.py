@@ -79,6 +79,8 @@ class FakeOci:
         self.trouble: Callable[[str, str, tuple[Any, ...]], None] = lambda region, method, args: None
         self.histories: dict[str, str] = {}
         self.console_looks = 0
+        self.capture_end = "SUCCEEDED"
+        self.partial = b""
         self._looks: dict[str, int] = {}
 
     def cloud(self) -> launcher.Cloud:
@@ -224,18 +226,21 @@ class FakeOci:
         return _answer(SimpleNamespace(id=name, lifecycle_state="REQUESTED"))
 
     def get_console_history(self, region: str, history: str) -> Any:
-        """A record's state: it is ready after `console_looks` looks."""
+        """A record's state: after `console_looks` looks it is `capture_end`."""
         assert history in self.histories
         self._looks[history] += 1
-        state = "SUCCEEDED" if self._looks[history] > self.console_looks else "GETTING-HISTORY"
+        state = self.capture_end if self._looks[history] > self.console_looks else "GETTING-HISTORY"
         return _answer(SimpleNamespace(id=history, lifecycle_state=state))
 
     def get_console_history_content(self, region: str, history: str, length: int) -> Any:
-        """A record's bytes; before the machine's last state there is no status in it."""
+        """A record's bytes, `partial` before the capture has succeeded.
+
+        Before the machine's last state there is no status in them.
+        """
         held = self.instances[self.histories[history]]
         assert length > 1_000_000
-        if self._looks[history] <= self.console_looks:
-            return _answer(b"")
+        if self._looks[history] <= self.console_looks or self.capture_end != "SUCCEEDED":
+            return _answer(self.partial)
         over = self.clock.now() - held.born >= held.life[-1][0] and held.life != [(0, "RUNNING")]
         if not over and isinstance(self.boot, Exception):
             raise self.boot

@@ -47,6 +47,14 @@ class Even(random.Random):
         """The order as it is."""
 
 
+class Slow(Even):
+    """Chance that makes every wait as long as it can be."""
+
+    def uniform(self, a: float, b: float) -> float:
+        """The upper end."""
+        return b
+
+
 class Dice(random.Random):
     """Chance as it is, from a seed."""
 
@@ -382,6 +390,8 @@ def test_a_machine_lives_no_longer_than_its_lifetime():
 
 
 FOREVER: list[tuple[float, str]] = [(0, "PROVISIONING"), (60, "RUNNING"), (10**9, "STOPPED")]
+KERNEL_LINES = b"[21600.0] nvidia-nvlink: x\r\n" * 18_000
+"""Half a megabyte: what a full buffer of that size shows of a machine whose job has run for hours."""
 HUNG = b"gpu-ci step=start\r\ngpu-ci step=runner\r\n[  900.0] systemd: x\r\n"
 
 
@@ -421,6 +431,40 @@ def test_a_job_that_has_begun_is_not_ended_though_its_console_shows_other_things
     run.clock.at(1800, lambda: setattr(run.oci, "boot", b"[ 1800.0] a job may write here\r\n"))
     assert run.go() == 0
     assert run.seconds >= 3 * 3600
+
+
+def test_a_job_that_has_begun_is_not_ended_by_a_new_pod_whose_console_has_lost_every_step():
+    run = Run()
+    run.oci.boot = KERNEL_LINES
+    run.oci.add(tags={SET_TAG: SET, RUNNER_TAG: POD}, life=[(0, "RUNNING"), (8 * 3600, "STOPPED")], age=6 * 3600)
+    assert run.go() == 0
+    assert "not known whether its job has begun, so it is left alone" in run.text
+
+
+def test_a_new_pod_removes_a_machine_whose_console_shows_that_its_boot_hangs():
+    run = Run()
+    run.oci.boot = HUNG
+    hung = run.oci.add(tags={SET_TAG: SET, RUNNER_TAG: POD}, life=FOREVER, age=6 * 3600)
+    assert run.go() == 1
+    assert f"{hung} has not begun its job in time: its console shows step runner" in run.text
+    assert run.alive == []
+
+
+def test_a_launcher_reads_the_status_before_a_sweep_removes_the_machine_though_three_reads_fail():
+    run = Run()
+    run.chance, run.oci.console_looks = Slow(), launcher.CAPTURE_LOOKS - 1
+    run.oci.life = [(0, "PROVISIONING"), (60, "RUNNING"), (600, "RUNNING")]
+    busy = [ServiceError(429, "TooManyRequests", "slow down")] * 3
+
+    def trouble(region: str, name: str, args: tuple[Any, ...]) -> None:
+        if name == "capture_console_history" and run.seconds >= 600 and busy:
+            raise busy.pop()
+
+    run.oci.trouble = trouble
+    # A sweep that saw the status as soon as it was there.
+    run.clock.at(600 + GRACE, lambda: setattr(next(iter(run.oci.instances.values())), "ended", "TERMINATED"))
+    assert run.go() == 0
+    assert not busy
 
 
 def test_a_machine_that_went_down_without_a_status_tells_how_far_it_came():
@@ -571,6 +615,7 @@ def test_a_region_that_cannot_be_listed_keeps_no_job_from_the_others():
 
 def test_a_stopped_machine_that_nobody_removes_is_removed_after_a_while():
     run = Run()
+    run.oci.life = [(0, "PROVISIONING"), (60, "RUNNING"), (SWEEP_EVERY + 300, "STOPPED")]
     left = run.oci.add(tags={SET_TAG: SET, RUNNER_TAG: OTHER}, life=[(0, "STOPPED")], console=FAILED)
     assert run.go() == 0
     assert run.alive == []
@@ -684,12 +729,77 @@ def test_an_orphan_that_never_began_its_job_is_removed_and_one_that_may_have_is_
     assert f"{hung} has not begun its job in time, and no launcher removed it: its console shows step packages" in run.text
 
 
-@pytest.mark.parametrize("boot", [b"", ServiceError(409, "Conflict", "no console"), b"x" * launcher.CONSOLE_FULL])
+@pytest.mark.parametrize(
+    "boot",
+    [
+        b"",
+        ServiceError(409, "Conflict", "no console"),
+        KERNEL_LINES,
+        b"[    0.000000] Linux version 6.8.0\r\nlogin:",
+        b"gpu-ci step=driver\r\n" + b"x" * launcher.CONSOLE_FULL,
+    ],
+    ids=["empty", "refused", "later-output", "no-step", "full"],
+)
 def test_an_orphan_of_which_the_console_tells_nothing_is_left_to_its_lifetime(boot: Any):
     run = Run()
     run.oci.boot = boot
     left = orphan(run, WORKING, 6 * HOURS)
     assert swept(run).alive == [left]
+
+
+@pytest.mark.parametrize("state", ["FAILED", "GETTING-HISTORY"])
+def test_the_content_of_a_capture_that_has_not_succeeded_is_not_judged(state: str):
+    run = Run()
+    run.oci.capture_end, run.oci.partial = state, b"gpu-ci step=driver\r\n"
+    busy = orphan(run, WORKING, 6 * HOURS)
+    assert swept(run).alive == [busy]
+    assert f"console of {busy} cannot be read: its capture is {state}" in run.text
+
+
+def test_an_orphan_whose_job_begins_late_is_left_to_it():
+    run = Run()
+    run.oci.boot = b"gpu-ci step=registration\r\n"
+    busy = orphan(run, WORKING, 2 * HOURS)
+    run.clock.at(60, lambda: setattr(run.oci, "boot", b"gpu-ci step=registration\r\ngpu-ci step=job\r\n"))
+    assert swept(run).alive == [busy]
+    assert run.seconds == GRACE
+
+
+def test_a_machine_that_its_own_launcher_finds_late_is_left_to_it_at_first():
+    run = Run()
+    run.oci.boot = b"gpu-ci step=packages\r\n"
+    late = orphan(run, WORKING, 2 * HOURS)
+    run.clock.stop_at = GRACE
+    assert launcher.clean(run.machines(pod="")) == 1
+    assert run.alive == [late]
+
+
+@pytest.mark.parametrize("life", [OFF, WORKING], ids=["ended", "late"])
+def test_a_sweep_of_slow_captures_removes_what_it_saw_before_its_deadline(life: list[tuple[float, str]]):
+    run = Run()
+    run.oci.boot, run.oci.console_looks = b"gpu-ci step=packages\r\n", launcher.CAPTURE_LOOKS - 1
+    machines = [orphan(run, life, 6 * HOURS) for _ in range(launcher.SWEEP_CONSOLES)]
+    run.clock.stop_at = launcher.SWEEP_DEADLINE
+    swept(run)
+    assert len(run.alive) < len(machines)
+    assert "reading consoles takes long, and the next sweep reads the others" in run.text
+
+
+def test_a_sweep_of_slow_captures_removes_stopped_machines_before_its_deadline():
+    run = Run()
+    run.oci.console_looks = launcher.CAPTURE_LOOKS - 1
+    for _ in range(launcher.SWEEP_CONSOLES):
+        orphan(run, [(0, "STOPPED")], 6 * HOURS)
+    run.clock.stop_at = launcher.SWEEP_DEADLINE
+    assert swept(run).alive == []
+
+
+def test_a_removal_that_fails_in_a_sweep_holds_up_no_other():
+    run = Run()
+    left = [orphan(run, [(0, "STOPPED")], 6 * HOURS) for _ in range(20)]
+    run.refuse("terminate_instance", *[ServiceError(409, "Conflict", "busy")] * 19)
+    assert swept(run).alive == left[:19]
+    assert run.seconds == GRACE
 
 
 def test_a_machine_that_has_ended_is_left_to_its_own_launcher_at_first():
@@ -698,7 +808,7 @@ def test_a_machine_that_has_ended_is_left_to_its_own_launcher_at_first():
     run.clock.stop_at = GRACE
     assert launcher.clean(run.machines(pod="")) == 1
     assert run.alive == [left]
-    assert GRACE >= 2 * launcher.CONSOLE_EVERY, "its own launcher reads the console that often"
+    assert GRACE >= 4 * launcher.CONSOLE_EVERY, "its own launcher reads the console that often"
 
 
 def test_a_machine_that_its_own_launcher_removes_meanwhile_is_not_removed_twice():
