@@ -76,4 +76,4 @@ class GitHub(Model):
         if not any(examples.values()):
             return ()
         left = ", ".join(key for key, is_example in examples.items() if is_example)
-        return (f"github: example values ({left}), with which no runner registers; set your own",)
+        return (f"github: example values ({left}), and no runner can register with them; set your own before pulumi up",)

@@ -25,7 +25,7 @@ def test_the_owner_is_host_and_first_part_of_the_path(url: str, owner: str) -> N
 @pytest.mark.parametrize("key", EXAMPLE)
 def test_an_example_value_is_named_until_it_is_replaced(key: str) -> None:
     (remark,) = GitHub.model_validate(OWN | {key: EXAMPLE[key]}).remarks
-    assert remark == f"github: example values ({key}), with which no runner registers; set your own"
+    assert remark == f"github: example values ({key}), and no runner can register with them; set your own before pulumi up"
 
 
 def test_a_repository_of_the_example_is_an_example_too() -> None:

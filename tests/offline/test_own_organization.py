@@ -81,6 +81,9 @@ def test_no_remark_is_left_of_a_placeholder_that_was_replaced(plan: Plan) -> Non
 @pytest.mark.parametrize("stack", STACKS)
 def test_before_the_step_a_remark_names_each_placeholder(stack: str) -> None:
     remarks = "\n".join(make_plan(stack, ROOT).remarks)
-    assert "github: example values (url, appId, installationId), with which no runner registers; set your own" in remarks
+    assert (
+        "github: example values (url, appId, installationId), and no runner can register with them; set your own before pulumi up"
+        in remarks
+    )
     assert "budget.emails: no mail reaches ci-alerts@example.com" in remarks
     assert "endpoint.publicCidrs: 203.0.113.0/24 is reserved" in remarks
