@@ -31,7 +31,7 @@ class Problem:
 
 
 MOST_PROBLEMS = 100
-"""Of one error; more are counted. Nobody reads 100,000 lines."""
+"""The most problems that one error shows; it gives the number of the others."""
 
 
 class FleetError(Exception):

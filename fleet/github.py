@@ -67,7 +67,7 @@ class GitHub(Model):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Values of the shipped stack files that nobody has replaced yet."""
+        """Example values of the shipped stack files that are still there."""
         examples = {
             "url": self.owner == "github.com/example",
             "appId": self.app_id == "123456",

@@ -28,8 +28,8 @@ _TOO_MANY = f"aliases add at most {MOST_COPIES:,} values"
 def read_bytes(path: Path) -> bytes:
     """The bytes of a regular file. Never waits for any.
 
-    Raises OSError as `open` does, and for a file of more than `MOST_BYTES`, for what is no regular file, and for a file of the
-    kernel that has nothing to read yet.
+    Raises OSError as `open` does, for a file of more than `MOST_BYTES`, for anything that is not a regular file, and for a file
+    of the kernel that has nothing to read yet.
     """
     # Without O_NONBLOCK a pipe waits for a writer, and /proc/kmsg for the next message of the kernel.
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:

@@ -11,7 +11,7 @@ Below = dict[str, Place] | list[Place]
 
 
 class Lines(Mapping[Keys, int]):
-    """The 1-based line of every key and item of a document, by its path; a path is made only when somebody asks for it."""
+    """The 1-based line of every key and item of a document, by its path; a path is built only when it is asked for."""
 
     def __init__(self, root: Place) -> None:
         self._root = root

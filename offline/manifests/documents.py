@@ -28,7 +28,7 @@ _FLAGS = {
 _NO_NUMBER = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 _HIDDEN = "…"
 _FIRST_LINE = Lines(1)
-"""Of a document that nobody asks for the lines of."""
+"""The lines of a document whose lines are not needed."""
 _LINE = re.compile(r":(?P<line>[0-9]+): ")
 _WORD = re.compile(r'[{}\[\],:]|"(?:[^"\\]|\\.)*"|[^\s{}\[\],:"]+')
 _MOST_DIGITS = 20
