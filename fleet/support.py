@@ -17,10 +17,9 @@ STANDARD, EXTENDED = "eks-control-plane", "eks-control-plane-extended"
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """One minor. AWS charges for extended support from `standard_until` on, that day included
-    (EKS user guide, version lifecycle).
+    """One minor. AWS charges for extended support from `standard_until` on, that day included.
 
-    From `extended_until` on AWS may upgrade the control plane on any day, without a notice.
+    From `extended_until` on AWS may upgrade the control plane on any day, without a notice (EKS user guide, version lifecycle).
     """
 
     minor: str
