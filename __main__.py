@@ -4,9 +4,9 @@ import pulumi
 
 from components.build import build, require_deployable
 from components.config import read_fleet
-from fleet.errors import FleetError
-from fleet.placement import PlacementError
-from fleet.settings import NAMESPACE
+from fleet.facts.errors import FleetError
+from fleet.prove.placement import PlacementError
+from fleet.providers.fleet import NAMESPACE
 
 config = pulumi.Config(NAMESPACE)
 try:

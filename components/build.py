@@ -2,14 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, Protocol
+
 import pulumi
 
 from components.context import Context
-from fleet import placement, stack_jobs
-from fleet.providers import PROVIDERS, imported
-from fleet.settings import Fleet
-from fleet.tags import STACK_TAG
-from fleet.workloads import room
+from fleet.jobs import stack as stack_jobs
+from fleet.prove import placement, room
+from fleet.providers.fleet import Fleet
+from fleet.providers.registry import PROVIDERS
+from fleet.providers.tags import STACK_TAG
+
+
+class Builder(Protocol):
+    """Declares one cluster of a fleet and returns the stack outputs that belong to it."""
+
+    def __call__(
+        self, name: str, settings: Any, fleet: Fleet, context: Context, private_key: pulumi.Output[str], /
+    ) -> dict[str, object]: ...
+
+
+# A stack imports only the SDKs of its own providers: each costs seconds and memory.
+def _eks() -> Builder:
+    from components.eks.stack import build  # noqa: PLC0415
+
+    return build
+
+
+def _oke() -> Builder:
+    from components.oci.stack import build  # noqa: PLC0415
+
+    return build
+
+
+_BUILDERS: dict[str, Callable[[], Builder]] = {"eks": _eks, "oke": _oke}
+"""By provider, of those that `pulumi up` deploys. `components.git` declares the others."""
 
 
 def require_deployable(fleet: Fleet, stack: str) -> None:
@@ -35,5 +63,5 @@ def build(fleet: Fleet, project: str, stack: str, private_key: pulumi.Output[str
     context = Context(project, stack, {STACK_TAG: stack} | fleet.tags)
     outputs: dict[str, dict[str, object]] = {}
     for name, cluster in fleet.clusters_by_name():
-        outputs[name] = imported(PROVIDERS[cluster.provider].builder)(name, cluster, fleet, context, private_key)
+        outputs[name] = _BUILDERS[cluster.provider]()(name, cluster, fleet, context, private_key)
     return outputs

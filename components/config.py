@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pulumi
 
-from fleet.gitops.folders import require_folders
-from fleet.settings import CONFIG_KEYS, NAMESPACE, Fleet, check_keys, load
+from fleet.loading.config import CONFIG_KEYS, check_keys, load
+from fleet.prove.git_folders import require_folders
+from fleet.providers.fleet import NAMESPACE, Fleet
 
 
 def read_fleet(config: pulumi.Config) -> Fleet:

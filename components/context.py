@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fleet.cluster import physical_name
+from fleet.settings.cluster import physical_name
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,21 +5,27 @@ No engine runs it: `pulumi up` makes the clouds and leaves this to ArgoCD.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pulumi
 
 from components.config import read_fleet
 from components.context import Context
 from components.kubernetes import git_tree
-from fleet.providers import PROVIDERS, imported
-from fleet.settings import NAMESPACE, Fleet
+from components.talos import stack as talos
+from fleet.providers.fleet import NAMESPACE, Fleet
+from fleet.providers.registry import PROVIDERS
+
+_BUILDERS: dict[str, Callable[[str, Any, Fleet, Context], None]] = {"talos": talos.build}
+"""By provider, of those that `pulumi up` does not deploy."""
 
 
 def declare(fleet: Fleet, context: Context) -> None:
     """Declare what Git has of every cluster that ArgoCD fills."""
     for name, cluster in fleet.clusters_by_name():
-        row = PROVIDERS[cluster.provider]
-        if not row.deployable:
-            imported(row.builder)(name, cluster, fleet, context)
+        if not PROVIDERS[cluster.provider].deployable:
+            _BUILDERS[cluster.provider](name, cluster, fleet, context)
         elif cluster.by_git:
             git_tree.declare(name, cluster, fleet, context)
 

@@ -10,8 +10,8 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 
 from deployments.config import read_deployments
 from deployments.declare import declare
-from fleet.deployments import NAMESPACE
-from fleet.errors import FleetError
+from fleet.facts.errors import FleetError
+from fleet.loading.deployments import NAMESPACE
 
 config = pulumi.Config(NAMESPACE)
 try:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pulumi
 
-from fleet.deployments import CONFIG_KEYS, NAMESPACE, Deployments, load
+from fleet.loading.deployments import CONFIG_KEYS, NAMESPACE, Deployments, load
 
 
 def read_deployments(config: pulumi.Config) -> Deployments:

@@ -14,7 +14,7 @@ import pulumi
 import pulumi_pulumiservice as cloud
 from pulumi_pulumiservice import api
 
-from fleet.deployments import OPERATION, PROJECT, Approval, Aws, Deployment, Deployments, PolicyPack
+from fleet.loading.deployments import OPERATION, PROJECT, Approval, Aws, Deployment, Deployments, PolicyPack
 
 _POLICY_CONFIG = Path(__file__).resolve().parent.parent / "policies" / "config"
 Pools = Mapping[str, cloud.AgentPool]

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from fleet.credentials import mask
+from fleet.facts.credentials import mask
 from offline.base import Base
 from offline.entries import Entry, entries
 from offline.places import Keys

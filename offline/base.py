@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pulumi
 
-from fleet.limits import read_bytes
+from fleet.facts.limits import read_bytes
 from offline.day import day_of
 from offline.errors import InputError
 from offline.judge import configure

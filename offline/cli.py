@@ -16,7 +16,7 @@ from typing import Annotated
 import pulumi
 import typer
 
-from fleet.credentials import mask
+from fleet.facts.credentials import mask
 from offline.annotations import Annotation, annotate, of_input
 from offline.base import read_base
 from offline.changes import report_changes

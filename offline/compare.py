@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Generic, TypeVar, cast
 
-from fleet.pricing import Line, Money
+from fleet.facts.pricing import Line, Money
 from offline.entries import entries
 from offline.judge import Configured, Verdict
 from offline.plan import Plan

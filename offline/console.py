@@ -8,7 +8,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from fleet.credentials import mask
+from fleet.facts.credentials import mask
 
 
 class MaskingConsole(Console):

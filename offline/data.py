@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from fleet.bill import runner_hour
-from fleet.credentials import masked
-from fleet.pricing import Line, Money
+from fleet.facts.credentials import masked
+from fleet.facts.pricing import Line, Money
+from fleet.prove.bill import runner_hour
 from offline.base import Base
 from offline.compare import Comparison, Pair
 from offline.plan import Plan

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fleet.deployments import FILE, NAMESPACE, Deployments, load
-from fleet.errors import FleetError
-from fleet.settings import Fleet
+from fleet.facts.errors import FleetError
+from fleet.loading.deployments import FILE, NAMESPACE, Deployments, load
+from fleet.providers.fleet import Fleet
 from offline import stackfile
 from offline.stackfile import StackConfig
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from fleet.settings import NAMESPACE
+from fleet.providers.fleet import NAMESPACE
 from offline.places import Keys
 from offline.stackfile import StackConfig
 

@@ -1,6 +1,6 @@
 """What a person can put right: the input of a plan is wrong."""
 
-from fleet.credentials import mask, masked
+from fleet.facts.credentials import mask, masked
 
 _MOST_SHOWN = 80
 

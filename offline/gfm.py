@@ -11,7 +11,7 @@ import html
 import re
 from collections.abc import Iterable, Sequence
 
-from fleet.credentials import mask
+from fleet.facts.credentials import mask
 from offline.words import one_line
 
 _GAP = "\u200b"

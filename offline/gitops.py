@@ -1,7 +1,7 @@
-"""The folder that ArgoCD reads: what Git has of each cluster, one file an object, and what its machines boot.
+"""The folder that ArgoCD reads: one file for each object of a cluster, and what its machines boot.
 
-`<cluster>/infrastructure` and `<cluster>/workloads` are an Application each (`fleet.gitops.applicationset`); a file's place says
-which component it is of, so that a change of one setting touches the files of that component and no others.
+`<cluster>/infrastructure` and `<cluster>/workloads` are one Application each (`fleet.render.gitops.applicationset`). The folder
+of a file names its component, so a change of one setting touches the files of that component and no others.
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from fleet.charts import argo_cd, runner_namespace
-from fleet.cluster import Cluster, physical_name
-from fleet.gitops.applicationset import TIERS
-from fleet.gitops.manifest import committed
-from fleet.gitops.secrets import ENCRYPTED, SECRETS_FOLDER, sops_folder
-from fleet.gitops.settings import Sops
-from fleet.gitops.waves import TEAMS_LATER
-from fleet.providers import PROVIDERS, imported
-from fleet.yaml_text import yaml_text
+from fleet.facts.yaml_text import yaml_text
+from fleet.providers.registry import PROVIDERS
+from fleet.render.files import machine_files
+from fleet.render.gitops.applicationset import TIERS
+from fleet.render.gitops.manifest import committed
+from fleet.render.gitops.secrets import ENCRYPTED, SECRETS_FOLDER, sops_folder
+from fleet.render.gitops.waves import TEAMS_LATER
+from fleet.settings.cluster import Cluster, physical_name
+from fleet.settings.gitops import Sops
 from offline.plan import Plan
 from offline.record import Recording, Resource
 from offline.sops import encrypted_secret
@@ -144,9 +145,8 @@ def _leaves(value: object) -> Iterator[object]:
 
 def _machines(folder: str, name: str, settings: Cluster) -> Iterator[tuple[str, str]]:
     """What the machines of a cluster boot, in a folder of their provider's name, where Git has that."""
-    if place := PROVIDERS[settings.provider].files:
-        for path, text in imported(place)(name, settings).items():
-            yield f"{folder}/{settings.provider}/{path}", text
+    for path, text in machine_files(name, settings).items():
+        yield f"{folder}/{settings.provider}/{path}", text
 
 
 def _secrets(folder: str, settings: Cluster, root: Path) -> Iterator[tuple[str, str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from fleet.pricing import Line, Money
+from fleet.facts.pricing import Line, Money
 from offline.base import Base
 from offline.compare import Comparison, Kind, Pair, Setting, difference
 from offline.gfm import code, fold, is_folded, table, text

@@ -70,13 +70,13 @@ def _files(root: Path) -> Iterator[tuple[bytes, Path]]:
             yield content, source.relative_to(policies)
     for module in sorted(carried(root)):
         yield (root / module).read_bytes(), Path(module)
-    for table in sorted((root / "fleet" / "data").glob("*.csv")):
+    for table in sorted((root / "fleet" / "facts" / "data").glob("*.*")):
         yield table.read_bytes(), table.relative_to(root)
 
 
 def carried(root: Path = _ROOT) -> frozenset[str]:
     """Paths of the modules of `fleet` that the rules import, and of those that these import."""
-    found = {"fleet/__init__.py"}
+    found = {"fleet/__init__.py", "fleet/facts/__init__.py"}
     waiting = [name for rule in (root / "policies" / "rules").glob("*.py") for name in _fleet_imports(rule)]
     while waiting:
         path = f"{waiting.pop().replace('.', '/')}.py"
@@ -89,8 +89,8 @@ def carried(root: Path = _ROOT) -> frozenset[str]:
 def _fleet_imports(path: Path) -> list[str]:
     names: list[str] = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and not node.level and node.module == "fleet":
-            names += [f"fleet.{alias.name}" for alias in node.names]
+        if isinstance(node, ast.ImportFrom) and not node.level and node.module in ("fleet", "fleet.facts"):
+            names += [f"{node.module}.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").startswith("fleet."):
             names.append(str(node.module))
         elif isinstance(node, ast.Import):

@@ -8,16 +8,17 @@ from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 
-from fleet import bill as billing
-from fleet import placement as placing
-from fleet import stack_jobs
-from fleet.errors import FleetError
-from fleet.gitops.folders import require_folders
-from fleet.placement import Placement
-from fleet.pricing import Line, Money, total
-from fleet.settings import CONFIG_KEYS, NAMESPACE, SECRETS, Fleet, check_keys
-from fleet.settings import load as load_fleet
-from fleet.workloads import room
+from fleet.facts.errors import FleetError
+from fleet.facts.pricing import Line, Money, total
+from fleet.jobs import stack as stack_jobs
+from fleet.loading.config import CONFIG_KEYS, check_keys
+from fleet.loading.config import load as load_fleet
+from fleet.prove import bill as billing
+from fleet.prove import placement as placing
+from fleet.prove import room
+from fleet.prove.git_folders import require_folders
+from fleet.prove.placement import Placement
+from fleet.providers.fleet import NAMESPACE, SECRETS, Fleet
 from offline import deployments, stackfile
 from offline.day import day_of
 from offline.judge import Configured, Verdict, configure, judge

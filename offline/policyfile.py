@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
-from fleet.limits import read_bytes
+from fleet.facts.limits import read_bytes
 from offline.errors import InputError, shown
 
 _FOLDER = "policies/config"

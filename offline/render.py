@@ -8,10 +8,10 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from fleet.cluster import physical_name
-from fleet.machine.cloudinit import user_data
-from fleet.vm_runner import MachineRunner
-from fleet.yaml_text import yaml_text
+from fleet.facts.yaml_text import yaml_text
+from fleet.providers.oke.vm_runner import MachineRunner
+from fleet.render.machine.cloudinit import user_data
+from fleet.settings.cluster import physical_name
 from offline.errors import InputError
 from offline.folders import walk
 from offline.gitops import git_files

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from fleet.placement import Placement
+from fleet.prove.placement import Placement
 from offline.plan import Plan
 from offline.record import Resource
 from offline.words import (

@@ -16,7 +16,7 @@ from decimal import Decimal
 from pathlib import Path
 from types import MappingProxyType
 
-from fleet.errors import FleetError, Problem
+from fleet.facts.errors import FleetError, Problem
 from offline.errors import InputError, shown
 from offline.places import Keys, Lines, Place
 from offline.yamlread import Document, read_yaml

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from fleet.bill import runner_hour
-from fleet.hardware import RESERVED, SPOT
-from fleet.model import Scale
-from fleet.placement import Placement
-from fleet.pricing import Line, Money
+from fleet.facts.hardware import RESERVED, SPOT
+from fleet.facts.pricing import Line, Money
+from fleet.prove.bill import runner_hour
+from fleet.prove.placement import Placement
+from fleet.settings.model import Scale
 from offline.judge import Verdict
 from offline.plan import Outcome, Plan
 

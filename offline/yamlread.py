@@ -25,7 +25,7 @@ from ruamel.yaml.events import (
     SequenceEndEvent,
 )
 
-from fleet.limits import LimitError, bounded, read_bytes
+from fleet.facts.limits import LimitError, bounded, read_bytes
 from offline.errors import InputError, shown
 from offline.places import Below, Lines, Place
 
@@ -75,13 +75,13 @@ def read_yaml(path: Path) -> Document:
 
     Raises InputError for bad YAML, a second document, a duplicate key, a key that is not a string, an unquoted date,
     `.inf`/`.nan` (no JSON can hold them), tags other than the core schema's, nesting below 100 levels and aliases that
-    add more than 100,000 values. OSError passes, also for a file that `fleet.limits` does not allow.
+    add more than 100,000 values. OSError passes, also for a file that `fleet.facts.limits` does not allow.
     """
     return built(path, text_of(path, "YAML"), lambda events: Builder(path, events).document())
 
 
 def text_of(path: Path, kind: str) -> str:
-    """A file's text; InputError where it is none. OSError passes, also for a file that `fleet.limits` does not allow."""
+    """A file's text; InputError where it is none. OSError passes, also for a file that `fleet.facts.limits` does not allow."""
     try:
         return read_bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -3,7 +3,7 @@
 Loading it loads no client: that comes with `connect`. docs/submit.md shows how to use it, and what rights it needs.
 """
 
-from fleet.yaml_text import yaml_text
+from fleet.facts.yaml_text import yaml_text
 from submit.api import DEFAULT, Propagation, Ways, connect, delete, follow, run, run_all, send, status_of
 from submit.errors import ApiError, InputError, SubmitError, UnreachableError
 from submit.manifest import read_job

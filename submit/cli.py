@@ -22,9 +22,9 @@ from typing import Annotated, Any, Literal
 import typer
 from rich.console import Console
 
-from fleet.credentials import mask
-from fleet.namespaces import SMOKE_NAMESPACE
-from fleet.yaml_text import yaml_text
+from fleet.facts.credentials import mask
+from fleet.facts.yaml_text import yaml_text
+from fleet.settings.namespaces import SMOKE_NAMESPACE
 from submit import api, smoke
 from submit.describe import Described
 from submit.errors import InputError, SubmitError

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from fleet.credentials import mask
+from fleet.facts.credentials import mask
 from fleet.jobs import JobError, JobPlacement, JobProblem, calculate_gpu_requirements, detect_ml_workload, gpu_job, place_job
 from fleet.jobs import manifest as unplaced
 from submit.errors import InputError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fleet.credentials import mask
+from fleet.facts.credentials import mask
 
 
 class SubmitError(Exception):

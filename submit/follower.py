@@ -10,7 +10,7 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from fleet.scheduling import QUEUED_JOB_LABEL
+from fleet.facts.scheduling import QUEUED_JOB_LABEL
 from submit.errors import ApiError, SubmitError
 from submit.kinds import EVENTS, JOBS, PODS, WORKLOADS
 from submit.logs import LogReader, State

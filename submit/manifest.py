@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from fleet.scheduling import JOB_HASH
-from fleet.yaml_text import plain
+from fleet.facts.scheduling import JOB_HASH
+from fleet.facts.yaml_text import plain
 from submit.errors import InputError
 from submit.objects import Object, at, part, parts, text
 from submit.yamlfile import documents

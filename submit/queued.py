@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fleet.scheduling import QUEUE_LABEL
+from fleet.facts.scheduling import QUEUE_LABEL
 from submit.errors import ApiError, SubmitError
 from submit.objects import Object, condition, holds, parts, said, text
 

@@ -16,9 +16,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from fleet.settings import Fleet
-from fleet.workloads.smoke import TESTS, Smoke, UnknownPoolError, smoke_home, smoke_tests
-from fleet.yaml_text import yaml_text
+from fleet.facts.yaml_text import yaml_text
+from fleet.providers.fleet import Fleet
+from fleet.render.workloads.smoke import TESTS, Smoke, UnknownPoolError, smoke_home, smoke_tests
 from submit.api import Ways, run_all
 from submit.errors import ApiError, InputError, SubmitError
 from submit.kinds import NAMESPACES, NETWORK_POLICIES, Kind

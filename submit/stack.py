@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fleet import settings
-from fleet.errors import FleetError
+from fleet.facts.errors import FleetError
+from fleet.loading.config import load
+from fleet.providers import fleet as settings
 from submit.errors import InputError
 from submit.objects import listed
 from submit.yamlfile import documents
@@ -37,6 +38,6 @@ def read_file(path: Path) -> settings.Fleet:
     keys = {str(key).partition(":")[::2]: value for key, value in (config or {}).items()}
     ours = {name: value for (home, name), value in keys.items() if home == settings.NAMESPACE}
     try:
-        return settings.load({name: value for name, value in ours.items() if name not in settings.SECRETS})
+        return load({name: value for name, value in ours.items() if name not in settings.SECRETS})
     except FleetError as error:
         raise InputError("\n".join(f"{path.name}: {problem}" for problem in error.problems)) from error

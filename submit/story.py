@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from fleet.scheduling import POD_JOB_LABEL
+from fleet.facts.scheduling import POD_JOB_LABEL
 from submit import pods
 from submit.errors import ApiError, SubmitError
 from submit.kinds import EVENTS, JOBS, PODS, WORKLOADS

@@ -1,4 +1,4 @@
-"""Reads YAML files within the limits of `fleet.limits`, for stack files and manifests."""
+"""Reads YAML files within the limits of `fleet.facts.limits`, for stack files and manifests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-from fleet.limits import LimitError, bounded, read_bytes
+from fleet.facts.limits import LimitError, bounded, read_bytes
 from submit.errors import InputError
 
 

@@ -11,11 +11,12 @@ import pytest
 from pydantic import TypeAdapter
 from ruamel.yaml import YAML
 
-from fleet import settings
-from fleet.pool import Pool
-from fleet.runner import PodRunner
+from fleet.loading.config import load
+from fleet.providers import fleet as settings
+from fleet.settings.pool import Pool
+from fleet.settings.runner import PodRunner
 
-ROOT = Path(settings.__file__).parents[1]
+ROOT = Path(settings.__file__).parents[2]
 
 
 def pool(**changes: Any) -> dict[str, Any]:
@@ -182,9 +183,9 @@ def reference(path: str) -> Path:
 
 def staging() -> settings.Fleet:
     """The fleet of the staging stack."""
-    return settings.load(read_stack(ROOT / "Pulumi.staging.yaml"))
+    return load(read_stack(ROOT / "Pulumi.staging.yaml"))
 
 
 def reserved() -> settings.Fleet:
     """The fleet of the example with reserved capacity: a reserved p4d.24xlarge, A10G on demand, queues of two teams."""
-    return settings.load(read_stack(ROOT / "examples" / "Pulumi.reserved.yaml"))
+    return load(read_stack(ROOT / "examples" / "Pulumi.reserved.yaml"))

@@ -10,8 +10,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from fleet import hardware, versions
-from fleet.runner import GENERIC_LABELS, KINDS
+from fleet.facts import hardware, versions
+from fleet.settings.runner import GENERIC_LABELS, KINDS
 from tests.builders import (
     ACCEPTED,
     SAN_JOSE,

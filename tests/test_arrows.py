@@ -6,8 +6,9 @@ import ast
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -46,7 +47,7 @@ def imports(tree: ast.Module, package: str, lazy: bool = True) -> Iterator[str]:
 
 @cache
 def modules() -> dict[str, Path]:
-    """Our modules by name: `fleet.settings`, `fleet` for its __init__."""
+    """Our modules by name: `fleet.providers.fleet`, `fleet` for its __init__."""
     folders = [ROOT / name for name in OURS if (ROOT / name).is_dir()]
     paths = [*(path for folder in folders for path in sorted(folder.rglob("*.py"))), *ROOT.glob("*.py")]
     parts = {path: path.relative_to(ROOT).with_suffix("").parts for path in paths}
@@ -54,7 +55,7 @@ def modules() -> dict[str, Path]:
 
 
 def module_of(name: str) -> str:
-    """The module that an imported name is or lies in: `fleet.settings.Fleet` lies in `fleet.settings`."""
+    """The module that an imported name is or lies in: `fleet.providers.fleet.Fleet` lies in `fleet.providers.fleet`."""
     while name and name not in modules():
         name = name.rpartition(".")[0]
     return name
@@ -113,17 +114,42 @@ def test_submit_imports_fleet_alone_and_nothing_of_pulumi():
     assert [f"{module} imports {name}" for module in below("submit") for name in imported(module) if of_sdk(name)] == []
 
 
-PACK = ("fleet.credentials", "fleet.hardware", "fleet.pricing", "fleet.scheduling", "fleet.support")
-"""Modules of `fleet` that the published policy pack carries."""
+def test_rules_import_the_facts_alone():
+    assert astray("policies.rules", "fleet.facts") == []
 
 
-def test_rules_import_what_the_published_pack_carries():
-    assert astray("policies.rules", *PACK) == []
+# -- floors --------------------------------------------------------------------------------------------------------------
+
+FLOORS = ("facts", "settings", "charts", "providers", "prove", "jobs", "render", "loading")
+"""The packages of `fleet`, from the bottom to the top. docs/conventions.md says what each has."""
 
 
-def test_what_the_published_pack_carries_brings_nothing_else_of_ours():
-    carried = {"fleet", *PACK}
-    assert {name for module in carried for name in imported(module) if name.split(".")[0] in OURS} <= carried
+def test_every_package_of_fleet_is_a_floor():
+    assert {name.split(".")[1] for name in below("fleet") if "." in name} == set(FLOORS)
+
+
+@pytest.mark.parametrize(("height", "floor"), enumerate(FLOORS))
+def test_a_floor_imports_itself_and_the_floors_below(height, floor):
+    assert astray(f"fleet.{floor}", *(f"fleet.{each}" for each in FLOORS[:height])) == []
+
+
+def test_no_import_of_the_repository_is_part_of_a_cycle():
+    """Imports inside functions and for type checkers count too."""
+    assert cycle({module: imported(module) - {module} for module in modules()}) == []
+
+
+def cycle(graph: Mapping[str, Collection[str]]) -> list[str]:
+    """The modules of one cycle, or none."""
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def test_a_cycle_is_found():
+    assert cycle({"a": ["b"], "b": ["c"], "c": ["a"]}) in (["a", "c", "b", "a"], ["b", "a", "c", "b"], ["c", "b", "a", "c"])
+    assert cycle({"a": ["b", "c"], "b": ["c"]}) == []
 
 
 def test_offline_runs_the_program_and_imports_no_component():
@@ -151,7 +177,7 @@ def loaded(*programs: str) -> set[str]:
 
 def test_no_program_loads_the_sdk_of_a_cloud_that_it_may_not_use():
     names = loaded(*PROGRAMS)
-    assert {"components.build", "fleet.settings", "offline.record", "policies.rules.labels", "pulumi"} <= names, (
+    assert {"components.build", "fleet.providers.fleet", "offline.record", "policies.rules.labels", "pulumi"} <= names, (
         "the walk must reach what it is to judge"
     )
     assert [name for name in names if name.split(".")[0] == "pulumi_oci"] == []
@@ -189,7 +215,7 @@ def test_a_plan_of_an_eks_stack_loads_no_sdk_of_oracle():
     ("text", "found"),
     [
         ("import offline.plan as p, os", {"offline.plan", "os"}),
-        ("from fleet import versions, model as m", {"fleet.versions", "fleet.model"}),
+        ("from fleet.facts import versions, limits as m", {"fleet.facts.versions", "fleet.facts.limits"}),
         ("from . import read", {"a.b.read"}),
         ("from .read import x", {"a.b.read.x"}),
         ("from ..c import x", {"a.c.x"}),
@@ -226,13 +252,13 @@ def test_loading_a_module_runs_no_function_of_it(text, found):
         ("components", ("fleet",), ["offline.plan", "policies.rules"]),
         ("deployments", ("fleet",), ["components.build", "offline.plan", "policies.rules"]),
         ("submit", ("fleet",), ["components.build", "offline.plan", "policies.rules"]),
-        ("policies.rules", ("fleet.hardware",), ["components.build", "fleet.settings", "offline.plan"]),
+        ("policies.rules", ("fleet.facts",), ["components.build", "fleet.providers.fleet", "offline.plan"]),
         ("offline", ("fleet", "policies.rules"), ["components.build"]),
     ],
 )
 def test_an_import_against_the_arrows_is_found(monkeypatch, tmp_path, folder, allowed, wrong):
     path = tmp_path / "wrong.py"
-    path.write_text("from fleet import settings\nfrom offline.plan import Plan\nimport policies.rules, components.build\n")
+    path.write_text("from fleet.providers import fleet\nfrom offline.plan import Plan\nimport policies.rules, components.build\n")
     monkeypatch.setitem(modules(), f"{folder}.wrong", path)
     found = [line for line in astray(folder, *allowed) if line.startswith(f"{folder}.wrong ")]
     assert found == [f"{folder}.wrong imports {name}" for name in wrong]

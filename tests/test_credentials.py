@@ -15,10 +15,10 @@ import pytest
 from typer.testing import CliRunner
 
 from components.config import read_fleet as read_program_fleet
-from fleet.credentials import holds_credential, mask, masked
-from fleet.errors import FleetError
+from fleet.facts.credentials import holds_credential, mask, masked
+from fleet.facts.errors import FleetError
 from fleet.jobs import JobError, gpu_job
-from fleet.placement import PlacementError
+from fleet.prove.placement import PlacementError
 from offline import cli, data
 from offline.errors import InputError
 from offline.judge import configure

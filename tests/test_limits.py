@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from fleet import limits, settings
-from fleet.errors import FleetError
-from fleet.limits import MOST_BYTES, read_bytes
-from fleet.runner import MAX_LABELS
+from fleet.facts import limits
+from fleet.facts.errors import FleetError
+from fleet.facts.limits import MOST_BYTES, read_bytes
+from fleet.loading.config import check_keys
+from fleet.loading.config import load as load_fleet
+from fleet.settings.runner import MAX_LABELS
 from offline import cli
 from offline.errors import InputError
 from offline.folders import walk
@@ -265,7 +267,7 @@ def test_a_link_within_the_folder_is_read_also_through_a_link_to_it(tmp_path: Pa
 
 def refused(**changes: Any) -> tuple[str, ...]:
     with pytest.raises(FleetError) as error:
-        settings.load(config(**changes))
+        load_fleet(config(**changes))
     return tuple(map(str, error.value.problems))
 
 
@@ -277,7 +279,7 @@ def test_labels_are_as_many_as_github_takes() -> None:
     """100,000 labels took longer than anybody waits: each was compared with every other."""
     (problem,) = refused(**labelled(*(f"l{n}" for n in range(100_000))))
     assert problem.startswith("gpu-ci:clusters.usw2.runners.gpu-t4.labels: at most 100 entries are possible; remove some")
-    fleet = settings.load(config(**labelled(*(f"l{n}" for n in range(MAX_LABELS)))))
+    fleet = load_fleet(config(**labelled(*(f"l{n}" for n in range(MAX_LABELS)))))
     assert len(fleet.clusters["usw2"].runners["gpu-t4"].labels) == MAX_LABELS
 
 
@@ -286,7 +288,7 @@ def test_of_very_many_problems_the_first_are_told_and_the_rest_counted() -> None
     assert len(problems) == 101
     assert problems[-1] == "gpu-ci: 49900 more problems; fix these first"
     with pytest.raises(FleetError) as error:
-        settings.check_keys((f"key{n}" for n in range(50_000)), ())
+        check_keys((f"key{n}" for n in range(50_000)), ())
     assert [str(problem) for problem in error.value.problems[99:]] == [
         f"gpu-ci:key99: {error.value.problems[0].message}",
         "gpu-ci: 49900 more problems; fix these first",

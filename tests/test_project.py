@@ -24,7 +24,7 @@ def test_the_license_is_the_text_that_pyproject_names():
 
 
 def test_policy_values_workflows_and_data_have_an_owner():
-    assert {"/policies/config/", "/.github/", "/fleet/data/"} <= owners().keys()
+    assert {"/policies/config/", "/.github/", "/fleet/facts/data/"} <= owners().keys()
     assert [path for path in owners() if not (ROOT / path.strip("/")).is_dir()] == []
 
 

@@ -12,7 +12,7 @@ import pulumi_aws as aws
 
 from components.kubernetes.deliver import Deliver
 from fleet import charts
-from fleet.scheduling import DISCOVERY_TAG, owner_tag
+from fleet.facts.scheduling import DISCOVERY_TAG, owner_tag
 
 POD_IDENTITY_TRUST = json.dumps(
     {

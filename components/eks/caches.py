@@ -10,9 +10,10 @@ import pulumi_aws as aws
 
 from components.eks.autoscaler import POD_IDENTITY_TRUST
 from components.kubernetes.model_cache import Backing
-from fleet import charts, versions
-from fleet.providers.eks import EksCluster
-from fleet.providers.eks_caches import EBS_DRIVER, EFS_DRIVER, EksCache
+from fleet import charts
+from fleet.facts import versions
+from fleet.providers.eks.caches import EBS_DRIVER, EFS_DRIVER, EksCache
+from fleet.providers.eks.cluster import EksCluster
 
 _NFS = 2049
 

@@ -17,10 +17,10 @@ from components.eks.governance import budget, quotas
 from components.eks.managed_nodes import ManagedNodes, managed_nodes
 from components.eks.network import EksNetwork, EksNetworkArgs
 from components.kubernetes.deliver import by_helm
-from fleet import versions
-from fleet.providers.eks import EksCluster, EksPool
-from fleet.scheduling import GPU_TOLERATION, system_labels
-from fleet.tags import STACK_TAG
+from fleet.facts import versions
+from fleet.facts.scheduling import GPU_TOLERATION, system_labels
+from fleet.providers.eks.cluster import EksCluster, EksPool
+from fleet.providers.tags import STACK_TAG
 
 _NODE_POLICIES = ("AmazonEKSWorkerNodePolicy", "AmazonEKS_CNI_Policy", "AmazonEC2ContainerRegistryPullOnly")
 _ADMIN_POLICY = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import pulumi
 import pulumi_aws as aws
 
-from fleet.budget import ACTUAL_PERCENT, FORECAST_PERCENT, Budget
-from fleet.tags import STACK_TAG
+from fleet.providers.tags import STACK_TAG
+from fleet.settings.budget import ACTUAL_PERCENT, FORECAST_PERCENT, Budget
 
 
 def budget(name: str, settings: Budget, stack: str, *, parent: pulumi.Resource) -> aws.budgets.Budget:

@@ -9,10 +9,10 @@ import pulumi
 import pulumi_aws as aws
 
 from components.eks.managed_nodes import ManagedNodes, managed_nodes
-from fleet.model import cpu_text, go_duration
-from fleet.offer import allocatable, least
-from fleet.pool import Pool
-from fleet.scheduling import EKS_PROFILE, GPU_RESOURCE, TEMPLATE, autoscaler_tags
+from fleet.facts.offer import allocatable, least
+from fleet.facts.scheduling import EKS_PROFILE, GPU_RESOURCE, TEMPLATE, autoscaler_tags
+from fleet.settings.model import cpu_text, go_duration
+from fleet.settings.pool import Pool
 
 CAPACITY_TYPE = {"on-demand": "ON_DEMAND", "spot": "SPOT", "reserved": "ON_DEMAND"}
 """Our capacity types in the EKS API's spelling; machines in a capacity reservation are bought on demand."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pulumi
 import pulumi_aws as aws
 
-from fleet.disk import disk_gb
+from fleet.providers.oke.disk import disk_gb
 
 
 def launch_template(

@@ -9,9 +9,9 @@ import pulumi
 import pulumi_aws as aws
 
 from components.eks.launch import launch_template
-from fleet import versions
-from fleet.model import Scale
-from fleet.scheduling import EKS_EFFECT, RESERVED_NODES_TAG, Taint
+from fleet.facts import versions
+from fleet.facts.scheduling import EKS_EFFECT, RESERVED_NODES_TAG, Taint
+from fleet.settings.model import Scale
 
 
 @dataclass(frozen=True, slots=True)

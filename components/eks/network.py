@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pulumi
 import pulumi_aws as aws
 
-from fleet.providers.eks import Network
+from fleet.providers.eks.cluster import Network
 
 _SPLIT = 3
 """A VPC is cut in eight: seven private subnets by zone letter, the eighth for the small public ones. So a subnet's range depends

@@ -1,4 +1,4 @@
-"""Builds one EKS cluster of a fleet: the provider's row names this module."""
+"""Builds one EKS cluster of a fleet."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from components.eks.eks_gpu_cluster import EksGpuCluster, EksGpuClusterArgs
 from components.eks.gpu_node_group import GpuNodeGroup, GpuNodeGroupArgs
 from components.kubernetes.inside import Inside, install
 from components.kubernetes.model_cache import Backing
-from fleet.providers.eks import EksCluster
-from fleet.providers.eks_quotas import eks_quotas
-from fleet.settings import Fleet
+from fleet.providers.eks.cluster import EksCluster
+from fleet.providers.eks.quotas import eks_quotas
+from fleet.providers.fleet import Fleet
 
 
 def build(name: str, settings: EksCluster, fleet: Fleet, context: Context, private_key: pulumi.Output[str]) -> dict[str, object]:

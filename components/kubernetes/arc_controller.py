@@ -12,7 +12,7 @@ from components.kubernetes.deliver import Deliver, by_helm
 from components.kubernetes.namespace import namespace
 from components.kubernetes.priority_class import priority_class
 from fleet import charts
-from fleet.scheduling import RUNNER_PRIORITY
+from fleet.facts.scheduling import RUNNER_PRIORITY
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ from components.kubernetes.deliver import Deliver, by_helm
 from components.kubernetes.isolation import isolate
 from components.kubernetes.namespace import namespace
 from fleet.charts import Chart
-from fleet.egress import CLOSED
-from fleet.github import GitHub
-from fleet.isolation import network_policy
+from fleet.render.isolation import network_policy
+from fleet.settings.egress import CLOSED
+from fleet.settings.github import GitHub
 
 # GitHub never hears of a label changed later (actions-runner-controller#4424), and a set is registered at one URL.
 # A new controller deletes the sets of another minor, under an upgrade that Helm then calls deployed.

@@ -11,9 +11,9 @@ from components.kubernetes.custom import custom
 from components.kubernetes.deliver import by_helm
 from components.kubernetes.namespace import namespace
 from fleet import charts
-from fleet.gitops.applicationset import applicationset
-from fleet.gitops.settings import GitOps
-from fleet.scheduling import DELETION_PROPAGATION
+from fleet.facts.scheduling import DELETION_PROPAGATION
+from fleet.render.gitops.applicationset import applicationset
+from fleet.settings.gitops import GitOps
 
 
 @dataclass(frozen=True, slots=True)

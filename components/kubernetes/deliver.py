@@ -10,8 +10,8 @@ import pulumi_kubernetes as kubernetes
 
 from components.kubernetes.custom import custom
 from fleet.charts import Chart
-from fleet.gitops.application import application
-from fleet.gitops.settings import GitOps
+from fleet.render.gitops.application import application
+from fleet.settings.gitops import GitOps
 
 _TIMEOUT = 600
 """Seconds that Helm waits: a system node may have to start first."""

@@ -12,7 +12,7 @@ from components.kubernetes.deliver import Deliver, by_helm
 from components.kubernetes.namespace import namespace
 from components.kubernetes.plugin_configs import config_map
 from fleet import charts
-from fleet.scheduling import RUNTIME_CLASS, Toleration
+from fleet.facts.scheduling import RUNTIME_CLASS, Toleration
 
 
 @dataclass(frozen=True, slots=True)

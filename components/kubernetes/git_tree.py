@@ -13,14 +13,14 @@ from components.kubernetes.deliver import by_git
 from components.kubernetes.github_secret import in_git
 from components.kubernetes.inside import Inside, furnish, runner_sets
 from fleet.charts import Chart, runner_namespace
-from fleet.cluster import Cluster
-from fleet.gitops.applicationset import applicationset
-from fleet.gitops.secrets import github_app
-from fleet.gitops.settings import GitOps
-from fleet.providers import PROVIDERS
-from fleet.runner import PodRunner
-from fleet.runner_charts import pod_set
-from fleet.settings import Fleet
+from fleet.providers.fleet import Fleet
+from fleet.providers.registry import PROVIDERS
+from fleet.providers.runner_charts import pod_set
+from fleet.render.gitops.applicationset import applicationset
+from fleet.render.gitops.secrets import github_app
+from fleet.settings.cluster import Cluster
+from fleet.settings.gitops import GitOps
+from fleet.settings.runner import PodRunner
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ import pulumi_kubernetes as kubernetes
 from components.kubernetes.arc_runner_set import MakeSecret
 from components.kubernetes.custom import custom
 from fleet import charts
-from fleet.github import GitHub
-from fleet.gitops.secrets import github_app
-from fleet.gitops.settings import GitOps, GitSecrets
+from fleet.render.gitops.secrets import github_app
+from fleet.settings.github import GitHub
+from fleet.settings.gitops import GitOps, GitSecrets
 
 
 def by_program(github: GitHub, private_key: pulumi.Input[str]) -> MakeSecret:

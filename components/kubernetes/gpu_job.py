@@ -9,7 +9,7 @@ from typing import Any
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-from fleet.scheduling import DELETION_PROPAGATION, SKIP_AWAIT
+from fleet.facts.scheduling import DELETION_PROPAGATION, SKIP_AWAIT
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from components.kubernetes.deliver import Deliver, by_helm
 from components.kubernetes.namespace import namespace
 from components.kubernetes.plugin_configs import config_map
 from fleet import charts
-from fleet.node_image import NodeImage
-from fleet.operator import OperatorSettings
-from fleet.scheduling import Toleration
+from fleet.facts.node_image import NodeImage
+from fleet.facts.scheduling import Toleration
+from fleet.settings.operator import OperatorSettings
 
 
 @dataclass(frozen=True, slots=True)

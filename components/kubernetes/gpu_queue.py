@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pulumi
 
 from components.kubernetes.custom import custom
-from fleet.queues import TeamQueue
+from fleet.render.queues import TeamQueue
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Any
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-from fleet.scheduling import SKIP_AWAIT
+from fleet.facts.scheduling import SKIP_AWAIT
 
 _KINDS: Mapping[str, tuple[Callable[..., pulumi.Resource], str]] = {
     "Deployment": (kubernetes.apps.v1.Deployment, "deployment"),
@@ -26,10 +26,10 @@ Each object is a resource of its own, so that policies see it.
 
 @dataclass(frozen=True, slots=True)
 class GpuWorkloadArgs:
-    """`manifests` are the workload's objects in the order in which they are made (`fleet.workloads.catalogue.workload_objects`).
+    """`manifests` are the workload's objects in the order of creation (`fleet.render.workloads.catalogue.workload_objects`).
 
-    `ready` stands before them: its namespace with the wall around it, the priority classes that its pods name, and the storage
-    class of its volume where that is a cache's.
+    `ready` exists before them: the namespace with its network isolation, the priority classes that its pods name, and the
+    storage class of its volume if that is a cache's.
     """
 
     manifests: Sequence[Mapping[str, Any]]

@@ -24,25 +24,25 @@ from components.kubernetes.namespaces import Namespaces, NamespacesArgs
 from components.kubernetes.priorities import Priorities, PrioritiesArgs
 from components.kubernetes.queue_controller import QueueController, QueueControllerArgs
 from fleet import charts
-from fleet.caches import class_name
-from fleet.cluster import Cluster
-from fleet.enablement import DEVICE_PLUGIN, GPU_OPERATOR, GPU_PLUGIN_ADDON
-from fleet.gitops.settings import ByProgram, GitOps
-from fleet.node_image import NODE_IMAGES, NodeImage
-from fleet.operator import OperatorSettings
-from fleet.providers import PROVIDERS
-from fleet.queue_settings import Queues
-from fleet.queues import Manifest, QueueObjects, queue_objects
-from fleet.runner import PodRunner
-from fleet.runner_charts import pod_set
-from fleet.scheduling import SchedulingProfile
-from fleet.settings import Fleet
-from fleet.sharing import Mig
-from fleet.stack_jobs import place_stack_job
-from fleet.team_namespace import homes
-from fleet.vm_runner import MachineRunner
-from fleet.workloads.catalogue import workload_objects
-from fleet.workloads.settings import PoolWorkload, Workload
+from fleet.facts.node_image import NODE_IMAGES, NodeImage
+from fleet.facts.scheduling import SchedulingProfile
+from fleet.jobs.stack import place_stack_job
+from fleet.providers.fleet import Fleet
+from fleet.providers.oke.vm_runner import MachineRunner
+from fleet.providers.registry import PROVIDERS
+from fleet.providers.runner_charts import pod_set
+from fleet.render.queues import Manifest, QueueObjects, queue_objects
+from fleet.render.team_namespace import homes
+from fleet.render.workloads.catalogue import workload_objects
+from fleet.settings.caches import class_name
+from fleet.settings.cluster import Cluster
+from fleet.settings.enablement import DEVICE_PLUGIN, GPU_OPERATOR, GPU_PLUGIN_ADDON
+from fleet.settings.gitops import ByProgram, GitOps
+from fleet.settings.operator import OperatorSettings
+from fleet.settings.queues import Queues
+from fleet.settings.runner import PodRunner
+from fleet.settings.sharing import Mig
+from fleet.settings.workloads import PoolWorkload, Workload
 
 
 class RunnerSet(Protocol):

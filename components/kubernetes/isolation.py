@@ -9,7 +9,7 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from fleet.charts import Chart
-from fleet.isolation import limit_range, resource_quota
+from fleet.render.isolation import limit_range, resource_quota
 
 _NAME = "runners"
 """Of all three objects: a namespace has one of each."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import pulumi
 
 from components.kubernetes.custom import custom
-from fleet.queues import Manifest
-from fleet.scheduling import DEFAULT_QUEUE
+from fleet.facts.scheduling import DEFAULT_QUEUE
+from fleet.render.queues import Manifest
 
 _TEAMS = "team"
 """Role of the LocalQueue that has its team's name."""
@@ -17,7 +17,10 @@ _TEAMS = "team"
 
 @dataclass(frozen=True, slots=True)
 class LocalQueuesArgs:
-    """`manifests` are the LocalQueues of each namespace (`fleet.queues`), `ready` what stands before: queue, namespace, walls."""
+    """`manifests` are the LocalQueues of each namespace (`fleet.render.queues`).
+
+    `ready` exists before them: the ClusterQueue, the namespace and its network isolation.
+    """
 
     manifests: Mapping[str, Sequence[Manifest]]
     ready: Mapping[str, Sequence[pulumi.Resource]]

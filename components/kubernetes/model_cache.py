@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-from fleet.caches import Cache, Volumes, class_name
-from fleet.model import memory_text
-from fleet.scheduling import REGION
+from fleet.facts.scheduling import REGION
+from fleet.settings.caches import Cache, Volumes, class_name
+from fleet.settings.model import memory_text
 
 
 @dataclass(frozen=True, slots=True)

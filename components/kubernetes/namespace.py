@@ -8,7 +8,7 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from fleet.charts import Chart
-from fleet.scheduling import POD_SECURITY_LABEL
+from fleet.facts.scheduling import POD_SECURITY_LABEL
 
 
 def namespace(

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-from fleet.team_namespace import Home
+from fleet.render.team_namespace import Home
 
 
 @dataclass(frozen=True, slots=True)
 class NamespacesArgs:
-    """`homes` is what stands in each namespace, by its name (`fleet.team_namespace.homes`); `ready` stands before."""
+    """`homes` is what stands in each namespace, by its name (`fleet.render.team_namespace.homes`); `ready` stands before."""
 
     homes: Mapping[str, Home]
     ready: Sequence[pulumi.Resource]

@@ -9,7 +9,7 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components.kubernetes.priority_class import priority_class
-from fleet.scheduling import JOB_PRIORITIES
+from fleet.facts.scheduling import JOB_PRIORITIES
 
 
 @dataclass(frozen=True, slots=True)

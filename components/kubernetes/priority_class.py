@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-from fleet.scheduling import Priority
+from fleet.facts.scheduling import Priority
 
 
 def priority_class(

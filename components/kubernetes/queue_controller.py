@@ -11,7 +11,7 @@ from components.kubernetes.custom import custom
 from components.kubernetes.deliver import Deliver, by_helm
 from components.kubernetes.namespace import namespace
 from fleet.charts import Chart
-from fleet.queues import QueueObjects
+from fleet.render.queues import QueueObjects
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ import pulumi_oci as oci
 from components.oci.policy import policy
 from components.oci.rights import AUTOSCALER, AUTOSCALER_NETWORK, Workload, autoscaler_rights
 from fleet import charts
-from fleet.model import Scale, go_duration
-from fleet.providers.oke_addons import AUTOSCALER_ADDON
-from fleet.scheduling import SYSTEM_POOL, pool_selector
+from fleet.facts.scheduling import SYSTEM_POOL, pool_selector
+from fleet.providers.oke.addons import AUTOSCALER_ADDON
+from fleet.settings.model import Scale, go_duration
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from components.kubernetes.model_cache import Backing
 from components.oci.policy import policy
 from components.oci.rights import file_system_network_rights, file_system_rights
 from components.oci.security import GROUP, TCP
-from fleet.egress import INTERNET
-from fleet.providers.oke import OkeCluster
+from fleet.providers.oke.cluster import OkeCluster
+from fleet.settings.egress import INTERNET
 
 _UDP = "17"
 _PORTMAPPER, _NFS, _NFS_TLS = 111, (2048, 2050), 2051

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pulumi
 import pulumi_oci as oci
 
-from fleet.budget import ACTUAL_PERCENT, FORECAST_PERCENT, Budget
+from fleet.settings.budget import ACTUAL_PERCENT, FORECAST_PERCENT, Budget
 
 
 @dataclass(frozen=True, slots=True)

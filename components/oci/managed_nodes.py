@@ -9,8 +9,8 @@ import pulumi
 import pulumi_oci as oci
 
 from components.oci.boot import node_metadata
-from fleet.disk import disk_gb
-from fleet.scheduling import MOST_NODES_TAG, RESERVED_NODES_TAG, STORAGE_TAG
+from fleet.facts.scheduling import MOST_NODES_TAG, RESERVED_NODES_TAG, STORAGE_TAG
+from fleet.providers.oke.disk import disk_gb
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import pulumi
 import pulumi_oci as oci
 
 from components.oci.services import oracle_services
-from fleet.providers.oke_addresses import node_subnet
+from fleet.providers.oke.addresses import node_subnet
 
 _ENDPOINT_PREFIX = 28
 """The endpoint needs a handful of addresses (docs.oracle.com, example network configurations)."""

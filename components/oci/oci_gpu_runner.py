@@ -16,12 +16,12 @@ from components.kubernetes.arc_runner_set import Arc, ArcRunnerSet, ArcRunnerSet
 from components.oci.policy import policy
 from components.oci.rights import NETWORK, PER_JOB, STANDING, Workload, launcher_rights
 from components.oci.standing_machines import StandingMachines, standing_machines
-from fleet import charts
 from fleet.charts import Chart
-from fleet.machine.cloudinit import encoded
-from fleet.machine.launch import LAUNCHER_SOURCE, launcher_config
-from fleet.machine.launcher import SET_TAG, SWEEP_DEADLINE
-from fleet.vm_runner import MachineRunner, VmRunner
+from fleet.providers.oke.launcher_set import LAUNCHER, LAUNCHER_PROGRAM, LAUNCHER_SETTINGS, launcher_set
+from fleet.providers.oke.vm_runner import MachineRunner, VmRunner
+from fleet.render.machine.cloudinit import encoded
+from fleet.render.machine.launch import LAUNCHER_SOURCE, launcher_config
+from fleet.render.machine.launcher import SET_TAG, SWEEP_DEADLINE
 
 SWEEP = "launcher-sweep"
 """Name of the CronJob that removes machines whose launcher is gone."""
@@ -71,7 +71,7 @@ class OciGpuRunner(pulumi.ComponentResource):
     def __init__(self, name: str, args: OciGpuRunnerArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("gpu-ci:index:OciGpuRunner", name, {}, opts)
         runner = args.runner
-        chart = charts.launcher_set(
+        chart = launcher_set(
             args.set_name, runner, args.arc.github.url, args.group, region=args.region, compartment=args.compartment
         )
         self.instance_pool_id = None
@@ -113,15 +113,15 @@ class OciGpuRunner(pulumi.ComponentResource):
             child = pulumi.ResourceOptions(parent=parent, delete_before_replace=True)
             account = kubernetes.core.v1.ServiceAccount(
                 f"{name}-launcher",
-                metadata=kubernetes.meta.v1.ObjectMetaArgs(name=charts.LAUNCHER, namespace=namespace),
+                metadata=kubernetes.meta.v1.ObjectMetaArgs(name=LAUNCHER, namespace=namespace),
                 # The launcher's pod mounts the token by itself.
                 automount_service_account_token=False,
                 opts=child,
             )
             program = kubernetes.core.v1.ConfigMap(
                 f"{name}-launcher",
-                metadata=kubernetes.meta.v1.ObjectMetaArgs(name=charts.LAUNCHER, namespace=namespace),
-                data={charts.LAUNCHER_SETTINGS: self._settings(args), charts.LAUNCHER_PROGRAM: LAUNCHER_SOURCE},
+                metadata=kubernetes.meta.v1.ObjectMetaArgs(name=LAUNCHER, namespace=namespace),
+                data={LAUNCHER_SETTINGS: self._settings(args), LAUNCHER_PROGRAM: LAUNCHER_SOURCE},
                 opts=child,
             )
             rights = self._rights(name, args, chart)
@@ -170,7 +170,7 @@ class OciGpuRunner(pulumi.ComponentResource):
         return policy(
             name,
             pulumi.Output.from_input(args.cluster_id).apply(
-                lambda cluster: launcher_rights(Workload(chart.namespace, charts.LAUNCHER, cluster), permissions, compartment)
+                lambda cluster: launcher_rights(Workload(chart.namespace, LAUNCHER, cluster), permissions, compartment)
             ),
             compartment=compartment,
             description=f"The launchers of runner set {args.physical_name} make and remove its machines",
@@ -201,7 +201,7 @@ def keep_launchers(
     """Keeps launchers from eviction: with its launcher a machine goes, and the job on it. A drain waits for the jobs' ends."""
     return kubernetes.policy.v1.PodDisruptionBudget(
         logical_name,
-        metadata=kubernetes.meta.v1.ObjectMetaArgs(name=charts.LAUNCHER, namespace=namespace),
+        metadata=kubernetes.meta.v1.ObjectMetaArgs(name=LAUNCHER, namespace=namespace),
         spec=kubernetes.policy.v1.PodDisruptionBudgetSpecArgs(
             max_unavailable=0,
             # ARC puts it on every runner pod.

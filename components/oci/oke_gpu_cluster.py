@@ -15,13 +15,13 @@ from components.oci.governance import Tenancy, budget, quota
 from components.oci.managed_nodes import Flex, NodePlace, OkeNodes, managed_nodes
 from components.oci.network import OkeNetwork, OkeNetworkArgs
 from components.oci.security import OkeSecurity, OkeSecurityArgs
-from fleet.enablement import GPU_PLUGIN_ADDON
-from fleet.hardware import flexible
-from fleet.offer import allocatable
-from fleet.providers.oke import OkeCluster
-from fleet.providers.oke_addons import PLUGIN_ADDON
-from fleet.providers.oke_nodes import FLEX_SHAPE
-from fleet.scheduling import OKE_PROFILE, system_labels
+from fleet.facts.hardware import flexible
+from fleet.facts.offer import allocatable
+from fleet.facts.scheduling import OKE_PROFILE, system_labels
+from fleet.providers.oke.addons import PLUGIN_ADDON
+from fleet.providers.oke.cluster import OkeCluster
+from fleet.providers.oke.nodes import FLEX_SHAPE
+from fleet.settings.enablement import GPU_PLUGIN_ADDON
 
 _SERVICES = ("10.96.0.0/16", "10.97.0.0/16")
 """Ranges of Kubernetes services: OKE's default, and the next for a VCN that covers it."""

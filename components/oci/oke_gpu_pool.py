@@ -10,9 +10,9 @@ import pulumi
 from components.oci.managed_nodes import NodePlace, OkeNodes, managed_nodes
 from components.oci.policy import policy
 from components.oci.rights import reservation_rights
-from fleet.offer import allocatable
-from fleet.providers.oke_nodes import OkePool
-from fleet.scheduling import OKE_NO_PLUGIN_LABEL, OKE_PROFILE
+from fleet.facts.offer import allocatable
+from fleet.facts.scheduling import OKE_NO_PLUGIN_LABEL, OKE_PROFILE
+from fleet.providers.oke.nodes import OkePool
 
 
 @dataclass(frozen=True, slots=True)

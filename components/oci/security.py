@@ -11,7 +11,7 @@ import pulumi
 import pulumi_oci as oci
 
 from components.oci.services import oracle_services
-from fleet.egress import INTERNET
+from fleet.settings.egress import INTERNET
 
 ALL, ICMP, TCP = "all", "1", "6"
 """Protocols as OCI's security rules spell them."""

@@ -1,4 +1,4 @@
-"""Builds one OKE cluster of a fleet: the provider's row names this module."""
+"""Builds one OKE cluster of a fleet."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from components.oci.caches import OkeCaches, OkeCachesArgs
 from components.oci.oci_gpu_runner import OciGpuRunner, OciGpuRunnerArgs
 from components.oci.oke_gpu_cluster import OkeGpuCluster, OkeGpuClusterArgs
 from components.oci.oke_gpu_pool import OkeGpuPool, OkeGpuPoolArgs
-from fleet.enablement import GPU_PLUGIN_ADDON
-from fleet.providers.oke import OkeCluster
-from fleet.providers.oke_addons import AUTOSCALER_ADDON
-from fleet.providers.oke_quotas import oke_quotas
-from fleet.settings import Fleet
-from fleet.vm_runner import MachineRunner
+from fleet.providers.fleet import Fleet
+from fleet.providers.oke.addons import AUTOSCALER_ADDON
+from fleet.providers.oke.cluster import OkeCluster
+from fleet.providers.oke.quotas import oke_quotas
+from fleet.providers.oke.vm_runner import MachineRunner
+from fleet.settings.enablement import GPU_PLUGIN_ADDON
 
 
 def build(name: str, settings: OkeCluster, fleet: Fleet, context: Context, private_key: pulumi.Output[str]) -> dict[str, object]:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import pulumi
 import pulumi_oci as oci
 
-from fleet.disk import disk_gb
-from fleet.vm_runner import VmRunner
+from fleet.providers.oke.disk import disk_gb
+from fleet.providers.oke.vm_runner import VmRunner
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,12 @@
-"""Declares one Talos cluster of a fleet: what its machines are and what Git has of it. The provider's row names this module."""
+"""Declares one Talos cluster of a fleet: what its machines are and what Git has of it."""
 
 from __future__ import annotations
 
 from components.context import Context
 from components.kubernetes import git_tree
 from components.talos.talos_gpu_node import TalosGpuNode, TalosGpuNodeArgs
-from fleet.providers.talos import TalosCluster
-from fleet.settings import Fleet
+from fleet.providers.fleet import Fleet
+from fleet.providers.talos.cluster import TalosCluster
 
 
 def build(name: str, settings: TalosCluster, fleet: Fleet, context: Context) -> None:

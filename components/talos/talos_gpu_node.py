@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import pulumi
 
-from fleet.providers.talos_nodes import Host, TalosPool
-from fleet.scheduling import TALOS_PROFILE
+from fleet.facts.scheduling import TALOS_PROFILE
+from fleet.providers.talos.nodes import Host, TalosPool
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class TalosGpuNodeArgs:
 class TalosGpuNode(pulumi.ComponentResource):
     """What policies and readers see of a machine: type, labels and taints are its inputs. It has no children.
 
-    Taints stand by key as `value:effect`, whatever a Talos release calls the field that sets them (fleet/talos/patch.py).
+    Taints stand by key as `value:effect`, whatever a Talos release calls the field that sets them (fleet/render/talos/patch.py).
     """
 
     def __init__(self, name: str, args: TalosGpuNodeArgs, opts: pulumi.ResourceOptions | None = None) -> None:

@@ -15,16 +15,6 @@ from fleet.charts.cluster_autoscaler import AUTOSCALER, cluster_autoscaler
 from fleet.charts.device_plugin import DEVICE_PLUGIN_NAMESPACE, device_plugin
 from fleet.charts.gpu_operator import OPERATOR, OPERATOR_NAMESPACE, gpu_operator, runtime_class
 from fleet.charts.kueue import KUEUE, KUEUE_NAMESPACE, kueue
-from fleet.charts.launcher import (
-    CNCF_CONFIG_SECRET,
-    CNCF_KEY_SECRET,
-    LAUNCHER,
-    LAUNCHER_FOLDER,
-    LAUNCHER_PROGRAM,
-    LAUNCHER_SETTINGS,
-    LAUNCHER_UID,
-    launcher_set,
-)
 from fleet.charts.plugin_configs import PLUGIN_CONFIG_DEFAULT, PluginConfigs, plugin_configs
 
 __all__ = [
@@ -32,19 +22,12 @@ __all__ = [
     "APP_SECRET",
     "ARGO_CD",
     "AUTOSCALER",
-    "CNCF_CONFIG_SECRET",
-    "CNCF_KEY_SECRET",
     "CONTROLLER",
     "CONTROLLER_NAMESPACE",
     "DEVICE_PLUGIN_NAMESPACE",
     "KUBE_SYSTEM",
     "KUEUE",
     "KUEUE_NAMESPACE",
-    "LAUNCHER",
-    "LAUNCHER_FOLDER",
-    "LAUNCHER_PROGRAM",
-    "LAUNCHER_SETTINGS",
-    "LAUNCHER_UID",
     "OPERATOR",
     "OPERATOR_NAMESPACE",
     "PLUGIN_CONFIG_DEFAULT",
@@ -58,7 +41,6 @@ __all__ = [
     "device_plugin",
     "gpu_operator",
     "kueue",
-    "launcher_set",
     "plugin_configs",
     "runner_namespace",
     "runner_set",

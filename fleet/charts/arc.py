@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fleet.charts.chart import CONFINED, CONFINED_POD, Chart, Level, manifests, published, resources
-from fleet.model import cpu_text, memory_text
-from fleet.runner import PodRunner, Runner
-from fleet.scheduling import (
+from fleet.facts.scheduling import (
     GPU_RESOURCE,
     GPU_TOLERATION,
     RUNNER_PRIORITY,
@@ -17,7 +15,9 @@ from fleet.scheduling import (
     Toleration,
     pool_selector,
 )
-from fleet.versions import RUNNER_IMAGE
+from fleet.facts.versions import RUNNER_IMAGE
+from fleet.settings.model import cpu_text, memory_text
+from fleet.settings.runner import PodRunner, Runner
 
 CONTROLLER_NAMESPACE = "arc-systems"
 CONTROLLER = "arc-controller"

@@ -6,7 +6,7 @@ Facts: argoproj/argo-helm argo-cd-10.1.1, charts/argo-cd/values.yaml.
 from __future__ import annotations
 
 from fleet.charts.chart import Chart, published, resources
-from fleet.scheduling import SYSTEM_POOL, pool_selector
+from fleet.facts.scheduling import SYSTEM_POOL, pool_selector
 
 ARGO_CD = "argo-cd"
 APPLICATION_HEALTH = """\

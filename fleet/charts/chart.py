@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from fleet import versions
-from fleet.model import cpu_text, memory_text
-from fleet.scheduling import Toleration
+from fleet.facts import versions
+from fleet.facts.scheduling import Toleration
+from fleet.settings.model import cpu_text, memory_text
 
 Level = Literal["privileged", "baseline", "restricted"]
 """Kubernetes' Pod Security Standards."""

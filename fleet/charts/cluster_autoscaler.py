@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fleet import versions
 from fleet.charts.chart import KUBE_SYSTEM, Chart, published, resources
-from fleet.scheduling import SYSTEM_POOL, pool_selector
+from fleet.facts import versions
+from fleet.facts.scheduling import SYSTEM_POOL, pool_selector
 
 AUTOSCALER = "cluster-autoscaler"
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from fleet.charts.chart import CONFINED, Chart, manifests, published, requests
 from fleet.charts.plugin_configs import PluginConfigs
-from fleet.scheduling import GPU_PRESENT_LABEL, GPU_TOLERATION, Toleration
-from fleet.versions import DAEMONSETS
+from fleet.facts.scheduling import GPU_PRESENT_LABEL, GPU_TOLERATION, Toleration
+from fleet.facts.versions import DAEMONSETS
 
 DEVICE_PLUGIN_NAMESPACE = "nvidia-device-plugin"
 

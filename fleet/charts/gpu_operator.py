@@ -11,10 +11,10 @@ from typing import Any
 
 from fleet.charts.chart import Chart, manifests, published, requests
 from fleet.charts.plugin_configs import PluginConfigs
-from fleet.node_image import NodeImage
-from fleet.operator import Containerd, Driver, OperatorSettings
-from fleet.scheduling import RUNTIME_CLASS, SYSTEM_POOL, Toleration, pool_selector
-from fleet.versions import DAEMONSETS
+from fleet.facts.node_image import NodeImage
+from fleet.facts.scheduling import RUNTIME_CLASS, SYSTEM_POOL, Toleration, pool_selector
+from fleet.facts.versions import DAEMONSETS
+from fleet.settings.operator import Containerd, Driver, OperatorSettings
 
 OPERATOR = "gpu-operator"
 OPERATOR_NAMESPACE = "gpu-operator"

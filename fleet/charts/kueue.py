@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from fleet.charts.chart import CONFINED, CONFINED_POD, Chart, published, resources
-from fleet.model import go_duration
-from fleet.scheduling import NAMESPACE_NAME_LABEL, SYSTEM_POOL, pool_selector
+from fleet.facts.scheduling import NAMESPACE_NAME_LABEL, SYSTEM_POOL, pool_selector
+from fleet.settings.model import go_duration
 
 KUEUE = "kueue"
 KUEUE_NAMESPACE = "kueue-system"

@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from fleet.pool import Pool, config_name
-from fleet.scheduling import GPU_RESOURCE
-from fleet.sharing import Replicated
+from fleet.facts.scheduling import GPU_RESOURCE
+from fleet.settings.pool import Pool, config_name
+from fleet.settings.sharing import Replicated
 
 PLUGIN_CONFIG_DEFAULT = "environment"
 """The config of nodes without a label of their own: the NVIDIA runtime reads which GPUs a container gets from its environment."""

@@ -30,7 +30,7 @@ from fleet.jobs.fields import (
     Time,
     Words,
 )
-from fleet.model import Cpu, Memory
+from fleet.settings.model import Cpu, Memory
 
 WORKSPACE, MODELS = "/workspace", "/models"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from fleet.facts.scheduling import GPU_RESOURCE, SHARED_SUFFIX
 from fleet.jobs.arguments import AskArguments
 from fleet.jobs.profiles import PROFILES, Amount
-from fleet.model import cpu_text, memory_text
-from fleet.scheduling import GPU_RESOURCE, SHARED_SUFFIX
+from fleet.settings.model import cpu_text, memory_text
 
 MEMORY_A_GPU = 4096
 """MiB that a job requests at least for each GPU: the default of policy gpu-cpu-memory-limits."""

@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from fleet.errors import shown
+from fleet.facts.errors import shown
 from fleet.jobs.arguments import AskArguments, JobArguments
 from fleet.jobs.errors import JobError, JobProblem
 from fleet.jobs.rules import ASK_RULES, JOB_RULES, Rule
-from fleet.suggest import hint
+from fleet.settings.suggest import hint
 
 Arguments = TypeVar("Arguments", bound=AskArguments)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Unpack
 
-from fleet.errors import shown
+from fleet.facts.errors import shown
 from fleet.jobs.errors import JobError, JobProblem
 from fleet.jobs.manifest import Manifest, manifest
 from fleet.jobs.options import JobOptions
 from fleet.jobs.place import place_job
 from fleet.jobs.spec import gpu_job
-from fleet.settings import Fleet
+from fleet.providers.fleet import Fleet
 
 
 def create_gpu_job(

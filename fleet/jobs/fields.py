@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, WrapValidator
 
+from fleet.facts.scheduling import GPU_RESOURCE, is_gpu_resource
 from fleet.jobs.profiles import COUNTS, PROFILES
-from fleet.model import Duration, LabelKey, LabelValue, Memory, problem
-from fleet.scheduling import GPU_RESOURCE, is_gpu_resource
+from fleet.settings.model import Duration, LabelKey, LabelValue, Memory, problem
 
 _LONGEST_TEXT = 131_071
 """Bytes of one argument or variable of a process on Linux (execve, MAX_ARG_STRLEN)."""

@@ -7,14 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from fleet.charts.chart import CONFINED, CONFINED_POD, manifests
-from fleet.jobs.ask import GpuAsk
-from fleet.jobs.errors import JobError, JobProblem
-from fleet.jobs.profiles import accelerator
-from fleet.jobs.spec import GpuJobSpec
-from fleet.jobs.volumes import mounts
-from fleet.model import cpu_text, is_label_value, memory_text
-from fleet.providers import PROVIDERS
-from fleet.scheduling import (
+from fleet.facts.scheduling import (
     ACCELERATOR_LABEL,
     CAPACITY_LABEL,
     INSTANCE_TYPE_LABEL,
@@ -23,7 +16,14 @@ from fleet.scheduling import (
     SAFE_TO_EVICT,
     TASK,
 )
-from fleet.workloads.target import Target
+from fleet.jobs.ask import GpuAsk
+from fleet.jobs.errors import JobError, JobProblem
+from fleet.jobs.profiles import accelerator
+from fleet.jobs.spec import GpuJobSpec
+from fleet.jobs.volumes import mounts
+from fleet.providers.registry import PROVIDERS
+from fleet.providers.target import Target
+from fleet.settings.model import cpu_text, is_label_value, memory_text
 
 Manifest = dict[str, Any]
 

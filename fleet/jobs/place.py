@@ -9,21 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from fleet import hardware, pricing
-from fleet.cluster import Cluster
-from fleet.errors import shown
+from fleet.facts import hardware, pricing
+from fleet.facts.errors import shown
+from fleet.facts.pricing import Money
 from fleet.jobs.ask import GpuAsk
 from fleet.jobs.errors import JobError, JobProblem, JobRefusedError
 from fleet.jobs.manifest import Manifest, manifest
 from fleet.jobs.profiles import PROFILES
 from fleet.jobs.quota import barred, queued
 from fleet.jobs.spec import GpuJobSpec
-from fleet.model import cpu_text, memory_text
-from fleet.placement import Fit, Host, fit, pool_host, unfit
-from fleet.pool import Pool
-from fleet.pricing import Money
-from fleet.settings import Fleet
-from fleet.workloads.target import Target, pool_target
+from fleet.prove.placement import Fit, Host, fit, pool_host, unfit
+from fleet.providers.fleet import Fleet
+from fleet.providers.target import Target, pool_target
+from fleet.settings.cluster import Cluster
+from fleet.settings.model import cpu_text, memory_text
+from fleet.settings.pool import Pool
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fleet import hardware
+from fleet.facts import hardware
 
 COUNTS = (1, 2, 4, 8)
 """GPUs of one job (seed 001). Machines have these numbers of GPUs, so another leaves GPUs of a node that nobody can use."""

@@ -8,14 +8,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
-from fleet.job_settings import team_of
+from fleet.facts.scheduling import DEFAULT_QUEUE
 from fleet.jobs.ask import GpuAsk
 from fleet.jobs.spec import GpuJobSpec
-from fleet.model import cpu_text, memory_text
-from fleet.placement import Host
-from fleet.queue_settings import Queues, Quota
-from fleet.queues import share
-from fleet.scheduling import DEFAULT_QUEUE
+from fleet.prove.placement import Host
+from fleet.prove.shares import share
+from fleet.settings.jobs import team_of
+from fleet.settings.model import cpu_text, memory_text
+from fleet.settings.queues import Queues, Quota
 
 
 def queued(job: GpuJobSpec, queues: Queues | None) -> GpuJobSpec:

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from fleet import hardware
-from fleet.credentials import holds_credential
-from fleet.errors import shown
+from fleet.facts import hardware
+from fleet.facts.credentials import holds_credential
+from fleet.facts.errors import shown
 from fleet.jobs.arguments import AskArguments, JobArguments
 from fleet.jobs.ask import MEMORY_A_GPU, cpu_of, is_shared, memory_of, settled
 from fleet.jobs.errors import JobProblem
 from fleet.jobs.profiles import PROFILES
-from fleet.model import cpu_text, memory_text
-from fleet.placement import Host, fit, shortage
+from fleet.prove.placement import Host, fit, shortage
+from fleet.settings.model import cpu_text, memory_text
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 _INJECTED = "NVIDIA_VISIBLE_DEVICES"

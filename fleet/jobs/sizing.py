@@ -13,7 +13,7 @@ from fleet.jobs.options import AskOptions
 from fleet.jobs.place import Candidate, candidates, choose, remarks
 from fleet.jobs.spec import gpu_ask
 from fleet.jobs.words import Discounted, Found, read
-from fleet.settings import Fleet
+from fleet.providers.fleet import Fleet
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Unpack
 
+from fleet.facts.scheduling import MEDIUM_PRIORITY, RUNNER_PRIORITY
 from fleet.jobs.arguments import JobArguments
 from fleet.jobs.ask import GpuAsk, settled
 from fleet.jobs.checked import ask_arguments, job_arguments
 from fleet.jobs.naming import job_name
 from fleet.jobs.options import AskOptions, JobOptions
 from fleet.jobs.rules import VISIBLE
-from fleet.scheduling import MEDIUM_PRIORITY, RUNNER_PRIORITY
 
 
 @dataclass(frozen=True, slots=True)

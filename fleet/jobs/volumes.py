@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fleet.jobs.spec import GpuJobSpec
-from fleet.model import memory_text
+from fleet.settings.model import memory_text
 
 SHM = "/dev/shm"  # noqa: S108 - a mount point, not a temporary file
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fleet.caches import Cache, class_name
-from fleet.cluster import Cluster
-from fleet.model import memory_text
-from fleet.pricing import Line, bundle
-from fleet.workloads.settings import PoolWorkload
+from fleet.facts.pricing import Line, bundle
+from fleet.settings.caches import Cache, class_name
+from fleet.settings.cluster import Cluster
+from fleet.settings.model import memory_text
+from fleet.settings.workloads import PoolWorkload
 
 
 def cache_lines(name: str, cluster: Cluster) -> Iterator[Line]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from fleet.placement import Fit
+from fleet.prove.placement import Fit
 from offline.gfm import code
 from offline.inventory.pods import Span, Volume
 from offline.inventory.users import Claim

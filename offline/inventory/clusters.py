@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from fleet import versions
-from fleet.cluster import Cluster
-from fleet.enablement import DEVICE_PLUGIN, GPU_OPERATOR, advertisers
-from fleet.hardware import Machine
-from fleet.node_image import NODE_IMAGES, NodeImage
-from fleet.offer import Offer, for_runners, least
-from fleet.operator import OperatorSettings
-from fleet.placement import Host, pool_host
-from fleet.pool import Pool
-from fleet.providers import PROVIDERS
-from fleet.scheduling import SchedulingProfile, flavor_labels
+from fleet.facts import versions
+from fleet.facts.hardware import Machine
+from fleet.facts.node_image import NODE_IMAGES, NodeImage
+from fleet.facts.offer import Offer, for_runners, least
+from fleet.facts.scheduling import SchedulingProfile, flavor_labels
+from fleet.prove.placement import Host, pool_host
+from fleet.providers.registry import PROVIDERS
+from fleet.settings.cluster import Cluster
+from fleet.settings.enablement import DEVICE_PLUGIN, GPU_OPERATOR, advertisers
+from fleet.settings.operator import OperatorSettings
+from fleet.settings.pool import Pool
 from offline.gfm import code, table, text
 from offline.inventory import cells
 

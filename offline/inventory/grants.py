@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fleet.cluster import Cluster
-from fleet.queue_settings import NEVER
-from fleet.queues import TeamQueue, queue_objects
+from fleet.render.queues import TeamQueue, queue_objects
+from fleet.settings.cluster import Cluster
+from fleet.settings.queues import NEVER
 from offline.inventory.quantities import mebibytes, millicores
 
 

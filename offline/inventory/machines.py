@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from fleet.cluster import Cluster
-from fleet.vm_runner import MachineRunner, VmPerJobRunner, VmRunner
+from fleet.providers.oke.vm_runner import MachineRunner, VmPerJobRunner, VmRunner
+from fleet.settings.cluster import Cluster
 from offline.inventory.users import Group, User
 
 

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from fleet.cluster import Cluster
-from fleet.hardware import Machine
-from fleet.versions import IMAGES, Image
+from fleet.facts.hardware import Machine
+from fleet.facts.versions import IMAGES, Image
+from fleet.settings.cluster import Cluster
 from offline.inventory.quantities import mebibytes
 from offline.inventory.users import Group, User
 

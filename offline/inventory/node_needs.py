@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from fleet.cluster import Cluster
 from fleet.jobs.volumes import SHM
+from fleet.settings.cluster import Cluster
 from offline.gfm import code, table, text
 from offline.inventory import cells, clusters
 from offline.inventory.needs import Need

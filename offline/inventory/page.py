@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from fleet.cluster import Cluster
-from fleet.settings import Fleet
+from fleet.providers.fleet import Fleet
+from fleet.settings.cluster import Cluster
 from offline.gfm import code, table
 from offline.inventory import cells, clusters, tables
 from offline.inventory.grants import grants

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fleet import placement, stack_jobs
-from fleet.settings import Fleet
-from fleet.workloads import room
+from fleet.jobs import stack as stack_jobs
+from fleet.prove import placement, room
+from fleet.providers.fleet import Fleet
 
 
 def unplaced(fleet: Fleet) -> Iterator[str]:

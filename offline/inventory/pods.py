@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from fleet.facts.scheduling import is_gpu_resource
 from fleet.jobs.volumes import SHM
-from fleet.scheduling import is_gpu_resource
 from offline.inventory.quantities import mebibytes, millicores
 
 
@@ -36,7 +36,7 @@ class Volume:
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """What `fleet.placement.fit` asks of a pod, and the rest of what a node must give it. `scratch` and `shm` are in MiB.
+    """What `fleet.prove.placement.fit` asks of a pod, and the rest of what a node must give it. `scratch` and `shm` are in MiB.
 
     `resource` is empty and `gpus` 0 where it takes no GPU; `shm` is None where it mounts no /dev/shm of its own.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import TypeAdapter
 
-from fleet.model import Cpu, Memory, cpu_text, memory_text
+from fleet.settings.model import Cpu, Memory, cpu_text, memory_text
 
 _CPU: TypeAdapter[int] = TypeAdapter(Cpu)
 _MEMORY: TypeAdapter[int] = TypeAdapter(Memory)

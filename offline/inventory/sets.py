@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from fleet.charts import Chart, launcher_set
-from fleet.runner import PodRunner, Runner
-from fleet.runner_charts import pod_set
-from fleet.settings import Fleet
-from fleet.vm_runner import MachineRunner
+from fleet.charts import Chart
+from fleet.providers.fleet import Fleet
+from fleet.providers.oke.launcher_set import launcher_set
+from fleet.providers.oke.vm_runner import MachineRunner
+from fleet.providers.runner_charts import pod_set
+from fleet.settings.runner import PodRunner, Runner
 
 
 def set_charts(fleet: Fleet, cluster: str) -> dict[str, Chart]:

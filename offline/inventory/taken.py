@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from fleet.cluster import Cluster
-from fleet.queue_settings import units
+from fleet.settings.cluster import Cluster
+from fleet.settings.queues import units
 from offline.inventory.users import Group, User
 
 

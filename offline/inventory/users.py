@@ -7,17 +7,17 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from fleet.caches import class_name
 from fleet.charts import Chart
-from fleet.cluster import Cluster
-from fleet.model import memory_text
-from fleet.placement import Fit, fit, pool_host
-from fleet.scheduling import POD_SECURITY_LABEL, POOL_LABEL, QUEUE_LABEL
-from fleet.settings import Fleet
-from fleet.stack_jobs import place_stack_job
-from fleet.team_namespace import homes
-from fleet.workloads.catalogue import workload_objects
-from fleet.workloads.settings import CoralWorkload
+from fleet.facts.scheduling import POD_SECURITY_LABEL, POOL_LABEL, QUEUE_LABEL
+from fleet.jobs.stack import place_stack_job
+from fleet.prove.placement import Fit, fit, pool_host
+from fleet.providers.fleet import Fleet
+from fleet.render.team_namespace import homes
+from fleet.render.workloads.catalogue import workload_objects
+from fleet.settings.caches import class_name
+from fleet.settings.cluster import Cluster
+from fleet.settings.model import memory_text
+from fleet.settings.workloads import CoralWorkload
 from offline.inventory.pods import Pod, pod_of
 from offline.inventory.sets import set_charts
 
@@ -69,7 +69,7 @@ class User:
 
 
 def users(fleet: Fleet, cluster: str) -> tuple[User, ...]:
-    """All of a cluster, in the order of the settings. The fleet is one whose jobs have a place (`fleet.stack_jobs.require`)."""
+    """All of a cluster, in the order of the settings. The fleet is one whose jobs have a place (`fleet.jobs.stack.require`)."""
     settings: Cluster = fleet.clusters[cluster]
     return (*_sets(settings, set_charts(fleet, cluster)), *_workloads(settings), *_jobs(fleet, cluster))
 

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 from ruamel.yaml.events import DocumentStartEvent
 
-from fleet.limits import DEEPEST
+from fleet.facts.limits import DEEPEST
 from offline.errors import InputError, shown
 from offline.places import Below, Lines, Place
 from offline.yamlread import Builder, built, is_date, text_of

@@ -12,7 +12,7 @@ from typing import Any
 
 from google.protobuf import struct_pb2
 
-from fleet.credentials import mask
+from fleet.facts.credentials import mask
 from offline.errors import InputError, shown
 from offline.manifests.documents import Document
 from offline.manifests.urns import urn_of

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from fleet.scheduling import is_gpu_resource
+from fleet.facts.scheduling import is_gpu_resource
 from offline.manifests.objects import Manifest
 from policies.rules import AnyRule
 from policies.rules.kinds import APPLICATION, APPLICATION_SET

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from fleet.credentials import masked
+from fleet.facts.credentials import masked
 from offline.annotations import Annotation
 from offline.manifests.check import Check, Finding
 from offline.manifests.remarks import Unjudged

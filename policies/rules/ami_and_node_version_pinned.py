@@ -33,7 +33,7 @@ from .read import Later, count, items, keys, line, shown, strings, text, walk
 from .rule import Rule
 
 VERSIONS = ("1.34", "1.35", "1.36")
-"""Minors of `fleet/data/versions.toml`."""
+"""Minors of `fleet/facts/data/versions.toml`."""
 
 BAD_BUILDS = ("20260930", "20261003")
 """Days of EKS images whose kernel panics (awslabs/amazon-eks-ami#2845)."""

@@ -1,4 +1,4 @@
-"""How a pool may buy its machines: `fleet.hardware`'s capacity types (spot, on-demand, reserved).
+"""How a pool may buy its machines: `fleet.facts.hardware`'s capacity types (spot, on-demand, reserved).
 
 - EKS: `capacityType`. A group in a capacity reservation is ON_DEMAND and its reservation is in the launch template, so the
   group's own label `gpu-ci/capacity=reserved` is believed.
@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fleet.hardware import ON_DEMAND, RESERVED, SPOT
-from fleet.scheduling import CAPACITY_LABEL
+from fleet.facts.hardware import ON_DEMAND, RESERVED, SPOT
+from fleet.facts.scheduling import CAPACITY_LABEL
 
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL
 from .pools import requirements

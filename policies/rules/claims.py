@@ -11,8 +11,8 @@ from typing import Any
 
 from pulumi_policy import PolicyResource
 
-from fleet.pricing import gp3_volume, oci_volume
-from fleet.scheduling import REGION
+from fleet.facts.pricing import gp3_volume, oci_volume
+from fleet.facts.scheduling import REGION
 
 from .kinds import CLAIM, STORAGE_CLASS
 from .read import quantity, text, walk

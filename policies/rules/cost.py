@@ -1,6 +1,6 @@
 """The bill of a stack, made of its resources: what an hour costs idle and at worst, item by item.
 
-The same arithmetic as the plan's own bill (`fleet.pricing`), on what a policy sees: groups of machines and their disks,
+The same arithmetic as the plan's own bill (`fleet.facts.pricing`), on what a policy sees: groups of machines and their disks,
 control planes, NAT gateways, volumes of claims whose storage class is in the stack. Whatever has no price is an item with a
 fault, never one that costs nothing. Traffic, taxes, load balancers and a NAT gateway of OCI's are in neither bill.
 """
@@ -14,9 +14,9 @@ from datetime import date
 
 from pulumi_policy import PolicyResource
 
-from fleet.hardware import price, unit_price
-from fleet.pricing import Line, Money, bundle, nodes, quoted, total, units
-from fleet.support import EXTENDED, STANDARD, control_plane
+from fleet.facts.hardware import price, unit_price
+from fleet.facts.pricing import Line, Money, bundle, nodes, quoted, total, units
+from fleet.facts.support import EXTENDED, STANDARD, control_plane
 
 from .claims import claimed
 from .groups import Group, groups, region_of, regions_of
@@ -40,7 +40,7 @@ _WORDS = {
 }
 SUPPORT_ENDED = _WORDS[EXTENDED]
 """What the item of control planes in extended support is called."""
-_ADD = "add it with source and date to fleet/data/prices.csv"
+_ADD = "add it with source and date to fleet/facts/data/prices.csv"
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from typing import Any
 
 from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
 
-from fleet.scheduling import is_gpu_resource
+from fleet.facts.scheduling import is_gpu_resource
 
 from .kinds import HELM, POD, QUEUES, RUNNER_SET, kind_of
 from .places import setting

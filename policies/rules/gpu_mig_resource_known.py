@@ -14,7 +14,7 @@ from typing import Any
 
 from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
 
-from fleet.scheduling import GPU_RESOURCE
+from fleet.facts.scheduling import GPU_RESOURCE
 
 from .kinds import CLUSTER_POLICY, HELM, OPERATOR_CHART, PLUGIN_CHART, POD, QUEUES, RUNNER_SET
 from .places import setting

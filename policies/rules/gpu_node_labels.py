@@ -21,7 +21,7 @@ from typing import TypeVar
 
 from pulumi_policy import PolicyResource, ReportViolation, Severity
 
-from fleet.scheduling import POOL_LABEL
+from fleet.facts.scheduling import POOL_LABEL
 
 from .clusters import Clustered, cluster_of, named
 from .kinds import HELM, NODES, OKE_CLUSTER, POD_PATHS, TALOS_NODE

@@ -12,7 +12,7 @@ from typing import Any
 
 from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
 
-from fleet.scheduling import EKS_PROFILE, POOL_LABEL
+from fleet.facts.scheduling import EKS_PROFILE, POOL_LABEL
 
 from .kinds import HELM, POD, RUNNER_SET
 from .labels import INSTANCE_TYPE_LABEL

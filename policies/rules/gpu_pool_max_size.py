@@ -19,7 +19,7 @@ from functools import partial
 
 from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
 
-from fleet.scheduling import GPU_RESOURCE
+from fleet.facts.scheduling import GPU_RESOURCE
 
 from .kinds import AUTO_SCALING_GROUP, HELM, KARPENTER_NODE_POOL, POOLS
 from .machine_types import Choice, booted, choices, gpus_each

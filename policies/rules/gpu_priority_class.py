@@ -11,7 +11,7 @@ from typing import Any
 
 from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
 
-from fleet.scheduling import RUNNER_PRIORITY
+from fleet.facts.scheduling import RUNNER_PRIORITY
 
 from .kinds import HELM, POD, RUNNER_SET, each
 from .places import setting

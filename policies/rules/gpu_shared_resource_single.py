@@ -15,7 +15,7 @@ from typing import Any
 
 from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
 
-from fleet.scheduling import GPU_RESOURCE, is_gpu_resource
+from fleet.facts.scheduling import GPU_RESOURCE, is_gpu_resource
 
 from .kinds import CLUSTER_POLICY, CONFIG_MAPS, HELM, OPERATOR_CHART, POD, RUNNER_SET
 from .places import setting

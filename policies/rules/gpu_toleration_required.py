@@ -2,8 +2,8 @@
 
 Judged: every kind with a pod spec, ARC's runner set, the pods in the values of chart gha-runner-scale-set.
 
-The taint has one key and a value that differs by provider (`fleet.scheduling`): operator Exists covers every value, and so do
-several tolerations with Equal. The API server refuses a toleration with operator Exists and a value.
+The taint has one key and a value that differs by provider (`fleet.facts.scheduling`). Operator Exists covers every value, and so
+do several tolerations with Equal. The API server refuses a toleration with operator Exists and a value.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
 
-from fleet.scheduling import GPU_TAINT_KEY, Effect, Taint, Toleration
+from fleet.facts.scheduling import GPU_TAINT_KEY, Effect, Taint, Toleration
 
 from .draft import Draft
 from .kinds import HELM, POD, RELEASE, RUNNER_SET

@@ -14,7 +14,7 @@ from typing import Any
 
 from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
 
-from fleet.scheduling import Toleration
+from fleet.facts.scheduling import Toleration
 
 from .kinds import (
     AUTOSCALER_CHART,

@@ -17,8 +17,8 @@ from typing import Any
 
 from pulumi_policy import PolicyResource
 
-from fleet.hardware import ON_DEMAND, RESERVED, SPOT
-from fleet.scheduling import (
+from fleet.facts.hardware import ON_DEMAND, RESERVED, SPOT
+from fleet.facts.scheduling import (
     CLUSTER_LABEL,
     GPU_RESOURCE,
     MACHINE_CAPACITY,

@@ -1,8 +1,8 @@
-"""Which node labels mean a GPU node: derived from `fleet.scheduling`, so that it stays the only place that spells them."""
+"""Which node labels mean a GPU node: derived from `fleet.facts.scheduling`, so that it stays the only place that spells them."""
 
 from __future__ import annotations
 
-from fleet.scheduling import (
+from fleet.facts.scheduling import (
     CAPACITY_LABEL,
     CLUSTER_LABEL,
     EKS_PROFILE,

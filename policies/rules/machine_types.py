@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from fleet.hardware import Machine, UnknownMachine, machine
-from fleet.scheduling import MACHINE_SHAPES
+from fleet.facts.hardware import Machine, UnknownMachine, machine
+from fleet.facts.scheduling import MACHINE_SHAPES
 
 from .kinds import (
     AUTO_SCALING_GROUP,

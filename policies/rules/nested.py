@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fleet.credentials import mask
+from fleet.facts.credentials import mask
 
 from .read import Later, items, keys, shown
 from .releases import Release

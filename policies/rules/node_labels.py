@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fleet.scheduling import CLUSTER_LABEL, VOCABULARY, Standing
+from fleet.facts.scheduling import CLUSTER_LABEL, VOCABULARY, Standing
 
 from .kinds import EKS_NODE_GROUP, KARPENTER_NODE_POOL, TALOS_NODE
 from .pods import NODE_TERMS

@@ -11,7 +11,7 @@ from typing import Any
 
 from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
 
-from fleet.scheduling import GPU_TAINT_KEY
+from fleet.facts.scheduling import GPU_TAINT_KEY
 
 from .kinds import KARPENTER_NODE_POOL, POOLS
 from .labels import INSTANCE_TYPE_LABEL

@@ -13,7 +13,7 @@ from functools import partial
 from math import ceil
 from typing import Any
 
-from fleet.scheduling import GPU_RESOURCE, Toleration, is_gpu_resource
+from fleet.facts.scheduling import GPU_RESOURCE, Toleration, is_gpu_resource
 
 from . import charts
 from .kinds import HELM, LIST_PATHS, POD_PATHS, RUNNER_SET, each

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-from fleet.hardware import UnknownMachine, machine, preemptible
-from fleet.scheduling import ROLE_LABEL, is_gpu_resource
+from fleet.facts.hardware import UnknownMachine, machine, preemptible
+from fleet.facts.scheduling import ROLE_LABEL, is_gpu_resource
 
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL, TALOS_NODE
 from .labels import INSTANCE_TYPE_LABEL, PLACEMENT_LABELS, means_gpu, telling

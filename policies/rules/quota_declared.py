@@ -1,7 +1,7 @@
 """quota-declared: the quotas that bound GPUs are written down, and large enough for what the stack may take.
 
 - EC2 counts vCPUs by family and way of buying, region by region: spot and on demand are two quotas
-  (`fleet.hardware.quota_code`). A reservation takes its quota whole.
+  (`fleet.facts.hardware.quota_code`). A reservation takes its quota whole.
 - OCI counts GPUs by series. A quota there is a ceiling too, of each availability domain, and any of them may get all machines. A
   statement names a compartment by a path that no resource has, so what several of them allow in a region is added up.
 - Kubernetes counts the GPUs that a namespace of runners asks for, under `requests.` alone. Runners that make a pod for each
@@ -21,7 +21,7 @@ from typing import Any
 
 from pulumi_policy import PolicyResource, ReportViolation, Severity
 
-from fleet.hardware import Machine, quota_code, quota_units
+from fleet.facts.hardware import Machine, quota_code, quota_units
 
 from .groups import AWS, MACHINES, OCI, Group, groups, region_of, several
 from .kinds import RESOURCE_QUOTA

@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from pulumi_policy.proxy import UNKNOWN_STRING_VALUE, UnknownValueError
 
-from fleet.credentials import mask
+from fleet.facts.credentials import mask
 
 _SUFFIXES = {
     "": Fraction(1),

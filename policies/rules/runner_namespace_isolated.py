@@ -27,7 +27,7 @@ from typing import Any
 
 from pulumi_policy import PolicyResource, ReportViolation, Severity
 
-from fleet.scheduling import POD_SECURITY_LABEL
+from fleet.facts.scheduling import POD_SECURITY_LABEL
 
 from .clusters import clustered
 from .kinds import (

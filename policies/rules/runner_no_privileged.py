@@ -15,7 +15,7 @@ from typing import Any
 
 from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
 
-from fleet.scheduling import POOL_LABEL, SYSTEM_POOL
+from fleet.facts.scheduling import POOL_LABEL, SYSTEM_POOL
 
 from . import charts
 from .exceptions import matches

@@ -21,8 +21,8 @@ from typing import Any
 
 from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
 
-from fleet.hardware import RESERVED
-from fleet.scheduling import MACHINE_SHAPES
+from fleet.facts.hardware import RESERVED
+from fleet.facts.scheduling import MACHINE_SHAPES
 
 from .capacity import bought
 from .draft import Draft

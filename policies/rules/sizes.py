@@ -6,7 +6,7 @@ from typing import Any
 
 from pulumi_policy import PolicyResourceOptions
 
-from fleet.scheduling import MOST_NODES_TAG
+from fleet.facts.scheduling import MOST_NODES_TAG
 
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL
 from .read import walk, whole

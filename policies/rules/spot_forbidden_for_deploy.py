@@ -13,8 +13,8 @@ from typing import Any
 
 from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
 
-from fleet.hardware import SPOT
-from fleet.scheduling import CAPACITY_LABEL, MACHINE_CAPACITY, ROLE_LABEL
+from fleet.facts.hardware import SPOT
+from fleet.facts.scheduling import CAPACITY_LABEL, MACHINE_CAPACITY, ROLE_LABEL
 
 from .capacity import CAPACITY_KEY, bought
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, HELM, KARPENTER_NODE_POOL, OKE_NODE_POOL, POOLS

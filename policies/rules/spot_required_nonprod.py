@@ -7,7 +7,7 @@ reserved passes too, since using it costs nothing more. Where it stands:
   reservation is in its launch template, and a preview does not know which template that is. So the group's own label
   `gpu-ci/capacity=reserved` is believed, as its role label is; `GpuNodeGroup` sets it for pools with a reservation alone.
 - OKE: `preemptibleNodeConfig` or `capacityReservationId` of each placement. OCI sells few shapes as preemptible
-  (docs.oracle.com, Preemptible Instances; `fleet.hardware.preemptible`): of a pool on another, A10 or bare metal for
+  (docs.oracle.com, Preemptible Instances; `fleet.facts.hardware.preemptible`): of a pool on another, A10 or bare metal for
   example, nothing is demanded.
 - Karpenter: the requirements.
 - Auto Scaling groups: the distribution of the mixed instances policy, which names the types too.
@@ -23,8 +23,8 @@ from typing import Any
 
 from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
 
-from fleet.hardware import RESERVED, SPOT
-from fleet.scheduling import CAPACITY_LABEL, ROLE_LABEL
+from fleet.facts.hardware import RESERVED, SPOT
+from fleet.facts.scheduling import CAPACITY_LABEL, ROLE_LABEL
 
 from .capacity import CAPACITY_KEY, bought
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL, POOLS

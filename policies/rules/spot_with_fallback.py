@@ -15,8 +15,8 @@ from typing import Any
 
 from pulumi_policy import PolicyResource, ReportViolation, Severity
 
-from fleet.hardware import ON_DEMAND, SPOT, machines
-from fleet.scheduling import GPU_RESOURCE
+from fleet.facts.hardware import ON_DEMAND, SPOT, machines
+from fleet.facts.scheduling import GPU_RESOURCE
 
 from .capacity import bought
 from .clusters import Clustered, cluster_of, named

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 
 from pulumi_policy import ReportViolation, Severity
 
-from fleet.pricing import Line, Money
+from fleet.facts.pricing import Line, Money
 
 from .cost import HOURS, SUPPORT_ENDED, UNITS, Item, bill, sums
 from .groups import MACHINES, SHOWN, TIMES, Group, either, several

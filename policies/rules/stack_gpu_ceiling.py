@@ -11,7 +11,7 @@ from collections import Counter
 
 from pulumi_policy import ReportViolation, Severity
 
-from fleet.hardware import ON_DEMAND, RESERVED, SPOT
+from fleet.facts.hardware import ON_DEMAND, RESERVED, SPOT
 
 from .groups import MACHINES, SHOWN, TIMES, Group, either, groups, several
 from .machine_types import gpus_each
@@ -59,7 +59,7 @@ def _fault(group: Group) -> str:
     if uncounted:
         return (
             f"{group.name}: {line(uncounted)} is accelerated, but not in the hardware table, so its GPUs cannot be counted; "
-            "add it to fleet/data/instances.csv, or use another type"
+            "add it to fleet/facts/data/instances.csv, or use another type"
         )
     if not group.choices and group.most is not None:
         return f"{group.name}: no machine type is named, so its GPUs cannot be counted; name its types"

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from pulumi_policy import PolicyResource, ReportViolation, Severity
 
-from fleet.hardware import SPOT
+from fleet.facts.hardware import SPOT
 
 from .capacity import bought
 from .clusters import Clustered, cluster_of, named

@@ -18,7 +18,7 @@ _EC2_TYPE = "gp3"
 
 @dataclass(frozen=True, slots=True)
 class Volume:
-    """All disks of one machine: `gigabytes` of what `unit` prices (`fleet.hardware.unit_price`)."""
+    """All disks of one machine: `gigabytes` of what `unit` prices (`fleet.facts.hardware.unit_price`)."""
 
     unit: str
     gigabytes: float

@@ -9,7 +9,8 @@ import pulumi
 
 from components.context import Context
 from components.oci.stack import build
-from fleet.settings import Fleet, load
+from fleet.loading.config import load
+from fleet.providers.fleet import Fleet
 from offline.record import Answer, Recording, Resource, record
 from offline.stackfile import StackConfig
 from tests.builders import config, oke_cluster

@@ -13,9 +13,10 @@ import pytest
 from components.build import build
 from components.eks.autoscaler import POD_IDENTITY_TRUST
 from components.oci.rights import file_system_network_rights, file_system_rights
-from fleet.scheduling import REGION
-from fleet.settings import Fleet, load
-from fleet.versions import KUBERNETES
+from fleet.facts.scheduling import REGION
+from fleet.facts.versions import KUBERNETES
+from fleet.loading.config import load
+from fleet.providers.fleet import Fleet
 from offline.judge import configure, judge
 from offline.record import Recording, Resource, record
 from offline.stackfile import StackConfig

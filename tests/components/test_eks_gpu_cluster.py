@@ -13,8 +13,8 @@ import pytest
 
 from components.eks.autoscaler import autoscaler_rights
 from components.eks.eks_gpu_cluster import EksGpuCluster, EksGpuClusterArgs
-from fleet.settings import load
-from fleet.versions import KUBERNETES
+from fleet.facts.versions import KUBERNETES
+from fleet.loading.config import load
 from tests.components.recorded import build_alone, of_type, stack_config
 
 

@@ -13,9 +13,9 @@ import pytest
 
 from components.build import build
 from components.config import read_fleet
-from fleet.cluster import physical_name
-from fleet.gitops.waves import wave
-from fleet.providers import PROVIDERS
+from fleet.providers.registry import PROVIDERS
+from fleet.render.gitops.waves import wave
+from fleet.settings.cluster import physical_name
 from offline import stackfile
 from offline.gitops import waves_later
 from offline.plan import declared, fleet_of

@@ -10,7 +10,7 @@ import pytest
 
 from components.context import Context
 from components.eks.stack import build as build_eks
-from fleet.settings import load
+from fleet.loading.config import load
 from offline.record import record
 from offline.stackfile import StackConfig
 from tests.builders import cluster, config, oke_runner, pool, runner, vm

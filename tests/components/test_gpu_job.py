@@ -12,11 +12,11 @@ import pytest
 
 from components.build import build
 from components.kubernetes.gpu_job import GpuJob, GpuJobArgs
-from fleet.placement import PlacementError
-from fleet.scheduling import DELETION_PROPAGATION, JOB_PRIORITIES, RUNNER_PRIORITY, SKIP_AWAIT
-from fleet.settings import load
-from fleet.stack_jobs import place_stack_job
-from fleet.versions import IMAGES
+from fleet.facts.scheduling import DELETION_PROPAGATION, JOB_PRIORITIES, RUNNER_PRIORITY, SKIP_AWAIT
+from fleet.facts.versions import IMAGES
+from fleet.jobs.stack import place_stack_job
+from fleet.loading.config import load
+from fleet.prove.placement import PlacementError
 from offline.judge import configure, judge
 from offline.record import Recording, Resource, record
 from offline.stackfile import StackConfig

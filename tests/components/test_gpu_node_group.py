@@ -5,8 +5,8 @@ from __future__ import annotations
 import botocore.loaders
 import pytest
 
-from fleet.scheduling import EKS_EFFECT
-from fleet.versions import KUBERNETES
+from fleet.facts.scheduling import EKS_EFFECT
+from fleet.facts.versions import KUBERNETES
 from tests.components.recorded import named, of_type
 
 POOL = "aws:eks/nodeGroup:NodeGroup"

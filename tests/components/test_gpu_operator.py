@@ -8,9 +8,9 @@ import pytest
 
 from components.kubernetes.gpu_operator import GpuOperator, GpuOperatorArgs
 from fleet import charts
-from fleet.node_image import NODE_IMAGES
-from fleet.operator import OperatorSettings
-from fleet.scheduling import OKE_PROFILE
+from fleet.facts.node_image import NODE_IMAGES
+from fleet.facts.scheduling import OKE_PROFILE
+from fleet.settings.operator import OperatorSettings
 from offline.record import Recording
 from tests.builders import pool_of
 from tests.components.recorded import build_alone, named, of_type

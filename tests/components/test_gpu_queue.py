@@ -16,8 +16,8 @@ from components.kubernetes.gpu_queue import GpuQueue, GpuQueueArgs
 from components.kubernetes.local_queues import LocalQueues, LocalQueuesArgs
 from components.kubernetes.queue_controller import QueueController, QueueControllerArgs
 from fleet import charts
-from fleet.queues import queue_objects
-from fleet.scheduling import JOB_PRIORITIES, RUNNER_PRIORITY
+from fleet.facts.scheduling import JOB_PRIORITIES, RUNNER_PRIORITY
+from fleet.render.queues import queue_objects
 from offline.record import Recording, Resource, record
 from offline.stackfile import StackConfig
 from tests.builders import oke_pool

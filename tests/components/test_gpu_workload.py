@@ -12,11 +12,11 @@ import pytest
 
 from components.build import build as build_fleet
 from components.kubernetes.inside import Inside, install
-from fleet import settings
-from fleet.placement import PlacementError
-from fleet.scheduling import JOB_PRIORITIES, POD_SECURITY_LABEL, RUNNER_PRIORITY, SKIP_AWAIT
-from fleet.workloads.catalogue import objects
-from fleet.workloads.settings import KINDS
+from fleet.facts.scheduling import JOB_PRIORITIES, POD_SECURITY_LABEL, RUNNER_PRIORITY, SKIP_AWAIT
+from fleet.loading.config import load
+from fleet.prove.placement import PlacementError
+from fleet.render.workloads.catalogue import objects
+from fleet.settings.workloads import KINDS
 from offline.record import Recording, Resource
 from tests.builders import cluster, config
 from tests.components.recorded import before, build_alone, of_type
@@ -39,7 +39,7 @@ TOKENS = {
 
 def build(workloads: dict[str, dict[str, Any]], **changes: Any) -> Recording:
     """The inside of a cluster with these workloads."""
-    fleet = settings.load(config(clusters={"usw2": cluster(workloads=workloads, **changes)}))
+    fleet = load(config(clusters={"usw2": cluster(workloads=workloads, **changes)}))
 
     def program() -> None:
         provider = kubernetes.Provider("cluster", kubeconfig="{}")
@@ -66,7 +66,7 @@ def test_each_workload_is_a_component_of_its_name(recording):
 
 
 def test_every_manifest_is_a_resource_of_its_own_and_says_the_same(recording):
-    found = settings.load(config(clusters={"usw2": cluster(workloads=ALL)})).clusters["usw2"]
+    found = load(config(clusters={"usw2": cluster(workloads=ALL)})).clusters["usw2"]
     wanted = {(TOKENS[each["kind"]], each["metadata"]["name"]): each for each in objects(found) if each["kind"] in TOKENS}
     walls = {key for key in wanted if key == (NETWORK, "team")}
     made = {(each.type, each.inputs["metadata"]["name"]): each for each in of_workloads(recording)}
@@ -143,6 +143,6 @@ def test_a_cluster_without_workloads_has_none_of_it():
 
 
 def test_a_workload_that_does_not_fit_stops_the_program_before_the_first_resource():
-    fleet = settings.load(config(clusters={"usw2": cluster(workloads={"big": workload("ollama", gpus=2)})}))
+    fleet = load(config(clusters={"usw2": cluster(workloads={"big": workload("ollama", gpus=2)})}))
     with pytest.raises(PlacementError, match=r"usw2\.workloads\.big: asks 2 GPUs"):
         build_fleet(fleet, "gpu-ci", "test", pulumi.Output.secret("key"))

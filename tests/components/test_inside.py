@@ -12,11 +12,13 @@ from pydantic import TypeAdapter
 
 from components.kubernetes.arc_runner_set import Arc, ArcRunnerSet, ArcRunnerSetArgs
 from components.kubernetes.inside import Inside, MachineSet, install
-from fleet import charts, settings
-from fleet.enablement import DEVICE_PLUGIN, GPU_OPERATOR, GPU_PLUGIN_ADDON
-from fleet.operator import OperatorSettings
-from fleet.providers.oke import OkeCluster
-from fleet.vm_runner import MachineRunner
+from fleet import charts
+from fleet.loading.config import load
+from fleet.providers.oke.cluster import OkeCluster
+from fleet.providers.oke.launcher_set import LAUNCHER, launcher_set
+from fleet.providers.oke.vm_runner import MachineRunner
+from fleet.settings.enablement import DEVICE_PLUGIN, GPU_OPERATOR, GPU_PLUGIN_ADDON
+from fleet.settings.operator import OperatorSettings
 from offline.record import Recording
 from tests.builders import config, oke_cluster, oke_pool, oke_runner, vm_per_job
 from tests.components.recorded import build_alone, named, of_type
@@ -32,7 +34,7 @@ def build(machine_set: MachineSet | None = None, operator: OperatorSettings | No
     cluster = TypeAdapter(OkeCluster).validate_json(json.dumps(oke_cluster(**changes)))
     if operator is not None:
         cluster = cluster.model_copy(update={"operator": operator})
-    fleet = settings.load(config(clusters={"sjc": oke_cluster(**changes)}))
+    fleet = load(config(clusters={"sjc": oke_cluster(**changes)}))
 
     def program() -> None:
         provider = kubernetes.Provider("cluster", kubeconfig="{}")
@@ -46,15 +48,13 @@ def build(machine_set: MachineSet | None = None, operator: OperatorSettings | No
 
 def machine_set(name: str, runner: MachineRunner, group: str, arc: Arc) -> ArcRunnerSet:
     """A set of machines with a ConfigMap, as a cloud's component makes one."""
-    chart = charts.launcher_set(
-        name, runner, arc.github.url, group, region="us-sanjose-1", compartment="ocid1.compartment.oc1..example"
-    )
+    chart = launcher_set(name, runner, arc.github.url, group, region="us-sanjose-1", compartment="ocid1.compartment.oc1..example")
 
     def companions(namespace: pulumi.Input[str], parent: pulumi.Resource) -> list[pulumi.Resource]:
         return [
             kubernetes.core.v1.ConfigMap(
                 f"{name}-launcher",
-                metadata=kubernetes.meta.v1.ObjectMetaArgs(name=charts.LAUNCHER, namespace=namespace),
+                metadata=kubernetes.meta.v1.ObjectMetaArgs(name=LAUNCHER, namespace=namespace),
                 opts=pulumi.ResourceOptions(parent=parent),
             )
         ]

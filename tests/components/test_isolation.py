@@ -11,8 +11,8 @@ import pytest
 
 from components.oci.security import everything_but
 from fleet import charts
-from fleet.egress import CLOSED
-from fleet.scheduling import RUNNER_PRIORITY
+from fleet.facts.scheduling import RUNNER_PRIORITY
+from fleet.settings.egress import CLOSED
 from offline import stackfile
 from offline.record import Recording, Resource, record
 from tests.builders import oke_runner, vm, vm_per_job

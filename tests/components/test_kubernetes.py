@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fleet import charts
-from fleet.scheduling import GPU_RESOURCE
+from fleet.facts.scheduling import GPU_RESOURCE
 from offline.record import Recording, Resource
 from tests.components.recorded import named, of_type
 

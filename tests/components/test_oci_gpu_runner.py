@@ -16,10 +16,10 @@ from components.kubernetes.arc_runner_set import Arc
 from components.kubernetes.github_secret import by_program
 from components.oci.oci_gpu_runner import OciGpuRunner, OciGpuRunnerArgs
 from components.oci.rights import NETWORK, PER_JOB, STANDING, Workload, launcher_rights
-from fleet import charts
-from fleet.github import GitHub
-from fleet.machine import launcher
-from fleet.machine.launch import LAUNCHER_SOURCE
+from fleet.providers.oke.launcher_set import LAUNCHER
+from fleet.render.machine import launcher
+from fleet.render.machine.launch import LAUNCHER_SOURCE
+from fleet.settings.github import GitHub
 from tests.builders import THERE, place, vm, vm_per_job
 from tests.components.oke import KEY, POLICY, RULE, TAGS, fleet, made, planned, the
 from tests.components.recorded import ROOT, before, build_alone, named, of_type
@@ -250,7 +250,7 @@ def test_only_a_launcher_a_job_may_create_machines_and_only_one_of_a_pool_may_ch
 
 def test_no_right_is_for_all_resources_or_for_moving_power_or_pools():
     for allowed in (PER_JOB, STANDING):
-        (statement,) = launcher_rights(Workload("runners-x", charts.LAUNCHER, "ocid1.cluster.oc1..x"), allowed, "c")
+        (statement,) = launcher_rights(Workload("runners-x", LAUNCHER, "ocid1.cluster.oc1..x"), allowed, "c")
         assert "all-resources" not in statement
         assert "manage" not in statement
         for denied in ("INSTANCE_MOVE", "INSTANCE_POOL_DELETE", "INSTANCE_CREATE_IMAGE", "SUBNET_CREATE"):
@@ -326,7 +326,7 @@ def _used_by_mode() -> dict[str, set[str]]:
 def test_every_call_of_the_launcher_is_in_the_table_and_no_other():
     used = set().union(*_used_by_mode().values())
     assert used == CALLS.keys(), "look up what a new call needs"
-    described = json.loads((ROOT / "tests" / "fleet" / "machine" / "sdk.json").read_text())
+    described = json.loads((ROOT / "tests" / "fleet" / "render" / "machine" / "sdk.json").read_text())
     known = {*described["compute"], *described["management"]}
     words = {node.attr for node in ast.walk(ast.parse(LAUNCHER_SOURCE)) if isinstance(node, ast.Attribute)}
     assert used == words & known, "no call by way of a variable of another name"

@@ -9,9 +9,9 @@ import pytest
 
 from components.oci.network import subnet_cidrs
 from components.oci.security import everything_but
-from fleet.egress import CLOSED
-from fleet.providers.oke_addresses import node_subnet
-from fleet.scheduling import OKE_PROFILE
+from fleet.facts.scheduling import OKE_PROFILE
+from fleet.providers.oke.addresses import node_subnet
+from fleet.settings.egress import CLOSED
 from tests.builders import oke_pool, vm, vm_per_job
 from tests.components.oke import (
     ADDON,

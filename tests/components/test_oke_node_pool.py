@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from components.oci.boot import NODE_SCRIPT
-from fleet import hardware
-from fleet.offer import allocatable
-from fleet.scheduling import OKE_NO_PLUGIN_LABEL, OKE_PROFILE, STORAGE_TAG, SYSTEM_POOL, pool_labels
+from fleet.facts import hardware
+from fleet.facts.offer import allocatable
+from fleet.facts.scheduling import OKE_NO_PLUGIN_LABEL, OKE_PROFILE, STORAGE_TAG, SYSTEM_POOL, pool_labels
 from tests.builders import oke_pool
 from tests.components.oke import NODE_POOL, POLICY, RULE, TAGS, made, planned, the
 from tests.components.recorded import before, named, of_type

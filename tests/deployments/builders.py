@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from fleet.deployments import NAMESPACE, Deployments, load
+from fleet.loading.deployments import NAMESPACE, Deployments, load
 from offline import stackfile
 from offline.record import Recording, record
 from offline.stackfile import StackConfig, json_text

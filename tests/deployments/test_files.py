@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-from fleet.deployments import NAMESPACE, PROJECT
+from fleet.loading.deployments import NAMESPACE, PROJECT
 from tests.builders import ROOT
 from tests.deployments.builders import FOLDER, checked_in, declared, inputs, ours
 from tests.test_arrows import below, imported, modules
@@ -106,7 +106,7 @@ def test_whatever_the_program_is_made_of_deploys_staging():
         "policies/rules/labels.py",
         "deployments/Pulumi.main.yaml",
         "requirements-dev.txt",
-        "fleet/data/README.md",
+        "fleet/facts/data/README.md",
         "offline/plan.py",
     ],
 )

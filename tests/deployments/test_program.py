@@ -9,7 +9,7 @@ from typing import Any
 import pulumi
 import pytest
 
-from fleet.deployments import NAMESPACE
+from fleet.loading.deployments import NAMESPACE
 from offline.stackfile import StackConfig
 from offline.wire import SIGNATURE, UNKNOWN, raw
 from tests.builders import ROOT

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from fleet import settings as fleet_settings
-from fleet.deployments import CONFIG_KEYS, hosted_addresses, load
-from fleet.errors import FleetError
+from fleet.facts.errors import FleetError
+from fleet.loading.config import load as load_fleet
+from fleet.loading.deployments import CONFIG_KEYS, hosted_addresses, load
 from offline import stackfile
 from offline.deployments import reach
 from offline.errors import InputError
@@ -84,7 +84,7 @@ def test_a_project_without_deployments_has_nothing_to_say(tmp_path):
 def test_every_private_cluster_is_named_whatever_its_provider(kind):
     private = {"private": True, "reachableFrom": "vpc-agent"}
     names = {"one": kind(endpoint=private), "two": kind(runners={})}
-    fleet = fleet_settings.load(config(clusters=names))
+    fleet = load_fleet(config(clusters=names))
     with pytest.raises(FleetError) as caught:
         load(held()).require_reach("staging", fleet)
     assert [(problem.where, problem.value) for problem in caught.value.problems] == [
@@ -124,7 +124,7 @@ def test_a_folder_without_its_settings_file_is_told(tmp_path):
 
 
 def remarks(cidrs, **stack):
-    fleet = fleet_settings.load(config(clusters={"one": cluster(endpoint={"publicCidrs": cidrs})}))
+    fleet = load_fleet(config(clusters={"one": cluster(endpoint={"publicCidrs": cidrs})}))
     return list(load(held(**stack)).remarks("staging", fleet))
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from fleet import deployments
-from fleet.deployments import load
-from fleet.errors import FleetError
+from fleet.facts.errors import FleetError
+from fleet.loading import deployments
+from fleet.loading.deployments import load
 from tests.builders import ROOT
 from tests.deployments.builders import ROLE, SECRET, deployment, settings
 
@@ -158,7 +158,7 @@ def test_what_is_wrong_is_one_line_with_path_rule_and_value(name):
 
 def test_every_rule_is_broken_here():
     """Rules are the first argument of `problem`, and the second of `_pattern`, which passes it on."""
-    source = (ROOT / "fleet" / "deployments.py").read_text()
+    source = (ROOT / "fleet" / "loading" / "deployments.py").read_text()
     calls = [(ast.unparse(node.func), node.args) for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
     named = [arguments[0 if name == "problem" else 1] for name, arguments in calls if name in ("problem", "_pattern")]
     rules = {str(node.value) for node in named if isinstance(node, ast.Constant)}
@@ -231,7 +231,7 @@ def test_agent_pools_are_listed_once():
 def test_the_addresses_of_pulumis_runners_have_source_and_date():
     import tomllib
 
-    row = tomllib.loads((ROOT / "fleet" / "data" / "pulumi_cloud.toml").read_text())["hosted-runners"]
+    row = tomllib.loads((ROOT / "fleet" / "facts" / "data" / "pulumi_cloud.toml").read_text())["hosted-runners"]
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", row["date"])
     assert "pulumi.com" in row["source"]
     assert deployments.hosted_addresses() == tuple(row["addresses"])

@@ -10,13 +10,16 @@ from typing import Any
 import yaml
 
 from components.oci.oci_gpu_runner import SWEEP
-from fleet import charts, settings
+from fleet import charts
 from fleet.charts import Chart
-from fleet.cluster import Cluster
-from fleet.enablement import GPU_PLUGIN_ADDON
-from fleet.gitops.applicationset import NAME, TIERS
-from fleet.providers import PROVIDERS
-from fleet.scheduling import RUNTIME_CLASS, system_labels
+from fleet.facts.scheduling import RUNTIME_CLASS, system_labels
+from fleet.loading.config import load
+from fleet.providers import fleet as settings
+from fleet.providers.oke.launcher_set import LAUNCHER
+from fleet.providers.registry import PROVIDERS
+from fleet.render.gitops.applicationset import NAME, TIERS
+from fleet.settings.cluster import Cluster
+from fleet.settings.enablement import GPU_PLUGIN_ADDON
 from tests.builders import ROOT, read_stack
 from tests.fleet.conformance import cluster_charts
 
@@ -201,8 +204,8 @@ class Inside:
             yield charts.KUEUE_NAMESPACE, "deployment", f"{charts.KUEUE}-controller-manager"
         for name, chart in self.charts.items():
             if name in self.sets and _ours(chart):
-                yield chart.namespace, "configmap", charts.LAUNCHER
-                yield chart.namespace, "serviceaccount", charts.LAUNCHER
+                yield chart.namespace, "configmap", LAUNCHER
+                yield chart.namespace, "serviceaccount", LAUNCHER
                 yield chart.namespace, "cronjob", SWEEP
 
     def _by_argo(self) -> Iterator[tuple[str | None, str, str]]:
@@ -242,13 +245,13 @@ def _values(held: Iterable[Mapping[str, str]]) -> dict[str, frozenset[str]]:
 
 def _ours(chart: Chart) -> bool:
     """Whether a set's runner pods are launchers of ours."""
-    return bool(chart.values["template"]["spec"].get("serviceAccountName") == charts.LAUNCHER)
+    return bool(chart.values["template"]["spec"].get("serviceAccountName") == LAUNCHER)
 
 
 @cache
 def stack(name: str) -> settings.Fleet:
     """The fleet of one of our stack files."""
-    return settings.load(read_stack(ROOT / f"Pulumi.{name}.yaml"))
+    return load(read_stack(ROOT / f"Pulumi.{name}.yaml"))
 
 
 @cache

@@ -10,7 +10,8 @@ import botocore.session
 import pytest
 
 from components.context import Context
-from fleet import settings
+from fleet.loading.config import load
+from fleet.providers import fleet as settings
 from tests.builders import read_stack
 from tests.docs.inside import PAGES_NAME, stack
 from tests.docs.kubectl import commands
@@ -24,7 +25,7 @@ CLUSTERS = {
     for cluster, held in stack(name).clusters.items()
 }
 """Settings of our stacks' clusters, by their names in the cloud."""
-FLEETS = [settings.load(read_stack(path)) for path in STACKS.values()]
+FLEETS = [load(read_stack(path)) for path in STACKS.values()]
 REGIONS = {cluster.region for fleet in FLEETS for _, cluster in fleet.clusters_by_name()}
 
 CUSTOM = {("eks", "update-kubeconfig"): {"--name", "--region"}}

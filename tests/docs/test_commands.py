@@ -15,12 +15,14 @@ import pytest
 from pydantic import TypeAdapter
 from ruamel.yaml import YAML
 
-from fleet import placement, settings, versions
-from fleet.isolation import limit_range, resource_quota
-from fleet.model import Cpu, Memory
-from fleet.offer import for_runners
-from fleet.scheduling import EKS_PROFILE, GPU_RESOURCE, POOL_LABEL, Toleration
-from fleet.workloads import room
+from fleet.facts import versions
+from fleet.facts.offer import for_runners
+from fleet.facts.scheduling import EKS_PROFILE, GPU_RESOURCE, POOL_LABEL, Toleration
+from fleet.loading.config import load
+from fleet.prove import placement, room
+from fleet.providers import fleet as settings
+from fleet.render.isolation import limit_range, resource_quota
+from fleet.settings.model import Cpu, Memory
 from policies.rules.gpu_limits_required import RULE
 from tests.builders import read_stack
 from tests.deployments.builders import ours
@@ -168,7 +170,7 @@ def test_a_part_of_a_stack_file_fits_into_its_stack(part, name, cluster):
     config = read_stack(ROOT / f"Pulumi.{name}.yaml")
     for key, entries in part.items():
         config["clusters"][cluster].setdefault(key, {}).update(entries)
-    fleet = settings.load(config)
+    fleet = load(config)
     placement.require(placement.place(fleet))
     room.require(fleet)
 

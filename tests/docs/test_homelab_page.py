@@ -7,9 +7,9 @@ import shlex
 
 import pytest
 
-from fleet import hardware
-from fleet.gitops.settings import ExternalSecrets
-from fleet.sharing import TimeSlicing
+from fleet.facts import hardware
+from fleet.settings.gitops import ExternalSecrets
+from fleet.settings.sharing import TimeSlicing
 from tests.docs.homelab import HOME, shell, talos_calls, talos_faults
 from tests.docs.inside import insides
 from tests.docs.kubectl import calls, commands
@@ -119,7 +119,9 @@ def test_the_hardware_is_the_seeds() -> None:
     assert machine.gpu is not None
     assert (machine.gpus, machine.gpu.name) == (2, "RTX 3090")
     assert machine.gpu_memory_mib == 24 * 1024
-    assert (ROOT / "fleet" / "data" / "README.md").read_text().count("Threadripper") == 1, "whose cores and memory the row has"
+    assert (ROOT / "fleet" / "facts" / "data" / "README.md").read_text().count("Threadripper") == 1, (
+        "whose cores and memory the row has"
+    )
     told = TEXT.split("## Bring it up")[0]
     for fact in ("two RTX 3090 of 24 GB", "Google Coral", "Threadripper, 64 PCIe lanes", "water cooling"):
         assert fact in told

@@ -10,18 +10,19 @@ from typing import Any
 
 import pytest
 
-from fleet import placement, settings
+from fleet.facts.scheduling import pool_selector
+from fleet.facts.versions import IMAGES, KUBERNETES, OPERATOR_DRIVER, RUNNER_IMAGE
+from fleet.jobs.stack import place_stack_job
 from fleet.jobs.volumes import SHM
-from fleet.model import memory_text
-from fleet.placement import Fit, fit, pool_host
-from fleet.runner import PodRunner
-from fleet.scheduling import pool_selector
-from fleet.settings import Fleet
-from fleet.stack_jobs import place_stack_job
-from fleet.versions import IMAGES, KUBERNETES, OPERATOR_DRIVER, RUNNER_IMAGE
-from fleet.vm_runner import MachineRunner
-from fleet.workloads.room import Asked
-from fleet.workloads.settings import CoralWorkload, PoolWorkload
+from fleet.loading.config import load as load_fleet
+from fleet.prove import placement
+from fleet.prove.placement import Fit, fit, pool_host
+from fleet.prove.room import Asked
+from fleet.providers.fleet import Fleet
+from fleet.providers.oke.vm_runner import MachineRunner
+from fleet.settings.model import memory_text
+from fleet.settings.runner import PodRunner
+from fleet.settings.workloads import CoralWorkload, PoolWorkload
 from offline.inventory.page import document
 from offline.inventory.pods import pod_of
 from offline.inventory.sets import set_charts
@@ -51,7 +52,7 @@ def page_of(stack: str) -> str:
 
 def made(**clusters: dict[str, Any]) -> tuple[Fleet, str]:
     """A fleet of these clusters, and its page."""
-    fleet = settings.load(config(clusters=clusters))
+    fleet = load_fleet(config(clusters=clusters))
     return fleet, document("made", fleet)
 
 

@@ -14,7 +14,7 @@ from ruamel.yaml import YAML
 
 from fleet.jobs import PROFILES, JobOptions
 from fleet.jobs.arguments import JobArguments
-from fleet.model import cpu_text, memory_text
+from fleet.settings.model import cpu_text, memory_text
 from tests.docs.markdown import ROOT, Fence, fences
 from tests.fleet.jobs.test_sizes import SMALLEST
 from tests.fleet.test_isolation import MINORS

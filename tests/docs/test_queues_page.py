@@ -9,10 +9,10 @@ import pytest
 from ruamel.yaml import YAML
 
 from fleet.charts import KUEUE, KUEUE_NAMESPACE
-from fleet.cluster import Cluster
-from fleet.queue_settings import Preemption, Quota, Team
-from fleet.queues import queue_objects
-from fleet.scheduling import DEFAULT_QUEUE, JOB_PRIORITIES, QUEUE_LABEL, QUEUE_PRIORITY_LABEL
+from fleet.facts.scheduling import DEFAULT_QUEUE, JOB_PRIORITIES, QUEUE_LABEL, QUEUE_PRIORITY_LABEL
+from fleet.render.queues import queue_objects
+from fleet.settings.cluster import Cluster
+from fleet.settings.queues import Preemption, Quota, Team
 from tests.builders import pool
 from tests.docs.inside import stack
 from tests.docs.markdown import ROOT, fences

@@ -9,14 +9,18 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from fleet import charts, hardware, placement, settings, versions
-from fleet.compatibility import branch, require_driver
+from fleet import charts
+from fleet.facts import hardware, versions
+from fleet.facts.node_image import NODE_IMAGES
+from fleet.facts.scheduling import EKS_PROFILE, GPU_RESOURCE, GPU_TOLERATION, Effect, Taint
 from fleet.jobs import PROFILES
-from fleet.node_image import NODE_IMAGES
-from fleet.operator import OperatorSettings
-from fleet.pool import Pool
-from fleet.scheduling import EKS_PROFILE, GPU_RESOURCE, GPU_TOLERATION, Effect, Taint
-from fleet.vm_runner import MachineRunner
+from fleet.loading.config import load
+from fleet.prove import placement
+from fleet.providers.oke.launcher_set import launcher_set
+from fleet.providers.oke.vm_runner import MachineRunner
+from fleet.settings.compatibility import branch, require_driver
+from fleet.settings.operator import OperatorSettings
+from fleet.settings.pool import Pool
 from tests.builders import ROOT, config, oke_cluster, pool_of, read_stack, runner_of, staging, vm, vm_per_job
 from tests.docs.inside import stack
 from tests.docs.markdown import anchors, fences
@@ -29,7 +33,7 @@ POD = charts.runner_set("gpu-t4", SET, "https://github.com/example", "gpu").valu
 
 
 def right_size() -> dict[str, Pool]:
-    pools: dict[str, Pool] = settings.load(read_stack(EXAMPLE)).clusters["usw2"].pools
+    pools: dict[str, Pool] = load(read_stack(EXAMPLE)).clusters["usw2"].pools
     return pools
 
 
@@ -134,7 +138,7 @@ def part(page: str, title: str) -> str:
 
 def machines(**runners: dict[str, Any]) -> dict[str, MachineRunner]:
     """Runner sets of machines on a cluster of their own."""
-    fleet = settings.load(config(clusters={"sjc": oke_cluster(runners=runners)}))
+    fleet = load(config(clusters={"sjc": oke_cluster(runners=runners)}))
     return dict(fleet.clusters["sjc"].machine_runners())
 
 
@@ -142,7 +146,7 @@ def machines(**runners: dict[str, Any]) -> dict[str, MachineRunner]:
 def test_cncfs_label_reaches_a_set_of_machines_of_as_many_a10_in_cncfs_group(name, gpus):
     runner = SJC.runners[name]
     assert isinstance(runner, MachineRunner)
-    chart = charts.launcher_set(
+    chart = launcher_set(
         name, runner, "https://github.com/example", stack("prod").group_of(runner), region=SJC.region, compartment=SJC.compartment
     )
     assert chart.values["runnerScaleSetName"] == name, "the set's name is the label"
@@ -173,10 +177,10 @@ def test_the_pages_workflow_reaches_a_set_of_prod_by_label_and_group():
 
 
 def test_the_older_label_is_no_sets_name_and_may_be_added_to_one():
-    fleets = [settings.load(read_stack(path)) for path in STACKS.values()]
+    fleets = [load(read_stack(path)) for path in STACKS.values()]
     assert OLD_LABEL not in {name for fleet in fleets for _, name, _ in fleet.runner_sets()}
     (runner,) = machines(a10=vm_per_job(labels=[OLD_LABEL])).values()
-    values = charts.launcher_set("a10", runner, "https://github.com/example", "GPUs", region="r", compartment="c").values
+    values = launcher_set("a10", runner, "https://github.com/example", "GPUs", region="r", compartment="c").values
     assert OLD_LABEL in values["scaleSetLabels"]
 
 

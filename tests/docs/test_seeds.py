@@ -236,7 +236,7 @@ def test_a_good_row_has_no_fault():
 
 @pytest.mark.parametrize("name", ["finish", "TOOLKIT_PACKAGES", "driver", "tools"])
 def test_names_of_a_shell_script_are_its_functions_variables_and_steps(name):
-    assert exists(f"fleet/machine/bootstrap.sh:{name}")
+    assert exists(f"fleet/render/machine/bootstrap.sh:{name}")
 
 
 @pytest.mark.parametrize(
@@ -267,10 +267,10 @@ def test_a_faulty_row_is_found(row, fault):
         "fleet/charts/chart.py:gone",
         "fleet/charts/chart.py:Chart.gone",
         "Pulumi.staging.yaml:gone",
-        "fleet/data/versions.toml:gone",
-        "fleet/data/instances.csv:g4dn.gone",
+        "fleet/facts/data/versions.toml:gone",
+        "fleet/facts/data/instances.csv:g4dn.gone",
         "docs/operate.md#gone",
-        "fleet/machine/bootstrap.sh:gone",
+        "fleet/render/machine/bootstrap.sh:gone",
         "Makefile:gone",
     ],
 )

@@ -11,13 +11,13 @@ from typing import Any, get_args
 import pytest
 from ruamel.yaml import YAML
 
-from fleet import stack_jobs
-from fleet.errors import FleetError
-from fleet.job_settings import StackJob
-from fleet.model import memory_text
-from fleet.providers.eks_caches import EksCache
-from fleet.providers.oke_caches import OkeCache
-from fleet.settings import load
+from fleet.facts.errors import FleetError
+from fleet.jobs import stack as stack_jobs
+from fleet.loading.config import load
+from fleet.providers.eks.caches import EksCache
+from fleet.providers.oke.caches import OkeCache
+from fleet.settings.jobs import StackJob
+from fleet.settings.model import memory_text
 from tests.builders import cluster, config, oke_cluster, pool
 from tests.docs.markdown import ROOT, fences
 

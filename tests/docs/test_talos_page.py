@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from fleet import versions
+from fleet.facts import versions
 from tests.docs.homelab import FILES, HOME, shell, talos_calls, talos_faults
 from tests.docs.markdown import ROOT
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pulumi
 import pytest
 
-from fleet.support import EKS_SUPPORT
+from fleet.facts.support import EKS_SUPPORT
 from offline.plan import make_plan
 from tests.engine.cli import STACK_FILE
 from tests.engine.compare import deployed, graph_differences, input_differences, on_default_provider, planned

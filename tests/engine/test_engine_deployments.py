@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from fleet.deployments import NAMESPACE
+from fleet.loading.deployments import NAMESPACE
 from offline import stackfile
 from offline.record import Recording, record
 from tests.engine.cli import STACK_FILE, Cli, copy_project, environment

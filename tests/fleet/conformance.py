@@ -20,15 +20,8 @@ from components.oci.autoscaler import addon_values
 from components.oci.oci_gpu_runner import sweep_spec
 from fleet import charts
 from fleet.charts import Chart
-from fleet.cluster import Cluster
-from fleet.enablement import DEVICE_PLUGIN, GPU_OPERATOR, GPU_PLUGIN_ADDON
-from fleet.node_image import NODE_IMAGES
-from fleet.operator import OperatorSettings
-from fleet.pool import Pool
-from fleet.providers import PROVIDERS
-from fleet.queues import queue_objects
-from fleet.runner import PodRunner
-from fleet.scheduling import (
+from fleet.facts.node_image import NODE_IMAGES
+from fleet.facts.scheduling import (
     GPU_RESOURCE,
     GPU_TAINT_KEY,
     OKE_NO_PLUGIN_LABEL,
@@ -42,9 +35,18 @@ from fleet.scheduling import (
     is_gpu_resource,
     system_labels,
 )
-from fleet.settings import Fleet, load
-from fleet.sharing import Mig, Mps, Replicated
-from fleet.vm_runner import MachineRunner
+from fleet.loading.config import load
+from fleet.providers.fleet import Fleet
+from fleet.providers.oke.launcher_set import LAUNCHER, launcher_set
+from fleet.providers.oke.vm_runner import MachineRunner
+from fleet.providers.registry import PROVIDERS
+from fleet.render.queues import queue_objects
+from fleet.settings.cluster import Cluster
+from fleet.settings.enablement import DEVICE_PLUGIN, GPU_OPERATOR, GPU_PLUGIN_ADDON
+from fleet.settings.operator import OperatorSettings
+from fleet.settings.pool import Pool
+from fleet.settings.runner import PodRunner
+from fleet.settings.sharing import Mig, Mps, Replicated
 from tests.builders import ROOT, read_stack
 
 STACKS = {path.name.split(".")[1]: path for path in (*sorted(ROOT.glob("Pulumi.*.yaml")), *sorted(ROOT.glob("examples/*.yaml")))}
@@ -55,8 +57,8 @@ _EVERYTHING = Toleration("", effect="")
 
 @cache
 def provided() -> dict[str, Any]:
-    """What each provider sets by itself: the tables `providers` of fleet/data/nodes.toml."""
-    with (ROOT / "fleet" / "data" / "nodes.toml").open("rb") as file:
+    """What each provider sets by itself: the tables `providers` of fleet/facts/data/nodes.toml."""
+    with (ROOT / "fleet" / "facts" / "data" / "nodes.toml").open("rb") as file:
         return dict(tomllib.load(file)["providers"])
 
 
@@ -313,13 +315,13 @@ def _our_autoscaler(settings: Cluster) -> bool:
 
 def _launchers(settings: Any, name: str, runner: MachineRunner, url: str, group: str) -> Chart:
     home = settings.machine_compartment or settings.compartment
-    return charts.launcher_set(name, runner, url, group, region=settings.region, compartment=home)
+    return launcher_set(name, runner, url, group, region=settings.region, compartment=home)
 
 
 def sweep_pod(chart: Chart) -> dict[str, Any] | None:
     """The pod that removes what a set's lost launchers left; None where the launcher is not ours."""
     spec = chart.values["template"]["spec"]
-    ours = spec.get("serviceAccountName") == charts.LAUNCHER
+    ours = spec.get("serviceAccountName") == LAUNCHER
     return dict(sweep_spec(chart)["jobTemplate"]["spec"]["template"]["spec"]) if ours else None
 
 

@@ -7,7 +7,8 @@ from typing import Any
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from fleet.settings import Fleet, load
+from fleet.loading.config import load
+from fleet.providers.fleet import Fleet
 from tests.builders import ROOT, cluster, config, oke_cluster, oke_pool, pool, read_stack
 
 POOLS: dict[str, dict[str, Any]] = {

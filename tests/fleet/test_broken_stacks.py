@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import ast
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pydantic import ValidationError
-from pydantic_core import ErrorDetails
 
-from fleet import settings, suggest
-from fleet.errors import FleetError, Problem
-from fleet.settings import Fleet, load
+from fleet.facts.errors import FleetError, Problem
+from fleet.loading.config import load
+from fleet.settings import suggest
 from offline import stackfile
 from offline.errors import InputError
 from tests.builders import ROOT, read_stack
@@ -26,7 +23,7 @@ VALID = {
     "valid-talos": {"gpu-3090": "pod"},
 }
 """Files that the broken ones vary, with the kinds of their runner sets."""
-SOURCE = Path(settings.__file__).parent
+SOURCE = ROOT / "fleet"
 
 _GROUP = (
     "a runner group begins with a letter, goes on with letters, digits, spaces, _ . or -, and is no YAML word such as on, "
@@ -1756,12 +1753,12 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "quota-unknown": (
         "gpu-ci:clusters.usw2.declareQuotas",
-        "no source names the quota of p6-b200.48xlarge as spot; add it to fleet/data/quotas.csv, or remove declareQuotas",
+        "no source names the quota of p6-b200.48xlarge as spot; add it to fleet/facts/data/quotas.csv, or remove declareQuotas",
         "true",
     ),
     "quota-unknown-shape": (
         "gpu-ci:clusters.sjc.declareQuotas",
-        "no source names the quota of BM.GPU.L40S.4 as on-demand; add it to fleet/data/quotas.csv, or remove declareQuotas",
+        "no source names the quota of BM.GPU.L40S.4 as on-demand; add it to fleet/facts/data/quotas.csv, or remove declareQuotas",
         "true",
     ),
     "account-quota-code": (
@@ -2236,7 +2233,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "talos-machine-of-a-cloud": (
         "gpu-ci:clusters.home.pools.gpu.instanceTypes",
-        "Talos nodes are machines of your own (owned.… in fleet/data/instances.csv); name one, or add yours",
+        "Talos nodes are machines of your own (owned.… in fleet/facts/data/instances.csv); name one, or add yours",
         '"g5.12xlarge"',
     ),
     "talos-machines-mixed": (
@@ -2452,27 +2449,17 @@ def test_every_message_says_how_to_mend_it(name: str) -> None:
 
 
 def _raised() -> set[tuple[str, str]]:
-    """(rule, message) of every error that the files raise; pydantic's own rules keep their names."""
-    return {
-        (error["type"].removeprefix("gpu_ci_"), str(error.get("ctx", {}).get("message", "")))
-        for name in (*BROKEN, *TWICE)
-        for error in _errors(name)
-    }
-
-
-def _errors(name: str) -> list[ErrorDetails]:
-    with pytest.raises(ValidationError) as caught:
-        Fleet.model_validate_json(json.dumps(read_stack(FOLDER / f"{name}.yaml")))
-    return caught.value.errors()
+    """(rule, message) of every violation in the files. Pydantic's own rules keep their names."""
+    return {(problem.rule, problem.message) for name in (*BROKEN, *TWICE) for problem in _problems(name)}
 
 
 def _calls() -> Iterator[tuple[str, str, re.Pattern[str]]]:
     """(place, rule, pattern of the message) of every `problem(…)` in fleet/, but those that no stack file can break."""
     # Jobs are asked for from Python too: their rules are in tests/fleet/jobs.
-    for path in sorted(set(SOURCE.rglob("*.py")) - {SOURCE / "deployments.py", *SOURCE.glob("jobs/*.py")}):
+    for path in sorted(set(SOURCE.rglob("*.py")) - {SOURCE / "loading" / "deployments.py", *SOURCE.glob("jobs/*.py")}):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "problem":
-                rule, message = node.args
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("problem", "Violation"):
+                rule, message, *_ = node.args
                 assert isinstance(rule, ast.Constant), f"{path.name}:{node.lineno}: write the rule's name as a literal"
                 yield f"{path.name}:{node.lineno}", str(rule.value), re.compile(_pattern(message), re.DOTALL)
 

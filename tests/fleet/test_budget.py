@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from fleet import bill
-from fleet.budget import MONTH
-from fleet.errors import FleetError
-from fleet.pricing import total
-from fleet.settings import load
+from fleet.facts.errors import FleetError
+from fleet.facts.pricing import total
+from fleet.loading.config import load
+from fleet.prove import bill
+from fleet.settings.budget import MONTH
 from tests.builders import cluster, config, oke_cluster, oke_runner, runner
 from tests.day import AS_OF
 

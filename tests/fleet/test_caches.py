@@ -10,17 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from fleet import bill, namespaces
-from fleet.caches import class_name
-from fleet.cluster import Cluster
-from fleet.errors import FleetError
-from fleet.hardware import unit_price
-from fleet.placement import pool_host
-from fleet.pricing import Line, gp3_volume, oci_volume
-from fleet.providers.eks_caches import EksCache
-from fleet.providers.oke_caches import OkeCache
-from fleet.settings import load
-from fleet.tags import AWS_TAGS
+from fleet.facts.errors import FleetError
+from fleet.facts.hardware import unit_price
+from fleet.facts.pricing import Line, gp3_volume, oci_volume
+from fleet.loading.config import load
+from fleet.prove import bill
+from fleet.prove.placement import pool_host
+from fleet.providers.eks.caches import EksCache
+from fleet.providers.oke.caches import OkeCache
+from fleet.providers.tags import AWS_TAGS
+from fleet.settings import namespaces
+from fleet.settings.caches import class_name
+from fleet.settings.cluster import Cluster
 from tests.builders import cluster, config, oke_cluster, oke_pool, pool
 from tests.day import AS_OF
 from tests.strategies import caches

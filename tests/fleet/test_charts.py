@@ -12,7 +12,7 @@ import pytest
 from pydantic import TypeAdapter
 from ruamel.yaml import YAML
 
-from fleet import charts, launchers, versions
+from fleet import charts
 from fleet.charts import (
     Chart,
     arc_controller,
@@ -20,14 +20,12 @@ from fleet.charts import (
     cluster_autoscaler,
     device_plugin,
     kueue,
-    launcher_set,
     plugin_configs,
     runner_namespace,
     runner_set,
 )
-from fleet.placement import place
-from fleet.runner import MAX_SET_NAME, PodRunner, Runner
-from fleet.scheduling import (
+from fleet.facts import versions
+from fleet.facts.scheduling import (
     EKS_PROFILE,
     GPU_RESOURCE,
     OKE_PROFILE,
@@ -37,8 +35,12 @@ from fleet.scheduling import (
     pool_labels,
     system_labels,
 )
-from fleet.versions import DAEMONSETS, RUNNER_IMAGE
-from fleet.vm_runner import MachineRunner, VmPerJobRunner, VmRunner
+from fleet.facts.versions import DAEMONSETS, RUNNER_IMAGE
+from fleet.prove import launchers
+from fleet.prove.placement import place
+from fleet.providers.oke.launcher_set import launcher_set
+from fleet.providers.oke.vm_runner import MachineRunner, VmPerJobRunner, VmRunner
+from fleet.settings.runner import MAX_SET_NAME, PodRunner, Runner
 from tests.builders import pool_of, reference, runner_of, staging, vm, vm_per_job
 from tests.fleet.values import (
     asks,

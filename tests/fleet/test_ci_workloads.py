@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleet import settings
-from fleet.ci_workloads import CI_WORKLOADS, CiWorkload, Proof, RunsOn, proof, proofs
-from fleet.settings import Fleet
+from fleet.loading.config import load
+from fleet.prove.ci_workloads import CI_WORKLOADS, CiWorkload, Proof, RunsOn, proof, proofs
+from fleet.providers.fleet import Fleet
 from tests.builders import ROOT, cluster, config, oke_cluster, oke_pool, pool, read_stack, runner, staging, vm_per_job
 
 
 def stack(name: str) -> Fleet:
-    return settings.load(read_stack(ROOT / f"Pulumi.{name}.yaml"))
+    return load(read_stack(ROOT / f"Pulumi.{name}.yaml"))
 
 
 PROD = stack("prod")
@@ -27,7 +27,7 @@ TORCHTUNE, JAX = WORKLOADS["torchtune-qwen2.5-1.5b-alpaca"], WORKLOADS["jax-mnis
 
 def fleet(**sets: Any) -> Fleet:
     """One OKE cluster, sjc, with the pool a10 and these runner sets."""
-    return settings.load(config(clusters={"sjc": oke_cluster(runners=sets)}))
+    return load(config(clusters={"sjc": oke_cluster(runners=sets)}))
 
 
 def on(*labels: str, group: str = "", **asks: Any) -> CiWorkload:
@@ -124,7 +124,7 @@ def test_the_worst_of_several_shapes_counts():
 
 def test_a_set_that_cannot_be_placed_gives_nothing():
     held = config(clusters={"usw2": cluster(runners={"gpu-t4": runner(gpus=2)})})
-    found = proof(settings.load(held), on("gpu-t4"))
+    found = proof(load(held), on("gpu-t4"))
     assert found.error.startswith("usw2/gpu-t4 itself cannot be placed: asks 2 GPUs, g4dn.2xlarge has 1")
 
 
@@ -133,7 +133,7 @@ def test_a_set_that_cannot_be_placed_gives_nothing():
 
 def shared(**sharing: Any) -> Fleet:
     """One EKS cluster whose pool of T4 is shared."""
-    return settings.load(config(clusters={"usw2": cluster(pools={"t4": pool(sharing=sharing)})}))
+    return load(config(clusters={"usw2": cluster(pools={"t4": pool(sharing=sharing)})}))
 
 
 def test_a_share_is_no_gpu_of_ones_own():
@@ -152,7 +152,7 @@ def test_a_share_has_its_part_of_the_memory():
 
 
 def test_two_slices_are_not_two_gpus():
-    held = settings.load(
+    held = load(
         config(
             clusters={
                 "usw2": cluster(
@@ -255,6 +255,6 @@ def test_a_group_without_labels_reaches_its_only_set():
 def test_sets_of_one_name_in_two_groups_need_the_group():
     a = oke_cluster(runners={"vms": vm_per_job(group="a")}, pools={})
     b = oke_cluster(runners={"vms": vm_per_job(group="b")}, pools={"a10": oke_pool()})
-    held = settings.load(config(clusters={"one": a, "two": b}))
+    held = load(config(clusters={"one": a, "two": b}))
     assert proof(held, on("vms")).error == "label vms: one/vms and two/vms all get such jobs; name one set, and its group"
     assert proof(held, on("vms", group="B")).runner_set == "two/vms"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pydantic_core import PydanticCustomError
 
-from fleet import hardware, versions
-from fleet.compatibility import branch, driver_version, require_driver
+from fleet.facts import hardware, versions
+from fleet.settings.compatibility import branch, driver_version, require_driver
 
 
 @pytest.mark.parametrize(("version", "of"), [("580.159.03", 580), ("595.91.07", 595), ("570.195.03", 570), ("535.54", 535)])

@@ -14,10 +14,7 @@ from typing import Any
 import pytest
 
 from fleet import charts
-from fleet.enablement import DEVICE_PLUGIN, GPU_OPERATOR, GPU_PLUGIN_ADDON
-from fleet.providers import PROVIDERS
-from fleet.runner import PodRunner
-from fleet.scheduling import (
+from fleet.facts.scheduling import (
     EKS_EFFECT,
     GPU_PRESENT_LABEL,
     GPU_RESOURCE,
@@ -33,8 +30,12 @@ from fleet.scheduling import (
     system_labels,
     term,
 )
-from fleet.settings import Fleet, load
-from fleet.workloads.settings import CoralWorkload
+from fleet.loading.config import load
+from fleet.providers.fleet import Fleet
+from fleet.providers.registry import PROVIDERS
+from fleet.settings.enablement import DEVICE_PLUGIN, GPU_OPERATOR, GPU_PLUGIN_ADDON
+from fleet.settings.runner import PodRunner
+from fleet.settings.workloads import CoralWorkload
 from offline import stackfile
 from offline.plan import declared
 from offline.record import Recording, Resource, joined

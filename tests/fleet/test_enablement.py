@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from pydantic_core import PydanticCustomError
 
-from fleet import hardware, versions
-from fleet.enablement import DEVICE_PLUGIN, GPU_OPERATOR, GPU_PLUGIN_ADDON, EnabledPool, advertisers, require_enablement
-from fleet.node_image import NODE_IMAGES
-from fleet.operator import OperatorSettings
+from fleet.facts import hardware, versions
+from fleet.facts.node_image import NODE_IMAGES
+from fleet.settings.enablement import DEVICE_PLUGIN, GPU_OPERATOR, GPU_PLUGIN_ADDON, EnabledPool, advertisers, require_enablement
+from fleet.settings.operator import OperatorSettings
 from tests.builders import pool_of
 
 ENABLEMENTS = (DEVICE_PLUGIN, GPU_OPERATOR, GPU_PLUGIN_ADDON)

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from fleet.endpoint import Endpoint
-from fleet.errors import FleetError
-from fleet.settings import load
+from fleet.facts.errors import FleetError
+from fleet.loading.config import load
+from fleet.settings.endpoint import Endpoint
 from tests.builders import cluster, config, oke_cluster
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fleet.github import GitHub
+from fleet.settings.github import GitHub
 
 OWN = {"url": "https://github.com/acme", "appId": "1047291", "installationId": "58930417"}
 EXAMPLE = {"url": "https://github.com/example", "appId": "123456", "installationId": "12345678"}

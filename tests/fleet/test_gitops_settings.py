@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from fleet.cluster import Cluster
-from fleet.errors import FleetError
-from fleet.gitops.settings import (
+from fleet.facts.errors import FleetError
+from fleet.loading.config import load
+from fleet.settings.cluster import Cluster
+from fleet.settings.gitops import (
     SECRET_WAYS,
     WAYS,
     ByProgram,
@@ -23,7 +24,6 @@ from fleet.gitops.settings import (
     SealedSecrets,
     Sops,
 )
-from fleet.settings import load
 from tests.builders import SEALED, cluster, config, gitops, oke_cluster, talos_cluster
 
 Make = Callable[..., dict[str, Any]]

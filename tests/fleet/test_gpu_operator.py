@@ -11,11 +11,11 @@ import pytest
 
 from fleet import charts
 from fleet.charts import Chart, PluginConfigs, gpu_operator, plugin_configs, runtime_class
-from fleet.model import cpu_text
-from fleet.node_image import NODE_IMAGES
-from fleet.operator import OperatorSettings
-from fleet.scheduling import EKS_PROFILE, OKE_PROFILE, system_labels
-from fleet.versions import CHARTS, DAEMONSETS
+from fleet.facts.node_image import NODE_IMAGES
+from fleet.facts.scheduling import EKS_PROFILE, OKE_PROFILE, system_labels
+from fleet.facts.versions import CHARTS, DAEMONSETS
+from fleet.settings.model import cpu_text
+from fleet.settings.operator import OperatorSettings
 from tests.builders import pool_of
 from tests.fleet.values import asks, folder, leaves, toleration, unknown_keys
 

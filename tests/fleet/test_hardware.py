@@ -16,11 +16,11 @@ import moto.ec2
 import pytest
 from botocore.loaders import Loader
 
-from fleet import hardware
-from fleet.hardware import Machine
+from fleet.facts import hardware
+from fleet.facts.hardware import Machine
 from tests.builders import reference
 
-ROOT = Path(hardware.__file__).parents[1]
+ROOT = Path(hardware.__file__).parents[2]
 EC2 = hardware.machines("aws")
 EC2_GPU_FAMILIES = [
     "g4dn",
@@ -95,7 +95,7 @@ SOURCED = {"gp3-iops": {"us-east-1"}, "gp3-mibps": {"us-east-1"}, "efs-gb": {"us
 
 
 def own_rows(name: str) -> list[dict[str, str]]:
-    with (ROOT / "fleet" / "data" / name).open(newline="") as table:
+    with (ROOT / "fleet" / "facts" / "data" / name).open(newline="") as table:
         return list(csv.DictReader(table))
 
 
@@ -279,7 +279,7 @@ def test_a_price_row_is_positive_dated_sourced_and_of_something_known(row: dict[
 
 
 def test_every_source_is_explained() -> None:
-    text = (ROOT / "fleet" / "data" / "README.md").read_text()
+    text = (ROOT / "fleet" / "facts" / "data" / "README.md").read_text()
     assert {row["source"] for row in own_rows("prices.csv") if f"| {row['source']} |" not in text} == set()
 
 
@@ -386,7 +386,7 @@ def test_what_a_cluster_needs_besides_machines_is_priced(item: str, usd: float) 
 
 
 def test_every_unit_is_explained_beside_the_table() -> None:
-    text = (ROOT / "fleet" / "data" / "README.md").read_text()
+    text = (ROOT / "fleet" / "facts" / "data" / "README.md").read_text()
     assert {row["item"] for row in own_rows("prices.csv") if row["capacity"] == "unit"} == set(UNITS)
     assert [item for item in UNITS if f"`{item}`" not in text] == []
 
@@ -398,9 +398,9 @@ def test_an_unknown_item_has_no_unit_price_and_a_machine_is_no_item() -> None:
 
 def test_loading_needs_the_standard_library_alone() -> None:
     script = (
-        f"import sys; sys.path.insert(0, {str(ROOT)!r}); from fleet import hardware; "
+        f"import sys; sys.path.insert(0, {str(ROOT)!r}); from fleet.facts import hardware; "
         "hardware.machines(); hardware.price('g5.xlarge', 'us-east-1', 'spot'); "
-        "own = {'fleet', 'fleet.hardware', '__main__'}; "
+        "own = {'fleet', 'fleet.facts', 'fleet.facts.hardware', 'fleet.facts.tables', '__main__'}; "
         "print(*sorted(m for m in sys.modules if m.split('.')[0] not in sys.stdlib_module_names and m not in own))"
     )
     done = subprocess.run([sys.executable, "-I", "-S", "-c", script], capture_output=True, text=True, check=True)

@@ -16,11 +16,11 @@ from pydantic import TypeAdapter
 
 from fleet import charts
 from fleet.charts import Chart
-from fleet.egress import CLOSED, INTERNET, closed_networks, may_open, within
-from fleet.isolation import limit_range, network_policy, resource_quota
-from fleet.runner import PodRunner
-from fleet.scheduling import GPU_RESOURCE, is_gpu_resource
-from fleet.settings import load
+from fleet.facts.scheduling import GPU_RESOURCE, is_gpu_resource
+from fleet.loading.config import load
+from fleet.render.isolation import limit_range, network_policy, resource_quota
+from fleet.settings.egress import CLOSED, INTERNET, closed_networks, may_open, within
+from fleet.settings.runner import PodRunner
 from tests.builders import ACCEPTED, cluster, config, oke_cluster, oke_runner, read_stack, runner_of, vm
 from tests.fleet.conformance import STACKS, cluster_charts, sweep_pod
 from tests.fleet.values import mebibytes, millicores

@@ -11,7 +11,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from fleet.charts import CONTROLLER_NAMESPACE, KUBE_SYSTEM, KUEUE_NAMESPACE, kueue, runner_namespace
-from fleet.scheduling import system_labels
+from fleet.facts.scheduling import system_labels
 from tests.builders import reference
 from tests.fleet.queue_configs import prod
 

@@ -9,11 +9,10 @@ import kubernetes_validate
 import pytest
 from pydantic import TypeAdapter
 
-from fleet import charts, hardware, pricing
-from fleet.bill import bill
-from fleet.charts import Chart, launcher_set
-from fleet.providers import PROVIDERS
-from fleet.scheduling import (
+from fleet import charts
+from fleet.charts import Chart
+from fleet.facts import hardware, pricing
+from fleet.facts.scheduling import (
     MACHINE_CAPACITY,
     MACHINE_DISK,
     MACHINE_REGIONS,
@@ -21,9 +20,13 @@ from fleet.scheduling import (
     RUNNER_PRIORITY,
     system_labels,
 )
-from fleet.settings import Fleet, load
-from fleet.versions import CNCF_LAUNCHER_IMAGE, LAUNCHER_IMAGE
-from fleet.vm_runner import MachineRunner, VmPerJobRunner, VmRunner
+from fleet.facts.versions import CNCF_LAUNCHER_IMAGE, LAUNCHER_IMAGE
+from fleet.loading.config import load
+from fleet.prove.bill import bill
+from fleet.providers.fleet import Fleet
+from fleet.providers.oke.launcher_set import LAUNCHER, LAUNCHER_FOLDER, launcher_set
+from fleet.providers.oke.vm_runner import MachineRunner, VmPerJobRunner, VmRunner
+from fleet.providers.registry import PROVIDERS
 from tests.builders import SAN_JOSE, read_stack, vm, vm_per_job
 from tests.day import AS_OF
 from tests.fleet.conformance import STACKS, cluster_charts
@@ -220,10 +223,10 @@ def test_our_launcher_runs_the_program_of_its_config_map(name: str) -> None:
     found = container(name)
     assert found["command"] == ["python3", "/etc/gpu-ci/launcher.py"], "the image's own entry point is the oci command"
     assert "args" not in found
-    (mount,) = [mount for mount in found["volumeMounts"] if mount["mountPath"] == charts.LAUNCHER_FOLDER]
+    (mount,) = [mount for mount in found["volumeMounts"] if mount["mountPath"] == LAUNCHER_FOLDER]
     assert mount["readOnly"] is True
     (volume,) = [volume for volume in spec(name)["volumes"] if volume["name"] == mount["name"]]
-    assert volume == {"name": "launcher", "configMap": {"name": charts.LAUNCHER}}
+    assert volume == {"name": "launcher", "configMap": {"name": LAUNCHER}}
 
 
 def test_the_launchers_image_is_pinned_unless_the_settings_name_one() -> None:
@@ -235,7 +238,7 @@ def test_the_launchers_image_is_pinned_unless_the_settings_name_one() -> None:
 
 @each_own
 def test_our_launcher_signs_as_its_own_workload(name: str) -> None:
-    assert spec(name)["serviceAccountName"] == charts.LAUNCHER, "the statement in OCI names this account"
+    assert spec(name)["serviceAccountName"] == LAUNCHER, "the statement in OCI names this account"
     assert spec(name)["automountServiceAccountToken"] is True, "OKE exchanges the token for rights in OCI"
     pod, *rest = container(name)["env"]
     assert pod == {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}, "host names are cut at 63"

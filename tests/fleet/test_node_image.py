@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from fleet import hardware, node_image
-from fleet.node_image import NODE_IMAGES, NodeImage
-from fleet.providers.eks import EksPool
-from fleet.providers.talos_nodes import TalosPool
+from fleet.facts import hardware, node_image
+from fleet.facts.node_image import NODE_IMAGES, NodeImage
+from fleet.providers.eks.cluster import EksPool
+from fleet.providers.talos.nodes import TalosPool
 
 DATA = Path(node_image.__file__).parent / "data" / "nodes.toml"
 

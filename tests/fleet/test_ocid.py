@@ -8,7 +8,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import PydanticCustomError
 
-from fleet import ocid
+from fleet.providers.oke import ocid
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from fleet import hardware
-from fleet.hardware import Machine
-from fleet.offer import Offer, allocatable, for_runners, least
-from fleet.versions import DAEMONSETS, DaemonSet, daemonsets
+from fleet.facts import hardware
+from fleet.facts.hardware import Machine
+from fleet.facts.offer import Offer, allocatable, for_runners, least
+from fleet.facts.versions import DAEMONSETS, DaemonSet, daemonsets
 from tests.builders import pool_of, reference
 
 DISK = 200 * 1024

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from fleet import versions
-from fleet.errors import FleetError
-from fleet.node_image import NODE_IMAGES
-from fleet.providers.oke import OkeCluster
-from fleet.providers.oke_addresses import node_subnet, of_node
-from fleet.providers.oke_nodes import _node_image
-from fleet.settings import load
-from fleet.vm_runner import VmPerJobRunner
+from fleet.facts import versions
+from fleet.facts.errors import FleetError
+from fleet.facts.node_image import NODE_IMAGES
+from fleet.loading.config import load
+from fleet.providers.oke.addresses import node_subnet, of_node
+from fleet.providers.oke.cluster import OkeCluster
+from fleet.providers.oke.nodes import _node_image
+from fleet.providers.oke.vm_runner import VmPerJobRunner
 from tests.builders import SAN_JOSE, config, oke_cluster, oke_pool, oke_runner, vm, vm_per_job
 
 REGION = "us-sanjose-1"

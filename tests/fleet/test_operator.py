@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from fleet import versions
-from fleet.operator import OperatorSettings
+from fleet.facts import versions
+from fleet.settings.operator import OperatorSettings
 
 
 def read(**settings: Any) -> OperatorSettings:

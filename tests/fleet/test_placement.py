@@ -11,17 +11,19 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 from ruamel.yaml import YAML
 
-from fleet import charts, hardware
-from fleet.launchers import CONTROLLER, KUEUE, LAUNCHER, LISTENER, OPERATOR, Asks
-from fleet.model import Cpu, Memory, cpu_text
-from fleet.offer import allocatable, least
-from fleet.placement import Host, Placement, PlacementError, fit, overbooked, place, pool_host, require, smallest
-from fleet.pool import Pool
-from fleet.providers import PROVIDERS
-from fleet.providers.oke_launchers import oke_launchers
-from fleet.runner import PodRunner
-from fleet.settings import load
-from fleet.versions import DAEMONSETS, daemonsets
+from fleet import charts
+from fleet.facts import hardware
+from fleet.facts.offer import allocatable, least
+from fleet.facts.versions import DAEMONSETS, daemonsets
+from fleet.loading.config import load
+from fleet.prove.launchers import CONTROLLER, KUEUE, LAUNCHER, LISTENER, OPERATOR, Asks
+from fleet.prove.placement import Host, Placement, PlacementError, fit, overbooked, place, pool_host, require, smallest
+from fleet.providers.oke.launcher_set import launcher_set
+from fleet.providers.oke.launchers import oke_launchers
+from fleet.providers.registry import PROVIDERS
+from fleet.settings.model import Cpu, Memory, cpu_text
+from fleet.settings.pool import Pool
+from fleet.settings.runner import PodRunner
 from tests.builders import (
     ROOT,
     THERE,
@@ -531,7 +533,7 @@ def test_the_proof_reckons_with_what_the_charts_ask() -> None:
     held = load(config(clusters={"sjc": oke_cluster(runners={"boots": vm_per_job(), "cncf": abroad, "stands": vm()})}))
     home = {"region": "us-sanjose-1", "compartment": "ocid1.compartment.oc1..example"}
     for name, asked in held.clusters["sjc"].runners.items():
-        chart = charts.launcher_set(name, asked, "https://github.com/example", "gpu", **home)
+        chart = launcher_set(name, asked, "https://github.com/example", "gpu", **home)
         assert _asks(chart.values["template"]["spec"]) == LAUNCHER, name
         assert _asks(chart.values["listenerTemplate"]["spec"]) == LISTENER, name
     assert _requests(charts.arc_controller().values["resources"]) == CONTROLLER

@@ -10,9 +10,10 @@ from pydantic import TypeAdapter
 
 from fleet import charts
 from fleet.charts import Chart
-from fleet.model import CpuSpan, MemorySpan, Scale
-from fleet.runner import PodRunner
-from fleet.vm_runner import MachineRunner, VmPerJobRunner, VmRunner
+from fleet.providers.oke.launcher_set import launcher_set
+from fleet.providers.oke.vm_runner import MachineRunner, VmPerJobRunner, VmRunner
+from fleet.settings.model import CpuSpan, MemorySpan, Scale
+from fleet.settings.runner import PodRunner
 from tests.builders import vm, vm_per_job
 
 URL = "https://github.com/example"
@@ -76,7 +77,7 @@ def _own(container: dict[str, Any]) -> dict[str, Any]:
 
 
 def launcher(runner: MachineRunner) -> Chart:
-    return charts.launcher_set("oci", runner, URL, "gpu", region="us-sanjose-1", compartment="ocid1.compartment.oc1..example")
+    return launcher_set("oci", runner, URL, "gpu", region="us-sanjose-1", compartment="ocid1.compartment.oc1..example")
 
 
 def cncf() -> VmPerJobRunner:

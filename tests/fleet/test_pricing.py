@@ -6,13 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fleet import hardware
-from fleet.bill import bill, runner_hour
-from fleet.placement import Host, Placement, fit, place
-from fleet.pricing import Line, Money, bundle, nodes, quoted, total, units
-from fleet.providers import PROVIDERS
-from fleet.settings import Fleet, load
-from fleet.versions import daemonsets
+from fleet.facts import hardware
+from fleet.facts.pricing import Line, Money, bundle, nodes, quoted, total, units
+from fleet.facts.versions import daemonsets
+from fleet.loading.config import load
+from fleet.prove.bill import bill, runner_hour
+from fleet.prove.placement import Host, Placement, fit, place
+from fleet.providers.fleet import Fleet
+from fleet.providers.registry import PROVIDERS
 from tests.builders import (
     ROOT,
     THERE,

@@ -13,13 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fleet.cluster import Cluster
-from fleet.offer import for_runners
-from fleet.placement import pool_host
-from fleet.providers import PROVIDERS
-from fleet.queue_settings import units
-from fleet.queues import QueueObjects, queue_objects
-from fleet.scheduling import (
+from fleet.facts.offer import for_runners
+from fleet.facts.scheduling import (
     HIGH_PRIORITY,
     JOB_PRIORITIES,
     MEDIUM_PRIORITY,
@@ -31,6 +26,11 @@ from fleet.scheduling import (
     flavor_labels,
     is_gpu_resource,
 )
+from fleet.prove.placement import pool_host
+from fleet.providers.registry import PROVIDERS
+from fleet.render.queues import QueueObjects, queue_objects
+from fleet.settings.cluster import Cluster
+from fleet.settings.queues import units
 from tests.builders import reference
 from tests.fleet.kueue_admission import Job, Kueue
 from tests.fleet.kueue_rules import dangling, quantity, refused

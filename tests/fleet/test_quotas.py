@@ -10,14 +10,15 @@ from typing import Any, get_args
 
 import pytest
 
-from fleet import hardware
-from fleet.errors import FleetError
-from fleet.hardware import Machine
-from fleet.pool import Capacity
-from fleet.providers.eks_quotas import eks_quotas
-from fleet.providers.oke_quotas import oke_quotas
-from fleet.quotas import needs
-from fleet.settings import Fleet, load
+from fleet.facts import hardware
+from fleet.facts.errors import FleetError
+from fleet.facts.hardware import Machine
+from fleet.loading.config import load
+from fleet.providers.eks.quotas import eks_quotas
+from fleet.providers.fleet import Fleet
+from fleet.providers.oke.quotas import oke_quotas
+from fleet.providers.quotas import needs
+from fleet.settings.pool import Capacity
 from tests.builders import (
     ASHBURN,
     HERE,
@@ -92,7 +93,7 @@ def test_ec2_counts_vcpus_and_oci_gpus() -> None:
 
 
 def test_a_row_of_quotas_is_dated_explained_and_of_families_in_the_table() -> None:
-    text = (ROOT / "fleet" / "data" / "README.md").read_text(encoding="utf-8")
+    text = (ROOT / "fleet" / "facts" / "data" / "README.md").read_text(encoding="utf-8")
     families = {machine.name.rpartition(".")[0]: machine.cloud for machine in hardware.machines()}
     for row in rows():
         assert datetime.date.fromisoformat(row["date"]) <= datetime.datetime.now(datetime.UTC).date(), row["code"]

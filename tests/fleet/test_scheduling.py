@@ -14,12 +14,9 @@ from botocore.loaders import Loader
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fleet import scheduling
-from fleet.model import go_duration
-from fleet.offer import allocatable, least
-from fleet.pool import Pool
-from fleet.providers import PROVIDERS
-from fleet.scheduling import (
+from fleet.facts import scheduling
+from fleet.facts.offer import allocatable, least
+from fleet.facts.scheduling import (
     EKS_EFFECT,
     EKS_PROFILE,
     GPU_RESOURCE,
@@ -47,6 +44,9 @@ from fleet.scheduling import (
     system_labels,
     term,
 )
+from fleet.providers.registry import PROVIDERS
+from fleet.settings.model import go_duration
+from fleet.settings.pool import Pool
 from tests.builders import ROOT, pool_of, reference, staging
 
 # -- tolerations -------------------------------------------------------------------------------------------------------
@@ -457,8 +457,8 @@ def test_every_mig_profile_of_the_gpu_operator_is_a_gpu_resource() -> None:
 def test_the_modules_that_the_policy_pack_ships_need_the_standard_library_alone() -> None:
     code = (
         "import json, sys; sys.path.insert(0, sys.argv[1]); before = set(sys.modules)\n"
-        "import fleet.credentials, fleet.hardware, fleet.pricing, fleet.scheduling\n"
-        "fleet.hardware.machine('g4dn.xlarge')\n"
+        "import fleet.facts.credentials, fleet.facts.hardware, fleet.facts.pricing, fleet.facts.scheduling\n"
+        "fleet.facts.hardware.machine('g4dn.xlarge')\n"
         "new = {name.partition('.')[0] for name in set(sys.modules) - before} - set(sys.stdlib_module_names)\n"
         "print(json.dumps([sorted(new), sorted(name for name in sys.modules if name.startswith('fleet'))]))"
     )
@@ -467,7 +467,8 @@ def test_the_modules_that_the_policy_pack_ships_need_the_standard_library_alone(
     assert run.returncode == 0, run.stderr
     foreign, ours = json.loads(run.stdout)
     assert foreign == ["fleet"]
-    assert ours == ["fleet", "fleet.credentials", "fleet.hardware", "fleet.pricing", "fleet.scheduling"]
+    carried = ["credentials", "hardware", "pricing", "scheduling", "tables"]
+    assert ours == ["fleet", "fleet.facts", *(f"fleet.facts.{name}" for name in carried)]
 
 
 def test_our_labels_are_spelled_in_one_module_only() -> None:

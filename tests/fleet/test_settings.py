@@ -12,10 +12,11 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from fleet.errors import FleetError, Problem, shown
-from fleet.model import Cpu, Duration, Memory, cpu_text, go_duration, memory_text
-from fleet.providers import PROVIDERS
-from fleet.settings import CONFIG_KEYS, SECRETS, Fleet, check_keys, load
+from fleet.facts.errors import FleetError, Problem, shown
+from fleet.loading.config import CONFIG_KEYS, check_keys, load
+from fleet.providers.fleet import SECRETS, Fleet
+from fleet.providers.registry import PROVIDERS
+from fleet.settings.model import Cpu, Duration, Memory, cpu_text, go_duration, memory_text
 from tests.builders import cluster, config, oke_cluster, oke_pool, oke_runner, pool, runner, staging, vm, vm_per_job
 from tests.strategies import FULL, configs, parent_of, slips
 

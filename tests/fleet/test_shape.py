@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from fleet import hardware
-from fleet.shape import BootVolume, Shape
+from fleet.facts import hardware
+from fleet.providers.oke.shape import BootVolume, Shape
 
 SHAPES, VOLUMES = TypeAdapter(Shape), TypeAdapter(BootVolume)
 
@@ -30,7 +30,7 @@ def test_every_nvidia_shape_of_the_table_is_one_and_no_other_machine_is() -> Non
         ("g5.2xlarge", "g5.2xlarge is no OCI shape; name one such as VM.GPU.A10.1"),
         ("m6i.large", "m6i.large is no OCI shape; name one such as VM.GPU.A10.1"),
         ("VM.GPU.A10.4", "unknown machine 'VM.GPU.A10.4'; did you mean VM.GPU.A10.2, VM.GPU.A10.1, BM.GPU.A10.4?"),
-        ("vm.gpu.a10.1", "unknown machine 'vm.gpu.a10.1'; names are those of fleet/data/instances.csv"),
+        ("vm.gpu.a10.1", "unknown machine 'vm.gpu.a10.1'; names are those of fleet/facts/data/instances.csv"),
         ("BM.GPU.MI300X.8", "BM.GPU.MI300X.8 has no NVIDIA GPU, and nothing here advertises another; name an NVIDIA shape"),
     ],
 )

@@ -10,13 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from fleet import bill, hardware, sharing
 from fleet.charts import PLUGIN_CONFIG_DEFAULT, PluginConfigs, plugin_configs
-from fleet.isolation import resource_quota
-from fleet.placement import Placement, place
-from fleet.pool import Pool, config_name
-from fleet.scheduling import EKS_PROFILE, PLUGIN_CONFIG_LABEL, is_gpu_resource
-from fleet.settings import load
+from fleet.facts import hardware
+from fleet.facts.scheduling import EKS_PROFILE, PLUGIN_CONFIG_LABEL, is_gpu_resource
+from fleet.loading.config import load
+from fleet.prove import bill
+from fleet.prove.placement import Placement, place
+from fleet.render.isolation import resource_quota
+from fleet.settings import sharing
+from fleet.settings.pool import Pool, config_name
 from tests.builders import cluster, config, pool, pool_of, reference, runner
 from tests.fleet.conformance import cluster_charts
 

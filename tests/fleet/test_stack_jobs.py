@@ -9,13 +9,14 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from fleet import stack_jobs
-from fleet.errors import FleetError
+from fleet.facts.errors import FleetError
+from fleet.facts.scheduling import JOB_PRIORITIES, POOL_LABEL, QUEUE_LABEL, Priority
 from fleet.jobs import JobError, create_gpu_job
-from fleet.placement import PlacementError
-from fleet.scheduling import JOB_PRIORITIES, POOL_LABEL, QUEUE_LABEL, Priority
-from fleet.settings import Fleet, load
-from fleet.stack_jobs import place_stack_job
+from fleet.jobs import stack as stack_jobs
+from fleet.jobs.stack import place_stack_job
+from fleet.loading.config import load
+from fleet.prove.placement import PlacementError
+from fleet.providers.fleet import Fleet
 from tests.builders import cluster, config, oke_cluster, pool
 from tests.fleet.test_isolation import MINORS
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from fleet import suggest
-from fleet.gitops.settings import Sops
-from fleet.model import MemorySpan
-from fleet.ocid import ImageId
-from fleet.operator import Driver
-from fleet.providers.eks import EksCluster, EksPool, Network
-from fleet.providers.oke_network import OkeNetwork
-from fleet.providers.oke_nodes import NodeImageId, OciReservation, OkePool, OkeSystemPool
-from fleet.providers.talos import TalosCluster
-from fleet.providers.talos_nodes import Host, Hosts
-from fleet.runner import OkePodRunner
-from fleet.settings import Fleet
-from fleet.vm_runner import MachineImage, Place, VmPerJobRunner, VmRunner
+from fleet.providers.eks.cluster import EksCluster, EksPool, Network
+from fleet.providers.fleet import Fleet
+from fleet.providers.oke.network import OkeNetwork
+from fleet.providers.oke.nodes import NodeImageId, OciReservation, OkePool, OkeSystemPool
+from fleet.providers.oke.ocid import ImageId
+from fleet.providers.oke.runners import OkePodRunner
+from fleet.providers.oke.vm_runner import MachineImage, Place, VmPerJobRunner, VmRunner
+from fleet.providers.talos.cluster import TalosCluster
+from fleet.providers.talos.nodes import Host, Hosts
+from fleet.settings import suggest
+from fleet.settings.gitops import Sops
+from fleet.settings.model import MemorySpan
+from fleet.settings.operator import Driver
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from fleet import support, versions
-from fleet.bill import bill
-from fleet.pricing import total
-from fleet.settings import load
-from fleet.support import EKS_SUPPORT, EXTENDED, STANDARD, control_plane
+from fleet.facts import support, versions
+from fleet.facts.pricing import total
+from fleet.facts.support import EKS_SUPPORT, EXTENDED, STANDARD, control_plane
+from fleet.loading.config import load
+from fleet.prove.bill import bill
 from tests.builders import cluster, config, pool, runner
 from tests.day import AS_OF
 

@@ -7,16 +7,18 @@ from typing import Any
 
 import pytest
 
-from fleet import compatibility, hardware, versions
-from fleet.bill import bill
-from fleet.errors import FleetError
-from fleet.isolation import network_policy
-from fleet.offer import allocatable, for_runners
-from fleet.placement import place
-from fleet.pricing import total
-from fleet.providers.talos import TalosCluster
-from fleet.settings import Fleet, load
-from fleet.versions import daemonsets
+from fleet.facts import hardware, versions
+from fleet.facts.errors import FleetError
+from fleet.facts.offer import allocatable, for_runners
+from fleet.facts.pricing import total
+from fleet.facts.versions import daemonsets
+from fleet.loading.config import load
+from fleet.prove.bill import bill
+from fleet.prove.placement import place
+from fleet.providers.fleet import Fleet
+from fleet.providers.talos.cluster import TalosCluster
+from fleet.render.isolation import network_policy
+from fleet.settings import compatibility
 from tests.builders import cluster, config, gitops, host, oke_cluster, runner, talos_cluster, talos_pool
 from tests.day import AS_OF
 

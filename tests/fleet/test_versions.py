@@ -13,13 +13,9 @@ from typing import Any
 
 import pytest
 
-from fleet import hardware, versions
-from fleet.compatibility import driver_version
-from fleet.enablement import DEVICE_PLUGIN, GPU_OPERATOR, GPU_PLUGIN_ADDON
-from fleet.providers import PROVIDERS
-from fleet.providers.talos_nodes import TalosDriver
-from fleet.support import EKS_SUPPORT
-from fleet.versions import (
+from fleet.facts import hardware, versions
+from fleet.facts.support import EKS_SUPPORT
+from fleet.facts.versions import (
     CHARTS,
     DAEMONSETS,
     DOWNLOADS,
@@ -32,11 +28,15 @@ from fleet.versions import (
     TALOS_KUBERNETES,
     daemonsets,
 )
+from fleet.providers.registry import PROVIDERS
+from fleet.providers.talos.nodes import TalosDriver
+from fleet.settings.compatibility import driver_version
+from fleet.settings.enablement import DEVICE_PLUGIN, GPU_OPERATOR, GPU_PLUGIN_ADDON
 from policies.rules.ami_and_node_version_pinned import BAD_BUILDS
 from tests.builders import read_stack
 
-ROOT = Path(versions.__file__).parents[1]
-DATA: dict[str, Any] = tomllib.loads((ROOT / "fleet" / "data" / "versions.toml").read_text(encoding="utf-8"))
+ROOT = Path(versions.__file__).parents[2]
+DATA: dict[str, Any] = tomllib.loads((ROOT / "fleet" / "facts" / "data" / "versions.toml").read_text(encoding="utf-8"))
 IMAGES = {name: image.reference for name, image in versions.IMAGES.items()}
 UNPINNED = {"cuda-device-query", "tensorflow", "tensorflow-mnist", "tensorflow-notebook"}
 """Images of workloads for which no source gives a digest."""

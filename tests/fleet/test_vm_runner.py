@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from fleet import versions
-from fleet.vm_runner import MachineRunner, VmPerJobRunner, VmRunner
+from fleet.facts import versions
+from fleet.providers.oke.vm_runner import MachineRunner, VmPerJobRunner, VmRunner
 from tests.builders import SAN_JOSE, vm, vm_per_job
 
 DIGEST = "registry.example.com/launcher@sha256:" + "0" * 64

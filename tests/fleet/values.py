@@ -10,7 +10,7 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from fleet.charts import Chart
-from fleet.scheduling import Toleration
+from fleet.facts.scheduling import Toleration
 from tests.builders import reference
 
 # Maps that a chart hands on whole, to a pod or a command line; a map that is empty in its values.yaml is one too.

@@ -15,7 +15,7 @@ from pulumi.runtime import rpc
 from typer.testing import CliRunner
 
 import offline.manifests.check
-from fleet.yaml_text import yaml_text
+from fleet.facts.yaml_text import yaml_text
 from offline.cli import ROOT, app
 from offline.errors import InputError
 from offline.manifests.check import Check, make_check

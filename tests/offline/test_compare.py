@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from fleet.pricing import Money
+from fleet.facts.pricing import Money
 from offline.cli import ROOT
 from offline.compare import Comparison, Pair, difference
 from offline.judge import Verdict, configure, judge

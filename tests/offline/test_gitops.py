@@ -18,9 +18,9 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from fleet.gitops.applicationset import TIERS
-from fleet.gitops.manifest import SYNC_OPTIONS
-from fleet.gitops.waves import WAVE
+from fleet.render.gitops.applicationset import TIERS
+from fleet.render.gitops.manifest import SYNC_OPTIONS
+from fleet.render.gitops.waves import WAVE
 from offline import stackfile
 from offline.cli import ROOT, app
 from offline.errors import InputError

@@ -34,7 +34,13 @@ def test_the_directory_alone_starts_and_says_the_same(tmp_path: Path) -> None:
 def test_nothing_of_the_project_outside_of_the_directory_is_read(tmp_path: Path) -> None:
     files = write_pack(tmp_path / "pack")
     names = {str(path.relative_to(tmp_path / "pack")) for path in files}
-    assert {"PulumiPolicy.yaml", "__main__.py", "requirements.txt", "fleet/data/instances.csv", "fleet/data/prices.csv"} <= names
+    assert {
+        "PulumiPolicy.yaml",
+        "__main__.py",
+        "requirements.txt",
+        "fleet/facts/data/instances.csv",
+        "fleet/facts/data/prices.csv",
+    } <= names
     assert {name for name in names if name.startswith("fleet/") and name.endswith(".py")} == carried()
     assert {f"config/{path.name}" for path in (POLICIES / "config").glob("*.json")} <= names
     settings = (tmp_path / "pack" / "PulumiPolicy.yaml").read_text()
@@ -45,14 +51,19 @@ def test_nothing_of_the_project_outside_of_the_directory_is_read(tmp_path: Path)
 
 
 def test_what_the_rules_import_is_carried_with_what_that_imports() -> None:
-    assert {"fleet/__init__.py", "fleet/credentials.py", "fleet/hardware.py", "fleet/scheduling.py"} <= carried()
+    assert {
+        "fleet/__init__.py",
+        "fleet/facts/credentials.py",
+        "fleet/facts/hardware.py",
+        "fleet/facts/scheduling.py",
+    } <= carried()
     assert carried() <= {
         "fleet/__init__.py",
-        "fleet/credentials.py",
-        "fleet/hardware.py",
-        "fleet/scheduling.py",
-        "fleet/pricing.py",
-        "fleet/support.py",
+        "fleet/facts/credentials.py",
+        "fleet/facts/hardware.py",
+        "fleet/facts/scheduling.py",
+        "fleet/facts/pricing.py",
+        "fleet/facts/support.py",
     }
 
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from fleet.vm_runner import MachineRunner
+from fleet.providers.oke.vm_runner import MachineRunner
 from offline import render as rendering
 from offline.cli import ROOT, app
 from offline.errors import InputError

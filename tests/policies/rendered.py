@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from fleet import versions
+from fleet.facts import versions
 from policies.rules import RULES, Rule
 from policies.rules.kinds import RELEASE
 from tests.policies.fixtures import RUNNER_SET

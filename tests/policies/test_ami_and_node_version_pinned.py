@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fleet import versions
+from fleet.facts import versions
 from policies.rules.ami_and_node_version_pinned import BAD_BUILDS, RULE, VERSIONS
 from policies.rules.kinds import (
     EC2_INSTANCE,

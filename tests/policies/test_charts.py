@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fleet import charts as ours
-from fleet import versions
+from fleet.facts import versions
 from offline.policyfile import policy_settings
 from policies.rules import RULES, Rule, charts
 from policies.rules.images import Named, of_policy, of_release, parsed

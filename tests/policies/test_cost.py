@@ -10,12 +10,13 @@ from pulumi_policy import ReportViolation, Severity
 from components.build import build
 from components.context import Context
 from components.git import declare
-from fleet import bill as billing
-from fleet import placement
-from fleet.pricing import Line, Money, total
-from fleet.providers import PROVIDERS
-from fleet.providers.oke_nodes import FLEX_SHAPE
-from fleet.settings import Fleet, load
+from fleet.facts.pricing import Line, Money, total
+from fleet.loading.config import load
+from fleet.prove import bill as billing
+from fleet.prove import placement
+from fleet.providers.fleet import Fleet
+from fleet.providers.oke.nodes import FLEX_SHAPE
+from fleet.providers.registry import PROVIDERS
 from offline.judge import configure, judge
 from offline.plan import fleet_of
 from offline.record import Recording, joined

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from fleet.gitops.manifest import SYNC_OPTIONS
-from fleet.gitops.waves import WAVE
+from fleet.render.gitops.manifest import SYNC_OPTIONS
+from fleet.render.gitops.waves import WAVE
 from policies.rules.gpu_job_deadline import JOBS, RULE
 from tests.policies.fixtures import CPU_POD, CRON_JOB, GPU, GPU_POD, JOB
 from tests.policies.harness import CLEAN, REMOVE, UNKNOWN, Verdict, at, changed, config_of, judge, remedied, said

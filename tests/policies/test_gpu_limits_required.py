@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from fleet.any_runner import AnyRunner
-from fleet.charts import launcher_set, runner_set
-from fleet.scheduling import EKS_PROFILE, OKE_PROFILE, SchedulingProfile, pool_selector
-from fleet.vm_runner import MachineRunner
+from fleet.charts import runner_set
+from fleet.facts.scheduling import EKS_PROFILE, OKE_PROFILE, SchedulingProfile, pool_selector
+from fleet.providers.oke.launcher_set import launcher_set
+from fleet.providers.oke.runners import AnyRunner
+from fleet.providers.oke.vm_runner import MachineRunner
 from policies.rules.gpu_limits_required import RULE
 from tests.builders import HERE, place, runner_of, vm, vm_per_job
 from tests.policies.fixtures import (

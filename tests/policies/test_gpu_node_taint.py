@@ -8,7 +8,7 @@ from typing import Any
 import botocore.session
 import pytest
 
-from fleet.scheduling import OKE_PROFILE, Effect, Taint
+from fleet.facts.scheduling import OKE_PROFILE, Effect, Taint
 from policies.rules import gpu_node_taint
 from policies.rules.gpu_node_taint import RULE
 from tests.policies.fixtures import (

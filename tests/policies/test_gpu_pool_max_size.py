@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pulumi_policy import PolicyCustomTimeouts, PolicyResourceOptions, ResourceValidationArgs
 
-from fleet.scheduling import MOST_NODES_TAG
+from fleet.facts.scheduling import MOST_NODES_TAG
 from policies.rules.gpu_pool_max_size import RULE
 from tests.builders import oke_pool
 from tests.components.oke import NODE_POOL as OKE_TOKEN

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fleet.scheduling import RUNNER_PRIORITY
+from fleet.facts.scheduling import RUNNER_PRIORITY
 from policies.rules.gpu_priority_class import CLASSES, RULE
 from tests.policies.fixtures import CPU_POD, GPU, GPU_POD, POD, pod
 from tests.policies.harness import CLEAN, REMOVE, Verdict, changed, config_of, judge, said

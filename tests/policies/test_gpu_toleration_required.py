@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fleet.scheduling import EKS_PROFILE, OKE_PROFILE, SchedulingProfile
+from fleet.facts.scheduling import EKS_PROFILE, OKE_PROFILE, SchedulingProfile
 from policies.rules.gpu_toleration_required import RULE
 from tests.policies.fixtures import CPU_POD, GPU, GPU_POD, POD, RELEASE, pod, release
 from tests.policies.harness import CLEAN, REMOVE, UNKNOWN, Verdict, at, changed, judge, remedied, said, secret

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fleet.charts import Chart, arc_controller, device_plugin
-from fleet.scheduling import EKS_PROFILE
+from fleet.facts.scheduling import EKS_PROFILE
 from policies.rules.gpu_toleration_scope import CONTROLLERS, RULE
 from tests.policies.fixtures import (
     CPU_POD,

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from fleet import charts, versions
+from fleet import charts
+from fleet.facts import versions
 from policies.rules.images import Reference, parsed
 from policies.rules.images_pinned import REGISTRIES, RULE, WORKLOAD_IMAGES
 from policies.rules.kinds import APPLICATION, CLUSTER_POLICY, RELEASE

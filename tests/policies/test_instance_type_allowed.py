@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fleet.hardware import machines
+from fleet.facts.hardware import machines
 from policies.rules.instance_type_allowed import RULE
 from policies.rules.instance_type_allowed import TYPES as DEFAULTS
 from policies.rules.kinds import (

@@ -10,8 +10,8 @@ import botocore.session
 import pytest
 from moto.ec2.models.instance_types import INSTANCE_TYPES
 
-from fleet.hardware import machines
-from fleet.scheduling import CLUSTER_LABEL, EKS_PROFILE, OKE_PROFILE, SchedulingProfile, pool_labels, system_labels
+from fleet.facts.hardware import machines
+from fleet.facts.scheduling import CLUSTER_LABEL, EKS_PROFILE, OKE_PROFILE, SchedulingProfile, pool_labels, system_labels
 from policies.rules import RULES, kinds
 from policies.rules.labels import GPU_TAINTS, PLACEMENT_LABELS, key_means_gpu, means_gpu, telling
 from policies.rules.pools import gpu_sign, machine_sign

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from google.protobuf import struct_pb2
 
-from fleet.scheduling import is_gpu_resource
+from fleet.facts.scheduling import is_gpu_resource
 from offline.judge import Configured, Verdict, analyze_request, configure, judge, stack_request
 from offline.plan import blocked_of, fleet_of
 from offline.policyfile import policy_settings

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fleet.hardware import machine, quota_code
+from fleet.facts.hardware import machine, quota_code
 from policies.rules import quota_declared
 from policies.rules.kinds import RESOURCE_QUOTA
 from policies.rules.quota_declared import OCI_QUOTA, RULE, SERVICE_QUOTA

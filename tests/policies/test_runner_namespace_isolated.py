@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from fleet import charts
-from fleet.isolation import network_policy
-from fleet.scheduling import MACHINE_SHAPES
+from fleet.facts.scheduling import MACHINE_SHAPES
+from fleet.providers.oke.launcher_set import LAUNCHER
+from fleet.render.isolation import network_policy
 from policies.rules.kinds import APPLICATION, EKS_ADDON, LIMIT_RANGE, NAMESPACE, NETWORK_POLICY, OKE_CLUSTER, RESOURCE_QUOTA
 from policies.rules.runner_namespace_isolated import METADATA, RULE, TOKEN_ACCOUNTS
 from tests.policies.applications import application
@@ -175,7 +175,7 @@ def test_only_false_keeps_the_token_out(value: Any, shown: str) -> None:
 def test_an_account_that_the_config_names_may_have_its_token() -> None:
     spec = ("values", "template", "spec")
     launcher = but(but(SET, *spec, "automountServiceAccountToken", True), *spec, "serviceAccountName", "launcher")
-    assert TOKEN_ACCOUNTS == (charts.LAUNCHER,), "the account of this project's launchers"
+    assert TOKEN_ACCOUNTS == (LAUNCHER,), "the account of this project's launchers"
     assert messages(launcher, *WALLS) == ()
     assert messages(launcher, *WALLS, tokenServiceAccounts=["other"]) == (token("true"),)
 

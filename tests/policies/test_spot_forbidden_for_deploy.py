@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fleet.scheduling import machine_annotations
+from fleet.facts.scheduling import machine_annotations
 from policies.rules.spot_forbidden_for_deploy import RULE
 from tests.policies.harness import CLEAN, changed, judge, said
 from tests.policies.pool_fixtures import (

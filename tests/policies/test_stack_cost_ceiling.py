@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from fleet.hardware import Price, price, unit_price
-from fleet.scheduling import REGION as REGION_ANNOTATION
-from fleet.support import EKS_SUPPORT
+from fleet.facts.hardware import Price, price, unit_price
+from fleet.facts.scheduling import REGION as REGION_ANNOTATION
+from fleet.facts.support import EKS_SUPPORT
 from policies.rules.kinds import CLAIM, EKS_CLUSTER, STORAGE_CLASS
 from policies.rules.stack_cost_ceiling import IDLE_USD, RULE, WORST_USD
 from tests.policies.harness import CLEAN, REMOVE, UNKNOWN, config_of, judge_stack, urn
@@ -452,7 +452,7 @@ def test_a_class_says_gp3_by_saying_nothing_and_any_other_kind_has_its_own_price
 
 # -- without a price ---------------------------------------------------------------------------------------------------
 
-NOT_NOTHING = "is known, and unknown is not nothing; add it with source and date to fleet/data/prices.csv"
+NOT_NOTHING = "is known, and unknown is not nothing; add it with source and date to fleet/facts/data/prices.csv"
 NO_BOUND = "nothing says how many machines it may have, so nothing bounds an hour; set its maximum"
 NO_TYPE = "no machine type is named, so its price is not known; name its types"
 NO_REGION = "neither it nor its provider names a region, and prices are a region's; set the provider's region"

@@ -105,7 +105,7 @@ UNCOUNTED: dict[str, tuple[tuple[Member, ...], str]] = {
     "a type that nobody knows": (
         (but(BOX, "instanceType", "g9.mega"),),
         "box: g9.mega is accelerated, but not in the hardware table, so its GPUs cannot be counted; "
-        "add it to fleet/data/instances.csv, or use another type",
+        "add it to fleet/facts/data/instances.csv, or use another type",
     ),
     "no type": (
         (but(BOX, "instanceType", None),),

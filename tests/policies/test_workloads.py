@@ -12,9 +12,9 @@ import pulumi_kubernetes as kubernetes
 import pytest
 
 from components.kubernetes.inside import Inside, install
-from fleet import settings
-from fleet.workloads.settings import KINDS
-from fleet.workloads.smoke import smoke_home, smoke_tests
+from fleet.loading.config import load
+from fleet.render.workloads.smoke import smoke_home, smoke_tests
+from fleet.settings.workloads import KINDS
 from offline.judge import Verdict, configure, judge
 from offline.policyfile import policy_settings
 from offline.record import Recording
@@ -38,7 +38,7 @@ PINNED = "images-pinned"
 def recorded(held: str) -> Recording:
     """The inside of a cluster with every kind of workload."""
     given = CLUSTERS[held] | {"workloads": WORKLOADS}
-    fleet = settings.load(config(clusters={"usw2": given}))
+    fleet = load(config(clusters={"usw2": given}))
 
     def program() -> None:
         provider = kubernetes.Provider("cluster", kubeconfig="{}")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from fleet.scheduling import JOB_HASH
+from fleet.facts.scheduling import JOB_HASH
 from submit import InputError, read_job, yaml_text
 from submit.manifest import hash_of, hashed
 from tests.submit.objects import job

@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from fleet.scheduling import JOB_HASH
+from fleet.facts.scheduling import JOB_HASH
 from submit import InputError, Outcome, connect, run, send
 from submit.errors import ApiError, SubmitError, UnreachableError
 from tests.submit.conftest import WAYS, kubeconfig

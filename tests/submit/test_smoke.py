@@ -14,9 +14,9 @@ from rich.console import Console
 from ruamel.yaml import YAML
 from typer.testing import CliRunner
 
-from fleet import settings
-from fleet.namespaces import SMOKE_NAMESPACE
-from fleet.workloads.smoke import TESTS, Smoke, smoke_tests
+from fleet.loading.config import load
+from fleet.render.workloads.smoke import TESTS, Smoke, smoke_tests
+from fleet.settings.namespaces import SMOKE_NAMESPACE
 from submit import Limits, Ways, connect, smoke
 from submit.cli import app
 from submit.cluster import Cluster, Waits
@@ -39,7 +39,7 @@ SOON = replace(WAYS, limits=Limits(start=2.0))
 
 def smokes(**changes: Any) -> tuple[Smoke, ...]:
     """The tests of an EKS cluster."""
-    fleet = settings.load(config_of(clusters={"usw2": cluster_settings(runners={}, **changes)}))
+    fleet = load(config_of(clusters={"usw2": cluster_settings(runners={}, **changes)}))
     return smoke_tests(fleet.clusters["usw2"])
 
 
@@ -227,9 +227,7 @@ def test_ctrl_c_while_a_test_is_sent_deletes_it_if_it_was_made(server, home, tol
 
 
 def test_a_pool_that_cannot_run_a_test_is_no_failure(server, home, told):
-    fleet = settings.load(
-        config_of(clusters={"sjc": oke_cluster(pools={"old": oke_pool(instanceTypes=["VM.GPU2.1"])}, runners={})})
-    )
+    fleet = load(config_of(clusters={"sjc": oke_cluster(pools={"old": oke_pool(instanceTypes=["VM.GPU2.1"])}, runners={})}))
     with Worker(server, lambda _: 0):
         rows = smoke.run_smoke(smoke_tests(fleet.clusters["sjc"]), home, told, WAYS)
     assert states(rows) == {("old", "nvidia-smi"): "pass", ("old", "pytorch"): "not run", ("old", "device-query"): "pass"}
@@ -306,7 +304,7 @@ def test_wrong_input_ends_with_2_and_says_what_to_write(words, told):
 
 
 def test_a_stack_without_anything_to_test_is_told():
-    fleet = settings.load(config_of(clusters={"usw2": cluster_settings(pools={}, runners={})}))
+    fleet = load(config_of(clusters={"usw2": cluster_settings(pools={}, runners={})}))
     with pytest.raises(InputError, match="no test can be run: there is no pool"):
         smoke.chosen(fleet, None, ())
 

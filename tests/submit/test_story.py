@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleet.scheduling import QUEUE_LABEL
+from fleet.facts.scheduling import QUEUE_LABEL
 from submit.errors import Answer, ApiError
 from submit.kinds import JOBS, PODS, WORKLOADS
 from submit.news import Barred, Changed, Gone, Happened, Listed, News

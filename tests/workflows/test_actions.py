@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from fleet import versions
+from fleet.facts import versions
 from tests.builders import ROOT
 
 ACTIONS = ROOT / ".github" / "actions"

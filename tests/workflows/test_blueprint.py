@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from fleet import versions
+from fleet.facts import versions
 from tests.builders import ROOT
 from tests.workflows.load import program
 

@@ -7,8 +7,9 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from fleet import settings, versions
-from fleet.ci_workloads import CI_WORKLOADS, proofs
+from fleet.facts import versions
+from fleet.loading.config import load
+from fleet.prove.ci_workloads import CI_WORKLOADS, proofs
 from tests.builders import ROOT, read_stack
 
 PAGE = (ROOT / "docs" / "ci-workloads.md").read_text()
@@ -37,7 +38,7 @@ def test_every_workload_has_its_row():
 
 
 def test_what_runs_where_is_as_on_the_page():
-    fleet = settings.load(read_stack(ROOT / "Pulumi.prod.yaml"))
+    fleet = load(read_stack(ROOT / "Pulumi.prod.yaml"))
     found = [re.split(r"\s{2,}", line) for line in re.findall(r"^[\w.-]+ {2,}\w+/[\w-]+$", PAGE, re.MULTILINE)]
     assert found == [[each.workload.name, each.runner_set] for each in proofs(fleet)]
 

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from fleet import settings, versions
-from fleet.ci_workloads import CI_WORKLOADS, CiWorkload, RunsOn, proof
+from fleet.facts import versions
+from fleet.loading.config import load
+from fleet.prove.ci_workloads import CI_WORKLOADS, CiWorkload, RunsOn, proof
 from tests.builders import ROOT, read_stack
 from tests.workflows.load import program
 
@@ -57,7 +58,7 @@ def test_a_workflow_names_the_runner_that_is_declared(workload: CiWorkload):
 
 @each_workload
 def test_what_a_workflow_asks_fits_production(workload: CiWorkload):
-    fleet = settings.load(read_stack(ROOT / "Pulumi.prod.yaml"))
+    fleet = load(read_stack(ROOT / "Pulumi.prod.yaml"))
     _, runs_on, _ = JOBS[workload.name]
     found = proof(fleet, workload)
     assert (found.error, RunsOn.read(runs_on)) == ("", workload.runs_on)

@@ -16,10 +16,11 @@ import kubernetes_validate
 import pytest
 from ruamel.yaml import YAML
 
-from fleet import charts, versions
-from fleet.node_image import NODE_IMAGES
-from fleet.operator import OperatorSettings
-from fleet.scheduling import EKS_PROFILE, GPU_RESOURCE
+from fleet import charts
+from fleet.facts import versions
+from fleet.facts.node_image import NODE_IMAGES
+from fleet.facts.scheduling import EKS_PROFILE, GPU_RESOURCE
+from fleet.settings.operator import OperatorSettings
 from tests.workflows.stub_gpu_machine import (
     ACTION,
     COMMANDS,

@@ -170,7 +170,7 @@ said="$(timeout 60 docker exec "$CLUSTER-worker" nvidia-ctk --version)" || fail 
 [[ $said == *"version ${NODE_TOOLKIT%-*}"* ]] || fail "the kind node has another toolkit than $NODE_TOOLKIT: $said"
 
 begin operator
-# The driver is the machine's, the toolkit nvkind's (fleet/data/nodes.toml, images.nvkind). nvidia is not the default runtime of
+# The driver is the machine's, the toolkit nvkind's (fleet/facts/data/nodes.toml, images.nvkind). nvidia is not the default runtime of
 # the nodes, so pods get their GPUs by CDI or by the runtime class.
 attempt 3 30 timeout 660 helm upgrade --install gpu-operator gpu-operator --repo "$OPERATOR_REPOSITORY" --version "$OPERATOR" \
   --namespace gpu-operator --create-namespace --wait --timeout 10m \

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fleet import hardware
-from fleet.cluster import Cluster
-from fleet.offer import allocatable
-from fleet.settings import Fleet
-from fleet.sharing import Mig, Mps
+from fleet.facts import hardware
+from fleet.facts.offer import allocatable
+from fleet.providers.fleet import Fleet
+from fleet.settings.cluster import Cluster
+from fleet.settings.sharing import Mig, Mps
 from tests.fleet.conformance import contract
 from tests.fleet.values import mebibytes, millicores
 
@@ -62,7 +62,7 @@ def nodes(fleet: Fleet, cluster: str) -> Iterator[Node]:
 
 def _free(settings: Cluster, pool: Any, machine: hardware.Machine) -> dict[str, int]:
     """What a fresh node has left when its DaemonSets run (tests/fleet/test_offer.py holds the rest)."""
-    from fleet.placement import pool_host
+    from fleet.prove.placement import pool_host
 
     (name,) = [name for name, each in settings.pools.items() if each is pool]
     daemons = pool_host(settings, name).daemonsets

@@ -7,10 +7,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from fleet import hardware
+from fleet.facts import hardware
 from fleet.jobs import COUNTS, PROFILES
-from fleet.settings import Fleet, load
-from fleet.sharing import profiles
+from fleet.loading.config import load
+from fleet.providers.fleet import Fleet
+from fleet.settings.sharing import profiles
 from tests.builders import cluster, config, oke_cluster, oke_pool, pool
 
 GPU_TYPES = sorted(PROFILES)

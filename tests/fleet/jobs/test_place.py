@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from fleet.facts.offer import Offer, for_runners
 from fleet.jobs import JobError, JobPlacement, JobRefusedError, candidates, create_gpu_job, gpu_ask, gpu_job, place_job
-from fleet.offer import Offer, for_runners
-from fleet.placement import pool_host
-from fleet.settings import Fleet, load
+from fleet.loading.config import load
+from fleet.prove.placement import pool_host
+from fleet.providers.fleet import Fleet
 from tests.builders import ROOT, cluster, config, oke_cluster, oke_pool, pool, read_stack, reserved
 
 IMAGE = "registry.example.com/agent_bus:1.4.2"

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, event, given, reject, settings
 from hypothesis import strategies as st
 
 from fleet.jobs import GpuJobSpec, JobError, JobProblem, candidates, create_gpu_job, gpu_job, manifest
-from fleet.workloads.target import pool_target
+from fleet.providers.target import pool_target
 from tests.fleet.jobs.scheduler import Node, nodes, rejections, runs
 from tests.fleet.jobs.strategies import aimed, anything, arguments, fleets, good
 from tests.fleet.test_isolation import MINORS

@@ -9,12 +9,13 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
+from fleet.facts.scheduling import QUEUE_LABEL
 from fleet.jobs import JobError, JobPlacement, JobRefusedError, gpu_job, place_job
 from fleet.jobs.quota import barred
-from fleet.placement import pool_host
-from fleet.queues import queue_objects
-from fleet.scheduling import QUEUE_LABEL
-from fleet.settings import Fleet, load
+from fleet.loading.config import load
+from fleet.prove.placement import pool_host
+from fleet.providers.fleet import Fleet
+from fleet.render.queues import queue_objects
 from tests.builders import ROOT, oke_pool, pool, read_stack, reserved
 from tests.fleet import queue_configs
 from tests.fleet.kueue_admission import Job, Kueue

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleet import hardware
-from fleet.enablement import DEVICE_PLUGIN, GPU_PLUGIN_ADDON
+from fleet.facts import hardware
+from fleet.facts.versions import daemonsets
 from fleet.jobs import COUNTS, PROFILES, Amount, gpu_ask, gpu_job, job_name
-from fleet.placement import Host, fit
-from fleet.versions import daemonsets
+from fleet.prove.placement import Host, fit
+from fleet.settings.enablement import DEVICE_PLUGIN, GPU_PLUGIN_ADDON
 
 # -- names ---------------------------------------------------------------------------------------------------------------
 

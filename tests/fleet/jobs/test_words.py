@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fleet.jobs import calculate_gpu_requirements, create_gpu_job, detect_ml_workload, size
-from fleet.settings import load
+from fleet.loading.config import load
 from tests.builders import ROOT, cluster, config, pool, read_stack, reserved
 
 # -- machine learning or not ---------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from fleet.vm_runner import VmPerJobRunner, VmRunner
+from fleet.providers.oke.vm_runner import VmPerJobRunner, VmRunner
 
 IMAGE = {"id": "ocid1.image.oc1.us-sanjose-1.examplevm", "driver": "570.195.03"}
 HOME = {"region": "us-sanjose-1", "availabilityDomains": ["abcd:US-SANJOSE-1-AD-1"]}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fleet.machine import launcher
+from fleet.render.machine import launcher
 from tests.fleet.machine.stub_machine import COMMANDS, FINGERPRINT, IMAGE, IMAGES_OWN, JIT, SCRIPT, Call, StubMachine
 
 STEPS = [

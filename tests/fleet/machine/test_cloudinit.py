@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from fleet import versions
-from fleet.machine import cloudinit
-from fleet.machine.cloudinit import BOOTSTRAP, SETTINGS, STARTED, encoded, user_data
+from fleet.facts import versions
+from fleet.render.machine import cloudinit
+from fleet.render.machine.cloudinit import BOOTSTRAP, SETTINGS, STARTED, encoded, user_data
 from tests.fleet.machine.runners import per_job, standing
 from tests.fleet.machine.stub_machine import SCRIPT
 

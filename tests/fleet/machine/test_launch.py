@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from fleet.machine import launcher
-from fleet.machine.cloudinit import encoded
-from fleet.machine.launch import LAUNCHER_SOURCE, STANDING_LIFETIME, launcher_config
-from fleet.model import Scale
-from fleet.vm_runner import MachineRunner
+from fleet.providers.oke.vm_runner import MachineRunner
+from fleet.render.machine import launcher
+from fleet.render.machine.cloudinit import encoded
+from fleet.render.machine.launch import LAUNCHER_SOURCE, STANDING_LIFETIME, launcher_config
+from fleet.settings.model import Scale
 from tests.fleet.machine.runners import AWAY, HOME, IMAGE, per_job, standing
 
 COMPARTMENT = "ocid1.compartment.oc1..example"

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 from ruamel.yaml import YAML
 
-from fleet import hardware, versions
-from fleet.providers.talos import TalosCluster
-from fleet.talos.files import talos_files
+from fleet.facts import hardware, versions
+from fleet.providers.talos.cluster import TalosCluster
+from fleet.render.talos.files import talos_files
 
 NAME = "home"
 MINORS = tuple(versions.TALOS)

@@ -8,12 +8,12 @@ import pytest
 import yaml
 from hypothesis import given
 
-from fleet.model import YAML_WORDS
-from fleet.providers.talos import TalosCluster
-from fleet.scheduling import TALOS_PROFILE, Effect, Taint, system_labels
-from fleet.talos.files import talos_files
-from fleet.talos.groups import KERNEL_MODULES
-from fleet.talos.patch import Patch
+from fleet.facts.scheduling import TALOS_PROFILE, Effect, Taint, system_labels
+from fleet.providers.talos.cluster import TalosCluster
+from fleet.render.talos.files import talos_files
+from fleet.render.talos.groups import KERNEL_MODULES
+from fleet.render.talos.patch import Patch
+from fleet.settings.model import YAML_WORDS
 from tests.fleet.talos.made import GPU_PATCH, MINORS, NAME, SYSTEM, cluster, clusters, kinds, labels_and_taints, pool, read, some
 
 each_minor = pytest.mark.parametrize("minor", MINORS)

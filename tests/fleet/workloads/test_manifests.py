@@ -11,15 +11,15 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from fleet import versions
 from fleet.charts.arc import runner_set
-from fleet.providers import PROVIDERS
-from fleet.scheduling import JOB_PRIORITIES, POD_SECURITY_LABEL, POOL_LABEL, RUNNER_PRIORITY, Toleration, is_gpu_resource
-from fleet.team_namespace import homes
-from fleet.workloads.catalogue import KINDS as CATALOGUE
-from fleet.workloads.catalogue import objects, workload_objects
-from fleet.workloads.parts import HOME
-from fleet.workloads.settings import KINDS
+from fleet.facts import versions
+from fleet.facts.scheduling import JOB_PRIORITIES, POD_SECURITY_LABEL, POOL_LABEL, RUNNER_PRIORITY, Toleration, is_gpu_resource
+from fleet.providers.registry import PROVIDERS
+from fleet.render.team_namespace import homes
+from fleet.render.workloads.catalogue import MAKERS as CATALOGUE
+from fleet.render.workloads.catalogue import objects, workload_objects
+from fleet.render.workloads.parts import HOME
+from fleet.settings.workloads import KINDS, WORKLOAD_IMAGES
 from tests.builders import cluster, runner_of
 from tests.fleet.test_isolation import METADATA, MINORS, reaches
 from tests.fleet.test_pod_security import forbidden, violations
@@ -142,7 +142,7 @@ def test_the_corals_namespace_is_privileged_and_the_others_are_not():
 @every_kind
 def test_an_image_is_the_pinned_one_or_ones_own(kind):
     assert container(kind)["image"] in {image.reference for image in versions.IMAGES.values()}
-    assert container(kind)["image"] == CATALOGUE[kind].image.reference
+    assert container(kind)["image"] == WORKLOAD_IMAGES[kind].reference
     own: dict[str, Any] = {"image": "registry.example.com/mine:2"} | ({"command": ["serve"]} if kind == "coral" else {})
     assert container(kind, "t4", **own)["image"] == "registry.example.com/mine:2"
 

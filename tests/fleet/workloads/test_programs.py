@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fleet.workloads import coral, pytorch
+from fleet.render.workloads import coral, pytorch
 
 
 class Matrix:

@@ -10,13 +10,13 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from fleet import hardware, settings
-from fleet.offer import for_runners
-from fleet.placement import PlacementError, pool_host
-from fleet.settings import Fleet
-from fleet.workloads import room
-from fleet.workloads.catalogue import KINDS as CATALOGUE
-from fleet.workloads.settings import PoolWorkload
+from fleet.facts import hardware
+from fleet.facts.offer import for_runners
+from fleet.loading.config import load
+from fleet.prove import room
+from fleet.prove.placement import PlacementError, pool_host
+from fleet.providers.fleet import Fleet
+from fleet.settings.workloads import WORKLOAD_IMAGES, PoolWorkload
 from tests.builders import cluster, config, oke_cluster, oke_pool, pool
 from tests.fleet.workloads.world import CLUSTERS, OF_POOLS, SLICED, with_workloads, workload
 from tests.strategies import pools
@@ -24,7 +24,7 @@ from tests.strategies import pools
 
 def fleet(held: dict[str, Any], **workloads: dict[str, Any]) -> Fleet:
     """A fleet of one cluster with these workloads."""
-    return settings.load(config(clusters={"usw2": held | {"workloads": workloads}}))
+    return load(config(clusters={"usw2": held | {"workloads": workloads}}))
 
 
 def refused(held: dict[str, Any], **changes: Any) -> str:
@@ -84,7 +84,7 @@ def test_what_does_not_fit_is_refused_with_the_reason(held, changes, reason):
 
 
 def test_an_image_is_for_its_architectures_and_newer_gpus_alone():
-    image = CATALOGUE["comfyui"].image
+    image = WORKLOAD_IMAGES["comfyui"]
     t4, v100 = hardware.machine("g4dn.2xlarge"), hardware.machine("p3.2xlarge")
     assert room._unrunnable(image, [t4]) == ""
     assert "7.5 and newer" in room._unrunnable(image, [t4, v100])
@@ -98,7 +98,7 @@ def test_an_image_is_for_its_architectures_and_newer_gpus_alone():
 
 def test_a_capability_is_a_number_with_two_parts_and_no_fraction():
     b200 = replace(hardware.machine("g4dn.2xlarge"), gpu=hardware.machine("p6-b200.48xlarge").gpu)
-    assert room._unrunnable(CATALOGUE["pytorch"].image, [b200]) == "", "10.0 is newer than 7.0"
+    assert room._unrunnable(WORKLOAD_IMAGES["pytorch"], [b200]) == "", "10.0 is newer than 7.0"
 
 
 def test_an_image_of_ones_own_runs_where_the_pinned_one_does_not():

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleet import settings
-from fleet.namespaces import SMOKE_NAMESPACE
-from fleet.scheduling import POD_SECURITY_LABEL
-from fleet.workloads.smoke import TESTS, UnknownPoolError, smoke_home, smoke_name, smoke_tests
+from fleet.facts.scheduling import POD_SECURITY_LABEL
+from fleet.loading.config import load
+from fleet.render.workloads.smoke import TESTS, UnknownPoolError, smoke_home, smoke_name, smoke_tests
+from fleet.settings.namespaces import SMOKE_NAMESPACE
 from tests.builders import ROOT, cluster, config, oke_cluster, oke_pool, pool, read_stack
 from tests.fleet.test_isolation import METADATA, reaches
 from tests.fleet.test_pod_security import violations
@@ -44,7 +44,7 @@ def test_each_asks_one_unit_and_passes_the_namespaces_standard(held):
 
 @pytest.mark.parametrize("stack", ["staging", "prod"])
 def test_every_pool_of_our_own_stacks_can_be_tested(stack):
-    for found in settings.load(read_stack(ROOT / f"Pulumi.{stack}.yaml")).clusters.values():
+    for found in load(read_stack(ROOT / f"Pulumi.{stack}.yaml")).clusters.values():
         assert [each.refused for each in smoke_tests(found)] == [""] * len(TESTS) * len(found.pools)
 
 
@@ -53,7 +53,7 @@ def test_some_pools_are_tested_alone_and_one_that_is_not_there_is_told():
     assert {each.pool for each in smoke_tests(found, ["big"])} == {"big"}
     with pytest.raises(UnknownPoolError, match="the cluster has no pool a10; it has t4, big"):
         smoke_tests(found, ["big", "a10"])
-    none = settings.load(config(clusters={"usw2": cluster(pools={}, runners={})})).clusters["usw2"]
+    none = load(config(clusters={"usw2": cluster(pools={}, runners={})})).clusters["usw2"]
     assert smoke_tests(none) == ()
     with pytest.raises(UnknownPoolError, match="it has none"):
         smoke_tests(none, ["t4"])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from fleet import settings
-from fleet.cluster import Cluster
-from fleet.workloads.settings import KINDS
+from fleet.loading.config import load
+from fleet.settings.cluster import Cluster
+from fleet.settings.workloads import KINDS
 from tests.builders import cluster, config, oke_cluster, oke_pool, pool
 
 SLICED = {"strategy": "time-slicing", "replicas": 4}
@@ -48,6 +48,6 @@ def workload(kind: str, **changes: Any) -> dict[str, Any]:
 def with_workloads(held: str | dict[str, Any], **workloads: dict[str, Any]) -> Cluster:
     """One of the clusters, or the settings of one, with these workloads."""
     given = CLUSTERS[held] if isinstance(held, str) else held
-    fleet = settings.load(config(clusters={"usw2": given | {"workloads": workloads}}))
+    fleet = load(config(clusters={"usw2": given | {"workloads": workloads}}))
     found: Cluster = fleet.clusters["usw2"]
     return found

@@ -1,0 +1,57 @@
+"""Errors of a stack file: every problem names its path, the rule, the value and how to fix it. None shows a credential."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from fleet.facts.credentials import mask, masked
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One violation. `path` leads from the config key to the value. `value` is that value as `shown` gives it, or empty.
+
+    `rule` is the short name of the broken rule.
+    """
+
+    path: tuple[str, ...]
+    message: str
+    value: str
+    rule: str = ""
+
+    def __post_init__(self) -> None:
+        """Mask credentials in the message, which may quote keys and values."""
+        object.__setattr__(self, "message", mask(self.message))
+
+    @property
+    def where(self) -> str:
+        """The path as one line of text: `gpu-ci:clusters.usw2.pools.t4.nodes.min`. Credentials in keys are masked."""
+        known = map(mask, self.path)
+        return ".".join(part if part.isprintable() else shown(part) for part in known)
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.message}" + (f" (got {self.value})" if self.value else "")
+
+
+MOST_PROBLEMS = 100
+"""The most problems that one error shows; it gives the number of the others."""
+
+
+class FleetError(Exception):
+    """The stack's settings cannot be a fleet. Holds the problems found, in the order of the config; `more` were left out."""
+
+    def __init__(self, problems: tuple[Problem, ...], more: int = 0) -> None:
+        self.problems = problems[:MOST_PROBLEMS]
+        if more := more + len(problems) - len(self.problems):
+            namespace = problems[0].path[0].partition(":")[0]
+            self.problems += (Problem((namespace,), f"{more} more problems; fix these first", ""),)
+        super().__init__("\n".join(map(str, self.problems)))
+
+
+def shown(value: object, limit: int = 60) -> str:
+    """A value as short JSON text for an error line: credentials are masked, invisible characters are escaped."""
+    known = masked(value)
+    text = json.dumps(known, default=str, ensure_ascii=False)
+    text = text if text.isprintable() else json.dumps(known, default=str)
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"

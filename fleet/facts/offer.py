@@ -1,0 +1,132 @@
+"""What a node really offers to pods: the machine less what kubelet, the system and the DaemonSets keep."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from fleet.facts import hardware
+from fleet.facts.versions import DaemonSet
+
+# Of the root disk, a tenth stays free before eviction and 1 GiB is kubelet's.
+DISK_SHARE = 0.9
+DISK_KEPT = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What one node has for pods: millicores, MiB, MiB of ephemeral storage, GPUs, pods."""
+
+    cpu: int
+    memory: int
+    storage: int
+    gpus: int
+    pods: int
+
+
+def allocatable(machine: hardware.Machine, disk: int) -> Offer:
+    """What kubelet leaves of a machine with a root disk of `disk` MiB, by the rules of the machine's cloud."""
+    return _BY_CLOUD[machine.cloud](machine, disk)
+
+
+def for_runners(machine: hardware.Machine, disk: int, daemonsets: Iterable[DaemonSet]) -> Offer:
+    """What is left for runner pods after kubelet and the DaemonSets."""
+    offer = allocatable(machine, disk)
+    daemons = tuple(daemonsets)
+    return Offer(
+        cpu=offer.cpu - sum(daemon.cpu for daemon in daemons),
+        memory=offer.memory - sum(daemon.memory for daemon in daemons),
+        storage=offer.storage,
+        gpus=offer.gpus,
+        pods=offer.pods - len(daemons),
+    )
+
+
+def least(offers: Iterable[Offer]) -> Offer:
+    """What any of several nodes has at least: the template of the autoscaler."""
+    several = list(offers)
+    return Offer(
+        cpu=min(offer.cpu for offer in several),
+        memory=min(offer.memory for offer in several),
+        storage=min(offer.storage for offer in several),
+        gpus=min(offer.gpus for offer in several),
+        pods=min(offer.pods for offer in several),
+    )
+
+
+# -- AWS ---------------------------------------------------------------------------------------------------------------
+
+# A virtual machine shows less memory than its type's name; Karpenter reckons with the same share (vm-memory-overhead-percent).
+_VM_MEMORY = 0.925
+
+
+def _nodeadm(machine: hardware.Machine, disk: int) -> Offer:
+    """EKS nodes: awslabs/amazon-eks-ami, nodeadm/internal/kubelet/config.go.
+
+    11 MiB for each pod of the ENI formula and 255 MiB, 6 / 1 / 0.5 / 0.25 % of the cores, 100 MiB before eviction, a tenth of
+    the disk and 1 GiB. Managed node groups cap the pods themselves at 110, or 250 from 30 vCPU on.
+    """
+    pods = machine.max_pods or 110
+    return Offer(
+        cpu=machine.vcpus * 1000 - _share_of_cores(machine.vcpus),
+        memory=int(machine.memory_mib * _VM_MEMORY) - (255 + 11 * pods) - 100,
+        storage=int(disk * DISK_SHARE) - DISK_KEPT,
+        gpus=machine.gpus,
+        pods=min(pods, 110 if machine.vcpus < 30 else 250),
+    )
+
+
+def _share_of_cores(vcpus: int) -> int:
+    shares = [60] * min(vcpus, 1) + [10] * min(max(vcpus - 1, 0), 1) + [5] * min(max(vcpus - 2, 0), 2)
+    return int(sum(shares) + 2.5 * max(vcpus - 4, 0))
+
+
+# -- OCI ---------------------------------------------------------------------------------------------------------------
+
+_PODS = 110
+"""OKE's limit; the network allows as many on every GPU shape."""
+# (from GB on, share kept above it, kept up to it in GB)
+_MEMORY_STEPS = ((128, 0.02, 9.32), (16, 0.06, 2.6), (8, 0.10, 1.8), (4, 0.20, 1.0), (0, 0.25, 0.0))
+_FIRST_CORES = (0, 60, 70, 80, 85, 90)
+
+
+def _oke(machine: hardware.Machine, disk: int) -> Offer:
+    """OKE nodes: oracle/karpenter-provider-oci b26d6563, pkg/providers/instancetype/provider.go, which follows OKE's own script.
+
+    Kube-reserved in steps of cores and GB, system-reserved 100m and 100Mi, 100 MiB before eviction. That code counts an x86
+    core twice; the larger reservation is the safe one.
+    """
+    cores = machine.vcpus * 2 if machine.arch == "x86_64" else machine.vcpus
+    kept_cpu = _FIRST_CORES[cores] if cores < len(_FIRST_CORES) else 90 + math.ceil(2.5 * (cores - 5))
+    gigabytes = machine.memory_mib / 1024
+    kept_memory = next(kept + share * (gigabytes - start) for start, share, kept in _MEMORY_STEPS if gigabytes > start)
+    return Offer(
+        cpu=machine.vcpus * 1000 - kept_cpu - 100,
+        memory=int(machine.memory_mib * _VM_MEMORY) - math.ceil(kept_memory * 1024) - 100 - 100,
+        storage=int(disk * DISK_SHARE) - DISK_KEPT,
+        gpus=machine.gpus,
+        pods=min(machine.max_pods or _PODS, _PODS),
+    )
+
+
+# -- own machines ------------------------------------------------------------------------------------------------------
+
+
+def _talos(machine: hardware.Machine, disk: int) -> Offer:
+    """Talos nodes: siderolabs/talos v1.13.9 pkg/machinery/constants, KubeletSystemReserved*.
+
+    50m and 384 MiB for the system, 100 MiB before eviction, a tenth of the disk and, to be safe, 1 GiB where Talos keeps 256 MiB.
+    What firmware and kernel keep of the memory is not known of a machine: a virtual one's share is the safe side.
+    """
+    return Offer(
+        cpu=machine.vcpus * 1000 - 50,
+        memory=int(machine.memory_mib * _VM_MEMORY) - 384 - 100,
+        storage=int(disk * DISK_SHARE) - DISK_KEPT,
+        gpus=machine.gpus,
+        # kubelet's own limit, which Talos leaves as it is.
+        pods=_PODS,
+    )
+
+
+_BY_CLOUD = {"aws": _nodeadm, "oci": _oke, "owned": _talos}

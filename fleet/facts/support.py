@@ -1,0 +1,54 @@
+"""How long AWS supports a Kubernetes minor on EKS, and which price its control plane has on a day.
+
+A view of `data/eks_support.csv`. Standard library only: the policy pack ships this module.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import date
+
+from fleet.facts.tables import rows
+
+STANDARD, EXTENDED = "eks-control-plane", "eks-control-plane-extended"
+"""Items of `data/prices.csv`: an hour of an EKS control plane in standard and in extended support. Each is the whole price."""
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """One minor. AWS charges for extended support from `standard_until` on, that day included.
+
+    From `extended_until` on AWS may upgrade the control plane on any day, without a notice (EKS user guide, version lifecycle).
+    """
+
+    minor: str
+    standard_until: date
+    extended_until: date
+
+
+EKS_SUPPORT: dict[str, Support] = {
+    row["minor"]: Support(row["minor"], date.fromisoformat(row["standard_until"]), date.fromisoformat(row["extended_until"]))
+    for row in rows("eks_support.csv")
+}
+"""Kubernetes minor → its support on EKS, the oldest first."""
+
+
+_VERSION = re.compile(r"v?([0-9]{1,3})[.]([0-9]{1,3})(?:[.].*)?")
+
+
+def control_plane(version: str, day: date) -> str:
+    """The item that prices an EKS control plane of a version ("1.36", also "1.36.3" or "v1.36") on a day.
+
+    The answer is never too cheap. A minor newer than the table has the dates of the newest row, because its support ends later.
+    A minor older than the table, and what is not a version, count as extended.
+    """
+    *_, newest = EKS_SUPPORT.values()
+    minor = _minor(version)
+    row = EKS_SUPPORT.get(f"{minor[0]}.{minor[1]}") or (newest if minor > _minor(newest.minor) else None)
+    return STANDARD if row is not None and day < row.standard_until else EXTENDED
+
+
+def _minor(version: str) -> tuple[int, int]:
+    found = _VERSION.fullmatch(version)
+    return (int(found[1]), int(found[2])) if found else (0, 0)

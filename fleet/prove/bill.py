@@ -1,0 +1,51 @@
+"""The bill of a fleet: one line for each thing that is paid by the hour."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date
+
+from fleet.facts import hardware
+from fleet.facts.pricing import Line, Money, quoted, span, total
+from fleet.prove.placement import Placement
+from fleet.providers.fleet import Fleet
+from fleet.providers.registry import PROVIDERS
+from fleet.settings.budget import MONTH
+
+
+def bill(fleet: Fleet, day: date) -> tuple[Line, ...]:
+    """Every line at the prices of a day, cluster by cluster: GPU pools and machines first, then the provider's other charges."""
+    return tuple(
+        line for name, cluster in fleet.clusters_by_name() for line in PROVIDERS[cluster.provider].bill(name, cluster, day)
+    )
+
+
+def remarks(fleet: Fleet, day: date) -> Iterator[str]:
+    """Budgets below what their clusters cost idle at the prices of a day. An unknown price counts nothing here."""
+    for name, cluster in fleet.clusters_by_name():
+        if cluster.budget is None:
+            continue
+        watched = [
+            line
+            for other, found in fleet.clusters_by_name()
+            if (found.provider, found.watched) == (cluster.provider, cluster.watched)
+            for line in PROVIDERS[found.provider].bill(other, found, day)
+        ]
+        idle, _ = total(watched)
+        if (month := idle.usd * MONTH) > cluster.budget.monthly_usd:
+            yield (
+                f"{name}: budget: {month:.0f} USD a month go to {cluster.watched} when idle, and monthlyUsd is "
+                f"{cluster.budget.monthly_usd}; raise it, or the alarm comes every month"
+            )
+
+
+def runner_hour(placement: Placement, region: str) -> tuple[Money, Money]:
+    """(least, most) USD of one runner-hour: the price of a full machine, shared by the runners that it holds.
+
+    Over the types that may be bought. A reserved machine costs the same hour whether it is full or not.
+    """
+    return span(
+        quoted(hardware.price(found.machine.name, region, placement.host.capacity)).times(1 / found.count)
+        for found in placement.fits
+        if found.count
+    )

@@ -1,0 +1,345 @@
+"""Where each runner lands: how many fit one machine, which GPUs are stranded, what can never be scheduled.
+
+A runner set of pods is bound to one pool and must fit every instance type of it: the autoscaler reckons with the smallest, and
+any of them may be bought. Only requests count, as they do for the scheduler. A runner that is a machine has it to itself; what
+is placed in the cluster is its launcher, which must have room in the system pool.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from fleet.facts import hardware
+from fleet.facts.credentials import mask
+from fleet.facts.offer import DISK_KEPT, DISK_SHARE, Offer, allocatable, for_runners
+from fleet.facts.scheduling import SYSTEM_POOL
+from fleet.facts.versions import DaemonSet, daemonsets
+from fleet.prove.launchers import LAUNCHER
+from fleet.providers.fleet import Fleet
+from fleet.providers.oke.vm_runner import MachineRunner, VmPerJobRunner
+from fleet.providers.registry import PROVIDERS
+from fleet.settings.cluster import Cluster
+from fleet.settings.model import cpu_text, memory_text
+from fleet.settings.runner import PodRunner, Runner
+from fleet.settings.sharing import AnySharing, resource_of, units_of
+
+
+class Amount(Protocol):
+    """What is asked of one resource; the scheduler reserves the request."""
+
+    @property
+    def request(self) -> int:
+        """Millicores or MiB."""
+
+
+class Ask(Protocol):
+    """What a part of a machine is asked for: a runner, a job. `gpus` are units of the host's resource, `scratch` is in MiB."""
+
+    @property
+    def gpus(self) -> int: ...
+    @property
+    def cpu(self) -> Amount: ...
+    @property
+    def memory(self) -> Amount: ...
+    @property
+    def scratch(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """What runs a set's jobs: `count` machines at most, each of one of `machines`. `name` is the pool's, or says which machines.
+
+    `disk` is the root disk in MiB, `daemonsets` what every node runs beside the runners, `capacity` how it is bought.
+    """
+
+    name: str
+    machines: tuple[hardware.Machine, ...]
+    count: int
+    capacity: str
+    disk: int
+    daemonsets: tuple[DaemonSet, ...]
+    sharing: AnySharing | None = None
+
+    @property
+    def resource(self) -> str:
+        """The extended resource that its nodes advertise."""
+        return resource_of(self.sharing)
+
+    def units(self, machine: hardware.Machine) -> int:
+        """Units of the resource that one node of a machine offers: its GPUs, or their shares."""
+        return units_of(self.sharing, machine)
+
+    @property
+    def counted(self) -> str:
+        """What its units are, in a word: GPUs, or shares of them."""
+        return "shares" if self.sharing else "GPUs"
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """Runners of one class on one machine: how many, what runs out first, how many GPUs stay idle when it is full.
+
+    Where GPUs are shared, `offer` and `stranded` count shares.
+    """
+
+    machine: hardware.Machine
+    offer: Offer
+    count: int
+    limited_by: str
+    stranded: int
+
+
+def fit(runner: Ask, machine: hardware.Machine, host: Host) -> Fit:
+    """How many runners of a class, or like jobs, one machine of a host holds."""
+    offer = replace(for_runners(machine, host.disk, host.daemonsets), gpus=host.units(machine))
+    rooms = _rooms(runner, offer, host.counted)
+    count = min(rooms.values())
+    limited_by = next(name for name, room in rooms.items() if room == count)
+    return Fit(machine, offer, count, limited_by, offer.gpus - count * runner.gpus)
+
+
+def _rooms(runner: Ask, offer: Offer, counted: str) -> dict[str, int]:
+    """How many runners each resource alone would hold."""
+    return {
+        counted: offer.gpus // runner.gpus,
+        "CPU": max(offer.cpu, 0) // runner.cpu.request,
+        "memory": max(offer.memory, 0) // runner.memory.request,
+        "disk": max(offer.storage, 0) // runner.scratch,
+        "pods": offer.pods,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """One runner set on what runs its jobs. `capacity` is how many runners that holds when full, on its worst machine.
+
+    `launchers` is how many launchers the cluster's system pool holds, for all its sets of machines together; None for pods.
+    """
+
+    cluster: str
+    runner_set: str
+    runner: Runner
+    host: Host
+    fits: tuple[Fit, ...]
+    launchers: int | None = None
+
+    @property
+    def asks(self) -> str:
+        """What one runner gets, in words; a share of a GPU is told as such."""
+        if self.host.sharing is None or not isinstance(self.runner, PodRunner):
+            return self.runner.asks
+        count, unit = self.runner.gpus, self.host.sharing.unit
+        return self.runner.asks.replace(f"{count} GPU", unit if count == 1 else f"{count} x {unit}", 1)
+
+    @property
+    def worst(self) -> Fit:
+        """The instance type that holds the fewest."""
+        return min(self.fits, key=lambda found: found.count)
+
+    @property
+    def capacity(self) -> int:
+        """Runners that the whole host holds, reckoned on the worst type."""
+        return self.worst.count * self.host.count
+
+    @property
+    def error(self) -> str:
+        """Why the runner cannot be placed, or nothing."""
+        if not isinstance(self.runner, PodRunner):
+            return _NO_LAUNCHER if self.launchers == 0 else ""
+        return unfit(self.runner, self.host, self.fits)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What an owner should know though it works."""
+        if self.error:
+            return ()
+        if isinstance(self.runner, PodRunner):
+            return tuple(_remarks(self.runner, self))
+        return tuple(_fallback(self.runner)) if isinstance(self.runner, VmPerJobRunner) else ()
+
+
+def place(fleet: Fleet) -> tuple[Placement, ...]:
+    """Every runner set on what runs its jobs, in the order of the config."""
+    return tuple(_place(cluster, fleet.clusters[cluster], name, runner) for cluster, name, runner in fleet.runner_sets())
+
+
+def _place(cluster: str, settings: Cluster, name: str, runner: Runner) -> Placement:
+    launchers = PROVIDERS[settings.provider].launchers
+    if isinstance(runner, MachineRunner) and launchers is not None:
+        host = Host(runner.called, runner.machines, runner.span.max, runner.capacity, runner.disk, ())
+        fits = tuple(_whole(machine, runner.disk) for machine in host.machines)
+        return Placement(cluster, name, runner, host, fits, launchers(settings))
+    if isinstance(runner, PodRunner):
+        host = pool_host(settings, runner.pool)
+        return Placement(cluster, name, runner, host, tuple(fit(runner, machine, host) for machine in host.machines))
+    raise TypeError(f"{cluster}/{name}: {settings.provider} has no place for runners of kind {runner.kind}; add it here")
+
+
+def pool_host(settings: Cluster, pool_name: str) -> Host:
+    """A pool as what runs jobs."""
+    pool = settings.pools[pool_name]
+    strategy = pool.sharing.strategy if pool.sharing else ""
+    daemons = daemonsets(settings.provider, settings.enablement, strategy, settings.drivers)
+    return Host(pool_name, pool.machines, pool.nodes.max, pool.capacity, pool.disk, daemons, pool.sharing)
+
+
+def _whole(machine: hardware.Machine, disk: int) -> Fit:
+    """A machine that is its job's alone."""
+    return Fit(machine, Offer(machine.vcpus * 1000, machine.memory_mib, disk, machine.gpus, 1), 1, "one job", 0)
+
+
+def overbooked(placements: Iterable[Placement]) -> Iterator[str]:
+    """A line for each pool whose sets together may ask for more runners than it holds, or for more launchers."""
+    by_pool: dict[tuple[str, str], list[Placement]] = {}
+    of_machines: dict[str, list[Placement]] = {}
+    for placement in placements:
+        if isinstance(placement.runner, PodRunner):
+            by_pool.setdefault((placement.cluster, placement.host.name), []).append(placement)
+        elif not placement.error:
+            of_machines.setdefault(placement.cluster, []).append(placement)
+    for (cluster, pool), sets in by_pool.items():
+        if any(placement.error for placement in sets):
+            continue
+        # Share of a node that one runner takes on the worst type; sets of one pool add up.
+        needed = math.ceil(sum(found.runner.span.max / found.worst.count for found in sets) - 1e-9)
+        most = sets[0].host.count
+        if needed > most:
+            yield (
+                f"{cluster}/{pool}: {_asked(sets)} runners need {needed} nodes, "
+                f"the pool has at most {most}: jobs beyond that wait"
+            )
+    for cluster, sets in of_machines.items():
+        # Those that keep launchers whether a job runs or not come first: what they leave is for the others.
+        keeping_first = sorted(sets, key=lambda found: found.runner.span.min == 0)
+        room = sets[0].launchers or 0
+        if sum(found.runner.span.max for found in sets) > room:
+            yield (
+                f"{cluster}/{SYSTEM_POOL}: {_asked(keeping_first)} machines need a launcher each, "
+                f"the system pool holds {room}: {_shared(keeping_first, room)}"
+            )
+
+
+def _shared(sets: Iterable[Placement], room: int) -> str:
+    """Which sets keep launchers at all times, and which are left with too few."""
+    keep = [found for found in sets if found.runner.span.min]
+    more = [found for found in sets if found.runner.span.max > found.runner.span.min]
+    kept = sum(found.runner.span.min for found in keep)
+    if not kept:
+        return "jobs beyond that wait"
+    always = f"{' + '.join(f'{found.runner.span.min} of {found.runner_set}' for found in keep)} are there at all times"
+    if kept < room:
+        return f"{always}, the other {room - kept} are for jobs of {_names(more)}, and what is beyond that waits"
+    without = f", {kept - room} of them without a launcher" if kept > room else ""
+    starved = f", and {_names(more)} may get none" if more else ""
+    return f"{always}{without}{starved}; raise system.nodes"
+
+
+def _names(sets: Iterable[Placement]) -> str:
+    return " and ".join(found.runner_set for found in sets)
+
+
+def _asked(sets: Iterable[Placement]) -> str:
+    return " + ".join(f"{found.runner.span.max} {found.runner_set}" for found in sets)
+
+
+class PlacementError(Exception):
+    """A runner set that no node of its pool can hold. The message has one line for each; credentials are masked."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(mask(text))
+
+
+def require(placements: Iterable[Placement]) -> None:
+    """Raise PlacementError when a runner set cannot be placed."""
+    errors = [
+        f"{placement.cluster}.runners.{placement.runner_set}: {placement.error}" for placement in placements if placement.error
+    ]
+    if errors:
+        raise PlacementError("\n".join(errors))
+
+
+def unfit(runner: Ask, host: Host, fits: Iterable[Fit]) -> str:
+    """Why some machine of a host cannot hold what is asked, and what would; nothing where all can."""
+    short = [found for found in fits if found.count == 0]
+    return "; ".join(shortage(runner, found, host) for found in short) + _mend(runner, host, short) if short else ""
+
+
+def shortage(runner: Ask, found: Fit, host: Host) -> str:
+    """What is asked of a machine that holds none, and what it has."""
+    offer, machine, disk = found.offer, found.machine, host.disk
+    if found.limited_by == host.counted:
+        return f"asks {runner.gpus} {host.counted}, {machine.name} has {offer.gpus}"
+    # Every shortage at once: mending one only to meet the next is a tedious way to size a runner.
+    rows = (
+        (
+            runner.cpu.request,
+            offer.cpu,
+            f"{cpu_text(runner.cpu.request)} CPU",
+            f"{cpu_text(max(offer.cpu, 0))} of {machine.vcpus}",
+        ),
+        (
+            runner.memory.request,
+            offer.memory,
+            memory_text(runner.memory.request),
+            f"{max(offer.memory, 0)}Mi of {memory_text(machine.memory_mib)}",
+        ),
+        (
+            runner.scratch,
+            offer.storage,
+            f"{memory_text(runner.scratch)} of disk",
+            f"{max(offer.storage, 0)}Mi of {memory_text(disk)}",
+        ),
+        (1, offer.pods, "room for a pod", f"{max(offer.pods, 0)} of {allocatable(machine, disk).pods}"),
+    )
+    asked, left = zip(*((want, rest) for needed, has, want, rest in rows if needed > has), strict=True)
+    return f"asks {' and '.join(asked)}, {machine.name} leaves pods {' and '.join(left)}"
+
+
+_NO_LAUNCHER = (
+    f"its launcher ({cpu_text(LAUNCHER.cpu)} CPU, {memory_text(LAUNCHER.memory)}) has no room in the system pool "
+    "beside ARC's controller and listeners; raise system.nodes"
+)
+
+
+def _mend(runner: Ask, host: Host, fits: Iterable[Fit]) -> str:
+    best = smallest(runner, host)
+    short = {room for found in fits for room, count in _rooms(runner, found.offer, host.counted).items() if not count}
+    if short == {"disk"}:
+        return f"; raise the pool's disk to {math.ceil((runner.scratch + DISK_KEPT) / DISK_SHARE / 1024)}Gi"
+    return (
+        f"; the smallest type that would do is {best.name}" if best else "; no type of this GPU and cloud would do: ask for less"
+    )
+
+
+def smallest(runner: Ask, host: Host) -> hardware.Machine | None:
+    """The smallest machine of the host's cloud and GPU that holds the runner: fewest GPUs, then least memory and vCPU."""
+    first = host.machines[0]
+    fitting = (
+        machine for machine in hardware.machines(first.cloud) if machine.gpu == first.gpu and fit(runner, machine, host).count > 0
+    )
+    return min(fitting, key=lambda machine: (machine.gpus, machine.memory_mib, machine.vcpus), default=None)
+
+
+def _remarks(runner: PodRunner, placement: Placement) -> Iterator[str]:
+    worst = placement.worst
+    if worst.stranded:
+        why = (
+            f"{worst.limited_by} runs out first"
+            if worst.limited_by != placement.host.counted
+            else f"runners of {runner.gpus} do not divide them"
+        )
+        yield f"{worst.stranded} of {worst.offer.gpus} {placement.host.counted} of a full {worst.machine.name} stay idle: {why}"
+    if runner.memory.limit > worst.offer.memory:
+        limit = memory_text(runner.memory.limit)
+        yield f"memory limit {limit} is above the {worst.offer.memory}Mi of {worst.machine.name}: a job may be evicted before it"
+
+
+def _fallback(runner: VmPerJobRunner) -> Iterator[str]:
+    """In which order the launcher tries what it may boot, where there is a choice."""
+    domains = [domain.partition(":")[2] for place in runner.places for domain in place.availability_domains]
+    if len(runner.shapes) * len(domains) > 1:
+        tries = "; ".join(f"{shape} in {', '.join(domains)}" for shape in runner.shapes)
+        yield f"falls back in this order where OCI has no capacity: {tries}"

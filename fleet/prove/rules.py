@@ -1,0 +1,260 @@
+"""What must hold over all clusters of a fleet: unique names, one holder for what cannot be shared, the limits of each cloud."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from fleet.facts.errors import Problem, shown
+from fleet.providers.fleet import NAMESPACE, Fleet
+from fleet.providers.registry import PROVIDERS
+from fleet.settings.reading import standing
+from fleet.settings.runner import GENERIC_LABELS
+
+_MAX_CLUSTER = 28
+"""IAM role names have 64 characters; the longest is <cluster>-control-plane-eksRole-role and eight of Pulumi's."""
+_MAX_JOINED = 48
+"""Node group names have 63 characters: <cluster>-<pool>-nodes and eight of Pulumi's."""
+
+Path = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    """`owner` claims what `key` stands for; `at` is the path of the claim below the clusters."""
+
+    key: object
+    owner: str
+    at: Path
+
+
+_IN_CONFIG = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A broken rule. `rule` is its short name, `at` the path of what breaks it.
+
+    The error shows `value`, or else what the config has at the path.
+    """
+
+    rule: str
+    message: str
+    at: Path
+    value: object = _IN_CONFIG
+
+
+def problems(fleet: Fleet, config: Mapping[str, object]) -> Iterator[Problem]:
+    """Every violation, rule by rule, in the order of the config. `config` is what the fleet was read from."""
+    for rule in _RULES:
+        for found in rule(fleet):
+            missing, value = standing(config, found.at) if found.value is _IN_CONFIG else (False, found.value)
+            head, *rest = found.at
+            yield Problem((f"{NAMESPACE}:{head}", *rest), found.message, "" if missing else shown(value), found.rule)
+
+
+def _conflicts(claims: Iterable[_Claim]) -> Iterator[tuple[_Claim, str]]:
+    """Each claim whose key another owner claimed before, with that owner."""
+    owners: dict[object, str] = {}
+    for claim in claims:
+        if (first := owners.setdefault(claim.key, claim.owner)) != claim.owner:
+            yield claim, first
+
+
+def _names(fleet: Fleet) -> Iterator[Violation]:
+    """Names that fit the clouds. Resources are named cluster-pool, so a-b with c and a with b-c would be one resource."""
+    claims = []
+    for cluster, settings in fleet.clusters_by_name():
+        if too_long := len(cluster) > _MAX_CLUSTER:
+            message = f"a cluster's name has at most {_MAX_CLUSTER} characters, cloud resources are named after it; shorten it"
+            yield Violation("cluster_length", message, ("clusters", cluster), cluster)
+        for kind in ("pools", "runners", "workloads", "caches", "jobs"):
+            for name in getattr(settings, kind):
+                at = ("clusters", cluster, kind, name)
+                if kind == "pools" and not too_long and len(cluster) + len(name) > _MAX_JOINED:
+                    message = f"cluster and pool names together have at most {_MAX_JOINED} characters; shorten one"
+                    yield Violation("joined_length", message, at, name)
+                claims.append(_Claim((kind, f"{cluster}-{name}"), cluster, at))
+    for claim, other in _conflicts(claims):
+        _, cluster, kind, name = claim.at
+        message = f"'{cluster}-{name}' is also the joined name of one of cluster {other}'s {kind}; rename one"
+        yield Violation("joined_name", message, claim.at, name)
+
+
+def _deployment(fleet: Fleet) -> Iterator[Violation]:
+    """`pulumi up` deploys all clusters of a stack, or none."""
+    deployable = {name: PROVIDERS[settings.provider].deployable for name, settings in fleet.clusters_by_name()}
+    if len(set(deployable.values())) > 1:
+        apart = next(name for name, each in deployable.items() if not each)
+        provider = fleet.clusters[apart].provider
+        message = f"pulumi up makes no cluster of provider {provider}, but others of this stack; give it a stack of its own"
+        yield Violation("deployed_whole", message, ("clusters", apart, "provider"), provider)
+
+
+def _generic_labels(fleet: Fleet) -> Iterator[Violation]:
+    """At most one runner set carries generic labels.
+
+    The order of clusters is not always the file's, because Pulumi sorts their names. So the error names both sets. It points to
+    the set of machines, or else to the second set.
+    """
+    held = [
+        (("clusters", cluster, "runners", name, "labels"), f"{cluster}/{name}", runner, found)
+        for cluster, name, runner in fleet.runner_sets()
+        if (found := [label for label in map(str.lower, runner.labels) if label in GENERIC_LABELS])
+    ]
+    if len(held) < 2:
+        return
+    pods, machines = ([each for each in held if (each[2].kind == "pod") is of_pods] for of_pods in (True, False))
+    mixed = bool(pods and machines)
+    (_, first, _, own), (at, second, runner, found) = (pods[0], machines[0]) if mixed else held[:2]
+    keep = f"keep them on {first}, whose runners are pods" if mixed else "keep them on one"
+    message = (
+        f"sets {first} ({', '.join(own)}) and {second} ({', '.join(found)}) both carry generic labels; one default set per "
+        f"GitHub scope does, every other is reached by its name or a label of its own; {keep}"
+    )
+    yield Violation("generic_label", message, at, list(runner.labels))
+
+
+def _runner_sets(fleet: Fleet) -> Iterator[Violation]:
+    """A name has one runner set in each runner group, and a label reaches one set. GitHub ignores the case of labels."""
+    sets = list(fleet.runner_sets())
+    names = (
+        _Claim((fleet.group_of(runner), name), cluster, ("clusters", cluster, "runners", name)) for cluster, name, runner in sets
+    )
+    for claim, other in _conflicts(names):
+        group, name = claim.key if isinstance(claim.key, tuple) else ("", "")
+        yield Violation(
+            "set_unique", f"cluster {other} has a runner set of that name in group {group}; rename one", claim.at, name
+        )
+    own_names = {name for _, name, _ in sets}
+    owners: dict[str, str] = {}
+    for cluster, name, runner in sets:
+        at, this, labels = ("clusters", cluster, "runners", name, "labels"), f"{cluster}/{name}", list(runner.labels)
+        for label in labels:
+            # The message has the label as written: another spelling may hide a credential from the mask.
+            folded = label.lower()
+            if folded in own_names and folded != name:
+                yield Violation(
+                    "label_is_name", f"label '{label}' is the name of a runner set; remove it or rename one", at, labels
+                )
+            elif folded not in GENERIC_LABELS and (owner := owners.setdefault(folded, this)) != this:
+                message = f"label '{label}' already reaches set {owner}, so a runs-on would be ambiguous; remove it or rename it"
+                yield Violation("label_unique", message, at, labels)
+
+
+def _tenancies(fleet: Fleet) -> Iterator[Violation]:
+    """The keys of one tenancy build a fleet, so all its clusters name the same one."""
+    known: dict[str, tuple[str, str]] = {}
+    for cluster, settings in fleet.clusters_by_name():
+        for path, tenancy in settings.tenancies():
+            at = ("clusters", cluster, *path)
+            first, where = known.setdefault(settings.provider, (tenancy, ".".join(at)))
+            if tenancy != first:
+                message = f"the tenancy's prefix is {tenancy} here and {first} at {where}, a tenancy has one; use yours in all"
+                yield Violation("one_tenancy", message, at)
+
+
+def _holdings(fleet: Fleet) -> Iterator[Violation]:
+    """One cluster has a folder in Git, a host or an address."""
+    claims = (
+        _Claim(what, cluster, ("clusters", cluster, *path))
+        for cluster, settings in fleet.clusters_by_name()
+        for path, what in settings.holdings()
+    )
+    for claim, other in _conflicts(claims):
+        yield Violation("held_twice", f"cluster {other} has {claim.key}, too; give each its own", claim.at)
+
+
+def _reservations(fleet: Fleet) -> Iterator[Violation]:
+    """One pool fills a capacity reservation, because it is counted and paid once."""
+    claims = (
+        _Claim(pool.reservation.id, f"{cluster}/{name}", ("clusters", cluster, "pools", name, "reservation", "id"))
+        for cluster, settings in fleet.clusters_by_name()
+        for name, pool in settings.pools.items()
+        if pool.reservation is not None
+    )
+    for claim, other in _conflicts(claims):
+        yield Violation(
+            "reservation_twice", f"pool {other} has that reservation; give each pool one of its own", claim.at, claim.key
+        )
+
+
+def _budgets(fleet: Fleet) -> Iterator[Violation]:
+    """One budget watches an account or a compartment."""
+    claims = (
+        _Claim((settings.provider, settings.watched), cluster, ("clusters", cluster, "budget"))
+        for cluster, settings in fleet.clusters_by_name()
+        if settings.budget is not None
+    )
+    for claim, other in _conflicts(claims):
+        watched = fleet.clusters[claim.owner].watched
+        yield Violation("budget_twice", f"cluster {other}'s budget watches {watched} already; keep one of them", claim.at)
+
+
+def _quotas(fleet: Fleet) -> Iterator[Violation]:
+    """One cluster declares the quotas of a scope, and the quota of every GPU machine is known."""
+    declaring = [(cluster, settings) for cluster, settings in fleet.clusters_by_name() if settings.declare_quotas]
+    claims = (
+        _Claim((settings.provider, scope), cluster, ("clusters", cluster, "declareQuotas", scope))
+        for cluster, settings in declaring
+        for scope in settings.quota_scopes
+    )
+    for claim, other in _conflicts(claims):
+        *at, scope = claim.at
+        message = f"cluster {other} declares the quotas of {scope} already, for all of the fleet there; remove it"
+        yield Violation("quota_twice", message, tuple(at), True)
+    for cluster, settings in declaring:
+        for need in PROVIDERS[settings.provider].needs(settings, fleet.clusters_of(settings.provider)):
+            if need.code is None:
+                message = (
+                    f"no source names the quota of {need.machine} as {need.capacity}; add it to fleet/facts/data/quotas.csv, "
+                    "or remove declareQuotas"
+                )
+                yield Violation("quota_unknown", message, ("clusters", cluster, "declareQuotas"), True)
+
+
+def _tags(fleet: Fleet) -> Iterator[Violation]:
+    """The tags fit every cloud of the fleet."""
+    for cluster, settings in fleet.clusters_by_name():
+        rules = PROVIDERS[settings.provider].tags
+        of = f"cluster {cluster} is of provider {settings.provider}, whose"
+        if len(fleet.tags) > rules.most:
+            message = f"{of} cloud has room for {rules.most} tags; remove some"
+            yield Violation("provider_tags", message, ("tags",), sorted(fleet.tags))
+        for key in fleet.tags:
+            if not rules.key.fullmatch(key):
+                yield Violation("provider_tag", f"{of} tags have keys of {rules.words}; rename it", ("tags", key), key)
+
+
+def _autoscaler(fleet: Fleet) -> Iterator[Violation]:
+    """The autoscaler of each provider can do what the pools ask of it."""
+    for cluster, settings in fleet.clusters_by_name():
+        profile, who = PROVIDERS[settings.provider].profile, f"the autoscaler of provider {settings.provider}"
+        for name, pool in settings.pools.items():
+            at, empty = ("clusters", cluster, "pools", name), pool.nodes.min == 0
+            if "idle_delay" in pool.model_fields_set and not profile.idle_delay_per_pool:
+                message = f"{who} has one delay for all pools; remove idleDelay here and set the cluster's"
+                yield Violation("idle_delay_target", message, (*at, "idleDelay"))
+            if empty and not profile.from_zero:
+                message = f"{who} cannot start the first node of a pool; raise min to 1"
+                yield Violation("from_zero", message, (*at, "nodes", "min"), 0)
+            elif empty and pool.sharing is not None and not profile.shares_from_zero:
+                message = (
+                    f"{who} knows whole GPUs alone of a pool without nodes, so it would start none for shares; raise min to 1"
+                )
+                yield Violation("shares_from_zero", message, (*at, "nodes", "min"), 0)
+
+
+_RULES: tuple[Callable[[Fleet], Iterator[Violation]], ...] = (
+    _names,
+    _deployment,
+    _generic_labels,
+    _runner_sets,
+    _tenancies,
+    _holdings,
+    _reservations,
+    _budgets,
+    _quotas,
+    _tags,
+    _autoscaler,
+)

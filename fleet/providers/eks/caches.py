@@ -1,0 +1,117 @@
+"""Caches of an EKS cluster: EBS volumes of one node, EFS file systems of all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from fleet.charts.arc import RUNNER_UID
+from fleet.facts.pricing import gp3_volume
+from fleet.settings.caches import Cache, Volumes, require_size
+from fleet.settings.model import problem
+
+EBS_DRIVER, EFS_DRIVER = "aws-ebs-csi-driver", "aws-efs-csi-driver"
+"""EKS add-ons."""
+_DRIVERS = {"ebs": EBS_DRIVER, "efs": EFS_DRIVER}
+
+# docs.aws.amazon.com, EBS general purpose volumes: gp3 from 1 GiB to 64 TiB; 500 IOPS a GiB; 0.25 MiB/s an IOPS.
+_LARGEST = 65_536
+_IOPS_A_GIB = 500
+_IOPS_A_MIBPS = 4
+_BASE_IOPS, _BASE_MIBPS = 3_000, 125
+"""What each gp3 volume has, whatever its size."""
+
+_USER = str(RUNNER_UID)
+"""User and group of our containers: an access point makes every file theirs."""
+
+
+class EksCache(Cache):
+    """`ebs` is a gp3 volume in one zone, mounted on one node at a time; `efs` a file system that all nodes mount."""
+
+    SHARED: ClassVar[frozenset[str]] = frozenset(("efs",))
+
+    storage: Literal["ebs", "efs"]
+    iops: Annotated[int, Field(ge=_BASE_IOPS, le=80_000)] = _BASE_IOPS
+    """Of a gp3 volume, each one beyond 3,000 paid for."""
+    throughput: Annotated[int, Field(ge=_BASE_MIBPS, le=2_000)] = _BASE_MIBPS
+    """Of a gp3 volume in MiB/s, each one beyond 125 paid for."""
+
+    @property
+    def driver(self) -> str:
+        """The add-on that makes its volumes."""
+        return _DRIVERS[self.storage]
+
+    def volumes(self, tags: Mapping[str, str]) -> Volumes:
+        """How its volumes are made. Default tags of the AWS provider do not reach them; the drivers' own parameters do."""
+        return self._ebs(tags) if self.storage == "ebs" else self._efs()
+
+    def parts(self, gib: int) -> Mapping[str, float]:
+        """Of EFS what is stored, in its dearest class; what is read and written comes on top."""
+        return gp3_volume(gib, self.iops, self.throughput) if self.storage == "ebs" else {"efs-gb": gib}
+
+    def _ebs(self, tags: Mapping[str, str]) -> Volumes:
+        """Bound where the first pod is placed: a volume made before that may be in a zone that has no node for it.
+
+        kubernetes-sigs/aws-ebs-csi-driver v1.63.0, docs/parameters.md and docs/tagging.md.
+        """
+        performance = {"iops": str(self.iops), "throughput": str(self.throughput)}
+        # The driver splits a tag at its first "=", and keeps Kubernetes' keys for itself.
+        told = [(key, value) for key, value in tags.items() if "=" not in key and not key.startswith("kubernetes.io")]
+        tagged = {f"tagSpecification_{number}": f"{key}={value}" for number, (key, value) in enumerate(told, 1)}
+        return Volumes(
+            provisioner="ebs.csi.aws.com",
+            binding="WaitForFirstConsumer",
+            parameters={"type": "gp3", "encrypted": "true", **performance, **tagged},
+            grows=True,
+        )
+
+    def _efs(self) -> Volumes:
+        """An access point a claim, on a folder that is found again when the claim is made anew.
+
+        Encrypted on its way by default. kubernetes-sigs/aws-efs-csi-driver v3.4.0, docs/README.md, storage class parameters.
+        """
+        return Volumes(
+            provisioner="efs.csi.aws.com",
+            binding="Immediate",
+            parameters={
+                "provisioningMode": "efs-ap",
+                "directoryPerms": "700",
+                "uid": _USER,
+                "gid": _USER,
+                "subPathPattern": "/${.PVC.namespace}/${.PVC.name}",
+                "ensureUniqueDirectory": "false",
+            },
+            grows=False,
+        )
+
+    @model_validator(mode="after")
+    def _gp3_rules(self) -> Self:
+        """Refuse what EC2 refuses of a gp3 volume, and its settings on EFS, which has none such."""
+        if self.storage != "ebs":
+            for key in sorted({"iops", "throughput"} & self.model_fields_set):
+                raise problem(
+                    "cache_performance",
+                    "EFS grows its throughput with its use; iops and throughput are of ebs; remove them",
+                    at=(key,),
+                    value=getattr(self, key),
+                )
+            return self
+        require_size(self, 1, _LARGEST, "a gp3 volume")
+        most = max(_BASE_IOPS, _IOPS_A_GIB * self.gib)
+        if self.iops > most:
+            raise problem(
+                "cache_iops",
+                f"a gp3 volume of {self.gib} GiB has at most {most} IOPS, {_IOPS_A_GIB} a GiB; lower iops or raise size",
+                at=("iops",),
+                value=self.iops,
+            )
+        if self.throughput * _IOPS_A_MIBPS > self.iops:
+            raise problem(
+                "cache_throughput",
+                f"a MiB/s takes {_IOPS_A_MIBPS} IOPS of gp3, and the volume has {self.iops}; raise iops or lower throughput",
+                at=("throughput",),
+                value=self.throughput,
+            )
+        return self

@@ -1,0 +1,328 @@
+"""Settings of an EKS cluster."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import date
+from typing import Annotated, Literal, Self, get_args
+
+from pydantic import AfterValidator, Field, model_validator
+
+from fleet.facts import versions
+from fleet.facts.hardware import machines, quota_code
+from fleet.facts.node_image import NODE_IMAGES
+from fleet.facts.scheduling import EKS_PROFILE
+from fleet.providers.eks.caches import EksCache
+from fleet.providers.eks.support import remark
+from fleet.settings import compatibility
+from fleet.settings.cluster import Cluster
+from fleet.settings.enablement import EnabledPool, Enablement, require_enablement
+from fleet.settings.endpoint import Endpoint
+from fleet.settings.model import Cidr, DnsLabel, Model, problem
+from fleet.settings.pool import Capacity, Pool, SystemPool
+from fleet.settings.runner import PodRunner, SetName
+
+_PRINCIPAL = re.compile(r"arn:aws:iam::[0-9]{12}:(role|user)/[A-Za-z0-9_+=,.@/-]+")
+_REGION = re.compile(r"(af|ap|ca|eu|il|me|mx|sa|us)-(north|south|east|west|central|(north|south)(east|west))-[1-9]")
+"""Regions of the partition `aws`: the program's IAM policies are of that partition."""
+_SUBNET = re.compile(r"subnet-[0-9a-f]{8,17}")
+_RESERVATION = re.compile(r"cr-[0-9a-f]{8,17}")
+_NODES = 450
+"""Default quota of nodes in a managed node group (docs.aws.amazon.com, EKS service quotas); AWS raises it when asked."""
+_VPC = re.compile(r"vpc-[0-9a-f]{8,17}")
+
+
+def _principal(arn: str) -> str:
+    if not _PRINCIPAL.fullmatch(arn):
+        raise problem("principal", "not an IAM principal; write arn:aws:iam::<account>:role/<name> (no assumed-role session)")
+    return arn
+
+
+def _quota(code: str) -> str:
+    ways = get_args(Capacity)
+    known = sorted({quota_code(machine, way) or "" for machine in machines("aws") if machine.gpus for way in ways} - {""})
+    if code not in known:
+        raise problem("quota_code", f"no quota of EC2's that a pool takes; use one of: {', '.join(known)}")
+    return code
+
+
+class Network(Model):
+    """The cluster's VPC: a new one, or existing private subnets. Nodes have private addresses either way."""
+
+    cidr: Cidr | None = None
+    """Of a new VPC with one public and one private subnet a zone; 10.0.0.0/16 when nothing is given."""
+    nat_gateways: Literal["one", "per-zone"] | None = None
+    """One (the default of a new VPC) is cheaper; per zone survives the loss of a zone and saves cross-zone traffic."""
+    vpc_id: str | None = None
+    private_subnets: dict[str, str] = Field(default_factory=dict)
+    """Existing subnets by zone, with a way out (NAT gateway or endpoints) of their own."""
+
+    @model_validator(mode="after")
+    def _network_rules(self) -> Self:
+        """Either a new VPC or a given one, and what EC2 refuses."""
+        if bool(self.private_subnets) != (self.vpc_id is not None):
+            raise problem("given_network", "an existing network needs both vpcId and privateSubnets; give both or neither")
+        if self.vpc_id is None:
+            # Below /22 there is no room for a public and a private subnet in each of several zones.
+            if ":" in self.new_cidr or not 16 <= int(self.new_cidr.partition("/")[2]) <= 22:
+                raise problem(
+                    "vpc_cidr",
+                    "a new VPC is an IPv4 network from /16 to /22; write for example 10.0.0.0/16",
+                    at=("cidr",),
+                    value=self.new_cidr,
+                )
+            return self
+        if self.cidr or self.nat_gateways:
+            raise problem("given_network", "cidr and natGateways belong to a new VPC; remove them, or remove vpcId")
+        if not _VPC.fullmatch(self.vpc_id):
+            raise problem("vpc_id", "not a VPC id; write vpc-… as AWS shows it", at=("vpcId",), value=self.vpc_id)
+        for zone, subnet in self.private_subnets.items():
+            if not _SUBNET.fullmatch(subnet):
+                raise problem("subnet_id", "not a subnet id; write subnet-…", at=("privateSubnets", zone), value=subnet)
+        return self
+
+    @property
+    def new_cidr(self) -> str:
+        """Address range of a new VPC."""
+        return self.cidr or "10.0.0.0/16"
+
+    def nat_count(self, zones: int) -> int:
+        """NAT gateways that the program makes."""
+        if self.vpc_id is not None:
+            return 0
+        return zones if self.nat_gateways == "per-zone" else 1
+
+
+class EksPool(Pool):
+    """A GPU pool of EC2 types, as a managed node group."""
+
+    image: Literal["al2023-nvidia", "bottlerocket-nvidia"] = "al2023-nvidia"
+    """Kind of node image: AWS' AL2023 with NVIDIA's driver and toolkit is the one that this program builds with."""
+    zones: tuple[str, ...] = ()
+    """Its zones, all of the cluster's by default. One where jobs mount disks: the autoscaler knows no more of an empty pool
+    (cloudprovider/aws/README.md, volumes of single zones)."""
+
+    @model_validator(mode="after")
+    def _eks_rules(self) -> Self:
+        """Refuse a reservation whose id is not EC2's, or that cannot hold all of the pool's types."""
+        if self.reservation is not None and len(self.instance_types) > 1:
+            raise problem(
+                "reservation_type",
+                "a capacity reservation is of one instance type; write one, and a pool for each other",
+                at=("instanceTypes",),
+                value=list(self.instance_types),
+            )
+        if self.reservation is not None and not _RESERVATION.fullmatch(self.reservation.id):
+            raise problem(
+                "reservation_id",
+                "not a capacity reservation's id; write cr-… as AWS shows it",
+                at=("reservation", "id"),
+                value=self.reservation.id,
+            )
+        if self.reservation is not None and self.zones:
+            raise problem(
+                "reserved_zones",
+                "the nodes of a reserved pool stand in the reservation's zone; remove zones",
+                at=("zones",),
+                value=list(self.zones),
+            )
+        if len(set(self.zones)) < len(self.zones):
+            raise problem("repeated_zone", "a zone is given twice; remove one", at=("zones",), value=list(self.zones))
+        return self
+
+    @property
+    def one_zone(self) -> bool:
+        """Whether all its nodes are in the same zone."""
+        return self.reservation is not None or len(self.zones) == 1
+
+
+class EksCluster(Cluster):
+    """An EKS cluster: control plane, system pool, GPU pools as managed node groups."""
+
+    provider: Literal["eks"]
+    zones: Annotated[tuple[str, ...], Field(min_length=1)]
+    endpoint: Endpoint
+    network: Network = Network()
+    admins: tuple[Annotated[str, AfterValidator(_principal)], ...] = ()
+    """IAM principals with cluster-admin through access entries. Not the one that creates the cluster: EKS gives it one itself
+    and refuses a second."""
+    log_types: tuple[Literal["api", "audit", "authenticator", "controllerManager", "scheduler"], ...] = (
+        "api",
+        "audit",
+        "authenticator",
+    )
+    account_quotas: dict[Annotated[str, AfterValidator(_quota)], Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
+    """vCPUs by quota code that the account has already where that is more than the fleet takes: AWS refuses to be told less."""
+    enablement: Enablement = "device-plugin"
+    system: SystemPool = SystemPool()
+    caches: dict[DnsLabel, EksCache] = Field(default_factory=dict)
+    pools: dict[DnsLabel, EksPool] = Field(default_factory=dict)
+    runners: dict[SetName, PodRunner]
+
+    @property
+    def own_cidr(self) -> str | None:
+        """Range of a new VPC."""
+        return self.network.new_cidr if self.network.vpc_id is None else None
+
+    @property
+    def private_sources(self) -> tuple[str, ...]:
+        """Networks that reach a private endpoint on port 443; EKS itself lets in the nodes alone."""
+        return self.endpoint.private_sources(self.own_cidr)
+
+    @property
+    def drivers(self) -> tuple[str, ...]:
+        """Add-ons that its caches need, each once."""
+        return tuple(sorted({cache.driver for cache in self.caches.values()}))
+
+    def image_driver(self, pool: str) -> str | None:
+        """That of AWS' AL2023 image for the cluster's minor; None where no source names it."""
+        return self.kubernetes.driver if self.pools[pool].image == "al2023-nvidia" else None
+
+    @property
+    def kubernetes(self) -> versions.KubernetesVersion:
+        """What goes with its Kubernetes minor."""
+        return versions.KUBERNETES[self.kubernetes_version]
+
+    @property
+    def watched(self) -> str:
+        """A budget of AWS' counts by tag, and all of a stack has one."""
+        return "the stack's EKS clusters"
+
+    @property
+    def quota_scopes(self) -> tuple[str, ...]:
+        """An account has its quotas by region."""
+        return (self.region,)
+
+    def _remarks(self) -> Iterator[str]:
+        """What keeps `pulumi up` from working or ages soon, though the settings are a fleet."""
+        yield from super()._remarks()
+        for cidr in self.endpoint.reserved_cidrs:
+            yield f"endpoint.publicCidrs: {cidr} is reserved, EKS refuses it; set your own networks before pulumi up"
+        if self.endpoint.private and not self.private_sources:
+            yield "endpoint: nothing but the nodes reaches the private endpoint; name your networks in privateCidrs"
+        for name, pool in self.pools.items():
+            if pool.nodes.max > _NODES:
+                yield f"pool {name}: EKS gives a group {_NODES} nodes until its quota is raised; ask for more, or lower nodes.max"
+        yield from self._tied_to_a_zone()
+        for name, pool in self.pools.items():
+            if self.image_driver(name) is None:
+                fix = f"run nvidia-smi on a node of {self.kubernetes.ami_release} first"
+                yield f"pool {name}: {compatibility.undeterminable(pool.machines, fix)}"
+            if pool.cdi and self.kubernetes.toolkit is None:
+                yield (
+                    f"pool {name}: cdi is undeterminable: no source names the container toolkit of node image "
+                    f"{self.kubernetes.ami_release}; read `nvidia-ctk --version` on a node and compare with docs/cdi.md"
+                )
+
+    def remarks_on(self, day: date) -> Iterator[str]:
+        """When support of its Kubernetes minor ends, and what the control plane then costs."""
+        yield remark(self.kubernetes_version, self.region, day)
+
+    def _tied_to_a_zone(self) -> Iterator[str]:
+        """What disks ask of pools. Cluster Autoscaler takes an empty group for one of its first zone alone (aws_manager.go)."""
+        disks = [name for name, cache in self.caches.items() if not cache.shared]
+        for name in disks:
+            yield f"cache {name}: an EBS volume is of one zone and of one node at a time, and so are its jobs; storage efs is not"
+        for name, pool in self.pools.items():
+            if disks and pool.nodes.min == 0 and not pool.one_zone:
+                yield (
+                    f"pool {name}: empty and over several zones it may get no node for a job that mounts {' or '.join(disks)}; "
+                    "give it the one zone of those volumes in zones"
+                )
+
+    @model_validator(mode="after")
+    def _eks_rules(self) -> Self:
+        """Refuse what EKS refuses: foreign zones, one zone, an unsupported version, subnets of other zones."""
+        if not _REGION.fullmatch(self.region):
+            raise problem("region", "not a commercial AWS region; write for example us-west-2", at=("region",), value=self.region)
+        for zone in self.zones:
+            if not re.fullmatch(re.escape(self.region) + "[a-z]", zone):
+                raise problem("zone", f"not a zone of {self.region}; write for example {self.region}a", at=("zones",), value=zone)
+        if len(set(self.zones)) < 2:
+            raise problem(
+                "zones",
+                "an EKS control plane needs two different zones at least; add one",
+                at=("zones",),
+                value=list(self.zones),
+            )
+        if self.network.vpc_id is None and any(zone[-1] > "g" for zone in self.zones):
+            raise problem(
+                "zone_letter", "a new VPC has subnets for zones a to g; use those", at=("zones",), value=list(self.zones)
+            )
+        if len(set(self.admins)) < len(self.admins):
+            raise problem("repeated_admin", "a principal is given twice; remove one", at=("admins",), value=list(self.admins))
+        if len(set(self.zones)) < len(self.zones):
+            raise problem("repeated_zone", "a zone is given twice; remove one", at=("zones",), value=list(self.zones))
+        if self.kubernetes_version not in versions.KUBERNETES:
+            known = ", ".join(versions.KUBERNETES)
+            raise problem(
+                "kubernetes_version",
+                f"no node image is known for this version; use one of: {known}",
+                at=("kubernetesVersion",),
+                value=self.kubernetes_version,
+            )
+        if self.account_quotas and not self.declare_quotas:
+            raise problem(
+                "account_quotas",
+                "quotas are declared with declareQuotas alone; set it to true, or remove accountQuotas",
+                at=("accountQuotas",),
+                value=self.account_quotas,
+            )
+        if self.network.vpc_id is not None and set(self.network.private_subnets) != set(self.zones):
+            raise problem(
+                "subnet_zones",
+                "privateSubnets names one subnet for each of the cluster's zones; give the same zones",
+                at=("network", "privateSubnets"),
+                value=sorted(self.network.private_subnets),
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _eks_enablement(self) -> Self:
+        """Hold pools and what advertises their GPUs to each other."""
+        images = ", ".join(f"{minor} has {row.driver or 'an unknown one'}" for minor, row in versions.KUBERNETES.items())
+        fix = f"the driver is in the node image of kubernetesVersion: {images}; use one that fits, or remove the pool"
+        enabled = {
+            name: EnabledPool(pool, NODE_IMAGES[pool.image], self.image_driver(name), driver_fix=fix)
+            for name, pool in self.pools.items()
+        }
+        require_enablement(self.enablement, self.operator, enabled)
+        return self
+
+    @model_validator(mode="after")
+    def _eks_pool_rules(self) -> Self:
+        """Refuse types of another cloud, reservations elsewhere, and label domains that EKS keeps for itself."""
+        for name, pool in self.pools.items():
+            if pool.reservation is not None and pool.reservation.zone not in self.zones:
+                raise problem(
+                    "reservation_zone",
+                    "the reservation's zone is none of the cluster's; add it to zones",
+                    at=("pools", name, "reservation", "zone"),
+                    value=pool.reservation.zone,
+                )
+            for index, zone in enumerate(pool.zones):
+                if zone not in self.zones:
+                    raise problem(
+                        "pool_zone",
+                        "the zone is none of the cluster's; use one of zones",
+                        at=("pools", name, "zones", str(index)),
+                        value=zone,
+                    )
+            for machine in pool.machines:
+                if machine.cloud != "aws":
+                    raise problem(
+                        "foreign_type",
+                        "not an EC2 instance type; give this cluster EC2 types",
+                        at=("pools", name, "instanceTypes"),
+                        value=machine.name,
+                    )
+            for key in pool.labels:
+                if EKS_PROFILE.reserves(key):
+                    raise problem(
+                        "reserved_label",
+                        "EKS or kubelet refuses labels of this domain; use one of your own, such as example.com/team",
+                        at=("pools", name, "labels", key),
+                        value=pool.labels[key],
+                    )
+        return self

@@ -1,0 +1,29 @@
+"""EC2's vCPU quotas that the GPU pools of EKS clusters take."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from fleet.providers.eks.cluster import EksCluster
+from fleet.providers.quotas import Need, needs
+
+
+def eks_needs(declaring: EksCluster, clusters: Iterable[EksCluster]) -> tuple[Need, ...]:
+    """Of all GPU pools in a cluster's region: quotas are the region's. A reservation takes its quota whole, used or not."""
+    return tuple(
+        need
+        for cluster in clusters
+        if cluster.region == declaring.region
+        for pool in cluster.pools.values()
+        for need in needs(pool.machines, pool.capacity, pool.paid_nodes[1], cluster.region)
+    )
+
+
+def eks_quotas(declaring: EksCluster, clusters: Iterable[EksCluster]) -> dict[str, int]:
+    """vCPUs by quota code: what the fleet takes, or what the account is said to have if that is more."""
+    taken: Counter[str] = Counter()
+    for need in eks_needs(declaring, clusters):
+        if need.code is not None:
+            taken[need.code] += need.units
+    return {code: max(vcpus, declaring.account_quotas.get(code, 0)) for code, vcpus in sorted(taken.items())}

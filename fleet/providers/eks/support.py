@@ -1,0 +1,40 @@
+"""The plan's remark on EKS support of a Kubernetes minor, and its words in the bill."""
+
+from __future__ import annotations
+
+from datetime import date
+
+from fleet.facts.hardware import unit_price
+from fleet.facts.support import EKS_SUPPORT, EXTENDED, STANDARD, control_plane
+from fleet.settings.budget import MONTH
+
+
+def billed(minor: str, day: date) -> tuple[str, str]:
+    """(item of the price list, words for the bill) of a control plane on a day."""
+    item, until = control_plane(minor, day), EKS_SUPPORT[minor].standard_until
+    support = f"standard support until {until}" if item == STANDARD else f"extended support since {until}"
+    return item, f"EKS {minor}, {support}"
+
+
+def remark(minor: str, region: str, day: date) -> str:
+    """When support ends, what the control plane costs from then on, and what to do."""
+    support, cost = EKS_SUPPORT[minor], _cost(region)
+    if day < support.standard_until:
+        return f"kubernetesVersion: EKS {minor} is in standard support until {support.standard_until}; from that day on, {cost}"
+    if day < support.extended_until:
+        return (
+            f"kubernetesVersion: EKS {minor} has been in extended support since {support.standard_until}: {cost}; upgrade one "
+            f"minor at a time (docs/operate.md) before {support.extended_until}, when AWS starts to force upgrades"
+        )
+    return (
+        f"kubernetesVersion: EKS {minor} has been out of support since {support.extended_until}: AWS may upgrade the control "
+        f"plane on any day; {cost}"
+    )
+
+
+def _cost(region: str) -> str:
+    usual, later = unit_price(STANDARD, region), unit_price(EXTENDED, region)
+    if usual is None or later is None:
+        return f"the control plane costs more (its price in {region} is unknown)"
+    before, after = usual.usd_per_hour, later.usd_per_hour
+    return f"the control plane costs {after:.2f} instead of {before:.2f} USD/h, {(after - before) * MONTH:.0f} USD a month more"

@@ -1,0 +1,77 @@
+"""The fleet of one stack: all that the stack's config says. `fleet.prove.rules` has the rules over all its clusters."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+from pydantic import Field, GetCoreSchemaHandler
+from pydantic_core import CoreSchema, core_schema
+
+from fleet.providers.registry import PROVIDERS
+from fleet.settings.cluster import Cluster
+from fleet.settings.github import GitHub
+from fleet.settings.gitops import ByProgram
+from fleet.settings.model import DnsLabel, Model, TagKey, TagValue
+from fleet.settings.runner import Runner
+
+NAMESPACE = "gpu-ci"
+SECRETS = ("githubPrivateKey",)
+"""Config keys that hold a secret each. They never enter the model: a secret nested in an object makes the object secret."""
+
+
+class _ByProvider:
+    """The union of the providers' settings models. The key `provider` selects one."""
+
+    @property
+    def choices(self) -> dict[str, type[Cluster]]:
+        """The settings model of each provider, by its name."""
+        return {name: row.settings for name, row in PROVIDERS.items()}
+
+    def __get_pydantic_core_schema__(self, _source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        schemas = {name: handler.generate_schema(settings) for name, settings in self.choices.items()}
+        return core_schema.tagged_union_schema(schemas, discriminator="provider")
+
+
+class Fleet(Model):
+    """Every cluster, pool and runner set of one stack."""
+
+    github: GitHub
+    clusters: Annotated[dict[DnsLabel, Annotated[Any, _ByProvider()]], Field(min_length=1)]
+    tags: Annotated[dict[TagKey, TagValue], Field(max_length=40)] = Field(default_factory=dict)
+    """Tags of every cloud resource, besides the program's own."""
+
+    @property
+    def deployable(self) -> bool:
+        """Whether `pulumi up` makes the clusters: of all, or of none."""
+        return all(PROVIDERS[settings.provider].deployable for _, settings in self.clusters_by_name())
+
+    @property
+    def needs_key(self) -> bool:
+        """Whether `pulumi up` writes the GitHub App's key into some cluster, so that the stack's config has to hold it."""
+        return any(isinstance(settings.secrets_by, ByProgram) for _, settings in self.clusters_by_name())
+
+    @property
+    def shared_names(self) -> tuple[str, ...]:
+        """Names that sets of several groups have: a runs-on must then give the group too."""
+        counts = Counter(name for _, name, _ in self.runner_sets())
+        return tuple(name for name, count in counts.items() if count > 1)
+
+    def clusters_by_name(self) -> Iterator[tuple[str, Cluster]]:
+        """Clusters by name, in the order of the config."""
+        yield from self.clusters.items()
+
+    def clusters_of(self, provider: str) -> tuple[Any, ...]:
+        """Settings of the clusters of one provider, in the order of the config."""
+        return tuple(settings for settings in self.clusters.values() if settings.provider == provider)
+
+    def runner_sets(self) -> Iterator[tuple[str, str, Runner]]:
+        """(cluster, set name, runner class) in the order of the config."""
+        for cluster, settings in self.clusters_by_name():
+            for name, runner in settings.runners.items():
+                yield cluster, name, runner
+
+    def group_of(self, runner: Runner) -> str:
+        """The runner group a set registers in."""
+        return runner.group or self.github.group

@@ -1,0 +1,41 @@
+"""What an OKE cluster and its machines cost an hour."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date
+
+from fleet.facts.pricing import Line, bundle, nodes, units
+from fleet.providers.cache_bill import cache_lines
+from fleet.providers.oke.cluster import OkeCluster
+from fleet.providers.oke.nodes import FLEX_SHAPE
+
+
+def oke_bill(name: str, cluster: OkeCluster, _day: date) -> tuple[Line, ...]:
+    """One line each for GPU pools, machines that are runners, system pool, control plane, disks and caches."""
+    return tuple(_lines(name, cluster))
+
+
+def _lines(name: str, cluster: OkeCluster) -> Iterator[Line]:
+    region, system = cluster.region, cluster.system
+    disks = [(system.nodes, system.nodes, system.disk)]
+    for pool_name, pool in cluster.pools.items():
+        least, most = pool.paid_nodes
+        yield nodes(name, f"pool {pool_name}", pool.instance_types, region, pool.capacity, least, most)
+        disks.append((pool.nodes.min, pool.nodes.max, pool.disk))
+    for set_name, runner in cluster.machine_runners():
+        least, most = runner.span.min, runner.span.max
+        item = f"machines {set_name}"
+        lines = [nodes(name, item, runner.shapes, where, runner.capacity, least, most) for where in cluster.regions_of(runner)]
+        # Which region has a machine is not ours to choose.
+        yield max(lines, key=lambda line: (line.dear.unknown, line.dear.usd))
+        disks.append((least, most, runner.disk))
+    gigabytes = system.memory // 1024
+    node = {"oci-e5-ocpu": system.ocpus, "oci-e5-gb": gigabytes}
+    what = f"{FLEX_SHAPE}, {system.ocpus} OCPU, {gigabytes} GB"
+    yield bundle(name, "system pool", what, node, region, system.nodes, system.nodes)
+    yield units(name, "control plane", "OKE enhanced cluster", "oke-enhanced-cluster", region, 1, 1)
+    least_gib = sum(least * disk for least, _, disk in disks) / 1024
+    most_gib = sum(most * disk for _, most, disk in disks) / 1024
+    yield units(name, "disks", "boot volumes, balanced, GB", "oci-volume-gb", region, least_gib, most_gib)
+    yield from cache_lines(name, cluster)

@@ -1,0 +1,98 @@
+"""Caches of an OKE cluster: block volumes of one node, file systems of File Storage of all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import ClassVar, Literal, Self
+
+from pydantic import model_validator
+
+from fleet.facts.pricing import oci_volume
+from fleet.settings.caches import Cache, Volumes, require_size
+from fleet.settings.model import problem
+
+Attachment = Literal["paravirtualized", "iscsi"]
+
+_SMALLEST, _LARGEST = 50, 32 * 1024
+"""GiB of a block volume (docs.oracle.com, block volume: 50 GB to 32 TB)."""
+_TAGS = "oci.oraclecloud.com/initial-freeform-tags-override"
+
+
+class OkeCache(Cache):
+    """`block` is a block volume in one availability domain, mounted on one node at a time; `fss` a file system that all mount."""
+
+    SHARED: ClassVar[frozenset[str]] = frozenset(("fss",))
+
+    storage: Literal["block", "fss"]
+    vpus: Literal[10, 20] = 10
+    """Performance of a block volume, in units a GB: 10 is balanced, 20 higher."""
+    encrypt_in_transit: bool = False
+    """Whether a file system's mounts are encrypted; needs Oracle's package oci-fss-utils on every node. Block volumes' always are
+    on virtual machines."""
+
+    def parts(self, gib: int) -> Mapping[str, float]:
+        """A block volume whole, of a file system what is stored."""
+        return oci_volume(gib, self.vpus) if self.storage == "block" else {"oci-fss-gb": gib}
+
+    def block_volumes(self, tags: Mapping[str, str], attachment: Attachment) -> Volumes:
+        """How a block volume is made: bound where the first pod is placed.
+
+        oracle/oci-cloud-controller-manager, pkg/csi/driver/bv_controller.go; encrypted at rest by Oracle's key, as all are.
+        """
+        return Volumes(
+            provisioner="blockvolume.csi.oraclecloud.com",
+            binding="WaitForFirstConsumer",
+            parameters={"attachment-type": attachment, "vpusPerGB": str(self.vpus), _TAGS: _json(tags)},
+            grows=True,
+        )
+
+    def file_systems(self, tags: Mapping[str, str], domain: str, compartment: str, source: str) -> Volumes:
+        """How a file system is made: one a claim, with an export to `source` that makes every file root's, whoever writes it.
+
+        So a job without rights of root writes, which in a new file system of File Storage only root may. The class's mount target
+        comes with the cloud's part. oracle/oci-cloud-controller-manager, pkg/csi/driver/fss_controller.go.
+        """
+        export = {
+            "source": source,
+            "requirePrivilegedSourcePort": False,
+            "access": "READ_WRITE",
+            "identitySquash": "ALL",
+            "anonymousUid": 0,
+            "anonymousGid": 0,
+        }
+        return Volumes(
+            provisioner="fss.csi.oraclecloud.com",
+            # Not before there is a pod: a new policy takes a while to be known everywhere, and `pulumi up` would wait for it.
+            binding="WaitForFirstConsumer",
+            parameters={
+                "availabilityDomain": domain,
+                "compartmentOcid": compartment,
+                "encryptInTransit": str(self.encrypt_in_transit).lower(),
+                "exportOptions": _json([export]),
+                _TAGS: _json(tags),
+            },
+            grows=False,
+        )
+
+    @model_validator(mode="after")
+    def _oci_rules(self) -> Self:
+        """Refuse a size that no block volume has, and settings of the other storage."""
+        if self.storage == "block":
+            require_size(self, _SMALLEST, _LARGEST, "a block volume of OCI's")
+            if "encrypt_in_transit" in self.model_fields_set:
+                raise problem(
+                    "cache_transit",
+                    "encryptInTransit is of fss; a block volume's traffic is encrypted with its node's; remove it",
+                    at=("encryptInTransit",),
+                    value=self.encrypt_in_transit,
+                )
+        elif "vpus" in self.model_fields_set:
+            raise problem(
+                "cache_vpus", "vpus are of block volumes, File Storage has none; remove vpus", at=("vpus",), value=self.vpus
+            )
+        return self
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"), sort_keys=True)

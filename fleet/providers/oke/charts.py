@@ -1,0 +1,18 @@
+"""What an OKE cluster runs of its cloud's own: charts beside those that every cluster has."""
+
+from __future__ import annotations
+
+from fleet.charts import Chart
+from fleet.providers.oke.cluster import OkeCluster
+from fleet.providers.oke.launcher_set import launcher_set
+from fleet.settings.github import GitHub
+
+
+def oke_charts(settings: OkeCluster, physical_name: str, github: GitHub) -> tuple[Chart, ...]:
+    """The runner sets whose runners are machines: what ARC starts for each is a launcher."""
+    return tuple(
+        launcher_set(
+            name, runner, github.url, runner.group or github.group, region=settings.region, compartment=settings.machines_in
+        )
+        for name, runner in settings.machine_runners()
+    )

@@ -1,0 +1,452 @@
+"""Settings of an OKE cluster on Oracle Cloud."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, ClassVar, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from fleet.facts import hardware, versions
+from fleet.facts.node_image import NODE_IMAGES
+from fleet.facts.offer import allocatable
+from fleet.facts.scheduling import SYSTEM_POOL
+from fleet.providers.oke.addons import AUTOSCALER_ADDON, PLUGIN_ADDON, AddonVersions
+from fleet.providers.oke.addresses import OF_MOUNT_TARGET, node_subnet, of_node
+from fleet.providers.oke.budget import OciBudget
+from fleet.providers.oke.caches import Attachment, OkeCache
+from fleet.providers.oke.network import OkeNetwork
+from fleet.providers.oke.nodes import FLEX_SHAPE, NodeImageId, OkePool, OkeSystemPool
+from fleet.providers.oke.ocid import (
+    AvailabilityDomain,
+    CompartmentId,
+    CompartmentPath,
+    Region,
+    TenancyId,
+    in_region,
+    is_example,
+    prefix,
+    require_different,
+    require_region,
+)
+from fleet.providers.oke.runners import AnyRunner, OkePodRunner
+from fleet.providers.oke.vm_runner import MachineRunner, VmPerJobRunner, VmRunner
+from fleet.settings import compatibility
+from fleet.settings.cluster import Cluster
+from fleet.settings.enablement import GPU_PLUGIN_ADDON, EnabledPool, require_enablement
+from fleet.settings.endpoint import Endpoint
+from fleet.settings.model import DnsLabel, Duration, problem
+from fleet.settings.pool import idle_delay_range
+from fleet.settings.runner import SetName
+
+
+class OkeCluster(Cluster):
+    """An OKE cluster: enhanced control plane, system pool, GPU pools as managed node pools, and OCI machines as runners."""
+
+    DEFAULT_CLASS: ClassVar[bool] = True
+    """`oci-bv`, block volumes (docs.oracle.com, provisioning PVCs on the Block Volume service)."""
+
+    provider: Literal["oke"]
+    region: Region
+    zones: Annotated[tuple[AvailabilityDomain, ...], Field(min_length=1)]
+    """Availability domains, in the order in which pools use them."""
+    compartment: CompartmentId
+    machine_compartment: CompartmentId | None = None
+    """Where machines that run jobs live; one of their own keeps the nodes out of the launchers' reach."""
+    tenancy: TenancyId | None = None
+    """Its OCID: budgets and quotas stand in its root compartment."""
+    compartment_path: CompartmentPath | None = None
+    """The compartment's name, below others' from the root down: quotas know it by that."""
+    machine_compartment_path: CompartmentPath | None = None
+    home_region: Region | None = None
+    """The tenancy's, where it is not this one: OCI takes policies there alone."""
+    budget: OciBudget | None = None
+    endpoint: Endpoint
+    network: OkeNetwork = OkeNetwork()
+    node_images: dict[DnsLabel, NodeImageId]
+    """OCIDs by kind of node image; `system` is the one without GPU."""
+    enablement: Literal["device-plugin", "gpu-operator", "gpu-plugin-addon"] = "gpu-plugin-addon"
+    gpu_plugin_addon: bool | None = None
+    """OKE's own device plugin, on or off; by default what the enablement says."""
+    addon_versions: AddonVersions = Field(default_factory=dict)
+    idle_delay: Annotated[Duration, AfterValidator(idle_delay_range)] = 600
+    """How long a node of any pool stays unneeded before the autoscaler removes it, in seconds: OKE's has one delay for all."""
+    system: OkeSystemPool = OkeSystemPool()
+    caches: dict[DnsLabel, OkeCache] = Field(default_factory=dict)
+    pools: dict[DnsLabel, OkePool] = Field(default_factory=dict)
+    runners: dict[SetName, AnyRunner]
+
+    @property
+    def kubernetes(self) -> str:
+        """The Kubernetes version as OKE spells it."""
+        return versions.OKE_KUBERNETES[self.kubernetes_version].version
+
+    @property
+    def own_cidr(self) -> str | None:
+        """Range of a new VCN."""
+        return self.network.new_cidr if self.network.vcn is None else None
+
+    @property
+    def machines_in(self) -> str:
+        """OCID of the compartment of machines that run jobs."""
+        return self.machine_compartment or self.compartment
+
+    @property
+    def shares_files(self) -> bool:
+        """Whether some cache is of File Storage, which needs a mount target."""
+        return any(cache.shared for cache in self.caches.values())
+
+    @property
+    def boots_oracle_image(self) -> bool:
+        """Whether a pool boots Oracle's GPU image."""
+        return any(pool.image == "oke-gpu" for pool in self.pools.values())
+
+    @property
+    def attachment(self) -> Attachment:
+        """How block volumes are attached to its nodes.
+
+        A node whose traffic of volumes is encrypted, as that of our virtual machines is, takes none but paravirtualized ones
+        (oracle/oci-cloud-controller-manager, pkg/csi/driver/bv_controller.go); bare metal has none such.
+        """
+        metal = any(machine.bare_metal for pool in self.pools.values() for machine in pool.machines)
+        return "iscsi" if metal else "paravirtualized"
+
+    def image_driver(self, pool: str) -> str | None:
+        """As the settings have read it off the image."""
+        return self.node_images[self.pools[pool].image].driver
+
+    @property
+    def watched(self) -> str:
+        """A budget of OCI's counts a compartment, and there is one for each."""
+        return f"compartment {(self.budget and self.budget.compartment) or self.compartment}"
+
+    @property
+    def quota_scopes(self) -> tuple[str, ...]:
+        """A quota is a compartment's, whoever uses it."""
+        return tuple(dict.fromkeys((self.compartment, self.machines_in)))
+
+    @property
+    def quota_paths(self) -> dict[str, str]:
+        """Paths of the cluster's compartments by OCID, as far as the settings have them."""
+        # The cluster's own last: machines may be said to be in the same one.
+        paths = {self.machine_compartment: self.machine_compartment_path, self.compartment: self.compartment_path}
+        return {ocid: path for ocid, path in paths.items() if ocid and path}
+
+    def machine_runners(self) -> Iterator[tuple[str, MachineRunner]]:
+        """Runner sets whose runners are machines, in the order of the config."""
+        for name, runner in self.runners.items():
+            if isinstance(runner, MachineRunner):
+                yield name, runner
+
+    def regions_of(self, runner: MachineRunner) -> tuple[str, ...]:
+        """Regions in which a set's machines may be, in the order in which they are tried."""
+        if isinstance(runner, VmPerJobRunner):
+            return tuple(dict.fromkeys(place.region for place in runner.places))
+        return (self.region,)
+
+    def _remarks(self) -> Iterator[str]:
+        """What keeps `pulumi up` from working, or is nobody's promise, though the settings are a fleet."""
+        yield from super()._remarks()
+        if any(map(is_example, self._ocids())):
+            yield "OCIDs that begin with example stand in for real ones; set your own before pulumi up"
+        for cidr in self.endpoint.reserved_cidrs:
+            yield f"endpoint.publicCidrs: {cidr} is reserved; set your own networks before pulumi up"
+        yield from self._unsourced()
+        if self.enablement != GPU_PLUGIN_ADDON and self.boots_oracle_image:
+            yield (
+                f"enablement {self.enablement} on Oracle's GPU image: NVIDIA qualifies that image with OKE's add-on alone; "
+                f"test it, or use {GPU_PLUGIN_ADDON}"
+            )
+        if self.budget is not None and self.budget.compartment is None and self.machines_in != self.compartment:
+            yield (
+                "budget: it watches compartment and what is below that; if machineCompartment is not, set budget.compartment to "
+                "one above both"
+            )
+        launched = [name for name, runner in self.machine_runners() if runner.booted_here]
+        if launched and self.machine_compartment in (None, self.compartment):
+            yield (
+                f"machineCompartment: machines of {', '.join(launched)} share the cluster's compartment, so their launchers "
+                "may end its nodes too; set it to a compartment of the machines' own"
+            )
+        if self.network.vcn is None:
+            subnet, room = node_subnet(self.network.new_cidr)
+            if (most := self._addresses()[1]) > room:
+                yield (
+                    f"network.cidr: full pools and machine sets take {most} addresses of the node subnet, {subnet} has {room}: "
+                    "those beyond it never start; give a larger cidr, or lower nodes.max and scale.max"
+                )
+        for name, runner in self.machine_runners():
+            yield from (f"runner set {name}: {remark}" for remark in runner.remarks)
+        for name, cache in self.caches.items():
+            if not cache.shared:
+                yield (
+                    f"cache {name}: a block volume is of one availability domain and of one node at a time, so are its jobs; "
+                    "storage fss has neither limit"
+                )
+            if cache.encrypt_in_transit:
+                yield (
+                    f"cache {name}: encryptInTransit needs the package oci-fss-utils on every node; without it no job mounts the "
+                    "cache"
+                )
+        yield from self._unenforced()
+
+    def _unenforced(self) -> Iterator[str]:
+        """Remarks on pods that no NetworkPolicy restricts.
+
+        Source: docs.oracle.com, installing Calico and setting up network policies.
+        """
+        reached = "the VCN, other namespaces and the nodes' instance metadata"
+        for name, runner in self.runners.items():
+            if isinstance(runner, OkePodRunner):
+                yield (
+                    f"network policies: OKE enforces none, so jobs of {name} reach {reached}; "
+                    f"accepted because: {runner.accept_unenforced_network}"
+                )
+        if self.team_namespaces:
+            yield (
+                f"network policies: OKE enforces none, so pods of {', '.join(self.team_namespaces)} reach {reached}; "
+                "install Calico (docs/isolation.md)"
+            )
+
+    def _unsourced(self) -> Iterator[str]:
+        """Remarks on facts that no source names for the Kubernetes version and node images: the plan cannot judge these."""
+        row = versions.OKE_KUBERNETES[self.kubernetes_version]
+        if row.gpu_image is None and self.boots_oracle_image:
+            yield (
+                f"kubernetesVersion: no source names a GPU node image of OKE {row.version}; see that "
+                "`oci ce node-pool-options get --node-pool-option-id all` lists one"
+            )
+        for name, pool in self.pools.items():
+            if NODE_IMAGES[pool.image].driver and self.image_driver(name) is None:
+                fix = f"run nvidia-smi on a node, then write nodeImages.{pool.image}.driver"
+                yield f"pool {name}: {compatibility.undeterminable(pool.machines, fix)}"
+
+    def _addresses(self) -> tuple[int, int]:
+        """The least and the most addresses of the node subnet that are taken: by nodes with their pods, and by machines.
+
+        At least by the nodes that always stand and the standing machines. At most, each pool and set of machines is full, and a
+        machine a job is in this subnet wherever it may be. Machines and nodes that replace others come on top for a while.
+        """
+        system = hardware.flexible(FLEX_SHAPE, self.system.ocpus, self.system.memory)
+        least = most = self.system.nodes * of_node(allocatable(system, self.system.disk).pods)
+        for pool in self.pools.values():
+            each = of_node(allocatable(pool.machines[0], pool.disk).pods)
+            least, most = least + pool.nodes.min * each, most + pool.nodes.max * each
+        if self.shares_files:
+            least, most = least + OF_MOUNT_TARGET, most + OF_MOUNT_TARGET
+        for _, runner in self.machine_runners():
+            if isinstance(runner, VmRunner):
+                least, most = least + runner.count, most + runner.count
+            elif isinstance(runner, VmPerJobRunner):
+                most += runner.scale.max * any(place.region == self.region and place.subnet is None for place in runner.places)
+        return least, most
+
+    def _ocids(self) -> Iterator[str]:
+        watched = self.budget.compartment if self.budget else None
+        yield from filter(None, (self.compartment, self.machine_compartment, self.tenancy, watched))
+        yield from (ocid for _, ocid in self._here() if ocid is not None)
+        for _, runner in self.machine_runners():
+            if runner.image is not None:
+                yield runner.image.id
+            for place in runner.places if isinstance(runner, VmPerJobRunner) else ():
+                yield from filter(None, (place.subnet, place.security_group, place.image))
+
+    def tenancies(self) -> Iterator[tuple[tuple[str, ...], str]]:
+        """Prefixes of availability domains. Those of pools and standing machines are among the cluster's own."""
+        for index, domain in enumerate(self.zones):
+            yield ("zones", str(index)), prefix(domain)
+        for name, runner in self.machine_runners():
+            for number, place in enumerate(runner.places if isinstance(runner, VmPerJobRunner) else ()):
+                for index, domain in enumerate(place.availability_domains):
+                    yield ("runners", name, "places", str(number), "availabilityDomains", str(index)), prefix(domain)
+
+    def _here(self) -> Iterator[tuple[tuple[str, ...], str | None]]:
+        """(path, OCID) of what must be of the cluster's own region."""
+        network = self.network
+        yield ("network", "vcn"), network.vcn
+        yield ("network", "endpointSubnet"), network.endpoint_subnet
+        yield ("network", "nodeSubnet"), network.node_subnet
+        for kind, image in self.node_images.items():
+            yield ("nodeImages", kind, "id"), image.id
+        for name, pool in self.pools.items():
+            yield ("pools", name, "reservation", "id"), pool.reservation.id if pool.reservation else None
+        for name, runner in self.machine_runners():
+            boots_here = isinstance(runner, VmRunner) or (
+                isinstance(runner, VmPerJobRunner)
+                and any(place.region == self.region and place.image is None for place in runner.places)
+            )
+            if runner.image is not None and boots_here:
+                yield ("runners", name, "image", "id"), runner.image.id
+
+    @model_validator(mode="after")
+    def _oke_rules(self) -> Self:
+        """Refuse foreign availability domains, an unsupported version, images that are not named or of another region."""
+        for index, domain in enumerate(self.zones):
+            if not in_region(domain, self.region):
+                raise problem(
+                    "oke_zone",
+                    f"not an availability domain of {self.region}; use its own",
+                    at=("zones", str(index)),
+                    value=domain,
+                )
+        require_different(self.zones, at=("zones",))
+        if self.kubernetes_version not in versions.OKE_KUBERNETES:
+            known = ", ".join(versions.OKE_KUBERNETES)
+            raise problem(
+                "oke_version",
+                f"no OKE version is known for this minor; use one of: {known}",
+                at=("kubernetesVersion",),
+                value=self.kubernetes_version,
+            )
+        for name in (SYSTEM_POOL, *(pool.image for pool in self.pools.values())):
+            if name not in self.node_images:
+                raise problem(
+                    "node_image_id",
+                    f"there is no OCID of an image of kind {name}; add {name}: {{id: ocid1.image.oc1.…}}, one of those that "
+                    "`oci ce node-pool-options get --node-pool-option-id all` lists",
+                    at=("nodeImages",),
+                    value=sorted(self.node_images),
+                )
+        for kind, image in self.node_images.items():
+            if image.driver is not None and not (kind in NODE_IMAGES and NODE_IMAGES[kind].driver):
+                raise problem(
+                    "node_image_driver",
+                    f"an image of kind {kind} brings no driver; remove driver",
+                    at=("nodeImages", kind, "driver"),
+                    value=image.driver,
+                )
+        for at, ocid in self._here():
+            require_region(ocid, self.region, at=at)
+        for name, pool in self.pools.items():
+            for index, domain in enumerate(pool.zones):
+                if domain not in self.zones:
+                    raise problem(
+                        "pool_zone",
+                        "the availability domain is none of the cluster's; use one of zones",
+                        at=("pools", name, "zones", str(index)),
+                        value=domain,
+                    )
+            if pool.reservation is not None and pool.reservation.zone not in self.zones:
+                raise problem(
+                    "oke_reservation_zone",
+                    "the reservation's availability domain is none of the cluster's; add it to zones",
+                    at=("pools", name, "reservation", "zone"),
+                    value=pool.reservation.zone,
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _oke_governance(self) -> Self:
+        """Refuse budgets and quotas without what OCI knows them by, and versions of add-ons that are not installed."""
+        if self.tenancy is None and (self.budget is not None or self.declare_quotas):
+            raise problem(
+                "tenancy",
+                "budgets and quotas stand in the tenancy's root compartment; add tenancy with its OCID",
+                at=("tenancy",),
+            )
+        if self.declare_quotas and set(self.quota_paths) != set(self.quota_scopes):
+            key = "compartmentPath" if self.compartment_path is None else "machineCompartmentPath"
+            raise problem(
+                "quota_path",
+                f"quotas name a compartment by its path from the root down; add {key}, such as ci or ci:machines",
+                at=(key,),
+            )
+        installed = {AUTOSCALER_ADDON: bool(self.pools), PLUGIN_ADDON: self.enablement == GPU_PLUGIN_ADDON}
+        for name, version in self.addon_versions.items():
+            if not installed[name]:
+                raise problem(
+                    "addon_absent",
+                    f"this cluster installs no {name}; remove its version",
+                    at=("addonVersions", name),
+                    value=version,
+                )
+        # Oracle's table has one autoscaler for each minor, and Cluster Autoscaler simulates the scheduler of its own minor.
+        version = self.addon_versions.get(AUTOSCALER_ADDON, "")
+        if version and not version.startswith(f"v{self.kubernetes_version}."):
+            known = versions.OKE_KUBERNETES[self.kubernetes_version].autoscaler
+            raise problem(
+                "addon_minor",
+                f"{AUTOSCALER_ADDON} must be of the cluster's Kubernetes minor {self.kubernetes_version}; "
+                + (f"write {known}" if known else "write one that `oci ce addon-option list` shows for it"),
+                at=("addonVersions", AUTOSCALER_ADDON),
+                value=version,
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _oke_caches(self) -> Self:
+        """Refuse block volumes for virtual machines and bare metal at once: a class attaches them in one way."""
+        metal = {machine.bare_metal for pool in self.pools.values() for machine in pool.machines}
+        for name, cache in self.caches.items():
+            if not cache.shared and len(metal) > 1:
+                raise problem(
+                    "cache_attachment",
+                    "bare metal and virtual machines attach block volumes differently, and the cluster has both; use fss",
+                    at=("caches", name, "storage"),
+                    value=cache.storage,
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _oke_room(self) -> Self:
+        """Refuse a new VCN that has no addresses for what always stands."""
+        if self.network.vcn is None:
+            least, (subnet, room) = self._addresses()[0], node_subnet(self.network.new_cidr)
+            if least > room:
+                raise problem(
+                    "vcn_addresses",
+                    f"what always stands takes {least} addresses of the node subnet, {subnet} has {room}; "
+                    "give a larger cidr, or lower nodes.min",
+                    at=("network", "cidr"),
+                    value=self.network.new_cidr,
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _oke_enablement(self) -> Self:
+        """Hold pools and what advertises their GPUs to each other."""
+        by_addon = self.enablement == GPU_PLUGIN_ADDON
+        if self.gpu_plugin_addon is not None and self.gpu_plugin_addon != by_addon:
+            found = (
+                f"OKE's add-on and enablement {self.enablement} would both advertise the GPUs"
+                if self.gpu_plugin_addon
+                else "nothing would advertise the GPUs"
+            )
+            raise problem(
+                "addon_advertiser",
+                f"{found}; remove gpuPluginAddon, which follows from enablement, or set another enablement",
+                at=("gpuPluginAddon",),
+                value=self.gpu_plugin_addon,
+            )
+        enabled = {
+            name: EnabledPool(pool, NODE_IMAGES[pool.image], self.image_driver(name), ("nodeImages", pool.image, "driver"))
+            for name, pool in self.pools.items()
+        }
+        require_enablement(self.enablement, self.operator, enabled)
+        return self
+
+    @model_validator(mode="after")
+    def _oke_machine_rules(self) -> Self:
+        """Refuse standing machines outside the cluster's domains, and places of other regions without what they need there."""
+        for name, runner in self.machine_runners():
+            if isinstance(runner, VmRunner):
+                for index, domain in enumerate(runner.availability_domains):
+                    if domain not in self.zones:
+                        raise problem(
+                            "vm_domain",
+                            "standing machines are in the cluster's own availability domains; use one of zones",
+                            at=("runners", name, "availabilityDomains", str(index)),
+                            value=domain,
+                        )
+            if isinstance(runner, VmPerJobRunner) and runner.booted_here:
+                for index, place in enumerate(runner.places):
+                    own = {"subnet": place.subnet, "securityGroup": place.security_group, "image": place.image}
+                    missing = [key for key, ocid in own.items() if ocid is None]
+                    if place.region != self.region and missing:
+                        raise problem(
+                            "place_network",
+                            f"a place in another region than the cluster's needs what it has there; add {', '.join(missing)}",
+                            at=("runners", name, "places", str(index)),
+                            value=place.region,
+                        )
+        return self

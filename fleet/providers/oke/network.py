@@ -1,0 +1,53 @@
+"""Settings of the network of an OKE cluster."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from pydantic import model_validator
+
+from fleet.providers.oke.ocid import CompartmentId, SubnetId, VcnId
+from fleet.settings.model import Cidr, Model, problem
+
+
+class OkeNetwork(Model):
+    """The cluster's VCN: a new one, or given subnets. Nodes and machines have private addresses either way."""
+
+    cidr: Cidr | None = None
+    """Of a new VCN; 10.0.0.0/16 when nothing is given."""
+    vcn: VcnId | None = None
+    endpoint_subnet: SubnetId | None = None
+    node_subnet: SubnetId | None = None
+    """Regional, private, with a NAT and a service gateway."""
+    compartment: CompartmentId | None = None
+    """Of a given network, where it is not the cluster's."""
+
+    @model_validator(mode="after")
+    def _network_rules(self) -> Self:
+        """Either a new VCN or a given one with both its subnets."""
+        given = (self.vcn, self.endpoint_subnet, self.node_subnet)
+        if any(given) != all(given):
+            raise problem("given_vcn", "an existing network needs vcn, endpointSubnet and nodeSubnet; give all or none")
+        if self.vcn is None and self.compartment is not None:
+            raise problem(
+                "network_compartment",
+                "a new VCN is made in the cluster's compartment; remove compartment, or give vcn",
+                at=("compartment",),
+                value=self.compartment,
+            )
+        if self.vcn is not None and self.cidr is not None:
+            raise problem("given_vcn", "cidr belongs to a new VCN; remove it, or remove vcn")
+        if self.vcn is None and (":" in self.new_cidr or not 16 <= int(self.new_cidr.partition("/")[2]) <= 20):
+            raise problem(
+                "vcn_cidr",
+                "a new VCN is an IPv4 network from /16 to /20, since a node and its pods take over a hundred addresses; "
+                "write for example 10.0.0.0/16",
+                at=("cidr",),
+                value=self.new_cidr,
+            )
+        return self
+
+    @property
+    def new_cidr(self) -> str:
+        """Address range of a new VCN."""
+        return self.cidr or "10.0.0.0/16"

@@ -1,0 +1,114 @@
+"""Settings of the nodes of an OKE cluster: GPU pools, system pool, node images."""
+
+from __future__ import annotations
+
+from typing import Annotated, Self
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from fleet.facts.node_image import NODE_IMAGES
+from fleet.facts.scheduling import OKE_PROFILE
+from fleet.providers.oke.ocid import AvailabilityDomain, CapacityReservationId, ImageId, require_different
+from fleet.providers.oke.shape import BootVolume, Shape, require_preemptible
+from fleet.settings import compatibility
+from fleet.settings.model import Memory, Model, problem
+from fleet.settings.pool import Pool, Reservation
+
+FLEX_SHAPE = "VM.Standard.E5.Flex"
+"""Shape of the system pool: its price stands in the table by OCPU and GB."""
+_FLEX_MEMORY = 1049
+"""GB that the shape has at most (docs.oracle.com, compute shapes)."""
+
+
+class OciReservation(Reservation):
+    """A compute capacity reservation; `zone` is its availability domain."""
+
+    id: CapacityReservationId
+    zone: AvailabilityDomain
+
+
+def _node_image(kind: str) -> str:
+    known = [name for name, image in NODE_IMAGES.items() if "oci" in image.clouds]
+    if kind not in known:
+        raise problem("node_image", f"OKE nodes have an image of kind {' or '.join(known)}; write one")
+    return kind
+
+
+class OkePool(Pool):
+    """A GPU pool of one shape, as a managed node pool."""
+
+    instance_types: Annotated[tuple[Shape, ...], Field(min_length=1)]
+    reservation: OciReservation | None = None
+    disk: BootVolume = 400 * 1024
+    """Boot volume. CUDA images are 10-20 GB each, and OCI's default of 47 GB holds two."""
+    image: Annotated[str, AfterValidator(_node_image)] = "oke-gpu"
+    """Kind of node image; nodeImages has its OCID."""
+    zones: tuple[AvailabilityDomain, ...] = ()
+    """Its availability domains, all of the cluster's by default: many shapes are in some alone, and a domain without the shape
+    makes the autoscaler give up the whole pool for a while."""
+
+    @model_validator(mode="after")
+    def _oke_rules(self) -> Self:
+        """Refuse what OKE cannot make of a pool."""
+        if len(self.instance_types) > 1:
+            raise problem(
+                "one_shape",
+                "an OKE node pool has one shape; write one, and a pool for each other",
+                at=("instanceTypes",),
+                value=list(self.instance_types),
+            )
+        if self.capacity == "spot":
+            require_preemptible(self.machines, at=("instanceTypes",))
+        require_different(self.zones, at=("zones",))
+        if self.reservation is not None and self.zones:
+            raise problem(
+                "reserved_zones",
+                "the nodes of a reserved pool stand in the reservation's zone; remove zones",
+                at=("zones",),
+                value=list(self.zones),
+            )
+        for key in self.labels:
+            if OKE_PROFILE.reserves(key):
+                raise problem(
+                    "oke_reserved_label",
+                    "OKE or kubelet refuses labels of this domain; use one of your own, such as example.com/team",
+                    at=("labels", key),
+                    value=self.labels[key],
+                )
+        return self
+
+
+class NodeImageId(Model):
+    """A node image in the cluster's region, and the driver that it brings, as nvidia-smi shows it."""
+
+    id: ImageId
+    driver: Annotated[str, AfterValidator(compatibility.driver_version)] | None = None
+
+
+def _one_size(value: object) -> object:
+    if isinstance(value, dict):
+        raise problem(
+            "system_nodes", "the autoscaler leaves OKE's system pool alone, so it has one size; write a number, such as 2"
+        )
+    return value
+
+
+class OkeSystemPool(Model):
+    """The untainted CPU pool: controllers, listeners, launchers, CoreDNS. The autoscaler leaves its size alone."""
+
+    ocpus: Annotated[int, Field(ge=1, le=94)] = 2
+    memory: Memory = 16 * 1024
+    nodes: Annotated[int, BeforeValidator(_one_size), Field(ge=1, le=100)] = 2
+    disk: BootVolume = 100 * 1024
+
+    @model_validator(mode="after")
+    def _rules(self) -> Self:
+        """Refuse memory that the shape does not have for its OCPUs: 1 to 64 GB each, whole GB."""
+        most = min(64 * self.ocpus, _FLEX_MEMORY)
+        if self.memory % 1024 or not self.ocpus <= self.memory // 1024 <= most:
+            raise problem(
+                "flex_memory",
+                f"{FLEX_SHAPE} with ocpus {self.ocpus} has {self.ocpus}Gi to {most}Gi, whole Gi; write one between",
+                at=("memory",),
+            )
+        return self

@@ -1,0 +1,169 @@
+"""Oracle Cloud identifiers and the names of regions and availability domains."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator
+
+from fleet.settings.model import problem
+
+_OCID = re.compile(r"ocid1\.([a-z0-9]+)\.oc1\.([a-z0-9-]*)\.([A-Za-z0-9._-]+)")
+_REGION = re.compile(r"(af|ap|ca|eu|il|me|mx|sa|uk|us)-[a-z]+-[1-9]")
+_DOMAIN = re.compile(r"[A-Za-z0-9]{4}:([A-Z0-9-]+)-AD-[1-3]")
+_PATH = re.compile(r"[\w.-]{1,100}(:[\w.-]{1,100}){0,5}", re.ASCII)
+"""Names of compartments from below the root (docs.oracle.com, managing compartments: six levels)."""
+
+# Commercial regions by their key (oracle/oci-python-sdk 2.189.0, src/oci/regions_definitions.py).
+# One that opens later is a new row.
+_BY_KEY = {
+    "lej": "af-casablanca-1",
+    "jnb": "af-johannesburg-1",
+    "hsg": "ap-batam-1",
+    "yny": "ap-chuncheon-1",
+    "onm": "ap-delhi-1",
+    "hyd": "ap-hyderabad-1",
+    "jbp": "ap-kulai-2",
+    "mel": "ap-melbourne-1",
+    "bom": "ap-mumbai-1",
+    "kix": "ap-osaka-1",
+    "icn": "ap-seoul-1",
+    "sin": "ap-singapore-1",
+    "xsp": "ap-singapore-2",
+    "syd": "ap-sydney-1",
+    "nrt": "ap-tokyo-1",
+    "yul": "ca-montreal-1",
+    "yyz": "ca-toronto-1",
+    "ams": "eu-amsterdam-1",
+    "fra": "eu-frankfurt-1",
+    "mad": "eu-madrid-1",
+    "orf": "eu-madrid-3",
+    "mrs": "eu-marseille-1",
+    "lin": "eu-milan-1",
+    "cdg": "eu-paris-1",
+    "arn": "eu-stockholm-1",
+    "nrq": "eu-turin-1",
+    "zrh": "eu-zurich-1",
+    "mtz": "il-jerusalem-1",
+    "auh": "me-abudhabi-1",
+    "dxb": "me-dubai-1",
+    "jed": "me-jeddah-1",
+    "ruh": "me-riyadh-1",
+    "mty": "mx-monterrey-1",
+    "qro": "mx-queretaro-1",
+    "bog": "sa-bogota-1",
+    "scl": "sa-santiago-1",
+    "gru": "sa-saopaulo-1",
+    "vap": "sa-valparaiso-1",
+    "vcp": "sa-vinhedo-1",
+    "cwl": "uk-cardiff-1",
+    "lhr": "uk-london-1",
+    "iad": "us-ashburn-1",
+    "ord": "us-chicago-1",
+    "phx": "us-phoenix-1",
+    "aga": "us-saltlake-2",
+    "sjc": "us-sanjose-1",
+}
+
+
+def _kind(kind: str) -> AfterValidator:
+    def check(text: str) -> str:
+        found = _OCID.fullmatch(text)
+        if found is None or found[1] != kind:
+            raise problem("ocid", f"not an OCID of kind {kind}; write ocid1.{kind}.oc1.… as the console shows it")
+        return text
+
+    return AfterValidator(check)
+
+
+TenancyId = Annotated[str, _kind("tenancy")]
+CompartmentId = Annotated[str, _kind("compartment")]
+ImageId = Annotated[str, _kind("image")]
+VcnId = Annotated[str, _kind("vcn")]
+SubnetId = Annotated[str, _kind("subnet")]
+SecurityGroupId = Annotated[str, _kind("networksecuritygroup")]
+CapacityReservationId = Annotated[str, _kind("capacityreservation")]
+
+
+def is_example(ocid: str) -> bool:
+    """Whether an OCID is one of those that stand in for a real one in the project's own stack files."""
+    found = _OCID.fullmatch(ocid)
+    return found is not None and found[3].startswith("example")
+
+
+def region_of(ocid: str) -> str:
+    """The region that an OCID names, by name or by key; empty where it names none, or one of a key that is not known."""
+    found = _OCID.fullmatch(ocid)
+    named = found[2] if found else ""
+    return _BY_KEY.get(named, named if _REGION.fullmatch(named) else "")
+
+
+def require_region(ocid: str | None, region: str, *, at: tuple[str, ...]) -> None:
+    """Refuse what is of another region; `at` is where the settings have it."""
+    found = region_of(ocid) if ocid is not None else ""
+    if found not in ("", region):
+        raise problem("ocid_region", f"this OCID is of region {found}; use one of {region}", at=at, value=ocid)
+
+
+def require_different(domains: tuple[str, ...], *, at: tuple[str, ...]) -> None:
+    """Refuse an availability domain that stands twice in a list; `at` is where the settings have it."""
+    if len(set(domains)) < len(domains):
+        raise problem("repeated_domain", "an availability domain is given twice; remove one", at=at, value=list(domains))
+
+
+def _region(text: str) -> str:
+    if text not in _BY_KEY.values():
+        close = _close(text.lower())
+        raise problem(
+            "oci_region",
+            "not a commercial OCI region; "
+            + (f"did you mean {' or '.join(close)}?" if close else "write for example us-sanjose-1"),
+        )
+    return text
+
+
+def _close(text: str) -> list[str]:
+    """Regions that a text may stand for: the one of a key, or those of near names."""
+    if text in _BY_KEY:
+        return [_BY_KEY[text]]
+    return difflib.get_close_matches(text, _BY_KEY.values(), cutoff=0.7)
+
+
+def _domain(text: str) -> str:
+    if not _DOMAIN.fullmatch(text):
+        raise problem(
+            "availability_domain",
+            "not an availability domain; write it with the tenancy's prefix, as `oci iam availability-domain list` gives it",
+        )
+    return text
+
+
+def _path(text: str) -> str:
+    if not _PATH.fullmatch(text):
+        raise problem(
+            "compartment_path",
+            "not a compartment's path; write its name, below others' names from the root down, such as ci or ci:machines",
+        )
+    return text
+
+
+Region = Annotated[str, AfterValidator(_region)]
+CompartmentPath = Annotated[str, AfterValidator(_path)]
+AvailabilityDomain = Annotated[str, AfterValidator(_domain)]
+
+
+def in_region(domain: str, region: str) -> bool:
+    """Whether a domain is of a region. The oldest regions say less: us-ashburn-1 has US-ASHBURN-AD-1, us-phoenix-1 PHX-AD-1."""
+    found = _DOMAIN.fullmatch(domain)
+    named = found[1].lower() if found else ""
+    return named in (region, region.removesuffix("-1")) or _BY_KEY.get(named) == region
+
+
+def prefix(domain: str) -> str:
+    """The letters before a tenancy's availability domains: abcd:US-SANJOSE-1-AD-1 → abcd.
+
+    They are the tenancy's in every region: cncf/automation (ci/cluster/oci/vm-runners) has bzBe in us-sanjose-1 and us-ashburn-1.
+    """
+    return domain.partition(":")[0]

@@ -1,0 +1,53 @@
+"""OCI's quotas of GPUs that the pools and machines of OKE clusters take, as statements."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from fleet.providers.oke.cluster import OkeCluster
+from fleet.providers.quotas import Need, needs
+
+_REPLACED = 2
+"""Machines of jobs count twice: one that is being terminated may still count while the next one boots."""
+
+
+def oke_needs(declaring: OkeCluster, clusters: Iterable[OkeCluster]) -> tuple[Need, ...]:
+    """Of all GPU nodes and machines of the fleet in a cluster's compartments and below those, region by region."""
+    known = tuple(clusters)
+    counted = {ocid for _, below in _compartments(declaring, known) for ocid in below}
+    return tuple(need for cluster in known for need in _of(cluster) if need.compartment in counted)
+
+
+def _of(cluster: OkeCluster) -> Iterator[Need]:
+    for pool in cluster.pools.values():
+        yield from needs(pool.machines, pool.capacity, pool.nodes.max, cluster.region, cluster.compartment)
+    for _, runner in cluster.machine_runners():
+        for region in cluster.regions_of(runner):
+            yield from needs(runner.machines, runner.capacity, _REPLACED * runner.span.max, region, cluster.machines_in)
+
+
+def oke_quotas(declaring: OkeCluster, clusters: Iterable[OkeCluster]) -> tuple[str, ...]:
+    """Statements that hold each GPU series to what the fleet takes (docs.oracle.com, quota policy syntax).
+
+    Such a quota is each availability domain's, and any of them may get all machines. What is in a compartment counts for those
+    above it too.
+    """
+    known = tuple(clusters)
+    found = oke_needs(declaring, known)
+    allowed: Counter[tuple[str, str, str]] = Counter()
+    for path, below in _compartments(declaring, known):
+        for need in found:
+            if need.code is not None and need.compartment in below:
+                allowed[path, need.region, need.code] += need.units
+    return tuple(
+        f"set compute-core quota {code} to {gpus} in compartment {path} where request.region = '{region}'"
+        for (path, region, code), gpus in sorted(allowed.items())
+    )
+
+
+def _compartments(declaring: OkeCluster, clusters: Sequence[OkeCluster]) -> Iterator[tuple[str, set[str]]]:
+    """(path, OCIDs of the fleet's compartments that are it or below it) of each compartment of a cluster."""
+    paths = {ocid: path for cluster in (*clusters, declaring) for ocid, path in cluster.quota_paths.items()}
+    for path in dict.fromkeys(declaring.quota_paths.values()):
+        yield path, {ocid for ocid, other in paths.items() if f"{other}:".startswith(f"{path}:")}

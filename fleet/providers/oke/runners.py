@@ -1,0 +1,67 @@
+"""The runner classes of an OKE cluster, selected by `kind`: pods of a pool, standing machines, and one machine per job."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Self
+
+from pydantic import AfterValidator, Discriminator, Tag, model_validator
+
+from fleet.providers.oke.vm_runner import VmPerJobRunner, VmRunner
+from fleet.settings.model import problem
+from fleet.settings.runner import KINDS, PodRunner
+
+_LEAST_REASON, _MOST_REASON = 20, 200
+
+
+def _reason(text: str) -> str:
+    reason = text.strip()
+    if not _LEAST_REASON <= len(reason) <= _MOST_REASON or not reason.isprintable():
+        raise problem(
+            "network_reason",
+            f"the plan prints this reason; write it in one line of {_LEAST_REASON} to {_MOST_REASON} characters",
+        )
+    return reason
+
+
+class OkePodRunner(PodRunner):
+    """A runner scale set whose runners are pods of an OKE cluster.
+
+    OKE enforces no NetworkPolicy (docs.oracle.com, installing Calico and setting up network policies). A job therefore reaches
+    the VCN and the instance metadata of its node, and the owner has to accept that.
+    """
+
+    accept_unenforced_network: Annotated[str, AfterValidator(_reason)] | None = None
+    """Why the owner accepts it. Required until the network isolation of pods on OKE is enforced."""
+
+    @model_validator(mode="after")
+    def _consent(self) -> Self:
+        """Refuse a set whose owner has not accepted that its jobs are not isolated."""
+        if self.accept_unenforced_network is None:
+            raise problem(
+                "unenforced_network",
+                "OKE enforces no NetworkPolicy, so jobs in pods reach the VCN and the node's instance metadata; use machines "
+                "(kind: vm-per-job), or add acceptUnenforcedNetwork with the reason why you accept that",
+                at=("acceptUnenforcedNetwork",),
+            )
+        return self
+
+
+def _kind(value: Any) -> str | None:
+    """The kind that a runner's settings name; pod where they name none, unless they name shapes."""
+    # A pod's model tells what is no mapping.
+    unnamed = None if isinstance(value, dict) and "shapes" in value else "pod"
+    named = value.get("kind", unnamed) if isinstance(value, dict) else getattr(value, "kind", unnamed)
+    return named if named in KINDS else None
+
+
+AnyRunner = Annotated[
+    Annotated[OkePodRunner, Tag("pod")] | Annotated[VmRunner, Tag("vm")] | Annotated[VmPerJobRunner, Tag("vm-per-job")],
+    Discriminator(
+        _kind,
+        custom_error_type="gpu_ci_runner_kind",
+        custom_error_message="{message}",
+        custom_error_context={
+            "message": f"a runner is of kind {', '.join(KINDS[:-1])} or {KINDS[-1]}; name one (a pod may leave kind out)"
+        },
+    ),
+]

@@ -1,0 +1,303 @@
+"""Runner classes that are OCI machines: a standing pool of them, or one booted for each job.
+
+Both are runner scale sets of the cluster's ARC. Their runner pods are launchers on the system pool, which hold one job's
+registration each and hand it to one machine. So the GitHub App's key stays with ARC, and no machine that runs jobs sees it.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from fleet.facts import hardware, versions
+from fleet.providers.oke.ocid import (
+    AvailabilityDomain,
+    ImageId,
+    Region,
+    SecurityGroupId,
+    SubnetId,
+    in_region,
+    require_different,
+    require_region,
+)
+from fleet.providers.oke.shape import BootVolume, Shape, require_preemptible
+from fleet.settings import compatibility
+from fleet.settings.model import Duration, Model, Scale, problem
+from fleet.settings.pool import Role
+from fleet.settings.runner import ImageReference, Runner
+
+_PACKAGE_VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+-[0-9]+")
+_LEAST_LIFETIME, _MOST_LIFETIME = 600, 5 * 86_400
+"""Seconds. GitHub ends a job of a self-hosted runner after five days (docs.github.com, usage limits)."""
+
+
+def _toolkit(version: str) -> str:
+    if not _PACKAGE_VERSION.fullmatch(version):
+        raise problem("toolkit_version", f"not a package version; write for example {versions.VM_TOOLKIT}")
+    return version
+
+
+def _lifetime(seconds: int) -> int:
+    if not _LEAST_LIFETIME <= seconds <= _MOST_LIFETIME:
+        raise problem("lifetime", "a machine lives from 10m to 120h, when GitHub ends every job; write one between, such as 24h")
+    return seconds
+
+
+class Place(Model):
+    """Availability domains of one region, tried in order. Another region than the cluster's brings its own network and image."""
+
+    region: Region
+    availability_domains: Annotated[tuple[AvailabilityDomain, ...], Field(min_length=1)]
+    subnet: SubnetId | None = None
+    security_group: SecurityGroupId | None = None
+    image: ImageId | None = None
+
+    @model_validator(mode="after")
+    def _rules(self) -> Self:
+        """Refuse domains and OCIDs of another region, and a domain given twice."""
+        for index, domain in enumerate(self.availability_domains):
+            if not in_region(domain, self.region):
+                raise problem(
+                    "place_domain",
+                    f"not an availability domain of {self.region}; use that region's",
+                    at=("availabilityDomains", str(index)),
+                    value=domain,
+                )
+        require_different(self.availability_domains, at=("availabilityDomains",))
+        require_region(self.subnet, self.region, at=("subnet",))
+        require_region(self.security_group, self.region, at=("securityGroup",))
+        require_region(self.image, self.region, at=("image",))
+        return self
+
+
+class MachineImage(Model):
+    """What a machine boots: an Ubuntu image with NVIDIA's driver in it. The driver's version is asserted at boot."""
+
+    id: ImageId
+    driver: Annotated[str, AfterValidator(compatibility.driver_version)]
+
+
+class MachineRunner(Runner):
+    """A runner that is a whole OCI machine, for one job."""
+
+    shapes: Annotated[tuple[Shape, ...], Field(min_length=1)]
+    """In the order in which they are tried."""
+    capacity: Literal["on-demand", "spot"]
+    role: Role
+    image: MachineImage | None = None
+    disk: BootVolume = 400 * 1024
+    toolkit: Annotated[str, AfterValidator(_toolkit)] = versions.VM_TOOLKIT
+    """Version of the four packages of NVIDIA's container toolkit."""
+    nvkind: bool = True
+    """Whether jobs make kind clusters with GPUs: installs nvkind, kind, kubectl and helm."""
+    launcher_image: ImageReference | None = None
+
+    @property
+    @abstractmethod
+    def called(self) -> str:
+        """What runs the jobs, in words."""
+
+    @property
+    def booted_here(self) -> bool:
+        """Whether this project's launcher has its machines, with rights over all instances of their compartment."""
+        return True
+
+    @property
+    def machines(self) -> tuple[hardware.Machine, ...]:
+        """The shapes as hardware."""
+        return tuple(hardware.machine(name) for name in self.shapes)
+
+    @property
+    def asks(self) -> str:
+        """A job has the whole machine."""
+        return f"{self.machines[0].gpus} GPU, a whole machine"
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What an owner should know though it works."""
+        return tuple(self._remarks())
+
+    def _remarks(self) -> Iterator[str]:
+        # Both launchers' own images are pinned by digest.
+        if self.launcher_image is not None and "@sha256:" not in self.launcher_image:
+            yield f"launcher image {self.launcher_image} is a tag, which can change; set launcherImage with a digest"
+        if bare := ", ".join(machine.name for machine in self.machines if machine.bare_metal):
+            # docs.oracle.com, Block Volume overview: of bare metal, three CPU shapes alone.
+            yield f"OCI encrypts the disk's traffic of no bare-metal GPU shape ({bare}); use VM shapes where that matters"
+
+    @model_validator(mode="after")
+    def _machine_rules(self) -> Self:
+        """Refuse shapes that differ, a release on spot, spot where OCI sells none, and tools that do not go together."""
+        self._shapes_are_alike()
+        if self.capacity == "spot":
+            if self.role == "release":
+                raise problem(
+                    "release_vm_spot",
+                    "a release job is never on preemptible capacity: an interruption would abort it; use on-demand",
+                    at=("capacity",),
+                    value="spot",
+                )
+            require_preemptible(self.machines, at=("shapes",))
+        if self.image is not None:
+            for machine in self.machines:
+                compatibility.require_driver(machine, self.image.driver, at=("image", "driver"))
+        if self.nvkind and not any(self.toolkit.startswith(f"{minor}.") for minor in versions.NVKIND.toolkits):
+            raise problem(
+                "nvkind_toolkit",
+                f"the pinned nvkind works with toolkit {' and '.join(versions.NVKIND.toolkits)}; use one, or set nvkind: false",
+                at=("toolkit",),
+                value=self.toolkit,
+            )
+        return self
+
+    def _shapes_are_alike(self) -> None:
+        """Refuse shapes that a job cannot be indifferent to: it may land on any of them."""
+        for index, machine in enumerate(self.machines):
+            if machine.arch != "x86_64":
+                raise problem(
+                    "machine_arch",
+                    f"machines fetch their tools for x86_64, {machine.name} is {machine.arch}; name another shape, or use a pool",
+                    at=("shapes", str(index)),
+                    value=machine.name,
+                )
+        if len({(machine.gpus, machine.gpu, machine.gpu_memory_mib) for machine in self.machines}) > 1:
+            found = ", ".join(f"{machine.name} {machine.gpus}x {machine.gpu.name}" for machine in self.machines if machine.gpu)
+            raise problem(
+                "mixed_shapes",
+                f"shapes of one set have one GPU model and count, here {found}; give each a set of its own",
+                at=("shapes",),
+                value=list(self.shapes),
+            )
+        if len(set(self.shapes)) < len(self.shapes):
+            raise problem("repeated_shape", "a shape is given twice; remove one", at=("shapes",), value=list(self.shapes))
+
+
+class VmRunner(MachineRunner):
+    """Standing machines: an instance pool that makes a clean machine for each that a job has used."""
+
+    kind: Literal["vm"]
+    count: Annotated[int, Field(ge=1, le=50)]
+    """Machines that stand ready; each is paid for whether a job runs or not."""
+    availability_domains: Annotated[tuple[AvailabilityDomain, ...], Field(min_length=1)]
+    image: MachineImage
+
+    @property
+    def called(self) -> str:
+        """Standing machines."""
+        return "standing VMs"
+
+    @property
+    def span(self) -> Scale:
+        """As many runners as machines."""
+        return Scale.model_construct(min=self.count, max=self.count)
+
+    @model_validator(mode="after")
+    def _pool_rules(self) -> Self:
+        """Hold the settings to what an instance pool can be."""
+        if self.capacity == "spot":
+            # docs.oracle.com, preemptible instances.
+            raise problem(
+                "standing_spot",
+                "OCI keeps no standing machines on preemptible capacity; use on-demand, or kind: vm-per-job",
+                at=("capacity",),
+                value="spot",
+            )
+        if len(self.shapes) > 1:
+            raise problem(
+                "standing_shapes",
+                "standing machines have one shape; write one, and a set for each other, or use kind: vm-per-job",
+                at=("shapes",),
+                value=list(self.shapes),
+            )
+        require_different(self.availability_domains, at=("availabilityDomains",))
+        return self
+
+
+class VmPerJobRunner(MachineRunner):
+    """A machine for each job: booted when the job is assigned, terminated when it ends."""
+
+    kind: Literal["vm-per-job"]
+    scale: Scale
+    places: Annotated[tuple[Place, ...], Field(min_length=1)]
+    """In the order in which they are tried: each shape in every place before the next shape."""
+    launcher: Literal["gpu-ci", "cncf"] = "gpu-ci"
+    """Whose program boots the machine: this project's, or CNCF's published one (docs/oci-runners.md compares them)."""
+    lifetime: Annotated[Duration, AfterValidator(_lifetime)] = 86_400
+    """A machine older than this is terminated whatever it does, in seconds: nothing leaks for good."""
+
+    @property
+    def called(self) -> str:
+        """A machine a job."""
+        return "VM per job"
+
+    @property
+    def booted_here(self) -> bool:
+        """CNCF's launcher has a key of its own instead."""
+        return self.launcher == "gpu-ci"
+
+    @property
+    def span(self) -> Scale:
+        """As many runners as the settings say."""
+        return self.scale
+
+    def _remarks(self) -> Iterator[str]:
+        yield from super()._remarks()
+        if self.booted_here:
+            return
+        yield from (
+            "CNCF's launcher reaches its machine by SSH at a public address: let port 22 in from the cluster's NAT address alone",
+            "CNCF's launcher signs with an OCI API key, in the secrets oci-config and oci-api-key of the set's namespace",
+            "CNCF's launcher has no setting for in-transit encryption, legacy metadata endpoints and security groups",
+        )
+
+    @model_validator(mode="after")
+    def _place_rules(self) -> Self:
+        """Refuse an availability domain that stands in two places: the second try would be the first again."""
+        tried: set[str] = set()
+        for index, place in enumerate(self.places):
+            if again := sorted(tried.intersection(place.availability_domains)):
+                raise problem(
+                    "repeated_place",
+                    "a place before it has that availability domain; remove one",
+                    at=("places", str(index), "availabilityDomains"),
+                    value=again[0],
+                )
+            tried.update(place.availability_domains)
+        return self
+
+    @model_validator(mode="after")
+    def _launcher_rules(self) -> Self:
+        """Hold the settings to what the launcher can do with them."""
+        if self.booted_here:
+            if self.image is None:
+                raise problem(
+                    "machine_image", "the launcher boots an image of yours; give image with id and driver", at=("image",)
+                )
+            return self
+        if self.image is not None:
+            raise problem(
+                "cncf_image",
+                "CNCF's launcher finds its image by the name of its operating system; remove image",
+                at=("image",),
+                value=self.image.id,
+            )
+        parts: list[tuple[tuple[str, ...], Model]] = [((), self)]
+        parts += [(("places", str(index)), place) for index, place in enumerate(self.places)]
+        for at, part in parts:
+            for field in sorted(_NOT_CNCF & part.model_fields_set):
+                key = type(part).model_fields[field].alias or field
+                raise problem("cncf_setting", f"CNCF's launcher has no setting for {key}; remove it", at=(*at, key))
+        for index, place in enumerate(self.places):
+            if place.subnet is None:
+                raise problem(
+                    "cncf_subnet", "CNCF's launcher needs a subnet in each place; add it", at=("places", str(index), "subnet")
+                )
+        return self
+
+
+_NOT_CNCF = frozenset({"toolkit", "nvkind", "lifetime", "security_group", "image"})
+"""Settings of a set or a place that CNCF's launcher has no argument for."""

@@ -1,0 +1,86 @@
+"""The providers, one row each. No other code asks which provider a cluster has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from fleet.charts import Chart
+from fleet.facts.pricing import Line
+from fleet.facts.scheduling import EKS_PROFILE, OKE_PROFILE, TALOS_PROFILE, SchedulingProfile
+from fleet.providers.eks.bill import eks_bill
+from fleet.providers.eks.charts import eks_charts
+from fleet.providers.eks.cluster import EksCluster
+from fleet.providers.eks.quotas import eks_needs
+from fleet.providers.oke.bill import oke_bill
+from fleet.providers.oke.charts import oke_charts
+from fleet.providers.oke.cluster import OkeCluster
+from fleet.providers.oke.launchers import oke_launchers
+from fleet.providers.oke.quotas import oke_needs
+from fleet.providers.quotas import Need
+from fleet.providers.tags import AWS_TAGS, NO_TAGS, OCI_TAGS, TagRules
+from fleet.providers.talos.bill import talos_bill
+from fleet.providers.talos.cluster import TalosCluster
+from fleet.settings.cluster import Cluster
+from fleet.settings.github import GitHub
+
+
+def _no_charts(_settings: Any, _physical_name: str, _github: GitHub) -> tuple[Chart, ...]:
+    return ()
+
+
+def _no_needs(_cluster: Any, _clusters: Iterable[Any]) -> tuple[Need, ...]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """What the fleet knows of one target.
+
+    `bill` prices one cluster on a day. `needs` is the quota that a cluster declares, given all clusters of its provider. `tags`
+    are the rules of its cloud. `deployable` says whether `pulumi up` makes it. `charts` are those of its own cloud, given the
+    settings, the cluster's physical name and the GitHub scope. `launchers` is how many launchers of machines a cluster holds, or
+    None if no runner is a machine. `components.build` has its builder, `fleet.render.files` the files of its machines.
+    """
+
+    settings: type[Cluster]
+    profile: SchedulingProfile
+    bill: Callable[[str, Any, date], tuple[Line, ...]]
+    needs: Callable[[Any, Iterable[Any]], tuple[Need, ...]]
+    tags: TagRules
+    deployable: bool
+    charts: Callable[[Any, str, GitHub], tuple[Chart, ...]] = _no_charts
+    launchers: Callable[[Any], int] | None = None
+
+
+PROVIDERS: dict[str, Provider] = {
+    "eks": Provider(
+        EksCluster,
+        EKS_PROFILE,
+        eks_bill,
+        eks_needs,
+        AWS_TAGS,
+        deployable=True,
+        charts=eks_charts,
+    ),
+    "oke": Provider(
+        OkeCluster,
+        OKE_PROFILE,
+        oke_bill,
+        oke_needs,
+        OCI_TAGS,
+        deployable=True,
+        charts=oke_charts,
+        launchers=oke_launchers,
+    ),
+    "talos": Provider(
+        TalosCluster,
+        TALOS_PROFILE,
+        talos_bill,
+        _no_needs,
+        NO_TAGS,
+        deployable=False,
+    ),
+}

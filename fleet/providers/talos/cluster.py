@@ -1,0 +1,234 @@
+"""Settings of a Talos cluster on machines of one's own, which ArgoCD fills from Git."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from fleet.facts import versions
+from fleet.facts.node_image import NODE_IMAGES
+from fleet.facts.versions import minor
+from fleet.providers.talos.nodes import ControlPlane, Host, TalosPool, TalosSystem
+from fleet.providers.talos.release import has_documents
+from fleet.settings.cluster import Cluster
+from fleet.settings.egress import within
+from fleet.settings.enablement import GPU_OPERATOR, EnabledPool, Enablement, require_enablement
+from fleet.settings.gitops import ByProgram, ExternalSecrets, GitOps, GitSecrets
+from fleet.settings.model import DnsLabel, QuotedText, problem
+from fleet.settings.runner import PodRunner, SetName
+
+_ENDPOINT = re.compile(r"https://([A-Za-z0-9.-]+|\[[0-9a-f:]+\]):[0-9]{1,5}")
+_OPERATOR_FROM = (1, 13)
+"""Talos release from which on NVIDIA supports its operator there (NVIDIA/gpu-operator#2731)."""
+_POLICIES_FROM = (1, 13)
+"""Talos release whose Flannel can enforce NetworkPolicies (siderolabs/talos v1.13.9, v1alpha1_types.go)."""
+
+
+def _endpoint(url: str) -> str:
+    if not _ENDPOINT.fullmatch(url):
+        raise problem("talos_endpoint", "not the control plane's URL; write for example https://192.0.2.10:6443")
+    return url
+
+
+def _no_caches(caches: dict[str, Any]) -> dict[str, Any]:
+    """Before any rule of all clusters reads one: no model of a cache is known here."""
+    for name in caches:
+        raise problem(
+            "talos_cache",
+            "a cache is a cloud's volume; remove it, and name a storage class of your cluster in the workload's storage",
+            at=(name,),
+            value=name,
+        )
+    return caches
+
+
+class TalosCluster(Cluster):
+    """A Talos cluster: control plane, system nodes, GPU machines. Nobody runs `pulumi up` against it."""
+
+    SECRETS_BY: ClassVar[GitSecrets] = ExternalSecrets()
+    SELLS_VOLUMES: ClassVar[bool] = False
+
+    provider: Literal["talos"]
+    region: Annotated[str, Field(min_length=1)] = "home"
+    """What the place is called; no cloud reads it."""
+    talos_version: QuotedText = "1.13"
+    """Talos minor; its release is pinned in fleet/facts/data/versions.toml."""
+    endpoint: Annotated[str, AfterValidator(_endpoint)]
+    """URL of the Kubernetes API: a control-plane host's, or a shared address of all."""
+    control_plane: ControlPlane
+    system: TalosSystem = TalosSystem()
+    cni: Literal["flannel", "none"] = "flannel"
+    """Talos' own network, or none where you bring one such as Cilium."""
+    enablement: Enablement = "gpu-operator"
+    delivery: Literal["argocd"] = "argocd"
+    gitops: GitOps
+    caches: Annotated[dict[DnsLabel, Any], AfterValidator(_no_caches)] = Field(default_factory=dict)
+    pools: dict[DnsLabel, TalosPool] = Field(default_factory=dict)
+    runners: dict[SetName, PodRunner]
+
+    @property
+    def release(self) -> versions.TalosVersion:
+        """The Talos release."""
+        return versions.TALOS[self.talos_version]
+
+    @property
+    def kubernetes(self) -> str:
+        """The Kubernetes release that Talos installs."""
+        return versions.TALOS_KUBERNETES[self.kubernetes_version]
+
+    @property
+    def system_hosts(self) -> dict[str, Host]:
+        """Hosts of the system pool: the control plane's where it has none of its own."""
+        return self.system.hosts or self.control_plane.hosts
+
+    @property
+    def walls_hold(self) -> bool:
+        """Whether something that is set here enforces NetworkPolicies."""
+        return self.cni == "flannel" and minor(self.talos_version) >= _POLICIES_FROM
+
+    @property
+    def _endpoint_host(self) -> str:
+        return self.endpoint.removeprefix("https://").rpartition(":")[0].strip("[]")
+
+    @property
+    def closed_networks(self) -> tuple[str, ...]:
+        """Besides private networks the machines themselves, should they have public addresses: jobs have no business there."""
+        addresses = [ipaddress.ip_address(host.address) for _, _, host in self.hosts()]
+        if (shared := _address(self._endpoint_host)) is not None:
+            addresses.append(shared)
+        own = dict.fromkeys(f"{each}/32" for each in addresses if each.version == 4)
+        closed = super().closed_networks
+        return (*closed, *(each for each in own if not within(each, closed)))
+
+    def holdings(self) -> Iterator[tuple[tuple[str, ...], str]]:
+        """As of every cluster, and its machines."""
+        yield from super().holdings()
+        yield ("endpoint",), f"the endpoint {self.endpoint} in {self.region}"
+        for path, name, host in self.hosts():
+            yield path, f"a host {name} in {self.region}"
+            yield (*path, "address"), f"the address {host.address} in {self.region}"
+
+    def image_driver(self, pool: str) -> str | None:
+        """That of the pool's system extensions."""
+        return self.release.drivers[self.pools[pool].driver.tier]
+
+    def hosts(self) -> Iterator[tuple[tuple[str, ...], str, Host]]:
+        """(path, name, host) of every machine: control plane, system, GPU pools."""
+        for name, host in self.control_plane.hosts.items():
+            yield ("controlPlane", "hosts", name), name, host
+        for name, host in self.system.hosts.items():
+            yield ("system", "hosts", name), name, host
+        for pool_name, pool in self.pools.items():
+            for name, host in pool.nodes.hosts.items():
+                yield ("pools", pool_name, "nodes", "hosts", name), name, host
+
+    def _remarks(self) -> Iterator[str]:
+        """What is an example's, or nobody's promise, though the settings are a fleet."""
+        yield from super()._remarks()
+        addresses = {host.address for _, _, host in self.hosts()} | {self._endpoint_host}
+        if examples := sorted(filter(_documentation, addresses)):
+            yield f"endpoint, hosts: {', '.join(examples)} are reserved for examples; set your own before talosctl"
+        held = {host.address for host in self.control_plane.hosts.values()}
+        if (shared := _address(self._endpoint_host)) is not None and str(shared) not in held:
+            yield f"endpoint: {shared} is no control-plane host's; bring up what holds it (a shared address, a balancer)"
+        if "-" in self.release.release:
+            yield f"talosVersion: {self.release.release} is a pre-release, the newest that a source was read of"
+        if has_documents(self.talos_version):
+            # Built with those of 1.14.0-alpha.2.
+            yield f"talosVersion: talhelper 3.1.16 knows no document of {self.talos_version}; use talosctl (docs/talos.md)"
+        if self.cni == "flannel" and not self.walls_hold:
+            yield (
+                f"network policies: Flannel of Talos {self.talos_version} enforces none, so jobs reach your network; "
+                "use talosVersion 1.13, or cni: none with a network that does"
+            )
+        if self.cni == "none":
+            yield "cni none: nodes stay NotReady until you install a network; take one that enforces network policies"
+
+    @model_validator(mode="after")
+    def _versions_fit(self) -> Self:
+        """Refuse a Talos release that nobody pinned, and a Kubernetes that it does not take."""
+        if self.talos_version not in versions.TALOS:
+            raise problem(
+                "talos_version",
+                f"no release of this minor is pinned; use one of: {', '.join(versions.TALOS)}",
+                at=("talosVersion",),
+                value=self.talos_version,
+            )
+        oldest, newest = map(minor, self.release.kubernetes)
+        known = [each for each in versions.TALOS_KUBERNETES if oldest <= minor(each) <= newest]
+        if self.kubernetes_version not in known:
+            raise problem(
+                "talos_kubernetes",
+                f"no pinned release of this minor goes with Talos {self.talos_version}; use one of: {', '.join(known)}",
+                at=("kubernetesVersion",),
+                value=self.kubernetes_version,
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _hosts_once(self) -> Self:
+        """Refuse a host name or an address given twice: Talos would configure one machine as two."""
+        names = Counter(name for _, name, _ in self.hosts())
+        addresses = Counter(host.address for _, _, host in self.hosts())
+        for path, name, host in self.hosts():
+            if names[name] > 1:
+                raise problem("host_twice", "another host has that name; give each machine one", at=path, value=name)
+            if addresses[host.address] > 1:
+                raise problem(
+                    "address_twice", "another host has that address; correct it", at=(*path, "address"), value=host.address
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _own_machines(self) -> Self:
+        """Refuse what a cloud would have to sell, such as budgets and quotas; and secrets by a program that never runs."""
+        for key, given in (("budget", self.budget), ("declareQuotas", self.declare_quotas), ("protect", self.protect)):
+            if given:
+                raise problem("talos_cloud", f"{key} is a cloud's, and nothing is bought here; remove it", at=(key,))
+        if isinstance(self.gitops.secrets, ByProgram):
+            raise problem(
+                "talos_secrets",
+                "nobody runs pulumi up here; take external-secrets, sealed-secrets or sops",
+                at=("gitops", "secrets", "by"),
+                value="program",
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _talos_enablement(self) -> Self:
+        """Hold pools and what advertises their GPUs to each other; the operator needs a Talos that it supports."""
+        if self.enablement == GPU_OPERATOR and minor(self.talos_version) < _OPERATOR_FROM:
+            raise problem(
+                "talos_operator",
+                f"NVIDIA supports its operator from Talos 1.13 on, not on {self.talos_version}; "
+                "raise talosVersion, or use enablement: device-plugin",
+                at=("enablement",),
+                value=self.enablement,
+            )
+        enabled = {
+            name: EnabledPool(pool, NODE_IMAGES[pool.image], self.image_driver(name), ("pools", name, "driver", "tier"))
+            for name, pool in self.pools.items()
+        }
+        require_enablement(self.enablement, self.operator, enabled)
+        return self
+
+
+_EXAMPLES = tuple(map(ipaddress.ip_network, ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "2001:db8::/32")))
+
+
+def _documentation(host: str) -> bool:
+    found = _address(host)
+    return found is not None and any(found.version == network.version and found in network for network in _EXAMPLES)
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """The address that a text is; None for a name."""
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return None

@@ -1,0 +1,205 @@
+"""Settings of Talos nodes: hosts, GPU pools of own machines, which driver their image has."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from fleet.facts.scheduling import TALOS_PROFILE
+from fleet.settings.model import DnsLabel, Memory, Model, Nodes, memory_text, problem
+from fleet.settings.pool import Pool
+
+_VOLUME = re.compile(r"[A-Za-z0-9-]{1,34}")
+"""siderolabs/talos v1.13.9 pkg/machinery/config/types/block/user_volume_config.go: a partition's label is `u-` and the name."""
+_DISK = re.compile(r"/dev/[A-Za-z0-9/_.:-]+")
+_TURING = (7, 5)
+"""Compute capability from which on NVIDIA's open kernel modules drive a GPU (NVIDIA/open-gpu-kernel-modules README)."""
+
+
+def _address(text: str) -> str:
+    try:
+        found = ipaddress.ip_address(text)
+    except ValueError:
+        found = None
+    if found is None or found.is_loopback or found.is_unspecified or found.is_multicast or found.is_link_local:
+        raise problem("host_address", "not the IP address of a host; write the one that others reach it at, such as 192.0.2.20")
+    return str(found)
+
+
+def _disk_path(path: str) -> str:
+    if not _DISK.fullmatch(path):
+        raise problem("install_disk", "not a disk; write its device, such as /dev/nvme0n1 or /dev/disk/by-id/…")
+    return path
+
+
+def _volume_name(name: str) -> str:
+    if not _VOLUME.fullmatch(name):
+        raise problem(
+            "volume_name", "not a user volume's name: letters, digits and hyphens, 34 at most; write for example models"
+        )
+    return name
+
+
+HostAddress = Annotated[str, AfterValidator(_address)]
+DiskPath = Annotated[str, AfterValidator(_disk_path)]
+
+
+class UserVolume(Model):
+    """Room for what a provisioner of local volumes keeps, which Talos mounts at /var/mnt/<name>."""
+
+    name: Annotated[str, AfterValidator(_volume_name)] = "local-path-provisioner"
+    disk: DiskPath | None = None
+    """Another disk of the machine, which the volume gets whole."""
+    ephemeral: Memory | None = None
+    """Or what the install disk keeps for containers and images; the volume gets the rest. Heeded at the first boot alone."""
+
+    @model_validator(mode="after")
+    def _one_place(self) -> Self:
+        """Refuse a volume of two places, and of none."""
+        if (self.disk is None) == (self.ephemeral is None):
+            raise problem(
+                "volume_place",
+                "a user volume is on another disk, or beside Talos on the install disk; give disk, or ephemeral, and not both",
+            )
+        return self
+
+
+class Host(Model):
+    """One machine, by its host name: where it is reached, the disk that Talos is installed on, room for volumes."""
+
+    address: HostAddress
+    install_disk: DiskPath = "/dev/nvme0n1"
+    volume: UserVolume | None = None
+
+    @model_validator(mode="after")
+    def _other_disk(self) -> Self:
+        """Refuse Talos' own disk as the volume's: Talos takes that whole."""
+        if self.volume is not None and self.volume.disk == self.install_disk:
+            raise problem(
+                "volume_disk",
+                "Talos is installed there, and takes all of it; name another disk, or give ephemeral in place of disk",
+                at=("volume", "disk"),
+                value=self.volume.disk,
+            )
+        return self
+
+
+class Hosts(Nodes):
+    """Machines of one's own as the nodes of a pool: all of them are there, so the count is theirs."""
+
+    hosts: Annotated[dict[DnsLabel, Host], Field(min_length=1)]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _counted(cls, value: Any) -> Any:
+        """Count the hosts; refuse a count beside them."""
+        if not isinstance(value, dict):
+            return value
+        for bound in ("min", "max"):
+            if bound in value:
+                raise problem(
+                    "host_count",
+                    f"own machines are all there, and hosts are counted; remove {bound}",
+                    at=(bound,),
+                    value=value[bound],
+                )
+        count = len(hosts) if isinstance(hosts := value.get("hosts"), dict) else 0
+        # What is no mapping of hosts is told as that alone, and not as a missing count, too.
+        return value | {"min": count, "max": max(count, 1)}
+
+
+class TalosDriver(Model):
+    """NVIDIA's driver as Talos' system extensions: kernel modules and container toolkit of one tier, so of one version."""
+
+    kernel_modules: Literal["proprietary", "open"] = "proprietary"
+    tier: Literal["production", "lts"] = "production"
+
+
+class TalosPool(Pool):
+    """GPU machines of one's own, all of one kind."""
+
+    capacity: Literal["on-demand"] = "on-demand"
+    nodes: Hosts
+    image: Literal["talos"] = "talos"
+    driver: TalosDriver = TalosDriver()
+
+    @model_validator(mode="after")
+    def _talos_rules(self) -> Self:
+        """Refuse rented machines, GPUs of other vendors, an idle delay, labels that kubelet may not set, unfit modules."""
+        for machine in self.machines:
+            if machine.cloud != "owned":
+                raise problem(
+                    "talos_machine",
+                    "Talos nodes are machines of your own (owned.… in fleet/facts/data/instances.csv); name one, or add yours",
+                    at=("instanceTypes",),
+                    value=machine.name,
+                )
+            gpu = machine.gpu
+            if gpu is None or gpu.vendor != "nvidia":
+                raise problem(
+                    "owned_vendor",
+                    f"{machine.name} has no NVIDIA GPU, and nothing here advertises another; name a machine with one",
+                    at=("instanceTypes",),
+                    value=machine.name,
+                )
+            if self.driver.kernel_modules == "open" and tuple(map(int, gpu.compute_capability.split("."))) < _TURING:
+                raise problem(
+                    "open_modules",
+                    f"NVIDIA's open kernel modules drive GPUs from Turing on, {gpu.name} is older; write proprietary",
+                    at=("driver", "kernelModules"),
+                    value="open",
+                )
+        if len(self.instance_types) > 1:
+            raise problem(
+                "one_machine",
+                "the hosts of a pool are of one kind; write one, and a pool for each other",
+                at=("instanceTypes",),
+                value=list(self.instance_types),
+            )
+        for name, host in self.nodes.hosts.items():
+            kept = host.volume.ephemeral if host.volume is not None else None
+            if kept is not None and kept < self.disk:
+                raise problem(
+                    "volume_room",
+                    f"host {name} keeps {memory_text(kept)} for containers and images; lower the pool's disk, or raise ephemeral",
+                    at=("disk",),
+                    value=memory_text(self.disk),
+                )
+        if "idle_delay" in self.model_fields_set:
+            raise problem("talos_idle", "own machines stay on; remove idleDelay", at=("idleDelay",))
+        for key in self.labels:
+            if TALOS_PROFILE.reserves(key):
+                raise problem(
+                    "talos_reserved_label",
+                    "kubelet may not set labels of this domain; use one of your own, such as example.com/team",
+                    at=("labels", key),
+                    value=self.labels[key],
+                )
+        return self
+
+
+class TalosSystem(Model):
+    """The untainted CPU nodes: controllers, listeners, CoreDNS. Without hosts of its own the control plane's do that, too."""
+
+    hosts: dict[DnsLabel, Host] = Field(default_factory=dict)
+
+
+class ControlPlane(Model):
+    """Hosts of etcd and of the API server."""
+
+    hosts: Annotated[dict[DnsLabel, Host], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _odd(self) -> Self:
+        """Refuse an even number: etcd with two members loses its quorum with either of them."""
+        if len(self.hosts) % 2 == 0:
+            raise problem(
+                "etcd_members",
+                f"etcd of {len(self.hosts)} members bears no more losses than of {len(self.hosts) - 1}; give an odd number",
+                at=("hosts",),
+                value=sorted(self.hosts),
+            )
+        return self

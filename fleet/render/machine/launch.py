@@ -1,0 +1,69 @@
+"""The launcher as it is delivered: its program as text, and its config as a pure function of a runner and of ids known late."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from fleet.providers.oke.disk import disk_gb
+from fleet.providers.oke.vm_runner import MachineRunner, Place, VmPerJobRunner, VmRunner
+from fleet.render.machine.cloudinit import encoded
+
+LAUNCHER_SOURCE = (Path(__file__).parent / "launcher.py").read_text(encoding="ascii")
+
+STANDING_LIFETIME = 7 * 86_400
+"""Seconds from when a standing machine gets a registration, idle or not, until it is replaced. A job has five days at most
+(docs.github.com, usage limits for self-hosted runners); one that starts in the last hours here is lost."""
+
+
+def launcher_config(
+    name: str,
+    runner: MachineRunner,
+    *,
+    compartment: str,
+    region: str,
+    subnet: str | None = None,
+    security_group: str | None = None,
+    pool: str | None = None,
+    tags: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """The launcher's config, as its docstring has it.
+
+    `name` must be of this set alone in the compartment: machines that bear it are this set's to remove. `region`, `subnet` and
+    `security_group` are the cluster's, and serve every place without its own; standing machines need `pool` instead, the OCID of
+    their instance pool. Raises ValueError where an id is missing.
+    """
+    shared = {"set": name, "compartment": compartment, "tags": dict(tags or {})}
+    if isinstance(runner, VmRunner):
+        if pool is None:
+            raise ValueError("standing machines are claimed from an instance pool; give pool")
+        home = {"region": region, "pool": pool, "count": runner.count}
+        return {"mode": "standing", **shared, "lifetime": STANDING_LIFETIME, **home}
+    if not isinstance(runner, VmPerJobRunner):
+        raise TypeError(f"{runner.kind} is no kind of machine that has a launcher")
+    return {
+        "mode": "per-job",
+        **shared,
+        "lifetime": runner.lifetime,
+        "shapes": list(runner.shapes),
+        "places": [_place(runner, place, subnet, security_group) for place in runner.places],
+        "disk": disk_gb(runner.disk),
+        "preemptible": runner.capacity == "spot",
+        "userData": encoded(runner),
+    }
+
+
+def _place(runner: VmPerJobRunner, place: Place, subnet: str | None, security_group: str | None) -> dict[str, Any]:
+    image = place.image or (runner.image.id if runner.image else None)
+    found = {"subnet": place.subnet or subnet, "securityGroup": place.security_group or security_group, "image": image}
+    for what, held in found.items():
+        if held is None:
+            raise ValueError(f"a place in {place.region} has no {what}; give the cluster's or its own")
+    return {
+        "region": place.region,
+        "availabilityDomains": list(place.availability_domains),
+        "subnet": found["subnet"],
+        "securityGroups": [found["securityGroup"]],
+        "image": image,
+    }

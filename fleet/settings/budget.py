@@ -1,0 +1,38 @@
+"""What a month may cost before somebody is told."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from fleet.settings.model import Model, problem
+
+ACTUAL_PERCENT, FORECAST_PERCENT = 80, 100
+"""Percent of the budget at which the cloud writes: what is spent, and what the month comes to if it goes on like this."""
+MONTH = 730
+"""Hours of a month."""
+_EMAIL = re.compile(r"[^@\s,;]+@[^@\s,;]+\.[^@\s,;]+")
+_RESERVED = re.compile(r".*[@.](example(\.(com|net|org))?|test|invalid|localhost)", re.IGNORECASE)
+"""Domains that are nobody's (RFC 2606)."""
+
+
+def _email(text: str) -> str:
+    if not _EMAIL.fullmatch(text):
+        raise problem("email", "not an email address; write for example ci-alerts@example.com")
+    return text
+
+
+class Budget(Model):
+    """A monthly budget: an alarm by email, which stops nothing."""
+
+    monthly_usd: Annotated[int, Field(ge=1)]
+    """Whole USD; OCI reads the number in the currency of the tenancy's rate card."""
+    emails: Annotated[tuple[Annotated[str, AfterValidator(_email)], ...], Field(min_length=1, max_length=10)]
+    """Who is told. AWS takes ten for each alarm (docs.aws.amazon.com, API_budgets_NotificationWithSubscribers)."""
+
+    @property
+    def nobodys(self) -> tuple[str, ...]:
+        """Addresses of an example's, which no mail reaches."""
+        return tuple(email for email in self.emails if _RESERVED.fullmatch(email))

@@ -1,0 +1,300 @@
+"""What every cluster has, whatever its provider."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from fleet.charts import Level
+from fleet.facts.scheduling import SYSTEM_POOL
+from fleet.settings.budget import Budget
+from fleet.settings.caches import Cache, class_name
+from fleet.settings.egress import closed_networks, may_open
+from fleet.settings.gitops import ByProgram, GitOps, GitSecrets, Sops
+from fleet.settings.jobs import StackJob, require_jobs
+from fleet.settings.model import Cidr, DnsLabel, Model, QuotedText, memory_text, problem
+from fleet.settings.namespaces import levels, taken
+from fleet.settings.operator import OperatorSettings
+from fleet.settings.queues import Queues, require_queues, units
+from fleet.settings.runner import PodRunner, SetName
+from fleet.settings.sharing import Mig
+from fleet.settings.workload_rules import require_storage, require_unqueued, require_workloads
+from fleet.settings.workloads import AnyWorkload, PoolWorkload, WorkloadName
+
+
+def physical_name(project: str, stack: str, cluster: str) -> str:
+    """What a cluster is called outside: tags, IAM conditions, kubeconfigs and folders in Git need it before it exists."""
+    return f"{project}-{stack}-{cluster}"
+
+
+class Cluster(Model):
+    """One Kubernetes cluster with GPU pools and runner sets. A provider's model adds its cloud's settings."""
+
+    provider: str
+    region: Annotated[str, Field(min_length=1)]
+    kubernetes_version: QuotedText
+    enablement: Any
+    """What advertises the GPUs of its nodes: the name of a chart, or of what the provider brings."""
+    delivery: Literal["helm", "argocd"] = "helm"
+    """Who brings charts and what stands beside them: `pulumi up` itself, or ArgoCD out of a Git repository (docs/gitops.md)."""
+    gitops: GitOps | None = None
+    """The repository that ArgoCD reads."""
+    operator: OperatorSettings | None = None
+    private_egress: tuple[Cidr, ...] = ()
+    """Private networks that jobs in pods reach besides the internet: a cache, a package mirror, a VPC's endpoints."""
+    budget: Budget | None = None
+    declare_quotas: bool = False
+    """Whether the cloud is told how many GPUs the fleet takes at most: AWS is asked for that much, OCI to allow no more."""
+    protect: bool = False
+    """Whether Pulumi refuses to delete the control plane, until this is off again."""
+    DEFAULT_CLASS: ClassVar[bool] = False
+    """Whether the provider's clusters have a default storage class."""
+
+    SELLS_VOLUMES: ClassVar[bool] = True
+    """Whether the provider has volumes for caches."""
+
+    SECRETS_BY: ClassVar[GitSecrets] = ByProgram(by="program")
+    """Who makes the GitHub App's secret, unless gitops says it."""
+
+    queues: Queues | None = None
+    """Queues for the GPU Jobs of teams, by Kueue: docs/queues.md."""
+    workloads: dict[WorkloadName, AnyWorkload] = Field(default_factory=dict)
+    """What runs on its GPUs beside CI: docs/workloads.md."""
+    caches: dict[DnsLabel, Any] = Field(default_factory=dict)
+    """Volumes for models and data sets, which outlive jobs: docs/storage.md."""
+    jobs: dict[DnsLabel, StackJob] = Field(default_factory=dict)
+    """GPU Jobs that run once, when they are new or changed: docs/storage.md."""
+    pools: dict[DnsLabel, Any] = Field(default_factory=dict)
+    """None by default: machines that run one job each need no pool."""
+    runners: dict[SetName, Any]
+
+    @property
+    def own_cidr(self) -> str | None:
+        """Range of the network that the program makes for the cluster; None where it stands in a given one."""
+        return None
+
+    @property
+    def by_git(self) -> bool:
+        """Whether ArgoCD delivers what is inside."""
+        return self.delivery == "argocd"
+
+    @property
+    def secrets_by(self) -> GitSecrets:
+        """Who makes the GitHub App's secret of each runner set."""
+        return (self.gitops.secrets if self.gitops is not None else None) or self.SECRETS_BY
+
+    @property
+    def closed_networks(self) -> tuple[str, ...]:
+        """Networks that jobs in pods do not reach, but for `private_egress`."""
+        return closed_networks(self.own_cidr)
+
+    @property
+    def drivers(self) -> tuple[str, ...]:
+        """Storage drivers that the cluster gets for its caches, by the names of `fleet.facts.versions`."""
+        return ()
+
+    def image_driver(self, pool: str) -> str | None:
+        """Version of NVIDIA's driver that the node image of a pool brings, where that is known."""
+        return None
+
+    @property
+    def team_namespaces(self) -> dict[str, Level]:
+        """Namespaces that the settings name, with the Pod Security Standard that the pods of each are held to."""
+        confined: dict[str, Level] = dict.fromkeys(self._confined(), "restricted")
+        return levels([*confined.items(), *((each.namespace, each.level) for each in self.workloads.values())])
+
+    def _confined(self) -> Iterator[str]:
+        """Namespaces whose pods are held to the strictest standard: those of teams, caches and jobs."""
+        yield from self.queues.namespaces if self.queues is not None else ()
+        for cache in self.caches.values():
+            yield from cache.namespaces
+        yield from (job.namespace for job in self.jobs.values())
+
+    def caches_by_name(self) -> Iterator[tuple[str, Cache]]:
+        """Caches by name, in the order of the config."""
+        yield from self.caches.items()
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What an owner should know though the settings are a fleet."""
+        return tuple(self._remarks())
+
+    def remarks_on(self, day: date) -> Iterator[str]:
+        """What an owner should know on a day, because it changes without an edit: ends of support."""
+        yield from ()
+
+    @property
+    def watched(self) -> str:
+        """What the cluster's budget counts, in words that tell one budget's from another's."""
+        return ""
+
+    @property
+    def quota_scopes(self) -> tuple[str, ...]:
+        """Where the quotas hold that the cluster would declare."""
+        return ()
+
+    def _remarks(self) -> Iterator[str]:
+        """What is paid for or kept ready and gets no job, and an alarm that nobody hears."""
+        if self.budget is not None and self.budget.nobodys:
+            yield f"budget.emails: no mail reaches {', '.join(self.budget.nobodys)}; set your own before pulumi up"
+        queued = self.queues.pools if self.queues is not None else frozenset()
+        if not (self.runners or queued or self.workloads or self.jobs):
+            yield "runners: the cluster has none, so it runs no job; add one"
+            return
+        named = {runner.pool for runner in self.runners.values() if isinstance(runner, PodRunner)}
+        named |= {each.pool for each in self.workloads.values() if isinstance(each, PoolWorkload)}
+        named |= {job.pool for job in self.jobs.values() if job.pool is not None}
+        chosen = {job.gpu_type for job in self.jobs.values()} - {None}
+        for name in self.pools:
+            # A job that names a GPU may choose any pool of it.
+            if name not in named | queued and not chosen:
+                yield f"pool {name}: no runner set names it, so it gets no job; name it in one, or remove it"
+        yield from self._shared_with_queues()
+        for name, workload in self.workloads.items():
+            kept = workload.storage_asked if isinstance(workload, PoolWorkload) else None
+            if kept is not None and kept.storage_class not in (None, *map(class_name, self.caches)):
+                yield f"workload {name}: storage class {kept.storage_class} is none of ours; see that the cluster has it"
+        for name, pool in self.pools.items():
+            if isinstance(pool.sharing, Mig) and pool.sharing.naming == "single":
+                yield (
+                    f"pool {name}: until the MIG manager has cut a new node's GPUs, naming single calls whole ones the same, and "
+                    "a job may start on one; use naming: mixed"
+                )
+
+    def _shared_with_queues(self) -> Iterator[str]:
+        """Pools that runner sets and queues together may want more of than there is: runners enter no queue."""
+        for name in self.pools:
+            handed = self.queues.nominal(name) if self.queues is not None else 0
+            asked = sum(
+                runner.gpus * runner.span.max
+                for runner in self.runners.values()
+                if isinstance(runner, PodRunner) and runner.pool == name
+            )
+            held = sum(
+                each.units
+                for each in self.workloads.values()
+                if isinstance(each, PoolWorkload) and each.stands and each.pool == name
+            )
+            most, resource = units(self.pools[name]), self.pools[name].resource
+            if handed and asked + held and handed + asked + held > most:
+                who = [f"runner sets may ask for {asked}"] * bool(asked) + [f"workloads keep {held}"] * bool(held)
+                yield (
+                    f"pool {name}: of its {most} {resource} {' and '.join(who)}, and queues hand out {handed}; "
+                    "what comes later waits for a node, also a Job that its queue has let in"
+                )
+
+    def holdings(self) -> Iterator[tuple[tuple[str, ...], str]]:
+        """(path, what it is, in words) of what no two clusters of a stack may have."""
+        if self.gitops is not None:
+            yield ("gitops", "path"), f"folder {self.gitops.path} of {self.gitops.repository}"
+
+    def tenancies(self) -> Iterator[tuple[tuple[str, ...], str]]:
+        """(path, name) of what its cloud writes with the account in it, such as "abcd:" before OCI's availability domains."""
+        yield from ()
+
+    @model_validator(mode="after")
+    def _cluster_rules(self) -> Self:
+        """Refuse a pool with the system pool's name, a runner that names no pool, and to open what jobs reach or never may."""
+        if SYSTEM_POOL in self.pools:
+            raise problem(
+                "pool_name",
+                f"'{SYSTEM_POOL}' is the untainted pool's name; give the GPU pool another",
+                at=("pools", SYSTEM_POOL),
+                value=SYSTEM_POOL,
+            )
+        for name, runner in self.runners.items():
+            if isinstance(runner, PodRunner) and runner.pool not in self.pools:
+                known = ", ".join(self.pools)
+                raise problem(
+                    "runner_pool",
+                    f"no pool of that name in this cluster; name one of: {known}"
+                    if known
+                    else "the cluster has no pool; add one",
+                    at=("runners", name, "pool"),
+                    value=runner.pool,
+                )
+        for index, cidr in enumerate(self.private_egress):
+            if not may_open(cidr, self.closed_networks):
+                raise problem(
+                    "private_egress",
+                    "no private IPv4 network; jobs reach public ones anyway, and link-local ones (instance metadata) never; "
+                    "write one such as 10.20.0.0/16",
+                    at=("privateEgress", str(index)),
+                    value=cidr,
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _delivery_rules(self) -> Self:
+        """Hold delivery and repository to each other."""
+        if self.by_git != (self.gitops is not None):
+            raise problem(
+                "gitops",
+                "delivery argocd and gitops (repository, path) belong together; give both or neither",
+                at=("delivery",) if self.gitops is None else ("gitops",),
+            )
+        if self.gitops is not None and (taken(self.gitops.namespace) or self.gitops.namespace in self.team_namespaces):
+            raise problem(
+                "git_namespace",
+                "this namespace is the system's, a chart's, a runner set's or a team's; give ArgoCD one of its own, as argocd",
+                at=("gitops", "namespace"),
+                value=self.gitops.namespace,
+            )
+        if isinstance(self.secrets_by, Sops) and isinstance(self.SECRETS_BY, ByProgram):
+            raise problem(
+                "program_sops",
+                "the ArgoCD that the program installs has no plugin that opens them; "
+                "take program, external-secrets or sealed-secrets",
+                at=("gitops", "secrets", "by"),
+                value="sops",
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _shared_rules(self) -> Self:
+        """Hold runners to what a pool that shares its GPUs gives."""
+        for name, runner in self.runners.items():
+            if not isinstance(runner, PodRunner):
+                continue
+            pool = self.pools[runner.pool]
+            if runner.gpus > 1 and not pool.several:
+                raise problem(
+                    "several_shares",
+                    f"pool {runner.pool} shares its GPUs and several shares are no larger share; write 1, "
+                    "or set allowSeveral in the pool's sharing",
+                    at=("runners", name, "gpus"),
+                    value=runner.gpus,
+                )
+            if "shm" in runner.model_fields_set and not pool.mounts_shm:
+                raise problem(
+                    "mps_shm",
+                    f"pool {runner.pool} shares its GPUs by MPS, whose device plugin mounts /dev/shm itself; remove shm",
+                    at=("runners", name, "shm"),
+                    value=memory_text(runner.shm),
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _workload_rules(self) -> Self:
+        """Hold workloads to the pools and to each other."""
+        require_workloads(self.workloads, self.pools, tuple(self._confined()))
+        require_storage(self.workloads, self.caches, default_class=self.DEFAULT_CLASS, sells_volumes=self.SELLS_VOLUMES)
+        teams = self.queues.teams if self.queues is not None else {}
+        require_unqueued(self.workloads, {each: team for team, held in teams.items() for each in held.namespaces})
+        return self
+
+    @model_validator(mode="after")
+    def _job_rules(self) -> Self:
+        """Hold jobs to what the cluster has for them."""
+        require_jobs(self.jobs, self.pools, self.caches, self.queues, self.workloads)
+        return self
+
+    @model_validator(mode="after")
+    def _queue_rules(self) -> Self:
+        """Hold the teams' quotas to the pools."""
+        if self.queues is not None:
+            require_queues(self.queues, self.pools)
+        return self

@@ -1,0 +1,77 @@
+"""Which driver drives which GPU, and which versions go together.
+
+NVIDIA names a driver by its branch: 580.159.03 is of R580. The oldest and newest branch of a GPU stand in `data/gpus.csv`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from fleet.facts import hardware
+from fleet.settings.model import problem
+
+_DRIVER = re.compile(r"([0-9]{3})\.[0-9]{2,3}(\.[0-9]{2})?")
+
+
+def driver_version(version: str) -> str:
+    """The version, if it is one of NVIDIA's drivers."""
+    if not _DRIVER.fullmatch(version):
+        raise problem("driver_version", "not a driver's version; write it as nvidia-smi shows it, for example 580.159.03")
+    return version
+
+
+def branch(version: str) -> int:
+    """The branch of a driver: 580.159.03 → 580."""
+    return int(version.partition(".")[0])
+
+
+def at_most(machine: str, gpu: hardware.Gpu) -> str:
+    """In words, the newest branch that drives a machine's GPU."""
+    return f"{gpu.name} ({machine}) is driven by branch R{gpu.max_driver_branch} at most"
+
+
+def at_least(machine: str, gpu: hardware.Gpu) -> str:
+    """In words, the oldest branch that drives a machine's GPU."""
+    return f"{gpu.name} ({machine}) needs branch R{gpu.min_driver_branch} at least"
+
+
+def limits(machine: hardware.Machine) -> str:
+    """The driver branches that support a machine's GPU, as text; empty where no limit is known."""
+    gpu = machine.gpu
+    if gpu is not None and gpu.max_driver_branch is not None:
+        return at_most(machine.name, gpu)
+    if gpu is not None and gpu.min_driver_branch is not None:
+        return at_least(machine.name, gpu)
+    return ""
+
+
+def undeterminable(machines: Iterable[hardware.Machine], fix: str) -> str:
+    """The verdict on a pool whose node image has an unknown driver, with what to do."""
+    known = sorted({limit for machine in machines if (limit := limits(machine))})
+    told = f" ({'; '.join(known)})" if known else ""
+    return (
+        f"compatibility of driver, GPU{told} and CUDA images is undeterminable: no source names the NVIDIA driver of its node "
+        f"image; {fix}"
+    )
+
+
+def require_driver(machine: hardware.Machine, version: str, *, at: tuple[str, ...], mend: str = "") -> None:
+    """Refuse a driver that does not drive the machine's GPU; `at` is where the settings have it, `mend` what to do about it."""
+    gpu = machine.gpu
+    if gpu is None:
+        return
+    if gpu.max_driver_branch is not None and branch(version) > gpu.max_driver_branch:
+        raise problem(
+            "driver_too_new",
+            f"{at_most(machine.name, gpu)}; " + (mend or "use a driver of that branch"),
+            at=at,
+            value=version,
+        )
+    if gpu.min_driver_branch is not None and branch(version) < gpu.min_driver_branch:
+        raise problem(
+            "driver_too_old",
+            f"{at_least(machine.name, gpu)}; " + (mend or "use a newer driver"),
+            at=at,
+            value=version,
+        )

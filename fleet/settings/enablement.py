@@ -1,0 +1,199 @@
+"""Who makes a pool's GPUs schedulable: exactly one advertiser of `nvidia.com/gpu`, on nodes that have or get a driver."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from fleet.facts.node_image import NodeImage
+from fleet.settings import compatibility
+from fleet.settings.model import problem
+from fleet.settings.operator import OperatorSettings
+from fleet.settings.pool import Pool
+from fleet.settings.sharing import Mig, Mps
+
+DEVICE_PLUGIN = "device-plugin"
+GPU_OPERATOR = "gpu-operator"
+GPU_PLUGIN_ADDON = "gpu-plugin-addon"
+Enablement = Literal["device-plugin", "gpu-operator"]
+
+_SHARES = {
+    "time-slicing": (DEVICE_PLUGIN, GPU_OPERATOR),
+    "mps": (DEVICE_PLUGIN, GPU_OPERATOR),
+    # Only the operator brings a MIG manager, which cuts the GPUs of a node by its label.
+    "mig": (GPU_OPERATOR,),
+}
+"""Under which enablement a way of sharing works, by strategy."""
+
+
+@dataclass(frozen=True, slots=True)
+class EnabledPool:
+    """A pool with its kind of node image and, where the image brings a driver, that driver's version.
+
+    `driver_at` is where the settings have that version, empty where they have none. `driver_fix` is what to do about a driver
+    that does not support the pool's GPU, empty for the usual advice.
+    """
+
+    pool: Pool
+    image: NodeImage
+    driver: str | None
+    driver_at: tuple[str, ...] = ()
+    driver_fix: str = ""
+
+
+def require_enablement(enablement: str, operator: OperatorSettings | None, pools: Mapping[str, EnabledPool]) -> None:
+    """Refuse settings under which a pool's GPUs have no driver, no advertiser, or two. Raises a settings problem."""
+    if operator is not None and enablement != GPU_OPERATOR:
+        raise problem(
+            "operator_unused",
+            f"operator belongs to enablement {GPU_OPERATOR}; remove it, or set enablement: {GPU_OPERATOR}",
+            at=("operator",),
+        )
+    for name, held in pools.items():
+        _require_one_advertiser(name, held, enablement)
+        _require_driver(name, held, enablement, operator or OperatorSettings())
+    if enablement == GPU_OPERATOR:
+        _require_one_policy(pools, operator or OperatorSettings())
+
+
+def advertisers(enablement: str, image: NodeImage) -> Iterator[str]:
+    """What would advertise the GPUs of a node with this image."""
+    yield {
+        DEVICE_PLUGIN: "the device plugin's chart",
+        GPU_OPERATOR: "the GPU operator",
+        GPU_PLUGIN_ADDON: "OKE's add-on NvidiaGpuPlugin",
+    }[enablement]
+    if image.advertises:
+        yield f"the node image {image.name}"
+
+
+def _require_one_advertiser(name: str, held: EnabledPool, enablement: str) -> None:
+    found = list(advertisers(enablement, held.image))
+    if len(found) > 1:
+        raise problem(
+            "two_advertisers",
+            f"{' and '.join(found)} would both advertise this pool's GPUs; use an image without a device plugin of its own",
+            at=("pools", name, "image"),
+            value=held.image.name,
+        )
+    if held.pool.sharing is not None and enablement not in _SHARES[held.pool.sharing.strategy]:
+        raise problem(
+            "sharing_enablement",
+            f"GPUs are shared by {held.pool.sharing.strategy} under enablement "
+            f"{' or '.join(_SHARES[held.pool.sharing.strategy])} alone; use that, or remove sharing",
+            at=("pools", name, "sharing", "strategy"),
+            value=held.pool.sharing.strategy,
+        )
+    if enablement == GPU_PLUGIN_ADDON and held.pool.cdi:
+        raise problem(
+            "addon_cdi",
+            f"OKE's add-on gives out GPUs without CDI; remove cdi, or use enablement: {DEVICE_PLUGIN}",
+            at=("pools", name, "cdi"),
+            value=True,
+        )
+
+
+def _require_driver(name: str, held: EnabledPool, enablement: str, operator: OperatorSettings) -> None:
+    image = held.image
+    if not image.driver and enablement != GPU_OPERATOR:
+        raise problem(
+            "image_without_driver",
+            f"image {image.name} brings no driver and enablement {enablement} installs none; "
+            f"use an image with one, or enablement: {GPU_OPERATOR}",
+            at=("pools", name, "image"),
+            value=image.name,
+        )
+    if image.licensed and operator.driver.license_secret is None:
+        raise problem(
+            "vgpu_license",
+            f"image {image.name} takes a licensed driver; give operator.driver.licenseSecret and repository",
+            at=("pools", name, "image"),
+            value=image.name,
+        )
+    version, at, mend = _driver(name, held, operator)
+    for machine in held.pool.machines:
+        if version is not None:
+            compatibility.require_driver(machine, version, at=at, mend=mend)
+        elif held.driver_at and (limits := compatibility.limits(machine)):
+            # Without a setting for it, the plan reports the pool as undeterminable instead.
+            raise problem(
+                "driver_unknown", f"{limits}, and the driver of image {image.name} is not known; give {'.'.join(at)}", at=at
+            )
+
+
+def _driver(name: str, held: EnabledPool, operator: OperatorSettings) -> tuple[str | None, tuple[str, ...], str]:
+    """(version, where it stands, how to mend it) of the driver on a pool's nodes."""
+    if held.image.driver:
+        return held.driver, held.driver_at or ("pools", name, "instanceTypes"), held.driver_fix
+    version = operator.driver.version
+    if "version" in operator.driver.model_fields_set:
+        return version, ("operator", "driver", "version"), ""
+    return version, ("pools", name, "image"), "set operator.driver.version, whose default this is"
+
+
+def _require_mps_apart(pools: Mapping[str, EnabledPool]) -> None:
+    """Refuse MPS beside parts with names of their own: the operator's variable for MIG reaches every plugin of the cluster."""
+    mixed = [name for name, held in pools.items() if isinstance(held.pool.sharing, Mig) and held.pool.sharing.naming == "mixed"]
+    for name, held in pools.items():
+        if mixed and isinstance(held.pool.sharing, Mps):
+            raise problem(
+                "mps_mig",
+                f"the operator tells the plugin of all nodes that MIG parts have names of their own, as in pool {mixed[0]}, and "
+                "with that the plugin refuses MPS; use time-slicing, or give one of the pools another cluster",
+                at=("pools", name, "sharing", "strategy"),
+                value="mps",
+            )
+
+
+def _require_one_policy(pools: Mapping[str, EnabledPool], operator: OperatorSettings) -> None:
+    """The operator has one ClusterPolicy, so pools must agree on what stands there, and some image must leave it the work."""
+    images = [held.image for held in pools.values()]
+    brought = {
+        "driver": ("driver", all(image.driver for image in images)),
+        "containerd": ("toolkit", all(image.toolkit for image in images)),
+    }
+    for setting, (what, by_image) in brought.items():
+        if pools and by_image and setting in operator.model_fields_set:
+            raise problem(
+                "operator_idle",
+                f"every pool's image brings its own {what}, so the operator installs none; remove {setting}",
+                at=("operator", setting),
+            )
+    _require_mps_apart(pools)
+    first: tuple[str, EnabledPool] | None = None
+    mig: dict[str, tuple[str, str]] = {}
+    for name, held in pools.items():
+        if isinstance(held.pool.sharing, Mig):
+            other, naming = mig.setdefault("naming", (name, held.pool.sharing.naming))
+            if held.pool.sharing.naming != naming:
+                raise problem(
+                    "mig_naming",
+                    f"the operator names the parts of all MIG GPUs in one way and pool {other} has {naming}; write the same",
+                    at=("pools", name, "sharing", "naming"),
+                    value=held.pool.sharing.naming,
+                )
+        if first is None:
+            first = (name, held)
+            continue
+        other, rest = first
+        if held.pool.cdi != rest.pool.cdi:
+            raise problem(
+                "operator_cdi",
+                f"the operator has one CDI setting a cluster and pool {other} has the other; set the same, "
+                f"or use enablement: {DEVICE_PLUGIN}",
+                at=("pools", name, "cdi"),
+                value=held.pool.cdi,
+            )
+        if (held.image.driver, held.image.toolkit, held.image.driver_root) != (
+            rest.image.driver,
+            rest.image.toolkit,
+            rest.image.driver_root,
+        ):
+            raise problem(
+                "operator_images",
+                f"the operator installs driver and toolkit on all nodes or none, and pool {other} has image {rest.image.name}; "
+                "use images of one kind in a cluster",
+                at=("pools", name, "image"),
+                value=held.image.name,
+            )

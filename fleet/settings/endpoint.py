@@ -1,0 +1,60 @@
+"""Who reaches a cluster's API server."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, model_validator
+
+from fleet.settings.model import Cidr, Model, problem
+
+_WIDEST = {4: 8, 6: 32}
+"""The shortest prefix of a public network by IP version: no one organisation owns more."""
+_PRIVATE = tuple(map(ipaddress.ip_network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")))
+
+
+def _public_cidr(cidr: str) -> str:
+    network = ipaddress.ip_network(cidr)
+    if network.prefixlen < _WIDEST[network.version]:
+        raise problem("open_endpoint", "the API server would be open to the world; list your own networks, or set private: true")
+    if not isinstance(network, ipaddress.IPv4Network) or any(network.overlaps(private) for private in _PRIVATE):
+        raise problem(
+            "endpoint_family", "a public endpoint is reached from public IPv4 networks; list those, or set private: true"
+        )
+    return cidr
+
+
+class Endpoint(Model):
+    """Who reaches the API server: named public networks, or nobody outside the VPC."""
+
+    public_cidrs: tuple[Annotated[Cidr, AfterValidator(_public_cidr)], ...] = ()
+    private: bool = False
+    reachable_from: Literal["vpc-agent", "vpn"] | None = None
+    """From where the program reaches a private endpoint."""
+    private_cidrs: tuple[Cidr, ...] = ()
+    """Networks let in to a private endpoint; a new VPC lets in itself."""
+
+    @property
+    def reserved_cidrs(self) -> tuple[str, ...]:
+        """Public networks that are nobody's: placeholders of an example, such as 203.0.113.0/24."""
+        return tuple(cidr for cidr in self.public_cidrs if not ipaddress.ip_network(cidr).is_global)
+
+    def private_sources(self, own: str | None) -> tuple[str, ...]:
+        """Networks that reach the endpoint where it is private: those named, or else `own`, the cluster's new network."""
+        if not self.private:
+            return ()
+        return self.private_cidrs or ((own,) if own is not None else ())
+
+    @model_validator(mode="after")
+    def _rules(self) -> Self:
+        """Exactly one way in, and a private endpoint says from where it is reached."""
+        if self.private == bool(self.public_cidrs):
+            raise problem("endpoint", "give either publicCidrs with your networks or private: true")
+        if self.private and self.reachable_from is None:
+            raise problem("endpoint_reach", "a private endpoint needs reachableFrom (vpc-agent or vpn), or nobody can deploy")
+        if not self.private and self.reachable_from is not None:
+            raise problem("endpoint_reach", "reachableFrom belongs to a private endpoint; remove it or set private: true")
+        if not self.private and self.private_cidrs:
+            raise problem("endpoint_reach", "privateCidrs belongs to a private endpoint; remove it or set private: true")
+        return self

@@ -1,0 +1,79 @@
+"""The GitHub scope that runner scale sets register with."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from fleet.settings.model import YAML_WORDS, Model, QuotedText, problem
+
+_SCOPE = re.compile(r"https://[A-Za-z0-9.-]+/[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)?")
+
+
+def _scope_url(url: str) -> str:
+    if "/enterprises/" in url:
+        raise problem(
+            "github_scope",
+            "a GitHub App cannot register runners of an enterprise; give the URL of an organisation or repository",
+        )
+    if not _SCOPE.fullmatch(url) or "/orgs/" in url:
+        raise problem(
+            "github_scope",
+            "not a GitHub scope; write https://github.com/<organisation> or …/<organisation>/<repository>",
+        )
+    return url
+
+
+def _digits(text: str) -> str:
+    if not (text.isascii() and text.isdigit()):
+        raise problem("github_id", 'an id is a quoted number, for example "123456"')
+    return text
+
+
+Identifier = Annotated[QuotedText, AfterValidator(_digits)]
+
+_GROUP = re.compile(r"[A-Za-z][A-Za-z0-9 _.-]*")
+
+
+def _group(name: str) -> str:
+    # gha-runner-scale-set 0.14.2 writes the group without quotes (templates/autoscalingrunnerset.yaml).
+    if not _GROUP.fullmatch(name) or name != name.strip() or name.lower() in YAML_WORDS:
+        raise problem(
+            "runner_group",
+            "a runner group begins with a letter, goes on with letters, digits, spaces, _ . or -, and is no YAML word "
+            "such as on, since the chart does not quote it; rename the group on GitHub",
+        )
+    return name
+
+
+RunnerGroup = Annotated[str, Field(min_length=1), AfterValidator(_group)]
+
+
+class GitHub(Model):
+    """Where runners register and as which GitHub App; the App's private key is the secret `gpu-ci:githubPrivateKey`."""
+
+    url: Annotated[str, AfterValidator(_scope_url)]
+    app_id: Identifier
+    installation_id: Identifier
+    group: RunnerGroup = "default"
+    """Runner group of sets that name none. It must exist on GitHub."""
+
+    @property
+    def owner(self) -> str:
+        """Host and owner of the scope, in lower case: github.com/acme."""
+        return "/".join(self.url.removeprefix("https://").split("/")[:2]).lower()
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Example values of the shipped stack files that are still there."""
+        examples = {
+            "url": self.owner == "github.com/example",
+            "appId": self.app_id == "123456",
+            "installationId": self.installation_id == "12345678",
+        }
+        if not any(examples.values()):
+            return ()
+        left = ", ".join(key for key, is_example in examples.items() if is_example)
+        return (f"github: example values ({left}), and no runner can register with them; set your own before pulumi up",)

@@ -1,0 +1,135 @@
+"""GPU Jobs that belong to a stack: the arguments of `fleet.jobs.create_gpu_job` as settings.
+
+`fleet.jobs.stack` checks their arguments and whether a pool can hold each job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from fleet.facts.scheduling import DEFAULT_QUEUE, JOB_PRIORITIES
+from fleet.settings.caches import Cache
+from fleet.settings.model import Cpu, DnsLabel, Duration, LabelKey, LabelValue, Memory, Model, problem
+from fleet.settings.namespaces import TeamNamespace
+from fleet.settings.queues import Queues
+from fleet.settings.workloads import Workload
+
+
+def _priority(name: str) -> str:
+    known = [each.name for each in JOB_PRIORITIES]
+    if name not in known:
+        raise problem("job_priority", f"must be one of: {', '.join(known)}; name one of them")
+    return name
+
+
+class StackJob(Model):
+    """A Job that runs once, when it is new or changed. docs/jobs.md says what its keys do; sizes are limits of the whole job."""
+
+    namespace: TeamNamespace
+    image: str
+    command: tuple[str, ...] = ()
+    args: tuple[str, ...] = ()
+    env: dict[str, str] = Field(default_factory=dict)
+    secret_env: dict[str, tuple[str, str]] = Field(default_factory=dict)
+    """Variables by name: a Secret of the namespace and a key in it. None of them is in the stack's settings or state."""
+    pool: str | None = None
+    gpu_type: str | None = None
+    """Instead of a pool: the cheapest pool of the cluster with this GPU that holds the job."""
+    gpus: Annotated[int, Field(ge=1)] = 1
+    """GPUs, or shares of them where the pool shares its own."""
+    cpu: Cpu | None = None
+    memory: Memory | None = None
+    scratch: Memory | None = None
+    shm: Memory | None = None
+    spot: bool = False
+    """With gpuType: whether a pool of spot machines does, too."""
+    shared: bool = False
+    """With gpuType: whether the job is for pools that share their GPUs."""
+    cache: str | None = None
+    """Name of a cache of the cluster that the job's namespace has. It is mounted at `cachePath`."""
+    cache_path: str | None = None
+    cache_read_only: bool = False
+    workspace: str | None = None
+    """Name of a claim for the job's own files: a cache's, or one that is there already."""
+    workspace_path: str | None = None
+    queue: DnsLabel | None = None
+    priority: Annotated[str, AfterValidator(_priority)] | None = None
+    deadline: Duration | None = None
+    backoff_limit: Annotated[int, Field(ge=0)] | None = None
+    labels: dict[LabelKey, LabelValue] = Field(default_factory=dict)
+
+    @property
+    def claims(self) -> tuple[str, ...]:
+        """Claims that it mounts, each once."""
+        return tuple(dict.fromkeys(filter(None, (self.cache, self.workspace))))
+
+    @model_validator(mode="after")
+    def _one_place(self) -> Self:
+        """Refuse a job without a place, or with two."""
+        if (self.pool is None) is (self.gpu_type is None):
+            # Not as it stands there: variables may be what nobody should read.
+            raise problem(
+                "job_place", "a job names the pool that runs it, or the gpuType of one; give one of the two", private=True
+            )
+        if self.pool is not None:
+            for key, given in (("spot", self.spot), ("shared", self.shared)):
+                if given:
+                    raise problem(
+                        "job_pool_known",
+                        f"{key} chooses among pools, and the job names its own; remove it",
+                        at=(key,),
+                        value=True,
+                    )
+        return self
+
+
+def require_jobs(
+    jobs: Mapping[str, StackJob],
+    pools: Mapping[str, Any],
+    caches: Mapping[str, Cache],
+    queues: Queues | None,
+    workloads: Mapping[str, Workload],
+) -> None:
+    """Refuse jobs whose pool, cache or queue does not exist for them, and jobs with the name of a workload.
+
+    Raises a settings problem.
+    """
+    for name, job in jobs.items():
+        at = ("jobs", name)
+        if name in workloads and workloads[name].namespace == job.namespace:
+            raise problem("job_name", f"a workload has that name in namespace {job.namespace}; rename one", at=at, value=name)
+        if job.pool is not None and job.pool not in pools:
+            known = ", ".join(pools)
+            raise problem(
+                "job_pool",
+                f"no pool of that name in this cluster; name one of: {known}" if known else "the cluster has no pool; add one",
+                at=(*at, "pool"),
+                value=job.pool,
+            )
+        here = [cache for cache, settings in caches.items() if job.namespace in settings.namespaces]
+        if job.cache is not None and job.cache not in here:
+            raise problem(
+                "job_cache",
+                f"namespace {job.namespace} has {', '.join(here) or 'no cache'}; "
+                "add the namespace to a cache of that name, or name another",
+                at=(*at, "cache"),
+                value=job.cache,
+            )
+        team = team_of(job.namespace, queues)
+        held = f"team {team}, whose queue has its name" if team else "no team with a queue"
+        if job.queue is not None and job.queue not in ((team, DEFAULT_QUEUE) if team else ()):
+            raise problem(
+                "job_queue",
+                f"namespace {job.namespace} is of {held}; name that of the namespace's team, or remove queue",
+                at=(*at, "queue"),
+                value=job.queue,
+            )
+
+
+def team_of(namespace: str, queues: Queues | None) -> str:
+    """The team whose queue takes the Jobs of a namespace; empty where none does."""
+    teams = queues.teams if queues is not None else {}
+    return next((name for name, team in teams.items() if namespace in team.namespaces), "")

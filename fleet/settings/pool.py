@@ -1,0 +1,257 @@
+"""GPU pools and the system pool: groups of like nodes."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from fleet.facts import hardware
+from fleet.facts.scheduling import PLUGIN_CONFIG_CDI, SchedulingProfile, Standing, pool_labels, term
+from fleet.settings.model import Duration, LabelKey, LabelValue, Memory, Model, Nodes, problem
+from fleet.settings.sharing import AnySharing, Mig, Mps, Replicated, resource_of, units_of
+
+Role = Literal["burst", "release"]
+Capacity = Literal["on-demand", "spot", "reserved"]
+"""How machines are bought. `spot` is preemptible capacity in OCI's words; `reserved` is paid for whether used or not."""
+
+
+def _gpu_machine(name: str) -> str:
+    machine = _known(name)
+    if machine.gpus == 0:
+        raise problem("gpu_type", f"{name} has no GPU; a pool is made of GPU types (the system pool has the CPU nodes); name one")
+    return name
+
+
+def _cpu_machine(name: str) -> str:
+    if _known(name).gpus:
+        raise problem("system_type", f"{name} has a GPU; the system pool runs controllers, give it a CPU type such as m6i.large")
+    return name
+
+
+def _known(name: str) -> hardware.Machine:
+    try:
+        return hardware.machine(name)
+    except hardware.UnknownMachine as error:
+        raise problem("instance_type", str(error.args[0])) from None
+
+
+def idle_delay_range(seconds: int) -> int:
+    if not 60 <= seconds <= 86_400:
+        raise problem("idle_delay", "an idle delay is from 1m to 24h; write one between, such as 10m")
+    return seconds
+
+
+def _disk(mebibytes: int) -> int:
+    if mebibytes % 1024 or mebibytes < 30 * 1024:
+        raise problem("disk", "a root disk is a whole number of Gi, 30Gi at least for the node image; write for example 100Gi")
+    return mebibytes
+
+
+GpuType = Annotated[str, AfterValidator(_gpu_machine)]
+CpuType = Annotated[str, AfterValidator(_cpu_machine)]
+Disk = Annotated[Memory, AfterValidator(_disk)]
+"""Size of a root volume in MiB, whole GiB."""
+
+MAX_LABELS = 25
+"""Further labels of a pool: with ours they are tags of its Auto Scaling group, which holds 50."""
+
+
+class Reservation(Model):
+    """Capacity that a cloud holds for the fleet: `count` machines in one zone, under the cloud's own id."""
+
+    id: Annotated[str, Field(min_length=1)]
+    zone: Annotated[str, Field(min_length=1)]
+    count: Annotated[int, Field(ge=1)]
+
+
+class Pool(Model):
+    """A GPU pool. All its types have the same GPU model and count, so that one pod shape fits them all."""
+
+    instance_types: Annotated[tuple[GpuType, ...], Field(min_length=1)]
+    capacity: Capacity
+    reservation: Reservation | None = None
+    """The capacity reservation of a reserved pool."""
+    role: Role
+    nodes: Nodes
+    idle_delay: Annotated[Duration, AfterValidator(idle_delay_range)] = 600
+    """How long a node stays unneeded before the autoscaler removes it, in seconds."""
+    disk: Disk = 200 * 1024
+    """Root volume. CUDA images are 10-20 GB each."""
+    labels: dict[LabelKey, LabelValue] = Field(default_factory=dict)
+    """Further node labels; the vocabulary's own are set by the program."""
+    cdi: bool = False
+    """Whether containers get their GPUs by the Container Device Interface: docs/cdi.md says when that is safe."""
+    sharing: AnySharing | None = None
+    """How a GPU serves several containers: docs/sharing.md. Without it each has whole GPUs."""
+
+    @model_validator(mode="after")
+    def _reservation_rules(self) -> Self:
+        """Hold capacity and reservation to each other."""
+        if (self.capacity == "reserved") != (self.reservation is not None):
+            raise problem(
+                "reservation",
+                "capacity reserved and a reservation (id, zone, count) belong together; give both or neither",
+                at=("capacity",),
+                value=self.capacity,
+            )
+        if self.reservation is not None and self.nodes.max > self.reservation.count:
+            raise problem(
+                "reservation_size",
+                f"the reservation holds {self.reservation.count} machines, a node beyond them never starts; lower max",
+                at=("nodes", "max"),
+                value=self.nodes.max,
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _pool_rules(self) -> Self:
+        """Refuse mixed hardware, spot for release jobs, and labels that the vocabulary claims."""
+        alike(self.machines, at=("instanceTypes",))
+        if self.sharing is not None:
+            for machine in self.machines:
+                self.sharing.require(machine)
+        if self.role == "release" and self.capacity == "spot":
+            raise problem(
+                "release_spot",
+                "a release pool is never spot: an interruption would abort a release; use on-demand",
+                at=("capacity",),
+                value="spot",
+            )
+        if len(self.labels) > MAX_LABELS:
+            raise problem(
+                "many_labels",
+                f"a pool has at most {MAX_LABELS} labels of its own; remove some",
+                at=("labels",),
+                value=self.labels,
+            )
+        for key in self.labels:
+            if (known := term("label", key)) is not None:
+                raise problem(
+                    "claimed_label", _claimed(key, known.standing, known.instead), at=("labels", key), value=self.labels[key]
+                )
+        return self
+
+    @property
+    def machines(self) -> tuple[hardware.Machine, ...]:
+        """The pool's instance types as hardware."""
+        return tuple(hardware.machine(name) for name in self.instance_types)
+
+    @property
+    def paid_nodes(self) -> tuple[int, int]:
+        """The least and greatest count of machines that are paid for: a reservation is paid whole, used or not."""
+        if self.reservation is not None:
+            return self.reservation.count, self.reservation.count
+        return self.nodes.min, self.nodes.max
+
+    @property
+    def accelerator(self) -> str:
+        """Value of the accelerator labels, for example nvidia-tesla-t4."""
+        gpu = self.machines[0].gpu
+        return gpu.accelerator if gpu else ""
+
+    @property
+    def resource(self) -> str:
+        """The extended resource that its nodes advertise. Runners, jobs and queues count in its units."""
+        return resource_of(self.sharing)
+
+    @property
+    def shares(self) -> int:
+        """Units of the resource that one GPU gives: 1 where GPUs are not shared."""
+        return self.sharing.shares(self.machines[0]) if self.sharing else 1
+
+    def units(self, machine: hardware.Machine) -> int:
+        """Units of the resource that one node of a machine offers."""
+        return units_of(self.sharing, machine)
+
+    @property
+    def several(self) -> bool:
+        """Whether one container may ask for more than one unit."""
+        return self.sharing is None or self.sharing.several
+
+    @property
+    def mounts_shm(self) -> bool:
+        """Whether a pod may mount a /dev/shm of its own: under MPS the device plugin mounts there what clients need."""
+        return not isinstance(self.sharing, Mps)
+
+    def node_labels(self, cluster: str, name: str, profile: SchedulingProfile) -> dict[str, str]:
+        """Every label that the program sets on the pool's nodes; its own come first."""
+        return self.labels | pool_labels(
+            cluster=cluster,
+            pool=name,
+            role=self.role,
+            capacity=self.capacity,
+            accelerator=self.accelerator,
+            profile=profile,
+            resource=self.resource,
+            plugin_config=config_name(self),
+            mig_config=f"all-{self.sharing.profile}" if isinstance(self.sharing, Mig) else "",
+            mps=isinstance(self.sharing, Mps),
+        )
+
+
+def config_name(pool: Pool) -> str:
+    """Name of the device plugin's config for a pool's nodes, which says what is in it; empty for the default one.
+
+    MIG needs none: its manager cuts the GPUs, and how parts are called is set for the whole cluster.
+    """
+    parts = []
+    if isinstance(pool.sharing, Replicated):
+        parts += [pool.sharing.strategy, str(pool.sharing.replicas)]
+        parts += ["unrenamed"] * (not pool.sharing.rename) + ["several"] * pool.sharing.allow_several
+    return "-".join([*parts, *[PLUGIN_CONFIG_CDI] * pool.cdi])
+
+
+def alike(machines: tuple[hardware.Machine, ...], *, at: tuple[str, ...]) -> None:
+    """Refuse machines of different GPUs where any of them may be bought, and one given twice."""
+    value = [machine.name for machine in machines]
+    if len({(machine.gpus, machine.gpu, machine.gpu_memory_mib) for machine in machines}) > 1:
+        found = ", ".join(map(_gpus, machines))
+        raise problem(
+            "mixed_gpus",
+            f"types of one pool have one GPU model, memory and count, here {found}; split the pool",
+            at=at,
+            value=value,
+        )
+    if len(set(machines)) < len(machines):
+        raise problem("repeated_type", "an instance type is given twice; remove one", at=at, value=value)
+
+
+def _gpus(machine: hardware.Machine) -> str:
+    name = machine.gpu.name if machine.gpu else "no GPU"
+    return f"{machine.name} {machine.gpus}x {name} {machine.gpu_memory_mib / 1024:.0f}Gi"
+
+
+def _claimed(key: str, standing: Standing, instead: str) -> str:
+    why = {
+        Standing.OURS: "is set by the program",
+        Standing.ALIAS: "is set by the program as an alias",
+        Standing.PROVIDER: "is set by the provider",
+        Standing.REFUSED: "is refused",
+    }[standing]
+    return f"label {key} {why}; remove it" + (f" and use {instead}" if instead else "")
+
+
+class SystemPool(Model):
+    """The untainted CPU pool: controllers, listeners, CoreDNS."""
+
+    instance_types: Annotated[tuple[CpuType, ...], Field(min_length=1)] = ("m6i.large",)
+    nodes: Nodes = Nodes(min=2, max=4)
+    disk: Disk = 50 * 1024
+
+    @model_validator(mode="after")
+    def _system_rules(self) -> Self:
+        """Refuse an empty system pool: the autoscaler itself runs there, so nothing would ever start."""
+        if self.nodes.min < 1:
+            raise problem(
+                "system_size",
+                "the autoscaler runs in the system pool and cannot start it; raise min to 1 or more",
+                at=("nodes", "min"),
+                value=self.nodes.min,
+            )
+        return self
+
+    @property
+    def machines(self) -> tuple[hardware.Machine, ...]:
+        """The pool's instance types as hardware."""
+        return tuple(hardware.machine(name) for name in self.instance_types)

@@ -1,0 +1,218 @@
+"""Queues for the GPU Jobs of teams: who has how much of which pool, what is borrowed and lent, and who may end whose Job.
+
+Rules of Kueue's that its CRDs' schemas do not have are here (kubernetes-sigs/kueue v0.19.2, apis/kueue/v1beta2 and pkg/webhooks).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from fleet.settings.model import DnsLabel, Model, problem
+from fleet.settings.namespaces import TeamNamespace
+from fleet.settings.pool import Pool
+
+NEVER = "Never"
+_FLAVORS = 64
+"""The most flavors of one resource group in a ClusterQueue."""
+
+Amount = Annotated[int, Field(ge=0)]
+"""Units of the pool's resource: GPUs, or shares of them."""
+
+
+class Quota(Model):
+    """What a team has of one pool, in units of the pool's resource."""
+
+    pool: str
+    nominal: Amount
+    """Its own: what it gets whatever the others do, once what they borrowed of it is back."""
+    borrow: Amount | None = None
+    """The most that it takes of what others leave unused; without it, all of that."""
+    lend: Amount | None = None
+    """The most of its own that others take while it does not; without it, all of that."""
+
+    @model_validator(mode="after")
+    def _lends_its_own(self) -> Self:
+        """Refuse to lend what is not there: Kueue's webhook does."""
+        if self.lend is not None and self.lend > self.nominal:
+            raise problem(
+                "queue_lend",
+                f"a team lends of its own, which is {self.nominal} here; lower lend or raise nominal",
+                at=("lend",),
+                value=self.lend,
+            )
+        return self
+
+
+class Preemption(Model):
+    """Whose Job may be ended for one that waits, in Kueue's words; by default nobody's."""
+
+    within_cluster_queue: Literal["Never", "LowerPriority", "LowerOrNewerEqualPriority"] = "Never"
+    """Of the same team."""
+    reclaim_within_cohort: Literal["Never", "LowerPriority", "Any"] = "Never"
+    """Of a team that borrows what is this team's own."""
+    borrow_within_cohort: Literal["Never", "LowerPriority"] = "Never"
+    """Of a team that borrows, for a Job that would borrow too."""
+
+
+class Team(Model):
+    """A team: one ClusterQueue of its name, and a LocalQueue of that name in each of its namespaces."""
+
+    namespaces: Annotated[tuple[TeamNamespace, ...], Field(min_length=1)]
+    quotas: Annotated[tuple[Quota, ...], Field(min_length=1, max_length=_FLAVORS)]
+    """In the order in which a Job's pool is looked for. A pool that is not here is closed to the team."""
+    strategy: Literal["BestEffortFIFO", "StrictFIFO"] = "BestEffortFIFO"
+    """Whether a Job that fits overtakes an older one that does not."""
+    weight: Annotated[int, Field(ge=0)] = 1
+    """With fair sharing: its part of what is borrowed, against those of the others. 0 is behind all of them."""
+    preemption: Preemption = Preemption()
+
+    @model_validator(mode="after")
+    def _one_quota_a_pool(self) -> Self:
+        """Refuse a pool given twice: a flavor stands once in a ClusterQueue."""
+        pools = [quota.pool for quota in self.quotas]
+        for index, pool in enumerate(pools):
+            if pool in pools[:index]:
+                raise problem(
+                    "queue_pool_twice",
+                    "the team has a quota of this pool already; remove one",
+                    at=("quotas", str(index), "pool"),
+                    value=pool,
+                )
+        return self
+
+
+class Queues(Model):
+    """The queues of a cluster. Teams of a cohort borrow from each other; without a cohort each has its own and no more."""
+
+    cohort: DnsLabel | None = None
+    fair_sharing: bool = False
+    """Whether the team that borrows least, for its weight, is next to borrow; without it the older Job is."""
+    teams: Annotated[dict[DnsLabel, Team], Field(min_length=1)]
+
+    @property
+    def namespaces(self) -> tuple[str, ...]:
+        """Namespaces of all teams."""
+        return tuple(namespace for team in self.teams.values() for namespace in team.namespaces)
+
+    @property
+    def pools(self) -> frozenset[str]:
+        """Pools of which some team has a quota."""
+        return frozenset(quota.pool for _, _, quota in self.quotas())
+
+    def nominal(self, pool: str) -> int:
+        """What all teams together have of a pool: however they borrow, their Jobs take no more."""
+        return sum(quota.nominal for _, _, quota in self.quotas() if quota.pool == pool)
+
+    def quotas(self) -> Iterator[tuple[str, int, Quota]]:
+        """(team, index, quota) of every team's quotas."""
+        for name, team in self.teams.items():
+            for index, quota in enumerate(team.quotas):
+                yield name, index, quota
+
+    @model_validator(mode="after")
+    def _cohort_rules(self) -> Self:
+        """Refuse borrowing without a cohort, and preemption that Kueue refuses or ignores."""
+        for name, index, quota in self.quotas():
+            for key, value in (("borrow", quota.borrow), ("lend", quota.lend)):
+                if value is not None and self.cohort is None:
+                    raise problem(
+                        "queue_cohort",
+                        f"teams borrow and lend within a cohort; set cohort, or remove {key}",
+                        at=("teams", name, "quotas", str(index), key),
+                        value=value,
+                    )
+        if self.fair_sharing and self.cohort is None:
+            raise problem(
+                "queue_fair_sharing",
+                "fair sharing is of what a cohort's teams borrow; set cohort, or remove fairSharing",
+                at=("fairSharing",),
+                value=True,
+            )
+        for name, team in self.teams.items():
+            at = ("teams", name)
+            if "weight" in team.model_fields_set and not self.fair_sharing:
+                raise problem(
+                    "queue_weight",
+                    "weights count with fair sharing alone; set fairSharing: true, or remove weight",
+                    at=(*at, "weight"),
+                    value=team.weight,
+                )
+            if self.cohort is None and not any(quota.nominal for quota in team.quotas):
+                raise problem(
+                    "queue_empty",
+                    "the team has nothing of its own and nobody to borrow from, so its Jobs would wait for ever; raise nominal, "
+                    "or set cohort",
+                    at=(*at, "quotas"),
+                )
+            self._preemption_rules((*at, "preemption"), team.preemption)
+        return self
+
+    def _preemption_rules(self, at: tuple[str, ...], preemption: Preemption) -> None:
+        reclaim, borrow = preemption.reclaim_within_cohort, preemption.borrow_within_cohort
+        if reclaim != NEVER and self.cohort is None:
+            raise problem(
+                "queue_reclaim",
+                "a team takes back what others borrowed, which needs a cohort; set cohort, or remove reclaimWithinCohort",
+                at=(*at, "reclaimWithinCohort"),
+                value=reclaim,
+            )
+        if borrow != NEVER and (reclaim == NEVER or self.fair_sharing):
+            why = (
+                "Kueue knows no such thing with fair sharing; remove it, or fairSharing"
+                if self.fair_sharing
+                else "a team that ends others' Jobs to borrow takes its own back first; set reclaimWithinCohort, or remove it"
+            )
+            raise problem("queue_borrow_preemption", why, at=(*at, "borrowWithinCohort"), value=borrow)
+
+    @model_validator(mode="after")
+    def _one_team_a_namespace(self) -> Self:
+        """Refuse a namespace of two teams: its Jobs would wait in the queue of one of them."""
+        holders: dict[str, str] = {}
+        for name, team in self.teams.items():
+            for index, namespace in enumerate(team.namespaces):
+                if namespace in holders:
+                    raise problem(
+                        "queue_namespace_twice",
+                        f"team {holders[namespace]} has this namespace already; remove one",
+                        at=("teams", name, "namespaces", str(index)),
+                        value=namespace,
+                    )
+                holders[namespace] = name
+        return self
+
+
+def require_queues(queues: Queues, pools: Mapping[str, Pool]) -> None:
+    """Refuse quotas of pools that are not there, and more of a pool than it holds. Raises a settings problem.
+
+    What teams have of a pool adds up to no more than its nodes at their most, whichever of its types they are.
+    """
+    handed: Counter[str] = Counter()
+    for team, index, quota in queues.quotas():
+        at = ("queues", "teams", team, "quotas", str(index))
+        if quota.pool not in pools:
+            known = ", ".join(pools)
+            raise problem(
+                "queue_pool",
+                f"no pool of that name in this cluster; name one of: {known}" if known else "the cluster has no pool; add one",
+                at=(*at, "pool"),
+                value=quota.pool,
+            )
+        handed[quota.pool] += quota.nominal
+        most = units(pools[quota.pool])
+        if handed[quota.pool] > most:
+            raise problem(
+                "queue_nominal",
+                f"teams have {handed[quota.pool]} of pool {quota.pool} together, which has {most} {pools[quota.pool].resource} "
+                "at most; lower nominal, or raise the pool's nodes.max",
+                at=(*at, "nominal"),
+                value=quota.nominal,
+            )
+
+
+def units(pool: Pool) -> int:
+    """Units of its resource that a pool has with all its nodes, each of the type with the fewest."""
+    return pool.nodes.max * min(map(pool.units, pool.machines))

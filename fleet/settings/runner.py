@@ -1,0 +1,138 @@
+"""Runner classes: what a workflow's `runs-on` reaches. Those of one provider are in its folder."""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from collections import Counter
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from fleet.settings.github import RunnerGroup
+from fleet.settings.model import YAML_WORDS, CpuSpan, DnsLabel, Memory, MemorySpan, Model, Scale, memory_text, problem
+
+GENERIC_LABELS = ("self-hosted", "linux", "x64", "gpu", "cuda")
+"""Labels that say nothing of one set in particular (seed 000): only the default set of a GitHub scope carries them."""
+
+KINDS = ("pod", "vm", "vm-per-job")
+"""Kinds of runners: a pod of a pool, a standing machine, a machine booted for one job."""
+
+MAX_SET_NAME = 45
+"""The scale-set chart refuses a longer name (gha-runner-scale-set 0.14.2, _helpers.tpl)."""
+
+MAX_LABELS = 100
+"""Labels of one runner (docs.github.com, REST API, "Create configuration for a just-in-time runner": maximum items 100)."""
+
+
+def _set_name(name: str) -> str:
+    if len(name) > MAX_SET_NAME:
+        raise problem(
+            "set_name", f"a runner set's name has at most {MAX_SET_NAME} characters, this one has {len(name)}; shorten it"
+        )
+    # gha-runner-scale-set 0.14.2 writes the name without quotes (templates/autoscalingrunnerset.yaml).
+    if name in YAML_WORDS:
+        raise problem("set_name_word", f"YAML reads {name} as no text, and the chart does not quote it; rename the set")
+    return name
+
+
+SetName = Annotated[DnsLabel, AfterValidator(_set_name)]
+
+
+def _runner_label(label: str) -> str:
+    if not 0 < len(label) < 256 or "," in label or label != label.strip() or not label.isprintable():
+        raise problem(
+            "runner_label",
+            "a runner label has 1 to 255 characters, no comma, no control character and no space around it; correct it",
+        )
+    return label
+
+
+_TAG, _DIGEST = r":(?!latest(?:@|$))[A-Za-z0-9_][A-Za-z0-9_.-]*", r"@sha256:[0-9a-f]{64}"
+# A colon before a slash is a registry's port, which is no version.
+_IMAGE = re.compile(rf"[a-z0-9][a-z0-9._-]*(:[0-9]+(?=/))?[a-z0-9._/-]*({_TAG}({_DIGEST})?|{_DIGEST})")
+
+
+def _image(reference: str) -> str:
+    if not _IMAGE.fullmatch(reference):
+        raise problem(
+            "image",
+            "an image names its version or digest, not latest; write registry/name:version, registry/name@sha256:… or both",
+        )
+    return reference
+
+
+RunnerLabel = Annotated[str, AfterValidator(_runner_label)]
+
+
+ImageReference = Annotated[str, Field(min_length=1), AfterValidator(_image)]
+"""A container image by version or digest."""
+
+
+class Runner(Model):
+    """What every runner class has, whatever runs its jobs: each is one runner scale set, one job a runner."""
+
+    kind: str
+    labels: Annotated[tuple[RunnerLabel, ...], Field(max_length=MAX_LABELS)] = ()
+    group: RunnerGroup | None = None
+
+    @property
+    @abstractmethod
+    def span(self) -> Scale:
+        """The least and greatest count of runners."""
+
+    @property
+    @abstractmethod
+    def asks(self) -> str:
+        """What one runner gets, in words: "1 GPU, 4 CPU, 16Gi"."""
+
+    @model_validator(mode="after")
+    def _labels_once(self) -> Self:
+        """Refuse a label given twice."""
+        counts = Counter(label.lower() for label in self.labels)
+        if repeated := sorted({label for label in self.labels if counts[label.lower()] > 1}):
+            raise problem(
+                "labels",
+                f"label given twice: {', '.join(repeated)} (GitHub ignores case); remove one",
+                at=("labels",),
+                value=list(self.labels),
+            )
+        return self
+
+
+class PodRunner(Runner):
+    """A runner scale set whose runners are pods of one pool."""
+
+    kind: Literal["pod"] = "pod"
+    pool: str
+    gpus: Annotated[int, Field(ge=1)] = 1
+    cpu: CpuSpan
+    memory: MemorySpan
+    shm: Memory = 2048
+    """Size of /dev/shm; a memory volume counts against the memory limit. The 64 MiB default breaks NCCL and data loaders."""
+    scratch: Memory = 20480
+    """Ephemeral storage requested for the job's workspace."""
+    scale: Scale
+    image: ImageReference | None = None
+
+    @property
+    def span(self) -> Scale:
+        """The least and greatest count of pods."""
+        return self.scale
+
+    @property
+    def asks(self) -> str:
+        """Its requests in words."""
+        return f"{self.gpus} GPU, {self.cpu.request / 1000:g} CPU, {self.memory.request / 1024:g}Gi"
+
+    @model_validator(mode="after")
+    def _rules(self) -> Self:
+        """Refuse a /dev/shm that fills the memory limit."""
+        if self.shm >= self.memory.limit:
+            raise problem(
+                "shm",
+                "shm counts against the memory limit and would fill it; lower shm or raise memory.limit",
+                at=("shm",),
+                value=memory_text(self.shm),
+            )
+        return self

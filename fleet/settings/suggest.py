@@ -1,0 +1,176 @@
+"""Turns pydantic's errors into the broken rule and how to fix it."""
+
+from __future__ import annotations
+
+import difflib
+import types
+import typing
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol, runtime_checkable
+
+from pydantic import BaseModel, Tag
+from pydantic_core import ErrorDetails
+
+from fleet.settings.gitops import SECRET_WAYS
+from fleet.settings.gitops import WAYS as WAYS_OF_SECRETS
+from fleet.settings.runner import KINDS
+from fleet.settings.sharing import STRATEGIES, WAYS
+from fleet.settings.workloads import KINDS as WORKLOAD_KINDS
+
+_SHORT = "an entry is missing at the end of the list; add it"
+_TOLD_BY = (
+    dict.fromkeys((*KINDS, *WORKLOAD_KINDS), "kind") | dict.fromkeys(STRATEGIES, "strategy") | dict.fromkeys(SECRET_WAYS, "by")
+)
+"""By which key a choice is made, if not by `provider`."""
+_MAPPING = "not a mapping; write its keys below it"
+_MEND = {
+    "missing": "required key is missing; add it",
+    "literal_error": "must be {expected}; correct it",
+    "too_short": "at least {min_length} entry is needed; add one",
+    "too_long": "at most {max_length} entries are possible; remove some",
+    "greater_than_equal": "must be at least {ge}; raise it",
+    "less_than_equal": "must be at most {le}; lower it",
+    "union_tag_invalid": "must be one of: {known}; name one of them",
+    "union_tag_not_found": "required key is missing; name one of: {known}",
+    "string_type": "not a string; fill it in, in quotes if it looks like a number",
+    "string_too_short": "empty; fill it in",
+    "int_type": "not a whole number; write digits without quotes",
+    "bool_type": "not a truth value; write true or false without quotes",
+    "gpu_ci_sharing_strategy": WAYS,
+    "gpu_ci_git_secrets": WAYS_OF_SECRETS,
+    "model_type": _MAPPING,
+    "dict_type": _MAPPING,
+    "tuple_type": "not a list; write [one, another]",
+}
+
+
+@runtime_checkable
+class Choices(Protocol):
+    """The mark of an annotation that is a union of models: `choices` has them by tag."""
+
+    @property
+    def choices(self) -> Mapping[str, Any]: ...
+
+
+def hint(error: ErrorDetails, root: type[BaseModel], path: tuple[str, ...]) -> str:
+    """The rule that was broken and how to fix it, for one pydantic error at `path` below `root`."""
+    context = error.get("ctx", {})
+    kind = error["type"]
+    if kind == "gpu_ci_runner_kind" and {"pool", "shapes"} <= error["input"].keys() and "kind" not in error["input"]:
+        return "pool belongs to a pod, shapes to a machine; remove one of them, and name the kind of a machine, vm or vm-per-job"
+    if "message" in context:
+        return str(context["message"])
+    if kind == "extra_forbidden":
+        elsewhere = _elsewhere(root, path)
+        return "unknown key; " + (elsewhere or _instead(path[-1], _keys(_model_at(root, path[:-1]))))
+    if is_foreign_kind(error):
+        return _foreign_kind(str(error["input"]), path[2], _choices(_at(root, path[:2])))
+    if kind.startswith("union_tag"):
+        context = {"known": ", ".join(_choices(_at(root, path)))}
+    if kind in _MEND:
+        return (_SHORT if kind == "missing" and isinstance(error["loc"][-1], int) else _MEND[kind]).format(**context)
+    return f"{error['msg'][0].lower()}{error['msg'][1:]}; correct the value"
+
+
+def _instead(key: str, known: tuple[str, ...]) -> str:
+    close = difflib.get_close_matches(key, known, n=1, cutoff=0.6)
+    return f"did you mean {close[0]}?" if close else f"known keys: {', '.join(known)}"
+
+
+def _elsewhere(root: type[BaseModel], path: tuple[str, ...]) -> str:
+    """Where an unknown key belongs, if another kind of runner or another provider has it there; else nothing."""
+    walked = list(_walk(root, path[:-1]))
+    # The nearest union first: a runner's kind before its cluster's provider.
+    for index in reversed([index for index, (_, tag, _) in enumerate(walked) if tag]):
+        before = walked[index - 1][2]
+        have = [
+            other
+            for other in _choices(before)
+            if path[-1] in _keys(_model_at(root, (*path[:index], other, *path[index + 1 : -1])))
+        ]
+        if have:
+            what = _TOLD_BY.get(have[0], "provider")
+            return f"it belongs to {what} {' or '.join(have)}, remove it" + ("" if what == "provider" else f" or change {what}")
+    return ""
+
+
+def _keys(model: type[BaseModel] | None) -> tuple[str, ...]:
+    return tuple(field.alias or name for name, field in model.model_fields.items()) if model else ()
+
+
+def is_foreign_kind(error: ErrorDetails) -> bool:
+    """Whether a runner is of a kind that its cluster's provider has not: then its other keys are judged by the wrong model."""
+    return error["type"] == "literal_error" and error["loc"][-1] == "kind" and error["input"] in KINDS
+
+
+def _foreign_kind(kind: str, provider: str, providers: Mapping[str, Any]) -> str:
+    able = [name for name, settings in providers.items() if kind in _choices(_below(_below(settings, "runners"), ""))]
+    return (
+        f"provider {provider} runs pods alone, runners of kind {kind} are machines on OCI; "
+        f"give the set to a cluster of provider {' or '.join(able)}, or remove kind"
+    )
+
+
+def untagged(root: type[BaseModel], location: tuple[str, ...]) -> tuple[str, ...]:
+    """A location below `root` as the file has it: pydantic puts a union's tag after the name of what it judged."""
+    return tuple(step for step, tag, _ in _walk(root, location) if not tag)
+
+
+def _model_at(root: type[BaseModel], location: tuple[str, ...]) -> type[BaseModel] | None:
+    """The settings model at a location, or None where there is none."""
+    return _model(_at(root, location))
+
+
+def _at(root: type[BaseModel], location: tuple[str, ...]) -> Any:
+    """The annotation at a location, or None beyond the models."""
+    here: Any = root
+    for _, _, found in _walk(root, location):
+        here = found
+    return here
+
+
+def _walk(root: type[BaseModel], location: tuple[str, ...]) -> Iterator[tuple[str, bool, Any]]:
+    """(step, whether it is a union's tag, annotation there) for each step; the annotation is None beyond the models."""
+    here: Any = root
+    for step in location:
+        tagged = _choices(here)
+        here = tagged[step] if step in tagged else _below(here, step)
+        yield step, step in tagged, here
+
+
+def _choices(annotation: Any) -> dict[str, Any]:
+    """The models of a tagged union, by tag: a cluster of each provider, a runner of each kind. Empty for anything else."""
+    for mark in getattr(annotation, "__metadata__", ()):
+        if isinstance(mark, Choices):
+            return dict(mark.choices)
+    annotation = _bare(annotation)
+    marked = [(mark, part) for part in _parts(annotation) for mark in getattr(part, "__metadata__", ())]
+    tagged = {mark.tag: part for mark, part in marked if isinstance(mark, Tag)}
+    # Where it may be left out as well, the union stands beside None.
+    return tagged or next((found for part in _parts(annotation) if (found := _choices(part))), {})
+
+
+def _below(annotation: Any, step: str) -> Any:
+    """The annotation of a field, of a mapping's values or of a list's items."""
+    model, bare = _model(annotation), _bare(annotation)
+    if model is not None:
+        return next((field.annotation for name, field in model.model_fields.items() if step in (field.alias, name)), None)
+    arguments = typing.get_args(bare)
+    if typing.get_origin(bare) in (dict, Mapping):
+        return arguments[1]
+    return arguments[0] if typing.get_origin(bare) in (tuple, list) else None
+
+
+def _bare(annotation: Any) -> Any:
+    return typing.get_args(annotation)[0] if typing.get_origin(annotation) is typing.Annotated else annotation
+
+
+def _parts(annotation: Any) -> tuple[Any, ...]:
+    return typing.get_args(annotation) if typing.get_origin(annotation) in (typing.Union, types.UnionType) else ()
+
+
+def _model(annotation: Any) -> type[BaseModel] | None:
+    bare = _bare(annotation)
+    if parts := _parts(bare):
+        return next((found for part in parts if (found := _model(part))), None)
+    return bare if isinstance(bare, type) and issubclass(bare, BaseModel) else None

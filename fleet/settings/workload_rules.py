@@ -1,0 +1,117 @@
+"""What a cluster's workloads must be to each other and to its pools."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from fleet.settings.caches import Cache, class_name
+from fleet.settings.model import problem
+from fleet.settings.pool import Pool
+from fleet.settings.workloads import CoralWorkload, NotebookWorkload, PoolWorkload, Workload
+
+
+def require_workloads(workloads: Mapping[str, Workload], pools: Mapping[str, Any], confined: Collection[str] = ()) -> None:
+    """Refuse an unknown pool, several shares, a /dev/shm under MPS, namespaces of two levels, a port of nodes taken twice.
+
+    `confined` are namespaces that something else holds to the Pod Security Standard `restricted`.
+    """
+    holders: dict[str, str] = {}
+    ports: dict[int, str] = {}
+    for name, workload in workloads.items():
+        _require_pool(name, workload, pools)
+        other = holders.setdefault(workload.namespace, name)
+        held = "restricted" if workload.namespace in confined else workloads[other].level
+        if held != workload.level:
+            raise problem(
+                "workload_level",
+                f"another user of that namespace is held to the Pod Security Standard {held}, {workload.kind} needs "
+                f"{workload.level}; give it a namespace of its own",
+                at=("workloads", name, "namespace"),
+                value=workload.namespace,
+            )
+        if isinstance(workload, NotebookWorkload) and workload.node_port is not None:
+            port = workload.node_port.port
+            if (first := ports.setdefault(port, name)) != name:
+                raise problem(
+                    "node_port_twice",
+                    f"workload {first} has that port of all nodes already; use another",
+                    at=("workloads", name, "nodePort", "port"),
+                    value=port,
+                )
+
+
+def require_storage(
+    workloads: Mapping[str, Workload], caches: Mapping[str, Cache], *, default_class: bool, sells_volumes: bool
+) -> None:
+    """Refuse a volume of a class that nobody makes: it would wait for ever.
+
+    `default_class` says that the provider has one, `sells_volumes` that a cluster of it may have caches.
+    """
+    classes = [class_name(cache) for cache in caches]
+    add = "add a cache, and name its class: cache-<name>" if sells_volumes else "name one of your own, such as local-path"
+    known = f"name one of: {', '.join(classes)}" if classes else add
+    for name, workload in workloads.items():
+        if not isinstance(workload, PoolWorkload) or workload.storage_asked is None:
+            continue
+        named = workload.storage_asked.storage_class
+        # Where storage is left out, it is what has to be written.
+        at = ("workloads", name, "storage", *(("storageClass",) if "storage" in workload.model_fields_set else ()))
+        if named is None and not default_class:
+            raise problem(
+                "workload_class", f"the cluster has no default storage class, so its volume would wait for ever; {known}", at=at
+            )
+        if named is not None and named.startswith(class_name("")) and named not in classes:
+            raise problem("workload_class_unknown", f"no cache of the cluster has that class; {known}", at=at, value=named)
+        for cache, held in caches.items():
+            if workload.claim(name) == cache and workload.namespace in held.namespaces:
+                raise problem(
+                    "workload_claim",
+                    f"cache {cache} has a claim of that name in namespace {workload.namespace}; rename one",
+                    at=("workloads", name),
+                    value=name,
+                )
+
+
+def require_unqueued(workloads: Mapping[str, Workload], teams: Mapping[str, str]) -> None:
+    """Refuse Jobs in namespaces of `teams` (by namespace): Kueue would hold them in a queue that has nothing for them."""
+    for name, workload in workloads.items():
+        if not workload.stands and workload.namespace in teams:
+            raise problem(
+                "workload_queued",
+                f"Jobs of that namespace wait in the queue of team {teams[workload.namespace]}, and {workload.kind} is of none; "
+                "give it a namespace of its own",
+                at=("workloads", name, "namespace"),
+                value=workload.namespace,
+            )
+
+
+def _require_pool(name: str, workload: Workload, pools: Mapping[str, Any]) -> None:
+    named = workload.pool if isinstance(workload, PoolWorkload | CoralWorkload) else None
+    if named is None:
+        return
+    if named not in pools:
+        known = ", ".join(pools)
+        raise problem(
+            "workload_pool",
+            f"no pool of that name in this cluster; name one of: {known}" if known else "the cluster has no pool; add one",
+            at=("workloads", name, "pool"),
+            value=named,
+        )
+    pool: Pool = pools[named]
+    if not isinstance(workload, PoolWorkload):
+        return
+    if workload.units > 1 and not pool.several:
+        raise problem(
+            "workload_shares",
+            f"pool {named} shares its GPUs and several shares are no larger share; write 1, or set allowSeveral in the pool's "
+            "sharing",
+            at=("workloads", name, "gpus"),
+            value=workload.units,
+        )
+    if "shm" in workload.model_fields_set and not pool.mounts_shm:
+        raise problem(
+            "workload_mps_shm",
+            f"pool {named} shares its GPUs by MPS, whose device plugin mounts /dev/shm itself; remove shm",
+            at=("workloads", name, "shm"),
+        )

@@ -1,0 +1,278 @@
+"""GPU workloads as settings: what runs in a cluster beside CI, told apart by `kind`."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
+
+from fleet.charts.chart import Level
+from fleet.facts.versions import IMAGES, Image
+from fleet.settings.model import (
+    Cidr,
+    CpuSpan,
+    DnsLabel,
+    LabelKey,
+    LabelValue,
+    Memory,
+    MemorySpan,
+    Model,
+    memory_text,
+    problem,
+    told_by,
+)
+from fleet.settings.namespaces import TeamNamespace
+from fleet.settings.runner import ImageReference
+
+WORKLOAD_IMAGES: dict[str, Image] = {
+    "nvidia-smi": IMAGES["cuda"],
+    "pytorch": IMAGES["pytorch"],
+    "device-query": IMAGES["cuda-device-query"],
+    "tf-mnist": IMAGES["tensorflow-mnist"],
+    "tf-notebook": IMAGES["tensorflow-notebook"],
+    "ollama": IMAGES["ollama"],
+    "comfyui": IMAGES["comfyui"],
+    "coral": IMAGES["tensorflow"],
+}
+"""The image that each kind of workload runs unless its settings name another."""
+KINDS = tuple(WORKLOAD_IMAGES)
+WAYS = f"a workload is of kind {', '.join(KINDS[:-1])} or {KINDS[-1]}; name one in kind"
+"""What is wrong where settings name none of them."""
+
+MAX_NAME = 45
+"""Of a workload: claims and pods are named after it, with up to 18 characters more, and have 63."""
+
+
+def _workload_name(name: str) -> str:
+    if len(name) > MAX_NAME:
+        raise problem(
+            "workload_name", f"a workload's name has at most {MAX_NAME} characters, this one has {len(name)}; shorten it"
+        )
+    return name
+
+
+WorkloadName = Annotated[DnsLabel, AfterValidator(_workload_name)]
+
+
+def _size(mebibytes: int) -> int:
+    if mebibytes % 1024:
+        raise problem("storage_size", "a volume is a whole number of Gi; write for example 100Gi")
+    return mebibytes
+
+
+class Storage(Model):
+    """A volume of its own. Without a class it is of the cluster's default one, where the provider has such a thing."""
+
+    size: Annotated[Memory, AfterValidator(_size)]
+    storage_class: DnsLabel | None = None
+
+
+class Workload(Model):
+    """What every workload has: a namespace, whose pods are held to `level`."""
+
+    level: ClassVar[Level] = "restricted"
+    stands: ClassVar[bool] = False
+    """Whether it keeps running; else it is a Job that ends."""
+
+    kind: str
+    namespace: TeamNamespace = "ai"
+    cpu: CpuSpan
+    memory: MemorySpan
+    scratch: Memory = 5120
+    """Ephemeral storage requested for what the container writes outside of volumes."""
+    image: ImageReference | None = None
+    """In place of the pinned one. What it is built for is then not known, and not checked."""
+
+
+class PoolWorkload(Workload):
+    """A workload of a GPU pool. Each takes one unit of the pool's resource: a GPU, or a share of one."""
+
+    KEPT: ClassVar[str] = "-data"
+    """What its claim is called after its own name."""
+
+    pool: str
+    shm: Memory = 1024
+    """Size of /dev/shm; a memory volume counts against the memory limit."""
+
+    @property
+    def units(self) -> int:
+        """Units of the pool's resource that it asks for."""
+        return 1
+
+    @property
+    def storage_asked(self) -> Storage | None:
+        """The volume that it keeps its data on, if any."""
+        return None
+
+    def claim(self, name: str) -> str:
+        """Name of its claim, given its own."""
+        return name + self.KEPT
+
+    @model_validator(mode="after")
+    def _shm_fits(self) -> PoolWorkload:
+        """Refuse a /dev/shm that fills the memory limit."""
+        if self.shm >= self.memory.limit:
+            raise problem(
+                "workload_shm",
+                "shm counts against the memory limit and would fill it; lower shm or raise memory.limit",
+                at=("shm",),
+                value=memory_text(self.shm),
+            )
+        return self
+
+
+def _cpu(request: int, limit: int) -> CpuSpan:
+    """A default in cores."""
+    return CpuSpan.model_validate({"request": request, "limit": limit})
+
+
+def _memory(request: str, limit: str) -> MemorySpan:
+    return MemorySpan.model_validate({"request": request, "limit": limit})
+
+
+def _storage(size: str) -> Storage:
+    return Storage.model_validate({"size": size})
+
+
+class SmokeWorkload(PoolWorkload):
+    """A test that a GPU is there and works, as a Job."""
+
+    kind: Literal["nvidia-smi", "pytorch", "device-query"]
+    cpu: CpuSpan = _cpu(1, 2)
+    memory: MemorySpan = _memory("4Gi", "8Gi")
+
+
+class MnistWorkload(PoolWorkload):
+    """TensorFlow's MNIST demonstration of seed 003, as a Job."""
+
+    kind: Literal["tf-mnist"]
+    cpu: CpuSpan = _cpu(1, 2)
+    memory: MemorySpan = _memory("4Gi", "8Gi")
+    max_steps: Annotated[int, Field(ge=1, le=100_000)] = 500
+
+
+class _Several(PoolWorkload):
+    """A workload that can use several whole GPUs."""
+
+    gpus: Annotated[int, Field(ge=1)] = 1
+
+    @property
+    def units(self) -> int:
+        """As set."""
+        return self.gpus
+
+
+class NodePort(Model):
+    """A port of every node that leads to a workload, for clients in these networks alone."""
+
+    port: Annotated[int, Field(ge=30000, le=32767)]
+    cidrs: Annotated[tuple[Cidr, ...], Field(min_length=1)]
+
+
+class NotebookWorkload(_Several):
+    """TensorFlow with Jupyter. Its token is in a Secret that is not made here: key `token` of `tokenSecret`."""
+
+    KEPT: ClassVar[str] = "-notebooks"
+
+    stands: ClassVar[bool] = True
+
+    kind: Literal["tf-notebook"]
+    cpu: CpuSpan = _cpu(2, 4)
+    memory: MemorySpan = _memory("8Gi", "16Gi")
+    token_secret: DnsLabel = "notebook-token"  # noqa: S105 - the name of a Kubernetes Secret, not a secret
+    storage: Storage | None = None
+    """Where notebooks are kept. Without it they go with the pod."""
+    node_port: NodePort | None = None
+
+    @property
+    def storage_asked(self) -> Storage | None:
+        """As set."""
+        return self.storage
+
+
+class OllamaWorkload(_Several):
+    """Ollama, which serves language models to its own namespace."""
+
+    KEPT: ClassVar[str] = "-models"
+
+    stands: ClassVar[bool] = True
+
+    kind: Literal["ollama"]
+    cpu: CpuSpan = _cpu(4, 8)
+    # Seed 004's.
+    memory: MemorySpan = _memory("16Gi", "32Gi")
+    storage: Storage = _storage("100Gi")
+
+    @property
+    def storage_asked(self) -> Storage | None:
+        """Where its models are."""
+        return self.storage
+
+
+class ComfyuiWorkload(PoolWorkload):
+    """ComfyUI, which makes images. It asks one unit: it computes on one GPU, and two shares are no larger share of it."""
+
+    stands: ClassVar[bool] = True
+
+    kind: Literal["comfyui"]
+    cpu: CpuSpan = _cpu(4, 8)
+    memory: MemorySpan = _memory("16Gi", "24Gi")
+    storage: Storage = _storage("100Gi")
+
+    @property
+    def storage_asked(self) -> Storage | None:
+        """Where models, inputs and images are."""
+        return self.storage
+
+
+class CoralWorkload(Workload):
+    """A Google Coral at a USB port of one node. It takes no GPU.
+
+    `level` is why its namespace is its own: the stick's device file changes while it works, so the pod has the node's folder of
+    USB devices, and opens what is in it as a privileged container.
+    """
+
+    level: ClassVar[Level] = "privileged"
+    stands: ClassVar[bool] = True
+
+    kind: Literal["coral"]
+    namespace: TeamNamespace = "coral"
+    node: Annotated[dict[LabelKey, LabelValue], Field(min_length=1)]
+    """Labels of the node that has the stick."""
+    pool: str | None = None
+    """The GPU pool that this node is of, if any: its taint is then tolerated."""
+    cpu: CpuSpan = _cpu(1, 2)
+    memory: MemorySpan = _memory("1Gi", "2Gi")
+    command: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
+    """What runs, in place of the check that the stick is there. Belongs to an image of one's own."""
+
+    @model_validator(mode="after")
+    def _image_and_command(self) -> CoralWorkload:
+        """Refuse an image of one's own without command, and the reverse: the check is for the pinned image."""
+        if (self.image is None) is not (self.command is None):
+            raise problem(
+                "coral_command",
+                "image and command belong together: the check needs the pinned image, and another has work of its own; "
+                "give both or neither",
+                at=("image" if self.command is None else "command",),
+            )
+        return self
+
+
+AnyWorkload = Annotated[
+    Annotated[SmokeWorkload, Tag("nvidia-smi")]
+    | Annotated[SmokeWorkload, Tag("pytorch")]
+    | Annotated[SmokeWorkload, Tag("device-query")]
+    | Annotated[MnistWorkload, Tag("tf-mnist")]
+    | Annotated[NotebookWorkload, Tag("tf-notebook")]
+    | Annotated[OllamaWorkload, Tag("ollama")]
+    | Annotated[ComfyuiWorkload, Tag("comfyui")]
+    | Annotated[CoralWorkload, Tag("coral")],
+    Discriminator(
+        told_by("kind", KINDS),
+        custom_error_type="gpu_ci_workload_kind",
+        custom_error_message="{message}",
+        custom_error_context={"message": WAYS},
+    ),
+]
+"""One workload, told by `kind`."""
