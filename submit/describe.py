@@ -1,4 +1,4 @@
-"""A Job as the command line describes it, made into a manifest."""
+"""Creates the manifest of a Job from the options of the command line."""
 
 from __future__ import annotations
 
@@ -9,7 +9,17 @@ from typing import Annotated, Any
 import typer
 
 from fleet.facts.credentials import mask
-from fleet.jobs import JobError, JobPlacement, JobProblem, calculate_gpu_requirements, detect_ml_workload, gpu_job, place_job
+from fleet.jobs import (
+    PROFILES,
+    JobError,
+    JobPlacement,
+    JobProblem,
+    calculate_gpu_requirements,
+    detect_ml_workload,
+    gpu_job,
+    place_job,
+    pool_options,
+)
 from fleet.jobs import manifest as unplaced
 from submit.errors import InputError
 from submit.manifest import read_job
@@ -17,28 +27,31 @@ from submit.objects import Object
 from submit.stack import read_fleet
 
 _OPTIONS = {"gpu_count": "--gpus", "priority_class": "--priority", "command": "the command", "placement": "--pool"}
-"""Arguments of the builder that the command line names otherwise."""
+"""The command line's names of arguments, where they differ."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Described:
-    """Every option that says what a Job is; its fields are the options of `print` and `run`."""
+    """Every option that describes a Job. The fields are the options of `print` and `run`."""
 
     command: Annotated[list[str] | None, typer.Argument(help="What runs, after `--`; the image's own if not given.")] = None
     file: Annotated[Path | None, typer.Option("--file", help="A manifest of one Job, instead of the options below.")] = None
     task_id: Annotated[str | None, typer.Option(help="What the Job is for; its name comes from it.")] = None
     image: Annotated[str | None, typer.Option(help="Image with its version, or digest.")] = None
     gpus: Annotated[int | None, typer.Option(help="GPUs, 1 if not given.")] = None
-    gpu_type: Annotated[str | None, typer.Option(help="t4, a10, a10g, l4, v100, a100, h100; v100 if not given.")] = None
+    gpu_type: Annotated[
+        str | None, typer.Option(help=f"{', '.join(PROFILES)}; that of --pool if not given, and v100 without a pool.")
+    ] = None
     memory: Annotated[str | None, typer.Option(help="Memory limit, such as 16Gi; the profile's if not given.")] = None
     cpu: Annotated[str | None, typer.Option(help="CPU limit, such as 8 or 8000m; the profile's if not given.")] = None
     env: Annotated[list[str] | None, typer.Option(help="NAME=VALUE; may be given again.")] = None
     secret_env: Annotated[list[str] | None, typer.Option(help="NAME=SECRET/KEY, from a Secret; may be given again.")] = None
     requirements: Annotated[str | None, typer.Option(help="What the task is, in words: chooses GPUs and memory.")] = None
-    stack: Annotated[str | None, typer.Option(help="Place it in this stack: bound to a pool that holds it, or refused.")] = None
+    stack: Annotated[str | None, typer.Option(help="Bind it to a pool of this stack that holds it, or refuse it.")] = None
     cluster: Annotated[str | None, typer.Option(help="In this cluster of the stack.")] = None
-    pool: Annotated[str | None, typer.Option(help="In this pool of the stack.")] = None
+    pool: Annotated[str | None, typer.Option(help="In this pool of the stack, with its GPU type, spot and shares.")] = None
     spot: Annotated[bool, typer.Option("--spot", help="Spot machines will do.")] = False
+    shared: Annotated[bool, typer.Option("--shared", help="A share of a GPU instead of a whole one.")] = False
     queue: Annotated[str | None, typer.Option(help="Kueue's LocalQueue in which it waits.")] = None
     priority: Annotated[str | None, typer.Option(help="Priority class of its pods.")] = None
     deadline: Annotated[str | None, typer.Option(help="How long it may take, such as 2h.")] = None
@@ -47,47 +60,50 @@ class Described:
     cache: Annotated[str | None, typer.Option(help="PersistentVolumeClaim of the model cache at /models.")] = None
 
     def manifest(self, namespace: str | None) -> tuple[Object, list[str]]:
-        """The Job, and what there is to say about it. Raises InputError."""
+        """The Job, and lines about its size and place. Raises InputError."""
         if self.file is not None:
             return self._read(self.file)
         missing = [option for option, value in (("--task-id", self.task_id), ("--image", self.image)) if not value]
         if missing or self.task_id is None or self.image is None:
             raise InputError(f"{' and '.join(missing)}: must be given, or --file with a manifest")
         said: list[str] = []
+        if self.stack is None and (self.cluster or self.pool):
+            raise InputError("--cluster, --pool: name a part of a stack; give --stack as well")
+        fleet = None if self.stack is None else read_fleet(self.stack)
+        implied = {} if fleet is None else pool_options(fleet, self.cluster, self.pool)
         try:
-            arguments = self._sizes(said) | self._given(namespace)
+            arguments = self._sizes(said, implied) | self._given(namespace)
             job = gpu_job(self.task_id, self.image, command=tuple(self.command or ()), env=_pairs(self.env, "--env"), **arguments)
-            if self.stack is None:
-                if self.cluster or self.pool:
-                    raise InputError("--cluster, --pool: name a part of a stack; give --stack as well")
+            if fleet is None:
                 return unplaced(job), said
-            placed = place_job(read_fleet(self.stack), job, cluster=self.cluster, pool=self.pool)
+            placed = place_job(fleet, job, cluster=self.cluster, pool=self.pool)
         except JobError as error:
             raise InputError("\n".join(_lines(error))) from error
         return placed.manifest(), [*said, *_placed(placed)]
 
     def _read(self, file: Path) -> tuple[Object, list[str]]:
-        """The Job of a file. Raises InputError where an option says something of a Job besides it."""
+        """The Job of a file. Raises InputError if another option describes a Job too."""
         others = [name for name in self.__slots__ if name != "file" and getattr(self, name)]
         if others:
-            raise InputError(f"--file: the manifest says all; leave out {', '.join(map(_option, others))}")
+            raise InputError(f"--file: the manifest describes the whole Job; leave out {', '.join(map(_option, others))}")
         return read_job(file), []
 
-    def _sizes(self, said: list[str]) -> dict[str, Any]:
-        """GPUs and memory: what was given, the rest from the requirements."""
+    def _sizes(self, said: list[str], implied: dict[str, Any]) -> dict[str, Any]:
+        """GPUs and memory: the options that were given, else what the pool implies, else what the requirements need."""
         given = {"gpu_count": self.gpus, "gpu_type": self.gpu_type, "memory": self.memory, "cpu": self.cpu}
         stated = {key: value for key, value in given.items() if value is not None}
         if self.requirements is None:
-            return stated
+            return implied | stated
         workload = detect_ml_workload(self.requirements)
         said += str(workload).splitlines()
         if not workload:
             raise InputError(
-                "--requirements: nothing in it asks for a GPU; say more of the task, or leave it out\n" + "\n".join(said)
+                "--requirements: nothing in it asks for a GPU; describe the task in more detail, or leave it out\n"
+                + "\n".join(said)
             )
         needs = calculate_gpu_requirements(self.requirements)
         said += str(needs).splitlines()
-        return needs.arguments() | stated
+        return {**needs.arguments, **implied, **stated}
 
     def _given(self, namespace: str | None) -> dict[str, Any]:
         secrets = {name: _secret(name, value) for name, value in _pairs(self.secret_env, "--secret-env").items()}
@@ -101,12 +117,13 @@ class Described:
             "cache": self.cache,
             "secret_env": secrets or None,
             "spot": self.spot or None,
+            "shared": self.shared or None,
         }
         return {key: value for key, value in given.items() if value is not None}
 
 
 def _pairs(words: list[str] | None, option: str) -> dict[str, str]:
-    """NAME=VALUE as a mapping. Values are not shown: they may be what nobody should read."""
+    """NAME=VALUE as a mapping. Errors do not show the values, because they may be secrets."""
     found: dict[str, str] = {}
     for word in words or ():
         name, sign, value = word.partition("=")
@@ -136,7 +153,7 @@ def _option(name: str) -> str:
 
 
 def _lines(error: JobError) -> list[str]:
-    """The problems in the words of the command line, a line each; where no pool holds the Job, that first."""
+    """A line for each problem, in the words of the command line. If no pool holds the Job, the first line says so."""
     head = [] if _of_options(error.problems) else [str(error).splitlines()[0]]
     return [
         *head,

@@ -1,19 +1,19 @@
-"""GPU jobs as typed Python: from arguments, or from what people write, to a `batch/v1` Job with a place on the fleet.
+"""GPU jobs as typed Python: a `batch/v1` Job from arguments or from a description, placed on a pool of the fleet.
 
-Needs neither Pulumi nor a cluster; docs/jobs.md shows what comes of it.
+Needs neither Pulumi nor a cluster. docs/jobs.md has examples.
 """
 
 from fleet.jobs.ask import GpuAsk
 from fleet.jobs.create import create_gpu_job
 from fleet.jobs.errors import JobError, JobProblem, JobRefusedError
+from fleet.jobs.keywords import GpuRequirements, Match, MlWorkload, calculate_gpu_requirements, detect_ml_workload
 from fleet.jobs.manifest import Manifest, manifest
 from fleet.jobs.naming import job_name
 from fleet.jobs.options import AskOptions, JobOptions
-from fleet.jobs.place import Candidate, JobPlacement, candidates, place_job
+from fleet.jobs.place import Candidate, JobPlacement, candidates, place_job, pool_options
 from fleet.jobs.profiles import COUNTS, PROFILES, Amount, Profile
-from fleet.jobs.sizing import GpuRequirements, MlWorkload, Sizing, calculate_gpu_requirements, detect_ml_workload, size
+from fleet.jobs.sizing import Sizing, size
 from fleet.jobs.spec import GpuJobSpec, gpu_ask, gpu_job
-from fleet.jobs.words import Discounted, Found
 
 __all__ = [
     "COUNTS",
@@ -21,8 +21,6 @@ __all__ = [
     "Amount",
     "AskOptions",
     "Candidate",
-    "Discounted",
-    "Found",
     "GpuAsk",
     "GpuJobSpec",
     "GpuRequirements",
@@ -32,6 +30,7 @@ __all__ = [
     "JobProblem",
     "JobRefusedError",
     "Manifest",
+    "Match",
     "MlWorkload",
     "Profile",
     "Sizing",
@@ -44,5 +43,6 @@ __all__ = [
     "job_name",
     "manifest",
     "place_job",
+    "pool_options",
     "size",
 ]

@@ -1,4 +1,4 @@
-"""The arguments of a job as they are given: each by itself is checked here, how they go together in `rules.py`."""
+"""The arguments of a job. Each is checked here by itself; `rules.py` checks how they go together."""
 
 from __future__ import annotations
 
@@ -30,18 +30,19 @@ from fleet.jobs.fields import (
     Time,
     Words,
 )
+from fleet.jobs.profiles import DEFAULT_GPU_TYPE
 from fleet.settings.model import Cpu, Memory
 
 WORKSPACE, MODELS = "/workspace", "/models"
 
 
 class AskArguments(BaseModel):
-    """What a job asks of a node."""
+    """What a job needs from a node."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     gpu_count: GpuCount = 1
-    gpu_type: GpuType = "v100"
+    gpu_type: GpuType = DEFAULT_GPU_TYPE
     memory: Memory | None = None
     cpu: Cpu | None = None
     memory_request: Memory | None = None
@@ -77,7 +78,7 @@ class JobArguments(AskArguments):
     backoff_limit: int = Field(default=3, ge=0, le=100)
     ttl: Time = 3600
     restart_policy: Literal["OnFailure", "Never"] | None = None
-    # The runners' own: where MPS shares a GPU, its server works for one user at a time.
+    # The user of the runners, because an MPS server serves one user at a time.
     user: int = Field(default=RUNNER_UID, ge=1, le=2**31 - 1)
     group: int = Field(default=RUNNER_UID, ge=1, le=2**31 - 1)
     pull_secrets: ObjectNames = ()

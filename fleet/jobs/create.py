@@ -1,15 +1,16 @@
-"""A GPU job as Python asks for it."""
+"""Creates the manifest of a GPU job from Python."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Unpack
+from typing import Any, Unpack
 
 from fleet.facts.errors import shown
 from fleet.jobs.errors import JobError, JobProblem
 from fleet.jobs.manifest import Manifest, manifest
 from fleet.jobs.options import JobOptions
-from fleet.jobs.place import place_job
+from fleet.jobs.place import place_job, pool_options
+from fleet.jobs.profiles import DEFAULT_GPU_TYPE
 from fleet.jobs.spec import gpu_job
 from fleet.providers.fleet import Fleet
 
@@ -18,7 +19,7 @@ def create_gpu_job(
     task_id: str,
     image: str,
     gpu_count: int = 1,
-    gpu_type: str = "v100",
+    gpu_type: str | None = None,
     memory: str | None = None,
     cpu: str | float | None = None,
     command: Sequence[str] = (),
@@ -29,13 +30,17 @@ def create_gpu_job(
     pool: str | None = None,
     **options: Unpack[JobOptions],
 ) -> Manifest:
-    """A valid `batch/v1` Job as plain data. Nothing is sent anywhere.
+    """A valid `batch/v1` Job as plain data. Nothing is sent to a cluster.
 
-    With a `fleet` the job is bound to the cheapest of its pools that holds it, of one `cluster` or `pool` if named; without, to
-    nodes by the label of their GPU. `memory` and `cpu` are limits of the whole job ("16Gi", "8000m"); docs/jobs.md has the rest.
-    Raises JobError with every problem of the arguments, JobRefusedError with a reason for each pool where none holds the job.
+    With a `fleet` the job is bound to the cheapest of its pools that holds it, or of one `cluster` or `pool`. Without a fleet it
+    selects nodes by the label of their GPU. A `pool` implies `gpu_type`, `spot` and `shared`; without one the GPU type is v100.
+    `memory` and `cpu` are limits of the whole job ("16Gi", "8000m"). docs/jobs.md explains the other arguments.
+    Raises JobError with every wrong argument, and JobRefusedError with a reason for each pool if none holds the job.
     """
-    job = gpu_job(task_id, image, gpu_count, gpu_type, memory, cpu, command, env, **options)
+    implied = {} if fleet is None else pool_options(fleet, cluster, pool)
+    default = implied.pop("gpu_type", DEFAULT_GPU_TYPE)
+    more: Any = {**implied, **options}
+    job = gpu_job(task_id, image, gpu_count, default if gpu_type is None else gpu_type, memory, cpu, command, env, **more)
     if fleet is not None:
         return place_job(fleet, job, cluster=cluster, pool=pool).manifest()
     missing = tuple(

@@ -1,4 +1,4 @@
-"""Types of a job's arguments: each takes what people write, and refuses with the rule and the way to mend it."""
+"""Types of a job's arguments. Each accepts the usual spellings; its error names the rule and how to fix the value."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field, WrapValidator
 
 from fleet.facts.scheduling import GPU_RESOURCE, is_gpu_resource
-from fleet.jobs.profiles import COUNTS, PROFILES
+from fleet.jobs.profiles import COUNTS, PROFILES, gpu_type
 from fleet.settings.model import Duration, LabelKey, LabelValue, Memory, problem
 
 _LONGEST_TEXT = 131_071
@@ -188,13 +188,13 @@ GpuCount = Annotated[int, AfterValidator(_count)]
 def _gpu_type(name: object) -> object:
     if not isinstance(name, str):
         return name
-    if name.lower() not in PROFILES:
+    if gpu_type(name) not in PROFILES:
         raise problem("gpu_type", f"must be one of: {', '.join(PROFILES)}; name one of them")
-    return name.lower()
+    return gpu_type(name)
 
 
 GpuType = Annotated[str, BeforeValidator(_gpu_type)]
-"""A model of GPU that has a profile; case does not matter."""
+"""A GPU model that has a profile: "rtx-3090". Upper case and spaces do too."""
 Weight = Annotated[int, Field(ge=1, le=100)]
 """Weight of a preference (Kubernetes API, PreferredSchedulingTerm)."""
 Preferences = Annotated[dict[GpuType, Weight], BeforeValidator(_dict)]

@@ -1,4 +1,4 @@
-"""A job as Kubernetes takes it."""
+"""The Kubernetes manifest of a job."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fleet.facts.scheduling import (
 )
 from fleet.jobs.ask import GpuAsk
 from fleet.jobs.errors import JobError, JobProblem
-from fleet.jobs.profiles import accelerator
+from fleet.jobs.profiles import PROFILES
 from fleet.jobs.spec import GpuJobSpec
 from fleet.jobs.volumes import mounts
 from fleet.providers.registry import PROVIDERS
@@ -29,9 +29,9 @@ Manifest = dict[str, Any]
 
 
 def manifest(job: GpuJobSpec, target: Target | None = None) -> Manifest:
-    """The `batch/v1` Job: bound to a pool, or else to nodes by the model of their GPUs.
+    """The `batch/v1` Job: bound to a pool, or without a target to nodes with the right GPU.
 
-    Raises JobError where only a pool can say that the job may run.
+    Raises JobError for several shares without a target: only a pool can allow them.
     """
     if target is None:
         target = _anywhere(job.ask)
@@ -47,7 +47,7 @@ def manifest(job: GpuJobSpec, target: Target | None = None) -> Manifest:
     template = {
         "metadata": {
             **({"labels": given.labels | tags} if given.labels or tags else {}),
-            # A node that the autoscaler takes away ends the job.
+            # The job ends if the autoscaler removes its node.
             "annotations": given.annotations | {TASK: given.task_id, SAFE_TO_EVICT: "false"},
         },
         "spec": _pod(job, target),
@@ -60,27 +60,27 @@ def manifest(job: GpuJobSpec, target: Target | None = None) -> Manifest:
             "backoffLimit": given.backoff_limit,
             "activeDeadlineSeconds": given.deadline,
             "ttlSecondsAfterFinished": given.ttl,
-            # Kueue lets it go once there is room in its queue.
+            # Kueue starts it as soon as its queue has room.
             **({"suspend": True} if given.queue else {}),
             **({"podFailurePolicy": _NO_FAILURE} if job.restart_policy == "Never" else {}),
             "template": template,
         },
     }
-    # The caller's own, down to what is the same in all pods.
+    # A copy, because parts of it are constants that all pods share.
     return copy.deepcopy(made)
 
 
 _NO_FAILURE = {"rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]}
-"""A pod that lost its node, or gave way, does not count as a try (Kubernetes, "Pod failure policy"; with Never alone)."""
+"""A pod that lost its node or was preempted does not count as a try (Kubernetes, "Pod failure policy"; only with Never)."""
 
 
 def _tags(task_id: str) -> dict[str, str]:
-    """The task as a label, by which its Job is found; none where it cannot be one, which the annotation always can."""
+    """The task as a label, so that its Job can be found. Empty if it is no valid label value; the annotation always has it."""
     return {TASK: task_id} if is_label_value(task_id) else {}
 
 
 def _anywhere(ask: GpuAsk) -> Target:
-    """What a pod says that is bound to no pool. Raises JobError for several shares: only a pool may allow them."""
+    """The target of a pod that is bound to no pool. Raises JobError for several shares: only a pool can allow them."""
     if ask.shared and ask.gpus > 1 and not ask.unplaced_resource.startswith(MIG_RESOURCE):
         message = (
             "several shares may be of one GPU and are no larger share; ask for 1, or give the fleet with a pool that allows it"
@@ -110,7 +110,7 @@ def _pod(job: GpuJobSpec, target: Target) -> Manifest:
             "runAsUser": given.user,
             "runAsGroup": given.group,
             "fsGroup": given.group,
-            # Not file by file at each start: a cache of models has many.
+            # A model cache has many files: do not change each of them at every start.
             "fsGroupChangePolicy": "OnRootMismatch",
         },
         "containers": [_container(job, target)],
@@ -149,27 +149,27 @@ def _variables(job: GpuJobSpec) -> Iterator[Manifest]:
 
 
 def _selector(ask: GpuAsk, target: Target) -> dict[str, str]:
-    """Labels that a node must have: the pool's or the GPU's, and the machine's where the job names one."""
-    gpu = dict(target.selector) or ({ACCELERATOR_LABEL: accelerator(ask.gpu_type)} if len(ask.gpu_types) == 1 else {})
+    """Labels that a node must have: the pool's or the GPU's, and the machine's if the job names one machine."""
+    gpu = dict(target.selector) or ({ACCELERATOR_LABEL: PROFILES[ask.gpu_type].accelerator} if len(ask.gpu_types) == 1 else {})
     return gpu | ({INSTANCE_TYPE_LABEL: ask.instance_types[0]} if len(ask.instance_types) == 1 else {})
 
 
 def _affinity(ask: GpuAsk, *, bound: bool) -> Manifest:
-    """What a node selector cannot say: one of several, none of some, and rather one than another."""
+    """What a node selector cannot express: one of several values, values to avoid, and preferences."""
     required = []
     if len(ask.instance_types) > 1:
         required.append(_one_of(INSTANCE_TYPE_LABEL, list(ask.instance_types)))
     if not bound and len(ask.gpu_types) > 1:
-        required.append(_one_of(ACCELERATOR_LABEL, [accelerator(name) for name in ask.gpu_types]))
+        required.append(_one_of(ACCELERATOR_LABEL, [PROFILES[name].accelerator for name in ask.gpu_types]))
     if not bound and not ask.spot:
-        # A node without the label is none of ours; nobody knows how it was bought.
+        # A node without the label belongs to no pool of ours, so its capacity type is not known.
         required.append({"key": CAPACITY_LABEL, "operator": "NotIn", "values": ["spot"]})
     found: Manifest = {}
     if required:
         found["requiredDuringSchedulingIgnoredDuringExecution"] = {"nodeSelectorTerms": [{"matchExpressions": required}]}
     if not bound and ask.prefer:
         found["preferredDuringSchedulingIgnoredDuringExecution"] = [
-            {"weight": weight, "preference": {"matchExpressions": [_one_of(ACCELERATOR_LABEL, [accelerator(name)])]}}
+            {"weight": weight, "preference": {"matchExpressions": [_one_of(ACCELERATOR_LABEL, [PROFILES[name].accelerator])]}}
             for name, weight in ask.gpu_types.items()
         ]
     return found

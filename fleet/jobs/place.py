@@ -1,13 +1,14 @@
-"""Which pool of a stack runs a job: the cheapest that can hold it, or why none can.
+"""Chooses the pool of a stack that runs a job: the cheapest one that can hold it. Otherwise says why no pool can.
 
-A pool holds a job if the scheduler would put it on a fresh node of each instance type that the pool may buy: any may come. A job
-that waits in a queue must be let in, too: its team has enough of the pool, or may borrow it.
+A pool holds a job if the job fits a fresh node of each instance type of the pool, because the autoscaler may buy any of them. A
+queued job also needs enough quota: its team's own, or quota that the team may borrow.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from fleet.facts import hardware, pricing
 from fleet.facts.errors import shown
@@ -15,7 +16,7 @@ from fleet.facts.pricing import Money
 from fleet.jobs.ask import GpuAsk
 from fleet.jobs.errors import JobError, JobProblem, JobRefusedError
 from fleet.jobs.manifest import Manifest, manifest
-from fleet.jobs.profiles import PROFILES
+from fleet.jobs.profiles import PROFILES, gpu_type
 from fleet.jobs.quota import barred, queued
 from fleet.jobs.spec import GpuJobSpec
 from fleet.prove.placement import Fit, Host, fit, pool_host, unfit
@@ -28,9 +29,9 @@ from fleet.settings.pool import Pool
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One pool asked whether it holds what a job asks: `reasons` why it does not, none where it does.
+    """A pool and the `reasons` why it cannot hold a job; none if it can.
 
-    `price` is of an hour of its dearest machine, as the pool buys it; `weight` that of the job's preference for its GPU.
+    `price` is that of its most expensive machine for an hour, as the pool buys it. `weight` is the job's preference for its GPU.
     """
 
     cluster: str
@@ -49,9 +50,9 @@ class Candidate:
 
     @property
     def rank(self) -> tuple[object, ...]:
-        """The least comes first: most wanted GPU, no pool of releases, least to pay, spot; names decide the rest.
+        """Sort key, best first: preferred GPU, pools not for releases, low price, spot, name.
 
-        A reservation is paid whether a job runs there or not.
+        A reservation adds no cost: it is paid whether a job runs there or not.
         """
         known = not self.price.unknown
         return (
@@ -64,15 +65,15 @@ class Candidate:
 
     @property
     def most(self) -> int:
-        """Like jobs that the whole pool runs at once, reckoned on its worst type."""
+        """How many such jobs the whole pool runs at once, on its smallest instance type."""
         return min(found.count for found in self.fits) * self.host.count
 
 
 @dataclass(frozen=True, slots=True)
 class JobPlacement:
-    """A job and the pool that runs it. `others` are all the pools that were asked, the best first, those that cannot last.
+    """A job and the pool that runs it. `others` are the other pools, the best first, those that cannot hold the job last.
 
-    In a team's namespace the job is in the team's queue, whether it named one or not.
+    In a team's namespace the job is in the team's queue, even if it names none.
     """
 
     job: GpuJobSpec
@@ -82,7 +83,7 @@ class JobPlacement:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What its owner should know though it works."""
+        """Warnings to the job's owner."""
         return tuple(remarks(self.job.ask, self.chosen))
 
     def manifest(self) -> Manifest:
@@ -91,9 +92,10 @@ class JobPlacement:
 
 
 def place_job(fleet: Fleet, job: GpuJobSpec, *, cluster: str | None = None, pool: str | None = None) -> JobPlacement:
-    """The job in the best pool of the stack that holds it, of one cluster or pool if named.
+    """Place a job in the best pool of the stack that holds it, or of one `cluster` or `pool`.
 
-    Raises JobRefusedError with a reason for each pool if there is none, and JobError for a cluster or pool that is not there.
+    Raises JobRefusedError with a reason for each pool if none holds the job, and JobError for a cluster or pool that does not
+    exist.
     """
     queue, namespace = job.given.queue, job.given.namespace
     asked = candidates(fleet, job.ask, cluster=cluster, pool=pool, queue=queue, namespace=namespace)
@@ -104,7 +106,7 @@ def place_job(fleet: Fleet, job: GpuJobSpec, *, cluster: str | None = None, pool
 
 
 def choose(asked: tuple[Candidate, ...], what: str) -> Candidate:
-    """The first of the candidates that hold it. Raises JobRefusedError, which begins with `what` it is, where none does."""
+    """The first candidate, if it can hold the job. Otherwise raises JobRefusedError, whose message names the job as `what`."""
     if asked and not asked[0].reasons:
         return asked[0]
     problems = tuple(JobProblem(each.name, "placement", "; ".join(each.reasons)) for each in asked)
@@ -121,10 +123,10 @@ def candidates(
     queue: str | None = None,
     namespace: str | None = None,
 ) -> tuple[Candidate, ...]:
-    """Every pool that may be meant, the best first; those that cannot hold what is asked come last, in the order of the config.
+    """Every pool of the stack, or of one `cluster` or `pool`: the best first, those that cannot hold the job last.
 
-    A job of a `queue`, or of a team's `namespace`, is held by pools of which that team has enough. Raises JobError for a cluster
-    or pool that is not there.
+    A job of a `queue` or of a team's `namespace` needs a pool of which that team has enough quota. Raises JobError for a cluster
+    or pool that does not exist.
     """
     _require(fleet, cluster, pool)
     found = [
@@ -153,7 +155,7 @@ def _candidate(ask: GpuAsk, cluster: str, settings: Cluster, name: str, waits: t
     host = pool_host(settings, name)
     fits = tuple(fit(ask, machine, host) for machine in host.machines)
     prices = [pricing.quoted(hardware.price(each.name, settings.region, pool.capacity)) for each in host.machines]
-    gpu = _gpu(pool)
+    gpu = options_of(pool)["gpu_type"]
     weight = ask.gpu_types.get(gpu, 0)
     if gpu in ask.gpu_types:
         reasons = (*_reasons(ask, pool, host, fits), *filter(None, (barred(ask, *waits, settings.queues, host),)))
@@ -162,10 +164,28 @@ def _candidate(ask: GpuAsk, cluster: str, settings: Cluster, name: str, waits: t
     return Candidate(cluster, name, pool, host, fits, pricing.span(prices)[1], weight, reasons)
 
 
-def _gpu(pool: Pool) -> str:
-    """The pool's GPU by the name of its profile; nothing where it has none."""
+def pool_options(fleet: Fleet, cluster: str | None, pool: str | None) -> dict[str, Any]:
+    """The options that a job gets from the `pool` that it names: `gpu_type`, `spot` and `shared`.
+
+    Without `cluster` these are the options on which all pools of that name agree. Empty if no pool has that name.
+    """
+    asked = [
+        options_of(settings)
+        for name, held in fleet.clusters_by_name()
+        for pool_name, settings in held.pools.items()
+        if cluster in (None, name) and pool_name == pool
+    ]
+    return {name: value for name, value in asked[0].items() if all(each[name] == value for each in asked)} if asked else {}
+
+
+def options_of(pool: Pool) -> dict[str, Any]:
+    """What a job asks that runs in this pool: its GPU, and spot machines or shares of GPUs if the pool has these."""
     gpu = pool.machines[0].gpu
-    return next((name for name, profile in PROFILES.items() if gpu is not None and profile.gpu == gpu.name), "")
+    return {
+        "gpu_type": gpu_type(gpu.name) if gpu else "",
+        "spot": pool.capacity == hardware.SPOT,
+        "shared": pool.sharing is not None,
+    }
 
 
 def _other_gpu(ask: GpuAsk, pool: Pool) -> str:
@@ -175,7 +195,7 @@ def _other_gpu(ask: GpuAsk, pool: Pool) -> str:
 
 
 def _reasons(ask: GpuAsk, pool: Pool, host: Host, fits: tuple[Fit, ...]) -> Iterator[str]:
-    """What keeps a job from a pool of the right GPU."""
+    """Why a pool with the right GPU cannot hold the job."""
     if pool.capacity == hardware.SPOT and not ask.spot:
         yield "buys spot machines, which may be taken away, and the job does not allow it; set spot"
     if pool.sharing is None and ask.shared:
@@ -198,7 +218,7 @@ def _reasons(ask: GpuAsk, pool: Pool, host: Host, fits: tuple[Fit, ...]) -> Iter
 
 
 def remarks(ask: GpuAsk, chosen: Candidate) -> Iterator[str]:
-    """What an owner should know of a job in a pool."""
+    """Warnings to the owner of a job in a pool."""
     worst = min(chosen.fits, key=lambda found: found.offer.memory)
     if ask.memory.limit > worst.offer.memory:
         limit, left = memory_text(ask.memory.limit), f"{worst.offer.memory}Mi of {worst.machine.name}"

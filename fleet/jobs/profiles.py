@@ -1,4 +1,4 @@
-"""What a job gets for each GPU where it asks for nothing else: CPU and memory by the model of GPU."""
+"""The CPU and memory that a job gets for each GPU if it names no amounts, by GPU model."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from fleet.facts import hardware
 
 COUNTS = (1, 2, 4, 8)
-"""GPUs of one job (seed 001). Machines have these numbers of GPUs, so another leaves GPUs of a node that nobody can use."""
+"""GPU counts of a job (seed 001). Machines have these counts; any other count leaves GPUs of a node idle."""
+DEFAULT_GPU_TYPE = "v100"
+"""The GPU type of a job that names neither a GPU type nor a pool (seed 001)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,42 +20,61 @@ class Amount:
     limit: int
 
     def times(self, count: int) -> Amount:
-        """The same for `count` GPUs."""
+        """The amount for `count` GPUs."""
         return Amount(self.request * count, self.limit * count)
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What goes with one GPU of a model: CPU in millicores, memory in MiB. Requests are half of the limits, as in seed 001."""
+    """Defaults for one GPU of a model: CPU in millicores, memory in MiB. Requests are half of the limits, as in seed 001.
+
+    `gpu` is the model's name in gpus.csv ("RTX 3090"), `accelerator` the value of the accelerator label on its nodes.
+    """
 
     gpu: str
+    accelerator: str
     cpu: Amount
     memory: Amount
 
 
-def _profile(gpu: str, cores: int, gibibytes: int) -> Profile:
-    """The profile of a GPU by its limits."""
-    return Profile(gpu, Amount(cores * 500, cores * 1000), Amount(gibibytes * 512, gibibytes * 1024))
+def gpu_type(gpu: str) -> str:
+    """The GPU type that a job names for a model of gpus.csv: "rtx-3090" for "RTX 3090"."""
+    return gpu.lower().replace(" ", "-")
 
 
-PROFILES = {
-    # Machines of one T4, A10G or L4 begin at 4 vCPU and 16 GiB (g4dn.xlarge, g5.xlarge, g6.xlarge).
-    "t4": _profile("T4", 4, 12),
-    # OCI's VM.GPU.A10.1 has 30 vCPU and 240 GiB, so an A10 gets what an A100 does.
-    "a10": _profile("A10", 16, 32),
-    "a10g": _profile("A10G", 4, 12),
-    "l4": _profile("L4", 4, 12),
-    # Seed 001: 8Gi and 4 CPU, up to 16Gi and 8.
-    "v100": _profile("V100", 8, 16),
-    # Seed 001: 16Gi and 8 CPU, up to 32Gi and 16.
-    "a100": _profile("A100", 16, 32),
-    # p5.4xlarge has 16 vCPU and 256 GiB for its one H100; models for 80 GiB of GPU memory are loaded through the host's.
-    "h100": _profile("H100", 16, 64),
+_LIMITS = {
+    # Seed 001: requests of 4 CPU and 8Gi, limits of 8 and 16Gi.
+    "V100": (8, 16),
+    # Seed 001: requests of 8 CPU and 16Gi, limits of 16 and 32Gi.
+    "A100": (16, 32),
+    # VM.GPU.A10.1 has 30 vCPUs and 240 GiB for one A10, so an A10 gets the amounts of an A100.
+    "A10": (16, 32),
 }
-"""By the name that a job gives, in lower case."""
+"""CPU cores and GiB where the limits are not derived from the machines."""
+_MOST_CORES, _MOST_GIBIBYTES = 16, 64
+"""The largest derived limits. A model for the 80 GiB of an H100 is loaded through host memory."""
 
 
-def accelerator(gpu_type: str) -> str:
-    """The accelerator label's value of nodes with this GPU: nvidia-tesla-v100."""
-    name = PROFILES[gpu_type].gpu
-    return next(machine.gpu.accelerator for machine in hardware.machines() if machine.gpu and machine.gpu.name == name)
+def _profile(gpu: hardware.Gpu, machines: list[hardware.Machine]) -> Profile:
+    """The profile of a model. Derived limits come from the machine with the smallest share for each GPU.
+
+    They are all vCPUs and three quarters of the memory of that share, so the requests leave room for the DaemonSets.
+    """
+    cores = min(_MOST_CORES, *(machine.vcpus // machine.gpus for machine in machines))
+    gibibytes = min(_MOST_GIBIBYTES, *(machine.memory_mib * 3 // 4 // machine.gpus // 1024 for machine in machines))
+    cores, gibibytes = _LIMITS.get(gpu.name, (cores, gibibytes))
+    return Profile(gpu.name, gpu.accelerator, Amount(cores * 500, cores * 1000), Amount(gibibytes * 512, gibibytes * 1024))
+
+
+def _profiles() -> dict[str, Profile]:
+    """A profile for each NVIDIA model of the hardware table, sorted by GPU type."""
+    by_gpu: dict[hardware.Gpu, list[hardware.Machine]] = {}
+    for machine in hardware.machines():
+        if machine.gpu is not None and machine.gpu.vendor == "nvidia":
+            by_gpu.setdefault(machine.gpu, []).append(machine)
+    found = {gpu_type(gpu.name): _profile(gpu, machines) for gpu, machines in by_gpu.items()}
+    return dict(sorted(found.items()))
+
+
+PROFILES = _profiles()
+"""Profiles by GPU type."""

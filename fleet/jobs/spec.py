@@ -1,4 +1,4 @@
-"""A GPU job whose arguments are good, before it has a place."""
+"""A GPU job with checked arguments that is not placed in a pool yet."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from fleet.jobs.ask import GpuAsk, settled
 from fleet.jobs.checked import ask_arguments, job_arguments
 from fleet.jobs.naming import job_name
 from fleet.jobs.options import AskOptions, JobOptions
+from fleet.jobs.profiles import DEFAULT_GPU_TYPE
 from fleet.jobs.rules import VISIBLE
 
 
 @dataclass(frozen=True, slots=True)
 class GpuJobSpec:
-    """A job as its owner wants it: `ask` is what it needs of a node, `given` the rest, checked and in one unit each."""
+    """A job with checked arguments: `ask` is what it needs from a node, `given` are all its arguments."""
 
     ask: GpuAsk
     given: JobArguments
@@ -29,17 +30,17 @@ class GpuJobSpec:
 
     @property
     def restart_policy(self) -> Literal["OnFailure", "Never"]:
-        """As asked. Else OnFailure as in seed 001; but Never for a job on spot, whose lost machines are then no failures."""
+        """As given. The default is OnFailure (seed 001), and Never with spot, so that a lost machine is not a failure."""
         return self.given.restart_policy or ("Never" if self.ask.spot else "OnFailure")
 
     @property
     def priority_class(self) -> str:
-        """As asked. Else the class of queued jobs where it has a queue, and the runners' where it has none: both end no pod."""
+        """As given. The default is the class of queued jobs with a queue, otherwise the runners'. Neither preempts other pods."""
         return self.given.priority_class or (MEDIUM_PRIORITY if self.given.queue else RUNNER_PRIORITY).name
 
     @property
     def env(self) -> dict[str, str]:
-        """Variables with a value: the defaults, those of the cache, then the job's own."""
+        """Variables with a value: the defaults, those of the cache, and the job's own, which win."""
         return dict(self._usual_env()) | self.given.env
 
     def _usual_env(self) -> Iterator[tuple[str, str]]:
@@ -56,7 +57,7 @@ def gpu_job(
     task_id: str,
     image: str,
     gpu_count: int = 1,
-    gpu_type: str = "v100",
+    gpu_type: str = DEFAULT_GPU_TYPE,
     memory: str | None = None,
     cpu: str | float | None = None,
     command: Sequence[str] = (),
@@ -65,7 +66,7 @@ def gpu_job(
 ) -> GpuJobSpec:
     """A job from its arguments. Raises JobError with every problem.
 
-    `memory` and `cpu` are limits of the whole job ("16Gi", "8000m"); the profile of the GPU says what is not given.
+    `memory` and `cpu` are limits of the whole job ("16Gi", "8000m"); the defaults are those of the GPU's profile.
     """
     given = job_arguments(
         {
@@ -85,11 +86,11 @@ def gpu_job(
 
 def gpu_ask(
     gpu_count: int = 1,
-    gpu_type: str = "v100",
+    gpu_type: str = DEFAULT_GPU_TYPE,
     memory: str | None = None,
     cpu: str | float | None = None,
     **options: Unpack[AskOptions],
 ) -> GpuAsk:
-    """What a job would ask of a node, without the job. Raises JobError with every problem."""
+    """What a job of these arguments would need from a node. Raises JobError with every problem."""
     given: dict[str, Any] = {"gpu_count": gpu_count, "gpu_type": gpu_type, "memory": memory, "cpu": cpu, **options}
     return settled(ask_arguments(given))

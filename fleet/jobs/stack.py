@@ -1,4 +1,4 @@
-"""The jobs of a stack, each in the pool that runs it, or why there is none."""
+"""Places the jobs of a stack in pools, or says why no pool holds a job."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fleet.facts.errors import Problem, shown
-from fleet.jobs import PROFILES, GpuJobSpec, JobError, JobPlacement, JobProblem, gpu_job, place_job
+from fleet.facts.errors import Problem
+from fleet.jobs import GpuJobSpec, JobError, JobPlacement, JobProblem, gpu_job, place_job
+from fleet.jobs.place import options_of
 from fleet.jobs.rules import IN_PYTHON
 from fleet.prove.placement import PlacementError
 from fleet.prove.room import Refusal
@@ -27,22 +28,22 @@ _KEYS = {
     "priority_class": "priority",
     "backoff_limit": "backoffLimit",
 }
-"""Arguments of a job by the settings' names for them, where those differ."""
+"""The settings' names of arguments, where they differ."""
 _ARGUMENTS = re.compile(rf"\b({'|'.join(_KEYS)})\b")
 _IN_YAML = "write secretEnv: {NAME: [secret, key]}"
 
 
 def place_stack_job(fleet: Fleet, cluster: str, name: str) -> JobPlacement:
-    """A job of a cluster in the pool that it names, or the best one of its GPU. Raises JobRefusedError where none holds it."""
+    """Place a job in the pool that it names, or in the best pool with its GPU. Raises JobRefusedError if no pool holds it."""
     settings: Cluster = fleet.clusters[cluster]
     wanted = settings.jobs[name]
     return place_job(fleet, specification(name, wanted, settings.pools), cluster=cluster, pool=wanted.pool)
 
 
 def specification(name: str, wanted: StackJob, pools: Mapping[str, Any]) -> GpuJobSpec:
-    """The job of this name as `fleet.jobs` reads it, with the cluster's pools to tell its GPU by.
+    """The job as `fleet.jobs` reads it. A job that names a pool gets the GPU type, spot and shares of that pool.
 
-    Raises JobError with every problem, in the settings' words; a fleet that was loaded has none.
+    Raises JobError with every problem, in the words of the settings. A loaded fleet has no such problem.
     """
     options: dict[str, Any] = {
         "args": wanted.args,
@@ -66,22 +67,16 @@ def specification(name: str, wanted: StackJob, pools: Mapping[str, Any]) -> GpuJ
         "backoff_limit": wanted.backoff_limit,
     }
     options |= {key: value for key, value in given.items() if value is not None}
-    gpu = wanted.gpu_type
-    if wanted.pool is not None:
-        pool = pools[wanted.pool]
-        # A pool that is named is wanted as it is.
-        options |= {"spot": pool.capacity == "spot", "shared": pool.sharing is not None}
-        gpu = next(key for key, profile in PROFILES.items() if profile.gpu == pool.machines[0].gpu.name)
+    options |= {"gpu_type": wanted.gpu_type or ""} if wanted.pool is None else options_of(pools[wanted.pool])
     try:
         return gpu_job(
             name,
             wanted.image,
             wanted.gpus,
-            gpu or "",
-            memory_text(wanted.memory) if wanted.memory else None,
-            cpu_text(wanted.cpu) if wanted.cpu else None,
-            wanted.command,
-            wanted.env,
+            memory=memory_text(wanted.memory) if wanted.memory else None,
+            cpu=cpu_text(wanted.cpu) if wanted.cpu else None,
+            command=wanted.command,
+            env=wanted.env,
             **options,
         )
     except JobError as error:
@@ -90,14 +85,9 @@ def specification(name: str, wanted: StackJob, pools: Mapping[str, Any]) -> GpuJ
 
 def problems(fleet: Fleet) -> Iterator[Problem]:
     """Every wrong argument of a stack's jobs, by the same rules as for `fleet.jobs.create_gpu_job`."""
-    known = [profile.gpu for profile in PROFILES.values()]
     for cluster, settings in fleet.clusters_by_name():
         for name, job in settings.jobs.items():
             at = (f"{NAMESPACE}:clusters", cluster, "jobs", name)
-            if job.pool is not None and (gpu := settings.pools[job.pool].machines[0].gpu.name) not in known:
-                message = f"pool {job.pool} has {gpu}, for which jobs have no profile; name a pool of one of: {', '.join(known)}"
-                yield Problem((*at, "pool"), message, shown(job.pool), "job_pool_gpu")
-                continue
             try:
                 specification(name, job, settings.pools)
             except JobError as error:
@@ -113,7 +103,7 @@ def _steps(field: str) -> tuple[str, ...]:
 
 
 def refusals(fleet: Fleet) -> Iterator[Refusal]:
-    """Every job that has no place, in the order of the config, with a reason for each pool."""
+    """Every job that no pool holds, in the order of the config, with a reason for each pool."""
     for cluster, settings in fleet.clusters_by_name():
         for name in settings.jobs:
             try:
@@ -123,13 +113,13 @@ def refusals(fleet: Fleet) -> Iterator[Refusal]:
 
 
 def require(fleet: Fleet) -> None:
-    """Raise PlacementError when a job cannot be placed, with a line for each."""
+    """Raise PlacementError with a line for each job that no pool holds."""
     if errors := [f"{found.cluster}.jobs.{found.workload}: {found.error}" for found in refusals(fleet)]:
         raise PlacementError("\n".join(errors))
 
 
 def remarks(fleet: Fleet) -> Iterator[str]:
-    """What an owner should know of jobs that work."""
+    """Warnings about jobs that have a pool."""
     for cluster, settings in fleet.clusters_by_name():
         for name in settings.jobs:
             try:
@@ -140,7 +130,7 @@ def remarks(fleet: Fleet) -> Iterator[str]:
 
 
 def _renamed(found: JobProblem) -> JobProblem:
-    """A problem in the words of the settings: their keys, and YAML where Python would be shown."""
+    """A problem in the words of the settings: their keys, and YAML instead of Python."""
     first, dot, rest = found.field.partition(".")
     message = _ARGUMENTS.sub(lambda name: _KEYS[name[0]], found.message.replace(IN_PYTHON, _IN_YAML))
     return dataclasses.replace(found, field=f"{_KEYS.get(first, first)}{dot}{rest}", message=message)

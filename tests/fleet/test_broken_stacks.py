@@ -2038,11 +2038,6 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "must be one of: high-priority, medium-priority; name one of them",
         '"urgent"',
     ),
-    "job-pool-without-profile": (
-        "gpu-ci:clusters.usw2.jobs.train.pool",
-        "pool big has B200, for which jobs have no profile; name a pool of one of: T4, A10, A10G, L4, V100, A100, H100",
-        '"big"',
-    ),
     "job-image-latest": (
         "gpu-ci:clusters.usw2.jobs.train.image",
         "an image names its version or its digest, and latest is neither; write name:1.2, name@sha256:… or both",
@@ -2055,7 +2050,8 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "job-gpu-type": (
         "gpu-ci:clusters.usw2.jobs.train.gpuType",
-        "must be one of: t4, a10, a10g, l4, v100, a100, h100; name one of them",
+        "must be one of: a10, a100, a10g, b200, b300, gb200, gb300, h100, h200, l4, l40s, p100, rtx-3090, rtx-pro-6000, t4, "
+        "v100; name one of them",
         '"k80"',
     ),
     "job-secret-in-env": (

@@ -132,6 +132,14 @@ def test_a_pool_that_is_named_is_wanted_as_it_is(name: str, resource: str) -> No
     assert spec["containers"][0]["resources"]["limits"][resource] == "1"
 
 
+def test_a_pool_of_any_nvidia_gpu_implies_the_gpu_type() -> None:
+    described = oke_cluster(
+        pools={"big": pool(instanceTypes=["BM.GPU.B200.8"], disk="1000Gi")}, runners={}, jobs={"train": job(pool="big")}
+    )
+    placed = place_stack_job(load(config(clusters={"sjc": described})), "sjc", "train")
+    assert (placed.chosen.name, placed.job.ask.gpu_type) == ("sjc/big", "b200")
+
+
 def test_a_pool_of_spot_machines_needs_no_word_more() -> None:
     placed = place_stack_job(fleet(job(pool="t4-spot")), "usw2", "train")
     assert placed.chosen.pool == "t4-spot"
@@ -223,14 +231,6 @@ def test_one_line_tells_each_job_that_is_refused() -> None:
         stack_jobs.require(load(config(clusters={"usw2": described})))
     lines = str(caught.value).splitlines()
     assert [line.partition(":")[0] for line in lines] == ["usw2.jobs.one", "usw2.jobs.three"]
-
-
-def test_a_pool_without_a_profile_is_refused_as_such() -> None:
-    described = oke_cluster(
-        pools={"big": pool(instanceTypes=["BM.GPU.B200.8"], disk="1000Gi")}, runners={}, jobs={"train": job(pool="big")}
-    )
-    with pytest.raises(FleetError, match=r"jobs\.train\.pool: pool big has B200, for which jobs have no profile"):
-        load(config(clusters={"sjc": described}))
 
 
 # -- queues ------------------------------------------------------------------------------------------------------------

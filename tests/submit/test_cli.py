@@ -85,6 +85,33 @@ def test_a_job_is_placed_in_a_stack():
     assert done.stderr.startswith("placed in usw2/t4-spot, ")
 
 
+def test_a_named_pool_implies_the_gpu_type_and_shares():
+    done = submit("print", *WORDS, "--stack", "homelab", "--pool", "gpu")
+    assert done.exit_code == 0, done.stderr
+    spec = yaml.safe_load(done.stdout)["spec"]["template"]["spec"]
+    assert spec["nodeSelector"] == {"gpu-ci/pool": "gpu"}
+    assert spec["containers"][0]["resources"]["limits"] == {"cpu": "16", "memory": "48Gi", "nvidia.com/gpu.shared": "1"}
+    assert done.stderr.startswith("placed in home/gpu, ")
+
+
+def test_a_named_pool_of_spot_machines_needs_no_spot_option():
+    done = submit("print", *WORDS, "--stack", "prod", "--cluster", "use1", "--pool", "t4-spot", "--cpu", 2, "--memory", "8Gi")
+    assert done.exit_code == 0, done.stderr
+    assert yaml.safe_load(done.stdout)["spec"]["template"]["spec"]["nodeSelector"] == {"gpu-ci/pool": "t4-spot"}
+
+
+def test_a_share_of_a_gpu_is_an_option():
+    done = submit("print", *WORDS, "--stack", "homelab", "--gpu-type", "rtx-3090", "--shared")
+    assert done.exit_code == 0, done.stderr
+    assert 'nvidia.com/gpu.shared: "1"' in done.stdout
+
+
+def test_a_gpu_type_that_the_named_pool_does_not_have_is_refused():
+    done = submit("print", *WORDS, "--stack", "homelab", "--pool", "gpu", "--gpu-type", "t4")
+    assert done.exit_code == 2
+    assert done.stderr.splitlines()[-1] == "error: home/gpu: has RTX 3090, the job asks for T4"
+
+
 def test_the_words_of_a_task_choose_its_gpus():
     done = submit("print", *WORDS, "--requirements", "PyTorch training of an image classifier", "--cpu", 8)
     assert done.exit_code == 0, done.stderr
@@ -93,7 +120,10 @@ def test_the_words_of_a_task_choose_its_gpus():
     limits = yaml.safe_load(done.stdout)["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]
     assert limits == {"cpu": "8", "memory": "32Gi", "nvidia.com/gpu": "1"}
     more = submit("print", *WORDS, "--requirements", "PyTorch training", "--gpu-type", "h100", "--memory", "64Gi")
-    assert "nvidia-h100" in more.stdout or "h100" in more.stdout, "what is given goes before what was found"
+    assert "accelerator: nvidia-h100" in more.stdout, "an option wins over the requirements"
+    placed = submit("print", *WORDS, "--requirements", "PyTorch training", "--stack", "homelab", "--pool", "gpu")
+    assert placed.exit_code == 0, placed.stderr
+    assert 'memory: "32Gi"' in placed.stdout, "the pool decides the GPU, the requirements the memory"
 
 
 @pytest.mark.parametrize(
@@ -102,7 +132,7 @@ def test_the_words_of_a_task_choose_its_gpus():
         (["--task-id", "a"], "--image: must be given, or --file with a manifest"),
         ([], "--task-id and --image: must be given, or --file with a manifest"),
         ([*WORDS, "--gpus", "3"], "--gpus: a job takes 1, 2, 4, 8 GPUs"),
-        ([*WORDS, "--gpu-type", "k80"], "--gpu-type: must be one of: t4, a10, a10g, l4, v100, a100, h100"),
+        ([*WORDS, "--gpu-type", "k80"], "--gpu-type: must be one of: a10, a100, a10g, b200, "),
         ([*WORDS, "--memory", "16"], "--memory: a memory quantity is a positive whole number with its unit"),
         ([*WORDS, "--env", "NOTHING"], "--env: must be NAME=VALUE; what begins with 'NOTHING' is not"),
         ([*WORDS, "--env", "A=1", "--env", "A=2"], "--env: A is given twice; leave one out"),
@@ -115,7 +145,10 @@ def test_the_words_of_a_task_choose_its_gpus():
         ([*WORDS, "--stack", "staging", "--gpu-type", "h100"], "no pool can hold ml-task-123-"),
         ([*WORDS, "--requirements", "write a letter"], "--requirements: nothing in it asks for a GPU"),
         (["--file", "nope.yaml"], "--file: nope.yaml cannot be read (No such file or directory); name another"),
-        (["--file", "nope.yaml", "--gpus", "1", "--", "a"], "--file: the manifest says all; leave out the command, --gpus"),
+        (
+            ["--file", "nope.yaml", "--gpus", "1", "--", "a"],
+            "--file: the manifest describes the whole Job; leave out the command, --gpus",
+        ),
     ],
 )
 def test_wrong_input_is_told_and_ends_with_2(words, line):

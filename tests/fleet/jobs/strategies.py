@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from fleet.facts import hardware
 from fleet.jobs import COUNTS, PROFILES
+from fleet.jobs.place import options_of
 from fleet.loading.config import load
 from fleet.providers.fleet import Fleet
 from fleet.settings.sharing import profiles
@@ -133,11 +134,10 @@ def aimed(draw: st.DrawFn, fleet: Fleet) -> dict[str, Any]:
     found: dict[str, Any] = {
         "task_id": "job",
         "image": draw(_IMAGES),
-        "gpu_type": machine.gpu.name.lower(),
         "gpu_count": draw(st.sampled_from([count for count in COUNTS if count <= machine.gpus])) if at.several else 1,
-        "spot": at.capacity == "spot" or draw(st.booleans()),
-        "shared": at.sharing is not None,
+        **options_of(at),
     }
+    found["spot"] = found["spot"] or draw(st.booleans())
     size = {
         "cpu": st.integers(1, 40),
         "memory": st.integers(4, 130).map("{}Gi".format),

@@ -168,3 +168,4 @@ def test_cpu_is_written_as_kubernetes_writes_it() -> None:
 
 def test_a_name_of_a_gpu_is_read_in_any_case() -> None:
     assert gpu_job(**BESIDE, gpu_type="A100") == gpu_job(**BESIDE, gpu_type="a100")
+    assert gpu_job(**BESIDE, gpu_type="RTX PRO 6000") == gpu_job(**BESIDE, gpu_type="rtx-pro-6000")

@@ -7,7 +7,17 @@ from typing import Any
 import pytest
 
 from fleet.facts.offer import Offer, for_runners
-from fleet.jobs import JobError, JobPlacement, JobRefusedError, candidates, create_gpu_job, gpu_ask, gpu_job, place_job
+from fleet.jobs import (
+    JobError,
+    JobPlacement,
+    JobRefusedError,
+    candidates,
+    create_gpu_job,
+    gpu_ask,
+    gpu_job,
+    place_job,
+    pool_options,
+)
 from fleet.loading.config import load
 from fleet.prove.placement import pool_host
 from fleet.providers.fleet import Fleet
@@ -98,6 +108,30 @@ def test_a_cluster_or_a_pool_that_is_named_is_the_only_one_that_is_asked() -> No
     assert [line.partition(":")[0] for line in refused(PROD, gpu_type="h100", cluster="sjc")[1:]] == ["sjc/a10"]
     assert placed(PROD, spot=True, pool="t4-release").chosen.name == "use1/t4-release"
     assert len(refused(RESERVED, pool="a100-reserved")) == 2
+
+
+def test_a_pool_that_is_named_implies_gpu_type_spot_and_shares() -> None:
+    slices = pool(sharing={"strategy": "time-slicing", "replicas": 4})
+    fleet = stack(a10g=pool(instanceTypes=["g5.xlarge"], capacity="spot"), slices=slices)
+    assert pool_options(fleet, None, "a10g") == {"gpu_type": "a10g", "spot": True, "shared": False}
+    assert create_gpu_job("task", IMAGE, pool="a10g", fleet=fleet) == placed(fleet, gpu_type="a10g", spot=True).manifest()
+    assert create_gpu_job("task", IMAGE, pool="slices", fleet=fleet) == placed(fleet, shared=True).manifest()
+    assert pool_options(fleet, "usw2", None) == pool_options(fleet, None, "nosuch") == {}
+
+
+def test_an_argument_wins_over_the_pool_that_is_named() -> None:
+    fleet = stack(a10g=pool(instanceTypes=["g5.xlarge"], capacity="spot"))
+    with pytest.raises(JobRefusedError, match="usw2/a10g: has A10G, the job asks for T4"):
+        create_gpu_job("task", IMAGE, gpu_type="t4", pool="a10g", fleet=fleet)
+    with pytest.raises(JobRefusedError, match="the job does not allow it; set spot"):
+        create_gpu_job("task", IMAGE, pool="a10g", fleet=fleet, spot=False)
+
+
+def test_pools_of_one_name_imply_what_they_have_in_common() -> None:
+    both = {"usw2": cluster(pools={"gpu": pool()}, runners={}), "sjc": oke_cluster(pools={"gpu": oke_pool()}, runners={})}
+    fleet = load(config(clusters=both))
+    assert pool_options(fleet, None, "gpu") == {"spot": False, "shared": False}
+    assert pool_options(fleet, "sjc", "gpu")["gpu_type"] == "a10"
 
 
 def test_a_job_of_the_whole_machine_has_its_place() -> None:

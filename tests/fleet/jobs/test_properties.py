@@ -174,4 +174,4 @@ def test_the_chosen_pool_holds_the_job_and_nobody_is_better(data: st.DataObject)
 
 
 def _gpu(found: Any) -> str:
-    return str(found.settings.machines[0].gpu.name).lower()
+    return str(found.settings.machines[0].gpu.name).lower().replace(" ", "-")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from typing import Any
 
@@ -14,6 +15,7 @@ from fleet.facts.versions import daemonsets
 from fleet.jobs import COUNTS, PROFILES, Amount, gpu_ask, gpu_job, job_name
 from fleet.prove.placement import Host, fit
 from fleet.settings.enablement import DEVICE_PLUGIN, GPU_PLUGIN_ADDON
+from tests.builders import ROOT
 
 # -- names ---------------------------------------------------------------------------------------------------------------
 
@@ -52,10 +54,27 @@ def test_v100_and_a100_have_what_seed_001_gives_them() -> None:
     assert (PROFILES["a100"].cpu, PROFILES["a100"].memory) == (Amount(8000, 16_000), Amount(16 * 1024, 32 * 1024))
 
 
-def test_there_is_a_profile_for_each_gpu_of_the_guides_and_it_is_one_of_the_table() -> None:
-    assert set(PROFILES) == {"t4", "a10", "a10g", "l4", "v100", "a100", "h100"}
-    known = {machine.gpu.name for machine in hardware.machines() if machine.gpu}
-    assert {profile.gpu for profile in PROFILES.values()} <= known
+def test_every_nvidia_gpu_of_the_table_has_a_profile() -> None:
+    with (ROOT / "fleet" / "facts" / "data" / "gpus.csv").open(encoding="utf-8", newline="") as table:
+        nvidia = {row["name"]: row["accelerator"] for row in csv.DictReader(table) if row["vendor"] == "nvidia"}
+    assert {profile.gpu: profile.accelerator for profile in PROFILES.values()} == nvidia
+    assert set(PROFILES) == {name.lower().replace(" ", "-") for name in nvidia}
+
+
+@pytest.mark.parametrize(
+    ("name", "cores", "gibibytes"),
+    [
+        # What these models have had from the first.
+        *(("t4", 4, 12), ("a10g", 4, 12), ("l4", 4, 12), ("a10", 16, 32), ("h100", 16, 64)),
+        # All vCPUs and three quarters of the memory of the smallest share of a machine: 4 and 32 GiB, 8 and 64, 24 and 64.
+        *(("l40s", 4, 24), ("rtx-pro-6000", 8, 48), ("rtx-3090", 16, 48)),
+        # 36 vCPUs and 240 GiB for each GPU: no profile is larger than that of an H100.
+        ("gb200", 16, 64),
+    ],
+)
+def test_a_profile_has_these_limits(name: str, cores: int, gibibytes: int) -> None:
+    assert PROFILES[name].cpu == Amount(cores * 500, cores * 1000)
+    assert PROFILES[name].memory == Amount(gibibytes * 512, gibibytes * 1024)
 
 
 SMALLEST = {
@@ -63,11 +82,20 @@ SMALLEST = {
     "a10": "VM.GPU.A10.1",
     "a10g": "g5.xlarge",
     "l4": "g6.xlarge",
+    "l40s": "g6e.xlarge",
+    "p100": "VM.GPU2.1",
     "v100": "p3.2xlarge",
     "a100": "p4d.24xlarge",
     "h100": "p5.4xlarge",
+    "h200": "p5e.48xlarge",
+    "b200": "p6-b200.48xlarge",
+    "b300": "p6-b300.48xlarge",
+    "gb200": "BM.GPU.GB200.4",
+    "gb300": "BM.GPU.GB300.4",
+    "rtx-3090": "owned.rtx3090-1",
+    "rtx-pro-6000": "g7e.2xlarge",
 }
-_PROVIDERS = {"aws": ("eks", DEVICE_PLUGIN), "oci": ("oke", GPU_PLUGIN_ADDON)}
+_PROVIDERS = {"aws": ("eks", DEVICE_PLUGIN), "oci": ("oke", GPU_PLUGIN_ADDON), "owned": ("talos", DEVICE_PLUGIN)}
 
 
 def _of(gpu: str) -> list[hardware.Machine]:
