@@ -1,4 +1,4 @@
-"""`docs/jobs.md` prints what its code prints, and its tables have the arguments and profiles that there are."""
+"""`docs/jobs.md` shows the real output of its code, and its tables have every argument and every profile."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_the_table_has_the_profiles() -> None:
     for name, profile in PROFILES.items():
         cpu, memory = profile.cpu, profile.memory
         row = (
-            f"| {profile.gpu} | {cpu_text(cpu.request)}, {cpu_text(cpu.limit)} | "
+            f"| {profile.gpu} | `{name}` | {cpu_text(cpu.request)}, {cpu_text(cpu.limit)} | "
             f"{memory_text(memory.request)}, {memory_text(memory.limit)} | `{SMALLEST[name]}` |"
         )
         assert row in TEXT
