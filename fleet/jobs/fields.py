@@ -24,19 +24,21 @@ def _text(value: str) -> str:
     try:
         size = len(value.encode())
     except UnicodeEncodeError:
-        raise problem("text", "half of a surrogate pair is no text; correct it") from None
+        raise problem("text", "it contains half of a surrogate pair; correct it") from None
     if "\0" in value or size > _LONGEST_TEXT:
-        raise problem("text", f"a process takes texts without NUL of at most {_LONGEST_TEXT} bytes; shorten it, or use a file")
+        raise problem(
+            "text", f"must have no NUL and at most {_LONGEST_TEXT} bytes, the limit for a process; shorten it, or use a file"
+        )
     return value
 
 
 Text = Annotated[str, AfterValidator(_text)]
-"""What a process can be given as an argument or a variable."""
+"""A string that a process can take as an argument or a variable."""
 
 
 def _task(value: str) -> str:
     if not value.strip() or not value.isprintable() or len(value) > 253:
-        raise problem("task_id", "a task is named by 1 to 253 printable characters; rename it")
+        raise problem("task_id", "a task's name has 1 to 253 printable characters; rename it")
     return value
 
 
@@ -45,7 +47,9 @@ TaskId = Annotated[Text, AfterValidator(_task)]
 
 def _several(value: object) -> object:
     if isinstance(value, str):
-        raise problem("list", "a list of words, not one text: Kubernetes starts no shell; write ['python', '-m', 'train']")
+        raise problem(
+            "list", "must be a list of words, because Kubernetes does not start a shell; write ['python', '-m', 'train']"
+        )
     return tuple(value) if isinstance(value, Sequence) else value
 
 
@@ -70,13 +74,13 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 def _variable(name: str) -> str:
     if len(name) > 253 or not _VARIABLE.fullmatch(name):
-        raise problem("variable", "a variable's name has letters, digits and '_', no digit first; rename it")
+        raise problem("variable", "a variable's name has letters, digits and '_', and does not start with a digit; rename it")
     return name
 
 
 Variable = Annotated[str, AfterValidator(_variable)]
 Env = Annotated[dict[Variable, Text], BeforeValidator(_dict)]
-"""Environment variables. Their values never enter an error."""
+"""Environment variables. Errors never show their values."""
 
 # -- names of objects --------------------------------------------------------------------------------------------------
 
@@ -90,9 +94,9 @@ def _object(name: str) -> str:
 
 
 ObjectName = Annotated[str, AfterValidator(_object)]
-"""Name of a claim, a Secret, a priority class."""
+"""Name of a claim, a Secret or a priority class."""
 ObjectNames = Annotated[tuple[ObjectName, ...], BeforeValidator(_one_or_several)]
-"""One or several of them."""
+"""One or several names of objects."""
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 
@@ -104,12 +108,12 @@ def _label(name: str) -> str:
 
 
 ShortName = Annotated[str, AfterValidator(_label)]
-"""Name of a namespace or of a queue, which is a label's value."""
+"""Name of a namespace or a queue: a DNS label."""
 
 
 def _priority(name: str) -> str:
     if name.startswith("system-"):
-        raise problem("priority", "Kubernetes keeps classes named system-… for what nodes need; name one of the fleet's")
+        raise problem("priority", "Kubernetes reserves classes named system-… for system pods; name one of the fleet's")
     return name
 
 
@@ -128,14 +132,14 @@ SecretRef = Annotated[
     tuple[ObjectName, Annotated[str, AfterValidator(_secret_key)]],
     BeforeValidator(_one_or_several),
 ]
-"""Name of a Secret and a key in it."""
+"""The name of a Secret, and a key in it."""
 SecretEnv = Annotated[dict[Variable, SecretRef], BeforeValidator(_dict)]
 
 
 def _free_key(key: str) -> str:
     domain = f".{key.rpartition('/')[0]}"
     if "/" in key and domain.endswith((".kubernetes.io", ".k8s.io", "x-k8s.io", ".gpu-ci")):
-        raise problem("reserved_key", "of a domain of Kubernetes or of gpu-ci, which are not for tags of one's own; use another")
+        raise problem("reserved_key", "the domains of Kubernetes and gpu-ci are reserved; use another domain")
     return key
 
 
@@ -160,7 +164,7 @@ def _image(reference: str) -> str:
     if match is None or not (match["digest"] or _is_version(match["tag"] or "")):
         raise problem(
             "image",
-            "an image names its version or its digest, and latest is neither; write name:1.2, name@sha256:… or both",
+            "an image needs a version or a digest, and latest is neither; write name:1.2, name@sha256:… or both",
         )
     return reference
 
@@ -170,7 +174,7 @@ def _is_version(tag: str) -> bool:
 
 
 Image = Annotated[str, AfterValidator(_image)]
-"""A container image by version or digest."""
+"""A container image with a version or a digest."""
 
 # -- amounts -----------------------------------------------------------------------------------------------------------
 
@@ -178,7 +182,7 @@ Image = Annotated[str, AfterValidator(_image)]
 def _count(count: int) -> int:
     if count not in COUNTS:
         known = ", ".join(map(str, COUNTS))
-        raise problem("gpu_count", f"a job takes {known} GPUs: machines have these numbers, others leave some idle; name one")
+        raise problem("gpu_count", f"a job takes {known} GPUs, because other counts leave GPUs of a machine idle; name one")
     return count
 
 
@@ -202,7 +206,9 @@ Preferences = Annotated[dict[GpuType, Weight], BeforeValidator(_dict)]
 
 def _resource(name: str) -> str:
     if not (name == GPU_RESOURCE or (name.startswith("nvidia.com/") and is_gpu_resource(name))):
-        raise problem("resource", f"not one of NVIDIA's device plugin; write one such as {GPU_RESOURCE}.shared, or leave it out")
+        raise problem(
+            "resource", f"not a resource of NVIDIA's device plugin; write one such as {GPU_RESOURCE}.shared, or leave it out"
+        )
     return name
 
 
@@ -224,18 +230,18 @@ def _as_text(value: object) -> object:
 
 def _time(seconds: int) -> int:
     if seconds > _LONGEST_TIME:
-        raise problem("time", "longer than 30 days; write less")
+        raise problem("time", "longer than 30 days; write a shorter time")
     return seconds
 
 
 def _positive(seconds: int) -> int:
     if seconds < 1:
-        raise problem("deadline", "a deadline is at least a second away; write one such as 2h")
+        raise problem("deadline", "a deadline is at least 1 second; write one such as 2h")
     return seconds
 
 
 Time = Annotated[Duration, BeforeValidator(_as_text), AfterValidator(_time)]
-"""Seconds as a number, or as a text with its unit."""
+"""Seconds as a number, or a string with a unit."""
 Deadline = Annotated[Time, AfterValidator(_positive)]
 
 
@@ -244,7 +250,7 @@ def _path(path: str) -> str:
     if not path.startswith("/") or not all(parts) or {".", ".."} & set(parts) or ":" in path:
         raise problem("path", "a mount point is an absolute path below /, without ':', '..' and a slash at its end; correct it")
     if path == "/dev" or path.startswith(("/dev/", "/proc/", "/sys/")) or path in ("/proc", "/sys"):
-        raise problem("path", "the system's own folders are no mount points; write one such as /models")
+        raise problem("path", "/dev, /proc and /sys cannot be mount points; write one such as /models")
     return path
 
 
@@ -262,4 +268,4 @@ def _devices(value: object) -> object:
 
 
 Devices = Annotated[str | bool | None, BeforeValidator(_devices)]
-"""Value of CUDA_VISIBLE_DEVICES: numbers in their order, True for all of the job's, None to leave it alone."""
+"""Value of CUDA_VISIBLE_DEVICES: GPU numbers in order, True for all GPUs of the job, None to leave it unset."""

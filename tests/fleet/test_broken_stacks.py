@@ -2040,12 +2040,12 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "job-image-latest": (
         "gpu-ci:clusters.usw2.jobs.train.image",
-        "an image names its version or its digest, and latest is neither; write name:1.2, name@sha256:… or both",
+        "an image needs a version or a digest, and latest is neither; write name:1.2, name@sha256:… or both",
         '"example:latest"',
     ),
     "job-gpu-count": (
         "gpu-ci:clusters.usw2.jobs.train.gpus",
-        "a job takes 1, 2, 4, 8 GPUs: machines have these numbers, others leave some idle; name one",
+        "a job takes 1, 2, 4, 8 GPUs, because other counts leave GPUs of a machine idle; name one",
         "3",
     ),
     "job-gpu-type": (
