@@ -1,4 +1,4 @@
-"""What a job asks of a node, all of it settled: sizes from profiles, requests from limits."""
+"""What a job needs from a node, with every default filled in."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from fleet.jobs.profiles import PROFILES, Amount
 from fleet.settings.model import cpu_text, memory_text
 
 MEMORY_A_GPU = 4096
-"""MiB that a job requests at least for each GPU: the default of policy gpu-cpu-memory-limits."""
+"""The least memory request for each GPU, in MiB: the default of policy gpu-cpu-memory-limits."""
 
 
 @dataclass(frozen=True, slots=True)
 class GpuAsk:
-    """What a job asks: `gpus` units of its resource, CPU in millicores, the rest in MiB.
+    """What a job needs: `gpus` units of its resource, CPU in millicores, the rest in MiB.
 
-    `shm` is the size of /dev/shm, 0 for none; `shm_given` says that the caller wants it so. `prefer` has models of GPU by weight,
-    `instance_types` the only machines it may run on, if it names any. `resource` is None where whole GPUs or any shares do.
+    `shm` is the size of /dev/shm, 0 for none; `shm_given` is true if the caller gave it. `prefer` has weights by GPU type.
+    `instance_types` are the only machines that it may run on, if it names any. `resource` is None if any name will do.
     """
 
     gpu_type: str
@@ -37,12 +37,12 @@ class GpuAsk:
 
     @property
     def gpu_types(self) -> dict[str, int]:
-        """The models of GPU that do, the most wanted first, with their weights; 0 where there is no choice."""
+        """The acceptable GPU types with their weights, the most preferred first. The weight is 0 if there is no choice."""
         return dict(sorted(self.prefer, key=lambda each: (-each[1], each[0]))) or {self.gpu_type: 0}
 
     @property
     def unplaced_resource(self) -> str:
-        """The resource to ask for where no pool says how its GPUs are called."""
+        """The resource to request without a pool, which would name it."""
         return self.resource or GPU_RESOURCE + (SHARED_SUFFIX if self.shared else "")
 
     def __str__(self) -> str:
@@ -54,7 +54,7 @@ class GpuAsk:
 
 
 def settled(given: AskArguments) -> GpuAsk:
-    """The ask that arguments make."""
+    """The ask of checked arguments."""
     memory = memory_of(given)
     return GpuAsk(
         gpu_type=given.gpu_type,
@@ -73,7 +73,7 @@ def settled(given: AskArguments) -> GpuAsk:
 
 
 def memory_of(given: AskArguments) -> Amount:
-    """MiB: the profile's for each GPU; of a limit that is given the half is requested, and no less than each GPU wants."""
+    """MiB: those of the profile for each GPU. With a given limit, half of it is requested, and at least 4Gi for each GPU."""
     usual = PROFILES[given.gpu_type].memory.times(given.gpu_count)
     if given.memory is None:
         return Amount(given.memory_request or usual.request, usual.limit)
@@ -82,7 +82,7 @@ def memory_of(given: AskArguments) -> Amount:
 
 
 def cpu_of(given: AskArguments) -> Amount:
-    """Millicores: the profile's for each GPU; of a limit that is given the half is requested."""
+    """Millicores: those of the profile for each GPU. With a given limit, half of it is requested."""
     usual = PROFILES[given.gpu_type].cpu.times(given.gpu_count)
     if given.cpu is None:
         return Amount(given.cpu_request or usual.request, usual.limit)
@@ -90,10 +90,10 @@ def cpu_of(given: AskArguments) -> Amount:
 
 
 def shm_of(given: AskArguments, memory: Amount) -> int:
-    """MiB of /dev/shm: an eighth of the memory limit if nothing is said, which gives V100 2Gi and A100 4Gi (seed 001)."""
+    """MiB of /dev/shm. The default is an eighth of the memory limit: 2Gi for a V100, 4Gi for an A100 (seed 001)."""
     return memory.limit // 8 if given.shm is None else given.shm
 
 
 def is_shared(given: AskArguments) -> bool:
-    """Whether the job is content with shares of GPUs: it says so, or names their resource."""
+    """Whether the job asks for shares of GPUs: by `shared`, or by the name of their resource."""
     return given.shared or given.resource not in (None, GPU_RESOURCE)

@@ -1,4 +1,4 @@
-"""Arguments as given → arguments that are good, or one error with everything that is wrong with them."""
+"""Checks the arguments of a job. The result is checked arguments, or one error with every problem."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from fleet.settings.suggest import hint
 Arguments = TypeVar("Arguments", bound=AskArguments)
 
 _STAND_INS = {"task_id": "stand-in", "image": "stand-in:1"}
-"""For what has no default, so that the rules over other arguments can be asked although these are wrong."""
+"""Values for arguments without default, so that rules over other arguments are checked although these are wrong."""
 _PRIVATE = frozenset(("env", "secret_env", "command", "args", "annotations"))
-"""Arguments whose values no error repeats."""
+"""Arguments whose values errors never show."""
 
 
 def ask_arguments(given: Mapping[str, Any]) -> AskArguments:

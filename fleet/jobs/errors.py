@@ -1,4 +1,4 @@
-"""What is wrong with a job's arguments, and why no pool holds it."""
+"""Errors: wrong arguments of a job, and a job that no pool holds."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from fleet.facts.credentials import mask
 
 @dataclass(frozen=True, slots=True)
 class JobProblem:
-    """One thing wrong: the argument, the short name of the rule, what is wrong and how to mend it, and what stands there.
+    """One problem: the argument, the short name of the rule, what is wrong and how to fix it, and the value.
 
-    `value` is short JSON; empty where nothing stands there, or where it may be a secret.
+    `value` is short JSON. It is empty if there is no value, or if the value may be a secret.
     """
 
     field: str
@@ -20,7 +20,7 @@ class JobProblem:
     value: str = ""
 
     def __post_init__(self) -> None:
-        """Mask credentials in what may quote the caller's words."""
+        """Mask credentials, because both may quote the caller's words."""
         object.__setattr__(self, "field", mask(self.field))
         object.__setattr__(self, "message", mask(self.message))
 
@@ -29,7 +29,7 @@ class JobProblem:
 
 
 class JobError(ValueError):
-    """Arguments that make no job. `problems` has every one found, in the order of the arguments; the message a line for each."""
+    """Wrong arguments. `problems` has all of them, in the order of the arguments. The message has a line for each."""
 
     def __init__(self, problems: tuple[JobProblem, ...], head: str = "") -> None:
         super().__init__("\n".join([*([head] if head else []), *map(str, problems)]))
@@ -37,4 +37,4 @@ class JobError(ValueError):
 
 
 class JobRefusedError(JobError):
-    """A well-formed job that no pool of the stack can hold. `problems` has one for each pool, with the pool as its field."""
+    """A valid job that no pool of the stack can hold. `problems` has one for each pool, with the pool as its field."""

@@ -1,4 +1,4 @@
-"""Names that Kubernetes takes for what people call their tasks."""
+"""Valid Kubernetes names for the names that people give their tasks."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import hashlib
 import re
 
 LONGEST = 57
-"""A pod is named after its Job, with a hyphen and five characters, and its host name has 63 (RFC 1123)."""
+"""A pod's name is that of its Job, a hyphen and five characters. As a host name it has at most 63 (RFC 1123)."""
 _HASH = 8
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _OTHERS = re.compile(r"[^a-z0-9]+")
 
 
 def job_name(task_id: str) -> str:
-    """The Job's name for a task: the task's own where that is a DNS label of at most 57 characters.
+    """The Job's name for a task: the task's name if it is a DNS label of at most 57 characters.
 
-    Else what is left of it in such characters, and eight hexadecimal digits of its SHA-256, so that ml_task and ml-task are two
-    Jobs and the same task always has the same name.
+    Otherwise its valid characters, and eight hexadecimal digits of its SHA-256. So ml_task and ml-task are two Jobs, and the same
+    task always has the same name.
     """
     if len(task_id) <= LONGEST and _LABEL.fullmatch(task_id):
         return task_id

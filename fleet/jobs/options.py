@@ -1,4 +1,4 @@
-"""The further arguments of a job by name and type, for editors and type checkers; docs/jobs.md says what each does."""
+"""The optional arguments of a job with their types, for editors and type checkers. docs/jobs.md explains each."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Literal, TypedDict
 
 
 class AskOptions(TypedDict, total=False):
-    """What else a job may ask of a node. Amounts are texts as Kubernetes writes them: "16Gi", "500m"."""
+    """Options about what a job needs from a node. Amounts are strings as in Kubernetes: "16Gi", "500m"."""
 
     memory_request: str | None
     cpu_request: str | float | None
@@ -21,7 +21,7 @@ class AskOptions(TypedDict, total=False):
 
 
 class JobOptions(AskOptions, total=False):
-    """What else a job may say. Times are seconds, or texts with a unit: "2h"."""
+    """Every option of a job. Times are seconds, or strings with a unit: "2h"."""
 
     args: Sequence[str]
     secret_env: Mapping[str, tuple[str, str]]

@@ -1,6 +1,6 @@
-"""Whether Kueue would ever let a job into a pool: in which queue it waits, and the most that one job of its team gets there.
+"""Whether Kueue can ever admit a job to a pool: the queue in which it waits, and the most that one job of its team gets there.
 
-The jobs of others end some day, so limits alone count: what the team has, and what the others of its cohort lend.
+Jobs of other teams end at some time, so only limits count: the team's quota, and what the other teams of its cohort lend.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from fleet.settings.queues import Queues, Quota
 
 
 def queued(job: GpuJobSpec, queues: Queues | None) -> GpuJobSpec:
-    """The job with its queue: a Job that names none is taken by LocalQueue `default` of a team's namespace, so it says so."""
+    """The job with its queue. In a team's namespace, LocalQueue `default` takes a Job that names none, so the job names it."""
     queue = queue_of(job.given.queue, job.given.namespace, queues)
     return job if queue == job.given.queue else dataclasses.replace(job, given=job.given.model_copy(update={"queue": queue}))
 
 
 def queue_of(queue: str | None, namespace: str | None, queues: Queues | None) -> str | None:
-    """The queue that a job waits in: the one that it names, or its namespace's; None where it waits in none."""
+    """The queue in which a job waits: the one that it names, or its namespace's. None if it waits in none."""
     return queue or team_of(namespace or "", queues) or None
 
 
 def barred(ask: GpuAsk, queue: str | None, namespace: str | None, queues: Queues | None, host: Host) -> str:
-    """Why a job would wait for a pool for ever, and how to mend it; empty where its queue lets it in some day."""
+    """Why a job would wait for a pool for ever, and how to fix that. Empty if its queue can admit it."""
     waits = queue_of(queue, namespace, queues)
     if waits is None:
         return ""
@@ -44,7 +44,7 @@ def barred(ask: GpuAsk, queue: str | None, namespace: str | None, queues: Queues
 
 
 def most(team: str, quota: Quota, queues: Queues) -> int:
-    """The most units of a pool that one job of the team can have, while nobody else has any."""
+    """The most units of a pool that one job of the team can get while no other job has any."""
     if queues.cohort is None:
         return quota.nominal
     everything = quota.nominal + _lent(team, quota.pool, queues)
@@ -52,13 +52,13 @@ def most(team: str, quota: Quota, queues: Queues) -> int:
 
 
 def _lent(team: str, pool: str, queues: Queues) -> int:
-    """Units of a pool that the other teams lend at most."""
+    """The most units of a pool that the other teams lend."""
     others = (quota for name, _, quota in queues.quotas() if name != team and quota.pool == pool)
     return sum(quota.nominal if quota.lend is None else quota.lend for quota in others)
 
 
 def _team(queue: str, namespace: str | None, queues: Queues) -> tuple[str, str]:
-    """(team whose queue it is, what is wrong if it is nobody's there)."""
+    """(team that owns the queue, why the queue does not exist there or an empty string)."""
     if namespace is None:
         if queue == DEFAULT_QUEUE:
             return "", f"whose queue {queue} is depends on the namespace; name it, or the team's queue"
@@ -71,7 +71,7 @@ def _team(queue: str, namespace: str | None, queues: Queues) -> tuple[str, str]:
 
 
 def _short(ask: GpuAsk, team: str, quota: Quota, queues: Queues, host: Host) -> str:
-    """What a job asks beyond the most that its team can have of a pool."""
+    """What a job asks beyond the most that its team can get of a pool; empty if it gets enough."""
     units = most(team, quota, queues)
     rows = tuple(_rows(ask, units, host))
     if not (lacking := [(asked, has) for wanted, left, asked, has in rows if wanted > left]):
@@ -87,7 +87,7 @@ def _short(ask: GpuAsk, team: str, quota: Quota, queues: Queues, host: Host) -> 
 
 
 def _rows(ask: GpuAsk, units: int, host: Host) -> Iterator[tuple[int, int, str, str]]:
-    """(asked, had, the same in words) of each resource. CPU and memory go with the units."""
+    """(asked, available, both in words) of each resource. A unit includes its share of CPU and memory."""
     part = share(host)
     cpu, memory = units * part.cpu, units * part.memory
     yield ask.gpus, units, f"{ask.gpus} {host.counted}", f"{units} {host.counted}"

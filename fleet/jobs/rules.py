@@ -1,4 +1,4 @@
-"""How a job's arguments go together. Each rule names the arguments that it reads, and is left out where one of them is wrong."""
+"""Rules over several arguments of a job. A rule names the arguments that it reads, and is skipped if one of them is wrong."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class Rule:
 
 def _memory(given: AskArguments) -> Iterator[JobProblem]:
     memory, least = memory_of(given), MEMORY_A_GPU * given.gpu_count
-    limit, want = memory_text(memory.limit), f"{memory_text(least)}, {memory_text(MEMORY_A_GPU)} a GPU"
+    limit, want = memory_text(memory.limit), f"{memory_text(least)}, {memory_text(MEMORY_A_GPU)} for each GPU"
     job = f"a job of {given.gpu_count} GPU{'' if given.gpu_count == 1 else 's'}"
     if memory.limit < least:
         yield JobProblem(
             "memory",
             "least_memory",
-            f"{job} has at least {want}; raise it",
+            f"{job} needs at least {want}; raise it",
             shown(limit),
         )
     elif memory.request < least:
@@ -70,15 +70,14 @@ def _shm(given: AskArguments) -> Iterator[JobProblem]:
         yield JobProblem(
             "shm",
             "shm",
-            f"what is in /dev/shm counts against the memory limit of {memory_text(limit)}, which it and the processes share; "
-            "lower shm, or raise memory",
+            f"files in /dev/shm count against the memory limit of {memory_text(limit)}; lower shm, or raise memory",
             shown(memory_text(given.shm)),
         )
 
 
 def _prefer(given: AskArguments) -> Iterator[JobProblem]:
     if given.prefer and given.gpu_type not in given.prefer:
-        message = f"gpu_type is the one that sizes are taken from, so it is among the preferred; add {given.gpu_type}"
+        message = f"must include gpu_type, which decides the sizes; add {given.gpu_type}"
         yield JobProblem("prefer", "prefer", message, shown(given.prefer))
 
 
@@ -89,7 +88,7 @@ def _instance_types(given: AskArguments) -> Iterator[JobProblem]:
 
 
 def _unfit_machine(given: AskArguments, name: str) -> str:
-    """What is wrong with a machine that is named, whatever pool it would be in; nothing where it may do."""
+    """Why no pool of this machine can hold the job; empty if one may."""
     try:
         machine = hardware.machine(name)
     except hardware.UnknownMachine as error:
@@ -99,18 +98,18 @@ def _unfit_machine(given: AskArguments, name: str) -> str:
     if has not in kinds:
         return f"has {has}, the job asks for {' or '.join(kinds)}; name another machine, or another gpu_type"
     if machine.gpus < given.gpu_count and not is_shared(given):
-        return f"has {machine.gpus} of them, the job asks for {given.gpu_count}; name a greater machine, or lower gpu_count"
+        return f"has {machine.gpus} of them, the job asks for {given.gpu_count}; name a larger machine, or lower gpu_count"
     if is_shared(given):
         return ""
-    # Alone on it: neither the DaemonSets nor the disk of a pool are known here.
+    # Without DaemonSets, and with enough disk: both are known only for a pool.
     ask = settled(given)
     alone = Host(name, (machine,), 1, hardware.ON_DEMAND, 2 * ask.scratch + 64 * 1024, ())
     found = fit(ask, machine, alone)
-    return "" if found.count else f"{shortage(ask, found, alone)}; ask for less, or name a greater machine"
+    return "" if found.count else f"{shortage(ask, found, alone)}; ask for less, or name a larger machine"
 
 
 def _devices(given: JobArguments) -> Iterator[JobProblem]:
-    """Numbers of GPUs are those that the container sees, from 0 to one below its count."""
+    """GPU numbers are those in the container, from 0 to one below its count."""
     in_env = given.env.get(VISIBLE)
     if in_env is not None and given.visible_devices is not None:
         yield JobProblem("visible_devices", "visible_devices", f"env has {VISIBLE} too; give one of them")
@@ -119,7 +118,7 @@ def _devices(given: JobArguments) -> Iterator[JobProblem]:
         return
     field = "visible_devices" if in_env is None else f"env.{VISIBLE}"
     if is_shared(given):
-        message = "the device plugin names shares by their UUIDs, so numbers may hide the only one; leave it out"
+        message = "shares have UUIDs instead of numbers, so a number may hide the only share; leave it out"
         yield JobProblem(field, "visible_devices", message)
         return
     if asked is not True and (message := _wrong_numbers(str(asked), given.gpu_count)):
@@ -127,36 +126,36 @@ def _devices(given: JobArguments) -> Iterator[JobProblem]:
 
 
 def _wrong_numbers(text: str, count: int) -> str:
-    """What is wrong with a value of CUDA_VISIBLE_DEVICES for a container of `count` GPUs."""
+    """Why a value of CUDA_VISIBLE_DEVICES is wrong in a container of `count` GPUs; empty if it is right."""
     if not re.fullmatch(r"[0-9]{1,3}(,[0-9]{1,3})*", text):
-        return "GPUs are named by their numbers in the container, from 0; write 0,1"
+        return "must be GPU numbers in the container, from 0; write 0,1"
     numbers = [int(each) for each in text.split(",")]
     if len(set(numbers)) < len(numbers):
-        return "a GPU is named twice; CUDA would see none from there on"
+        return "a GPU is named twice, and CUDA ignores all GPUs from there on; name each GPU once"
     if max(numbers) >= count:
         last = "0" if count == 1 else f"0 to {count - 1}"
-        return f"whichever of the node's GPUs it gets, the container sees them as {last}; name these, or raise gpu_count"
+        return f"the container numbers its own GPUs, here {last}; name these, or raise gpu_count"
     return ""
 
 
 _SECRET_WORDS = frozenset(("PASSWORD", "PASSWD", "PASSPHRASE", "SECRET", "CREDENTIAL", "CREDENTIALS", "APIKEY"))
 _SECRET_ENDS = ("API_KEY", "ACCESS_KEY", "PRIVATE_KEY", "SECRET_KEY", "AUTH_KEY")
-# What people call special words of a vocabulary (PAD_TOKEN=<pad>) is no such text.
+# Special words of a vocabulary (PAD_TOKEN=<pad>) do not match.
 _LIKE_A_TOKEN = re.compile(r"[A-Za-z0-9+/=_.:~-]{12,}")
-_READ = "looks like a secret, and whoever reads the Job would read it"
+_READ = "looks like a secret, and everyone who can read the Job could read it"
 IN_PYTHON = 'write secret_env={"NAME": ("secret", "key")}'
-"""How a job takes a secret, as Python's callers write it."""
+"""How to give a job a secret in Python."""
 
 
 def _secrets(given: JobArguments) -> Iterator[JobProblem]:
-    """Who may read the Job reads its variables, and `kubectl describe` prints them."""
+    """Everyone who can read the Job can read its variables, and `kubectl describe` prints them."""
     for name, value in given.env.items():
         if _secret(name.upper(), value):
             yield JobProblem(f"env.{name}", "secret", f"{_READ}; {IN_PYTHON}")
 
 
 def _secret_words(field: str, given: JobArguments) -> Iterator[JobProblem]:
-    """A command stands in the Job as well, and in the list of the node's processes."""
+    """A command is visible in the Job and in the node's process list."""
     for index, word in enumerate(getattr(given, field)):
         if holds_credential(word):
             yield JobProblem(f"{field}.{index}", "secret", f"{_READ}; {IN_PYTHON}, and have the program read that variable")
@@ -173,12 +172,12 @@ def _secret(name: str, value: str) -> bool:
 
 def _variables(given: JobArguments) -> Iterator[JobProblem]:
     for name in given.secret_env.keys() & given.env.keys():
-        yield JobProblem(f"secret_env.{name}", "variable_twice", "env has it too; give it once")
+        yield JobProblem(f"secret_env.{name}", "variable_twice", "env has it too; remove one")
     if VISIBLE in given.secret_env:
-        yield JobProblem(f"secret_env.{VISIBLE}", "visible_devices", "no secret; set it in env")
+        yield JobProblem(f"secret_env.{VISIBLE}", "visible_devices", "it is no secret; set it in env")
     for field, names in (("env", given.env), ("secret_env", given.secret_env)):
         if _INJECTED in names:
-            message = "the device plugin sets it to the GPUs that the pod was given; another value takes others', so remove it"
+            message = "the device plugin sets it to the pod's GPUs, and another value takes GPUs of other pods; remove it"
             yield JobProblem(f"{field}.{_INJECTED}", "injected", message)
 
 
@@ -187,12 +186,12 @@ def _mounts(given: JobArguments) -> Iterator[JobProblem]:
     for field in ("workspace_path", "cache_path", "cache_read_only"):
         claim = field.partition("_")[0]
         if getattr(given, claim) is None and getattr(given, field) != usual[field].default:
-            message = f"there is no such volume; name its claim in {claim}, or leave it out"
+            message = f"the job has no such volume; name its claim in {claim}, or leave it out"
             yield JobProblem(field, "volume", message, shown(getattr(given, field)))
     if given.workspace and given.cache:
         one, other = f"{given.workspace_path}/", f"{given.cache_path}/"
         if one.startswith(other) or other.startswith(one):
-            message = "workspace and cache are mounted in one another; give one of them another path"
+            message = "the mount paths of workspace and cache overlap; give one of them another path"
             yield JobProblem("cache_path", "mounts", message, shown(given.cache_path))
 
 

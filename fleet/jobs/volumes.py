@@ -1,4 +1,4 @@
-"""A job's volumes: shared memory, its workspace, and the models that jobs have in common."""
+"""A job's volumes: shared memory, its workspace, and a cache of models that jobs share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SHM = "/dev/shm"  # noqa: S108 - a mount point, not a temporary file
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """A volume by its name and source, and where the container has it."""
+    """A volume with its name and source, and its mount path in the container."""
 
     name: str
     path: str
@@ -33,7 +33,7 @@ class Mount:
 
 
 def mounts(job: GpuJobSpec, *, own_shm: bool = True) -> Iterator[Mount]:
-    """What the job mounts. Without `own_shm` the device plugin mounts /dev/shm itself, and the pod must not."""
+    """The job's mounts. Without `own_shm` the device plugin mounts /dev/shm itself, and the pod must not."""
     given = job.given
     if given.workspace:
         yield Mount("workspace", given.workspace_path, _claim(given.workspace))

@@ -26,7 +26,7 @@ def _priority(name: str) -> str:
 
 
 class StackJob(Model):
-    """A Job that runs once, when it is new or changed. docs/jobs.md says what its keys do; sizes are limits of the whole job."""
+    """A Job that runs once, when it is new or changed. docs/jobs.md explains its keys. Sizes are limits of the whole job."""
 
     namespace: TeamNamespace
     image: str
@@ -34,26 +34,26 @@ class StackJob(Model):
     args: tuple[str, ...] = ()
     env: dict[str, str] = Field(default_factory=dict)
     secret_env: dict[str, tuple[str, str]] = Field(default_factory=dict)
-    """Variables by name: a Secret of the namespace and a key in it. None of them is in the stack's settings or state."""
+    """Variables by name: a Secret of the namespace and a key in it. The values are never in the stack's settings or state."""
     pool: str | None = None
     gpu_type: str | None = None
-    """Instead of a pool: the cheapest pool of the cluster with this GPU that holds the job."""
+    """Instead of a pool: the job runs in the cheapest pool of the cluster with this GPU that holds it."""
     gpus: Annotated[int, Field(ge=1)] = 1
-    """GPUs, or shares of them where the pool shares its own."""
+    """GPUs, or shares if the pool shares its GPUs."""
     cpu: Cpu | None = None
     memory: Memory | None = None
     scratch: Memory | None = None
     shm: Memory | None = None
     spot: bool = False
-    """With gpuType: whether a pool of spot machines does, too."""
+    """With gpuType: whether a pool of spot machines is allowed too."""
     shared: bool = False
-    """With gpuType: whether the job is for pools that share their GPUs."""
+    """With gpuType: whether the job uses pools that share their GPUs."""
     cache: str | None = None
     """Name of a cache of the cluster that the job's namespace has. It is mounted at `cachePath`."""
     cache_path: str | None = None
     cache_read_only: bool = False
     workspace: str | None = None
-    """Name of a claim for the job's own files: a cache's, or one that is there already."""
+    """Name of a claim for the job's own files: that of a cache, or an existing one."""
     workspace_path: str | None = None
     queue: DnsLabel | None = None
     priority: Annotated[str, AfterValidator(_priority)] | None = None
@@ -63,14 +63,14 @@ class StackJob(Model):
 
     @property
     def claims(self) -> tuple[str, ...]:
-        """Claims that it mounts, each once."""
+        """The claims that the job mounts, each once."""
         return tuple(dict.fromkeys(filter(None, (self.cache, self.workspace))))
 
     @model_validator(mode="after")
     def _one_place(self) -> Self:
-        """Refuse a job without a place, or with two."""
+        """Refuse a job that names no pool and no gpuType, or both."""
         if (self.pool is None) is (self.gpu_type is None):
-            # Not as it stands there: variables may be what nobody should read.
+            # The error does not show the job, because its variables may be secrets.
             raise problem(
                 "job_place", "a job names the pool that runs it, or the gpuType of one; give one of the two", private=True
             )
@@ -130,6 +130,6 @@ def require_jobs(
 
 
 def team_of(namespace: str, queues: Queues | None) -> str:
-    """The team whose queue takes the Jobs of a namespace; empty where none does."""
+    """The team whose queue takes the Jobs of a namespace; empty if there is none."""
     teams = queues.teams if queues is not None else {}
     return next((name for name, team in teams.items() if namespace in team.namespaces), "")

@@ -2056,24 +2056,23 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "job-secret-in-env": (
         "gpu-ci:clusters.usw2.jobs.train.env.HF_TOKEN",
-        "looks like a secret, and whoever reads the Job would read it; write secretEnv: {NAME: [secret, key]}",
+        "looks like a secret, and everyone who can read the Job could read it; write secretEnv: {NAME: [secret, key]}",
         "",
     ),
     "job-secret-in-args": (
         "gpu-ci:clusters.usw2.jobs.train.args.1",
-        "looks like a secret, and whoever reads the Job would read it; "
+        "looks like a secret, and everyone who can read the Job could read it; "
         "write secretEnv: {NAME: [secret, key]}, and have the program read that variable",
         "",
     ),
     "job-cache-path-without-cache": (
         "gpu-ci:clusters.usw2.jobs.train.cachePath",
-        "there is no such volume; name its claim in cache, or leave it out",
+        "the job has no such volume; name its claim in cache, or leave it out",
         '"/cache"',
     ),
     "job-shm-of-its-memory": (
         "gpu-ci:clusters.usw2.jobs.train.shm",
-        "what is in /dev/shm counts against the memory limit of 8Gi, which it and the processes share; "
-        "lower shm, or raise memory",
+        "files in /dev/shm count against the memory limit of 8Gi; lower shm, or raise memory",
         '"8Gi"',
     ),
     "unenforced-network": (

@@ -189,9 +189,15 @@ def wrong(held: dict[str, Any], **changes: Any) -> str:
         ({"secretEnv": {"A-B": ["x", "y"]}}, "secretEnv.A-B: a variable's name has"),
         ({"backoffLimit": 1000}, "backoffLimit: must be at most 100; lower it (got 1000)"),
         ({"labels": {"gpu.kubernetes.io/a": "b"}}, "labels.gpu.kubernetes.io/a: the domains of Kubernetes"),
-        ({"workspacePath": "/work"}, "workspacePath: there is no such volume; name its claim in workspace, or leave it out"),
-        ({"env": {"CUDA_VISIBLE_DEVICES": "1"}}, "env.CUDA_VISIBLE_DEVICES: whichever of the node's GPUs it gets, the container"),
-        ({"pool": "a100", "gpus": 8, "memory": "16Gi"}, "memory: a job of 8 GPUs has at least 32Gi, 4Gi a GPU; raise it"),
+        ({"workspacePath": "/work"}, "workspacePath: the job has no such volume; name its claim in workspace, or leave it out"),
+        (
+            {"env": {"CUDA_VISIBLE_DEVICES": "1"}},
+            "env.CUDA_VISIBLE_DEVICES: the container numbers its own GPUs, here 0; name these",
+        ),
+        (
+            {"pool": "a100", "gpus": 8, "memory": "16Gi"},
+            "memory: a job of 8 GPUs needs at least 32Gi, 4Gi for each GPU; raise it",
+        ),
     ],
 )
 def test_wrong_arguments_are_told_by_the_keys_of_the_settings(changes: dict[str, Any], told: str) -> None:

@@ -67,7 +67,7 @@ def test_a_rule_over_good_arguments_is_asked_although_others_are_wrong() -> None
 def test_a_variable_that_looks_like_a_secret_is_refused_and_never_shown(name: str, value: str) -> None:
     (line,) = told(env={name: value})
     assert line == (
-        f"env.{name}: looks like a secret, and whoever reads the Job would read it; "
+        f"env.{name}: looks like a secret, and everyone who can read the Job could read it; "
         'write secret_env={"NAME": ("secret", "key")}'
     )
     assert value not in line or len(value) == 1
@@ -101,7 +101,7 @@ KNOWN = ["hf_" + "a1B2" * 6, "ghp_" + "a1B2" * 6, "AKIA" + "A1" * 8, "postgres:/
 def test_a_word_that_is_a_known_secret_is_refused_and_never_shown(field: str, value: str, written: str) -> None:
     (line,) = told(**{field: ["train", written.format(value)]})
     assert line == (
-        f"{field}.1: looks like a secret, and whoever reads the Job would read it; "
+        f"{field}.1: looks like a secret, and everyone who can read the Job could read it; "
         'write secret_env={"NAME": ("secret", "key")}, and have the program read that variable'
     )
 
