@@ -125,7 +125,7 @@ def planned(stack: str, path: Path) -> None:
 
 
 def _config(stack: str, path: Path) -> Any:
-    from offline import stackfile  # noqa: PLC0415
+    from fleet.loading import stackfile  # noqa: PLC0415
 
     return stackfile.with_placeholders(stackfile.load(stack, ROOT, stack_file=path), ["gpu-ci:githubPrivateKey"])
 

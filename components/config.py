@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import pulumi
 
-from fleet.loading.config import CONFIG_KEYS, check_keys, load
-from fleet.prove.git_folders import require_folders
+from fleet.loading.config import CONFIG_KEYS
+from fleet.loading.load import load_fleet
 from fleet.providers.fleet import NAMESPACE, Fleet
 
 
 def read_fleet(config: pulumi.Config) -> Fleet:
     """The fleet of the stack that runs. Raises FleetError, also for keys of our namespace that are unknown or wrongly secret."""
-    held = _keys()
-    check_keys(held, [key for key in held if pulumi.runtime.config.is_config_secret(f"{NAMESPACE}:{key}")])
-    values = {key: _value(config, key) for key in CONFIG_KEYS}
-    fleet = load({key: value for key, value in values.items() if value is not None})
-    require_folders(fleet, pulumi.get_project(), pulumi.get_stack())
-    return fleet
+    values = {key: _value(config, key) for key in _keys()}
+    secret = [key for key in values if pulumi.runtime.config.is_config_secret(f"{NAMESPACE}:{key}")]
+    return load_fleet(values, secret, pulumi.get_project(), pulumi.get_stack())
 
 
 def _value(config: pulumi.Config, key: str) -> object:
-    """A setting's value, as text where it is no JSON: the SDK's own error would quote all of it."""
+    """A setting's value, None for any other key. A value that is not JSON is text: the SDK's own error would quote all of it."""
+    if key not in CONFIG_KEYS:
+        return None
     try:
         return config.get_object(key)
     except pulumi.ConfigTypeError:

@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fleet.facts.credentials import mask
+from fleet.facts.places import Keys
+from fleet.loading.stackfile import StackConfig
 from offline.base import Base
 from offline.entries import Entry, entries
-from offline.places import Keys
 from offline.plan import Plan
 from offline.record import STACK_TYPE
-from offline.stackfile import StackConfig
 from offline.words import name_of
 
 _LEVELS = ("error", "warning", "notice")

@@ -17,6 +17,8 @@ import pulumi
 import typer
 
 from fleet.facts.credentials import mask
+from fleet.loading.load import fleet_of
+from fleet.loading.stackfile import load
 from offline.annotations import Annotation, annotate, of_input
 from offline.base import read_base
 from offline.changes import report_changes
@@ -32,13 +34,12 @@ from offline.manifests.report import report as report_check
 from offline.manifests.report import to_json as check_to_json
 from offline.markdown import markdown, wrong_input
 from offline.pack import write_pack
-from offline.plan import fleet_of, make_plan
+from offline.plan import make_plan
 from offline.policydocs import document
 from offline.progress import Progress
 from offline.render import differences
 from offline.render import render as write_files
 from offline.report import report
-from offline.stackfile import load
 
 ROOT = Path(__file__).resolve().parent.parent
 _OUR_FAULT = 70

@@ -8,10 +8,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from fleet.facts.errors import FleetError
+from fleet.loading import stackfile
 from fleet.loading.deployments import FILE, NAMESPACE, Deployments, load
+from fleet.loading.stackfile import StackConfig
 from fleet.providers.fleet import Fleet
-from offline import stackfile
-from offline.stackfile import StackConfig
 
 
 def reach(config: StackConfig, fleet: Fleet, root: Path) -> tuple[str, ...]:
@@ -36,9 +36,7 @@ def _deployments(root: Path) -> Deployments | None:
     if not path.parent.exists():
         return None
     config = stackfile.load("main", path.parent, stack_file=path)
-    prefix = f"{NAMESPACE}:"
-    held = {key.removeprefix(prefix): value for key, value in config.objects.items() if key.startswith(prefix)}
     try:
-        return load(held, [key.removeprefix(prefix) for key in config.secret_keys])
+        return load(*config.of(NAMESPACE))
     except FleetError as error:
         raise stackfile.wrong(config, error, FILE) from error

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from fleet.facts.places import Keys
+from fleet.loading.stackfile import StackConfig
 from fleet.providers.fleet import NAMESPACE
-from offline.places import Keys
-from offline.stackfile import StackConfig
 
 _CLUSTERS = f"{NAMESPACE}:clusters"
 _KINDS = {"pools": "pool", "runners": "runner set", "workloads": "workload", "caches": "cache", "jobs": "job"}

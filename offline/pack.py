@@ -75,24 +75,25 @@ def _files(root: Path) -> Iterator[tuple[bytes, Path]]:
 
 
 def carried(root: Path = _ROOT) -> frozenset[str]:
-    """Paths of the modules of `fleet` that the rules import, and of those that these import."""
-    found = {"fleet/__init__.py", "fleet/facts/__init__.py"}
-    waiting = [name for rule in (root / "policies" / "rules").glob("*.py") for name in _fleet_imports(rule)]
+    """Paths of the modules of `fleet` that the rules import, of those that these import, and of their packages."""
+    found: set[str] = set()
+    waiting = [path for rule in (root / "policies" / "rules").glob("*.py") for path in _fleet_imports(rule, root)]
     while waiting:
-        path = f"{waiting.pop().replace('.', '/')}.py"
+        path = waiting.pop()
         if path not in found:
             found.add(path)
-            waiting += _fleet_imports(root / path)
+            waiting += _fleet_imports(root / path, root)
+            waiting += [f"{folder}/__init__.py" for folder in Path(path).parents if folder.name]
     return frozenset(found)
 
 
-def _fleet_imports(path: Path) -> list[str]:
+def _fleet_imports(path: Path, root: Path) -> list[str]:
+    """Paths of the modules of `fleet` that a module imports. A `from` name may be a module itself."""
     names: list[str] = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and not node.level and node.module in ("fleet", "fleet.facts"):
-            names += [f"{node.module}.{alias.name}" for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").startswith("fleet."):
-            names.append(str(node.module))
+        if isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
         elif isinstance(node, ast.Import):
-            names += [alias.name for alias in node.names if alias.name.startswith("fleet.")]
-    return names
+            names += [alias.name for alias in node.names]
+    modules = [f"{name.replace('.', '/')}.py" for name in names if name.startswith("fleet.")]
+    return [module for module in modules if (root / module).is_file()]

@@ -8,25 +8,23 @@ from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 
-from fleet.facts.errors import FleetError
 from fleet.facts.pricing import Line, Money, total
 from fleet.jobs import stack as stack_jobs
-from fleet.loading.config import CONFIG_KEYS, check_keys
-from fleet.loading.config import load as load_fleet
+from fleet.loading import stackfile
+from fleet.loading.load import fleet_of
+from fleet.loading.stackfile import StackConfig
 from fleet.prove import bill as billing
 from fleet.prove import placement as placing
 from fleet.prove import room
-from fleet.prove.git_folders import require_folders
 from fleet.prove.placement import Placement
 from fleet.providers.fleet import NAMESPACE, SECRETS, Fleet
-from offline import deployments, stackfile
+from offline import deployments
 from offline.day import day_of
 from offline.judge import Configured, Verdict, configure, judge
 from offline.manifests.urns import means_manifests
 from offline.policyfile import policy_config, policy_settings
 from offline.record import Recording, Remedy, Resource, joined, record
 from offline.remedies import Remediation, Remedies
-from offline.stackfile import StackConfig
 from policies.rules import RULES, AnyRule
 from policies.rules.exceptions import PROPERTY as EXCEPTIONS
 
@@ -273,16 +271,3 @@ def declared(
         record(root / "__main__.py", config, remedy=remedy, preview=preview) if fleet.deployable else None,
         record(root / "components" / "git.py", config, remedy=remedy, preview=preview) if by_git else None,
     )
-
-
-def fleet_of(config: StackConfig) -> Fleet:
-    """The fleet of a stack file; InputError names each problem's line."""
-    prefix = f"{NAMESPACE}:"
-    held = {key.removeprefix(prefix): value for key, value in config.objects.items() if key.startswith(prefix)}
-    try:
-        check_keys(sorted(held), [key.removeprefix(prefix) for key in config.secret_keys])
-        fleet = load_fleet({key: held[key] for key in CONFIG_KEYS if key in held})
-        require_folders(fleet, config.project, config.stack)
-    except FleetError as error:
-        raise stackfile.wrong(config, error) from error
-    return fleet

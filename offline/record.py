@@ -31,8 +31,8 @@ from pulumi.runtime import mocks, settings
 from pulumi.runtime import resource as resource_registration
 from pulumi.runtime.proto import alias_pb2, engine_pb2, resource_pb2, source_pb2
 
+from fleet.loading.stackfile import StackConfig
 from offline import wire
-from offline.stackfile import StackConfig
 
 Program = Path | str | Callable[[], object]
 Answer = Callable[[Mapping[str, object]], Mapping[str, object]]

@@ -6,11 +6,9 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
-
 from fleet.charts import APP_SECRET
 from fleet.facts.limits import read_bytes
+from fleet.facts.yaml_text import kubernetes_documents
 from offline.errors import InputError
 
 _ENCRYPTED = re.compile(r"ENC\[AES256_GCM,data:[A-Za-z0-9+/=]*,iv:[A-Za-z0-9+/=]+,tag:[A-Za-z0-9+/=]+,type:[a-z]+\]")
@@ -32,9 +30,12 @@ def encrypted_secret(path: Path, name: str) -> str:
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{where} cannot be read; put the encrypted Secret there, beside the stack file") from error
     try:
-        found = YAML(typ="safe", pure=True).load(text)
-    except YAMLError:
+        (document,) = kubernetes_documents(name, text)
+        if document.fault:
+            raise document.fault
+    except (InputError, ValueError):  # ValueError: no document, or several
         raise InputError(f"{where} is no YAML of one document; {_HOW}") from None
+    found = document.value
     metadata = found.get("metadata") if isinstance(found, Mapping) else None
     if not isinstance(found, Mapping) or found.get("kind") != "Secret" or not isinstance(metadata, Mapping):
         raise InputError(f"{where} is no Secret; write one with the keys {', '.join(_KEYS)}, and {_HOW}")

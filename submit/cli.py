@@ -31,7 +31,7 @@ from submit.errors import InputError, SubmitError
 from submit.objects import listed, name, text
 from submit.result import STATUS, Outcome, Result
 from submit.sending import Existing
-from submit.stack import read_file, read_fleet
+from submit.stack import read_fleet
 from submit.story import Limits
 from submit.view import Live, Plain, teller
 
@@ -152,7 +152,7 @@ def smoke_command(
 ) -> None:
     """Test that pods of each GPU pool get GPUs that work. Without --context the tests are printed, and no cluster is asked."""
     with _ends() as end:
-        found = smoke.chosen(read_fleet(stack) if file is None else read_file(file), cluster, pool or ())
+        found = smoke.chosen(read_fleet(stack, file), cluster, pool or ())
         if context is None:
             sys.stderr.writelines(f"{line}\n" for one in found for line in one.refused)
             sys.stderr.write(

@@ -18,8 +18,8 @@ from typing import Any
 from kubernetes.client import ApiClient, Configuration
 from kubernetes.config import ConfigException, load_incluster_config
 from kubernetes.config.kube_config import KubeConfigLoader, KubeConfigMerger
-from yaml import YAMLError
 
+from fleet.facts.yaml_text import YAMLError
 from submit.cluster import Cluster
 from submit.errors import InputError
 from submit.objects import Object, listed, one_line, part, text

@@ -7,25 +7,30 @@ import json
 from pathlib import Path
 from typing import Any
 
+from fleet.facts import errors
 from fleet.facts.scheduling import JOB_HASH
 from fleet.facts.yaml_text import plain
+from fleet.loading.documents import documents
 from submit.errors import InputError
 from submit.objects import Object, at, part, parts, text
-from submit.yamlfile import documents
 
 _HASH_SIGNS = 16
 
 
 def read_job(path: Path) -> dict[str, Any]:
-    """The one Job that a file holds, YAML or JSON. Raises InputError; nothing of what the file says is quoted in it."""
+    """The one Job of a file, YAML or JSON. Raises InputError, which repeats no value of the file."""
     try:
-        found = [each for each in documents(path, str(path)) if each is not None]
+        found = [each for each in documents(path) if each.value is not None]
     except OSError as error:
         raise InputError(f"--file: {path} cannot be read ({error.strerror}); name another") from error
-    if len(found) != 1 or not isinstance(found[0], dict):
+    except errors.InputError as error:
+        raise InputError(str(error)) from None
+    if len(found) != 1 or not isinstance(job := found[0].value, dict):
         raise InputError(f"{path}: must hold one Job; it holds {len(found)} documents; put each Job into a file of its own")
-    check(found[0], str(path))
-    return found[0]
+    if found[0].fault:
+        raise InputError(str(found[0].fault))
+    check(job, str(path))
+    return job
 
 
 def check(job: Object, source: str = "the manifest") -> None:

@@ -152,6 +152,18 @@ def test_a_cycle_is_found():
     assert cycle({"a": ["b", "c"], "b": ["c"]}) == []
 
 
+def test_one_module_uses_a_yaml_library():
+    folders = ("fleet", "components", "policies", "offline", "submit", "deployments", "bench")
+    users = {
+        module
+        for folder in folders
+        for module in below(folder)
+        for name in imported(module)
+        if name.split(".")[0] in ("yaml", "ruamel", "ruyaml", "strictyaml")
+    }
+    assert users == {"fleet.facts.yaml_text"}
+
+
 def test_offline_runs_the_program_and_imports_no_component():
     assert astray("offline", "fleet", "policies.rules") == []
 

@@ -18,17 +18,17 @@ from components.config import read_fleet as read_program_fleet
 from fleet.facts.credentials import holds_credential, mask, masked
 from fleet.facts.errors import FleetError
 from fleet.jobs import JobError, gpu_job
+from fleet.loading.stackfile import load
 from fleet.prove.placement import PlacementError
 from offline import cli, data
 from offline.errors import InputError
 from offline.judge import configure
 from offline.markdown import wrong_input
 from offline.policyfile import policy_settings
-from offline.stackfile import load
 from policies.rules import RULES
 from submit.errors import SubmitError
 from submit.manifest import read_job
-from submit.stack import read_file
+from submit.stack import read_fleet
 
 STAGING = (cli.ROOT / "Pulumi.staging.yaml").read_text()
 # Made of parts, so that no scanner of secrets takes them for real ones.
@@ -305,7 +305,7 @@ def test_submit_shows_no_credential(tmp_path: Path, text: str, secret: str) -> N
     said = []
     for place in STACKS.values():
         path.write_text(place(text))
-        said.append(error_of(lambda: read_file(path)))
+        said.append(error_of(lambda: read_fleet("a", path)))
     assert sum(map(bool, said)) > len(STACKS) / 2
     assert [each for each in said if not hides(each, secret)] == []
     path.write_text(f"apiVersion: {quoted(text)}\nkind: {quoted(text)}\n")

@@ -14,22 +14,22 @@ from typer.testing import CliRunner
 from fleet.facts import limits
 from fleet.facts.errors import FleetError
 from fleet.facts.limits import MOST_BYTES, read_bytes
+from fleet.facts.places import Below
+from fleet.facts.yaml_text import read_yaml
 from fleet.loading.config import check_keys
 from fleet.loading.config import load as load_fleet
+from fleet.loading.documents import documents
+from fleet.loading.stackfile import load
 from fleet.settings.runner import MAX_LABELS
 from offline import cli
 from offline.errors import InputError
 from offline.folders import walk
-from offline.manifests.documents import documents
 from offline.manifests.tree import read_tree
-from offline.places import Below
 from offline.policyfile import policy_settings
 from offline.sops import encrypted_secret
-from offline.stackfile import load
-from offline.yamlread import read_yaml
 from submit.errors import SubmitError
 from submit.manifest import read_job
-from submit.stack import read_file
+from submit.stack import read_fleet
 from tests.builders import cluster, config, runner
 
 OBJECT = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
@@ -112,7 +112,7 @@ BOMBS = {
         read_yaml,
         documents,
         read_job,
-        read_file,
+        lambda path: read_fleet("dev", path),
         lambda path: load("dev", path.parent, project_file=path),
         lambda path: load(
             "dev", path.parent, project_file=written(path.parent / "p" / "Pulumi.yaml", "name: a\n"), stack_file=path
@@ -151,7 +151,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "a manifest": lambda folder: read_tree("dev", str(large(folder).parent)),
     "a manifest in JSON": lambda folder: read_tree("dev", str(large(folder, "a.json").parent)),
     "an encrypted Secret": lambda folder: encrypted_secret(large(folder), "a.yaml"),
-    "a stack for a Job": lambda folder: read_file(large(folder)),
+    "a stack for a Job": lambda folder: read_fleet("dev", large(folder)),
     "a Job": lambda folder: read_job(large(folder)),
 }
 

@@ -1,4 +1,4 @@
-"""Errors of a stack file: every problem names its path, the rule, the value and how to fix it. None shows a credential."""
+"""Errors of input files: every problem names its place, the rule, the value and how to fix it. None shows a credential."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ class Problem:
         return f"{self.where}: {self.message}" + (f" (got {self.value})" if self.value else "")
 
 
+_MOST_QUOTED = 80
 MOST_PROBLEMS = 100
 """The most problems that one error shows; it gives the number of the others."""
 
@@ -47,6 +48,23 @@ class FleetError(Exception):
             namespace = problems[0].path[0].partition(":")[0]
             self.problems += (Problem((namespace,), f"{more} more problems; fix these first", ""),)
         super().__init__("\n".join(map(str, self.problems)))
+
+
+class InputError(Exception):
+    """A file that cannot be used: a stack file, project file, manifest or policy config.
+
+    The text is complete for the reader: file and line if known, the key, the rule, the value, how to fix it. Credentials in it
+    are masked. A command line prints it alone and exits with status 2.
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__(mask(text))
+
+
+def quoted(value: object) -> str:
+    """A value for an error line as Python writes it: credentials are masked, and it is cut to 80 characters."""
+    text = repr(masked(value))
+    return text if len(text) <= _MOST_QUOTED else f"{text[: _MOST_QUOTED - 3]}..."
 
 
 def shown(value: object, limit: int = 60) -> str:

@@ -1,43 +1,409 @@
-"""Writes documents as YAML that every reader takes alike: kubectl's and ArgoCD's of YAML 1.1, others of 1.2."""
+"""Reads and writes YAML. No other module uses a YAML library. The published policy pack has this one too.
+
+`read_yaml` reads a file as the Pulumi CLI does, `kubernetes_documents` and `helm_values` read a text as kubectl and Helm do
+(`yaml_scalars` has the differences). All of them refuse a duplicate key, deep nesting, and aliases that stand for too much. Of
+PyYAML only the scanner and parser are used: building the values here keeps the schema in one place and gives each key its line.
+"""
 
 from __future__ import annotations
 
-import io
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
-from ruamel.yaml import YAML
-from ruamel.yaml.nodes import ScalarNode
-from ruamel.yaml.representer import SafeRepresenter
+import yaml
+from yaml import YAMLError
+from yaml.events import (
+    AliasEvent,
+    CollectionEndEvent,
+    CollectionStartEvent,
+    DocumentStartEvent,
+    MappingEndEvent,
+    MappingStartEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+)
+
+from fleet.facts.errors import InputError, quoted
+from fleet.facts.limits import read_bytes
+from fleet.facts.places import Below, Lines, Place
+from fleet.facts.yaml_scalars import CONSTANTS, FLAGS, NOT_JSON, is_date, plain_number
+
+__all__ = [
+    "DEEPEST",
+    "LONGEST",
+    "Document",
+    "YAMLError",
+    "YamlSyntaxError",
+    "helm_values",
+    "kubernetes_documents",
+    "plain",
+    "read_yaml",
+    "text_of",
+    "yaml_text",
+]
+
+DEEPEST = 100
+"""Levels of mappings and lists. The Pulumi CLI's limit is 10,000; no settings come near it."""
+MOST_COPIES = 100_000
+"""Values that aliases may add. A few lines of aliases of aliases can stand for more than any memory holds."""
+LONGEST = 65_536
+"""Characters that `helm_values` reads: reading YAML takes time, and values have a few hundred lines."""
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_TAG = "tag:yaml.org,2002:"
+_KINDS = {"str": str, "int": int, "float": float, "bool": bool, "null": type(None)}
+_NOTHING: Below = {}
+"""The places in a scalar."""
+
+
+class YamlSyntaxError(InputError):
+    """The text is not valid YAML."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One document: its value (None if it is empty) and the 1-based line of every key and item; `()` is where it begins.
+
+    `fault` is the error to raise if the document is a Kubernetes object.
+    """
+
+    value: object
+    lines: Lines
+    fault: InputError | None = None
+
+
+# -- Reading -----------------------------------------------------------------------------------------------------------
+
+
+def text_of(path: Path, kind: str = "YAML") -> str:
+    """A file's text. Raises InputError if it is not UTF-8, and OSError, also for a file beyond the limits of `fleet.facts.limits`."""
+    try:
+        return read_bytes(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: a {kind} file must be UTF-8 text; byte {error.start} is not; save it as UTF-8") from None
+
+
+def read_yaml(path: Path) -> Document:
+    """Read a file with one document as the Pulumi CLI does.
+
+    Raises InputError for invalid YAML, a second document, a duplicate key, a key that is not a string, an unquoted date,
+    `.inf`/`.nan` (JSON has neither), tags other than the core schema's, more than 100 levels, and aliases that add more than
+    100,000 values. Raises OSError as `text_of` does.
+    """
+    reader = _Reader(str(path), text_of(path))
+    found = Document(None, Lines(1))
+    for number, start in enumerate(reader.starts()):
+        if number:
+            raise reader.error(start, "one document is allowed", "---", "move the second into a file of its own")
+        found = reader.document()
+    return found
+
+
+def kubernetes_documents(path: str, text: str) -> tuple[Document, ...]:
+    """The documents of a text as kubectl reads them. Raises InputError as `read_yaml` does; no error repeats a value.
+
+    Keys are texts. A tag that kubectl does not know is the `fault` of its document: other programs' files may have such tags.
+    """
+    reader = _KubernetesReader(path, text)
+    return tuple(reader.document() for _ in reader.starts())
+
+
+@lru_cache(maxsize=128)
+def helm_values(text: str) -> Any:
+    """The values that Helm would read from a text, each number as a float, as resources have them; {} for an empty text.
+
+    None for everything that is not one document of plain values: invalid YAML, more than `LONGEST` characters, aliases beyond
+    the limits, foreign tags, merge keys.
+    """
+    if len(text) > LONGEST:
+        return None
+    reader = _ValuesReader("values", text)
+    try:
+        found = [reader.document() for _ in reader.starts()]
+    except InputError:
+        return None
+    if not found:
+        return {}
+    return found[0].value if len(found) == 1 and not found[0].fault else None
+
+
+def _events(path: str, text: str) -> Iterator[Any]:
+    """The parser's events within the limits. Raises InputError."""
+    try:
+        yield from _bounded(path, yaml.parse(text, Loader=yaml.SafeLoader))
+    except YAMLError as error:
+        mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+        where = f"{path}:{mark.line + 1}" if mark is not None else path
+        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+        raise YamlSyntaxError(f"{where}: not valid YAML: {problem}; fix the syntax of this line or the one above") from None
+    except (ValueError, OverflowError):
+        # An escape beyond Unicode, or a version of thousands of digits.
+        raise YamlSyntaxError(f"{path}: not valid YAML: a number in an escape or directive is too large; correct it") from None
+
+
+def _bounded(path: str, events: Iterable[Any]) -> Iterator[Any]:
+    """The same events. Raises InputError if aliases add too many values, or values nest too deep.
+
+    Takes time and memory by what is written, not by what it stands for.
+    """
+
+    def beyond(rule: str, value: str, fix: str) -> InputError:
+        return InputError(f"{path}:{event.start_mark.line + 1}: {rule}; got {value}; {fix}")
+
+    known: dict[str, tuple[int, int]] = {}  # anchor → values and levels of its node
+    held: list[_Collection] = []
+    values = copied = 0
+    for event in events:
+        levels = 0
+        if held and isinstance(event, AliasEvent | ScalarEvent | CollectionStartEvent) and held[-1].next_is_key():
+            # A key does not count as a value.
+            values -= 1
+        if isinstance(event, AliasEvent):
+            if any(each.anchor == event.anchor for each in held):
+                raise beyond("an alias must not stand inside its own anchor", f"*{event.anchor}", "write it out")
+            size, levels = known.get(event.anchor, (0, 0))
+            values, copied = values + size, copied + size
+            if copied > MOST_COPIES:
+                rule = f"aliases add at most {MOST_COPIES:,} values"
+                raise beyond(rule, f"*{event.anchor}", "write out what the aliases stand for")
+        elif isinstance(event, CollectionStartEvent):
+            held.append(_Collection(event.anchor, values, isinstance(event, MappingStartEvent)))
+            values += 1
+        elif isinstance(event, CollectionEndEvent):
+            done = held.pop()
+            levels = done.levels + 1
+            known[done.anchor or ""] = (values - done.before, levels)
+        elif isinstance(event, ScalarEvent):
+            values += 1
+            known[event.anchor or ""] = (1, 0)
+        if len(held) + levels > DEEPEST:
+            raise beyond(f"values nest at most {DEEPEST} levels deep", f"level {len(held) + levels}", "flatten them")
+        if held:
+            held[-1].levels = max(held[-1].levels, levels)
+        yield event
+
+
+@dataclass(slots=True)
+class _Collection:
+    """A mapping or list that is open: how many values came before it, how many levels and nodes are in it so far."""
+
+    anchor: str | None
+    before: int
+    is_mapping: bool
+    levels: int = 0
+    nodes: int = 0
+
+    def next_is_key(self) -> bool:
+        """Whether the node that comes next is a key of a mapping. Call it once for each node."""
+        self.nodes += 1
+        return self.is_mapping and self.nodes % 2 == 1
+
+
+class _Reader:
+    """Builds values from parser events, and the places of what is in each value, as the Pulumi CLI reads a file."""
+
+    def __init__(self, path: str, text: str) -> None:
+        self._path = path
+        self._events = _events(path, text)
+        self._anchors: dict[str, tuple[object, Below]] = {}
+        self._fault: InputError | None = None
+
+    def starts(self) -> Iterator[Any]:
+        """The event that begins each document. Read the document before the next one is asked for."""
+        return (event for event in self._events if isinstance(event, DocumentStartEvent))
+
+    def document(self) -> Document:
+        """The document that has just begun."""
+        self._anchors, self._fault = {}, None
+        event = next(self._events)
+        value, below = self._node(event)
+        return Document(value, Lines(_place(event, below)), self._fault)
+
+    def error(self, event: Any, rule: str, value: object, fix: str) -> InputError:
+        """The error of a rule at an event's line."""
+        return InputError(f"{self._path}:{event.start_mark.line + 1}: {rule}; got {quoted(value)}; {fix}")
+
+    def _node(self, event: Any) -> tuple[object, Below]:
+        """A value, and the places of what is in it: none in a scalar."""
+        if isinstance(event, AliasEvent):
+            return self._alias(event)
+        found = self._content(event)
+        if event.anchor is not None:
+            self._anchors[event.anchor] = found
+        return found
+
+    def _alias(self, event: Any) -> tuple[object, Below]:
+        if event.anchor not in self._anchors:
+            raise self.error(event, "an alias needs an anchor above it", f"*{event.anchor}", f"add &{event.anchor}")
+        return self._anchors[event.anchor]
+
+    def _content(self, event: Any) -> tuple[object, Below]:
+        if isinstance(event, ScalarEvent):
+            return self._scalar(event), _NOTHING
+        if event.tag not in (None, "!", _TAG + "map", _TAG + "seq"):
+            self._foreign(event)
+        return self._mapping() if isinstance(event, MappingStartEvent) else self._sequence()
+
+    def _sequence(self) -> tuple[list[object], Below]:
+        items: list[object] = []
+        places: list[Place] = []
+        while not isinstance(event := next(self._events), SequenceEndEvent):
+            value, below = self._node(event)
+            items.append(value)
+            places.append(_place(event, below))
+        return items, places
+
+    def _mapping(self) -> tuple[dict[str, object], Below]:
+        own: dict[str, object] = {}
+        merged: dict[str, object] = {}
+        places: dict[str, Place] = {}
+        elsewhere: dict[str, Place] = {}
+        while not isinstance(event := next(self._events), MappingEndEvent):
+            if isinstance(event, ScalarEvent) and event.value == "<<" and event.style is None:
+                sources, below = self._node(following := next(self._events))
+                merged |= self._merged(following, sources)
+                # A list of sources has its places by position; those are not kept.
+                elsewhere |= below if isinstance(below, dict) else {}
+                continue
+            key = self._key(event)
+            if key in own:
+                first = Lines((0, places))[key,]
+                raise self.error(event, f"a key may stand once; it stands on line {first} too", key, "remove one of them")
+            own[key], below = self._node(next(self._events))
+            places[key] = _place(event, below)
+        return merged | own, elsewhere | places
+
+    def _merged(self, event: Any, sources: object) -> dict[str, object]:
+        several = sources if isinstance(sources, list) else [sources]
+        result: dict[str, object] = {}
+        for source in reversed(several):  # the first of a list wins
+            if not isinstance(source, dict):
+                rule = "<< takes a mapping or a list of mappings"
+                raise self.error(event, rule, self._shown(source), "point it at a mapping")
+            result |= source
+        return result
+
+    def _key(self, event: Any) -> str:
+        if isinstance(event, AliasEvent):
+            key, _ = self._alias(event)
+        elif isinstance(event, ScalarEvent):
+            key = self._scalar(event)
+        else:
+            raise self.error(event, "a key must be a scalar", "a mapping or list", "write one word as the key")
+        return self._key_text(event, key)
+
+    def _scalar(self, event: Any) -> object:
+        text: str = event.value
+        if event.style == '"' and _SURROGATE.search(text):
+            raise self.error(event, "an escape must name a whole character", self._shown(text), "write \\U and eight digits")
+        tag = event.tag
+        if tag is None or tag == "!":
+            return text if tag or event.style is not None else self._plain(event, text)
+        kind = tag.removeprefix(_TAG)
+        if kind not in _KINDS:
+            self._foreign(event)
+            return text
+        value: object = text if kind == "str" else self._plain(event, text)
+        if kind == "float" and isinstance(value, int) and not isinstance(value, bool):
+            value = float(value)
+        if type(value) is not _KINDS[kind]:
+            raise self.error(event, f"!!{kind} needs a value of its kind", self._shown(text), "correct the tag or the value")
+        return value
+
+    # What readers do differently:
+
+    def _plain(self, event: Any, text: str) -> object:
+        """The value of a plain scalar."""
+        if text in CONSTANTS:
+            return CONSTANTS[text]
+        if text[0] not in "0123456789+-.":
+            return text
+        if NOT_JSON.fullmatch(text):
+            raise self.error(event, "no configuration can hold an infinite or undefined number", text, "quote it")
+        if is_date(text):
+            raise self.error(event, "an unquoted date turns into a time of day in UTC", text, "quote it")
+        return plain_number(text)
+
+    def _key_text(self, event: Any, key: object) -> str:
+        """The text of a scalar that is a key."""
+        if isinstance(key, str):
+            return key
+        raise self.error(event, "a key must be a string", key, "quote it")
+
+    def _foreign(self, event: Any) -> None:
+        """Called for a tag that YAML itself does not define."""
+        raise self.error(event, "only YAML's core tags are known", event.tag, "remove the tag")
+
+    def _shown(self, value: object) -> object:
+        """What an error shows of a value."""
+        return value
+
+
+class _KubernetesReader(_Reader):
+    """As kubectl reads a manifest. No error shows a value, because it may be a secret."""
+
+    def _plain(self, event: Any, text: str) -> object:
+        if text in FLAGS:
+            return FLAGS[text]
+        return text if NOT_JSON.fullmatch(text) or is_date(text) else super()._plain(event, text)
+
+    def _key_text(self, event: Any, key: object) -> str:
+        if isinstance(key, bool):
+            return "true" if key else "false"
+        return str(key) if isinstance(key, int | float) else super()._key_text(event, key)
+
+    def _foreign(self, event: Any) -> None:
+        self._fault = self._fault or self.error(event, "kubectl knows YAML's own tags alone", event.tag, "remove the tag")
+
+    def _shown(self, value: object) -> object:
+        return "…"
+
+
+class _ValuesReader(_KubernetesReader):
+    """As Helm reads values."""
+
+    def _content(self, event: Any) -> tuple[object, Below]:
+        value, below = super()._content(event)
+        return (float(value) if type(value) is int else value), below
+
+    def _merged(self, event: Any, sources: object) -> dict[str, object]:
+        raise self.error(event, "merge keys are not read", "<<", "write the keys out")
+
+
+def _place(event: Any, below: Below) -> Place:
+    line: int = event.start_mark.line + 1
+    return (line, below) if below else line
+
+
+# -- Writing -----------------------------------------------------------------------------------------------------------
 
 _WORD = re.compile(r"[A-Za-z/][A-Za-z0-9_./@= -]*(:[A-Za-z0-9_./@-]+)*")
 _RESERVED = ("true", "false", "yes", "no", "on", "off", "y", "n", "null")
-"""Words that YAML 1.1 or 1.2 reads as something else than text."""
+"""Words that YAML 1.1 or 1.2 does not read as text."""
 
 
 def yaml_text(document: Mapping[str, Any]) -> str:
-    """The document in block style, its keys in their order."""
-    yaml = YAML(typ="safe", pure=True)
-    yaml.Representer = _Writer
-    yaml.default_flow_style = False
-    yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
-    yaml.width = 4096
-    out = io.StringIO()
-    yaml.dump(plain(document), out)
-    return out.getvalue()
+    """The document in block style, its keys in their order, as YAML that readers of version 1.1 and 1.2 take alike."""
+    text: str = yaml.dump(
+        plain(document), Dumper=_Writer, default_flow_style=False, sort_keys=False, width=4096, allow_unicode=True
+    )
+    return text
 
 
-class _Writer(SafeRepresenter):
-    """Quotes whatever a reader could take for a boolean, a number or a time."""
+class _Writer(yaml.SafeDumper):  # type: ignore[misc]  # PyYAML has no types
+    """Quotes every text that a reader could take for a boolean, a number or a time."""
 
-    def text(self, data: str) -> ScalarNode:
-        """A text as a scalar."""
-        # A space at an end is lost where nothing quotes it.
+    def text(self, data: str) -> Any:
+        """A text as a scalar node."""
+        # A reader drops a space at an end of an unquoted text.
         plain_word = _WORD.fullmatch(data) and data.lower() not in _RESERVED and data == data.strip()
         several = "\n" in data and all(line.isprintable() for line in data.split("\n"))
         style = None if plain_word else "|" if several else '"'
-        return self.represent_scalar("tag:yaml.org,2002:str", data, style=style)
+        return self.represent_scalar(f"{_TAG}str", data, style=style)
 
 
 _Writer.add_representer(str, _Writer.text)

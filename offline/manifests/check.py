@@ -9,7 +9,8 @@ from datetime import date
 from functools import cached_property
 from pathlib import Path
 
-from offline import stackfile
+from fleet.loading import stackfile
+from fleet.loading.load import fleet_of
 from offline.day import day_of
 from offline.errors import InputError
 from offline.judge import Configured, Verdict, configure, judge
@@ -17,7 +18,7 @@ from offline.manifests.objects import Manifest
 from offline.manifests.remarks import Unjudged, laid_over, unjudged
 from offline.manifests.tree import Tree, read_tree
 from offline.manifests.urns import PROJECT
-from offline.plan import Outcome, blocked_of, fleet_of, levels_of, outcomes_of
+from offline.plan import Outcome, blocked_of, levels_of, outcomes_of
 from offline.policyfile import policy_config, policy_settings
 from offline.record import Recording
 from policies.rules import RULES

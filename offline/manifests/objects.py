@@ -13,10 +13,10 @@ from typing import Any
 from google.protobuf import struct_pb2
 
 from fleet.facts.credentials import mask
+from fleet.facts.places import Keys
+from fleet.facts.yaml_text import Document
 from offline.errors import InputError, shown
-from offline.manifests.documents import Document
 from offline.manifests.urns import urn_of
-from offline.places import Keys
 from offline.record import Resource
 from offline.wire import is_reserved
 from offline.words import one_line

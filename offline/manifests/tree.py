@@ -9,9 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from fleet.facts.yaml_text import Document
+from fleet.loading.documents import documents
 from offline.errors import InputError
 from offline.folders import walk
-from offline.manifests.documents import Document, documents
 from offline.manifests.objects import Manifest, objects
 
 SUFFIXES = (".yaml", ".yml", ".json")
@@ -77,6 +78,9 @@ def read_tree(stack: str, target: str) -> Tree:
                     others.setdefault(path, []).append(document)
         except InputError as error:
             wrong += str(error).splitlines()
+        except OSError as error:
+            fix = "check its permissions and size, or leave the file out"
+            wrong.append(f"{path}: cannot be read ({error.strerror}); {fix}")
     if wrong:
         raise InputError("\n".join(wrong))
     if not found:

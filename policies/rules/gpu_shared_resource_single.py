@@ -19,7 +19,7 @@ from fleet.facts.scheduling import GPU_RESOURCE, is_gpu_resource
 
 from .kinds import CLUSTER_POLICY, CONFIG_MAPS, HELM, OPERATOR_CHART, POD, RUNNER_SET
 from .places import setting
-from .plugin_config import CHART_CONFIG, SHARED, PluginConfig, is_on, plugin_configs
+from .plugin_config import CHART_CONFIG, SHARED, PluginConfig, plugin_configs
 from .pods import PodSpec, containers_of, gpu_amounts, pod_specs
 from .read import Later, quantity, shown, true, walk
 from .releases import Release, releases
@@ -87,19 +87,19 @@ def _config_faults(config: PluginConfig, sliced: bool) -> Iterator[str]:
         return
     path = f"{config.path}.sharing.{strategy}"
     renamed = walk(sharing, strategy, "renameByDefault")
-    if not (sliced or is_on(renamed)):
+    if not (sliced or true(renamed)):
         yield (
             f"{path}.renameByDefault is {_flag(renamed)}: shares would be called {shown(GPU_RESOURCE)} like whole GPUs; "
             f"write true and ask for {shown(GPU_RESOURCE + SHARED)}, or set {setting('timeSliced')}"
         )
     single = walk(sharing, strategy, "failRequestsGreaterThanOne")
-    if not (is_on(single) or (strategy == "mps" and single is None)):
+    if not (true(single) or (strategy == "mps" and single is None)):
         yield f"{path}.failRequestsGreaterThanOne is {_flag(single)}: a request for several shares would be granted; write true"
 
 
 def _flag(value: Any) -> str:
-    """A flag for a message: YAML here is all text."""
-    return str(is_on(value)).lower() if value is not None else "not set"
+    """A flag for a message."""
+    return str(true(value)).lower() if value is not None else "not set"
 
 
 def _inert(path: str, config: Any) -> Iterator[str]:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
-import yaml
+from fleet.facts.yaml_text import helm_values
 
 from .kinds import CONFIG_MAPS, OPERATOR_CHART, PLUGIN_CHART, each
 from .read import Later, keys, shown, text, true, walk
@@ -19,9 +18,6 @@ from .releases import Release, releases
 
 SHARED = ".shared"
 """What the plugin appends to the name of a resource whose devices it shares, if it renames it."""
-
-LONGEST = 16_384
-"""Characters of a config that are read at most: reading YAML takes time, and these files have a few lines."""
 
 CHART_CONFIG = {PLUGIN_CHART: ("config",), OPERATOR_CHART: ("devicePlugin", "config")}
 """Where in its values each chart is told its configs."""
@@ -34,7 +30,7 @@ _SIGN = "sharing"
 
 @dataclass(frozen=True, slots=True)
 class PluginConfig:
-    """A config file: where it stands, and what is in it; None where that is no YAML, or too long to be read."""
+    """A config file: its place, and what is in it; None if that is not YAML, or too long to be read."""
 
     path: str
     body: Any
@@ -66,11 +62,6 @@ def configs_of(release: Release, later: Later) -> Iterator[PluginConfig]:
             yield from _files(".".join((release.values_path, *path, _FILES[chart])), walk(config, _FILES[chart]), later)
 
 
-def is_on(flag: Any) -> bool:
-    """Whether a flag of a config is on, in any of YAML's spellings."""
-    return text(flag).lower() in ("true", "yes", "on")
-
-
 def _files(path: str, files: Any, later: Later, sign: str = "") -> Iterator[PluginConfig]:
     for name in sorted(keys(files)):
         if name.endswith(_NO_CONFIG):
@@ -78,17 +69,4 @@ def _files(path: str, files: Any, later: Later, sign: str = "") -> Iterator[Plug
         with later:
             content = text(walk(files, name))
             if sign in content:
-                yield PluginConfig(f"{path}[{shown(name)}]", parsed(content))
-
-
-@lru_cache(maxsize=128)
-def parsed(content: str) -> Any:
-    """YAML as strings, lists and dicts; None for what is none, or too long to be read."""
-    if len(content) > LONGEST:
-        return None
-    try:
-        # The base loader makes nothing but text, so that no tag and no number can do harm.
-        found = yaml.load(content, Loader=yaml.BaseLoader)  # noqa: S506 - it constructs no objects
-    except (yaml.YAMLError, ValueError, OverflowError, RecursionError):
-        return None
-    return {} if found is None else found
+                yield PluginConfig(f"{path}[{shown(name)}]", helm_values(content))

@@ -19,9 +19,10 @@ from typing import Any
 
 from pulumi_policy.proxy import UNKNOWN_STRING_VALUE, UnknownValueError
 
+from fleet.facts.yaml_text import helm_values
+
 from .kinds import APPLICATION, APPLICATION_SET, RELEASE, SCALE_SET_CHART
 from .read import Later, count, items, keys, text, walk
-from .yamltext import parsed
 
 # What may stand behind a chart's name: the version in an archive's name, a tag or digest.
 _CHART_VERSION = re.compile(r"(?:-v?[0-9][^/]*\.tgz)?(?:[:@].*)?$", re.DOTALL)
@@ -136,7 +137,7 @@ class Release:
         given = walk(self.source, *self._fields["values"])
         if self.application is None or given is not None:
             return given
-        found = parsed(self._text())
+        found = helm_values(self._text())
         if not isinstance(found, Mapping):
             raise UnknownValueError(UNKNOWN_STRING_VALUE, self.path("text").split("."))
         return found
@@ -163,7 +164,7 @@ class Release:
                 if count(walk(self.source, "helm", key)):
                     yield Unread(f"{self.at}helm.{key}", what, "move them to valuesObject")
         with later:
-            if walk(self.source, *self._fields["values"]) is None and not isinstance(parsed(self._text()), Mapping):
+            if walk(self.source, *self._fields["values"]) is None and not isinstance(helm_values(self._text()), Mapping):
                 yield Unread(self.path("text"), "values that are no plain YAML object", "write them as valuesObject")
 
     @property

@@ -10,9 +10,9 @@ import pulumi
 from components.context import Context
 from components.oci.stack import build
 from fleet.loading.config import load
+from fleet.loading.stackfile import StackConfig
 from fleet.providers.fleet import Fleet
 from offline.record import Answer, Recording, Resource, record
-from offline.stackfile import StackConfig
 from tests.builders import config, oke_cluster
 from tests.components.recorded import ROOT, build_alone, of_type
 

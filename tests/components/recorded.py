@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from offline import stackfile
+from fleet.loading import stackfile
+from fleet.loading.stackfile import StackConfig
 from offline.plan import declared, fleet_of
 from offline.record import Recording, Resource, joined, record
-from offline.stackfile import StackConfig
 
 ROOT = Path(__file__).resolve().parents[2]
 STACKS = {"staging": None, "prod": None, "homelab": None} | {

@@ -16,10 +16,10 @@ from components.oci.rights import file_system_network_rights, file_system_rights
 from fleet.facts.scheduling import REGION
 from fleet.facts.versions import KUBERNETES
 from fleet.loading.config import load
+from fleet.loading.stackfile import StackConfig
 from fleet.providers.fleet import Fleet
 from offline.judge import configure, judge
 from offline.record import Recording, Resource, record
-from offline.stackfile import StackConfig
 from policies.rules import RULES
 from tests.builders import cluster, config, oke_cluster, oke_pool, pool
 from tests.components import oke

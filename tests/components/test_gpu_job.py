@@ -16,10 +16,10 @@ from fleet.facts.scheduling import DELETION_PROPAGATION, JOB_PRIORITIES, RUNNER_
 from fleet.facts.versions import IMAGES
 from fleet.jobs.stack import place_stack_job
 from fleet.loading.config import load
+from fleet.loading.stackfile import StackConfig
 from fleet.prove.placement import PlacementError
 from offline.judge import configure, judge
 from offline.record import Recording, Resource, record
-from offline.stackfile import StackConfig
 from policies.rules import RULES
 from tests.builders import cluster, config, pool
 from tests.components.recorded import ROOT, before, build_alone, named, of_type

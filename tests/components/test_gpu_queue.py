@@ -17,9 +17,9 @@ from components.kubernetes.local_queues import LocalQueues, LocalQueuesArgs
 from components.kubernetes.queue_controller import QueueController, QueueControllerArgs
 from fleet import charts
 from fleet.facts.scheduling import JOB_PRIORITIES, RUNNER_PRIORITY
+from fleet.loading.stackfile import StackConfig
 from fleet.render.queues import queue_objects
 from offline.record import Recording, Resource, record
-from offline.stackfile import StackConfig
 from tests.builders import oke_pool
 from tests.components.oke import made, planned
 from tests.components.recorded import ROOT, before, build_alone, named, of_type, stack_config

@@ -12,8 +12,8 @@ import pytest
 from components.oci.security import everything_but
 from fleet import charts
 from fleet.facts.scheduling import RUNNER_PRIORITY
+from fleet.loading import stackfile
 from fleet.settings.egress import CLOSED
-from offline import stackfile
 from offline.record import Recording, Resource, record
 from tests.builders import oke_runner, vm, vm_per_job
 from tests.components.oke import RULE, made, planned

@@ -11,7 +11,7 @@ import pytest
 
 from components.build import build
 from components.config import read_fleet
-from offline import stackfile
+from fleet.loading import stackfile
 from offline.plan import fleet_of
 from offline.record import Recording, Resource, record
 from offline.wire import Secret

@@ -7,10 +7,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from fleet.loading import stackfile
 from fleet.loading.deployments import NAMESPACE, Deployments, load
-from offline import stackfile
+from fleet.loading.go_json import json_text
+from fleet.loading.stackfile import StackConfig
 from offline.record import Recording, record
-from offline.stackfile import StackConfig, json_text
 from tests.builders import ROOT
 
 FOLDER = ROOT / "deployments"

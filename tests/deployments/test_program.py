@@ -10,7 +10,7 @@ import pulumi
 import pytest
 
 from fleet.loading.deployments import NAMESPACE
-from offline.stackfile import StackConfig
+from fleet.loading.stackfile import StackConfig
 from offline.wire import SIGNATURE, UNKNOWN, raw
 from tests.builders import ROOT
 from tests.deployments.builders import ROLE, SECRET, as_config, declared, deployment, inputs, settings

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from fleet.facts.errors import FleetError
+from fleet.loading import stackfile
 from fleet.loading.config import load as load_fleet
 from fleet.loading.deployments import CONFIG_KEYS, hosted_addresses, load
-from offline import stackfile
 from offline.deployments import reach
 from offline.errors import InputError
 from offline.plan import fleet_of, make_plan

@@ -15,6 +15,7 @@ from fleet.facts.versions import IMAGES, KUBERNETES, OPERATOR_DRIVER, RUNNER_IMA
 from fleet.jobs.stack import place_stack_job
 from fleet.jobs.volumes import SHM
 from fleet.loading.config import load as load_fleet
+from fleet.loading.stackfile import load, stacks
 from fleet.prove import placement
 from fleet.prove.placement import Fit, fit, pool_host
 from fleet.prove.room import Asked
@@ -28,7 +29,6 @@ from offline.inventory.pods import pod_of
 from offline.inventory.sets import set_charts
 from offline.inventory.users import users
 from offline.plan import fleet_of, make_plan
-from offline.stackfile import load, stacks
 from tests.builders import ROOT, cluster, config, oke_cluster, oke_pool, oke_runner, pool, runner, vm, vm_per_job
 from tests.docs.inventory import Table, table, tables
 from tests.docs.markdown import links

@@ -21,9 +21,9 @@ from google.protobuf import empty_pb2, struct_pb2
 from pulumi.runtime import rpc
 from pulumi.runtime.proto import engine_pb2_grpc, provider_pb2, provider_pb2_grpc, resource_pb2, resource_pb2_grpc
 
+from fleet.loading.stackfile import StackConfig
 from offline import wire
 from offline.record import STACK_TYPE
-from offline.stackfile import StackConfig
 from tests.engine.provider import MESSAGE_LIMIT, Provider
 
 _FEATURES = frozenset({"secrets", "resourceReferences", "aliasSpecs", "deletedWith"})

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from offline import stackfile
+from fleet.loading import stackfile
 from offline.judge import Configured, Verdict, configure, judge
 from offline.policyfile import policy_settings
 from offline.record import Recording, record

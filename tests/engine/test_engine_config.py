@@ -1,4 +1,4 @@
-"""The CLI and offline/stackfile hand a program the same configuration."""
+"""The CLI and fleet/loading hand a program the same configuration."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from offline import stackfile
+from fleet.loading import stackfile
+from fleet.loading.stackfile import PLACEHOLDER, StackConfig
 from offline.errors import InputError
-from offline.stackfile import PLACEHOLDER, StackConfig
 from tests.engine.cli import STACK_FILE, Cli, add_to_config, environment, link_environment
 
 pytestmark = pytest.mark.engine

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import pytest
 
+from fleet.loading import stackfile
 from fleet.loading.deployments import NAMESPACE
-from offline import stackfile
 from offline.record import Recording, record
 from tests.engine.cli import STACK_FILE, Cli, copy_project, environment
 from tests.engine.provider import Provider, attach, providers

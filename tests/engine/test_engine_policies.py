@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from pulumi_policy import StackValidationPolicy
 
-from offline import stackfile
+from fleet.loading import stackfile
 from offline.judge import Configured, configure, judge
 from offline.pack import write_pack
 from offline.record import record

@@ -19,7 +19,8 @@ from pulumi.runtime.proto import (
     resource_pb2_grpc,
 )
 
-from offline import stackfile, wire
+from fleet.loading import stackfile
+from offline import wire
 from offline.record import record
 from tests.engine.cli import ROOT
 from tests.engine.compare import deployed, graph_differences, input_differences, on_default_provider, planned

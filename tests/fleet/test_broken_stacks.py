@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from fleet.facts.errors import FleetError, Problem
+from fleet.loading import stackfile
 from fleet.loading.config import load
 from fleet.settings import suggest
-from offline import stackfile
 from offline.errors import InputError
 from tests.builders import ROOT, read_stack
 

@@ -30,13 +30,13 @@ from fleet.facts.scheduling import (
     system_labels,
     term,
 )
+from fleet.loading import stackfile
 from fleet.loading.config import load
 from fleet.providers.fleet import Fleet
 from fleet.providers.registry import PROVIDERS
 from fleet.settings.enablement import DEVICE_PLUGIN, GPU_OPERATOR, GPU_PLUGIN_ADDON
 from fleet.settings.runner import PodRunner
 from fleet.settings.workloads import CoralWorkload
-from offline import stackfile
 from offline.plan import declared
 from offline.record import Recording, Resource, joined
 from tests.builders import (

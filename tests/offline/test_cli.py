@@ -140,7 +140,7 @@ def test_a_runner_that_fits_nowhere_is_status_1_and_says_what_would_do(tmp_path)
 def test_the_program_itself_refuses_a_runner_that_fits_nowhere(tmp_path):
     import pulumi
 
-    from offline import stackfile
+    from fleet.loading import stackfile
     from offline.record import record
 
     path = changed(tmp_path, ("[g4dn.2xlarge, g4dn.4xlarge]", "[g4dn.xlarge]"))

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from fleet.facts.pricing import Money
+from fleet.loading.stackfile import PLACEHOLDER
 from offline.cli import ROOT
 from offline.compare import Comparison, Pair, difference
 from offline.judge import Verdict, configure, judge
 from offline.plan import Plan, make_plan
-from offline.stackfile import PLACEHOLDER
 from offline.wire import Secret
 from policies.rules import RULES
 from tests.day import AS_OF

@@ -18,15 +18,15 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from fleet.loading import stackfile
+from fleet.loading.stackfile import StackConfig
 from fleet.render.gitops.applicationset import TIERS
 from fleet.render.gitops.manifest import SYNC_OPTIONS
 from fleet.render.gitops.waves import WAVE
-from offline import stackfile
 from offline.cli import ROOT, app
 from offline.errors import InputError
 from offline.gitops import git_files
 from offline.plan import Plan, declared, fleet_of
-from offline.stackfile import StackConfig
 from tests.builders import reference
 from tests.day import AS_OF
 

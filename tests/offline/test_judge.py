@@ -15,10 +15,10 @@ from pulumi_policy import EnforcementLevel, PolicyConfigSchema, ResourceValidati
 from pulumi_policy.deserialize import deserialize_properties
 from pulumi_policy.policy import _PolicyAnalyzerServicer
 
+from fleet.loading.stackfile import StackConfig
 from offline.errors import InputError
 from offline.judge import analyze_request, configure, judge, stack_request
 from offline.record import record
-from offline.stackfile import StackConfig
 from tests.day import AS_OF
 
 NODE_GROUP = "aws:eks/nodeGroup:NodeGroup"

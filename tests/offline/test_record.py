@@ -22,9 +22,9 @@ import pytest
 from google.protobuf import json_format
 from pulumi.runtime import settings
 
+from fleet.loading.stackfile import StackConfig
 from offline import wire
 from offline.record import ProgramError, record
-from offline.stackfile import StackConfig
 from offline.wire import UNKNOWN, Secret
 
 ROOT = "urn:pulumi:dev::gpu-ci::"

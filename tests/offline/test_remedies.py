@@ -13,10 +13,10 @@ from pulumi.runtime import proto
 from pulumi_policy import EnforcementLevel, ResourceValidationPolicy
 from pulumi_policy.policy import _PolicyAnalyzerServicer
 
+from fleet.loading.stackfile import StackConfig
 from offline.judge import Configured, analyze_request, judge
 from offline.record import record
 from offline.remedies import Remedies
-from offline.stackfile import StackConfig
 from policies.rules.draft import Draft
 
 THING = "test:index:Thing"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from offline.stackfile import PLACEHOLDER
+from fleet.loading.stackfile import PLACEHOLDER
 from policies.rules.kinds import (
     APPLICATION,
     APPLICATION_SET,

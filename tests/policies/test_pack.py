@@ -87,7 +87,6 @@ def test_every_rule_file_is_in_the_pack() -> None:
         "sizes",
         "userdata",
         "volumes",
-        "yamltext",
     }
     files = {path.stem for path in (POLICIES / "rules").glob("*.py")} - shared
     assert files == {rule.id.replace("-", "_") for rule in RULES}

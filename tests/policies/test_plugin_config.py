@@ -1,15 +1,14 @@
-"""The device plugin's config files: where they are found, and that no text whatever does harm."""
+"""The device plugin's config files: where they are found, and which of their flags are on."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from policies.rules.plugin_config import LONGEST, is_on, parsed, plugin_configs
-from policies.rules.read import Later
+from fleet.facts.yaml_text import helm_values
+from policies.rules.plugin_config import plugin_configs
+from policies.rules.read import Later, true
 from tests.policies.fixtures import RELEASE
 from tests.policies.harness import proxied
 from tests.policies.published import chart_values
@@ -48,46 +47,12 @@ def test_of_config_maps_only_those_that_share_are_known_to_be_the_plugins() -> N
 
 @pytest.mark.parametrize("spelling", ["true", "True", "yes", "on"])
 def test_a_flag_is_on_in_any_spelling_of_yaml(spelling: str) -> None:
-    assert is_on(parsed(f"flag: {spelling}")["flag"])
+    assert true(helm_values(f"flag: {spelling}")["flag"])
 
 
 @pytest.mark.parametrize("spelling", ["false", '""', "1", "[true]", "~"])
 def test_a_flag_that_is_not_on_is_off(spelling: str) -> None:
-    assert not is_on(parsed(f"flag: {spelling}")["flag"])
-
-
-@pytest.mark.parametrize(
-    "hostile",
-    [
-        "a: b: c",
-        "\tsharing:",
-        "[" * 9_000,
-        "- " * 8_000,
-        "&a [*a]",
-        "? [a]: b",
-        '"\\UFFFFFFFF"',
-        "%YAML " + "9" * 5_000,
-        "\x00",
-        "x" * (LONGEST + 1),
-    ],
-)
-def test_what_cannot_be_read_is_none(hostile: str) -> None:
-    assert parsed(hostile) is None
-
-
-@pytest.mark.parametrize("tagged", ["!!python/object/apply:os.system ['true']", "!!int ''", "!!timestamp x", "!!bool x"])
-def test_a_tag_makes_nothing_but_text(tagged: str) -> None:
-    assert isinstance(parsed(tagged), str | list)
-
-
-def test_a_bomb_of_references_stays_small() -> None:
-    bomb = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 60))
-    assert set(parsed(bomb)) == {f"a{n}" for n in range(60)}
-
-
-@given(st.text(st.characters(codec="utf-8"), max_size=40) | st.text("{}[]:-?&*!%@`\"'|>#,\\ \n\tab0", max_size=40))
-def test_any_text_is_read_or_is_none(content: str) -> None:
-    parsed(content)
+    assert not true(helm_values(f"flag: {spelling}")["flag"])
 
 
 @pytest.mark.reference

@@ -1,4 +1,4 @@
-"""YAML in a text: read as Helm reads it, and nothing that stands there does harm."""
+"""YAML in a text is read as Helm reads it, and no text does harm."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policies.rules.yamltext import LONGEST, parsed
+from fleet.facts.yaml_text import LONGEST, helm_values
 
 
 @pytest.mark.parametrize(
@@ -30,11 +30,11 @@ from policies.rules.yamltext import LONGEST, parsed
     ],
 )
 def test_values_are_those_of_helm(content: str, found: Any) -> None:
-    assert parsed(content) == found
+    assert helm_values(content) == found
 
 
 def test_numbers_are_floats_as_on_the_wire() -> None:
-    assert type(parsed("a: 1")["a"]) is float
+    assert type(helm_values("a: 1")["a"]) is float
 
 
 @pytest.mark.parametrize(
@@ -53,20 +53,28 @@ def test_numbers_are_floats_as_on_the_wire() -> None:
         "[" * 9_000,
         "a: " + "x" * LONGEST,
         "&a [*a]",
+        "\tsharing:",
+        "- " * 8_000,
+        '"\\UFFFFFFFF"',
+        "%YAML " + "9" * 5_000,
+        "\x00",
+        "!!int ''",
+        "!!timestamp x",
+        "!!bool x",
     ],
 )
 def test_what_values_have_no_need_of_is_not_read(content: str) -> None:
-    assert parsed(content) is None
+    assert helm_values(content) is None
 
 
 def test_a_bomb_of_references_is_not_read() -> None:
     bomb = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 40))
-    assert parsed(bomb) is None
+    assert helm_values(bomb) is None
 
 
 @given(st.text(st.characters(codec="utf-8"), max_size=40) | st.text("{}[]:-?&*!%@`\"'|>#,\\ \n\tab0yn", max_size=40))
 def test_any_text_is_read_or_is_none(content: str) -> None:
-    parsed(content)
+    helm_values(content)
 
 
 VALUES = st.recursive(
@@ -82,4 +90,4 @@ VALUES = st.recursive(
 
 @given(st.dictionaries(st.text("abc", max_size=3), VALUES, max_size=3))
 def test_json_is_read_as_json(values: dict[str, Any]) -> None:
-    assert parsed(json.dumps(values)) == values
+    assert helm_values(json.dumps(values)) == values

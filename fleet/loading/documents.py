@@ -1,32 +1,19 @@
-"""Documents of YAML and JSON files, with the line of each key, as kubectl reads them.
+"""Manifests of Kubernetes: the documents of a YAML or JSON file with the line of each key, as kubectl reads them.
 
-kubectl turns YAML into JSON with go-yaml 2 (sigs.k8s.io/yaml): `yes` and `on` are true there, an unquoted date is a text, and a
-key that is a number is its text. A tag that nobody knows is an error of an object alone: other programs have files beside it. No
-error repeats a value, for it may be a secret.
+No error repeats a value, because it may be a secret.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
-from ruamel.yaml.events import DocumentStartEvent
+from fleet.facts.errors import InputError, quoted
+from fleet.facts.places import Below, Lines, Place
+from fleet.facts.yaml_text import DEEPEST, Document, kubernetes_documents, text_of
 
-from fleet.facts.limits import DEEPEST
-from offline.errors import InputError, shown
-from offline.places import Below, Lines, Place
-from offline.yamlread import Builder, built, is_date, text_of
-
-_FLAGS = {
-    **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "on", "On", "ON"), True),
-    **dict.fromkeys(("n", "N", "no", "No", "NO", "off", "Off", "OFF"), False),
-}
-_NO_NUMBER = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
-_HIDDEN = "…"
 _FIRST_LINE = Lines(1)
 """The lines of a document whose lines are not needed."""
 _LINE = re.compile(r":(?P<line>[0-9]+): ")
@@ -34,33 +21,16 @@ _WORD = re.compile(r'[{}\[\],:]|"(?:[^"\\]|\\.)*"|[^\s{}\[\],:"]+')
 _MOST_DIGITS = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
-    """`value`, the 1-based line of every key and item (`()` is where the document begins), and what no object may have in it."""
-
-    value: object
-    lines: Lines
-    fault: InputError | None = None
-
-
 def documents(path: Path) -> tuple[Document, ...]:
-    """The documents of a file. Raises InputError with file and line for what cannot be read."""
+    """The documents of a file. Raises InputError with file and line for what cannot be read, and OSError as `text_of` does."""
     is_json = path.suffix.lower() == ".json"
+    text = text_of(path, "JSON" if is_json else "YAML")
+    return _json(path, text) if is_json else _yaml(path, text)
+
+
+def _yaml(path: Path, text: str) -> tuple[Document, ...]:
     try:
-        text = text_of(path, "JSON" if is_json else "YAML")
-    except OSError as error:
-        raise InputError(
-            f"{path}: cannot be read ({error.strerror}); check its permissions and size, or leave the file out"
-        ) from None
-    return _json(path, text) if is_json else _documents(path, text)
-
-
-# -- YAML --------------------------------------------------------------------------------------------------------------
-
-
-def _documents(path: Path, text: str) -> tuple[Document, ...]:
-    try:
-        return built(path, text, lambda events: tuple(_yaml(path, events)))
+        return kubernetes_documents(str(path), text)
     except InputError as error:
         if "{{" not in text:
             raise
@@ -72,46 +42,6 @@ def _documents(path: Path, text: str) -> tuple[Document, ...]:
         ) from None
 
 
-def _yaml(path: Path, events: Iterator[Any]) -> Iterator[Document]:
-    for event in events:
-        if isinstance(event, DocumentStartEvent):
-            yield _Reader(path, events).read()
-
-
-class _Reader(Builder):
-    """Builds one document."""
-
-    def __init__(self, path: Path, events: Iterator[Any]) -> None:
-        super().__init__(path, events)
-        self._fault: InputError | None = None
-
-    def read(self) -> Document:
-        """The document whose events come next."""
-        value, root = self._root(next(self._events))
-        return Document(value, Lines(root), self._fault)
-
-    def _plain(self, event: Any, text: str) -> object:
-        if text in _FLAGS:
-            return _FLAGS[text]
-        if _NO_NUMBER.fullmatch(text) or is_date(text):
-            return text
-        return super()._plain(event, text)
-
-    def _named(self, event: Any, key: object) -> str:
-        if isinstance(key, bool):
-            return "true" if key else "false"
-        return str(key) if isinstance(key, int | float) else super()._named(event, key)
-
-    def _told(self, value: object) -> object:
-        return _HIDDEN
-
-    def _foreign(self, event: Any) -> None:
-        self._fault = self._fault or self._error(event, "kubectl knows YAML's own tags alone", event.tag, "remove the tag")
-
-
-# -- JSON --------------------------------------------------------------------------------------------------------------
-
-
 def _json(path: Path, text: str) -> tuple[Document, ...]:
     try:
         value = json.loads(text, parse_int=_integer, parse_constant=_no_number)
@@ -119,19 +49,19 @@ def _json(path: Path, text: str) -> tuple[Document, ...]:
         if not text.lstrip().startswith(("{", "[")):
             return _by_its_looks(path, text)
         if '"apiVersion"' not in text:
-            # Settings of other programs are called so and have comments.
+            # Settings of other programs, which may have comments.
             return (Document(text.strip()[:1] or None, _FIRST_LINE),)
         raise InputError(f"{path}:{error.lineno}: not valid JSON: {error.msg} in column {error.colno}; fix the syntax") from None
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}:1: not JSON that kubectl can read ({error}); write another value, or fewer levels") from None
-    # Most JSON is none of Kubernetes': of that nobody asks a line.
+    # Most JSON is not Kubernetes': nothing asks for its lines.
     return (Document(value, _Places(path, text).lines if isinstance(value, dict) and "apiVersion" in value else _FIRST_LINE),)
 
 
 def _by_its_looks(path: Path, text: str) -> tuple[Document, ...]:
-    """Documents of a file that only its name calls JSON: kubectl asks whether it begins with a brace."""
+    """Documents of a file that is JSON by its name alone: kubectl tests whether a text begins with a brace."""
     try:
-        found = _documents(path, text)
+        found = _yaml(path, text)
     except InputError:
         if "apiVersion" in text:
             raise
@@ -144,7 +74,7 @@ def _by_its_looks(path: Path, text: str) -> tuple[Document, ...]:
 class _Places:
     """The place of every key and item of a valid JSON text: `lines`.
 
-    Raises InputError for a key that stands twice, and for what nests deeper than YAML may.
+    Raises InputError for a duplicate key, and for values that nest deeper than YAML may.
     """
 
     def __init__(self, path: Path, text: str) -> None:
@@ -181,11 +111,11 @@ class _Places:
                 first = Lines((0, places))[key,]
                 where = f"{self._path}:{line}"
                 raise InputError(
-                    f"{where}: a key may stand once; it stands on line {first} too; got {shown(key)}; remove one of them"
+                    f"{where}: a key may stand once; it stands on line {first} too; got {quoted(key)}; remove one of them"
                 )
             next(self._words)  # the colon
             place = self._value(*next(self._words))
-            # An entry is where its key is, though its value may begin on the next line.
+            # The place of an entry is its key: the value may begin on the next line.
             places[key] = line if isinstance(place, int) else (line, place[1])
         return places
 
@@ -200,7 +130,7 @@ class _Places:
 
 
 def _integer(digits: str) -> int | float:
-    # Python refuses thousands of digits; far fewer are no integer of Kubernetes' already.
+    # Python refuses thousands of digits; Kubernetes' integers have far fewer.
     return int(digits) if len(digits) <= _MOST_DIGITS else float(digits)
 
 

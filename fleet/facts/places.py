@@ -1,4 +1,4 @@
-"""Where each value of a document stands, kept as a tree beside the value: aliases share parts of it, and nothing is copied."""
+"""The line of every value of a document. The lines are a tree beside the values: aliases share parts of it, nothing is copied."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 
 Keys = tuple[str | int, ...]
 Place = int | tuple[int, "Below"]
-"""The line of a scalar; of a mapping or list the line and the places in it."""
+"""The line of a scalar. For a mapping or list: its line, and the places in it."""
 Below = dict[str, Place] | list[Place]
 
 
 class Lines(Mapping[Keys, int]):
-    """The 1-based line of every key and item of a document, by its path; a path is built only when it is asked for."""
+    """The 1-based line of every key and item of a document, by its path. A path is built only when it is asked for."""
 
     def __init__(self, root: Place) -> None:
         self._root = root
@@ -26,7 +26,7 @@ class Lines(Mapping[Keys, int]):
         return sum(1 for _ in self)
 
     def below(self, *keys: str | int) -> Below:
-        """The places in a mapping or list; none for a scalar. Raises KeyError."""
+        """The places in a mapping or list; empty for a scalar. Raises KeyError."""
         place = self._at(keys)
         return {} if isinstance(place, int) else place[1]
 
@@ -35,7 +35,7 @@ class Lines(Mapping[Keys, int]):
         for key in keys:
             below = {} if isinstance(place, int) else place[1]
             try:
-                place = below[key]  # type: ignore[index]  # a key of the wrong kind is one that is not there
+                place = below[key]  # type: ignore[index]  # a key of the wrong kind is a key that is absent
             except (LookupError, TypeError):
                 raise KeyError(keys) from None
         return place

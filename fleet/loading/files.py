@@ -1,0 +1,71 @@
+"""A configuration file: found, read, and named in errors with its lines."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fleet.facts.errors import InputError, quoted
+from fleet.facts.places import Keys
+from fleet.facts.yaml_text import Document, read_yaml
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigFile:
+    """A file of the Pulumi CLI with its one document."""
+
+    path: Path
+    document: Document
+
+    @classmethod
+    def read(cls, path: Path, rule: str, fix: str) -> ConfigFile:
+        """Raises InputError, with `rule` and `fix` if there is no such file."""
+        try:
+            if path.is_file():
+                return cls(path, read_yaml(path))
+            fault = "does not exist"
+            if path.is_dir():
+                fault = "is a folder" + (" (an empty name means the current one)" if path == Path() else "")
+            elif path.is_symlink():
+                fault = f"is a link to {path.readlink()}, which does not exist"
+            elif path.exists():
+                fault = "is no regular file"
+        except OSError as error:
+            raise InputError(f"{path} cannot be read ({error.strerror}); check its permissions and size") from None
+        raise InputError(f"{rule}; {path} {fault}; {fix}")
+
+    def mapping(self, at: Keys, value: Any, field: str, fix: str) -> dict[str, Any]:
+        """The value as a mapping, an empty one for None. Raises InputError for any other value."""
+        if value is not None and not isinstance(value, dict):
+            raise self.wrong(at, field, "must be a mapping", value, fix)
+        return value or {}
+
+    def wrong(self, at: Keys, field: str, rule: str, value: object, fix: str) -> InputError:
+        """The error of a rule at the line of a path."""
+        field = field if field.isprintable() else repr(field)
+        return InputError(f"{self.path}:{self.document.lines.get(at, 1)}: {field}: {rule}; got {quoted(value)}; {fix}")
+
+    def full_key(self, at: Keys, project: str, key: str) -> str:
+        """The key with its namespace: `name` is the project's, and `<namespace>:config:<name>` is an old spelling."""
+        parts = key.split(":")
+        if len(parts) == 1:
+            parts = [project, key]
+        elif len(parts) == 3 and parts[1] == "config":
+            parts = [parts[0], parts[2]]
+        if len(parts) != 2 or not all(parts):
+            raise self.wrong(at, "config", "a key is <namespace>:<name>", key, "correct the key")
+        return ":".join(parts)
+
+
+def listed(names: Collection[str]) -> str:
+    """Names for an error line."""
+    return ", ".join(names) or "(there are none)"
+
+
+def meant(word: str, known: Collection[str]) -> str:
+    """How to fix an unknown word: by the known one that is most like it."""
+    close = difflib.get_close_matches(word, known, n=1)
+    return f"write {close[0]}" if close else "remove it or move it below `config:`"

@@ -1,0 +1,206 @@
+"""`Pulumi.yaml` and `Pulumi.<stack>.yaml` as the configuration that the Pulumi CLI gives to the program. The only reader of them.
+
+Facts: pulumi/pulumi, sdk/go/common/workspace (`project.go`, `config.go`, `loaders.go`), pkg/resource/plugin/plugin.go and
+sdk/go/common/resource/config (`key.go`, `object.go`, `plaintext.go`). The CLI accepts, and this reader refuses: unknown top-level
+keys, the same key spelled with and without namespace, a missing stack file.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
+
+from fleet.facts.errors import FleetError, InputError, Problem, quoted
+from fleet.facts.places import Keys, Lines, Place
+from fleet.loading.files import ConfigFile, listed, meant
+from fleet.loading.go_json import json_text
+from fleet.loading.project import Declared, Project, fits, type_name
+
+PLACEHOLDER = "[secret]"
+"""Stands for a secret. No secret is decrypted here."""
+
+_STACK_KEYS = ("config", "encryptedkey", "encryptionsalt", "environment", "mainEnvironment", "secretsprovider")
+_STACK_NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
+
+
+@dataclass(frozen=True)
+class StackConfig:
+    """One stack's configuration.
+
+    `values`: full key ("gpu-ci:clusters") to text: a scalar's own text, JSON for objects and lists.
+    `objects`: the same keys to what the program gets from that text (JSON parsed; scalars stay text).
+    `secret_keys`: keys that have a secret, whose value is PLACEHOLDER (inside an object: each secret value of it).
+    `positions`: path to 1-based line of `path`, e.g. ("gpu-ci:clusters", "usw2", "pools").
+    `placed`: keys that the stack lacks and that `with_placeholders` added.
+    `environment`: the stack names ESC environments; their values are not read.
+    """
+
+    project: str
+    stack: str
+    path: Path
+    values: Mapping[str, str]
+    secret_keys: frozenset[str]
+    objects: Mapping[str, object]
+    positions: Mapping[Keys, int] = field(default_factory=dict, repr=False)
+    placed: tuple[str, ...] = ()
+    environment: bool = False
+
+    def line_of(self, *path: str | int) -> int | None:
+        """The line of a path, or of its nearest ancestor that has one; None if the file has none of them."""
+        return next((self.positions[path[:end]] for end in range(len(path), 0, -1) if path[:end] in self.positions), None)
+
+    def of(self, namespace: str) -> tuple[dict[str, object], list[str]]:
+        """(objects by key without the namespace, the secret keys among them) of one namespace."""
+        prefix = f"{namespace}:"
+        held = {key.removeprefix(prefix): value for key, value in self.objects.items() if key.startswith(prefix)}
+        return held, [key.removeprefix(prefix) for key in self.secret_keys]
+
+
+def stacks(root: Path) -> tuple[str, ...]:
+    """The names of the stacks that have a file in `root`."""
+    names = (path.name.removeprefix("Pulumi.").removesuffix(".yaml") for path in root.glob("Pulumi.*.yaml"))
+    return tuple(sorted(name for name in names if name))
+
+
+def load(stack: str, root: Path, project_file: Path | None = None, stack_file: Path | None = None) -> StackConfig:
+    """Read one stack of the project in `root` (`project_file` and `stack_file` name other files).
+
+    Raises InputError if the configuration cannot be used.
+    """
+    if not _STACK_NAME.fullmatch(stack):
+        raise InputError(
+            f"stack: a stack name is 1 to 100 letters, digits, hyphens, underscores and periods; got {quoted(stack)}; "
+            f"give one of: {listed(stacks(root))}"
+        )
+    project = Project.read(project_file or root / "Pulumi.yaml")
+    folder = project.path.parent / project.stack_folder
+    path = stack_file or folder / f"Pulumi.{stack}.yaml"
+    fix = f"create it or give one of: {listed(stacks(folder))}"
+    return _StackFile(ConfigFile.read(path, "stack: there must be a file for the stack", fix), project).config(stack)
+
+
+def with_placeholders(config: StackConfig, keys: Iterable[str]) -> StackConfig:
+    """The same configuration with a placeholder secret for each key that it lacks; `placed` lists them.
+
+    A key without namespace belongs to the project.
+    """
+    wanted = [key if ":" in key else f"{config.project}:{key}" for key in keys]
+    missing = tuple(dict.fromkeys(key for key in wanted if key not in config.values))
+    filled = dict.fromkeys(missing, PLACEHOLDER)
+    return replace(
+        config,
+        values=MappingProxyType({**config.values, **filled}),
+        objects=MappingProxyType({**config.objects, **filled}),
+        secret_keys=config.secret_keys | set(missing),
+        placed=config.placed + missing,
+    )
+
+
+def wrong(config: StackConfig, error: FleetError, name: str = "") -> InputError:
+    """Every problem of a config's settings as a line with file and line number; `name` replaces the file's own name."""
+    return InputError("\n".join(_at(config, problem, name or config.path.name) for problem in error.problems))
+
+
+def _at(config: StackConfig, problem: Problem, name: str) -> str:
+    keys = tuple(int(part) if part.isdigit() else part for part in problem.path)
+    line = config.line_of(*keys) or config.line_of(*problem.path) or 1
+    return f"{name}:{line}: {problem.where}: {problem.message}" + (f"; got {problem.value}" if problem.value else "")
+
+
+class _StackFile:
+    """One stack file that becomes a StackConfig."""
+
+    def __init__(self, file: ConfigFile, project: Project) -> None:
+        self._file = file
+        self._project = project
+        self._values: dict[str, str] = {}
+        self._objects: dict[str, object] = {}
+        self._secret: set[str] = set()
+        self._places: dict[str, Place] = {}
+
+    def config(self, stack: str) -> StackConfig:
+        top = self._file.mapping((), self._file.document.value, "the file", "start with `config:`")
+        for key in top:
+            if key not in _STACK_KEYS:
+                raise self._file.wrong((key,), key, f"a stack file holds {listed(_STACK_KEYS)}", key, meant(key, _STACK_KEYS))
+        for key, value in self._file.mapping(("config",), top.get("config"), "config", "write one key a line below it").items():
+            self._take(key, value)
+        esc = top.get("environment") is not None or top.get("mainEnvironment") is not None
+        for declared in self._project.declared:
+            self._fill(declared, esc)
+        return StackConfig(
+            project=self._project.name,
+            stack=stack,
+            path=self._file.path,
+            values=MappingProxyType(self._values),
+            secret_keys=frozenset(self._secret),
+            objects=MappingProxyType(self._objects),
+            positions=Lines((1, self._places)),
+            environment=esc,
+        )
+
+    def _take(self, key: str, value: object) -> None:
+        at, lines = ("config", key), self._file.document.lines
+        full = self._file.full_key(at, self._project.name, key)
+        if full in self._values:
+            first = Lines((1, self._places))[full,]
+            raise self._file.wrong(at, key, f"{full} stands on line {first} already", key, "remove one of them")
+        self._set(full, value)
+        self._places[full] = (lines[at], lines.below(*at))
+
+    def _set(self, full: str, value: object) -> None:
+        known, secret = _hidden(value)
+        if isinstance(known, dict | list):
+            self._values[full] = json_text(known)
+            # Parsed again, because the program gets what JSON keeps: 1.0 arrives as 1.
+            self._objects[full] = json.loads(self._values[full])
+        else:
+            # The CLI warns about an empty value and gives the empty string.
+            self._values[full] = known if isinstance(known, str) else "" if known is None else json_text(known)
+            self._objects[full] = self._values[full]
+        if secret:
+            self._secret.add(full)
+
+    def _fill(self, declared: Declared, esc: bool) -> None:
+        key = declared.key
+        if key not in self._values:
+            if declared.fill is not None:
+                self._set(key, declared.fill)
+            elif key.startswith(f"{self._project.name}:"):
+                beside = "; values of ESC environments are not seen offline" if esc else ""
+                raise InputError(
+                    f"{self._file.path}: {key} must be set, for {self._project.path}:{declared.line} declares it without "
+                    f"a default{beside}; add it under `config:` or give it a default"
+                )
+            else:
+                return
+        for rule, value, fix in self._faults(declared):
+            line = Lines((1, self._places)).get((key,)) or declared.line
+            raise InputError(f"{self._file.path}:{line}: {key}: {rule}; got {quoted(value)}; {fix}")
+
+    def _faults(self, declared: Declared) -> Iterator[tuple[str, object, str]]:
+        """Rule, value and fix of each way in which a value is not as declared."""
+        key, kind = declared.key, declared.type
+        if kind is None or key in self._secret:
+            return
+        if declared.secret:
+            yield "is declared secret and must be encrypted", "plain text", f"run `pulumi config set --secret {key}`"
+        if not fits(kind, declared.items, self._objects[key]):
+            yield f"must be of type {type_name(kind, declared.items)}", self._objects[key], "correct the value"
+
+
+def _hidden(value: object) -> tuple[object, bool]:
+    """The value with each `{secure: ciphertext}` replaced by PLACEHOLDER, and whether there was one."""
+    if isinstance(value, dict):
+        if len(value) == 1 and isinstance(value.get("secure"), str):
+            return PLACEHOLDER, True
+        parts = {key: _hidden(item) for key, item in value.items()}
+        return {key: known for key, (known, _) in parts.items()}, any(secret for _, secret in parts.values())
+    if isinstance(value, list):
+        items = [_hidden(item) for item in value]
+        return [known for known, _ in items], any(secret for _, secret in items)
+    return value, False
