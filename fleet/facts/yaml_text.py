@@ -15,37 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from yaml import YAMLError
-from yaml.events import (
-    AliasEvent,
-    CollectionEndEvent,
-    CollectionStartEvent,
-    DocumentStartEvent,
-    MappingEndEvent,
-    MappingStartEvent,
-    ScalarEvent,
-    SequenceEndEvent,
-)
 
 from fleet.facts.errors import InputError, quoted
 from fleet.facts.limits import read_bytes
 from fleet.facts.places import Below, Lines, Place
 from fleet.facts.yaml_scalars import CONSTANTS, FLAGS, NOT_JSON, is_date, plain_number
 
-__all__ = [
-    "DEEPEST",
-    "LONGEST",
-    "Document",
-    "YAMLError",
-    "YamlSyntaxError",
-    "helm_values",
-    "kubernetes_documents",
-    "plain",
-    "read_yaml",
-    "text_of",
-    "yaml_text",
-]
-
+YAMLError = yaml.YAMLError
+"""What PyYAML raises. The Kubernetes client raises it too."""
 DEEPEST = 100
 """Levels of mappings and lists. The Pulumi CLI's limit is 10,000; no settings come near it."""
 MOST_COPIES = 100_000
@@ -58,10 +35,6 @@ _TAG = "tag:yaml.org,2002:"
 _KINDS = {"str": str, "int": int, "float": float, "bool": bool, "null": type(None)}
 _NOTHING: Below = {}
 """The places in a scalar."""
-
-
-class YamlSyntaxError(InputError):
-    """The text is not valid YAML."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,10 +112,10 @@ def _events(path: str, text: str) -> Iterator[Any]:
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
         where = f"{path}:{mark.line + 1}" if mark is not None else path
         problem = getattr(error, "problem", None) or str(error).splitlines()[0]
-        raise YamlSyntaxError(f"{where}: not valid YAML: {problem}; fix the syntax of this line or the one above") from None
+        raise InputError(f"{where}: not valid YAML: {problem}; fix the syntax of this line or the one above") from None
     except (ValueError, OverflowError):
         # An escape beyond Unicode, or a version of thousands of digits.
-        raise YamlSyntaxError(f"{path}: not valid YAML: a number in an escape or directive is too large; correct it") from None
+        raise InputError(f"{path}: not valid YAML: a number in an escape or directive is too large; correct it") from None
 
 
 def _bounded(path: str, events: Iterable[Any]) -> Iterator[Any]:
@@ -159,10 +132,10 @@ def _bounded(path: str, events: Iterable[Any]) -> Iterator[Any]:
     values = copied = 0
     for event in events:
         levels = 0
-        if held and isinstance(event, AliasEvent | ScalarEvent | CollectionStartEvent) and held[-1].next_is_key():
+        if held and isinstance(event, yaml.AliasEvent | yaml.ScalarEvent | yaml.CollectionStartEvent) and held[-1].next_is_key():
             # A key does not count as a value.
             values -= 1
-        if isinstance(event, AliasEvent):
+        if isinstance(event, yaml.AliasEvent):
             if any(each.anchor == event.anchor for each in held):
                 raise beyond("an alias must not stand inside its own anchor", f"*{event.anchor}", "write it out")
             size, levels = known.get(event.anchor, (0, 0))
@@ -170,14 +143,14 @@ def _bounded(path: str, events: Iterable[Any]) -> Iterator[Any]:
             if copied > MOST_COPIES:
                 rule = f"aliases add at most {MOST_COPIES:,} values"
                 raise beyond(rule, f"*{event.anchor}", "write out what the aliases stand for")
-        elif isinstance(event, CollectionStartEvent):
-            held.append(_Collection(event.anchor, values, isinstance(event, MappingStartEvent)))
+        elif isinstance(event, yaml.CollectionStartEvent):
+            held.append(_Collection(event.anchor, values, isinstance(event, yaml.MappingStartEvent)))
             values += 1
-        elif isinstance(event, CollectionEndEvent):
+        elif isinstance(event, yaml.CollectionEndEvent):
             done = held.pop()
             levels = done.levels + 1
             known[done.anchor or ""] = (values - done.before, levels)
-        elif isinstance(event, ScalarEvent):
+        elif isinstance(event, yaml.ScalarEvent):
             values += 1
             known[event.anchor or ""] = (1, 0)
         if len(held) + levels > DEEPEST:
@@ -214,7 +187,7 @@ class _Reader:
 
     def starts(self) -> Iterator[Any]:
         """The event that begins each document. Read the document before the next one is asked for."""
-        return (event for event in self._events if isinstance(event, DocumentStartEvent))
+        return (event for event in self._events if isinstance(event, yaml.DocumentStartEvent))
 
     def document(self) -> Document:
         """The document that has just begun."""
@@ -229,7 +202,7 @@ class _Reader:
 
     def _node(self, event: Any) -> tuple[object, Below]:
         """A value, and the places of what is in it: none in a scalar."""
-        if isinstance(event, AliasEvent):
+        if isinstance(event, yaml.AliasEvent):
             return self._alias(event)
         found = self._content(event)
         if event.anchor is not None:
@@ -242,16 +215,16 @@ class _Reader:
         return self._anchors[event.anchor]
 
     def _content(self, event: Any) -> tuple[object, Below]:
-        if isinstance(event, ScalarEvent):
+        if isinstance(event, yaml.ScalarEvent):
             return self._scalar(event), _NOTHING
         if event.tag not in (None, "!", _TAG + "map", _TAG + "seq"):
             self._foreign(event)
-        return self._mapping() if isinstance(event, MappingStartEvent) else self._sequence()
+        return self._mapping() if isinstance(event, yaml.MappingStartEvent) else self._sequence()
 
     def _sequence(self) -> tuple[list[object], Below]:
         items: list[object] = []
         places: list[Place] = []
-        while not isinstance(event := next(self._events), SequenceEndEvent):
+        while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
             value, below = self._node(event)
             items.append(value)
             places.append(_place(event, below))
@@ -262,8 +235,8 @@ class _Reader:
         merged: dict[str, object] = {}
         places: dict[str, Place] = {}
         elsewhere: dict[str, Place] = {}
-        while not isinstance(event := next(self._events), MappingEndEvent):
-            if isinstance(event, ScalarEvent) and event.value == "<<" and event.style is None:
+        while not isinstance(event := next(self._events), yaml.MappingEndEvent):
+            if isinstance(event, yaml.ScalarEvent) and event.value == "<<" and event.style is None:
                 sources, below = self._node(following := next(self._events))
                 merged |= self._merged(following, sources)
                 # A list of sources has its places by position; those are not kept.
@@ -288,9 +261,9 @@ class _Reader:
         return result
 
     def _key(self, event: Any) -> str:
-        if isinstance(event, AliasEvent):
+        if isinstance(event, yaml.AliasEvent):
             key, _ = self._alias(event)
-        elif isinstance(event, ScalarEvent):
+        elif isinstance(event, yaml.ScalarEvent):
             key = self._scalar(event)
         else:
             raise self.error(event, "a key must be a scalar", "a mapping or list", "write one word as the key")
@@ -388,9 +361,7 @@ _RESERVED = ("true", "false", "yes", "no", "on", "off", "y", "n", "null")
 
 def yaml_text(document: Mapping[str, Any]) -> str:
     """The document in block style, its keys in their order, as YAML that readers of version 1.1 and 1.2 take alike."""
-    text: str = yaml.dump(
-        plain(document), Dumper=_Writer, default_flow_style=False, sort_keys=False, width=4096, allow_unicode=True
-    )
+    text: str = yaml.dump(plain(document), Dumper=_Writer, sort_keys=False, width=4096, allow_unicode=True)
     return text
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Any
 from fleet.facts.errors import InputError, quoted
 from fleet.facts.places import Keys
 from fleet.facts.yaml_text import Document, read_yaml
+
+_KEY = re.compile(r"(?:(?P<namespace>[^:]+):(?:config:)?)?(?P<name>[^:]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +53,10 @@ class ConfigFile:
 
     def full_key(self, at: Keys, project: str, key: str) -> str:
         """The key with its namespace: `name` is the project's, and `<namespace>:config:<name>` is an old spelling."""
-        parts = key.split(":")
-        if len(parts) == 1:
-            parts = [project, key]
-        elif len(parts) == 3 and parts[1] == "config":
-            parts = [parts[0], parts[2]]
-        if len(parts) != 2 or not all(parts):
+        match = _KEY.fullmatch(key)
+        if match is None:
             raise self.wrong(at, "config", "a key is <namespace>:<name>", key, "correct the key")
-        return ":".join(parts)
+        return f"{match['namespace'] or project}:{match['name']}"
 
 
 def listed(names: Collection[str]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -154,19 +154,16 @@ class _StackFile:
 
     def _set(self, full: str, value: object) -> None:
         known, secret = _hidden(value)
-        if isinstance(known, dict | list):
-            self._values[full] = json_text(known)
-            # Parsed again, because the program gets what JSON keeps: 1.0 arrives as 1.
-            self._objects[full] = json.loads(self._values[full])
-        else:
-            # The CLI warns about an empty value and gives the empty string.
-            self._values[full] = known if isinstance(known, str) else "" if known is None else json_text(known)
-            self._objects[full] = self._values[full]
+        # The CLI warns about an empty value and gives the empty string.
+        text = known if isinstance(known, str) else "" if known is None else json_text(known)
+        self._values[full] = text
+        # Parsed again, because the program gets what JSON keeps: 1.0 arrives as 1.
+        self._objects[full] = json.loads(text) if isinstance(known, dict | list) else text
         if secret:
             self._secret.add(full)
 
     def _fill(self, declared: Declared, esc: bool) -> None:
-        key = declared.key
+        key, kind = declared.key, declared.type
         if key not in self._values:
             if declared.fill is not None:
                 self._set(key, declared.fill)
@@ -178,19 +175,15 @@ class _StackFile:
                 )
             else:
                 return
-        for rule, value, fix in self._faults(declared):
-            line = Lines((1, self._places)).get((key,)) or declared.line
-            raise InputError(f"{self._file.path}:{line}: {key}: {rule}; got {quoted(value)}; {fix}")
-
-    def _faults(self, declared: Declared) -> Iterator[tuple[str, object, str]]:
-        """Rule, value and fix of each way in which a value is not as declared."""
-        key, kind = declared.key, declared.type
         if kind is None or key in self._secret:
             return
+        where = f"{self._file.path}:{Lines((1, self._places)).get((key,)) or declared.line}: {key}"
         if declared.secret:
-            yield "is declared secret and must be encrypted", "plain text", f"run `pulumi config set --secret {key}`"
+            rule, fix = "is declared secret and must be encrypted", f"run `pulumi config set --secret {key}`"
+            raise InputError(f"{where}: {rule}; got 'plain text'; {fix}")
         if not fits(kind, declared.items, self._objects[key]):
-            yield f"must be of type {type_name(kind, declared.items)}", self._objects[key], "correct the value"
+            rule = f"must be of type {type_name(kind, declared.items)}"
+            raise InputError(f"{where}: {rule}; got {quoted(self._objects[key])}; correct the value")
 
 
 def _hidden(value: object) -> tuple[object, bool]:

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from fleet.loading import stackfile
+from fleet.loading.load import fleet_of
 from fleet.loading.stackfile import StackConfig
-from offline.plan import declared, fleet_of
+from offline.plan import declared
 from offline.record import Recording, Resource, joined, record
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -14,12 +14,13 @@ import pytest
 from components.build import build
 from components.config import read_fleet
 from fleet.loading import stackfile
+from fleet.loading.load import fleet_of
 from fleet.loading.stackfile import StackConfig
 from fleet.providers.registry import PROVIDERS
 from fleet.render.gitops.waves import wave
 from fleet.settings.cluster import physical_name
 from offline.gitops import waves_later
-from offline.plan import declared, fleet_of
+from offline.plan import declared
 from offline.record import Recording, Resource, joined, record
 from offline.wire import Secret, Unknown
 from tests.components.recorded import ROOT, STACKS, before, named, stack_config, whole

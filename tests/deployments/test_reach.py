@@ -10,9 +10,10 @@ from fleet.facts.errors import FleetError
 from fleet.loading import stackfile
 from fleet.loading.config import load as load_fleet
 from fleet.loading.deployments import CONFIG_KEYS, hosted_addresses, load
+from fleet.loading.load import fleet_of
 from offline.deployments import reach
 from offline.errors import InputError
-from offline.plan import fleet_of, make_plan
+from offline.plan import make_plan
 from tests.builders import ROOT, cluster, config, oke_cluster
 from tests.deployments.builders import deployment, project, settings
 

@@ -15,6 +15,7 @@ from fleet.facts.versions import IMAGES, KUBERNETES, OPERATOR_DRIVER, RUNNER_IMA
 from fleet.jobs.stack import place_stack_job
 from fleet.jobs.volumes import SHM
 from fleet.loading.config import load as load_fleet
+from fleet.loading.load import fleet_of
 from fleet.loading.stackfile import load, stacks
 from fleet.prove import placement
 from fleet.prove.placement import Fit, fit, pool_host
@@ -28,7 +29,7 @@ from offline.inventory.page import document
 from offline.inventory.pods import pod_of
 from offline.inventory.sets import set_charts
 from offline.inventory.users import users
-from offline.plan import fleet_of, make_plan
+from offline.plan import make_plan
 from tests.builders import ROOT, cluster, config, oke_cluster, oke_pool, oke_runner, pool, runner, vm, vm_per_job
 from tests.docs.inventory import Table, table, tables
 from tests.docs.markdown import links

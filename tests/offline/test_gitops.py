@@ -19,6 +19,7 @@ import yaml
 from typer.testing import CliRunner
 
 from fleet.loading import stackfile
+from fleet.loading.load import fleet_of
 from fleet.loading.stackfile import StackConfig
 from fleet.render.gitops.applicationset import TIERS
 from fleet.render.gitops.manifest import SYNC_OPTIONS
@@ -26,7 +27,7 @@ from fleet.render.gitops.waves import WAVE
 from offline.cli import ROOT, app
 from offline.errors import InputError
 from offline.gitops import git_files
-from offline.plan import Plan, declared, fleet_of
+from offline.plan import Plan, declared
 from tests.builders import reference
 from tests.day import AS_OF
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from fleet.loading.load import fleet_of
 from fleet.loading.stackfile import load
 from offline.cli import ROOT, app
 from offline.inventory.page import document
-from offline.plan import fleet_of
 from tests.offline.staging import TOO_SMALL, write
 
 

@@ -12,13 +12,13 @@ from components.context import Context
 from components.git import declare
 from fleet.facts.pricing import Line, Money, total
 from fleet.loading.config import load
+from fleet.loading.load import fleet_of
 from fleet.prove import bill as billing
 from fleet.prove import placement
 from fleet.providers.fleet import Fleet
 from fleet.providers.oke.nodes import FLEX_SHAPE
 from fleet.providers.registry import PROVIDERS
 from offline.judge import configure, judge
-from offline.plan import fleet_of
 from offline.record import Recording, joined
 from policies.rules import cost
 from policies.rules.groups import MACHINES

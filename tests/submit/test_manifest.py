@@ -78,7 +78,7 @@ def test_a_file_is_read(tmp_path, form):
     [
         (None, "cannot be read (No such file or directory); name another"),
         ("", "must hold one Job; it holds 0 documents"),
-        ("a: [", ":1: is no YAML; correct it"),
+        ("a: [", ":1: not valid YAML: expected the node content, but found '<stream end>'; fix the syntax of this line"),
         ("- a", "must hold one Job; it holds 1 documents"),
         (
             f"{yaml_text(job())}---\n{yaml_text(job())}",
@@ -90,7 +90,7 @@ def test_a_file_is_read(tmp_path, form):
             "kind: Job\napiVersion: batch/v1\nmetadata: {name: a}",
             "spec.template.spec.containers must name one; nothing would run",
         ),
-        (b"\xff\xfe\xff", "is no text; save it as UTF-8"),
+        (b"\xff\xfe\xff", "a YAML file must be UTF-8 text; byte 0 is not; save it as UTF-8"),
     ],
 )
 def test_a_file_that_is_no_job_is_told_in_a_line(tmp_path, text, words):

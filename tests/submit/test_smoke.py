@@ -255,7 +255,7 @@ def test_without_a_context_the_tests_are_printed_and_no_cluster_is_asked(server,
     done = invoke("staging")
     assert done.exit_code == 0
     found = list(YAML(typ="safe", pure=True).load_all(done.stdout))
-    pools = [name for each in staging().clusters.values() for name in each.pools]
+    pools = [name for each in staging().clusters.values() for name in sorted(each.pools)]
     assert [each["metadata"]["name"] for each in found if each["kind"] == "Job"] == [
         f"smoke-{name}-{test}" for name in pools for test in TESTS
     ]
@@ -270,15 +270,16 @@ def test_a_stack_file_of_another_place_is_read(tmp_path):
     assert invoke("other", "--file", str(other)).stdout == invoke("staging").stdout
     missing = invoke("other", "--file", str(tmp_path / "no.yaml"))
     assert (missing.exit_code, missing.stdout) == (2, "")
-    assert "no.yaml: cannot be read: No such file or directory" in missing.stderr
+    assert "stack: there must be a file for the stack; " in missing.stderr
+    assert "no.yaml does not exist; create it or give one of: homelab, prod, staging" in missing.stderr
 
 
 def test_every_cluster_of_a_stack_is_printed_and_one_is_run():
     printed = invoke("prod")
-    assert [line for line in printed.stdout.splitlines() if line.startswith("#")] == ["# use1", "# sjc"]
+    assert [line for line in printed.stdout.splitlines() if line.startswith("#")] == ["# sjc", "# use1"]
     done = invoke("prod", "--context", "here")
     assert (done.exit_code, done.stdout) == (2, "")
-    assert "--context: is of one cluster; give --cluster too, one of: use1, sjc" in done.stderr
+    assert "--context: is of one cluster; give --cluster too, one of: sjc, use1" in done.stderr
 
 
 def test_one_pool_of_one_cluster():
@@ -291,10 +292,10 @@ def test_one_pool_of_one_cluster():
     ("words", "told"),
     [
         (("staging", "--context", ""), "--context: is empty; name the cluster's context, so that none is guessed"),
-        (("staging", "--pool", "a100"), "--pool: the cluster has no pool a100; it has t4-spot, t4-release; give one of them"),
-        (("prod", "--pool", "a10"), "--pool: the stack has several clusters; give --cluster too, one of: use1, sjc"),
-        (("prod", "--cluster", "eu"), "--cluster: the stack has no cluster 'eu'; give one of: use1, sjc"),
-        (("nowhere",), "there is none for 'nowhere'"),
+        (("staging", "--pool", "a100"), "--pool: the cluster has no pool a100; it has t4-release, t4-spot; give one of them"),
+        (("prod", "--pool", "a10"), "--pool: the stack has several clusters; give --cluster too, one of: sjc, use1"),
+        (("prod", "--cluster", "eu"), "--cluster: the stack has no cluster 'eu'; give one of: sjc, use1"),
+        (("nowhere",), "Pulumi.nowhere.yaml does not exist; create it or give one of: homelab, prod, staging"),
     ],
 )
 def test_wrong_input_ends_with_2_and_says_what_to_write(words, told):
