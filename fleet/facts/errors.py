@@ -34,7 +34,6 @@ class Problem:
         return f"{self.where}: {self.message}" + (f" (got {self.value})" if self.value else "")
 
 
-_MOST_QUOTED = 80
 MOST_PROBLEMS = 100
 """The most problems that one error shows; it gives the number of the others."""
 
@@ -61,10 +60,10 @@ class InputError(Exception):
         super().__init__(mask(text))
 
 
-def quoted(value: object) -> str:
-    """A value for an error line as Python writes it: credentials are masked, and it is cut to 80 characters."""
+def quoted(value: object, limit: int = 80) -> str:
+    """A value for an error line as Python writes it: credentials are masked, and a long text is cut."""
     text = repr(masked(value))
-    return text if len(text) <= _MOST_QUOTED else f"{text[: _MOST_QUOTED - 3]}..."
+    return text if len(text) <= limit else f"{text[: limit - 3]}..."
 
 
 def shown(value: object, limit: int = 60) -> str:

@@ -79,8 +79,7 @@ def read_tree(stack: str, target: str) -> Tree:
         except InputError as error:
             wrong += str(error).splitlines()
         except OSError as error:
-            fix = "check its permissions and size, or leave the file out"
-            wrong.append(f"{path}: cannot be read ({error.strerror}); {fix}")
+            wrong.append(f"{path}: cannot be read ({error.strerror}); check its permissions and size, or leave the file out")
     if wrong:
         raise InputError("\n".join(wrong))
     if not found:
