@@ -244,6 +244,7 @@ def test_esc_environments_are_told_for_their_values_are_not_seen(tmp_path):
         ("config:\n  a: &x [*x]\n", 2, ["inside its own anchor"]),
         ("config:\n  a: {<<: text}\n", 2, ["<< takes a mapping"]),
         ('config:\n  a: "\\ud800"\n', 2, ["whole character"]),
+        ("config:\n  a:\n    # nothing yet\n  a: 1\n", 4, ["may stand once", "line 2"]),
         ("config: {}\n---\nconfig: {}\n", 2, ["one document"]),
         pytest.param(f"config:\n  a: {'[' * 3000}{']' * 3000}\n", 2, ["at most 100 levels", "flatten"], id="deep-list"),
         pytest.param(f"config:\n  a: {'{x: ' * 3000}1{'}' * 3000}\n", 2, ["at most 100 levels"], id="deep-mapping"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import string
 
 import pytest
@@ -103,6 +104,33 @@ def test_a_file_that_is_no_job_is_told_in_a_line(tmp_path, text, words):
         read_job(path)
     assert words in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
+
+
+def test_a_file_is_read_as_kubectl_reads_it(tmp_path):
+    path = tmp_path / "job.yaml"
+    path.write_text(yaml_text(job()) + "extra: {on: yes, day: 2026-11-22, 8080: 1_000}\n")
+    assert read_job(path)["extra"] == {"true": True, "day": "2026-11-22", "8080": 1000}
+
+
+def test_a_job_of_another_program_may_be_json_with_any_character(tmp_path):
+    path = tmp_path / "job.json"
+    path.write_text(json.dumps(job() | {"extra": "😀"}))
+    assert read_job(path)["extra"] == "😀"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("kind: Job\nkind: Job", 2),
+        ("apiVersion: batch/v1\nkind: !secret hush\nmetadata: {name: a}", 2),
+    ],
+)
+def test_a_file_that_kubectl_refuses_is_told_with_its_line_and_no_value(tmp_path, text, line):
+    path = tmp_path / "job.yaml"
+    path.write_text(text)
+    with pytest.raises(InputError, match=rf"job\.yaml:{line}: ") as caught:
+        read_job(path)
+    assert "hush" not in str(caught.value)
 
 
 @given(things)
