@@ -1,34 +1,31 @@
-"""A GPU Job's manifest printed, sent to a cluster with the official Kubernetes client, and followed with progress and logs.
+"""Prints the manifest of a GPU Job, or sends it with the official Kubernetes client and follows it with progress and logs.
 
-Loading it loads no client: that comes with `connect`. docs/submit.md shows how to use it, and what rights it needs.
+Importing this package does not load the client; `connect` does. docs/submit.md shows its use and the rights that it needs.
 """
 
 from fleet.facts.yaml_text import yaml_text
-from submit.api import DEFAULT, Propagation, Ways, connect, delete, follow, run, run_all, send, status_of
+from submit.api import connect, delete, follow, run, run_all, send, status_of
 from submit.errors import ApiError, InputError, SubmitError, UnreachableError
 from submit.manifest import read_job
+from submit.options import DEFAULT, Existing, Propagation, RunOptions
+from submit.output import Output, Quiet
 from submit.result import Outcome, Result
-from submit.sending import Existing, Sent
-from submit.story import Limits
-from submit.view import Live, Plain, Quiet, Teller, teller
+from submit.sending import Sent
 
 __all__ = [
     "DEFAULT",
     "ApiError",
     "Existing",
     "InputError",
-    "Limits",
-    "Live",
     "Outcome",
-    "Plain",
+    "Output",
     "Propagation",
     "Quiet",
     "Result",
+    "RunOptions",
     "Sent",
     "SubmitError",
-    "Teller",
     "UnreachableError",
-    "Ways",
     "connect",
     "delete",
     "follow",
@@ -37,6 +34,5 @@ __all__ = [
     "run_all",
     "send",
     "status_of",
-    "teller",
     "yaml_text",
 ]

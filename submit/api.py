@@ -7,247 +7,171 @@ print(result.ok, result.exit_code)
 
 from __future__ import annotations
 
-import threading
+import queue
 from collections.abc import Sequence
-from concurrent.futures import Future, wait
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from submit.errors import ApiError, SubmitError, UnreachableError
-from submit.follower import Follower
-from submit.kinds import JOBS
-from submit.objects import Object, name, uid
-from submit.pace import Pace
+from submit.errors import ApiError, SubmitError
+from submit.follower import Follower, Inbox, follow_all
+from submit.objects import JOBS, Object, name, uid
+from submit.options import DEFAULT, Propagation, RunOptions
+from submit.output import Output
 from submit.result import Outcome, Result, span
-from submit.sending import Existing, Sent
-from submit.sending import send as _send
-from submit.story import Limits
-from submit.view import Plain, Teller
+from submit.sending import Sent, send_job
 
 if TYPE_CHECKING:
     from submit.cluster import Cluster
 
-Propagation = Literal["Background", "Foreground"]
-"""How a deleted Job's pods go: soon after it, or before it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ways:
-    """How a Job is run.
-
-    `existing`: what to do about a Job of the same name ("refuse", "follow" it if it is the same, "replace" it).
-    `cancel`: Ctrl-C deletes the Job, by `propagation`; else it goes on. `clean_up`: delete the Job once it has ended, however.
-    """
-
-    existing: Existing = "refuse"
-    cancel: bool = False
-    propagation: Propagation = "Background"
-    clean_up: bool = False
-    limits: Limits = Limits()  # noqa: RUF009 - frozen
-    pace: Pace = Pace()  # noqa: RUF009
-
-
-DEFAULT = Ways()
-
 
 def connect(kubeconfig: Path | None = None, context: str | None = None, namespace: str | None = None) -> Cluster:
-    """A namespace of the cluster that a kubeconfig leads to, or of the one that this runs in.
+    """A namespace of the cluster of a kubeconfig, or of the cluster that this process runs in.
 
-    Without `kubeconfig` KUBECONFIG or ~/.kube/config; without `context` the current one; without `namespace` the context's, else
-    `default`. Asks nothing of the cluster yet. Raises InputError.
+    Without `kubeconfig` KUBECONFIG or ~/.kube/config is read. Defaults: the current context; the namespace of the context, else
+    `default`. Sends no request yet. Raises InputError.
     """
-    from submit.kubeconfig import connect as read  # noqa: PLC0415 - the client takes a third of a second to load
+    from submit.kubeconfig import connect as connect_  # noqa: PLC0415 - loading the client takes a third of a second
 
-    return read(kubeconfig, context, namespace)
+    return connect_(kubeconfig, context, namespace)
 
 
-def send(job: Object, cluster: Cluster, ways: Ways = DEFAULT, teller: Teller | None = None) -> Sent:
-    """Send a Job and leave it to itself.
+def send(job: Object, cluster: Cluster, options: RunOptions = DEFAULT, output: Output | None = None) -> Sent:
+    """Send a Job without following it.
 
-    Raises InputError for what is no Job or is there already, ApiError where the cluster refuses it, UnreachableError where it
-    does not answer.
+    Raises InputError if it is no Job or its name is taken, ApiError if the cluster refuses it, UnreachableError otherwise.
     """
-    tell = teller or Plain()
-    sent = _send(cluster, job, ways.existing, pace=ways.pace)
+    output = output or Output()
+    sent = send_job(cluster, job, options)
     for warning in sent.warnings:
-        tell.say(name(sent.job), f"warning: {warning}")
-    tell.say(name(sent.job), f"{'created' if sent.made else 'is there already, the same'} in namespace {cluster.namespace}")
+        output.progress(name(sent.job), f"warning: {warning}")
+    how = "created" if sent.created else "is there already, the same"
+    output.progress(name(sent.job), f"{how} in namespace {cluster.namespace}")
     return sent
 
 
-def follow(job: str | Object, cluster: Cluster, ways: Ways = DEFAULT, teller: Teller | None = None) -> Result:
-    """Follow a Job, by name or as a manifest, until it ends: progress and logs to `teller`, then how it ended.
+def follow(job: str | Object, cluster: Cluster, options: RunOptions = DEFAULT, output: Output | None = None) -> Result:
+    """Follow a Job, given by name or as a manifest, until it ends; show progress and logs.
 
-    Ctrl-C ends it with `Outcome.INTERRUPTED`, not with KeyboardInterrupt. Raises ApiError where there is no such Job.
+    Ctrl-C ends it with `Outcome.INTERRUPTED`, without KeyboardInterrupt. Raises ApiError if there is no such Job.
     """
-    tell = teller or Plain()
-    # A manifest that the server has not filled in says less than what is there.
+    # A manifest that the server has not completed has no uid and no selector.
     found = job if not isinstance(job, str) and uid(job) else cluster.get(JOBS, job if isinstance(job, str) else name(job))
-    follower = Follower(cluster, found, tell, ways.limits, ways.pace)
-    try:
-        with follower:
-            result = follower.result()
-    except KeyboardInterrupt:
-        result = follower.so_far()
-    # A second Ctrl-C meanwhile goes through, and ends at once.
-    return _ended(result, found, cluster, ways, tell)
+    return _follow([found], cluster, options, output or Output())[0]
 
 
-def run(job: Object, cluster: Cluster, ways: Ways = DEFAULT, teller: Teller | None = None) -> Result:
-    """Send a Job and follow it until it ends. Raises as `send` does."""
-    tell = teller or Plain()
+def run(job: Object, cluster: Cluster, options: RunOptions = DEFAULT, output: Output | None = None) -> Result:
+    """Send a Job and follow it until it ends. Raises the errors of `send`."""
+    output = output or Output()
     try:
-        sent = send(job, cluster, ways, tell)
+        sent = send(job, cluster, options, output)
     except KeyboardInterrupt:
-        tell.say(name(job), f"interrupted while it was being sent; look whether it was made: {_command('follow', job, cluster)}")
-        return _unsure(job, cluster)
-    return follow(sent.job, cluster, ways, tell)
+        return _interrupted_while_sending(job, cluster, output)
+    return follow(sent.job, cluster, options, output)
 
 
 def run_all(
-    jobs: Sequence[Object], cluster: Cluster, ways: Ways = DEFAULT, teller: Teller | None = None, *, together: bool = False
+    jobs: Sequence[Object],
+    cluster: Cluster,
+    options: RunOptions = DEFAULT,
+    output: Output | None = None,
+    *,
+    together: bool = False,
 ) -> list[Result]:
-    """Run Jobs one after another, or all `together`, each to its end; a result for each, in their order.
+    """Run Jobs one after another, or all at the same time (`together`); gives a result for each, in their order.
 
-    A Job that cannot be sent is a result as well (`Outcome.REFUSED`), and the others run all the same. Ctrl-C interrupts the one
-    that runs, or all together, and what was not sent yet is not sent. `ways.clean_up` deletes each once it has ended.
+    If a Job cannot be sent, its outcome is `Outcome.REFUSED` and the others still run. Ctrl-C interrupts the Jobs that run; those
+    not sent yet are not sent. `options.clean_up` deletes each Job when it has ended.
     """
-    tell = teller or Plain()
-    if together:
-        return _together(jobs, cluster, ways, tell)
-    results: list[Result] = []
-    for job in jobs:
-        stopped = any(result.outcome is Outcome.INTERRUPTED for result in results)
-        results.append(_not_sent(job, cluster) if stopped else _one(job, cluster, ways, tell))
-    return results
+    output = output or Output()
+    results = {index: Result(name(job), cluster.namespace, Outcome.INTERRUPTED, "not sent") for index, job in enumerate(jobs)}
+    for batch in [range(len(jobs))] if together else [[index] for index in results]:
+        sent: dict[int, Object] = {}
+        interrupted = False
+        for index in batch:
+            try:
+                sent[index] = send(jobs[index], cluster, options, output).job
+            except SubmitError as error:
+                called = name(jobs[index]) or "a Job without a name"
+                output.progress(called, str(error))
+                results[index] = Result(called, cluster.namespace, Outcome.REFUSED, error.headline)
+            except KeyboardInterrupt:
+                results[index] = _interrupted_while_sending(jobs[index], cluster, output)
+                interrupted = True
+                break
+        found = _follow(list(sent.values()), cluster, options, output, interrupted=interrupted)
+        results |= zip(sent, found, strict=True)
+        if interrupted or any(result.outcome is Outcome.INTERRUPTED for result in found):
+            break
+    return list(results.values())
 
 
 def delete(job: str, cluster: Cluster, propagation: Propagation = "Background") -> None:
-    """Delete a Job and its pods. Raises ApiError where there is none."""
-    cluster.delete_job(job, propagation=propagation)
+    """Delete a Job and its pods. Raises ApiError if there is none."""
+    cluster.delete(JOBS, job, propagation=propagation)
 
 
 def status_of(results: Sequence[Result]) -> int:
-    """One exit status for several Jobs: the greatest, so that no failure hides behind another Job's success."""
+    """One exit status for several Jobs: the highest, so that a success hides no failure."""
     return max((result.status for result in results), default=0)
 
 
-# -- several -------------------------------------------------------------------------------------------------------------
-
-
-def _one(job: Object, cluster: Cluster, ways: Ways, teller: Teller) -> Result:
+def _follow(
+    jobs: Sequence[Object], cluster: Cluster, options: RunOptions, output: Output, *, interrupted: bool = False
+) -> list[Result]:
+    """Follow Jobs at the same time until each has ended. A second Ctrl-C raises KeyboardInterrupt."""
+    inbox: Inbox = queue.SimpleQueue()
+    followers = [Follower(cluster, job, output, options, inbox) for job in jobs]
+    results: dict[int, Result] = {}
     try:
-        return run(job, cluster, ways, teller)
-    except SubmitError as error:
-        return _refused(job, cluster, error, teller)
+        if interrupted:
+            raise KeyboardInterrupt
+        for index, result in follow_all(followers, inbox, options.timing.tick):
+            results[index] = _finish(result, jobs[index], cluster, options, output)
+    except KeyboardInterrupt:
+        for index, follower in enumerate(followers):
+            if index not in results:
+                results[index] = _finish(follower.interrupted(), jobs[index], cluster, options, output)
+    finally:
+        for follower in followers:
+            follower.stop()
+    return [results[index] for index in range(len(jobs))]
 
 
-def _refused(job: Object, cluster: Cluster, error: SubmitError, teller: Teller) -> Result:
-    called = name(job) or "a Job without a name"
-    teller.say(called, str(error))
-    return Result(called, cluster.namespace, Outcome.REFUSED, str(error).splitlines()[0])
-
-
-def _unsure(job: Object, cluster: Cluster) -> Result:
+def _interrupted_while_sending(job: Object, cluster: Cluster, output: Output) -> Result:
+    command = _command("follow", job, cluster)
+    output.progress(name(job), f"interrupted while it was being sent; look whether it was made: {command}")
     return Result(name(job), cluster.namespace, Outcome.INTERRUPTED, "while it was being sent")
 
 
-def _not_sent(job: Object, cluster: Cluster) -> Result:
-    return Result(name(job), cluster.namespace, Outcome.INTERRUPTED, "not sent")
-
-
-class _Running(threading.Thread):
-    """A Job that is followed beside others. No executor's thread: those are waited for, even where everything is to end."""
-
-    def __init__(self, job: Object, cluster: Cluster, ways: Ways, teller: Teller) -> None:
-        super().__init__(name=f"follow {name(job)}", daemon=True)
-        self.follower = Follower(cluster, job, teller, ways.limits, ways.pace)
-        self.ended: Future[Result] = Future()
-        self._tick = ways.pace.tick
-        self._rest = (job, cluster, ways, teller)
-
-    def run(self) -> None:
-        if not self.ended.set_running_or_notify_cancel():
-            return
-        try:
-            with self.follower:
-                result = self.follower.result()
-            self.ended.set_result(_ended(result, *self._rest))
-        except Exception as error:  # noqa: BLE001 - raised again where the result is asked for
-            self.ended.set_exception(error)
-
-    def stop(self) -> None:
-        """End following soon. One that Ctrl-C kept from starting does not start any more."""
-        self.follower.stop()
-        self.ended.cancel()
-
-    def result(self) -> Result:
-        """How the Job ended. Looks up now and then: a signal just before a wait begins does not end that wait."""
-        while not self.ended.done():
-            wait([self.ended], timeout=self._tick)
-        return _ended(self.follower.so_far(), *self._rest) if self.ended.cancelled() else self.ended.result()
-
-
-def _together(jobs: Sequence[Object], cluster: Cluster, ways: Ways, teller: Teller) -> list[Result]:
-    """Each Job followed in a thread of its own; Ctrl-C comes to this one, which stops the others."""
-    results: dict[int, Result] = {}
-    running: dict[int, _Running] = {}
-    try:
-        for index, job in enumerate(jobs):
-            results[index] = _unsure(job, cluster)
-            try:
-                sent = send(job, cluster, ways, teller)
-            except SubmitError as error:
-                results[index] = _refused(job, cluster, error, teller)
-                continue
-            running[index] = _Running(sent.job, cluster, ways, teller)
-            running[index].start()
-        for each in running.values():
-            each.result()
-    except KeyboardInterrupt:
-        for each in running.values():
-            each.stop()
-    results |= {index: each.result() for index, each in running.items()}
-    return [results.get(index) or _not_sent(job, cluster) for index, job in enumerate(jobs)]
-
-
-# -- endings -------------------------------------------------------------------------------------------------------------
-
-
-def _ended(result: Result, job: Object, cluster: Cluster, ways: Ways, teller: Teller) -> Result:
-    """Tell the end, and delete the Job if that was asked for. Where it was interrupted, the Job goes on or is deleted, once."""
+def _finish(result: Result, job: Object, cluster: Cluster, options: RunOptions, output: Output) -> Result:
+    """Show how a Job ended, and delete it if the options say so."""
     follow_it, delete_it = _command("follow", job, cluster), _command("delete", job, cluster)
     if result.outcome is Outcome.INTERRUPTED:
-        if not ways.cancel:
-            teller.say(result.job, f"goes on; follow it: {follow_it}; delete it: {delete_it}")
+        if not options.cancel_on_interrupt:
+            output.progress(result.job, f"goes on; follow it: {follow_it}; delete it: {delete_it}")
             return result
-        teller.say(result.job, "interrupted, deleting it")
-        return replace(result, reason=_removed(job, cluster, ways, teller) or "deleted")
-    teller.say(result.job, f"{result.outcome} after {span(result.seconds)}{f': {result.reason}' if result.reason else ''}")
-    if ways.clean_up and result.outcome is not Outcome.DELETED:
-        _removed(job, cluster, ways, teller)
+        output.progress(result.job, "interrupted, deleting it")
+        return replace(result, reason=_delete(job, cluster, options, output) or "deleted")
+    output.progress(result.job, f"{result.outcome} after {span(result.seconds)}{f': {result.reason}' if result.reason else ''}")
+    if options.clean_up and result.outcome is not Outcome.DELETED:
+        _delete(job, cluster, options, output)
     elif result.outcome in (Outcome.STUCK, Outcome.LATE):
-        teller.say(result.job, f"it is still there; delete it: {delete_it}")
+        output.progress(result.job, f"it is still there; delete it: {delete_it}")
     return result
 
 
-def _removed(job: Object, cluster: Cluster, ways: Ways, teller: Teller) -> str:
-    """Delete the very Job, once; why that failed, or nothing."""
+def _delete(job: Object, cluster: Cluster, options: RunOptions, output: Output) -> str:
+    """Delete this Job, not a later one of its name; gives why that failed, or an empty text."""
     try:
-        cluster.delete_job(name(job), uid(job), ways.propagation)
-    except ApiError as error:
-        if error.code == 404:
+        cluster.delete(JOBS, name(job), uid(job), options.propagation)
+    except SubmitError as error:
+        if isinstance(error, ApiError) and error.code == 404:
             return ""
-        why = str(error).splitlines()[0]
-    except UnreachableError as error:
-        why = str(error)
-    else:
-        return ""
-    teller.say(name(job), f"{why}; delete it: {_command('delete', job, cluster)}")
-    return f"not deleted: {why}"
+        output.progress(name(job), f"{error.headline}; delete it: {_command('delete', job, cluster)}")
+        return f"not deleted: {error.headline}"
+    return ""
 
 
 def _command(verb: str, job: Object, cluster: Cluster) -> str:
-    options = f" {cluster.options}" if cluster.options else ""
-    return f"python -m submit {verb} {name(job)} -n {cluster.namespace}{options}"
+    return f"python -m submit {verb} {name(job)} -n {cluster.namespace} {cluster.options}".rstrip()

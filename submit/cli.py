@@ -1,7 +1,7 @@
-"""`python -m submit`: a GPU Job's manifest printed, or sent to a cluster and followed.
+"""`python -m submit`: prints the manifest of a GPU Job, or sends it to a cluster and follows it.
 
-Exit status: 0 complete, 1 the Job failed, 2 the input is wrong or the cluster refuses it, 3 the contact is lost and the outcome
-not known, 130 interrupted, 70 the program itself is at fault. Progress goes to stderr, logs and manifests to stdout.
+Exit status: 0 complete, 1 the Job failed, 2 the input is wrong or the cluster refuses it, 3 the cluster is unreachable and the
+outcome not known, 130 interrupted, 70 a bug of this program. Progress goes to stderr, logs and manifests to stdout.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ import re
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -29,116 +28,150 @@ from submit import api, smoke
 from submit.describe import Described
 from submit.errors import InputError, SubmitError
 from submit.objects import listed, name, text
+from submit.options import Existing, Propagation, RunOptions
+from submit.output import Output
 from submit.result import STATUS, Outcome, Result
-from submit.sending import Existing
 from submit.stack import read_fleet
-from submit.story import Limits
-from submit.view import Live, Plain, teller
 
-_OUR_FAULT = 70
+if TYPE_CHECKING:
+    from submit.cluster import Cluster
+
+_BUG = 70
 """EX_SOFTWARE of sysexits.h."""
-_SPAN = re.compile(r"([0-9]{1,6})(s|m|h)?")
+_DURATION = re.compile(r"([0-9]{1,6})(s|m|h)?")
 _SECONDS = {None: 1, "s": 1, "m": 60, "h": 3600}
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
 
 Name = Annotated[str, typer.Argument(help="Name of the Job.")]
 Kubeconfig = Annotated[Path | None, typer.Option("--kubeconfig", help="Read this kubeconfig instead of KUBECONFIG.")]
-Context = Annotated[str | None, typer.Option("--context", help="Context of the kubeconfig; the current one if not given.")]
 Namespace = Annotated[str | None, typer.Option("--namespace", "-n", help="Namespace; the context's if not given.")]
-Cancel = Annotated[bool, typer.Option("--cancel-on-interrupt", help="Ctrl-C deletes the Job; else it goes on.")]
 Foreground = Annotated[bool, typer.Option("--foreground", help="Delete its pods before the Job, not soon after it.")]
-CleanUp = Annotated[bool, typer.Option("--clean-up", help="Delete the Job once it has ended.")]
 Start = Annotated[str | None, typer.Option("--start-within", help="Give up when nothing runs after so long: 600, 30m, 2h.")]
-Stuck = Annotated[str, typer.Option("--stuck-after", help="Give up when an image cannot be pulled for so long.")]
-There = Annotated[Existing, typer.Option("--existing", help="A Job of that name: refuse, follow the same one, or replace it.")]
+IfExists = Annotated[Existing, typer.Option("--existing", help="A Job of that name: refuse, follow the same one, or replace it.")]
 
 
-def describes(command: Callable[..., None]) -> Callable[..., None]:
-    """A command that takes the options of `Described` too, and gets them as one as its first argument."""
-    own = inspect.signature(command, eval_str=True).parameters
-    options = inspect.signature(Described, eval_str=True).parameters
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connection:
+    """Options that select a namespace of a cluster."""
 
-    def taking(**given: Any) -> None:
-        command(Described(**{option: given.pop(option) for option in options}), **given)
+    namespace: Namespace = None
+    context: Annotated[str | None, typer.Option(help="Context of the kubeconfig; the current one if not given.")] = None
+    kubeconfig: Kubeconfig = None
 
-    parameters = [*options.values(), *list(own.values())[1:]]
-    taking.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
+    def open(self, default_namespace: str = "") -> Cluster:
+        """Connect; `default_namespace` goes before the one of the context."""
+        return api.connect(self.kubeconfig, self.context, self.namespace or default_namespace)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Following:
+    """Options of following a Job."""
+
+    cancel_on_interrupt: Annotated[bool, typer.Option("--cancel-on-interrupt", help="Ctrl-C deletes the Job.")] = False
+    foreground: Foreground = False
+    clean_up: Annotated[bool, typer.Option("--clean-up", help="Delete the Job once it has ended.")] = False
+    start_within: Start = None
+    stuck_after: Annotated[str, typer.Option(help="Give up when an image cannot be pulled for so long.")] = "3m"
+
+    def options(self, existing: Existing = "refuse") -> RunOptions:
+        """The same as options of the Python API. Raises InputError."""
+        stuck_after = _seconds("--stuck-after", self.stuck_after)
+        start_within = None if self.start_within is None else _seconds("--start-within", self.start_within)
+        propagation = _propagation(self.foreground)
+        return RunOptions(existing, self.cancel_on_interrupt, propagation, self.clean_up, stuck_after, start_within)
+
+
+def command(function: Callable[..., Sequence[Result]]) -> Callable[..., None]:
+    """A typer command of a function that returns results. Each parameter that is a dataclass becomes the options of its fields.
+
+    The results become the exit status, and so does every error.
+    """
+    parameters = inspect.signature(function, eval_str=True).parameters
+    groups = {
+        key: inspect.signature(parameter.annotation, eval_str=True).parameters
+        for key, parameter in parameters.items()
+        if is_dataclass(parameter.annotation)
+    }
+
+    def run_command(**given: Any) -> None:
+        for key, options in groups.items():
+            given[key] = parameters[key].annotation(**{option: given.pop(option) for option in options})
+        raise typer.Exit(_status(lambda: function(**given)))
+
+    options = [option for key, parameter in parameters.items() for option in groups.get(key, {key: parameter}).values()]
+    run_command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [option.replace(kind=inspect.Parameter.KEYWORD_ONLY) for option in options]
     )
-    taking.__name__, taking.__doc__ = command.__name__, command.__doc__
-    return taking
+    run_command.__name__, run_command.__doc__ = function.__name__, function.__doc__
+    return run_command
+
+
+def _status(run: Callable[[], Sequence[Result]]) -> int:
+    """The exit status of a run. An error of the input is one line on stderr."""
+    # A CI system that cancels a job sends SIGTERM; it counts as Ctrl-C.
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # The client logs every broken connection; `submit` shows those that matter itself.
+    logging.getLogger("urllib3").setLevel(logging.ERROR)
+    try:
+        return api.status_of(run())
+    except SubmitError as error:
+        sys.stderr.writelines(f"error: {line}\n" for line in str(error).splitlines())
+        return STATUS[Outcome.REFUSED]
+    except KeyboardInterrupt:
+        return STATUS[Outcome.INTERRUPTED]
+    except BrokenPipeError:
+        # The reader of stdout has ended, as `| head` does. Nothing more can be shown; the Job continues.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return STATUS[Outcome.INTERRUPTED]
+    except Exception:  # noqa: BLE001 - shown with its traceback
+        sys.stderr.write(mask(traceback.format_exc()))
+        return _BUG
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @app.command("print")
-@describes
-def print_manifest(described: Described, namespace: Namespace = None) -> None:
+@command
+def print_manifest(described: Described, namespace: Namespace = None) -> Sequence[Result]:
     """Print the Job's manifest, as kubectl takes it. Asks no cluster."""
-    with _ends():
-        job, said = described.manifest(namespace)
-        sys.stderr.writelines(f"{line}\n" for line in said)
-        sys.stdout.write(yaml_text(job))
+    job, remarks = described.manifest(namespace)
+    sys.stderr.writelines(f"{line}\n" for line in remarks)
+    sys.stdout.write(yaml_text(job))
+    return ()
 
 
 @app.command()
-@describes
-def run(
-    described: Described,
-    existing: There = "refuse",
-    cancel_on_interrupt: Cancel = False,
-    foreground: Foreground = False,
-    clean_up: CleanUp = False,
-    start_within: Start = None,
-    stuck_after: Stuck = "3m",
-    namespace: Namespace = None,
-    context: Context = None,
-    kubeconfig: Kubeconfig = None,
-) -> None:
+@command
+def run(described: Described, following: Following, connection: Connection, existing: IfExists = "refuse") -> Sequence[Result]:
     """Send the Job and follow it to its end."""
-    with _ends() as end:
-        job, said = described.manifest(namespace)
-        ways = api.Ways(existing, cancel_on_interrupt, _propagation(foreground), clean_up, _limits(start_within, stuck_after))
-        with _shown() as tell:
-            for line in said:
-                tell.say(name(job), line)
-            end(api.run(job, api.connect(kubeconfig, context, namespace or text(job, "metadata", "namespace")), ways, tell))
+    job, remarks = described.manifest(connection.namespace)
+    options, output = following.options(existing), Output()
+    for line in remarks:
+        output.progress(name(job), line)
+    return [api.run(job, connection.open(text(job, "metadata", "namespace")), options, output)]
 
 
 @app.command()
-def follow(
-    job: Name,
-    cancel_on_interrupt: Cancel = False,
-    foreground: Foreground = False,
-    clean_up: CleanUp = False,
-    start_within: Start = None,
-    stuck_after: Stuck = "3m",
-    namespace: Namespace = None,
-    context: Context = None,
-    kubeconfig: Kubeconfig = None,
-) -> None:
-    """Follow a Job that is there, from its first line of log to its end."""
-    with _ends() as end:
-        ways = api.Ways("refuse", cancel_on_interrupt, _propagation(foreground), clean_up, _limits(start_within, stuck_after))
-        with _shown() as tell:
-            end(api.follow(job, api.connect(kubeconfig, context, namespace), ways, tell))
+@command
+def follow(job: Name, following: Following, connection: Connection) -> Sequence[Result]:
+    """Follow an existing Job, from the first line of its log to its end."""
+    options = following.options()
+    return [api.follow(job, connection.open(), options)]
 
 
 @app.command()
-def delete(
-    job: Name,
-    foreground: Foreground = False,
-    namespace: Namespace = None,
-    context: Context = None,
-    kubeconfig: Kubeconfig = None,
-) -> None:
+@command
+def delete(job: Name, connection: Connection, foreground: Foreground = False) -> Sequence[Result]:
     """Delete a Job and its pods."""
-    with _ends():
-        cluster = api.connect(kubeconfig, context, namespace)
-        api.delete(job, cluster, _propagation(foreground))
-        sys.stdout.write(f"{job}: deleted from namespace {cluster.namespace}\n")
+    cluster = connection.open()
+    api.delete(job, cluster, _propagation(foreground))
+    sys.stdout.write(f"{job}: deleted from namespace {cluster.namespace}\n")
+    return ()
 
 
 @app.command("smoke")
+@command
 def smoke_command(
     stack: Annotated[str, typer.Argument(help="The stack whose GPU pools are tested.")],
     cluster: Annotated[str | None, typer.Option(help="In this cluster of the stack; all if not given.")] = None,
@@ -149,77 +182,34 @@ def smoke_command(
         str | None, typer.Option(help="The cluster's context in the kubeconfig; without it nothing is run.")
     ] = None,
     kubeconfig: Kubeconfig = None,
-) -> None:
+) -> Sequence[Result]:
     """Test that pods of each GPU pool get GPUs that work. Without --context the tests are printed, and no cluster is asked."""
-    with _ends() as end:
-        found = smoke.chosen(read_fleet(stack, file), cluster, pool or ())
-        if context is None:
-            sys.stderr.writelines(f"{line}\n" for one in found for line in one.refused)
-            sys.stderr.write(
-                "printed, not run; with --context (make smoke CONTEXT=…) they run on the live cluster of that name\n"
-            )
-            sys.stdout.write("---\n".join(one.manifests() for one in found))
-            return
-        if not context:
-            # The client would take the current one.
-            raise InputError("--context: is empty; name the cluster's context, so that none is guessed")
-        if len(found) > 1:
-            raise InputError(f"--context: is of one cluster; give --cluster too, one of: {listed(one.cluster for one in found)}")
-        # Logs beside the progress: the report alone is for stdout.
-        tell, live = Plain(logs=sys.stderr), api.connect(kubeconfig, context, SMOKE_NAMESPACE)
-        limits = smoke.WAYS.limits if start_within is None else Limits(start=_span("--start-within", start_within))
-        rows = smoke.run_smoke(found[0].tests, live, tell, replace(smoke.WAYS, limits=limits))
-        smoke.report(found[0].cluster, rows, Console(file=sys.stdout))
-        for row in rows:
-            if row.result is not None:
-                end(row.result)
+    found = smoke.chosen(read_fleet(stack, file), cluster, pool or ())
+    if context is None:
+        sys.stderr.writelines(f"{line}\n" for one in found for line in one.refused)
+        sys.stderr.write("printed, not run; with --context (make smoke CONTEXT=…) they run on the live cluster of that name\n")
+        sys.stdout.write("---\n".join(one.manifests() for one in found))
+        return ()
+    if not context:
+        # The client would use the current context.
+        raise InputError("--context: is empty; name the cluster's context, so that none is guessed")
+    if len(found) > 1:
+        raise InputError(f"--context: is of one cluster; give --cluster too, one of: {listed(one.cluster for one in found)}")
+    live, options = api.connect(kubeconfig, context, SMOKE_NAMESPACE), smoke.OPTIONS
+    if start_within is not None:
+        options = replace(options, start_within=_seconds("--start-within", start_within))
+    # Only the report goes to stdout.
+    rows = smoke.run_smoke(found[0].tests, live, Output(logs=sys.stderr), options)
+    smoke.report(found[0].cluster, rows, Console(file=sys.stdout))
+    return [row.result for row in rows if row.result is not None]
 
 
-def _propagation(foreground: bool) -> Literal["Background", "Foreground"]:
+def _propagation(foreground: bool) -> Propagation:
     return "Foreground" if foreground else "Background"
 
 
-def _limits(start: str | None, stuck: str) -> Limits:
-    return Limits(_span("--stuck-after", stuck), None if start is None else _span("--start-within", start))
-
-
-def _span(option: str, words: str) -> float:
-    found = _SPAN.fullmatch(words)
+def _seconds(option: str, words: str) -> float:
+    found = _DURATION.fullmatch(words)
     if found is None:
         raise InputError(f"{option}: must be a whole number of seconds, or with a unit, s, m or h; got {words!r}; write 10m")
     return float(int(found[1]) * _SECONDS[found[2]])
-
-
-@contextmanager
-def _shown() -> Iterator[Live | Plain]:
-    """Where progress and logs go."""
-    tell = teller()
-    with tell if isinstance(tell, Live) else nullcontext():
-        yield tell
-
-
-@contextmanager
-def _ends() -> Iterator[Callable[[Result], None]]:
-    """Whatever happens ends with its own exit status; for what is the input's fault a line says why."""
-    # A CI system that cancels a job sends SIGTERM after SIGINT; both mean the same to a Job.
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    # The client's pools warn of every broken connection; whether it matters is told in our own words.
-    logging.getLogger("urllib3").setLevel(logging.ERROR)
-    results: list[Result] = []
-    try:
-        yield results.append
-    except SubmitError as error:
-        sys.stderr.writelines(f"error: {line}\n" for line in str(error).splitlines())
-        raise typer.Exit(STATUS[Outcome.REFUSED]) from error
-    except KeyboardInterrupt:
-        raise typer.Exit(STATUS[Outcome.INTERRUPTED]) from None
-    except BrokenPipeError:
-        # Who reads has gone, as `| head` does: nothing more can be told, and nothing is wrong with the Job.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(STATUS[Outcome.INTERRUPTED]) from None
-    except Exception as error:
-        sys.stderr.write(mask(traceback.format_exc()))
-        raise typer.Exit(_OUR_FAULT) from error
-    finally:
-        signal.signal(signal.SIGTERM, before)
-    raise typer.Exit(max((result.status for result in results), default=0))

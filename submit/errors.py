@@ -1,20 +1,28 @@
-"""What keeps a Job from being sent or followed, as text that is complete for the reader."""
+"""The errors of `submit`. Their text is complete: a user needs nothing else to fix the problem."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from fleet.facts.credentials import mask
 
 
 class SubmitError(Exception):
-    """The base of what a person can fix. The text is one line, or one line and the causes below it.
+    """Base class of errors that a user can fix. The text is one line, or one line with its causes below it.
 
-    Credentials in it are masked. Of the cluster's answers it has the message alone.
+    Credentials in the text are masked. Of an API response it contains the message only. `temporary` is True if the same request
+    can succeed later.
     """
+
+    temporary = False
 
     def __init__(self, text: str) -> None:
         super().__init__(mask(text))
+
+    @property
+    def headline(self) -> str:
+        """The first line."""
+        return str(self).splitlines()[0]
 
 
 class InputError(SubmitError):
@@ -22,42 +30,38 @@ class InputError(SubmitError):
 
 
 class UnreachableError(SubmitError):
-    """No answer, or one that broke off. `quiet` says that only the wait for the next byte ended: nothing is known to be wrong."""
+    """No response, or one that broke off. `idle`: only the wait for the next byte of a stream timed out, which is no failure."""
 
-    def __init__(self, text: str, quiet: bool = False) -> None:
+    temporary = True
+
+    def __init__(self, text: str, idle: bool = False) -> None:
         super().__init__(text)
-        self.quiet = quiet
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A refusal as the API words it (a `Status` object).
-
-    `action` is what was asked: `create jobs.batch "a" in namespace ml`. `wait` is the Retry-After that came with it, in seconds.
-    """
-
-    action: str
-    code: int
-    reason: str
-    message: str
-    causes: tuple[str, ...] = ()
-    wait: float | None = None
+        self.idle = idle
 
 
 class ApiError(SubmitError):
-    """The API server refused."""
+    """The API server refused a request: its answer as a `Status` object gives it.
 
-    def __init__(self, answer: Answer, mend: str = "") -> None:
-        head = f"{answer.action}: {answer.code} {answer.reason}: {answer.message}{mend and f'; {mend}'}"
-        super().__init__("\n".join((head, *(f"  {cause}" for cause in answer.causes))))
-        self.answer = answer
+    `request` is what was asked: `create jobs.batch a in namespace ml`. `retry_after` is the header of that name, in seconds.
+    """
 
-    @property
-    def code(self) -> int:
-        """The HTTP status."""
-        return self.answer.code
-
-    @property
-    def passing(self) -> bool:
-        """Whether the same question may get another answer in a while: too many requests, a server that starts or fails."""
-        return self.code == 429 or self.code >= 500
+    def __init__(
+        self,
+        request: str,
+        code: int,
+        reason: str,
+        message: str,
+        causes: Sequence[str] = (),
+        retry_after: float | None = None,
+    ) -> None:
+        hint = ""
+        if code == 401:
+            hint = "; the credentials of the kubeconfig are not valid (any more): log in again"
+        elif code == 403 and "cannot" in message:
+            hint = "; ask for the Role in docs/submit.md"
+        super().__init__("\n  ".join((f"{request}: {code} {reason}: {message}{hint}", *causes)))
+        self.code = code
+        self.reason = reason
+        self.retry_after = retry_after
+        # Too many requests, or a server that is starting or failing.
+        self.temporary = code == 429 or code >= 500

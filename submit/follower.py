@@ -1,251 +1,222 @@
-"""Follows one Job to its end: threads watch and read, one loop takes their news in, tells and judges."""
+"""Follows one Job to its end: watches its objects, reads its logs, and shows what is new."""
 
 from __future__ import annotations
 
+import math
 import queue
-import threading
 import time
-from collections.abc import Callable
+from collections.abc import Iterable, Sequence
 from functools import partial
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from fleet.facts.scheduling import QUEUED_JOB_LABEL
 from submit.errors import ApiError, SubmitError
-from submit.kinds import EVENTS, JOBS, PODS, WORKLOADS
-from submit.logs import LogReader, State
-from submit.news import Barred, Changed, Gone, Happened, Line, Listed, LogEnded, LogLate, News, Silent
-from submit.objects import Object, name, selector, text, uid
-from submit.pace import Pace, passes
+from submit.kueue import queue_of, suspended
+from submit.logs import ContainerState, LogEvent, LogReader, LogSource
+from submit.objects import EVENTS, JOBS, PODS, WORKLOADS, Kind, Object, name, text, uid
+from submit.options import RunOptions
+from submit.output import Output
 from submit.pods import states
-from submit.queued import queue_of, suspended
 from submit.result import Outcome, Result, span
-from submit.story import Limits, Story, pods_of
-from submit.view import Teller
-from submit.watching import Choice, Watcher
+from submit.status import JobStatus, Note, pod_labels
+from submit.watch import Update, Watcher, WatchStatus
 
 if TYPE_CHECKING:
     from submit.cluster import Cluster
 
 _READERS = 20
-"""Logs that are followed at once: each is a thread and a connection."""
+"""Logs that are followed at the same time; each needs a thread and a connection."""
 
-
-class Looker(threading.Thread):
-    """A thread that looks, now and then, at the events of what does not run yet."""
-
-    def __init__(self, cluster: Cluster, wanted: Callable[[], list[str]], tell: Callable[[News], None], pace: Pace) -> None:
-        super().__init__(name="look at events", daemon=True)
-        self._cluster = cluster
-        self._wanted = wanted
-        self._tell = tell
-        self._pace = pace
-        self._stopping = threading.Event()
-
-    def stop(self) -> None:
-        """End the thread soon."""
-        self._stopping.set()
-
-    def run(self) -> None:
-        """Until stopped, or barred from events."""
-        while not self._stopping.wait(self._pace.look):
-            for each in self._wanted():
-                try:
-                    events, _ = self._cluster.list(EVENTS, fields=f"involvedObject.uid={each}")
-                except SubmitError as error:
-                    if not passes(error):
-                        self._tell(Barred(EVENTS, error))
-                        return
-                    break
-                self._tell(Happened(each, tuple(events)))
+Message = Update | WatchStatus | LogEvent
+Inbox = queue.SimpleQueue[tuple["Follower", Message]]
+"""Messages of the threads of all followers, for the one loop that handles them."""
 
 
 class Follower:
-    """One Job from now on. A context manager: on leaving it every thread is told to end."""
+    """Follows one Job. Its threads only put messages into the inbox; the caller's loop calls `receive` and `step`."""
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        job: Object,
-        teller: Teller,
-        limits: Limits,
-        pace: Pace,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        """`job` is as the server gave it, with uid and selector."""
+    def __init__(self, cluster: Cluster, job: Object, output: Output, options: RunOptions, inbox: Inbox) -> None:
+        """`job` is as the server stored it, with uid and selector."""
         self._cluster = cluster
-        self._teller = teller
-        self._pace = pace
-        self._clock = clock
-        self._story = Story(job, limits)
-        self._inbox: queue.SimpleQueue[News | None] = queue.SimpleQueue()
-        self._stopped = threading.Event()
-        self._began = clock()
-        self._spoke = clock()
-        """When something was told last."""
-        self._silent: dict[str, tuple[float, SubmitError]] = {}
-        """Since when a kind cannot be watched, and why."""
-        self._settled = False
-        """The last word on the pods is known: what a watch says after that is older."""
-        self._readers: dict[tuple[str, str], LogReader] = {}
-        self._open: set[tuple[str, str]] = set()
-        self._wanted: list[str] = [uid(job)]
-        own = f"metadata.name={name(job)}"
-        choices = [Choice(JOBS, fields=own), Choice(PODS, labels=selector(pods_of(job)))]
+        self._output = output
+        self._timing = options.timing
+        self._status = JobStatus(job, options)
+        self._name = name(job)
+        self._began = self._last_shown = time.monotonic()
+        self._next_events = self._began + self._timing.events
+        self._unreachable: dict[Kind, tuple[float, SubmitError]] = {}
+        """Kinds that cannot be watched at the moment: since when, and why."""
+        self._drain_until: float | None = None
+        """The Job has ended; until then the rest of its logs is awaited."""
+        self._pods_final = False
+        """The pods were listed after the Job's end; older messages of the watch are ignored from then on."""
+        self._readers: dict[LogSource, LogReader] = {}
+        self._open: set[LogSource] = set()
+        self._report = lambda message: inbox.put((self, message))
+        self._pods = {"labelSelector": ",".join(f"{key}={value}" for key, value in pod_labels(job).items())}
+        watched = {JOBS: {"fieldSelector": f"metadata.name={self._name}"}, PODS: self._pods}
         if queue_of(job) or suspended(job):
-            choices.append(Choice(WORKLOADS, labels=f"{QUEUED_JOB_LABEL}={uid(job)}"))
-        self._helpers: list[Watcher | Looker] = [Watcher(cluster, choice, self._inbox.put, pace) for choice in choices]
-        self._helpers.append(Looker(cluster, lambda: self._wanted, self._inbox.put, pace))
+            watched[WORKLOADS] = {"labelSelector": f"{QUEUED_JOB_LABEL}={uid(job)}"}
+        self._watchers = [Watcher(cluster, kind, selector, self._report, self._timing) for kind, selector in watched.items()]
 
-    def __enter__(self) -> Self:
-        for helper in self._helpers:
-            helper.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        for thread in (*self._helpers, *self._readers.values()):
-            thread.stop()
+    def start(self) -> None:
+        """Start the watches."""
+        for watcher in self._watchers:
+            watcher.start()
 
     def stop(self) -> None:
-        """End following soon; the Job goes on. May be called from another thread."""
-        self._stopped.set()
-        self._inbox.put(None)
+        """End all threads soon. The Job continues."""
+        for thread in (*self._watchers, *self._readers.values()):
+            thread.stop()
 
-    def result(self) -> Result:
-        """How the Job ended. Blocks until then, or until following ends otherwise. KeyboardInterrupt goes through."""
-        while not self._stopped.is_set():
-            self._take(self._pace.tick)
-            now = self._clock()
-            if judged := self._story.judge(now, self._began):
-                if self._story.final() is None:
-                    return self._end(*judged)
-                self._finish()
-                # Anew: what came meanwhile may say more of why.
-                return self._end(*(self._story.judge(self._clock(), self._began) or judged))
-            if lost := self._lost(now):
-                return self._end(Outcome.LOST, lost)
-            self._remind(now)
-        return self.so_far()
-
-    def so_far(self) -> Result:
-        """How the Job ended, if it has said so already; else that following was interrupted."""
-        judged = self._story.judge(self._clock(), self._began) if self._story.final() else None
-        return self._end(*(judged or (Outcome.INTERRUPTED, "the Job goes on")))
-
-    # -- news --------------------------------------------------------------------------------------------------------------
-
-    def _take(self, wait: float) -> None:
-        """Wait for news, then take all that there is."""
-        try:
-            news = self._inbox.get(timeout=wait)
-            while True:
-                if news is not None:
-                    self._learn(news)
-                news = self._inbox.get_nowait()
-        except queue.Empty:
-            return
-
-    def _learn(self, news: News) -> None:
-        if isinstance(news, Line):
-            self._log(news)
-        elif isinstance(news, LogEnded):
-            self._open.discard((news.uid, news.container))
-            if news.why:
-                self._say(self._name, f"the log of {news.container} breaks off: {news.why}")
-            # There is room for another one's.
-            self._read_logs()
-        elif isinstance(news, LogLate):
-            self._say(self._name, f"the log of {news.container} does not come yet: {news.why}; trying again")
-        elif isinstance(news, Silent):
-            self._silence(news)
-        elif not (self._settled and isinstance(news, Listed | Changed | Gone) and news.kind == PODS):
-            for note in self._story.learn(news, self._clock()):
-                self._say(note.who, note.text)
-            if isinstance(news, Barred) and news.kind == JOBS:
-                self._silent[JOBS.resource] = (float("-inf"), news.error)
-            self._wanted = self._story.wanted()
+    def receive(self, message: Message) -> None:
+        """Handle a message of one of the threads."""
+        if isinstance(message, LogEvent):
+            self._receive_log(message)
+        elif isinstance(message, WatchStatus) and not message.permanent:
+            self._receive_reachability(message.kind, message.error)
+        elif not (self._pods_final and message.kind == PODS):
+            self._show(self._status.learn(message, time.monotonic()))
+            if isinstance(message, WatchStatus) and message.error and message.kind == JOBS:
+                self._unreachable[JOBS] = (-math.inf, message.error)
             self._read_logs()
 
-    def _silence(self, news: Silent) -> None:
-        if news.error is None:
-            if self._silent.pop(news.kind.resource, None) is not None and not self._silent:
-                self._say(self._name, "the cluster answers again")
-            return
-        if not self._silent:
-            self._say(self._name, f"{str(news.error).splitlines()[0]}; trying again")
-        since, _ = self._silent.get(news.kind.resource, (self._clock(), None))
-        self._silent[news.kind.resource] = (since, news.error)
+    def step(self) -> Result | None:
+        """Do what is due; gives the result once following has ended."""
+        now = time.monotonic()
+        judged = self._status.judge(now, self._began)
+        if judged is not None and self._status.ended:
+            if self._drain_until is None:
+                self._drain_until = now + self._timing.drain
+                self._list_final_pods()
+            if self._open and now < self._drain_until:
+                return None
+            if self._open:
+                self._say("the rest of its log does not come; look with kubectl logs")
+            # The messages since then can contain a better reason.
+            judged = self._status.judge(now, self._began)
+        since, error = self._unreachable.get(JOBS, (now, None))
+        if judged is None and error is not None and now - since >= self._timing.patience:
+            judged = Outcome.LOST, f"{error.headline}; the Job may go on"
+        if judged is not None:
+            return self._result(*judged)
+        if now >= self._next_events:
+            self._next_events = now + self._timing.events
+            self._list_events(now)
+        if now - self._last_shown >= self._timing.remind and self._status.last:
+            self._say(f"still, after {span(now - self._began)}: {self._status.last}")
+        return None
 
-    def _lost(self, now: float) -> str:
-        """Why the Job's own state cannot be known any more; nothing while there is hope."""
-        since, error = self._silent.get(JOBS.resource, (now, None))
-        if error is None or now - since < self._pace.patience:
-            return ""
-        return f"{str(error).splitlines()[0]}; the Job may go on"
+    def interrupted(self) -> Result:
+        """The result of a Job that has ended already; else that following was interrupted."""
+        judged = self._status.judge(time.monotonic(), self._began) if self._status.ended else None
+        return self._result(*(judged or (Outcome.INTERRUPTED, "the Job goes on")))
+
+    def _result(self, outcome: Outcome, reason: str) -> Result:
+        self.stop()
+        seconds = time.monotonic() - self._began
+        code = None if outcome is Outcome.COMPLETE else self._status.exit_code
+        namespace = text(self._status.job, "metadata", "namespace") or self._cluster.namespace
+        return Result(self._name, namespace, outcome, reason, code, self._status.attempts, seconds)
+
+    # -- messages ----------------------------------------------------------------------------------------------------------
+
+    def _receive_log(self, event: LogEvent) -> None:
+        source = event.source
+        if event.what == "line":
+            self._last_shown = time.monotonic()
+            self._output.log(f"[{source.pod}/{source.container}] " if self._status.several else "", event.text)
+        elif event.what == "delayed":
+            self._say(f"the log of {source.container} does not come yet: {event.text}; trying again")
+        else:
+            if event.text:
+                self._say(f"the log of {source.container} breaks off: {event.text}")
+            self._open.discard(source)
+            # Another log can be opened now.
+            self._read_logs()
+
+    def _receive_reachability(self, kind: Kind, error: SubmitError | None) -> None:
+        if error is not None:
+            if not self._unreachable:
+                self._say(f"{error.headline}; trying again")
+            since, _ = self._unreachable.get(kind, (time.monotonic(), None))
+            self._unreachable[kind] = (since, error)
+        elif self._unreachable.pop(kind, None) is not None and not self._unreachable:
+            self._say("the cluster answers again")
+
+    def _say(self, message: str) -> None:
+        self._show([Note(self._name, message)])
+
+    def _show(self, notes: Iterable[Note]) -> None:
+        for note in notes:
+            self._last_shown = time.monotonic()
+            self._output.progress(*note)
+
+    # -- requests ----------------------------------------------------------------------------------------------------------
 
     def _read_logs(self) -> None:
-        """A reader for every container that has run, each told what its pod's status says."""
-        for pod, container, state in self._story.logs():
-            key = (uid(pod), container)
-            if key not in self._readers:
+        """Start a reader for every container that has run, and pass on what the pods' statuses say."""
+        for source, state in self._status.logs():
+            if source not in self._readers:
                 if len(self._open) >= _READERS:
                     continue
-                look = partial(self._look, name(pod), uid(pod), container, state)
-                reader = LogReader(self._cluster, name(pod), uid(pod), container, self._inbox.put, look, self._pace)
-                self._readers[key] = reader
-                self._open.add(key)
-                reader.learn(state)
-                reader.start()
-            self._readers[key].learn(state)
+                current = partial(self._current_state, source, state)
+                self._readers[source] = LogReader(self._cluster, source, self._report, current, self._timing)
+                self._open.add(source)
+                self._readers[source].learn(state)
+                self._readers[source].start()
+            self._readers[source].learn(state)
 
-    def _look(self, pod: str, pod_uid: str, container: str, known: State) -> State:
-        """A container's state as it is now. Called from its log's reader."""
+    def _current_state(self, source: LogSource, known: ContainerState) -> ContainerState:
+        """The state of a container, asked by the reader of its log."""
         try:
-            found = self._cluster.get(PODS, pod)
+            found = self._cluster.get(PODS, source.pod)
         except ApiError as error:
             if error.code == 404:
-                return State(ended=True, gone=True)
+                return ContainerState(ended=True, gone=True)
             if error.code == 403:
                 return known
             raise
-        return states(found).get(container, known) if uid(found) == pod_uid else State(ended=True, gone=True)
+        if uid(found) != source.uid:
+            return ContainerState(ended=True, gone=True)
+        return states(found).get(source.container, known)
 
-    def _finish(self) -> None:
-        """The Job has ended: see how its pods ended, and wait for the rest of their logs."""
+    def _list_final_pods(self) -> None:
         try:
-            pods, _ = self._cluster.list(PODS, labels=selector(pods_of(self._story.job)))
-            self._learn(Listed(PODS, tuple(pods)))
-            self._settled = True
+            pods, _ = self._cluster.list(PODS, self._pods)
+            self.receive(Update(PODS, "listed", tuple(pods)))
+            self._pods_final = True
         except SubmitError:
-            # What the watch has told must do.
+            # The state that the watch reported must do.
             self._read_logs()
-        until = self._clock() + self._pace.drain
-        while self._open and (left := until - self._clock()) > 0 and not self._stopped.is_set():
-            self._take(min(left, self._pace.tick))
-        self._take(0)
-        if self._open:
-            self._say(self._name, "the rest of its log does not come; look with kubectl logs")
 
-    # -- telling -----------------------------------------------------------------------------------------------------------
+    def _list_events(self, now: float) -> None:
+        for of in self._status.waiting():
+            try:
+                events, _ = self._cluster.list(EVENTS, {"fieldSelector": f"involvedObject.uid={of}"})
+            except SubmitError as error:
+                if not error.temporary:
+                    self._next_events = math.inf
+                    self._show(self._status.learn(WatchStatus(EVENTS, error, permanent=True), now))
+                return
+            self._show(self._status.learn_events(of, events))
 
-    @property
-    def _name(self) -> str:
-        return name(self._story.job)
 
-    def _say(self, who: str, words: str) -> None:
-        self._spoke = self._clock()
-        self._teller.say(who, words)
-
-    def _log(self, line: Line) -> None:
-        self._spoke = self._clock()
-        self._teller.log(f"[{line.pod}/{line.container}] " if self._story.several else "", line.text)
-
-    def _remind(self, now: float) -> None:
-        if now - self._spoke >= self._pace.remind and self._story.last:
-            self._say(self._name, f"still, after {span(now - self._began)}: {self._story.last}")
-
-    def _end(self, outcome: Outcome, reason: str) -> Result:
-        seconds = self._clock() - self._began
-        code = None if outcome is Outcome.COMPLETE else self._story.exit_code
-        namespace = text(self._story.job, "metadata", "namespace") or self._cluster.namespace
-        return Result(self._name, namespace, outcome, reason, code, self._story.attempts, seconds)
+def follow_all(followers: Sequence[Follower], inbox: Inbox, tick: float) -> Iterable[tuple[int, Result]]:
+    """Start followers and handle their messages; gives (index, result) of each as soon as its Job has ended."""
+    open_ = dict(enumerate(followers))
+    for follower in followers:
+        follower.start()
+    while open_:
+        try:
+            follower, message = inbox.get(timeout=tick)
+            while True:
+                if follower in open_.values():
+                    follower.receive(message)
+                follower, message = inbox.get_nowait()
+        except queue.Empty:
+            pass
+        for index, follower in list(open_.items()):
+            if result := follower.step():
+                del open_[index]
+                yield index, result

@@ -1,49 +1,74 @@
-"""Reads Kubernetes objects as the API gives them: plain JSON in which almost any field may be absent."""
+"""Reads Kubernetes objects as plain JSON, in which almost any field can be absent, and names the kinds that `submit` uses."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 Object = Mapping[str, Any]
 """A Kubernetes object, or a part of one."""
 
 
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of objects: its apiVersion and the plural name of its resource."""
+
+    api_version: str
+    resource: str
+    namespaced: bool = True
+
+    @property
+    def full_name(self) -> str:
+        """The resource as error messages of the API and RBAC spell it: `jobs.batch`."""
+        group = self.api_version.rpartition("/")[0]
+        return f"{self.resource}.{group}" if group else self.resource
+
+
+JOBS = Kind("batch/v1", "jobs")
+PODS = Kind("v1", "pods")
+EVENTS = Kind("v1", "events")
+NAMESPACES = Kind("v1", "namespaces", namespaced=False)
+NETWORK_POLICIES = Kind("networking.k8s.io/v1", "networkpolicies")
+WORKLOADS = Kind("kueue.x-k8s.io/v1beta2", "workloads")
+"""Kueue's object for a queued Job (Kueue 0.19: v1beta2)."""
+
+
 def at(thing: Any, *path: str) -> Any:
-    """The value at a path of keys; None where a step is absent."""
-    for step in path:
+    """The value at a path of keys; None where a key is absent."""
+    for key in path:
         if not isinstance(thing, Mapping):
             return None
-        thing = thing.get(step)
+        thing = thing.get(key)
     return thing
 
 
 def part(thing: Any, *path: str) -> Object:
-    """The object at a path; empty where there is none."""
+    """The object at a path; empty if there is none."""
     found = at(thing, *path)
     return found if isinstance(found, Mapping) else {}
 
 
 def parts(thing: Any, *path: str) -> list[Object]:
-    """The objects of the list at a path; empty where there is none."""
+    """The objects of the list at a path; empty if there is none."""
     found = at(thing, *path)
     return [each for each in found if isinstance(each, Mapping)] if isinstance(found, list) else []
 
 
 def text(thing: Any, *path: str) -> str:
-    """The text at a path as one printable line; empty where there is none."""
+    """The text at a path as one printable line; empty if there is none."""
     found = at(thing, *path)
     return one_line(found) if isinstance(found, str) else ""
 
 
 def number(thing: Any, *path: str) -> int:
-    """The whole number at a path; 0 where there is none."""
+    """The whole number at a path; 0 if there is none."""
     found = at(thing, *path)
     return found if isinstance(found, int) and not isinstance(found, bool) else 0
 
 
 def one_line(words: str) -> str:
-    """Text of a cluster's as one line without signs that a terminal would obey."""
+    """Text of the cluster as one line, without control characters that a terminal would interpret."""
     return "".join(sign if sign.isprintable() else "?" for sign in " ".join(words.split()))
 
 
@@ -58,32 +83,26 @@ def uid(thing: Object) -> str:
 
 
 def condition(thing: Object, kind: str) -> Object | None:
-    """The condition of a type, whatever its status; None where there is none."""
+    """The condition of a type, whatever its status; None if there is none."""
     return next((each for each in parts(thing, "status", "conditions") if each.get("type") == kind), None)
 
 
-def holds(thing: Object, kind: str) -> Object | None:
+def true_condition(thing: Object, kind: str) -> Object | None:
     """The condition of a type if its status is True."""
     found = condition(thing, kind)
     return found if found is not None and found.get("status") == "True" else None
 
 
-def said(of: Object) -> str:
-    """Reason and message of a condition or state: "Reason: message", or the one that there is."""
+def explanation(of: Object) -> str:
+    """Reason and message of a condition or container state: "Reason: message", or whichever of them is there."""
     return ": ".join(filter(None, (text(of, "reason"), text(of, "message"))))
 
 
 def containers(thing: Object, *path: str) -> Iterator[tuple[str, Object]]:
-    """(name, container) of a pod spec or (name, status) of a pod status, first those that run before the others."""
-    spec = part(thing, *path)
+    """(name, container) of a pod spec, or (name, status) of a pod status; init containers come first."""
     for key in ("initContainers", "containers", "initContainerStatuses", "containerStatuses"):
-        for each in parts(spec, key):
+        for each in parts(thing, *path, key):
             yield text(each, "name"), each
-
-
-def selector(labels: Mapping[str, str]) -> str:
-    """Labels as a label selector: `a=b,c=d`."""
-    return ",".join(f"{key}={value}" for key, value in labels.items())
 
 
 def listed(words: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""What a pod of a Job is doing, and how its containers ended, in words. Pure functions of the pod as the API gives it."""
+"""Describes in words what a pod of a Job is doing and how its containers ended. Pure functions of the pod's JSON."""
 
 from __future__ import annotations
 
@@ -6,8 +6,20 @@ import signal
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from submit.logs import State
-from submit.objects import Object, condition, containers, holds, name, number, part, parts, said, text, uid
+from submit.logs import ContainerState
+from submit.objects import (
+    Object,
+    condition,
+    containers,
+    explanation,
+    name,
+    number,
+    part,
+    parts,
+    text,
+    true_condition,
+    uid,
+)
 
 DISRUPTIONS: Mapping[str, str] = {
     "PreemptionByScheduler": "preempted: the scheduler gave its place to a pod of higher priority",
@@ -16,20 +28,21 @@ DISRUPTIONS: Mapping[str, str] = {
     "DeletionByPodGC": "lost: its node is gone",
     "TerminationByKubelet": "ended by its node, which shuts down or is short of room",
 }
-"""Reasons of a pod's condition DisruptionTarget (kubernetes.io, Disruptions)."""
+"""Reasons of the pod condition DisruptionTarget (kubernetes.io, Disruptions)."""
 
-HOPELESS = ("InvalidImageName", "ErrImageNeverPull")
-_BLOCKED = (*HOPELESS, "ErrImagePull", "ImagePullBackOff", "CreateContainerConfigError", "CreateContainerError")
-"""Reasons of a waiting container that somebody must do something about; for the hopeless ones waiting is of no use."""
+_HOPELESS = ("InvalidImageName", "ErrImageNeverPull")
+"""Reasons of a waiting container that no retry of the kubelet can end."""
+_BLOCKED = (*_HOPELESS, "ErrImagePull", "ImagePullBackOff", "CreateContainerConfigError", "CreateContainerError")
+"""Reasons of a waiting container that a user must act on."""
 _ADMISSION = ("UnexpectedAdmissionError", "TopologyAffinityError", "NodeAffinity", "OutOf")
-"""Reasons of a pod that its node's kubelet refused after the scheduler had placed it; OutOf goes on with a resource."""
+"""Reasons of a scheduled pod that the kubelet rejected; the name of a resource follows OutOf."""
 _LONGEST = 300
-"""Characters of a container's own last message that a line holds."""
+"""Characters of a container's termination message that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """A pod, or one run of a container in it, that ended without success. `key` is the same whenever it is seen again."""
+    """A pod, or one run of a container in it, that ended without success. The same ending always has the same `key`."""
 
     key: str
     pod: str
@@ -39,7 +52,7 @@ class Ending:
 
 
 def doing(pod: Object) -> str:
-    """What the pod does now; nothing where that is not worth a word: between two runs."""
+    """What the pod does now; empty between two runs of a container."""
     phase = text(pod, "status", "phase")
     if phase in ("Succeeded", "Failed"):
         return "done" if phase == "Succeeded" else "failed"
@@ -47,14 +60,17 @@ def doing(pod: Object) -> str:
         return f"cannot start: {blocked}"
     node = text(pod, "spec", "nodeName")
     if started(pod):
-        return f"running on node {node}" if _running(pod) else _between(pod)
-    return f"starting on node {node}" if node else f"pending: {_unplaced(pod)}"
+        if any(part(status, "state", "running") for status in _main(pod)):
+            return f"running on node {node}"
+        waiting = [text(status, "state", "waiting", "reason") for status in _main(pod)]
+        return "waits before it starts again" if "CrashLoopBackOff" in waiting else ""
+    return f"starting on node {node}" if node else f"pending: {_unscheduled(pod)}"
 
 
-def _unplaced(pod: Object) -> str:
+def _unscheduled(pod: Object) -> str:
     """Why the pod has no node."""
-    scheduled = condition(pod, "PodScheduled")
-    if scheduled is None or scheduled.get("status") == "True":
+    scheduled = condition(pod, "PodScheduled") or {}
+    if scheduled.get("status", "True") == "True":
         return "waits for the scheduler"
     if scheduled.get("reason") == "SchedulingGated":
         return "a scheduling gate holds it back"
@@ -62,96 +78,90 @@ def _unplaced(pod: Object) -> str:
 
 
 def blocks(pod: Object) -> str:
-    """Why a container cannot be made, as "Reason: message"; nothing where none is in the way."""
-    for _, status in containers(pod, "status"):
-        waiting = part(status, "state", "waiting")
-        if waiting.get("reason") in _BLOCKED:
-            return said(waiting)
-    return ""
+    """Why a container cannot be created, as "Reason: message"; empty if nothing prevents it."""
+    waiting = (part(status, "state", "waiting") for _, status in containers(pod, "status"))
+    return next((explanation(state) for state in waiting if state.get("reason") in _BLOCKED), "")
 
 
 def hopeless(pod: Object) -> bool:
-    """Whether what is in the way stays there however long one waits."""
-    return blocks(pod).startswith(HOPELESS)
+    """Whether waiting cannot help: the pod itself must be changed."""
+    return blocks(pod).startswith(_HOPELESS)
 
 
 def endings(pod: Object) -> Iterator[Ending]:
-    """Every way in which the pod or a container of it ended without success, as far as the pod still tells."""
-    target = holds(pod, "DisruptionTarget")
-    for container, status in containers(pod, "status"):
-        for state in (part(status, "lastState", "terminated"), part(status, "state", "terminated")):
-            # A container that was ended with its pod says nothing by its exit code.
-            if state and number(state, "exitCode") and target is None:
-                # The same run is first the state and then the last one; its id stays, where the runtime gives one.
-                key = text(state, "containerID") or text(state, "finishedAt") or str(number(status, "restartCount"))
-                yield Ending(f"{uid(pod)}/{container}/{key}", name(pod), _ended(pod, container, state), number(state, "exitCode"))
-    if target is not None:
-        why = DISRUPTIONS.get(text(target, "reason"), f"evicted: {text(target, 'reason')}")
-        message = text(target, "message")
+    """Every failure of the pod and its containers that the pod still records."""
+    disruption = true_condition(pod, "DisruptionTarget")
+    if disruption is not None:
+        # The exit codes of containers that ended with their pod mean nothing.
+        why = DISRUPTIONS.get(text(disruption, "reason"), f"evicted: {text(disruption, 'reason')}")
+        message = text(disruption, "message")
         yield Ending(f"{uid(pod)}/disrupted", name(pod), f"{why}{message and f' ({message})'}", disrupted=True)
         return
+    for container, status in containers(pod, "status"):
+        for state in (part(status, "lastState", "terminated"), part(status, "state", "terminated")):
+            if code := number(state, "exitCode"):
+                # A run moves from `state` to `lastState`. Its containerID stays the same, if the runtime sets it.
+                key = text(state, "containerID") or text(state, "finishedAt") or str(number(status, "restartCount"))
+                yield Ending(f"{uid(pod)}/{container}/{key}", name(pod), _exit(pod, container, state), code)
     reason = text(pod, "status", "reason")
     if text(pod, "status", "phase") == "Failed" and reason:
-        yield Ending(f"{uid(pod)}/{reason}", name(pod), _failed(pod, reason), disrupted=reason in ("Evicted", "Preempting"))
+        yield Ending(f"{uid(pod)}/{reason}", name(pod), _failure(pod, reason), disrupted=reason in ("Evicted", "Preempting"))
 
 
-def states(pod: Object) -> dict[str, State]:
-    """What its log's reader must know of each container that has run or runs."""
+def states(pod: Object, *, gone: bool = False, job_ended: bool = False) -> dict[str, ContainerState]:
+    """The state of each container that has run or runs. When the Job has ended, only a running container can go on."""
     found = {}
-    over = text(pod, "status", "phase") in ("Succeeded", "Failed")
-    again = text(pod, "spec", "restartPolicy") != "Never"
+    finished = gone or text(pod, "status", "phase") in ("Succeeded", "Failed")
+    restarts = text(pod, "spec", "restartPolicy") != "Never"
     for container, status in containers(pod, "status"):
-        ended = part(status, "state", "terminated")
-        if ended or part(status, "state", "running") or part(status, "lastState", "terminated"):
-            for_good = bool(ended) and (not again or number(ended, "exitCode") == 0)
-            found[container] = State(number(status, "restartCount"), over or for_good)
+        if _has_run(status):
+            terminated = part(status, "state", "terminated")
+            for_good = bool(terminated) and not (restarts and number(terminated, "exitCode"))
+            over = finished or for_good or (job_ended and not part(status, "state", "running"))
+            found[container] = ContainerState(number(status, "restartCount"), over, gone)
     return found
 
 
 def started(pod: Object) -> bool:
-    """Whether a container of the pod, of those that do its work, has run."""
-    return any(
-        part(status, "state", "running") or part(status, "state", "terminated") or part(status, "lastState", "terminated")
-        for status in _work(pod)
-    )
+    """Whether a container of the pod has run; init containers do not count."""
+    return any(_has_run(status) for status in _main(pod))
 
 
 def runs(pod: Object) -> int:
-    """How often the work of the pod was begun."""
-    return 1 + max(number(status, "restartCount") for status in _work(pod)) if started(pod) else 0
+    """How often the containers of the pod were started; init containers do not count."""
+    return 1 + max(number(status, "restartCount") for status in _main(pod)) if started(pod) else 0
 
 
-def _work(pod: Object) -> list[Object]:
-    """The status of each container that does the work, those that run before them left out."""
+def _main(pod: Object) -> list[Object]:
+    """The statuses of the containers that are no init containers."""
     return parts(pod, "status", "containerStatuses")
 
 
-def _running(pod: Object) -> bool:
-    return any(part(status, "state", "running") for status in _work(pod))
+def _has_run(status: Object) -> bool:
+    states = (part(status, "state", "running"), part(status, "state", "terminated"), part(status, "lastState", "terminated"))
+    return any(states)
 
 
-def _between(pod: Object) -> str:
-    waiting = [part(status, "state", "waiting") for status in _work(pod)]
-    return "waits before it starts again" if any(state.get("reason") == "CrashLoopBackOff" for state in waiting) else ""
-
-
-def _ended(pod: Object, container: str, state: Object) -> str:
+def _exit(pod: Object, container: str, state: Object) -> str:
+    """How a container ended."""
     code, reason = number(state, "exitCode"), text(state, "reason")
     if reason == "OOMKilled":
-        limit = text(_spec(pod, container), "resources", "limits", "memory")
+        limit = text(dict(containers(pod, "spec")).get(container), "resources", "limits", "memory")
         return (
             f"out of memory: {container} took more than its memory limit{limit and f' of {limit}'}, and /dev/shm counts too; "
             "ask for more (--memory)"
         )
-    words = [f"exit code {code}{_signal(code)}"]
-    if reason not in ("", "Error", "Completed"):
-        words.append(reason)
-    if message := text(state, "message"):
-        words.append(message if len(message) <= _LONGEST else f"…{message[-_LONGEST:]}")
-    return ": ".join(words)
+    try:
+        killer = f" ({signal.Signals(code - 128).name})" if code > 128 else ""
+    except ValueError:
+        killer = ""
+    message = text(state, "message")
+    shown = message if len(message) <= _LONGEST else f"…{message[-_LONGEST:]}"
+    return ": ".join(filter(None, (f"exit code {code}{killer}", "" if reason in ("Error", "Completed") else reason, shown)))
 
 
-def _failed(pod: Object, reason: str) -> str:
+def _failure(pod: Object, reason: str) -> str:
+    """Why a pod failed as a whole."""
     node = text(pod, "spec", "nodeName")
     message = text(pod, "status", "message")
     if reason == "UnexpectedAdmissionError":
@@ -161,15 +171,3 @@ def _failed(pod: Object, reason: str) -> str:
     if reason == "Evicted":
         return f"evicted: node {node} is short of room: {message}"
     return ": ".join(filter(None, (reason, message)))
-
-
-def _spec(pod: Object, container: str) -> Object:
-    return next((each for found, each in containers(pod, "spec") if found == container), {})
-
-
-def _signal(code: int) -> str:
-    """The name of the signal that an exit code above 128 stands for."""
-    try:
-        return f" ({signal.Signals(code - 128).name})" if code > 128 else ""
-    except ValueError:
-        return ""

@@ -1,4 +1,4 @@
-"""How a Job ended, and the exit status that says so."""
+"""How a Job ended, and the exit status for it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ class Outcome(StrEnum):
     DEADLINE = "deadline exceeded"
     EVICTED = "evicted for good"
     STUCK = "stuck"
-    """A container cannot be made: no such image, no right to pull it, a Secret that is missing. The Job is still there."""
+    """A container cannot be created: its image cannot be pulled, or a Secret is missing. The Job still exists."""
     LATE = "not started in time"
     DELETED = "deleted"
     REFUSED = "refused"
-    """Nothing was sent, or the cluster took nothing."""
+    """The cluster created nothing."""
     LOST = "lost"
-    """The cluster is out of reach: how the Job goes on is not known."""
+    """The cluster is unreachable: the state of the Job is not known."""
     INTERRUPTED = "interrupted"
 
 
@@ -37,8 +37,8 @@ STATUS = dict.fromkeys(Outcome, 1) | {
 class Result:
     """How one Job ended.
 
-    `reason` is one line. `exit_code` is that of the container that ended last with an error, if one did. `attempts` counts the
-    containers that ran, retries included; `seconds` is the time since the Job was sent or following it began.
+    `reason` is one line. `exit_code` is that of the container that failed last, if one did. `attempts` counts the containers
+    that ran, retries included. `seconds` is the time since the Job was sent, or since following it began.
     """
 
     job: str
@@ -51,7 +51,7 @@ class Result:
 
     @property
     def ok(self) -> bool:
-        """Whether the Job has done its work."""
+        """Whether the Job is complete."""
         return self.outcome is Outcome.COMPLETE
 
     @property
@@ -64,7 +64,7 @@ class Result:
 
 
 def span(seconds: float) -> str:
-    """A time as people say it: 42s, 3m12s, 2h05m."""
+    """A duration as people write it: 42s, 3m12s, 2h05m."""
     whole = int(seconds)
     if whole < 60:
         return f"{whole}s"

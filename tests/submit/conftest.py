@@ -12,24 +12,25 @@ from typing import Any
 
 import pytest
 
-from submit import Limits, Ways, connect
-from submit.cluster import Cluster, Waits
-from submit.pace import Pace
+from submit import Output, RunOptions, connect
+from submit.cluster import Cluster, Timeouts
+from submit.options import Timing
 from tests.submit.server import NAMESPACE, TOKEN, ApiServer
 
-PACE = Pace(first=0.01, most=0.05, patience=5, look=0.02, remind=60, drain=5, tick=0.05)
-WAYS = Ways(limits=Limits(stuck=0.2), pace=PACE)
+TIMING = Timing(first_pause=0.01, longest_pause=0.05, patience=5, events=0.02, remind=60, drain=5, tick=0.05)
+OPTIONS = RunOptions(stuck_after=0.2, timing=TIMING)
 
 
-class Told:
-    """A teller that remembers."""
+class Told(Output):
+    """Remembers what is shown."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.lines: list[str] = []
         self.logs: list[str] = []
 
-    def say(self, who: str, words: str) -> None:
-        self.lines.append(f"{who}: {words}")
+    def progress(self, who: str, message: str) -> None:
+        self.lines.append(f"{who}: {message}")
 
     def log(self, prefix: str, line: str) -> None:
         self.logs.append(f"{prefix}{line}")
@@ -96,7 +97,7 @@ def config(server: ApiServer, tmp_path: Path) -> Path:
 @pytest.fixture
 def cluster(config: Path) -> Iterator[Cluster]:
     found = connect(config)
-    found._waits = Waits(connect=2, answer=2, watch=5, log=5)
+    found.timeouts = Timeouts(connect=2, response=2, watch=5, log=5)
     yield found
     found.close()
 

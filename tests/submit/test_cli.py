@@ -12,7 +12,7 @@ import yaml
 from typer.testing import CliRunner
 
 from submit.cli import app
-from submit.kinds import JOBS
+from submit.objects import JOBS
 from tests.builders import ROOT
 from tests.submit.life import complete, fail, ready, show, work
 from tests.submit.objects import ended, job, waiting

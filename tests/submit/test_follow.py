@@ -8,10 +8,10 @@ from functools import partial
 
 import pytest
 
-from submit import Limits, Outcome, Ways, follow, run
+from submit import Outcome, RunOptions, follow, run
 from submit.errors import ApiError
-from submit.kinds import JOBS
-from tests.submit.conftest import PACE, WAYS
+from submit.objects import JOBS
+from tests.submit.conftest import OPTIONS, TIMING
 from tests.submit.life import complete, fail, finish, ready, show, until, work
 from tests.submit.objects import (
     NODE,
@@ -49,7 +49,7 @@ def test_a_job_is_told_from_its_sending_to_its_end(server, cluster, told, meanwh
         complete(server)
 
     meanwhile(life)
-    result = run(job(), cluster, WAYS, told)
+    result = run(job(), cluster, OPTIONS, told)
     assert told.lines == [
         "train: created in namespace ml",
         "train-a: pending: no node for it yet: 0/3 nodes are available: 3 Insufficient nvidia.com/gpu.",
@@ -65,27 +65,27 @@ def test_a_job_is_told_from_its_sending_to_its_end(server, cluster, told, meanwh
 
 
 def test_a_job_that_was_there_is_followed_by_its_name(server, cluster, told):
-    made = cluster.create(JOBS, job()).thing
+    made = cluster.create(JOBS, job())[0]
     show(server, made, "train-a", ended(0))
     server.write("train-a", "hello", end=True)
     complete(server)
-    assert follow("train", cluster, WAYS, told).ok
+    assert follow("train", cluster, OPTIONS, told).ok
     assert told.logs == ["hello"], "its log from the first line on"
 
 
 def test_a_job_is_followed_by_its_manifest(server, cluster, told, meanwhile):
     cluster.create(JOBS, job())
     meanwhile(lambda: work(server, "hello"))
-    assert follow(job(), cluster, WAYS, told).ok
+    assert follow(job(), cluster, OPTIONS, told).ok
     assert told.logs == ["hello"]
 
 
 def test_pods_of_others_are_never_asked_for(server, cluster, told, meanwhile):
     """A Job without a selector, as nothing but a strange server gives it."""
-    made = cluster.create(JOBS, job()).thing
+    made = cluster.create(JOBS, job())[0]
     server.put("jobs", made | {"spec": {key: value for key, value in made["spec"].items() if key != "selector"}})
     meanwhile(lambda: complete(server))
-    assert follow("train", cluster, WAYS, told).ok
+    assert follow("train", cluster, OPTIONS, told).ok
     uid = made["metadata"]["uid"]
     assert {request.query["labelSelector"] for request in server.asked("list", "pods")} == {
         f"batch.kubernetes.io/controller-uid={uid}"
@@ -94,7 +94,7 @@ def test_pods_of_others_are_never_asked_for(server, cluster, told, meanwhile):
 
 def test_a_job_that_is_not_there_is_an_error(cluster, told):
     with pytest.raises(ApiError, match=r'get jobs.batch nope in namespace ml: 404 NotFound: jobs.batch "nope" not found'):
-        follow("nope", cluster, WAYS, told)
+        follow("nope", cluster, OPTIONS, told)
 
 
 def test_logs_of_several_pods_say_whose_they_are(server, cluster, told, meanwhile):
@@ -106,7 +106,7 @@ def test_logs_of_several_pods_say_whose_they_are(server, cluster, told, meanwhil
         finish(server, true("Complete"), succeeded=2)
 
     meanwhile(life)
-    result = run(job(parallelism=2, completions=2), cluster, WAYS, told)
+    result = run(job(parallelism=2, completions=2), cluster, OPTIONS, told)
     assert sorted(told.logs) == ["[train-a/worker] I am train-a", "[train-b/worker] I am train-b"]
     assert result.reason == "2 of 2 pods succeeded"
     assert result.attempts == 2
@@ -122,7 +122,7 @@ def test_the_log_of_what_runs_before_is_shown_too(server, cluster, told, meanwhi
         complete(server)
 
     meanwhile(life)
-    assert run(job(), cluster, WAYS, told).attempts == 1
+    assert run(job(), cluster, OPTIONS, told).attempts == 1
     assert sorted(told.logs) == ["[train-a/fetch] model fetched", "[train-a/worker] trained"]
 
 
@@ -154,7 +154,7 @@ def test_a_queued_job_says_what_it_waits_for(server, cluster, told, meanwhile):
         until(lambda: told.has("admitted by gpus"))
 
     meanwhile(life)
-    assert run(QUEUED, cluster, WAYS, told).ok
+    assert run(QUEUED, cluster, OPTIONS, told).ok
     assert told.lines[1:-1] == [
         "train: queued in team-a: Kueue has not looked at it yet",
         f"train: queued in team-a: Pending: {short}",
@@ -176,7 +176,7 @@ def test_a_suspended_job_in_a_cluster_without_kueue_says_so(server, cluster, tol
         complete(server)
 
     meanwhile(life)
-    assert run(QUEUED, cluster, WAYS, told).ok
+    assert run(QUEUED, cluster, OPTIONS, told).ok
     assert "train: suspended for queue team-a, and the cluster has no Kueue to start it" in told.lines
 
 
@@ -187,7 +187,7 @@ def test_a_suspended_job_without_a_queue_says_who_must_act(server, cluster, told
         complete(server)
 
     meanwhile(life)
-    run(job(suspend=True), cluster, WAYS, told)
+    run(job(suspend=True), cluster, OPTIONS, told)
     assert "train: suspended: it starts when somebody sets its spec.suspend to false" in told.lines
 
 
@@ -205,7 +205,7 @@ def test_a_failure_is_told_with_its_exit_code_and_the_tries(server, cluster, tol
         fail(server)
 
     meanwhile(life)
-    result = run(job(backoffLimit=1), cluster, WAYS, told)
+    result = run(job(backoffLimit=1), cluster, OPTIONS, told)
     assert "train-a: exit code 2: CUDA error: no device; attempt 1 of 2, the Job controller makes another pod" in told.lines
     assert "train-b: exit code 2: CUDA error: no device; attempt 2 of 2" in told.lines
     assert told.logs == ["try 0", "[train-b/worker] try 1"], "once there are two, it says which"
@@ -237,7 +237,7 @@ def test_a_container_that_starts_again_in_its_pod_counts_as_a_try(server, cluste
         complete(server)
 
     meanwhile(life)
-    result = run(again, cluster, WAYS, told)
+    result = run(again, cluster, OPTIONS, told)
     memory = "out of memory: worker took more than its memory limit of 16Gi, and /dev/shm counts too; ask for more (--memory)"
     assert f"train-a: {memory}; attempt 1 of 4, it starts again" in told.lines
     assert told.logs == ["first", "last words", "second"]
@@ -267,7 +267,7 @@ def test_a_pod_that_is_taken_away_is_made_again(server, cluster, told, meanwhile
         complete(server)
 
     meanwhile(life)
-    result = run(job(), cluster, WAYS, told)
+    result = run(job(), cluster, OPTIONS, told)
     line = f"train-a: {words} (Eviction API: evicting); the Job controller makes another pod, while retries are left"
     assert line in told.lines
     assert not told.has("exit code 137"), "the exit code of a pod that was taken away says nothing of the job"
@@ -282,7 +282,7 @@ def test_an_eviction_for_good_is_an_outcome_of_its_own(server, cluster, told, me
         fail(server)
 
     meanwhile(life)
-    result = run(job(backoffLimit=0), cluster, WAYS, told)
+    result = run(job(backoffLimit=0), cluster, OPTIONS, told)
     assert (result.outcome, result.status) == (Outcome.EVICTED, 1)
     assert f"evicted: node {NODE} is short of room: low on resource: memory." in result.reason
 
@@ -297,7 +297,7 @@ def test_a_disruption_that_the_job_forgives_is_no_try(server, cluster, told, mea
         complete(server)
 
     meanwhile(life)
-    assert run(job(podFailurePolicy={"rules": [rule]}), cluster, WAYS, told).ok
+    assert run(job(podFailurePolicy={"rules": [rule]}), cluster, OPTIONS, told).ok
 
 
 def test_a_pod_that_the_device_plugin_refuses_is_told(server, cluster, told, meanwhile):
@@ -310,7 +310,7 @@ def test_a_pod_that_the_device_plugin_refuses_is_told(server, cluster, told, mea
         complete(server)
 
     meanwhile(life)
-    run(job(), cluster, WAYS, told)
+    run(job(), cluster, OPTIONS, told)
     words = f"node {NODE} refused it, for its device plugin could not give what was asked: {message}"
     assert f"train-a: {words}; attempt 1 of 4, the Job controller makes another pod" in told.lines
 
@@ -328,7 +328,7 @@ def test_a_job_that_outlives_its_deadline_is_told_so(server, cluster, told, mean
         fail(server, "DeadlineExceeded", "Job was active longer than specified deadline")
 
     meanwhile(life)
-    result = run(job(activeDeadlineSeconds=60), cluster, WAYS, told)
+    result = run(job(activeDeadlineSeconds=60), cluster, OPTIONS, told)
     assert (result.outcome, result.status) == (Outcome.DEADLINE, 1)
     assert result.reason == "DeadlineExceeded: Job was active longer than specified deadline (60s)"
     assert told.logs == ["slow"]
@@ -341,7 +341,7 @@ def test_a_container_that_cannot_be_made_is_given_up_after_a_while(server, clust
         show(server, made, "train-a", waiting(reason, 'Back-off pulling image "ghcr.io/example/train:1.4"'))
 
     meanwhile(life)
-    result = run(job(), cluster, WAYS, told)
+    result = run(job(), cluster, OPTIONS, told)
     assert (result.outcome, result.status) == (Outcome.STUCK, 1)
     assert result.reason == f'train-a cannot start: {reason}: Back-off pulling image "ghcr.io/example/train:1.4"'
     assert result.seconds >= 0.2
@@ -350,7 +350,7 @@ def test_a_container_that_cannot_be_made_is_given_up_after_a_while(server, clust
 
 def test_what_can_never_start_is_given_up_at_once(server, cluster, told, meanwhile):
     meanwhile(lambda: show(server, ready(server), "train-a", waiting("InvalidImageName", "couldn't parse image")))
-    patient = dataclasses.replace(WAYS, limits=Limits(stuck=3600))
+    patient = dataclasses.replace(OPTIONS, stuck_after=3600)
     assert run(job(), cluster, patient, told).outcome is Outcome.STUCK
 
 
@@ -365,7 +365,7 @@ def test_an_image_that_comes_after_all_is_no_failure(server, cluster, told, mean
         complete(server)
 
     meanwhile(life)
-    assert run(job(), cluster, dataclasses.replace(WAYS, limits=Limits(stuck=5)), told).ok
+    assert run(job(), cluster, dataclasses.replace(OPTIONS, stuck_after=5), told).ok
 
 
 def test_a_job_that_nobody_starts_is_given_up_if_asked(server, cluster, told, meanwhile):
@@ -374,7 +374,7 @@ def test_a_job_that_nobody_starts_is_given_up_if_asked(server, cluster, told, me
         show(server, made, "train-a", unscheduled("0/3 nodes are available"), node="")
 
     meanwhile(life)
-    result = run(job(), cluster, Ways(limits=Limits(start=0.3), pace=PACE), told)
+    result = run(job(), cluster, RunOptions(start_within=0.3, timing=TIMING), told)
     assert (result.outcome, result.status) == (Outcome.LATE, 1)
     assert result.reason == (
         "nothing of it ran within 0.3s; the last word was: pending: no node for it yet: 0/3 nodes are available"
@@ -391,7 +391,7 @@ def test_a_quota_that_keeps_pods_from_being_made_is_told(server, cluster, told, 
         complete(server)
 
     meanwhile(life)
-    assert run(job(), cluster, WAYS, told).ok
+    assert run(job(), cluster, OPTIONS, told).ok
     assert told.lines.count(f"train: its pod cannot be made: {full}") == 1, "though it is looked at again and again"
 
 
@@ -401,7 +401,7 @@ def test_a_job_that_somebody_deletes_ends_following(server, cluster, told, meanw
         server.remove("jobs", "train")
 
     meanwhile(life)
-    result = run(job(), cluster, WAYS, told)
+    result = run(job(), cluster, OPTIONS, told)
     assert (result.outcome, result.status, result.reason) == (Outcome.DELETED, 1, "somebody deleted it before it ended")
 
 
@@ -415,7 +415,7 @@ def test_another_job_of_the_same_name_is_not_followed(server, cluster, told, mea
         server.compact()
 
     meanwhile(life)
-    assert run(job(), cluster, WAYS, told).outcome is Outcome.DELETED
+    assert run(job(), cluster, OPTIONS, told).outcome is Outcome.DELETED
 
 
 def test_no_secret_and_no_token_is_ever_told(server, cluster, told, meanwhile):
@@ -429,6 +429,6 @@ def test_no_secret_and_no_token_is_ever_told(server, cluster, told, meanwhile):
         fail(server)
 
     meanwhile(life)
-    result = run(secret, cluster, WAYS, told)
+    result = run(secret, cluster, OPTIONS, told)
     assert not re.search(r"token-that|value-of-env", repr((told.lines, told.logs, result)))
     assert all(request.headers["authorization"] == "Bearer token-that-nobody-may-see" for request in server.requests)

@@ -13,15 +13,16 @@ import time
 
 import pytest
 
-from submit import Outcome, api, follow, run, run_all
-from submit.kinds import JOBS
+from submit import Outcome, follow, run, run_all
+from submit.follower import Follower
+from submit.objects import JOBS
 from tests.builders import ROOT
-from tests.submit.conftest import WAYS
+from tests.submit.conftest import OPTIONS
 from tests.submit.life import complete, ctrl_c, ready, show, until
 from tests.submit.objects import ended, job, running
 from tests.submit.server import Log, Reply, status
 
-CANCEL = dataclasses.replace(WAYS, cancel=True)
+CANCEL = dataclasses.replace(OPTIONS, cancel_on_interrupt=True)
 
 
 def test_the_job_goes_on_and_the_reader_is_told_how_to_come_back(server, cluster, told, meanwhile):
@@ -33,7 +34,7 @@ def test_the_job_goes_on_and_the_reader_is_told_how_to_come_back(server, cluster
         ctrl_c()
 
     meanwhile(life)
-    result = run(job(), cluster, WAYS, told)
+    result = run(job(), cluster, OPTIONS, told)
     assert (result.outcome, result.status, result.reason) == (Outcome.INTERRUPTED, 130, "the Job goes on")
     assert (result.attempts, result.seconds > 0) == (1, True)
     assert not server.asked("delete", "jobs")
@@ -87,7 +88,7 @@ def test_a_job_that_is_gone_already_is_deleted_enough(server, cluster, told, mea
 def test_a_second_one_while_the_job_is_being_deleted_ends_at_once(server, cluster, told, meanwhile):
     hang = threading.Event()
     server.reply("delete", "jobs", Reply(hang=hang, cut=True))
-    cluster._waits = dataclasses.replace(cluster._waits, answer=30)
+    cluster.timeouts = dataclasses.replace(cluster.timeouts, response=30)
 
     def life():
         ready(server)
@@ -146,7 +147,7 @@ def test_following_is_interrupted_like_running(server, cluster, told, meanwhile)
         ctrl_c()
 
     meanwhile(life)
-    assert follow("train", cluster, WAYS, told).status == 130
+    assert follow("train", cluster, OPTIONS, told).status == 130
 
 
 @pytest.mark.parametrize("together", [False, True])
@@ -197,7 +198,7 @@ def test_a_job_that_ctrl_c_kept_from_being_followed_is_deleted_too(server, clust
     def interrupted(self):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(api._Running, "start", interrupted)
+    monkeypatch.setattr(Follower, "start", interrupted)
     (result,) = run_all([job()], cluster, CANCEL, told, together=True)
     assert (result.status, result.reason) == (130, "deleted")
     assert len(server.asked("delete", "jobs")) == 1

@@ -10,8 +10,8 @@ import pytest
 
 from submit import InputError, connect, run
 from submit import kubeconfig as module
-from submit.kinds import JOBS
-from tests.submit.conftest import WAYS
+from submit.objects import JOBS
+from tests.submit.conftest import OPTIONS
 from tests.submit.life import work
 from tests.submit.objects import job
 from tests.submit.server import TOKEN
@@ -56,7 +56,7 @@ def test_the_options_that_lead_back_are_kept(config, tmp_path):
 def test_the_users_file_is_never_written(server, cluster, config, told, meanwhile):
     before = config.read_text()
     meanwhile(lambda: work(server, "hello"))
-    assert run(job(), cluster, WAYS, told).ok
+    assert run(job(), cluster, OPTIONS, told).ok
     assert config.read_text() == before
 
 

@@ -12,13 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from submit.errors import Answer, ApiError, UnreachableError
-from submit.logs import LogReader, Shown, State, stamped
-from submit.news import Line, LogEnded
-from submit.pace import Pace
+from submit.cluster import split_lines
+from submit.errors import ApiError, UnreachableError
+from submit.logs import ContainerState, LogEvent, LogReader, LogSource, Shown, timestamped
+from submit.options import Timing
 from tests.submit.server import stamp
 
-AT_ONCE = Pace(first=0, most=0)
+AT_ONCE = Timing(first_pause=0, longest_pause=0)
+SOURCE = LogSource("train-a", "uid", "worker")
 BEGIN = datetime(2026, 3, 1, 11, 59, 58, tzinfo=UTC)
 
 
@@ -49,22 +50,22 @@ class Kubelet:
     run: int = 0
     ended: bool = False
 
-    def look(self) -> State:
+    def look(self) -> ContainerState:
         """The pod's status as it is now."""
-        return State(self.run, self.ended)
+        return ContainerState(self.run, self.ended)
 
     @contextmanager
     def log(self, pod: str, container: str, *, since: str, previous: bool, follow: bool) -> Iterator[Iterator[bytes]]:
         self.opened.append({"since": since, "previous": previous, "follow": follow})
         way = self.plan.pop(0) if self.plan else Opening(10**6, None, 10**6)
         if way.refused:
-            raise ApiError(Answer("get pods/log", way.refused, "Refused", "not now"))
+            raise ApiError("get pods/log", way.refused, "Refused", "not now")
         lines = self.runs[self.run - 1 if previous else self.run]
         start = datetime.fromisoformat(since.replace("Z", "+00:00")) if since else datetime.min.replace(tzinfo=UTC)
         # All of it is there once the container has ended, or where nothing is planned for it to break.
         there = lines if previous or self.ended or way.breaks is None else lines[: way.lines]
         whole = "".join(f"{stamp(moment)} {text}\n" for moment, text in there if moment >= start).encode()
-        yield self._pieces(whole, way, previous, follow)
+        yield split_lines(self._pieces(whole, way, previous, follow))
 
     def _pieces(self, whole: bytes, way: Opening, previous: bool, follow: bool) -> Iterator[bytes]:
         there = whole if way.breaks is None else whole[: way.breaks]
@@ -84,11 +85,11 @@ class Kubelet:
 def read(runs: list[list[tuple[datetime, str]]], plan: list[Opening]) -> tuple[list[str], Kubelet]:
     """The lines that a reader tells."""
     kubelet = Kubelet(runs, plan)
-    told: list[Line | LogEnded] = []
-    reader = LogReader(kubelet, "train-a", "uid", "worker", told.append, kubelet.look, AT_ONCE)  # type: ignore[arg-type]
+    told: list[LogEvent] = []
+    reader = LogReader(kubelet, SOURCE, told.append, kubelet.look, AT_ONCE)  # type: ignore[arg-type]
     reader.run()
-    assert told[-1] == LogEnded("uid", "worker"), "and it says that this was all"
-    return [line.text for line in told if isinstance(line, Line)], kubelet
+    assert told[-1] == LogEvent(SOURCE, "ended"), "and it says that this was all"
+    return [event.text for event in told if event.what == "line"], kubelet
 
 
 texts = st.sampled_from(["", "a", "b", "epoch 1\r", "zwei è 🙂", "2026-03-01T11:59:58Z no time of ours"])
@@ -176,7 +177,7 @@ def test_memory_holds_but_the_last_seconds():
     ],
 )
 def test_a_time_is_told_from_its_line(line, moment, text):
-    assert stamped(line) == (moment, text)
+    assert timestamped(line) == (moment, text)
 
 
 def test_the_kubelets_own_words_are_shown_once():
@@ -187,18 +188,18 @@ def test_the_kubelets_own_words_are_shown_once():
 @pytest.mark.parametrize(
     ("code", "state", "why"),
     [
-        (404, State(ended=True, gone=True), "its pod is gone, and what was not read of it is gone too"),
-        (403, State(), "get pods/log: 403 Refused: not now"),
-        (400, State(ended=True), "get pods/log: 400 Refused: not now"),
+        (404, ContainerState(ended=True, gone=True), "its pod is gone, and what was not read of it is gone too"),
+        (403, ContainerState(), "get pods/log: 403 Refused: not now"),
+        (400, ContainerState(ended=True), "get pods/log: 400 Refused: not now"),
     ],
 )
 def test_a_log_that_cannot_be_read_ends_with_the_reason(code, state, why):
     told: list[Any] = []
     kubelet = Kubelet([[]], [Opening(0, None, 1, refused=code)])
-    reader = LogReader(kubelet, "train-a", "uid", "worker", told.append, kubelet.look, AT_ONCE)  # type: ignore[arg-type]
+    reader = LogReader(kubelet, SOURCE, told.append, kubelet.look, AT_ONCE)  # type: ignore[arg-type]
     reader.learn(state)
     reader.run()
-    assert told == [LogEnded("uid", "worker", why)]
+    assert told == [LogEvent(SOURCE, "ended", why)]
 
 
 def test_a_container_that_is_about_to_start_is_waited_for():
@@ -211,7 +212,7 @@ def test_news_that_comes_late_takes_nothing_back():
     told, kubelet = read([[(BEGIN, "one")], [(BEGIN + timedelta(seconds=2), "two")]], [])
     assert told == ["one", "two"]
     assert [opening["previous"] for opening in kubelet.opened] == [False, True, False, False]
-    reader = LogReader(kubelet, "a", "u", "c", print, kubelet.look, AT_ONCE)  # type: ignore[arg-type]
-    reader.learn(State(2, ended=True))
-    reader.learn(State(1))
-    assert reader._state == State(2, ended=True)
+    reader = LogReader(kubelet, SOURCE, print, kubelet.look, AT_ONCE)  # type: ignore[arg-type]
+    reader.learn(ContainerState(2, ended=True))
+    reader.learn(ContainerState(1))
+    assert reader._state == ContainerState(2, ended=True)

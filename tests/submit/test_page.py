@@ -12,14 +12,14 @@ from ruamel.yaml import YAML
 from typer.testing import CliRunner
 
 import submit
-from submit import Outcome, Ways, delete, run
+from submit import Outcome, RunOptions, delete, run
 from submit.cli import app
-from submit.pace import Pace
+from submit.options import Timing
 from submit.result import STATUS
 from tests.builders import ROOT
 from tests.docs.kubectl import commands
 from tests.docs.markdown import fences
-from tests.submit.conftest import WAYS
+from tests.submit.conftest import OPTIONS
 from tests.submit.life import complete, ready, show, until
 from tests.submit.objects import ended, job, running, unscheduled, workload
 from tests.submit.server import Reply
@@ -64,7 +64,7 @@ def test_the_role_has_the_rights_that_are_used_and_no_other(server, cluster, tol
     server.reply("create", "jobs", Reply(cut=True, late=True))
     queued = job(suspend=True) | {"metadata": {"name": "train", "labels": {"kueue.x-k8s.io/queue-name": "team-a"}}}
     meanwhile(life)
-    assert run(queued, cluster, WAYS, told).ok
+    assert run(queued, cluster, OPTIONS, told).ok
     delete("train", cluster)
     assert {(request.group, request.resource, request.verb) for request in server.requests} == granted()
 
@@ -113,16 +113,16 @@ def test_the_python_runs_up_to_the_cluster(tmp_path):
 
 
 def test_the_times_are_those_of_the_program():
-    assert (Pace().patience, Pace().most, Pace().remind) == (600, 30, 300)
+    assert (Timing().patience, Timing().longest_pause, Timing().remind) == (600, 30, 300)
     assert "for ten minutes" in TEXT
     assert "at most 30 seconds apart" in TEXT
     assert "After five minutes without news" in TEXT
-    assert Ways().limits.stuck == 180
+    assert RunOptions().stuck_after == 180
     assert "`--stuck-after 3m`" in TEXT
 
 
 @pytest.mark.parametrize(
-    "name", ["send", "follow", "delete", "Teller", "Quiet", "SubmitError", "InputError", "ApiError", "UnreachableError"]
+    "name", ["send", "follow", "delete", "Output", "Quiet", "SubmitError", "InputError", "ApiError", "UnreachableError"]
 )
 def test_every_name_of_the_page_is_there(name):
     assert f"{name}`" in TEXT

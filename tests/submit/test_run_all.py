@@ -7,12 +7,12 @@ import dataclasses
 import pytest
 
 from submit import Outcome, Result, run_all, status_of
-from tests.submit.conftest import WAYS
+from tests.submit.conftest import OPTIONS
 from tests.submit.life import fail, ready, show, work
 from tests.submit.objects import ended, job
 from tests.submit.server import Reply, status
 
-CLEAN = dataclasses.replace(WAYS, clean_up=True)
+CLEAN = dataclasses.replace(OPTIONS, clean_up=True)
 
 
 def test_one_after_another(server, cluster, told, meanwhile):
@@ -52,7 +52,7 @@ def test_together(server, cluster, told, meanwhile):
 def test_one_that_is_refused_keeps_no_other_from_running(server, cluster, told, meanwhile, together):
     server.reply("create", "jobs", Reply(403, status(403, "Forbidden", "exceeded quota: jobs")))
     meanwhile(lambda: work(server, "hello", name="b"))
-    results = run_all([job("a"), job("b"), {"kind": "Pod"}], cluster, WAYS, told, together=together)
+    results = run_all([job("a"), job("b"), {"kind": "Pod"}], cluster, OPTIONS, told, together=together)
     assert [result.outcome for result in results] == [Outcome.REFUSED, Outcome.COMPLETE, Outcome.REFUSED]
     assert results[0].reason == "create jobs.batch a in namespace ml: 403 Forbidden: exceeded quota: jobs"
     assert results[2].job == "a Job without a name"

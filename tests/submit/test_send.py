@@ -12,21 +12,21 @@ import pytest
 from fleet.facts.scheduling import JOB_HASH
 from submit import InputError, Outcome, connect, run, send
 from submit.errors import ApiError, SubmitError, UnreachableError
-from tests.submit.conftest import WAYS, kubeconfig
+from tests.submit.conftest import OPTIONS, kubeconfig
 from tests.submit.life import complete, work
 from tests.submit.objects import job
 from tests.submit.server import Reply, status
 
-FOLLOW, REPLACE = (dataclasses.replace(WAYS, existing=existing) for existing in ("follow", "replace"))
+FOLLOW, REPLACE = (dataclasses.replace(OPTIONS, existing=existing) for existing in ("follow", "replace"))
 
 
 def test_a_job_is_sent_as_it_is(server, cluster, told):
     given = job()
     before = copy.deepcopy(given)
-    sent = send(given, cluster, WAYS, told)
+    sent = send(given, cluster, OPTIONS, told)
     (request,) = server.asked("create", "jobs")
     assert request.query == {"fieldManager": "gpu-ci", "fieldValidation": "Strict"}, "a misspelt field is an error, not lost"
-    assert (request.namespace, sent.made) == ("ml", True)
+    assert (request.namespace, sent.created) == ("ml", True)
     assert request.headers["user-agent"] == "gpu-ci-submit", "as an audit log will have it"
     annotations = request.body["metadata"].pop("annotations")
     assert request.body == before, "numbers as quantities and fields of newer versions are sent as they stand"
@@ -39,7 +39,7 @@ def test_warnings_of_the_server_are_told(server, cluster, told):
     text = 'would violate PodSecurity \\"restricted:latest\\": runAsNonRoot != true'
     created = job() | {"metadata": {"name": "train", "uid": "u"}}
     server.reply("create", "jobs", Reply(201, created, {"Warning": f'299 - "{text}"'}))
-    send(job(), cluster, WAYS, told)
+    send(job(), cluster, OPTIONS, told)
     assert told.lines[0] == 'train: warning: would violate PodSecurity "restricted:latest": runAsNonRoot != true'
 
 
@@ -111,7 +111,7 @@ FORBIDDEN = 'jobs.batch is forbidden: User "alice" cannot create resource "jobs"
 def test_a_refusal_is_told_in_the_servers_words(server, cluster, told, code, reason, message, details, lines):
     server.reply("create", "jobs", Reply(code, status(code, reason, message, **details)))
     with pytest.raises(ApiError) as caught:
-        run(job(), cluster, WAYS, told)
+        run(job(), cluster, OPTIONS, told)
     assert str(caught.value).splitlines() == lines
     assert len(server.asked("create", "jobs")) == 1, "no second try will do better"
     assert told.lines == []
@@ -120,35 +120,35 @@ def test_a_refusal_is_told_in_the_servers_words(server, cluster, told, code, rea
 def test_an_answer_without_words_is_told_by_its_status(server, cluster, told):
     server.reply("create", "jobs", Reply(403, b"<html>no</html>", {"Content-Type": "text/html"}))
     with pytest.raises(ApiError, match="403 Forbidden: it gives no reason"):
-        send(job(), cluster, WAYS, told)
+        send(job(), cluster, OPTIONS, told)
 
 
 def test_what_is_no_api_server_is_told_so(server, cluster, told):
     server.reply("create", "jobs", Reply(200, b"<html>hello</html>"))
     server.reply("get", "jobs", Reply(200, b"<html>hello</html>"), times=9)
     with pytest.raises(UnreachableError, match="what answers is no Kubernetes API server"):
-        send(job(), cluster, WAYS, told)
+        send(job(), cluster, OPTIONS, told)
 
 
 # -- a Job of that name --------------------------------------------------------------------------------------------------
 
 
 def test_a_job_of_the_same_name_is_refused_with_the_ways_out(server, cluster, told):
-    send(job(), cluster, WAYS, told)
+    send(job(), cluster, OPTIONS, told)
     with pytest.raises(InputError) as same:
-        send(job(), cluster, WAYS, told)
+        send(job(), cluster, OPTIONS, told)
     assert str(same.value) == (
         "Job train is in namespace ml already, with the same contents (not ended); --existing follow follows it, --existing "
         "replace deletes it and sends this one, another --task-id gives another name"
     )
     complete(server)
     with pytest.raises(InputError, match=r"already, with other contents \(complete\); --existing replace deletes it"):
-        send(job(backoffLimit=0), cluster, WAYS, told)
+        send(job(backoffLimit=0), cluster, OPTIONS, told)
     assert not server.asked("delete", "jobs")
 
 
 def test_the_same_job_sent_twice_is_one_job(server, cluster, told, meanwhile):
-    first = send(job(), cluster, WAYS, told)
+    first = send(job(), cluster, OPTIONS, told)
     meanwhile(lambda: work(server, "once"))
     result = run(job(), cluster, FOLLOW, told)
     assert result.ok
@@ -158,22 +158,22 @@ def test_the_same_job_sent_twice_is_one_job(server, cluster, told, meanwhile):
 
 
 def test_another_job_of_that_name_is_not_followed_for_it(server, cluster, told):
-    send(job(), cluster, WAYS, told)
+    send(job(), cluster, OPTIONS, told)
     with pytest.raises(InputError, match="with other contents"):
         send(job(backoffLimit=0), cluster, FOLLOW, told)
 
 
 def test_a_job_is_replaced_by_the_very_one_that_was_found(server, cluster, told):
-    first = send(job(), cluster, WAYS, told)
+    first = send(job(), cluster, OPTIONS, told)
     second = send(job(backoffLimit=0), cluster, REPLACE, told)
     (deleted,) = server.asked("delete", "jobs")
     assert deleted.body["preconditions"] == {"uid": first.job["metadata"]["uid"]}
-    assert second.made
+    assert second.created
     assert server.get("jobs", "train")["spec"]["backoffLimit"] == 0
 
 
 def test_a_job_that_is_being_deleted_is_waited_for(server, cluster, told, meanwhile):
-    old = dict(send(job(), cluster, WAYS, told).job)
+    old = dict(send(job(), cluster, OPTIONS, told).job)
     server.put("jobs", old | {"metadata": old["metadata"] | {"deletionTimestamp": "2026-01-01T00:00:00Z"}})
 
     def life():
@@ -181,14 +181,14 @@ def test_a_job_that_is_being_deleted_is_waited_for(server, cluster, told, meanwh
         server.remove("jobs", "train")
 
     meanwhile(life)
-    assert send(job(), cluster, WAYS, told).made
+    assert send(job(), cluster, OPTIONS, told).created
 
 
 def test_a_job_that_never_goes_is_given_up(server, cluster, told):
-    old = dict(send(job(), cluster, WAYS, told).job)
+    old = dict(send(job(), cluster, OPTIONS, told).job)
     server.put("jobs", old | {"metadata": old["metadata"] | {"deletionTimestamp": "2026-01-01T00:00:00Z"}})
     with pytest.raises(InputError, match="it is still being deleted; try again in a while"):
-        send(job(), cluster, WAYS, told)
+        send(job(), cluster, OPTIONS, told)
 
 
 # -- a server that fails -------------------------------------------------------------------------------------------------
@@ -197,14 +197,14 @@ def test_a_job_that_never_goes_is_given_up(server, cluster, told):
 @pytest.mark.parametrize("code", [429, 500, 503])
 def test_a_server_that_is_busy_is_asked_again(server, cluster, told, code):
     server.reply("create", "jobs", Reply(code, status(code, "Busy", "try later"), {"Retry-After": "0"}), times=2)
-    assert send(job(), cluster, WAYS, told).made
+    assert send(job(), cluster, OPTIONS, told).created
     assert len(server.asked("create", "jobs")) == 3
 
 
 def test_a_server_that_stays_busy_is_given_up(server, cluster, told):
     server.reply("create", "jobs", Reply(503, status(503, "ServiceUnavailable", "etcd is down")), times=99)
     with pytest.raises(ApiError, match="503 ServiceUnavailable: etcd is down"):
-        send(job(), cluster, WAYS, told)
+        send(job(), cluster, OPTIONS, told)
     assert len(server.asked("create", "jobs")) == 8
 
 
@@ -212,9 +212,9 @@ def test_a_server_that_stays_busy_is_given_up(server, cluster, told):
 def test_an_answer_that_breaks_off_makes_no_second_job(server, cluster, told, late):
     """Whether the Job was made before the connection broke or not: in the end there is one, and it is followed."""
     server.reply("create", "jobs", Reply(cut=True, late=late))
-    sent = send(job(), cluster, WAYS, told)
+    sent = send(job(), cluster, OPTIONS, told)
     assert sent.job["metadata"]["uid"] == server.get("jobs", "train")["metadata"]["uid"]
-    assert sent.made is not late
+    assert sent.created is not late
 
 
 def test_nobody_listens(tmp_path, told):
@@ -222,7 +222,7 @@ def test_nobody_listens(tmp_path, told):
         port = free.getsockname()[1]
     cluster = connect(kubeconfig(tmp_path / "config", f"http://127.0.0.1:{port}"))
     with pytest.raises(UnreachableError) as caught:
-        run(job(), cluster, WAYS, told)
+        run(job(), cluster, OPTIONS, told)
     assert str(caught.value) == "create jobs.batch train in namespace ml: no connection to the server: Connection refused"
 
 
@@ -233,29 +233,29 @@ def test_a_name_that_nobody_knows(monkeypatch, tmp_path, told):
     monkeypatch.setattr(socket, "getaddrinfo", unknown)
     cluster = connect(kubeconfig(tmp_path / "config", "http://cluster.invalid"))
     with pytest.raises(UnreachableError, match="no connection to the server: Name or service not known"):
-        run(job(), cluster, WAYS, told)
+        run(job(), cluster, OPTIONS, told)
 
 
 def test_what_speaks_no_tls(server, tmp_path, told):
     cluster = connect(kubeconfig(tmp_path / "config", server.url.replace("http:", "https:")))
     with pytest.raises(UnreachableError, match="no connection to the server: the TLS handshake failed; look at the kubeconfig"):
-        run(job(), cluster, WAYS, told)
+        run(job(), cluster, OPTIONS, told)
 
 
 def test_a_server_that_does_not_answer_is_given_up(server, cluster, told):
-    cluster._waits = dataclasses.replace(cluster._waits, answer=0.1)
+    cluster.timeouts = dataclasses.replace(cluster.timeouts, response=0.1)
     hang = threading.Event()
     for verb in ("create", "get"):
         server.reply(verb, "jobs", Reply(hang=hang, cut=True), times=9)
     with pytest.raises(UnreachableError, match="the server does not answer in time"):
-        send(job(), cluster, WAYS, told)
+        send(job(), cluster, OPTIONS, told)
     hang.set()
     assert len(server.asked("create", "jobs")) == 1, "one that does not answer at all is not asked again"
 
 
 def test_a_token_that_ran_out_is_told(server, cluster, told, meanwhile):
     """In the middle of following: the cluster may let us in again, so it is tried until patience ends."""
-    patient = dataclasses.replace(WAYS, pace=dataclasses.replace(WAYS.pace, patience=0.2))
+    patient = dataclasses.replace(OPTIONS, timing=dataclasses.replace(OPTIONS.timing, patience=0.2))
 
     def life():
         server.wait("watch", "jobs")
@@ -284,7 +284,7 @@ def test_a_token_that_ran_out_is_told(server, cluster, told, meanwhile):
 )
 def test_what_is_no_job_is_not_sent(server, cluster, told, thing, words):
     with pytest.raises(InputError, match=words):
-        send(thing, cluster, WAYS, told)
+        send(thing, cluster, OPTIONS, told)
     assert server.requests == []
 
 

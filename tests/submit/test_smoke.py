@@ -17,23 +17,23 @@ from typer.testing import CliRunner
 from fleet.loading.config import load
 from fleet.render.workloads.smoke import TESTS, Smoke, smoke_tests
 from fleet.settings.namespaces import SMOKE_NAMESPACE
-from submit import Limits, Ways, connect, smoke
+from submit import RunOptions, connect, smoke
 from submit.cli import app
-from submit.cluster import Cluster, Waits
+from submit.cluster import Cluster, Timeouts
 from submit.errors import ApiError, InputError
 from submit.stack import ROOT
 from tests.builders import cluster as cluster_settings
 from tests.builders import config as config_of
 from tests.builders import oke_cluster, oke_pool, pool, staging
-from tests.submit.conftest import PACE, Told
+from tests.submit.conftest import TIMING, Told
 from tests.submit.life import ctrl_c, until
 from tests.submit.objects import ended, running, true, unscheduled
 from tests.submit.objects import pod as pod_of
 from tests.submit.server import ApiServer, Reply, status
 
 TWO = {"t4": pool(), "big": pool(instanceTypes=["g4dn.12xlarge"])}
-WAYS = replace(smoke.WAYS, pace=PACE)
-SOON = replace(WAYS, limits=Limits(start=2.0))
+OPTIONS = replace(smoke.OPTIONS, timing=TIMING)
+SOON = replace(OPTIONS, start_within=2.0)
 """For a test that begins too late; the others have all the time that a busy machine needs."""
 
 
@@ -47,7 +47,7 @@ def smokes(**changes: Any) -> tuple[Smoke, ...]:
 def home(config: Path) -> Iterator[Cluster]:
     """The namespace of smoke tests on the loopback server."""
     found = connect(config, None, SMOKE_NAMESPACE)
-    found._waits = Waits(connect=2, answer=2, watch=5, log=5)
+    found.timeouts = Timeouts(connect=2, response=2, watch=5, log=5)
     yield found
     found.close()
 
@@ -102,7 +102,7 @@ class Worker:
 
 
 def run(
-    server: ApiServer, home: Cluster, told: Told, verdict: Callable[[str], int | None], ways: Ways = WAYS, **changes: Any
+    server: ApiServer, home: Cluster, told: Told, verdict: Callable[[str], int | None], ways: RunOptions = OPTIONS, **changes: Any
 ) -> tuple[smoke.Row, ...]:
     with Worker(server, verdict):
         return smoke.run_smoke(smokes(**changes), home, told, ways)
@@ -183,7 +183,7 @@ def test_a_test_that_was_left_behind_gives_way(server, home, told):
 def test_without_the_right_to_make_the_namespace_nothing_is_sent(server, home, told):
     server.reply("create", "namespaces", Reply(403, status(403, "Forbidden", 'user "me" cannot create namespaces')))
     with pytest.raises(ApiError, match="create namespaces") as caught:
-        smoke.run_smoke(smokes(), home, told, WAYS)
+        smoke.run_smoke(smokes(), home, told, OPTIONS)
     assert "in namespace" not in str(caught.value), "a namespace is in none"
     assert server.asked("create", "jobs") == []
 
@@ -210,7 +210,7 @@ def test_ctrl_c_deletes_what_runs_and_sends_no_more(server, home, told, meanwhil
 
 def test_ctrl_c_while_a_test_is_sent_deletes_it_if_it_was_made(server, home, told, meanwhile):
     hang = threading.Event()
-    home._waits = replace(home._waits, answer=30)
+    home.timeouts = replace(home.timeouts, response=30)
     server.reply("create", "jobs", Reply(hang=hang, late=True, cut=True))
 
     def interrupt() -> None:
@@ -229,7 +229,7 @@ def test_ctrl_c_while_a_test_is_sent_deletes_it_if_it_was_made(server, home, tol
 def test_a_pool_that_cannot_run_a_test_is_no_failure(server, home, told):
     fleet = load(config_of(clusters={"sjc": oke_cluster(pools={"old": oke_pool(instanceTypes=["VM.GPU2.1"])}, runners={})}))
     with Worker(server, lambda _: 0):
-        rows = smoke.run_smoke(smoke_tests(fleet.clusters["sjc"]), home, told, WAYS)
+        rows = smoke.run_smoke(smoke_tests(fleet.clusters["sjc"]), home, told, OPTIONS)
     assert states(rows) == {("old", "nvidia-smi"): "pass", ("old", "pytorch"): "not run", ("old", "device-query"): "pass"}
     assert "P100" in rows[1].reason
 
@@ -311,7 +311,7 @@ def test_a_stack_without_anything_to_test_is_told():
 
 
 def test_the_command_runs_reports_and_says_by_its_status_how_it_went(server, config, monkeypatch):
-    monkeypatch.setattr(smoke, "WAYS", WAYS)
+    monkeypatch.setattr(smoke, "OPTIONS", OPTIONS)
     with Worker(server, lambda name: 1 if name == "smoke-t4-spot-pytorch" else 0):
         done = invoke("staging", "--context", "here", "--kubeconfig", str(config))
     assert done.exit_code == 1

@@ -11,7 +11,7 @@ import pytest
 
 from submit import Outcome, run
 from submit.objects import condition
-from tests.submit.conftest import PACE, WAYS
+from tests.submit.conftest import OPTIONS, TIMING
 from tests.submit.life import complete, ready, show, until, work
 from tests.submit.objects import container, ended, job, running, terminated, true, unscheduled
 from tests.submit.server import Log, Reply, stamp, status
@@ -36,7 +36,7 @@ def test_a_version_that_is_too_old_is_listed_anew(server, cluster, told, meanwhi
         server.compact()
 
     meanwhile(life)
-    assert run(job(), cluster, WAYS, told).ok
+    assert run(job(), cluster, OPTIONS, told).ok
     assert told.logs == ["hello"]
     assert len([line for line in told.lines if "0/1 nodes" in line]) == 1, "what is listed again is not told again"
 
@@ -52,7 +52,7 @@ def test_what_was_deleted_while_nobody_watched_is_noticed(server, cluster, told,
         complete(server)
 
     meanwhile(life)
-    assert run(job(), cluster, WAYS, told).ok
+    assert run(job(), cluster, OPTIONS, told).ok
 
 
 def test_a_job_that_was_deleted_while_nobody_watched_is_noticed(server, cluster, told, meanwhile):
@@ -62,7 +62,7 @@ def test_a_job_that_was_deleted_while_nobody_watched_is_noticed(server, cluster,
         server.compact()
 
     meanwhile(life)
-    assert run(job(), cluster, WAYS, told).outcome is Outcome.DELETED
+    assert run(job(), cluster, OPTIONS, told).outcome is Outcome.DELETED
 
 
 def test_a_job_that_ended_and_was_deleted_at_once_is_complete(server, cluster, told, meanwhile):
@@ -74,7 +74,7 @@ def test_a_job_that_ended_and_was_deleted_at_once_is_complete(server, cluster, t
         server.remove("jobs", "train")
 
     meanwhile(life)
-    assert run(job(ttlSecondsAfterFinished=0), cluster, WAYS, told).ok
+    assert run(job(ttlSecondsAfterFinished=0), cluster, OPTIONS, told).ok
 
 
 def test_connections_that_break_are_made_again(server, cluster, told, meanwhile):
@@ -94,7 +94,7 @@ def test_connections_that_break_are_made_again(server, cluster, told, meanwhile)
         server.drop()
 
     meanwhile(life)
-    assert run(job(), cluster, WAYS, told).ok
+    assert run(job(), cluster, OPTIONS, told).ok
     assert told.logs == ["one", "two", "three", "four"]
     assert not told.has("trying again"), "that is no news: it was made again at once"
 
@@ -110,7 +110,7 @@ def test_a_server_that_restarts_is_waited_for(server, cluster, told, meanwhile):
         work(server, "hello")
 
     meanwhile(life)
-    assert run(job(), cluster, WAYS, told).ok
+    assert run(job(), cluster, OPTIONS, told).ok
     assert len([line for line in told.lines if "trying again" in line]) == 1, "not once for each try"
 
 
@@ -121,8 +121,8 @@ def test_tries_are_spaced_ever_wider_up_to_a_bound(server, cluster, told, meanwh
         server.drop()
 
     meanwhile(life)
-    pace = dataclasses.replace(PACE, first=0.02, most=0.1, patience=0.6)
-    result = run(job(), cluster, dataclasses.replace(WAYS, pace=pace), told)
+    timing = dataclasses.replace(TIMING, first_pause=0.02, longest_pause=0.1, patience=0.6)
+    result = run(job(), cluster, dataclasses.replace(OPTIONS, timing=timing), told)
     assert (result.outcome, result.status) == (Outcome.LOST, 3)
     assert result.reason.endswith("503 ServiceUnavailable: down; the Job may go on")
     tries = len(server.asked("watch", "jobs"))
@@ -143,7 +143,7 @@ def test_a_server_that_ends_every_watch_at_once_is_not_asked_in_a_loop(server, c
         complete(server)
 
     meanwhile(life)
-    assert run(job(), cluster, WAYS, told).ok
+    assert run(job(), cluster, OPTIONS, told).ok
     assert told.logs == ["hello"]
 
 
@@ -158,7 +158,7 @@ def test_a_watch_goes_on_from_where_it_was(server, cluster, told, meanwhile):
         complete(server)
 
     meanwhile(life)
-    run(job(), cluster, WAYS, told)
+    run(job(), cluster, OPTIONS, told)
     first, second = (int(request.query["resourceVersion"]) for request in server.asked("watch", "pods")[:2])
     assert second > first
     assert len(server.asked("list", "pods")) == 2, "at the beginning, and for the last word on the pods"
@@ -176,13 +176,13 @@ def test_a_right_that_is_missing_is_told_and_done_without(server, cluster, told,
         complete(server)
 
     meanwhile(life)
-    assert run(job(), cluster, WAYS, told).ok
+    assert run(job(), cluster, OPTIONS, told).ok
     assert "train: pods and logs are not shown: there is no right to read them" in told.lines
 
 
 def test_a_right_to_jobs_that_is_missing_ends_following(server, cluster, told):
     server.reply("list", "jobs", Reply(403, status(403, "Forbidden", 'User "a" cannot list resource "jobs"')))
-    result = run(job(), cluster, WAYS, told)
+    result = run(job(), cluster, OPTIONS, told)
     assert result.outcome is Outcome.LOST
     assert "403 Forbidden" in result.reason
 
@@ -190,7 +190,7 @@ def test_a_right_to_jobs_that_is_missing_ends_following(server, cluster, told):
 def test_a_watch_that_is_no_json_is_broken_off(server, cluster, told, meanwhile):
     server.reply("watch", "jobs", Reply(200, b"<html>please log in</html>\n"))
     meanwhile(lambda: work(server, "hello"))
-    assert run(job(), cluster, WAYS, told).ok
+    assert run(job(), cluster, OPTIONS, told).ok
 
 
 # -- logs ----------------------------------------------------------------------------------------------------------------
@@ -210,7 +210,7 @@ def test_a_log_that_breaks_at_any_byte_goes_on_where_it_was(server, cluster, tol
         complete(server)
 
     meanwhile(life)
-    assert run(job(), cluster, WAYS, told).ok
+    assert run(job(), cluster, OPTIONS, told).ok
     assert told.logs == lines
 
 
@@ -222,7 +222,7 @@ def test_a_last_line_without_an_end_is_a_line(server, cluster, told, meanwhile):
         complete(server)
 
     meanwhile(life)
-    run(job(), cluster, WAYS, told)
+    run(job(), cluster, OPTIONS, told)
     assert told.logs == ["no newline"]
 
 
@@ -241,7 +241,7 @@ def test_a_log_goes_on_from_a_whole_second_a_little_before(server, cluster, told
         complete(server)
 
     meanwhile(life)
-    run(job(), cluster, WAYS, told)
+    run(job(), cluster, OPTIONS, told)
     since = [request.query.get("sinceTime") for request in server.asked("get", "pods/log")]
     assert since[:2] == [None, "2026-01-01T12:00:04Z"]
     assert told.logs == ["one", "two"], "of the same time as the one before, and still not lost"
@@ -271,7 +271,7 @@ def test_the_rest_of_a_container_that_started_again_is_shown(server, cluster, to
         complete(server)
 
     meanwhile(life)
-    assert run(again, cluster, WAYS, told).attempts == 2
+    assert run(again, cluster, OPTIONS, told).attempts == 2
     (late,) = [line for line in told.lines if "does not come yet" in line]
     assert late.startswith("train: the log of worker does not come yet: get pods/log train-a in namespace ml: 500 InternalError")
     assert told.logs == ["one", "last words", "again"]
@@ -281,7 +281,7 @@ def test_a_log_that_may_not_be_read_is_told_once(server, cluster, told, meanwhil
     forbidden = status(403, "Forbidden", 'User "a" cannot get resource "pods/log"')
     server.reply("get", "pods/log", Reply(403, forbidden), times=9)
     meanwhile(lambda: work(server, "hello"))
-    assert run(job(), cluster, WAYS, told).ok
+    assert run(job(), cluster, OPTIONS, told).ok
     (line,) = [line for line in told.lines if "breaks off" in line]
     assert line.startswith("train: the log of worker breaks off: get pods/log train-a in namespace ml: 403 Forbidden")
 
@@ -298,8 +298,8 @@ def test_a_log_that_never_ends_does_not_hold_the_result(server, cluster, told, m
         complete(server)
 
     meanwhile(life)
-    pace = dataclasses.replace(PACE, drain=0.2)
-    assert run(job(), cluster, dataclasses.replace(WAYS, pace=pace), told).ok
+    timing = dataclasses.replace(TIMING, drain=0.2)
+    assert run(job(), cluster, dataclasses.replace(OPTIONS, timing=timing), told).ok
     assert told.has("the rest of its log does not come; look with kubectl logs")
 
 
@@ -315,7 +315,7 @@ def test_more_logs_than_are_followed_at_once_come_all_the_same(monkeypatch, serv
         complete(server)
 
     meanwhile(life)
-    assert run(job(parallelism=6, completions=6), cluster, WAYS, told).ok
+    assert run(job(parallelism=6, completions=6), cluster, OPTIONS, told).ok
     assert sorted(told.logs) == [f"[{name}/worker] I am {name}" for name in names]
 
 
@@ -327,7 +327,7 @@ def test_news_that_is_long_in_coming_is_told_again(server, cluster, told, meanwh
         complete(server)
 
     meanwhile(life)
-    run(job(), cluster, dataclasses.replace(WAYS, pace=dataclasses.replace(PACE, remind=0.1)), told)
+    run(job(), cluster, dataclasses.replace(OPTIONS, timing=dataclasses.replace(TIMING, remind=0.1)), told)
 
 
 def test_a_condition_that_does_not_hold_is_no_end(server, cluster, told, meanwhile):
@@ -338,5 +338,5 @@ def test_a_condition_that_does_not_hold_is_no_end(server, cluster, told, meanwhi
         work(server, "hello")
 
     meanwhile(life)
-    assert run(job(), cluster, WAYS, told).ok
+    assert run(job(), cluster, OPTIONS, told).ok
     assert condition(server.get("jobs", "train"), "Complete") is not None

@@ -1,4 +1,4 @@
-"""What is judged and told of a Job does not depend on the order in which the news of its objects comes."""
+"""What is judged and told of a Job does not depend on the order in which the message of its objects comes."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleet.facts.scheduling import QUEUE_LABEL
-from submit.errors import Answer, ApiError
-from submit.kinds import JOBS, PODS, WORKLOADS
-from submit.news import Barred, Changed, Gone, Happened, Listed, News
+from submit import RunOptions
+from submit.errors import ApiError
+from submit.objects import JOBS, PODS, WORKLOADS, Kind
 from submit.result import STATUS, Outcome
-from submit.story import Limits, Story
+from submit.status import JobStatus, Note
+from submit.watch import Update, WatchStatus
 from tests.submit.objects import (
     disrupted,
     ended,
@@ -30,8 +31,29 @@ from tests.submit.objects import (
 )
 from tests.submit.server import made
 
+Message = Update | WatchStatus | tuple[str, tuple[Any, ...]]
+"""A message of a watch, or the events of the object with a uid."""
+
 JOB = made(job(), "uid-job")
-PATIENT = Limits(stuck=10**9)
+PATIENT = RunOptions(stuck_after=10**9)
+
+
+def changed(kind: Kind, thing: Any) -> Update:
+    return Update(kind, "changed", (thing,))
+
+
+def deleted(kind: Kind, thing: Any) -> Update:
+    return Update(kind, "deleted", (thing,))
+
+
+def listed(kind: Kind, things: tuple[Any, ...]) -> Update:
+    return Update(kind, "listed", things)
+
+
+def learn(known: JobStatus, message: Message, now: float = 0) -> list[Note]:
+    """Take any message."""
+    return known.learn_events(*message) if isinstance(message, tuple) else known.learn(message, now)
+
 
 FINALS = {
     "Complete": (true("Complete", "CompletionsReached"), Outcome.COMPLETE),
@@ -60,45 +82,45 @@ states = st.sampled_from(
 
 
 @st.composite
-def streams(draw: st.DrawFn) -> tuple[list[News], str]:
-    """The news of Job, pods, Workload and events, each in its own order, woven in any way; and how the Job ends."""
+def streams(draw: st.DrawFn) -> tuple[list[Message], str]:
+    """The message of Job, pods, Workload and events, each in its own order, woven in any way; and how the Job ends."""
     end = draw(st.sampled_from(sorted(FINALS)))
-    jobs: list[News] = [Changed(JOBS, JOB | {"status": {"active": 1}}) for _ in range(draw(st.integers(0, 2)))]
+    jobs: list[Message] = [changed(JOBS, JOB | {"status": {"active": 1}}) for _ in range(draw(st.integers(0, 2)))]
     last = JOB | {"status": {"conditions": [true("FailureTarget"), FINALS[end][0]]}}
     # What comes after the end: the same again, by a list, and its deletion when its time to live is over.
-    after: list[list[News]] = [[], [Listed(JOBS, (last,))], [Gone(JOBS, last)], [Listed(JOBS, ())]]
-    jobs += [Changed(JOBS, last), *draw(st.sampled_from(after))]
+    after: list[list[Message]] = [[], [listed(JOBS, (last,))], [deleted(JOBS, last)], [listed(JOBS, ())]]
+    jobs += [changed(JOBS, last), *draw(st.sampled_from(after))]
     woven = [jobs]
     for name in draw(st.sampled_from(["", "a", "ab"])):
         pods = [pod(JOB, name, status) for status in draw(st.lists(states, max_size=4))]
-        changes: list[News] = [Changed(PODS, thing) for thing in pods]
+        changes: list[Message] = [changed(PODS, thing) for thing in pods]
         gone = draw(st.booleans())
         if pods and gone:
-            changes.append(Gone(PODS, pods[-1]))
+            changes.append(deleted(PODS, pods[-1]))
         woven.append(changes)
-        woven.append([Happened(f"uid-{name}", (event(f"uid-{name}", "Pulling", "Pulling image"),))] * draw(st.integers(0, 2)))
-    woven.append([Changed(WORKLOADS, workload("uid-job", true("Admitted")))] * draw(st.integers(0, 1)))
-    order: list[News] = []
+        woven.append([(f"uid-{name}", (event(f"uid-{name}", "Pulling", "Pulling image"),))] * draw(st.integers(0, 2)))
+    woven.append([changed(WORKLOADS, workload("uid-job", true("Admitted")))] * draw(st.integers(0, 1)))
+    order: list[Message] = []
     while any(woven):
         stream = draw(st.sampled_from([each for each in woven if each]))
         order.append(stream.pop(0))
         if draw(st.booleans()):
-            # A stream that is opened again tells its last news again.
+            # A stream that is opened again tells its last message again.
             order.append(order[-1])
     return order, end
 
 
 @given(streams())
-def test_the_outcome_is_what_the_job_itself_says_in_whatever_order_news_comes(found):
+def test_the_outcome_is_what_the_job_itself_says_in_whatever_order_message_comes(found):
     order, end = found
-    story = Story(JOB, PATIENT)
-    for index, news in enumerate(order):
-        story.learn(news, float(index))
+    known = JobStatus(JOB, PATIENT)
+    for index, message in enumerate(order):
+        learn(known, message, float(index))
         # Asked at every step, as the follower does: nothing may be wrong on the way.
-        judged = story.judge(float(index), 0)
-        if story.final() is None:
+        judged = known.judge(float(index), 0)
+        if known.ended is False:
             assert judged is None or judged[0] is Outcome.STUCK, "nothing else ends it before its condition"
-    outcome, reason = story.judge(float(len(order)), 0) or (None, "")
+    outcome, reason = known.judge(float(len(order)), 0) or (None, "")
     wanted = FINALS[end][1]
     assert outcome is wanted or (wanted is Outcome.FAILED and outcome is Outcome.EVICTED)
     assert outcome is not None
@@ -110,8 +132,8 @@ def test_the_outcome_is_what_the_job_itself_says_in_whatever_order_news_comes(fo
 @given(streams())
 def test_no_line_is_told_twice_in_a_row_and_each_is_one_line(found):
     order, _ = found
-    story = Story(JOB, PATIENT)
-    notes = [note for index, news in enumerate(order) for note in story.learn(news, float(index))]
+    known = JobStatus(JOB, PATIENT)
+    notes = [note for index, message in enumerate(order) for note in learn(known, message, float(index))]
     for who in {note.who for note in notes}:
         said = [note.text for note in notes if note.who == who]
         assert all(first != second for first, second in itertools.pairwise(said))
@@ -121,31 +143,32 @@ def test_no_line_is_told_twice_in_a_row_and_each_is_one_line(found):
 @given(streams())
 def test_attempts_are_the_runs_that_pods_tell(found):
     order, _ = found
-    story = Story(JOB, PATIENT)
-    for news in order:
-        story.learn(news, 0)
-    last = {
-        news.thing["metadata"]["name"]: news.thing for news in order if isinstance(news, Changed | Gone) and news.kind == PODS
-    }
+    known = JobStatus(JOB, PATIENT)
+    for message in order:
+        learn(known, message)
+    pods = [message.objects[0] for message in order if isinstance(message, Update) and message.kind == PODS]
+    last = {thing["metadata"]["name"]: thing for thing in pods}
     wanted = 0
     for thing in last.values():
         for status in thing["status"].get("containerStatuses", []):
             wanted += status["restartCount"] + (0 if "waiting" in status["state"] else 1)
-    assert story.attempts == wanted
+    assert known.attempts == wanted
 
 
 def test_a_cluster_without_kueue_is_told_as_soon_as_it_is_known():
-    """Though it may be the last news for long: a Job that nobody starts does not change."""
+    """Though it may be the last message for long: a Job that nobody starts does not change."""
     queued = JOB | {"metadata": JOB["metadata"] | {"labels": {QUEUE_LABEL: "team-a"}}, "spec": JOB["spec"] | {"suspend": True}}
-    story = Story(queued, PATIENT)
-    story.learn(Changed(JOBS, queued), 0)
-    (note,) = story.learn(Barred(WORKLOADS, ApiError(Answer("list workloads", 404, "NotFound", "no such resource"))), 0)
+    known = JobStatus(queued, PATIENT)
+    known.learn(changed(JOBS, queued), 0)
+    (note,) = known.learn(
+        WatchStatus(WORKLOADS, ApiError("list workloads", 404, "NotFound", "no such resource"), permanent=True), 0
+    )
     assert note.text == "suspended for queue team-a, and the cluster has no Kueue to start it"
 
 
 def test_words_of_the_cluster_cannot_move_the_cursor():
-    story = Story(JOB, PATIENT)
-    notes = story.learn(Changed(PODS, pod(JOB, "a", unscheduled("no\x1b[2Jnode\r\nat all"), node="")), 0)
+    known = JobStatus(JOB, PATIENT)
+    notes = known.learn(changed(PODS, pod(JOB, "a", unscheduled("no\x1b[2Jnode\r\nat all"), node="")), 0)
     assert [note.text for note in notes] == ["pending: no node for it yet: no?[2Jnode at all"]
 
 
@@ -167,8 +190,8 @@ def test_words_of_the_cluster_cannot_move_the_cursor():
     ],
 )
 def test_what_a_pod_does_is_told(status, spec, words):
-    story = Story(JOB, PATIENT)
-    notes = story.learn(Changed(PODS, pod(JOB, "a", status, **spec)), 0)
+    known = JobStatus(JOB, PATIENT)
+    notes = known.learn(changed(PODS, pod(JOB, "a", status, **spec)), 0)
     assert [note.text for note in notes] == [words]
 
 
@@ -183,34 +206,34 @@ def test_what_a_pod_does_is_told(status, spec, words):
     ],
 )
 def test_an_exit_code_is_told_with_its_signal(code, reason, words):
-    story = Story(JOB, PATIENT)
-    notes = story.learn(Changed(PODS, pod(JOB, "a", ended(code, reason))), 0)
+    known = JobStatus(JOB, PATIENT)
+    notes = known.learn(changed(PODS, pod(JOB, "a", ended(code, reason))), 0)
     assert [note.text for note in notes] == [f"{words}; attempt 1 of 4, the Job controller makes another pod"]
-    assert story.exit_code == code
+    assert known.exit_code == code
 
 
 def test_events_are_looked_at_while_something_waits_and_no_longer():
-    story = Story(JOB, PATIENT)
-    assert story.wanted() == ["uid-job"], "the Job's own, while it has no pod"
-    story.learn(Changed(PODS, pod(JOB, "a", waiting("ContainerCreating"))), 0)
-    assert story.wanted() == ["uid-a"]
-    story.learn(Changed(PODS, pod(JOB, "a", running())), 0)
-    assert story.wanted() == []
-    story.learn(Changed(PODS, pod(JOB, "b", {})), 0)
-    story.learn(Changed(JOBS, JOB | {"status": {"conditions": [true("Complete")]}}), 0)
-    assert story.wanted() == []
-    assert Story(JOB | {"spec": {"suspend": True}}, PATIENT).wanted() == []
+    known = JobStatus(JOB, PATIENT)
+    assert known.waiting() == ["uid-job"], "the Job's own, while it has no pod"
+    known.learn(changed(PODS, pod(JOB, "a", waiting("ContainerCreating"))), 0)
+    assert known.waiting() == ["uid-a"]
+    known.learn(changed(PODS, pod(JOB, "a", running())), 0)
+    assert known.waiting() == []
+    known.learn(changed(PODS, pod(JOB, "b", {})), 0)
+    known.learn(changed(JOBS, JOB | {"status": {"conditions": [true("Complete")]}}), 0)
+    assert known.waiting() == []
+    assert JobStatus(JOB | {"spec": {"suspend": True}}, PATIENT).waiting() == []
 
 
 def test_warnings_that_the_status_tells_are_not_told_again():
-    story = Story(JOB, PATIENT)
+    known = JobStatus(JOB, PATIENT)
     told = (
         event("uid-job", "BackoffLimitExceeded", "x", "Warning"),
         event("uid-job", "FailedScheduling", "x", "Warning"),
         event("uid-job", "SuccessfulCreate", "x"),
         event("uid-job", "FailedMount", 'MountVolume.SetUp failed for volume "workspace"', "Warning"),
     )
-    notes = story.learn(Happened("uid-job", told), 0)
+    notes = known.learn_events("uid-job", told)
     assert [note.text for note in notes] == ['FailedMount: MountVolume.SetUp failed for volume "workspace"']
 
 
@@ -245,18 +268,18 @@ def any_status() -> st.SearchStrategy[Any]:
 
 @given(any_status(), any_status())
 def test_whatever_the_api_says_nothing_breaks(of_job, of_pod):
-    story = Story(JOB, Limits())
-    for news in (
-        Changed(JOBS, JOB | {"status": of_job}),
-        Changed(PODS, pod(JOB, "a", of_pod)),
-        Changed(WORKLOADS, {"metadata": {"name": "w"}, "status": of_job}),
-        Happened("uid-a", ({"type": "Warning", "reason": of_pod, "message": of_job},)),
-        Listed(PODS, ({"metadata": of_pod}, {})),
+    known = JobStatus(JOB, RunOptions())
+    for message in (
+        changed(JOBS, JOB | {"status": of_job}),
+        changed(PODS, pod(JOB, "a", of_pod)),
+        changed(WORKLOADS, {"metadata": {"name": "w"}, "status": of_job}),
+        ("uid-a", ({"type": "Warning", "reason": of_pod, "message": of_job},)),
+        listed(PODS, ({"metadata": of_pod}, {})),
     ):
-        for note in story.learn(news, 0):
+        for note in learn(known, message):
             assert note.text
             assert note.text.isprintable()
-    story.judge(1, 0)
-    for _, _, state in story.logs():
+    known.judge(1, 0)
+    for _, _, state in known.logs():
         assert state.restarts >= 0
-    assert set(story.wanted()) <= {"uid-job", "uid-a", ""}
+    assert set(known.waiting()) <= {"uid-job", "uid-a", ""}
