@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from submit.errors import ApiError, SubmitError
+from submit.errors import SubmitError
 from submit.follower import Follower, Inbox, follow_all
 from submit.objects import JOBS, Object, name, uid
 from submit.options import DEFAULT, Propagation, RunOptions
@@ -166,7 +166,7 @@ def _delete(job: Object, cluster: Cluster, options: RunOptions, output: Output) 
     try:
         cluster.delete(JOBS, name(job), uid(job), options.propagation)
     except SubmitError as error:
-        if isinstance(error, ApiError) and error.code == 404:
+        if error.code == 404:
             return ""
         output.progress(name(job), f"{error.headline}; delete it: {_command('delete', job, cluster)}")
         return f"not deleted: {error.headline}"

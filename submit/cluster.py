@@ -18,7 +18,7 @@ import urllib3
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError, ReadTimeoutError, SSLError
 
-from submit.errors import ApiError, UnreachableError
+from submit.errors import ApiError, IdleError, UnreachableError
 from submit.objects import PODS, Kind, Object, one_line, parts, text
 
 _METHODS = {"create": "POST", "delete": "DELETE"}
@@ -40,13 +40,12 @@ class Timeouts:
     log: float = 300
 
 
+@dataclass(slots=True)
 class Response(AbstractContextManager["Response"]):
-    """A response whose body is not read yet: a JSON object, or a stream of lines."""
+    """A response whose body is not read yet: a JSON object, or a stream of lines. `_request` names the request in errors."""
 
-    def __init__(self, response: urllib3.HTTPResponse, request: str) -> None:
-        """`request` names the request in errors."""
-        self._response = response
-        self._request = request
+    _response: urllib3.HTTPResponse
+    _request: str
 
     def __exit__(self, *_: object) -> None:
         # Close the connection: in the pool, the rest of the stream would be read as the next response.
@@ -74,7 +73,7 @@ class Response(AbstractContextManager["Response"]):
         try:
             yield from split_lines(self._pieces())
         except ReadTimeoutError as error:
-            raise UnreachableError(f"{self._request}: nothing came for a while", idle=True) from error
+            raise IdleError(f"{self._request}: nothing came for a while") from error
         except (HTTPError, OSError, ValueError, AttributeError) as error:
             # ValueError and AttributeError: another thread closed the response during a read.
             raise UnreachableError(f"{self._request}: the connection broke") from error
@@ -104,19 +103,18 @@ def split_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
         yield rest
 
 
+@dataclass(slots=True)
 class Cluster:
-    """A namespace of a cluster."""
+    """A namespace of a cluster. `api` is the client's ApiClient; `options` are the command line options that select it."""
 
-    def __init__(self, api: Any, namespace: str, options: str = "", timeouts: Timeouts = Timeouts()) -> None:
-        """`api` is the client's ApiClient; `options` are the command line options that select the same cluster."""
-        self._api = api
-        self.namespace = namespace
-        self.options = options
-        self.timeouts = timeouts
+    api: Any
+    namespace: str
+    options: str = ""
+    timeouts: Timeouts = Timeouts()
 
     def close(self) -> None:
         """Close idle connections."""
-        self._api.close()
+        self.api.close()
 
     def create(self, kind: Kind, thing: Object) -> tuple[Object, tuple[str, ...]]:
         """Create an object: the object as the server stored it, and the warnings of the server.
@@ -176,7 +174,7 @@ class Cluster:
             path += filter(None, (name and "{name}", subresource))
         headers = {"Accept": "application/json"} | ({"Content-Type": "application/json"} if body is not None else {})
         try:
-            serialized = self._api.param_serialize(
+            serialized = self.api.param_serialize(
                 method=_METHODS.get(verb, "GET"),
                 resource_path="/".join(path),
                 path_params={"namespace": self.namespace, "name": name},
@@ -186,7 +184,7 @@ class Cluster:
                 auth_settings=["BearerToken"],
             )
             timeouts = (self.timeouts.connect, timeout or self.timeouts.response)
-            response: urllib3.HTTPResponse = self._api.call_api(*serialized, _request_timeout=timeouts).response
+            response: urllib3.HTTPResponse = self.api.call_api(*serialized, _request_timeout=timeouts).response
         except ApiException as error:
             # The client raises this for a failed TLS handshake.
             raise UnreachableError(f"{request}: {_tls_reason(error.reason)}") from error
@@ -206,16 +204,13 @@ def _refusal(response: urllib3.HTTPResponse, request: str) -> ApiError:
         response.close()
     found = parts(status, "details", "causes")
     causes = [": ".join(filter(None, (text(cause, "field"), text(cause, "message")))) for cause in found]
+    reason = text(status, "reason") or one_line(response.reason or "") or "error"
+    message = text(status, "message") or "it gives no reason"
+    # The message contains a single cause.
+    error = ApiError(request, response.status, reason, message, causes if len(causes) > 1 else ())
     retry_after = response.headers.get("Retry-After", "")
-    return ApiError(
-        request,
-        response.status,
-        text(status, "reason") or one_line(response.reason or "") or "error",
-        text(status, "message") or "it gives no reason",
-        # The message contains a single cause.
-        causes if len(causes) > 1 else (),
-        float(retry_after) if retry_after.isdecimal() else None,
-    )
+    error.retry_after = float(retry_after) if retry_after.isdecimal() else 0
+    return error
 
 
 def _no_answer(error: Exception) -> str:

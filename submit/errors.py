@@ -10,11 +10,15 @@ from fleet.facts.credentials import mask
 class SubmitError(Exception):
     """Base class of errors that a user can fix. The text is one line, or one line with its causes below it.
 
-    Credentials in the text are masked. Of an API response it contains the message only. `temporary` is True if the same request
-    can succeed later.
+    Credentials in the text are masked. Of an API response it contains the message only. `code` is the HTTP status of a refusal,
+    else 0. `temporary`: the same request can succeed later, after `retry_after` seconds at the earliest. `idle`: only the wait
+    for the next byte of a stream timed out, which is no failure.
     """
 
+    code = 0
     temporary = False
+    retry_after = 0.0
+    idle = False
 
     def __init__(self, text: str) -> None:
         super().__init__(mask(text))
@@ -30,30 +34,24 @@ class InputError(SubmitError):
 
 
 class UnreachableError(SubmitError):
-    """No response, or one that broke off. `idle`: only the wait for the next byte of a stream timed out, which is no failure."""
+    """No response, or one that broke off."""
 
     temporary = True
 
-    def __init__(self, text: str, idle: bool = False) -> None:
-        super().__init__(text)
-        self.idle = idle
+
+class IdleError(UnreachableError):
+    """No byte of a stream for a while."""
+
+    idle = True
 
 
 class ApiError(SubmitError):
     """The API server refused a request: its answer as a `Status` object gives it.
 
-    `request` is what was asked: `create jobs.batch a in namespace ml`. `retry_after` is the header of that name, in seconds.
+    `request` is what was asked: `create jobs.batch a in namespace ml`.
     """
 
-    def __init__(
-        self,
-        request: str,
-        code: int,
-        reason: str,
-        message: str,
-        causes: Sequence[str] = (),
-        retry_after: float | None = None,
-    ) -> None:
+    def __init__(self, request: str, code: int, reason: str, message: str, causes: Sequence[str] = ()) -> None:
         hint = ""
         if code == 401:
             hint = "; the credentials of the kubeconfig are not valid (any more): log in again"
@@ -62,6 +60,5 @@ class ApiError(SubmitError):
         super().__init__("\n  ".join((f"{request}: {code} {reason}: {message}{hint}", *causes)))
         self.code = code
         self.reason = reason
-        self.retry_after = retry_after
         # Too many requests, or a server that is starting or failing.
         self.temporary = code == 429 or code >= 500

@@ -17,6 +17,7 @@ from submit.objects import EVENTS, JOBS, PODS, WORKLOADS, Kind, Object, name, te
 from submit.options import RunOptions
 from submit.output import Output
 from submit.pods import states
+from submit.reader import Backoff
 from submit.result import Outcome, Result, span
 from submit.status import JobStatus, Note, pod_labels
 from submit.watch import Update, Watcher, WatchStatus
@@ -57,7 +58,9 @@ class Follower:
         watched = {JOBS: {"fieldSelector": f"metadata.name={self._name}"}, PODS: self._pods}
         if queue_of(job) or suspended(job):
             watched[WORKLOADS] = {"labelSelector": f"{QUEUED_JOB_LABEL}={uid(job)}"}
-        self._watchers = [Watcher(cluster, kind, selector, self._report, self._timing) for kind, selector in watched.items()]
+        self._watchers = [
+            Watcher(cluster, self._report, Backoff(self._timing), kind, selector) for kind, selector in watched.items()
+        ]
 
     def start(self) -> None:
         """Start the watches."""
@@ -161,7 +164,7 @@ class Follower:
                 if len(self._open) >= _READERS:
                     continue
                 current = partial(self._current_state, source, state)
-                self._readers[source] = LogReader(self._cluster, source, self._report, current, self._timing)
+                self._readers[source] = LogReader(self._cluster, self._report, Backoff(self._timing), source, current)
                 self._open.add(source)
                 self._readers[source].learn(state)
                 self._readers[source].start()
@@ -169,17 +172,14 @@ class Follower:
 
     def _current_state(self, source: LogSource, known: ContainerState) -> ContainerState:
         """The state of a container, asked by the reader of its log."""
+        gone = ContainerState(ended=True, gone=True)
         try:
             found = self._cluster.get(PODS, source.pod)
         except ApiError as error:
-            if error.code == 404:
-                return ContainerState(ended=True, gone=True)
-            if error.code == 403:
-                return known
-            raise
-        if uid(found) != source.uid:
-            return ContainerState(ended=True, gone=True)
-        return states(found).get(source.container, known)
+            if error.code not in (403, 404):
+                raise
+            return known if error.code == 403 else gone
+        return states(found).get(source.container, known) if uid(found) == source.uid else gone
 
     def _list_final_pods(self) -> None:
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fleet.facts.scheduling import QUEUE_LABEL
-from submit.errors import ApiError, SubmitError
+from submit.errors import SubmitError
 from submit.objects import Object, at, condition, explanation, parts, text, true_condition
 
 _UNSEEN = "Kueue has not looked at it yet"
@@ -24,7 +24,7 @@ def waits_for(job: Object, workload: Object | None, refused: SubmitError | None)
     queue = queue_of(job)
     if not queue and workload is None:
         return "suspended: it starts when somebody sets its spec.suspend to false"
-    if isinstance(refused, ApiError) and refused.code == 404:
+    if refused and refused.code == 404:
         return f"suspended for queue {queue}, and the cluster has no Kueue to start it"
     if workload is None:
         why = "there is no right to read why" if refused else _UNSEEN

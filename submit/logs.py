@@ -11,16 +11,12 @@ from __future__ import annotations
 import re
 from collections import Counter, deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from submit.errors import ApiError, SubmitError
-from submit.options import Timing
 from submit.reader import StreamReader
-
-if TYPE_CHECKING:
-    from submit.cluster import Cluster
 
 _SECOND = 1_000_000_000
 _EARLY = 1
@@ -101,30 +97,22 @@ class LogEvent:
     text: str = ""
 
 
+@dataclass(eq=False)
 class LogReader(StreamReader):
-    """A thread that reports every line of one container, over all restarts, and then that the log has ended."""
+    """Reports every line of one container, over all restarts, and then that the log has ended.
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        source: LogSource,
-        report: Callable[[LogEvent], None],
-        current_state: Callable[[], ContainerState],
-        timing: Timing,
-    ) -> None:
-        """`current_state` asks the cluster for the state of the container."""
-        super().__init__(f"log {source.pod}/{source.container}", timing)
-        self._cluster = cluster
-        self._source = source
-        self._report = report
-        self._current_state = current_state
-        self._state = ContainerState()
-        self._shown = Shown()
-        self._restarts = 0
-        """Restarts before the instance of the container whose log is read."""
-        self._complete = False
-        """The server ended the last stream in good order."""
-        self._delay_reported = False
+    `current_state` asks the cluster for the state of the container.
+    """
+
+    source: LogSource
+    current_state: Callable[[], ContainerState]
+    _state: ContainerState = ContainerState()
+    _shown: Shown = field(default_factory=Shown)
+    _restarts: int = 0
+    """Restarts before the instance of the container whose log is read."""
+    _complete: bool = False
+    """The server ended the last stream in good order."""
+    _delay_reported: bool = False
 
     def learn(self, state: ContainerState) -> None:
         """Take a state from the pod's status. States can arrive late, so an older one changes nothing."""
@@ -143,19 +131,19 @@ class LogReader(StreamReader):
             try:
                 # Only the restart count reveals that a container restarted while its log was broken.
                 if opened:
-                    self.learn(self._current_state())
+                    self.learn(self.current_state())
                 opened = True
                 why = self._step(self._state)
             except SubmitError as error:
                 why = self._final(error)
                 if why is None:
                     # A broken connection is opened again at once and needs no message.
-                    if isinstance(error, ApiError) and error.temporary and not self._delay_reported:
+                    if error.code and error.temporary and not self._delay_reported:
                         self._delay_reported = True
-                        self._report(LogEvent(self._source, "delayed", error.headline))
+                        self.report(LogEvent(self.source, "delayed", error.headline))
                     self.backoff.wait(error)
         if not self.stopping.is_set():
-            self._report(LogEvent(self._source, "ended", why or ""))
+            self.report(LogEvent(self.source, "ended", why or ""))
 
     def _step(self, state: ContainerState) -> str | None:
         """Read one stream to its end. Returns None if more can follow, else an empty text."""
@@ -177,8 +165,8 @@ class LogReader(StreamReader):
 
     def _read(self, *, previous: bool, follow: bool) -> None:
         """Report the lines of a log until its end. Raises UnreachableError if the stream breaks off."""
-        source, since = self._source, self._shown.reopened()
-        with self._cluster.log(source.pod, source.container, since=since, previous=previous, follow=follow) as self.stream:
+        source, since = self.source, self._shown.reopened()
+        with self.cluster.log(source.pod, source.container, since=since, previous=previous, follow=follow) as self.stream:
             self._complete = False
             if self.stopping.is_set():
                 return
@@ -188,7 +176,7 @@ class LogReader(StreamReader):
                     moment, text = timestamped(line.removesuffix(b"\n"))
                     if self._shown.new(moment, text):
                         self.backoff.reset()
-                        self._report(LogEvent(source, "line", text))
+                        self.report(LogEvent(source, "line", text))
         self._complete = True
 
     def _final(self, error: SubmitError) -> str | None:
@@ -196,5 +184,5 @@ class LogReader(StreamReader):
         if self._state.gone:
             return "" if self._complete else "its pod is gone, and what was not read of it is gone too"
         # 400, 404: the container is about to start, or the watch is about to report that the pod is gone.
-        starting = isinstance(error, ApiError) and error.code in (400, 404) and not self._state.ended
+        starting = error.code in (400, 404) and not self._state.ended
         return None if error.temporary or starting else error.headline

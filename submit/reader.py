@@ -1,44 +1,55 @@
-"""Retries with growing pauses, and the base of the threads that read streams of the API."""
+"""Retries with growing pauses, and the base of what reads streams of the API in a thread."""
 
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
-from submit.errors import ApiError, SubmitError
+from submit.errors import SubmitError
 from submit.options import Timing
 
 if TYPE_CHECKING:
-    from submit.cluster import Response
+    from submit.cluster import Cluster, Response
 
 
+@dataclass(slots=True)
 class Backoff:
     """Pauses between retries, each twice as long as the one before. Setting `wake` ends a pause early."""
 
-    def __init__(self, timing: Timing) -> None:
-        self._timing = timing
-        self._next = timing.first_pause
-        self.wake = threading.Event()
+    timing: Timing
+    wake: threading.Event = field(default_factory=threading.Event)
+    _next: float = 0
 
     def reset(self) -> None:
         """Start again with the shortest pause: a request succeeded."""
-        self._next = self._timing.first_pause
+        self._next = 0
 
     def wait(self, error: SubmitError | None = None) -> None:
         """Sleep before the next try, at least as long as the Retry-After of the error."""
-        asked = (error.retry_after if isinstance(error, ApiError) else None) or 0
-        self.wake.wait(min(max(self._next, asked), self._timing.longest_pause))
-        self._next = min(self._next * 2, self._timing.longest_pause)
+        pause = max(self._next, self.timing.first_pause)
+        self._next = min(pause * 2, self.timing.longest_pause)
+        self.wake.wait(min(max(pause, error.retry_after if error else 0), self.timing.longest_pause))
 
 
-class StreamReader(threading.Thread):
-    """A daemon thread that reads streams of the API until `stop`."""
+@dataclass(eq=False)
+class StreamReader:
+    """Reads streams of the API in a daemon thread until `stop`, and reports messages."""
 
-    def __init__(self, name: str, timing: Timing) -> None:
-        super().__init__(name=name, daemon=True)
-        self.backoff = Backoff(timing)
-        self.stopping = threading.Event()
-        self.stream: Response | None = None
+    cluster: Cluster
+    report: Callable[[Any], None]
+    backoff: Backoff
+    stopping: threading.Event = field(default_factory=threading.Event, init=False)
+    stream: Response | None = field(default=None, init=False)
+
+    def start(self) -> None:
+        """Start the thread."""
+        threading.Thread(target=self.run, daemon=True).start()
+
+    def run(self) -> None:
+        """Read until stopped."""
+        raise NotImplementedError
 
     def stop(self) -> None:
         """End the thread soon."""

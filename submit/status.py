@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from fleet.facts.scheduling import POD_JOB_LABEL
 from submit import pods
-from submit.errors import ApiError, SubmitError
+from submit.errors import SubmitError
 from submit.kueue import admitted, suspended, waits_for
 from submit.logs import ContainerState, LogSource
 from submit.objects import (
@@ -109,8 +109,7 @@ class JobStatus:
     def _notes(self) -> Iterator[Note]:
         for kind, error in self._refused.items():
             if kind in _NOT_SHOWN:
-                forbidden = isinstance(error, ApiError) and error.code == 403
-                why = "there is no right to read them" if forbidden else error.headline
+                why = "there is no right to read them" if error.code == 403 else error.headline
                 yield from self._once("refused", kind.resource, name(self.job), f"{_NOT_SHOWN[kind]}: {why}")
         queued = suspended(self.job)
         words = waits_for(self.job, self._workload, self._refused.get(WORKLOADS)) if queued else admitted(self._workload)

@@ -9,17 +9,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from submit.errors import ApiError, SubmitError, UnreachableError
 from submit.objects import Kind, Object, number, part, text
-from submit.options import Timing
 from submit.reader import StreamReader
-
-if TYPE_CHECKING:
-    from submit.cluster import Cluster
 
 _LONG = 60
 """Seconds after which the end of a watch is normal."""
@@ -43,54 +39,43 @@ class WatchStatus:
     permanent: bool = False
 
 
+@dataclass(eq=False)
 class Watcher(StreamReader):
-    """A thread that reports every change of the selected objects."""
+    """Reports every change of the selected objects."""
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        kind: Kind,
-        selector: Mapping[str, str],
-        report: Callable[[Update | WatchStatus], None],
-        timing: Timing,
-    ) -> None:
-        super().__init__(f"watch {kind.resource}", timing)
-        self._cluster = cluster
-        self._kind = kind
-        self._selector = selector
-        self._report = report
-        self._version = ""
-        self._failures = 0
-        """Consecutive failures. Only the second is reported: load balancers cut connections of healthy clusters."""
+    kind: Kind
+    selector: Mapping[str, str]
+    _version: str = ""
+    _failures: int = 0
+    """Consecutive failures. Only the second is reported: load balancers cut connections of healthy clusters."""
 
     def run(self) -> None:
         """Watch until stopped, or until the server refuses it for good."""
         while not self.stopping.is_set():
             try:
                 if not self._version:
-                    objects, version = self._cluster.list(self._kind, self._selector)
+                    objects, version = self.cluster.list(self.kind, self.selector)
                     self._succeeded()
-                    self._report(Update(self._kind, "listed", tuple(objects)))
+                    self.report(Update(self.kind, "listed", tuple(objects)))
                     self._version = version
                 self._watch()
             except SubmitError as error:
-                code = error.code if isinstance(error, ApiError) else None
                 if self.stopping.is_set():
                     return
-                if code == 410:
+                if error.code == 410:
                     self._version = ""
-                elif not error.temporary and code != 401:
-                    self._report(WatchStatus(self._kind, error, permanent=True))
+                elif not error.temporary and error.code != 401:
+                    self.report(WatchStatus(self.kind, error, permanent=True))
                     return
-                elif not (isinstance(error, UnreachableError) and error.idle):
+                elif not error.idle:
                     self._failures += 1
                     if self._failures > 1:
-                        self._report(WatchStatus(self._kind, error))
+                        self.report(WatchStatus(self.kind, error))
                 self.backoff.wait(error)
 
     def _watch(self) -> None:
         began = time.monotonic()
-        with self._cluster.watch(self._kind, self._selector, self._version) as self.stream:
+        with self.cluster.watch(self.kind, self.selector, self._version) as self.stream:
             self._succeeded()
             if self.stopping.is_set():
                 return
@@ -110,14 +95,14 @@ class Watcher(StreamReader):
             raise UnreachableError("a watch gave no JSON: a proxy before the server changes its answers") from error
         kind, thing = text(event, "type"), part(event, "object")
         if kind == "ERROR":
-            request = f"watch {self._kind.full_name}"
+            request = f"watch {self.kind.full_name}"
             raise ApiError(request, number(thing, "code"), text(thing, "reason"), text(thing, "message"))
         self.backoff.reset()
         self._version = text(thing, "metadata", "resourceVersion") or self._version
         if kind != "BOOKMARK":
-            self._report(Update(self._kind, "deleted" if kind == "DELETED" else "changed", (thing,)))
+            self.report(Update(self.kind, "deleted" if kind == "DELETED" else "changed", (thing,)))
 
     def _succeeded(self) -> None:
         if self._failures > 1:
-            self._report(WatchStatus(self._kind, None))
+            self.report(WatchStatus(self.kind, None))
         self._failures = 0

@@ -161,7 +161,7 @@ def test_a_pod_uses_its_service_account(monkeypatch, tmp_path):
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
     found = connect()
     assert found.namespace == "team"
-    assert found._api.configuration.host == "https://10.0.0.1:443"
+    assert found.api.configuration.host == "https://10.0.0.1:443"
     (account / "token").unlink()
     with pytest.raises(InputError, match="there is no kubeconfig, and the pod's service account"):
         connect()

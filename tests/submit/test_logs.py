@@ -16,6 +16,7 @@ from submit.cluster import split_lines
 from submit.errors import ApiError, UnreachableError
 from submit.logs import ContainerState, LogEvent, LogReader, LogSource, Shown, timestamped
 from submit.options import Timing
+from submit.reader import Backoff
 from tests.submit.server import stamp
 
 AT_ONCE = Timing(first_pause=0, longest_pause=0)
@@ -86,7 +87,7 @@ def read(runs: list[list[tuple[datetime, str]]], plan: list[Opening]) -> tuple[l
     """The lines that a reader tells."""
     kubelet = Kubelet(runs, plan)
     told: list[LogEvent] = []
-    reader = LogReader(kubelet, SOURCE, told.append, kubelet.look, AT_ONCE)  # type: ignore[arg-type]
+    reader = LogReader(kubelet, told.append, Backoff(AT_ONCE), SOURCE, kubelet.look)  # type: ignore[arg-type]
     reader.run()
     assert told[-1] == LogEvent(SOURCE, "ended"), "and it says that this was all"
     return [event.text for event in told if event.what == "line"], kubelet
@@ -196,7 +197,7 @@ def test_the_kubelets_own_words_are_shown_once():
 def test_a_log_that_cannot_be_read_ends_with_the_reason(code, state, why):
     told: list[Any] = []
     kubelet = Kubelet([[]], [Opening(0, None, 1, refused=code)])
-    reader = LogReader(kubelet, SOURCE, told.append, kubelet.look, AT_ONCE)  # type: ignore[arg-type]
+    reader = LogReader(kubelet, told.append, Backoff(AT_ONCE), SOURCE, kubelet.look)  # type: ignore[arg-type]
     reader.learn(state)
     reader.run()
     assert told == [LogEvent(SOURCE, "ended", why)]
@@ -212,7 +213,7 @@ def test_news_that_comes_late_takes_nothing_back():
     told, kubelet = read([[(BEGIN, "one")], [(BEGIN + timedelta(seconds=2), "two")]], [])
     assert told == ["one", "two"]
     assert [opening["previous"] for opening in kubelet.opened] == [False, True, False, False]
-    reader = LogReader(kubelet, SOURCE, print, kubelet.look, AT_ONCE)  # type: ignore[arg-type]
+    reader = LogReader(kubelet, print, Backoff(AT_ONCE), SOURCE, kubelet.look)  # type: ignore[arg-type]
     reader.learn(ContainerState(2, ended=True))
     reader.learn(ContainerState(1))
     assert reader._state == ContainerState(2, ended=True)
