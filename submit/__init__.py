@@ -7,19 +7,16 @@ from fleet.facts.yaml_text import yaml_text
 from submit.api import connect, delete, follow, run, run_all, send, status_of
 from submit.errors import ApiError, InputError, SubmitError, UnreachableError
 from submit.manifest import read_job
-from submit.options import DEFAULT, Existing, Propagation, RunOptions
+from submit.options import RunOptions
 from submit.output import Output, Quiet
 from submit.result import Outcome, Result
 from submit.sending import Sent
 
 __all__ = [
-    "DEFAULT",
     "ApiError",
-    "Existing",
     "InputError",
     "Outcome",
     "Output",
-    "Propagation",
     "Quiet",
     "Result",
     "RunOptions",

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from submit.errors import SubmitError
-from submit.follower import Follower, Inbox, follow_all
+from submit.follower import Follower, Inbox, deliver
 from submit.objects import JOBS, Object, name, uid
 from submit.options import DEFAULT, Propagation, RunOptions
 from submit.output import Output
@@ -126,8 +126,13 @@ def _follow(
     try:
         if interrupted:
             raise KeyboardInterrupt
-        for index, result in follow_all(followers, inbox, options.timing.tick):
-            results[index] = _finish(result, jobs[index], cluster, options, output)
+        for follower in followers:
+            follower.start()
+        while len(results) < len(followers):
+            deliver(inbox, options.timing.tick)
+            for index, follower in enumerate(followers):
+                if not follower.ended and (result := follower.step()):
+                    results[index] = _finish(result, jobs[index], cluster, options, output)
     except KeyboardInterrupt:
         for index, follower in enumerate(followers):
             if index not in results:

@@ -91,7 +91,7 @@ def command(function: Callable[..., Sequence[Result]]) -> Callable[..., None]:
     groups = {
         key: inspect.signature(parameter.annotation, eval_str=True).parameters
         for key, parameter in parameters.items()
-        if is_dataclass(parameter.annotation)
+        if is_dataclass(parameter.annotation) and isinstance(parameter.annotation, type)
     }
 
     def run_command(**given: Any) -> None:

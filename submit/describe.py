@@ -9,17 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from fleet.facts.credentials import mask
-from fleet.jobs import (
-    PROFILES,
-    JobError,
-    JobPlacement,
-    JobProblem,
-    calculate_gpu_requirements,
-    detect_ml_workload,
-    gpu_job,
-    place_job,
-    pool_options,
-)
+from fleet.jobs import PROFILES, JobError, calculate_gpu_requirements, detect_ml_workload, gpu_job, place_job, pool_options
 from fleet.jobs import manifest as unplaced
 from submit.errors import InputError
 from submit.manifest import read_job
@@ -79,7 +69,7 @@ class Described:
             placed = place_job(fleet, job, cluster=self.cluster, pool=self.pool)
         except JobError as error:
             raise InputError("\n".join(_lines(error))) from error
-        return placed.manifest(), [*said, *_placed(placed)]
+        return placed.manifest(), [*said, f"placed in {placed.chosen.name}, {placed.chosen.price} USD/h a node", *placed.remarks]
 
     def _read(self, file: Path) -> tuple[Object, list[str]]:
         """The Job of a file. Raises InputError if another option describes a Job too."""
@@ -144,29 +134,14 @@ def _secret(name: str, value: str) -> tuple[str, str]:
     return secret, key
 
 
-def _placed(placed: JobPlacement) -> list[str]:
-    return [f"placed in {placed.chosen.name}, {placed.chosen.price} USD/h a node", *placed.remarks]
-
-
 def _option(name: str) -> str:
     return _OPTIONS.get(name, f"--{name.replace('_', '-')}")
 
 
 def _lines(error: JobError) -> list[str]:
-    """A line for each problem, in the words of the command line. If no pool holds the Job, the first line says so."""
-    head = [] if _of_options(error.problems) else [str(error).splitlines()[0]]
-    return [
-        *head,
-        *(
-            f"{_where(problem)}: {problem.message}{f'; got {problem.value}' if problem.value else ''}"
-            for problem in error.problems
-        ),
-    ]
-
-
-def _of_options(problems: tuple[JobProblem, ...]) -> bool:
-    return all(problem.rule != "placement" for problem in problems)
-
-
-def _where(problem: JobProblem) -> str:
-    return problem.field if problem.rule == "placement" else _option(problem.field)
+    """The problems, a line each, with the names of options. If no pool can hold the Job, a line says so first."""
+    lines = [str(error).splitlines()[0]] if any(problem.rule == "placement" for problem in error.problems) else []
+    for problem in error.problems:
+        where = problem.field if problem.rule == "placement" else _option(problem.field)
+        lines.append(f"{where}: {problem.message}{f'; got {problem.value}' if problem.value else ''}")
+    return lines

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import queue
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -43,6 +44,7 @@ class Follower:
         self._timing = options.timing
         self._status = JobStatus(job, options)
         self._name = name(job)
+        self.ended = False
         self._began = self._last_shown = time.monotonic()
         self._next_events = self._began + self._timing.events
         self._unreachable: dict[Kind, tuple[float, SubmitError]] = {}
@@ -117,6 +119,7 @@ class Follower:
 
     def _result(self, outcome: Outcome, reason: str) -> Result:
         self.stop()
+        self.ended = True
         seconds = time.monotonic() - self._began
         code = None if outcome is Outcome.COMPLETE else self._status.exit_code
         namespace = text(self._status.job, "metadata", "namespace") or self._cluster.namespace
@@ -202,21 +205,11 @@ class Follower:
             self._show(self._status.learn_events(of, events))
 
 
-def follow_all(followers: Sequence[Follower], inbox: Inbox, tick: float) -> Iterable[tuple[int, Result]]:
-    """Start followers and handle their messages; gives (index, result) of each as soon as its Job has ended."""
-    open_ = dict(enumerate(followers))
-    for follower in followers:
-        follower.start()
-    while open_:
-        try:
-            follower, message = inbox.get(timeout=tick)
-            while True:
-                if follower in open_.values():
-                    follower.receive(message)
-                follower, message = inbox.get_nowait()
-        except queue.Empty:
-            pass
-        for index, follower in list(open_.items()):
-            if result := follower.step():
-                del open_[index]
-                yield index, result
+def deliver(inbox: Inbox, timeout: float) -> None:
+    """Wait for a message, then pass on every message that has come. Followers that have ended get none."""
+    with suppress(queue.Empty):
+        follower, message = inbox.get(timeout=timeout)
+        while True:
+            if not follower.ended:
+                follower.receive(message)
+            follower, message = inbox.get_nowait()

@@ -53,7 +53,7 @@ class Document:
 
 
 def text_of(path: Path, kind: str = "YAML") -> str:
-    """A file's text. Raises InputError if it is not UTF-8, and OSError, also for a file beyond the limits of `fleet.facts.limits`."""
+    """A file's text. Raises InputError if it is not UTF-8, and OSError, also beyond the limits of `fleet.facts.limits`."""
     try:
         return read_bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -280,6 +280,6 @@ def test_whatever_the_api_says_nothing_breaks(of_job, of_pod):
             assert note.text
             assert note.text.isprintable()
     known.judge(1, 0)
-    for _, _, state in known.logs():
+    for _, state in known.logs():
         assert state.restarts >= 0
     assert set(known.waiting()) <= {"uid-job", "uid-a", ""}
