@@ -17,6 +17,7 @@ from submit import Outcome, follow, run, run_all
 from submit.follower import Follower
 from submit.objects import JOBS
 from tests.builders import ROOT
+from tests.submit.commands import Commands
 from tests.submit.conftest import OPTIONS
 from tests.submit.life import complete, ctrl_c, ready, show, until
 from tests.submit.objects import ended, job, running
@@ -225,57 +226,77 @@ def test_a_second_one_does_not_wait_for_several_jobs(server, cluster, told, mean
 # -- the command itself --------------------------------------------------------------------------------------------------
 
 
-def command(*words, config, tmp_path):
-    """Starts `python -m submit`."""
-    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
-    return subprocess.Popen(
-        [sys.executable, "-m", "submit", *words, "--kubeconfig", str(config)],
-        cwd=ROOT,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+@pytest.fixture(scope="module")
+def commands():
+    found = Commands()
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def start(commands, config, tmp_path):
+    """Starts `python -m submit run` with a Job and more options."""
+
+    def run_job(*options):
+        (tmp_path / "job.yaml").write_text(json.dumps(job()))
+        return commands.start(tmp_path, "run", "--file", str(tmp_path / "job.yaml"), *options, "--kubeconfig", str(config))
+
+    return run_job
 
 
 @pytest.mark.parametrize(
     ("options", "sign", "deleted"),
     [((), signal.SIGINT, 0), (("--cancel-on-interrupt",), signal.SIGINT, 1), (("--cancel-on-interrupt",), signal.SIGTERM, 1)],
 )
-def test_the_command_ends_with_130(server, config, tmp_path, options, sign, deleted):
-    (tmp_path / "job.yaml").write_text(json.dumps(job()))
-    process = command("run", "--file", str(tmp_path / "job.yaml"), *options, config=config, tmp_path=tmp_path)
+def test_the_command_ends_with_130(server, start, options, sign, deleted):
+    command = start(*options)
     made = ready(server)
     server.write("train-a", "one")
     show(server, made, "train-a", running())
-    assert process.stdout.readline() == "one\n"
-    process.send_signal(sign)
-    _, progress = process.communicate(timeout=10)
-    assert process.returncode == 130, progress
+    until(lambda: command.logs == "one\n")
+    command.send_signal(sign)
+    assert command.wait() == 130, command.progress
     assert len(server.asked("delete", "jobs")) == deleted
-    assert "Traceback" not in progress
-    assert ("train: interrupted, deleting it" in progress) is bool(deleted)
+    assert "Traceback" not in command.progress
+    assert ("train: interrupted, deleting it" in command.progress) is bool(deleted)
 
 
-def test_the_command_ends_at_once_at_the_second(server, config, tmp_path):
-    (tmp_path / "job.yaml").write_text(json.dumps(job()))
+def test_the_command_ends_at_once_at_the_second(server, start):
     hang = threading.Event()
     server.reply("delete", "jobs", Reply(hang=hang, cut=True))
-    process = command("run", "--file", str(tmp_path / "job.yaml"), "--cancel-on-interrupt", config=config, tmp_path=tmp_path)
+    command = start("--cancel-on-interrupt")
     ready(server)
-    process.send_signal(signal.SIGINT)
+    command.send_signal(signal.SIGINT)
     server.wait("delete", "jobs")
-    process.send_signal(signal.SIGINT)
-    _, progress = process.communicate(timeout=5)
+    command.send_signal(signal.SIGINT)
+    assert command.wait() == 130, command.progress
     hang.set()
-    assert process.returncode == 130, progress
-    assert "Traceback" not in progress
+    assert "Traceback" not in command.progress
     assert len(server.asked("delete", "jobs")) == 1
+
+
+def test_the_command_says_how_a_job_ended(server, start):
+    command = start()
+    made = ready(server)
+    server.write("train-a", "one", end=True)
+    show(server, made, "train-a", ended(0))
+    complete(server)
+    assert command.wait() == 0, command.progress
+    assert command.logs == "one\n", "the logs alone"
+    assert command.progress.splitlines()[-1].startswith("train: complete after ")
 
 
 def test_the_command_ends_quietly_when_nobody_reads_it(server, config, tmp_path):
     (tmp_path / "job.yaml").write_text(json.dumps(job()))
-    process = command("run", "--file", str(tmp_path / "job.yaml"), "--cancel-on-interrupt", config=config, tmp_path=tmp_path)
+    words = ["run", "--file", str(tmp_path / "job.yaml"), "--cancel-on-interrupt", "--kubeconfig", str(config)]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "submit", *words],
+        cwd=ROOT,
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     made = ready(server)
     server.write("train-a", "one")
     show(server, made, "train-a", running())
@@ -287,16 +308,3 @@ def test_the_command_ends_quietly_when_nobody_reads_it(server, config, tmp_path)
     assert "Traceback" not in progress
     assert "Exception ignored" not in progress
     assert not server.asked("delete", "jobs"), "that was no Ctrl-C"
-
-
-def test_the_command_says_how_a_job_ended(server, config, tmp_path):
-    (tmp_path / "job.yaml").write_text(json.dumps(job()))
-    process = command("run", "--file", str(tmp_path / "job.yaml"), config=config, tmp_path=tmp_path)
-    made = ready(server)
-    server.write("train-a", "one", end=True)
-    show(server, made, "train-a", ended(0))
-    complete(server)
-    logs, progress = process.communicate(timeout=10)
-    assert process.returncode == 0, progress
-    assert logs == "one\n", "the logs alone"
-    assert progress.splitlines()[-1].startswith("train: complete after ")
