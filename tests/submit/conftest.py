@@ -1,4 +1,4 @@
-"""A cluster on the loopback, a kubeconfig that leads there, and a script of what happens in it."""
+"""Fixtures: an API server on the loopback interface, a kubeconfig for it, and scripts that change its objects."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ class Told(Output):
         self.logs.append(f"{prefix}{line}")
 
     def logged(self, count: int) -> bool:
-        """Whether so many lines of log were told."""
+        """Whether at least so many log lines were shown."""
         return len(self.logs) >= count
 
     def has(self, part: str) -> bool:
-        """Whether a line of progress has this in it."""
+        """Whether a line of progress contains this text."""
         return any(part in line for line in self.lines)
 
 
 @pytest.fixture(autouse=True)
 def hears_ctrl_c() -> Iterator[None]:
-    """A shell starts what runs in its background deaf to Ctrl-C, and Python leaves it so."""
+    """Handle SIGINT: a shell starts background processes with SIGINT ignored, and Python keeps that."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -54,7 +54,7 @@ def hears_ctrl_c() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _no_other_cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Nothing of the machine's own: no kubeconfig, no proxy, no pod."""
+    """Hide the kubeconfig, the proxy settings and the pod environment of this machine."""
     for name in (
         "KUBECONFIG",
         "KUBERNETES_SERVICE_HOST",
@@ -76,7 +76,7 @@ def server() -> Iterator[ApiServer]:
 
 
 def kubeconfig(path: Path, url: str, **user: Any) -> Path:
-    """Writes a kubeconfig with one context, `here`, of namespace ml."""
+    """Write a kubeconfig with one context, `here`, with the namespace ml."""
     held = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -109,7 +109,7 @@ def told() -> Told:
 
 @pytest.fixture
 def meanwhile() -> Iterator[Callable[[Callable[[], None]], None]]:
-    """Runs a script beside the test; what fails in it fails the test."""
+    """Run a script in a thread beside the test; if it fails, the test fails."""
     threads: list[threading.Thread] = []
     failed: list[BaseException] = []
 
@@ -117,9 +117,9 @@ def meanwhile() -> Iterator[Callable[[Callable[[], None]], None]]:
         def whole() -> None:
             try:
                 script()
-            except BaseException as error:  # noqa: BLE001 - told below
+            except BaseException as error:  # noqa: BLE001 - raised below
                 failed.append(error)
-                # What waits for the rest of the script would wait for ever.
+                # Otherwise the test would wait forever for the rest of the script.
                 _thread.interrupt_main()
 
         thread = threading.Thread(target=whole, daemon=True)

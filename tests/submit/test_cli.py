@@ -1,4 +1,4 @@
-"""The command line: what it prints, sends and follows, and the status that it ends with."""
+"""The commands: what they print, send and follow, and their exit status."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Job from its sending to its end, as the reader is told it, on an API server of the loopback."""
+"""The progress lines, logs and results of Jobs on the loopback API server."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_job_is_followed_by_its_manifest(server, cluster, told, meanwhile):
 
 
 def test_pods_of_others_are_never_asked_for(server, cluster, told, meanwhile):
-    """A Job without a selector, as nothing but a strange server gives it."""
+    """A real API server always sets a selector; this Job has none."""
     made = cluster.create(JOBS, job())[0]
     server.put("jobs", made | {"spec": {key: value for key, value in made["spec"].items() if key != "selector"}})
     meanwhile(lambda: complete(server))

@@ -1,4 +1,4 @@
-"""Ctrl-C: the Job goes on, or is deleted exactly once, and a second Ctrl-C ends at once."""
+"""Ctrl-C: the Job continues or is deleted exactly once. A second Ctrl-C ends the command at once."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_a_second_one_while_the_job_is_being_deleted_ends_at_once(server, cluste
 
 
 def test_a_job_that_has_ended_meanwhile_has_ended(server, cluster, told, meanwhile):
-    """Ctrl-C while the rest of the log is awaited: the outcome is known, and nothing is deleted."""
+    """Ctrl-C during the wait for the rest of the log: the outcome is known, and nothing is deleted."""
 
     def life():
         made = ready(server)
@@ -184,7 +184,7 @@ def test_while_the_first_of_several_is_being_sent(server, cluster, told, meanwhi
 
 @pytest.mark.parametrize("together", [False, True])
 def test_a_signal_that_wakes_nobody_is_heard_at_the_next_tick(server, cluster, told, meanwhile, together):
-    """As one that comes just before a wait begins: whoever waits is not woken by it."""
+    """A signal just before a wait begins does not end the wait."""
 
     def life():
         ready(server, "a", followers=2 if together else 1)
@@ -235,7 +235,7 @@ def commands():
 
 @pytest.fixture
 def start(commands, config, tmp_path):
-    """Starts `python -m submit run` with a Job and more options."""
+    """Start `python -m submit run` for a Job, with more options."""
 
     def run_job(*options):
         (tmp_path / "job.yaml").write_text(json.dumps(job()))

@@ -1,4 +1,4 @@
-"""From a kubeconfig to a cluster, and what is said of one that leads nowhere. Its secrets are never said."""
+"""Connecting by a kubeconfig, the errors of one that cannot be used, and that no error shows its secrets."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_the_users_file_is_never_written(server, cluster, config, told, meanwhil
 
 
 def wrong(config, **changes):
-    """The same kubeconfig with top-level keys replaced; None takes one away."""
+    """Replace top-level keys of the kubeconfig; None removes a key."""
     held = json.loads(config.read_text()) | changes
     config.write_text(json.dumps({key: value for key, value in held.items() if value is not None}))
 
@@ -124,7 +124,7 @@ def test_a_file_that_is_not_there(tmp_path):
 
 
 def plugin(config, program):
-    """The user's token comes from a program."""
+    """Let the user's token come from a program."""
     path = config.parent / "plugin.py"
     path.write_text(program)
     spec = {"apiVersion": "client.authentication.k8s.io/v1", "command": sys.executable, "args": [str(path)]}

@@ -1,4 +1,4 @@
-"""No line of a log is lost or shown twice, wherever its streams break."""
+"""Every line of a log is shown exactly once, wherever its streams break."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BEGIN = datetime(2026, 3, 1, 11, 59, 58, tzinfo=UTC)
 
 @dataclass
 class Opening:
-    """How one stream goes: how many lines there are by then, where it breaks (None: nowhere), in pieces of how many bytes.
+    """How one stream behaves: the number of lines by then, the byte where it breaks (None: it does not), the size of pieces.
 
     `restarts`: after it broke, the container has ended and runs again by the time that the log is opened again.
     """
@@ -35,15 +35,15 @@ class Opening:
     breaks: int | None
     piece: int
     refused: int = 0
-    """A status in place of the stream."""
+    """An HTTP status instead of the stream."""
     restarts: bool = False
     clean: bool = False
-    """It breaks as if that were the end, where it is followed: something between here and the kubelet ends it in good order."""
+    """A followed stream breaks without an error, as when a proxy before the kubelet ends it."""
 
 
 @dataclass
 class Kubelet:
-    """A container's log as a kubelet gives it, and streams that go as planned; then all is there and nothing breaks."""
+    """A kubelet with the log of one container. Its streams follow a plan; after the plan nothing breaks."""
 
     runs: list[list[tuple[datetime, str]]]
     plan: list[Opening]
@@ -52,7 +52,7 @@ class Kubelet:
     ended: bool = False
 
     def look(self) -> ContainerState:
-        """The pod's status as it is now."""
+        """The current state of the container."""
         return ContainerState(self.run, self.ended)
 
     @contextmanager
@@ -63,7 +63,7 @@ class Kubelet:
             raise ApiError("get pods/log", way.refused, "Refused", "not now")
         lines = self.runs[self.run - 1 if previous else self.run]
         start = datetime.fromisoformat(since.replace("Z", "+00:00")) if since else datetime.min.replace(tzinfo=UTC)
-        # All of it is there once the container has ended, or where nothing is planned for it to break.
+        # The log is complete once the container has ended, or if this stream is not planned to break.
         there = lines if previous or self.ended or way.breaks is None else lines[: way.lines]
         whole = "".join(f"{stamp(moment)} {text}\n" for moment, text in there if moment >= start).encode()
         yield split_lines(self._pieces(whole, way, previous, follow))
@@ -79,12 +79,12 @@ class Kubelet:
                 raise UnreachableError("broken")
             return
         if not previous:
-            # A stream that ends has come to the end of its run: the container runs again, or has ended for good.
+            # The end of a stream is the end of this run: the container restarts, or has ended for good.
             self.run, self.ended = (self.run, True) if last else (self.run + 1, False)
 
 
 def read(runs: list[list[tuple[datetime, str]]], plan: list[Opening]) -> tuple[list[str], Kubelet]:
-    """The lines that a reader tells."""
+    """The lines that a reader reports, and the kubelet."""
     kubelet = Kubelet(runs, plan)
     told: list[LogEvent] = []
     reader = LogReader(kubelet, told.append, Backoff(AT_ONCE), SOURCE, kubelet.look)  # type: ignore[arg-type]
@@ -107,7 +107,7 @@ def logs(draw: st.DrawFn) -> list[list[tuple[datetime, str]]]:
             lines.append((moment + timedelta(milliseconds=gap), text))
             moment = max(moment, lines[-1][0])
         runs.append(lines)
-        # The runtime takes longer than that to start a container again.
+        # A container runtime needs more than a second to restart a container.
         moment += timedelta(seconds=1)
     return runs
 

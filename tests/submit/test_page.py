@@ -1,4 +1,4 @@
-"""docs/submit.md says what is so: the rights that the client uses, the statuses, the options, the Python."""
+"""docs/submit.md is true: the rights, the exit statuses, the options, the Python example."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BLOCKS = {fence.language: fence.text for fence in fences() if fence.page == PAGE
 
 
 def granted():
-    """(group, resource, verb) of every right that the page's Role gives."""
+    """(group, resource, verb) of every right of the page's Role."""
     role = YAML(typ="safe", pure=True).load(BLOCKS["yaml"])
     assert role["kind"] == "Role"
     return {
@@ -43,7 +43,7 @@ def granted():
 
 
 def test_the_role_has_the_rights_that_are_used_and_no_other(server, cluster, told, meanwhile):
-    """A Job that is there already when it is sent again, waits in a queue and for a node, whose log breaks, and is deleted."""
+    """A run that needs every right: the Job is sent twice, queued, waits for a node, its log breaks, and it is deleted."""
 
     def life():
         made = ready(server)
@@ -83,12 +83,12 @@ def test_every_option_is_one_of_the_commands():
 
 
 def test_the_commands_are_taken(tmp_path):
-    """With a kubeconfig that is not there they end with that, and with no other complaint."""
+    """Without a kubeconfig the commands end with that error and no other."""
     told = list(commands(BLOCKS["bash"], "python"))
     assert [words[2] for words in told] == ["print", "print", "run", "run", "follow", "delete"]
     (tmp_path / "job.yaml").write_text(CliRunner().invoke(app, list(told[0][2:])).stdout)
     for call in told:
-        # What follows is a redirection's file.
+        # train.log is the target of a redirection.
         words = [str(tmp_path / word) if word == "job.yaml" else word for word in call[2:] if word != "train.log"]
         done = CliRunner().invoke(app, words)
         assert done.exit_code == (0 if words[0] == "print" else 2), done.output

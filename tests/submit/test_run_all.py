@@ -1,4 +1,4 @@
-"""Several Jobs, one after another or together, each with its result, and cleaned up."""
+"""Running several Jobs one after another or together: a result for each, and cleaning up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sending a Job: what the API server may say to it, and what the reader is told."""
+"""Sending a Job: the answers of the API server, and the errors that a user sees."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ def test_a_server_that_stays_busy_is_given_up(server, cluster, told):
 
 @pytest.mark.parametrize("late", [True, False])
 def test_an_answer_that_breaks_off_makes_no_second_job(server, cluster, told, late):
-    """Whether the Job was made before the connection broke or not: in the end there is one, and it is followed."""
+    """Whether or not the Job was created before the connection broke, one Job exists in the end."""
     server.reply("create", "jobs", Reply(cut=True, late=late))
     sent = send(job(), cluster, OPTIONS, told)
     assert sent.job["metadata"]["uid"] == server.get("jobs", "train")["metadata"]["uid"]
@@ -254,7 +254,7 @@ def test_a_server_that_does_not_answer_is_given_up(server, cluster, told):
 
 
 def test_a_token_that_ran_out_is_told(server, cluster, told, meanwhile):
-    """In the middle of following: the cluster may let us in again, so it is tried until patience ends."""
+    """The token may be renewed while a Job is followed, so 401 is retried until the patience ends."""
     patient = dataclasses.replace(OPTIONS, timing=dataclasses.replace(OPTIONS.timing, patience=0.2))
 
     def life():

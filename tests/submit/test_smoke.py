@@ -1,4 +1,4 @@
-"""Smoke tests on a cluster: what is asked of it, what is reported, and that nothing is left behind."""
+"""Smoke tests on a cluster: the requests, the report, and that everything is deleted."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tests.submit.server import ApiServer, Reply, status
 TWO = {"t4": pool(), "big": pool(instanceTypes=["g4dn.12xlarge"])}
 OPTIONS = replace(smoke.OPTIONS, timing=TIMING)
 SOON = replace(OPTIONS, start_within=2.0)
-"""For a test that begins too late; the others have all the time that a busy machine needs."""
+"""For a test that starts too late. The other tests have enough time on a busy machine."""
 
 
 def smokes(**changes: Any) -> tuple[Smoke, ...]:
@@ -53,12 +53,12 @@ def home(config: Path) -> Iterator[Cluster]:
 
 
 def named(of: dict[str, Any], container: str) -> dict[str, Any]:
-    """A pod's status with its container's own name."""
+    """A pod's status with the name of its container."""
     return of | {"containerStatuses": [each | {"name": container} for each in of["containerStatuses"]]}
 
 
 class Worker:
-    """Makes the pods of Jobs and ends them, as the controllers of a cluster do: `verdict` says how each Job's pod ends."""
+    """Creates and ends the pods of Jobs, as the controllers of a cluster do. `verdict` gives the exit code for each Job."""
 
     def __init__(self, server: ApiServer, verdict: Callable[[str], int | None]) -> None:
         self._server, self._verdict = server, verdict
@@ -83,7 +83,7 @@ class Worker:
                     self._work(name)
 
     def _made(self, name: str) -> bool:
-        """Whether the Job is there, and no older one of its name."""
+        """Whether the server has this Job, and not an older one of its name."""
         return "selector" in self._server._objects.get(("jobs", name), {"spec": {}})["spec"]
 
     def _work(self, name: str) -> None:
@@ -113,7 +113,7 @@ def states(rows: tuple[smoke.Row, ...]) -> dict[tuple[str, str], str]:
 
 
 def left(server: ApiServer) -> list[str]:
-    """Jobs and namespaces that are still there."""
+    """Jobs and namespaces that still exist."""
     return [f"{resource}/{thing}" for resource, thing in list(server._objects) if resource in ("jobs", "namespaces")]
 
 

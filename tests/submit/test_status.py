@@ -1,4 +1,4 @@
-"""What is judged and told of a Job does not depend on the order in which the message of its objects comes."""
+"""The outcome and the progress lines of a Job do not depend on the order of the watch messages."""
 
 from __future__ import annotations
 
@@ -83,11 +83,11 @@ states = st.sampled_from(
 
 @st.composite
 def streams(draw: st.DrawFn) -> tuple[list[Message], str]:
-    """The message of Job, pods, Workload and events, each in its own order, woven in any way; and how the Job ends."""
+    """Messages of Job, pods, Workload and events: each kind in its own order, mixed in any way; and how the Job ends."""
     end = draw(st.sampled_from(sorted(FINALS)))
     jobs: list[Message] = [changed(JOBS, JOB | {"status": {"active": 1}}) for _ in range(draw(st.integers(0, 2)))]
     last = JOB | {"status": {"conditions": [true("FailureTarget"), FINALS[end][0]]}}
-    # What comes after the end: the same again, by a list, and its deletion when its time to live is over.
+    # After the end: the Job is listed again, or deleted when its ttlSecondsAfterFinished is over.
     after: list[list[Message]] = [[], [listed(JOBS, (last,))], [deleted(JOBS, last)], [listed(JOBS, ())]]
     jobs += [changed(JOBS, last), *draw(st.sampled_from(after))]
     woven = [jobs]
@@ -105,18 +105,18 @@ def streams(draw: st.DrawFn) -> tuple[list[Message], str]:
         stream = draw(st.sampled_from([each for each in woven if each]))
         order.append(stream.pop(0))
         if draw(st.booleans()):
-            # A stream that is opened again tells its last message again.
+            # A watch that is opened again can repeat the last message.
             order.append(order[-1])
     return order, end
 
 
 @given(streams())
-def test_the_outcome_is_what_the_job_itself_says_in_whatever_order_message_comes(found):
+def test_the_outcome_is_what_the_job_itself_says_in_whatever_order_news_comes(found):
     order, end = found
     known = JobStatus(JOB, PATIENT)
     for index, message in enumerate(order):
         learn(known, message, float(index))
-        # Asked at every step, as the follower does: nothing may be wrong on the way.
+        # Judge after every message, as the follower does.
         judged = known.judge(float(index), 0)
         if known.ended is False:
             assert judged is None or judged[0] is Outcome.STUCK, "nothing else ends it before its condition"
@@ -156,7 +156,7 @@ def test_attempts_are_the_runs_that_pods_tell(found):
 
 
 def test_a_cluster_without_kueue_is_told_as_soon_as_it_is_known():
-    """Though it may be the last message for long: a Job that nobody starts does not change."""
+    """It must not wait for another message: a suspended Job does not change."""
     queued = JOB | {"metadata": JOB["metadata"] | {"labels": {QUEUE_LABEL: "team-a"}}, "spec": JOB["spec"] | {"suspend": True}}
     known = JobStatus(queued, PATIENT)
     known.learn(changed(JOBS, queued), 0)
@@ -238,7 +238,7 @@ def test_warnings_that_the_status_tells_are_not_told_again():
 
 
 def any_status() -> st.SearchStrategy[Any]:
-    """Whatever JSON an API might hold in place of a status."""
+    """Any JSON in place of a status."""
     leaves = (
         st.none()
         | st.booleans()

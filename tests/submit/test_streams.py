@@ -1,4 +1,4 @@
-"""Following goes on though watches and logs break: 410, dropped connections, a server that restarts, streams cut anywhere."""
+"""Following survives broken watches and logs: 410, dropped connections, a server restart, streams cut anywhere."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_job_that_was_deleted_while_nobody_watched_is_noticed(server, cluster,
 
 
 def test_a_job_that_ended_and_was_deleted_at_once_is_complete(server, cluster, told, meanwhile):
-    """ttlSecondsAfterFinished: 0. The event of its deletion tells how it was last."""
+    """With ttlSecondsAfterFinished: 0, the event of the deletion contains the final status."""
 
     def life():
         ready(server)
@@ -126,7 +126,7 @@ def test_tries_are_spaced_ever_wider_up_to_a_bound(server, cluster, told, meanwh
     assert (result.outcome, result.status) == (Outcome.LOST, 3)
     assert result.reason.endswith("503 ServiceUnavailable: down; the Job may go on")
     tries = len(server.asked("watch", "jobs"))
-    # 20 + 40 + 80 ms, then 100 ms each: nine in 0.6 s, some more while patience is looked at.
+    # 20 + 40 + 80 ms, then 100 ms each: nine in 0.6 s, and some more until the patience is checked.
     assert 4 <= tries <= 14
 
 
