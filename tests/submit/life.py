@@ -13,7 +13,11 @@ from tests.submit.server import ApiServer
 
 
 def ctrl_c() -> None:
-    """As a terminal sends it: to the process. A signal that a thread raises for itself wakes no other one that waits."""
+    """Send SIGINT to the process, as a terminal does. A signal that a thread raises for itself ends no wait of another thread.
+
+    A signal just before a system call does not end that call, so the main thread gets time to begin its wait.
+    """
+    time.sleep(0.1)
     os.kill(os.getpid(), signal.SIGINT)
 
 

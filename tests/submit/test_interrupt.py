@@ -297,6 +297,8 @@ def test_the_command_ends_quietly_when_nobody_reads_it(server, config, tmp_path)
         stderr=subprocess.PIPE,
         text=True,
     )
+    assert process.stdout is not None
+    assert process.stderr is not None
     made = ready(server)
     server.write("train-a", "one")
     show(server, made, "train-a", running())
