@@ -7,26 +7,29 @@ of a file names its component, so a change of one setting touches the files of t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fleet.charts import argo_cd, runner_namespace
+from fleet.charts import Chart, argo_cd
 from fleet.facts.yaml_text import yaml_text
+from fleet.providers.installed import installed
 from fleet.providers.registry import PROVIDERS
 from fleet.render.files import machine_files
+from fleet.render.gitops.application import application_name
 from fleet.render.gitops.applicationset import TIERS
 from fleet.render.gitops.manifest import committed
 from fleet.render.gitops.secrets import ENCRYPTED, SECRETS_FOLDER, sops_folder
 from fleet.render.gitops.waves import TEAMS_LATER
 from fleet.settings.cluster import Cluster, physical_name
 from fleet.settings.gitops import Sops
+from fleet.settings.namespaces import runner_namespace
 from offline.plan import Plan
 from offline.record import Recording, Resource
 from offline.sops import encrypted_secret
 from offline.wire import Secret, Unknown
 
 _COMPONENTS = "gpu-ci:index:"
-_APPLICATION = "kubernetes:argoproj.io/v1alpha1:Application"
 BOOTSTRAP = "bootstrap"
 """Folder of what is applied once, by hand."""
 _INSTALL = """\
@@ -36,35 +39,37 @@ _INSTALL = """\
 # An ArgoCD of your own needs configs.cm of these: without it no wave waits for the Applications of the one before.
 """
 _KEEP = ".keep"
-_SETS, _CONTROLLERS = "infrastructure/runners", "infrastructure/controllers"
-_APART = {
-    "ArcController": _CONTROLLERS,
-    "ArcRunnerSet": _SETS,
-    "DevicePluginStack": _CONTROLLERS,
-    "GpuJob": "workloads",
-    "GpuOperator": _CONTROLLERS,
-    "GpuWorkload": "workloads",
-}
-"""Components that have a folder of their own, by their name."""
-_TOGETHER = {
+_SHARED = {
     "GpuQueue": "infrastructure/queues",
     "LocalQueues": "infrastructure/queues",
     "Namespaces": "infrastructure/namespaces",
     "Priorities": "infrastructure/gpu",
-    "QueueController": "infrastructure/queues",
 }
-"""Components that share a folder."""
+"""Folders of components without a chart, by the component's name. A workload and a job have a folder of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Where Git has the objects of one cluster: `cluster` is its name in the settings, `charts` are its charts by Application.
+
+    `folders` are those of the components that have a chart, by the component's URN.
+    """
+
+    cluster: str
+    charts: Mapping[str, Chart]
+    folders: Mapping[str, str]
 
 
 def git_files(plan: Plan) -> Iterator[tuple[str, str]]:
     """Path and text of every file that Git has of the stack. Raises InputError for a secret that is missing or in clear."""
     if plan.git is None:
         return
+    places = {name: _places(plan, plan.git, name) for name, settings in plan.fleet.clusters_by_name() if settings.by_git}
     for resource in plan.git.resources:
         if resource.type.startswith("kubernetes:"):
             cluster, folder = _cluster(resource)
             text = yaml_text(committed(_known(resource), waves_later(resource, plan.git)))
-            yield f"{folder}/{_place(resource, cluster, plan.git)}.yaml", text
+            yield f"{folder}/{_place(resource, places[cluster], plan.git)}.yaml", text
     root = plan.config.path.parent
     for name, settings in plan.fleet.clusters_by_name():
         folder = physical_name(plan.config.project, plan.config.stack, name)
@@ -91,33 +96,50 @@ def _cluster(resource: Resource) -> tuple[str, str]:
     return provider.name.removesuffix("-git"), str(provider.inputs["clusterIdentifier"])
 
 
-def _place(resource: Resource, cluster: str, git: Recording) -> str:
+def _places(plan: Plan, git: Recording, cluster: str) -> _Places:
+    physical = physical_name(plan.config.project, plan.config.stack, cluster)
+    found = {application_name(chart): chart for chart in installed(plan.fleet.clusters[cluster], physical, plan.fleet.github)}
+    folders = {
+        resource.parent: found[resource.inputs["metadata"]["name"]].folder
+        for resource in git.resources
+        if _is_release(resource.inputs) and _cluster(resource)[0] == cluster
+    }
+    return _Places(cluster, found, folders)
+
+
+def _is_release(held: Mapping[str, Any]) -> bool:
+    """Whether an object is an Application of a chart."""
+    return held.get("kind") == "Application" and "chart" in held["spec"]["source"]
+
+
+def _place(resource: Resource, places: _Places, git: Recording) -> str:
     """Path of an object below its cluster's folder, without its ending."""
     parent = git.by_urn[resource.parent]
     kind = parent.type.removeprefix(_COMPONENTS)
     if kind == "GitTree":
-        return _of_tree(resource.inputs)
-    if kind in _APART:
-        role = resource.name.removeprefix(parent.name)[1:]
-        # A job of the stack may be called as a workload is, and both may be one object of kind Job.
-        role = f"stack-{role}" if kind == "GpuJob" else role
-        return f"{_APART[kind]}/{parent.name.removeprefix(f'{cluster}-')}/{_role(role)}"
+        return _of_tree(resource.inputs, places)
     # A dot stands before what the settings name: two kinds of objects may have one name there.
-    role, dot, named = resource.name.removeprefix(cluster)[1:].partition(".")
-    file = f"{str(resource.inputs['kind']).lower()}-{named}" if dot else _role(role.partition("-")[2])
-    return f"{_TOGETHER[kind]}/{file}"
+    _, dot, named = resource.name.removeprefix(places.cluster)[1:].partition(".")
+    role = resource.name.removeprefix(parent.name)[1:]
+    file = f"{str(resource.inputs['kind']).lower()}-{named}" if dot else _role(role)
+    if parent.urn in places.folders:
+        return f"{places.folders[parent.urn]}/{file}"
+    if kind in _SHARED:
+        return f"{_SHARED[kind]}/{file}"
+    # A job of the stack may be called as a workload is, and both may be one object of kind Job.
+    own = f"stack-{file}" if kind == "GpuJob" else file
+    return f"workloads/{parent.name.removeprefix(f'{places.cluster}-')}/{own}"
 
 
-def _of_tree(held: Mapping[str, Any]) -> str:
-    """Where an object stands that `GitTree` declares: of a runner set, or of a chart of the provider's own."""
+def _of_tree(held: Mapping[str, Any], places: _Places) -> str:
+    """Where an object is that `GitTree` declares: an Application of a chart, or what makes a runner set's secret."""
     if held["kind"] == "ApplicationSet":
         return f"{BOOTSTRAP}/applicationset"
-    of_chart = held["kind"] == "Application" and "chart" in held["spec"]["source"]
+    if _is_release(held):
+        return f"{places.charts[held['metadata']['name']].folder}/application"
+    # The secret is in the namespace of its runner set, after which the set's Application is named.
     where = held["spec"]["destination"]["namespace"] if held["kind"] == "Application" else held["metadata"]["namespace"]
-    owner = where.removeprefix(runner_namespace(""))
-    if owner == where:
-        return f"{_CONTROLLERS}/{held['metadata']['name']}/application"
-    return f"{_SETS}/{owner}/{'application' if of_chart else 'github-app'}"
+    return f"{places.charts[where].folder}/github-app"
 
 
 def _role(role: str) -> str:

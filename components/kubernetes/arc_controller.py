@@ -17,7 +17,7 @@ from fleet.facts.scheduling import RUNNER_PRIORITY
 
 @dataclass(frozen=True, slots=True)
 class ArcControllerArgs:
-    """`ready` are the resources that stand before any chart: control plane and system nodes. `deliver` is who brings charts."""
+    """`ready` must exist before any chart: control plane and system nodes. `deliver` installs the chart."""
 
     ready: Sequence[pulumi.Resource]
     deliver: Deliver = by_helm

@@ -11,20 +11,20 @@ import pulumi_kubernetes as kubernetes
 from components.kubernetes.deliver import Deliver, by_helm
 from components.kubernetes.namespace import namespace
 from components.kubernetes.plugin_configs import config_map
-from fleet import charts
-from fleet.facts.scheduling import RUNTIME_CLASS, Toleration
+from fleet.charts import Chart, PluginConfigs
+from fleet.facts.scheduling import RUNTIME_CLASS
 
 
 @dataclass(frozen=True, slots=True)
 class DevicePluginStackArgs:
-    """`tolerations` are those of the cluster's provider; `configs` is what the plugin is told of single pools, if anything.
+    """`chart` is the plugin's, `configs` its configs for single pools, if any.
 
-    `ready` are the resources that stand before any chart: control plane and system nodes. `deliver` is who brings charts.
-    `handler` is a container runtime of the nodes that gets a RuntimeClass, if any.
+    `ready` must exist before any chart: control plane and system nodes. `deliver` installs the chart. `handler` is a container
+    runtime of the nodes that gets a RuntimeClass, if any.
     """
 
-    tolerations: Sequence[Toleration]
-    configs: charts.PluginConfigs | None
+    chart: Chart
+    configs: PluginConfigs | None
     ready: Sequence[pulumi.Resource]
     deliver: Deliver = by_helm
     handler: str = ""
@@ -38,10 +38,9 @@ class DevicePluginStack(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: DevicePluginStackArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("gpu-ci:index:DevicePluginStack", name, {}, opts)
-        chart = charts.device_plugin(args.tolerations, args.configs)
-        home = namespace(f"{name}-namespace", chart, parent=self, depends_on=args.ready)
+        home = namespace(f"{name}-namespace", args.chart, parent=self, depends_on=args.ready)
         told = config_map(f"{name}-configs", args.configs, home, parent=self)
-        args.deliver(f"{name}-chart", chart, parent=self, depends_on=[home, *told, *args.ready])
+        args.deliver(f"{name}-chart", args.chart, parent=self, depends_on=[home, *told, *args.ready])
         if args.handler:
             kubernetes.node.v1.RuntimeClass(
                 f"{name}-runtime-class",

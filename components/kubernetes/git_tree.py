@@ -12,14 +12,15 @@ from components.kubernetes.custom import custom
 from components.kubernetes.deliver import by_git
 from components.kubernetes.github_secret import in_git
 from components.kubernetes.inside import Inside, furnish, runner_sets
-from fleet.charts import Chart, runner_namespace
+from fleet.charts import Chart
 from fleet.providers.fleet import Fleet
+from fleet.providers.installed import pod_set
 from fleet.providers.registry import PROVIDERS
-from fleet.providers.runner_charts import pod_set
 from fleet.render.gitops.applicationset import applicationset
 from fleet.render.gitops.secrets import github_app
 from fleet.settings.cluster import Cluster
 from fleet.settings.gitops import GitOps
+from fleet.settings.namespaces import runner_namespace
 from fleet.settings.runner import PodRunner
 
 
@@ -52,7 +53,7 @@ class GitTree(pulumi.ComponentResource):
             for each in github_app(namespace, github, args.git, inside.settings.secrets_by):
                 custom(f"{name}.{namespace}.github-app", each, parent=self, depends_on=())
             if isinstance(runner, PodRunner):
-                self._deliver(name, inside, pod_set(inside.settings, set_name, runner, github.url, args.fleet.group_of(runner)))
+                self._deliver(name, inside, pod_set(inside.settings, set_name, runner, github))
         self.register_outputs({})
 
     def _deliver(self, name: str, inside: Inside, chart: Chart) -> None:

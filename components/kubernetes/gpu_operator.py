@@ -10,28 +10,19 @@ import pulumi
 from components.kubernetes.deliver import Deliver, by_helm
 from components.kubernetes.namespace import namespace
 from components.kubernetes.plugin_configs import config_map
-from fleet import charts
-from fleet.facts.node_image import NodeImage
-from fleet.facts.scheduling import Toleration
-from fleet.settings.operator import OperatorSettings
+from fleet.charts import Chart, PluginConfigs
 
 
 @dataclass(frozen=True, slots=True)
 class GpuOperatorArgs:
-    """`image` is the kind of the cluster's node images, `cdi` what its pools agree on, `tolerations` those of its provider.
+    """`chart` is the operator's, `configs` are the device plugin's configs for single pools, if any.
 
-    `mig` is how parts of MIG GPUs are named (none, single, mixed), `configs` what the device plugin is told of single pools, if
-    anything. `ready` are the resources that stand before any chart: control plane and system nodes. `deliver` is who brings
-    charts.
+    `ready` must exist before any chart: control plane and system nodes. `deliver` installs the chart.
     """
 
-    image: NodeImage
-    operator: OperatorSettings
-    cdi: bool
-    tolerations: Sequence[Toleration]
+    chart: Chart
+    configs: PluginConfigs | None
     ready: Sequence[pulumi.Resource]
-    mig: str = "none"
-    configs: charts.PluginConfigs | None = None
     deliver: Deliver = by_helm
 
 
@@ -46,14 +37,11 @@ class GpuOperator(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: GpuOperatorArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("gpu-ci:index:GpuOperator", name, {}, opts)
-        chart = charts.gpu_operator(
-            args.image, args.operator, cdi=args.cdi, tolerations=args.tolerations, mig=args.mig, configs=args.configs
-        )
-        home = namespace(f"{name}-namespace", chart, parent=self, depends_on=args.ready)
+        home = namespace(f"{name}-namespace", args.chart, parent=self, depends_on=args.ready)
         told = config_map(f"{name}-configs", args.configs, home, parent=self)
         args.deliver(
             f"{name}-chart",
-            chart,
+            args.chart,
             parent=self,
             depends_on=[home, *told, *args.ready],
             # An upgrade may bring fields that the cluster's CRDs learn only from the chart's own pre-upgrade hook.

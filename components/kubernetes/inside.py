@@ -21,27 +21,22 @@ from components.kubernetes.gpu_workload import GpuWorkload, GpuWorkloadArgs
 from components.kubernetes.local_queues import LocalQueues, LocalQueuesArgs
 from components.kubernetes.model_cache import Backing, ModelCache, ModelCacheArgs
 from components.kubernetes.namespaces import Namespaces, NamespacesArgs
+from components.kubernetes.plain_chart import PlainChart, PlainChartArgs
 from components.kubernetes.priorities import Priorities, PrioritiesArgs
 from components.kubernetes.queue_controller import QueueController, QueueControllerArgs
-from fleet import charts
-from fleet.facts.node_image import NODE_IMAGES, NodeImage
-from fleet.facts.scheduling import SchedulingProfile
+from fleet.charts import CONTROLLER
 from fleet.jobs.stack import place_stack_job
 from fleet.providers.fleet import Fleet
+from fleet.providers.installed import configs_of, enablement_chart, image_of, kueue_chart, plain_charts, pod_set
 from fleet.providers.oke.vm_runner import MachineRunner
-from fleet.providers.registry import PROVIDERS
-from fleet.providers.runner_charts import pod_set
 from fleet.render.queues import Manifest, QueueObjects, queue_objects
 from fleet.render.team_namespace import homes
 from fleet.render.workloads.catalogue import workload_objects
 from fleet.settings.caches import class_name
 from fleet.settings.cluster import Cluster
-from fleet.settings.enablement import DEVICE_PLUGIN, GPU_OPERATOR, GPU_PLUGIN_ADDON
+from fleet.settings.enablement import DEVICE_PLUGIN
 from fleet.settings.gitops import ByProgram, GitOps
-from fleet.settings.operator import OperatorSettings
-from fleet.settings.queues import Queues
 from fleet.settings.runner import PodRunner
-from fleet.settings.sharing import Mig
 from fleet.settings.workloads import PoolWorkload, Workload
 
 
@@ -75,36 +70,6 @@ class Inside:
     furnished: bool = False
     cloud: Sequence[pulumi.Resource] = ()
 
-    @property
-    def profile(self) -> SchedulingProfile:
-        """What the provider does to its GPU nodes."""
-        return PROVIDERS[self.settings.provider].profile
-
-    @property
-    def operator(self) -> OperatorSettings:
-        """How the GPU operator is set, should the cluster have it."""
-        return self.settings.operator or OperatorSettings()
-
-    @property
-    def cdi(self) -> bool:
-        """Whether the containers of some pool get their GPUs by CDI. Under the operator all pools agree on it."""
-        return any(pool.cdi for pool in self.settings.pools.values())
-
-    @property
-    def mig(self) -> str:
-        """How the parts of MIG GPUs are named: none where no pool has them."""
-        return next((pool.sharing.naming for pool in self.settings.pools.values() if isinstance(pool.sharing, Mig)), "none")
-
-    @property
-    def configs(self) -> charts.PluginConfigs | None:
-        """What the device plugin is told of single pools."""
-        return charts.plugin_configs(self.settings.pools.values(), by_operator=self.settings.enablement == GPU_OPERATOR)
-
-    @property
-    def image(self) -> NodeImage | None:
-        """The kind of node image that all pools have, as the operator sees it; None without a pool."""
-        return next((NODE_IMAGES[pool.image] for pool in self.settings.pools.values()), None)
-
 
 def install(
     inside: Inside, fleet: Fleet, private_key: pulumi.Input[str], machine_set: MachineSet | None = None
@@ -124,13 +89,16 @@ def install(
 
 def furnish(inside: Inside, fleet: Fleet, secret: MakeSecret) -> Arc:
     """What makes GPUs schedulable, ARC, and what teams have; returns what runner sets share. `secret` makes the App's."""
-    _ENABLE[inside.settings.enablement](inside)
+    _enable(inside)
+    for chart in plain_charts(inside.settings):
+        args = PlainChartArgs(chart, inside.ready, inside.deliver)
+        PlainChart(f"{inside.name}-{chart.name}", args, opts=inside.opts)
     controller = ArcController(f"{inside.name}-arc", ArcControllerArgs(inside.ready, inside.deliver), opts=inside.opts)
     _teams(inside, fleet, controller.priority)
     return Arc(
         fleet.github,
         secret,
-        releases={charts.CONTROLLER: controller.release},
+        releases={CONTROLLER: controller.release},
         ready=(*inside.ready, controller.priority),
         closed=inside.settings.closed_networks,
         deliver=inside.deliver,
@@ -167,11 +135,10 @@ def runner_sets(inside: Inside, fleet: Fleet, arc: Arc, machine_set: MachineSet 
     """The runner sets by name. Raises TypeError as `install` does."""
     sets: dict[str, RunnerSet] = {}
     for name, runner in inside.settings.runners.items():
-        group = fleet.group_of(runner)
         if isinstance(runner, PodRunner):
-            sets[name] = _pod_set(inside, name, runner, group, arc)
+            sets[name] = _pod_set(inside, name, runner, arc)
         elif isinstance(runner, MachineRunner) and machine_set is not None:
-            sets[name] = machine_set(name, runner, group, arc)
+            sets[name] = machine_set(name, runner, fleet.group_of(runner), arc)
         else:
             raise TypeError(
                 f"{inside.name}/{name}: nothing here builds runners of kind {runner.kind}; give install a machine_set"
@@ -190,9 +157,10 @@ def _teams(inside: Inside, fleet: Fleet, priority: pulumi.Resource) -> None:
     if settings.queues is not None or settings.workloads or settings.jobs:
         classes = Priorities(f"{inside.name}-priorities", PrioritiesArgs(inside.ready), opts=inside.opts).classes
     objects, kueue = None, None
-    if settings.queues is not None:
+    if settings.queues is not None and (chart := kueue_chart(settings)) is not None:
         objects = queue_objects(inside.name, settings, settings.queues)
-        kueue = _kueue(inside, settings.queues, objects, (*inside.ready, *classes))
+        args = QueueControllerArgs(chart, objects, (*inside.ready, *classes), inside.deliver)
+        kueue = QueueController(f"{inside.name}-queues", args, opts=inside.opts)
     if not settings.team_namespaces:
         return
     # Kueue's webhooks judge what is made in the teams' namespaces.
@@ -216,12 +184,6 @@ def _teams(inside: Inside, fleet: Fleet, priority: pulumi.Resource) -> None:
 def _namespaces(inside: Inside, ready: Sequence[pulumi.Resource]) -> Namespaces:
     """Every namespace of a team with its walls, each after what stands `ready`."""
     return Namespaces(f"{inside.name}-namespaces", NamespacesArgs(homes(inside.settings), ready), opts=inside.opts)
-
-
-def _kueue(inside: Inside, queues: Queues, objects: QueueObjects, ready: Sequence[pulumi.Resource]) -> QueueController:
-    chart = charts.kueue(queues.namespaces, fair_sharing=queues.fair_sharing)
-    args = QueueControllerArgs(chart, objects, ready, inside.deliver)
-    return QueueController(f"{inside.name}-queues", args, opts=inside.opts)
 
 
 def _queues(
@@ -281,51 +243,21 @@ def _jobs(inside: Inside, fleet: Fleet, caches: Mapping[str, ModelCache], ready:
         GpuJob(f"{inside.name}-{name}", GpuJobArgs(manifest, (*ready[job.namespace], *claims)), opts=inside.opts)
 
 
-def _device_plugin(inside: Inside) -> None:
-    DevicePluginStack(
-        f"{inside.name}-device-plugin",
-        DevicePluginStackArgs(
-            inside.profile.tolerations,
-            inside.configs,
-            inside.ready,
-            inside.deliver,
-            inside.image.handler if inside.image is not None else "",
-        ),
-        opts=inside.opts,
-    )
+def _enable(inside: Inside) -> None:
+    """The chart that makes GPUs schedulable; where the provider's add-on does, its cluster component switches that on."""
+    settings = inside.settings
+    chart, configs, image = enablement_chart(settings), configs_of(settings), image_of(settings)
+    if chart is None:
+        return
+    if settings.enablement == DEVICE_PLUGIN:
+        handler = image.handler if image is not None else ""
+        plugin = DevicePluginStackArgs(chart, configs, inside.ready, inside.deliver, handler)
+        DevicePluginStack(f"{inside.name}-device-plugin", plugin, opts=inside.opts)
+    else:
+        operator = GpuOperatorArgs(chart, configs, inside.ready, inside.deliver)
+        GpuOperator(f"{inside.name}-gpu-operator", operator, opts=inside.opts)
 
 
-def _gpu_operator(inside: Inside) -> None:
-    if inside.image is not None:
-        GpuOperator(
-            f"{inside.name}-gpu-operator",
-            GpuOperatorArgs(
-                image=inside.image,
-                operator=inside.operator,
-                cdi=inside.cdi,
-                tolerations=inside.profile.tolerations,
-                ready=inside.ready,
-                mig=inside.mig,
-                configs=inside.configs,
-                deliver=inside.deliver,
-            ),
-            opts=inside.opts,
-        )
-
-
-def _by_the_provider(_: Inside) -> None:
-    """The provider's own add-on: its cluster component switches it on."""
-
-
-_ENABLE: dict[str, Callable[[Inside], None]] = {
-    DEVICE_PLUGIN: _device_plugin,
-    GPU_OPERATOR: _gpu_operator,
-    GPU_PLUGIN_ADDON: _by_the_provider,
-}
-
-
-def _pod_set(inside: Inside, name: str, runner: PodRunner, group: str, arc: Arc) -> ArcRunnerSet:
-    args = ArcRunnerSetArgs(
-        pod_set(inside.settings, name, runner, arc.github.url, group), arc, opened=inside.settings.private_egress
-    )
+def _pod_set(inside: Inside, name: str, runner: PodRunner, arc: Arc) -> ArcRunnerSet:
+    args = ArcRunnerSetArgs(pod_set(inside.settings, name, runner, arc.github), arc, opened=inside.settings.private_egress)
     return ArcRunnerSet(f"{inside.name}-{name}", args, opts=inside.opts)

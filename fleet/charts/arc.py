@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fleet.charts.chart import CONFINED, CONFINED_POD, Chart, Level, manifests, published, resources
+from fleet.charts.chart import Chart, Pod, manifests, published, resources
+from fleet.facts.pods import CONFINED, CONFINED_POD, RUNNER_UID, Level
 from fleet.facts.scheduling import (
     GPU_RESOURCE,
     GPU_TOLERATION,
@@ -17,15 +18,19 @@ from fleet.facts.scheduling import (
 )
 from fleet.facts.versions import RUNNER_IMAGE
 from fleet.settings.model import cpu_text, memory_text
+from fleet.settings.namespaces import runner_namespace
 from fleet.settings.runner import PodRunner, Runner
 
-CONTROLLER_NAMESPACE = "arc-systems"
+NAMESPACE = "arc-systems"
 CONTROLLER = "arc-controller"
 APP_SECRET = "github-app"  # noqa: S105 - the name of a Kubernetes Secret, not a secret
-RUNNER_UID = 1001
-"""User `runner` of the upstream runner image (actions/runner, images/Dockerfile)."""
 RUNNER_CONTAINER = "runner"
 """The chart and the controller find the runner by this name, and give it the registration of its job."""
+_CONTROLLER_POD = Pod(CONTROLLER, 100, 256)
+LISTENER = Pod("listener", 50, 128)
+"""Each runner set has one; it waits for jobs on the system pool."""
+_WAVE_OF_SETS = 5
+"""After all controllers, and after the secrets that the sets need (`fleet.render.gitops.waves.WAVE_OF_SECRETS`)."""
 
 
 def arc_controller() -> Chart:
@@ -33,12 +38,12 @@ def arc_controller() -> Chart:
     return published(
         "gha-runner-scale-set-controller",
         CONTROLLER,
-        CONTROLLER_NAMESPACE,
+        NAMESPACE,
         {
             "fullnameOverride": CONTROLLER,
             "serviceAccount": {"name": CONTROLLER},
             "nodeSelector": pool_selector(SYSTEM_POOL),
-            "resources": resources(100, 256),
+            "resources": resources(_CONTROLLER_POD),
             "podSecurityContext": CONFINED_POD,
             "securityContext": CONFINED,
             "flags": {
@@ -48,12 +53,9 @@ def arc_controller() -> Chart:
                 "excludeLabelPropagationPrefixes": ["argocd.argoproj.io/instance"],
             },
         },
+        [_CONTROLLER_POD],
+        folder="infrastructure/controllers/arc",
     )
-
-
-def runner_namespace(runner_set: str) -> str:
-    """The namespace that holds one set's runners and its GitHub App secret, and nothing else."""
-    return f"runners-{runner_set}"
 
 
 def runner_set(
@@ -85,7 +87,9 @@ def scale_set(
     pod_security: Level = "restricted",
     annotations: Mapping[str, str] | None = None,
 ) -> Chart:
-    """A runner scale set of any kind of runner: `pod` is the spec of what ARC starts for each job, with its `annotations`."""
+    """A runner scale set of any kind of runner: `pod` is the spec of the pod that ARC starts for each job, `annotations` are the
+    pod's.
+    """
     return published(
         "gha-runner-scale-set",
         name,
@@ -100,7 +104,7 @@ def scale_set(
             "minRunners": runner.span.min,
             "maxRunners": runner.span.max,
             # Given, because the chart otherwise looks for it in a cluster that a preview does not have.
-            "controllerServiceAccount": {"namespace": CONTROLLER_NAMESPACE, "name": CONTROLLER},
+            "controllerServiceAccount": {"namespace": NAMESPACE, "name": CONTROLLER},
             "template": {
                 "metadata": {"annotations": {SAFE_TO_EVICT: "false", **(annotations or {})}},
                 "spec": {"priorityClassName": RUNNER_PRIORITY.name} | pod,
@@ -109,10 +113,13 @@ def scale_set(
                 "spec": {
                     "nodeSelector": pool_selector(SYSTEM_POOL),
                     "securityContext": CONFINED_POD,
-                    "containers": [{"name": "listener", "resources": resources(50, 128), "securityContext": CONFINED}],
+                    "containers": [{"name": "listener", "resources": resources(LISTENER), "securityContext": CONFINED}],
                 }
             },
         },
+        [LISTENER],
+        folder=f"infrastructure/runners/{name}",
+        wave=_WAVE_OF_SETS,
         needs=(CONTROLLER,),
         pod_security=pod_security,
     )

@@ -5,7 +5,7 @@ Facts: argoproj/argo-helm argo-cd-10.1.1, charts/argo-cd/values.yaml.
 
 from __future__ import annotations
 
-from fleet.charts.chart import Chart, published, resources
+from fleet.charts.chart import Chart, Pod, published, resources
 from fleet.facts.scheduling import SYSTEM_POOL, pool_selector
 
 ARGO_CD = "argo-cd"
@@ -19,6 +19,14 @@ return hs
 """
 """Lua by which an Application is as healthy as what it made. ArgoCD itself does not look (argo-cd v3.5
 docs/operator-manual/health.md), and without it a wave would not wait for the releases of the one before."""
+
+_CONTROLLER = Pod("argocd-application-controller", 250, 1024)
+_REPO_SERVER = Pod("argocd-repo-server", 100, 512)
+_SERVER = Pod("argocd-server", 50, 128)
+_APPLICATION_SET = Pod("argocd-applicationset-controller", 50, 128)
+_REDIS = Pod("argocd-redis", 50, 64)
+_SECRET_INIT = Pod("argocd-redis-secret-init", 10, 64)
+"""A Job that ends before the others start, so their room includes its."""
 
 _SYNC_TIMEOUT = 3600
 """Seconds: a GPU node and the operator's driver take up to half of that."""
@@ -41,13 +49,14 @@ def argo_cd(namespace: str) -> Chart:
                 # A sync that waits for what is never healthy ends, or no later commit would get its turn.
                 "params": {"controller.sync.timeout.seconds": str(_SYNC_TIMEOUT)},
             },
-            "controller": {"resources": resources(250, 1024)},
-            "repoServer": {"resources": resources(100, 512)},
-            "server": {"resources": resources(50, 128)},
-            "applicationSet": {"resources": resources(50, 128)},
-            "redis": {"resources": resources(50, 64)},
-            "redisSecretInit": {"resources": resources(10, 64)},
+            "controller": {"resources": resources(_CONTROLLER)},
+            "repoServer": {"resources": resources(_REPO_SERVER)},
+            "server": {"resources": resources(_SERVER)},
+            "applicationSet": {"resources": resources(_APPLICATION_SET)},
+            "redis": {"resources": resources(_REDIS)},
+            "redisSecretInit": {"resources": resources(_SECRET_INIT)},
             "dex": {"enabled": False},
             "notifications": {"enabled": False},
         },
+        [_CONTROLLER, _REPO_SERVER, _SERVER, _APPLICATION_SET, _REDIS],
     )

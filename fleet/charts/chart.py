@@ -1,34 +1,52 @@
 """What a chart is, and what several charts' values have in common.
 
-No value here is known late: cloud rights come by identity of the pod, secrets by name. So policies see every value in a preview,
-and Git can hold them. A chart ignores keys that it does not know, so a test holds every key against the chart's own values.
+Every value is known before the cloud is asked: pods get cloud rights by their identity, and secrets by name. So policies see
+every value in a preview, and Git can hold them. Helm ignores keys that a chart does not know, so a test compares every key with
+the chart's own values.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from fleet.facts import versions
+from fleet.facts.pods import Level, Requests
 from fleet.facts.scheduling import Toleration
 from fleet.settings.model import cpu_text, memory_text
 
-Level = Literal["privileged", "baseline", "restricted"]
-"""Kubernetes' Pod Security Standards."""
-
 KUBE_SYSTEM = "kube-system"
 
-CONFINED_POD = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
-CONFINED = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
-"""What the Pod Security Standard `restricted` asks of a pod and of a container; the namespaces enforce it."""
+Where = Literal["system pool", "GPU nodes", "all nodes"]
+"""Where a chart's pod runs: once on the system pool, or as a DaemonSet on each GPU node, or on each node of the cluster."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """A pod that a chart creates, and its requests with side cars: `cpu` in millicores, `memory` in MiB.
+
+    With a `strategy` the DaemonSet runs only on nodes of pools that share their GPUs that way.
+    """
+
+    name: str
+    cpu: int
+    memory: int
+    on: Where = "system pool"
+    strategy: str = ""
+
+    def times(self, containers: int) -> Pod:
+        """The same pod with so many containers that all have the requests of the one."""
+        return replace(self, cpu=self.cpu * containers, memory=self.memory * containers)
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """One release: `needs` names the releases that must stand before it and outlive it.
+    """One release of a published chart.
 
-    `pod_security` is what its namespace enforces, where that is a namespace of its own.
+    `pods` are the pods that it creates, without those that run jobs. `folder` is where Git has its Application, below the
+    cluster's folder; `wave` is ArgoCD's sync wave. `needs` names the releases that must be there before it and outlive it.
+    `pod_security` is the standard of its namespace, if the chart has a namespace of its own.
     """
 
     name: str
@@ -37,6 +55,9 @@ class Chart:
     chart: str
     version: str
     values: dict[str, Any]
+    pods: tuple[Pod, ...]
+    folder: str
+    wave: int = 0
     needs: tuple[str, ...] = ()
     pod_security: Level = "restricted"
 
@@ -46,22 +67,38 @@ def published(
     name: str,
     namespace: str,
     values: dict[str, Any],
+    pods: Iterable[Pod],
+    *,
+    folder: str = "",
+    wave: int = 0,
     needs: tuple[str, ...] = (),
     pod_security: Level = "restricted",
 ) -> Chart:
-    """The release `name` of a published chart, at its pinned version."""
+    """The release `name` of a published chart, at its pinned version. By default its folder is one of a controller's own."""
     row = versions.CHARTS[chart]
-    return Chart(name, namespace, row.repository, row.name, row.version, values, needs, pod_security)
+    return Chart(
+        name,
+        namespace,
+        row.repository,
+        row.name,
+        row.version,
+        values,
+        tuple(pods),
+        folder or f"infrastructure/controllers/{name}",
+        wave,
+        needs,
+        pod_security,
+    )
 
 
-def requests(cpu: int, memory: int) -> dict[str, Any]:
-    """Requests in millicores and MiB."""
-    return {"requests": {"cpu": cpu_text(cpu), "memory": memory_text(memory)}}
+def requests(pod: Requests) -> dict[str, Any]:
+    """Requests as a container's resources have them."""
+    return {"requests": {"cpu": cpu_text(pod.cpu), "memory": memory_text(pod.memory)}}
 
 
-def resources(cpu: int, memory: int) -> dict[str, Any]:
-    """Requests and a memory limit. No CPU limit of ours, which only throttles a controller; a chart may have one by default."""
-    return requests(cpu, memory) | {"limits": {"memory": memory_text(memory * 2)}}
+def resources(pod: Requests) -> dict[str, Any]:
+    """Requests and a memory limit of twice the request. A CPU limit would only throttle a controller; a chart may set one."""
+    return requests(pod) | {"limits": {"memory": memory_text(pod.memory * 2)}}
 
 
 def manifests(tolerations: Iterable[Toleration]) -> list[dict[str, str]]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from fleet.charts.chart import KUBE_SYSTEM, Chart, published, resources
+from fleet.charts.chart import KUBE_SYSTEM, Chart, Pod, published, resources
 from fleet.facts import versions
 from fleet.facts.scheduling import SYSTEM_POOL, pool_selector
 
 AUTOSCALER = "cluster-autoscaler"
+_POD = Pod(AUTOSCALER, 100, 600)
 
 
 def cluster_autoscaler(cluster: str, region: str, kubernetes: str) -> Chart:
@@ -31,6 +32,7 @@ def cluster_autoscaler(cluster: str, region: str, kubernetes: str) -> Chart:
                 "scale-down-delay-after-add": "1m",
             },
             "nodeSelector": pool_selector(SYSTEM_POOL),
-            "resources": resources(100, 600),
+            "resources": resources(_POD),
         },
+        [_POD],
     )

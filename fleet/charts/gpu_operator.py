@@ -6,18 +6,30 @@ RuntimeClass `nvidia` itself: nobody else may.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from fleet.charts.chart import Chart, manifests, published, requests
+from fleet.charts.chart import Chart, Pod, manifests, published, requests
+from fleet.charts.device_plugin import MPS_POD, PLUGIN_POD
 from fleet.charts.plugin_configs import PluginConfigs
 from fleet.facts.node_image import NodeImage
 from fleet.facts.scheduling import RUNTIME_CLASS, SYSTEM_POOL, Toleration, pool_selector
-from fleet.facts.versions import DAEMONSETS
 from fleet.settings.operator import Containerd, Driver, OperatorSettings
 
 OPERATOR = "gpu-operator"
-OPERATOR_NAMESPACE = "gpu-operator"
+NAMESPACE = "gpu-operator"
+_ON_SYSTEM_POOL = (Pod(OPERATOR, 200, 100), Pod("nfd-master", 100, 128), Pod("nfd-gc", 10, 128))
+"""The operator, and master and garbage collector of its node feature discovery, with the requests of their charts (gpu-operator
+v26.7.0, node-feature-discovery 0.19.0)."""
+_WORKER = Pod("nfd-worker", 5, 64, on="all nodes")
+_DRIVER = Pod("driver", 50, 128, on="GPU nodes")
+_TOOLKIT = Pod("toolkit", 10, 64, on="GPU nodes")
+_GFD = Pod("gfd", 20, 64, on="GPU nodes")
+_DCGM_EXPORTER = Pod("dcgm-exporter", 100, 512, on="GPU nodes")
+"""It holds 400 to 500 MiB, whatever the number of GPUs (NVIDIA/dcgm-exporter#609, pytorch/ci-infra#1011)."""
+_MIG_MANAGER = Pod("mig-manager", 10, 64, on="GPU nodes")
+_VALIDATOR = Pod("validator", 10, 64, on="GPU nodes")
+"""The operator gives these requests to the init containers of the other operands as well, so no operand requests less."""
 
 
 def gpu_operator(
@@ -35,7 +47,6 @@ def gpu_operator(
     are named (none, single, mixed), `configs` what the device plugin has to be told of pools that share GPUs. Operands have
     requests and no limits: a limit too small would stop all GPUs of a node.
     """
-    plugin = DAEMONSETS["nvidia-device-plugin"]
     values: dict[str, Any] = {
         "operator": _on_system_pool() | {"runtimeClass": RUNTIME_CLASS},
         "daemonsets": {"tolerations": manifests(tolerations)},
@@ -43,31 +54,54 @@ def gpu_operator(
         "sandboxWorkloads": {"enabled": False},
         "driver": {"enabled": False} if image.driver else _driver(operator.driver),
         "toolkit": {"enabled": False} if image.toolkit else _toolkit(operator.containerd),
-        "devicePlugin": {"enabled": not image.advertises, "resources": requests(plugin.cpu, plugin.memory)}
+        "devicePlugin": {"enabled": not image.advertises, "resources": requests(PLUGIN_POD)}
         | ({"config": {"create": False, "name": configs.name, "default": configs.default}} if configs else {}),
         "mig": {"strategy": mig},
         "migManager": _mig_manager(mig != "none"),
-        "gfd": {"enabled": True, "resources": requests(20, 64)},
+        "gfd": {"enabled": True, "resources": requests(_GFD)},
         "dcgmExporter": {
             "enabled": True,
-            # It holds 400 to 500 MiB, whatever the number of GPUs (NVIDIA/dcgm-exporter#609, pytorch/ci-infra#1011).
-            "resources": requests(100, 512),
+            "resources": requests(_DCGM_EXPORTER),
             "serviceMonitor": {"enabled": operator.service_monitor},
         },
-        # The operator gives these to the init containers of the other operands as well, so they are the least of all.
-        "validator": {"resources": requests(10, 64)},
+        "validator": {"resources": requests(_VALIDATOR)},
         "nfd": {"enabled": True},
         "node-feature-discovery": {
             "master": _on_system_pool(),
             "gc": _on_system_pool(),
             # Unlabelled by it, a node never gets an operand.
-            "worker": {"tolerations": manifests(tolerations), "resources": requests(5, 64)},
+            "worker": {"tolerations": manifests(tolerations), "resources": requests(_WORKER)},
         },
     }
     if image.driver_root:
         values["hostPaths"] = {"driverInstallDir": image.driver_root}
     # Operands and node feature discovery mount folders of the host, which only this level allows.
-    return published(OPERATOR, OPERATOR, OPERATOR_NAMESPACE, values, pod_security="privileged")
+    pods = _pods(image, cuts=mig != "none", configured=configs is not None)
+    return published(OPERATOR, OPERATOR, NAMESPACE, values, pods, pod_security="privileged")
+
+
+def _pods(image: NodeImage, *, cuts: bool, configured: bool) -> Iterator[Pod]:
+    """The operator's pods. `cuts` says whether GPUs are cut by MIG, `configured` whether the plugin has configs.
+
+    With configs, plugin, feature discovery and control daemon of MPS have a second container, config-manager, and the operator
+    gives all containers of a pod the same requests (NVIDIA/gpu-operator v26.7.0 controllers/object_controls.go). The MIG manager
+    runs only on nodes whose GPUs have MIG; it is counted on all GPU nodes of a cluster that uses it.
+    """
+    containers = 2 if configured else 1
+    yield from _ON_SYSTEM_POOL
+    yield _WORKER
+    if not image.driver:
+        yield _DRIVER
+    if not image.toolkit:
+        yield _TOOLKIT
+    if not image.advertises:
+        yield PLUGIN_POD.times(containers)
+        yield MPS_POD.times(containers)
+    yield _GFD.times(containers)
+    yield _DCGM_EXPORTER
+    yield _VALIDATOR
+    if cuts:
+        yield _MIG_MANAGER
 
 
 def runtime_class(image: NodeImage, operator: OperatorSettings, *, cdi: bool) -> str:
@@ -87,12 +121,12 @@ def _on_system_pool() -> dict[str, Any]:
 def _mig_manager(cuts: bool) -> dict[str, Any]:
     """The manager that cuts GPUs. In a cloud's machine a GPU cannot be reset alone, so it restarts the node where it must."""
     restart = {"env": [{"name": "WITH_REBOOT", "value": "true"}]} if cuts else {}
-    return {"enabled": cuts, "resources": requests(10, 64)} | restart
+    return {"enabled": cuts, "resources": requests(_MIG_MANAGER)} | restart
 
 
 def _driver(driver: Driver) -> dict[str, Any]:
     """The driver as a DaemonSet. Which kernel modules it builds is the chart's `auto`: V100 and P100 have closed ones alone."""
-    values: dict[str, Any] = {"enabled": True, "version": driver.version, "resources": requests(50, 128)}
+    values: dict[str, Any] = {"enabled": True, "version": driver.version, "resources": requests(_DRIVER)}
     if driver.repository is not None:
         values["repository"] = driver.repository
     if driver.pull_secrets:
@@ -118,5 +152,5 @@ def _toolkit(containerd: Containerd) -> dict[str, Any]:
     return {
         "enabled": True,
         "env": [{"name": name, "value": value} for name, value in variables.items() if value is not None],
-        "resources": requests(10, 64),
+        "resources": requests(_TOOLKIT),
     }

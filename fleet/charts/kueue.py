@@ -9,12 +9,14 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from fleet.charts.chart import CONFINED, CONFINED_POD, Chart, published, resources
+from fleet.charts.chart import Chart, Pod, published, resources
+from fleet.facts.pods import CONFINED, CONFINED_POD
 from fleet.facts.scheduling import NAMESPACE_NAME_LABEL, SYSTEM_POOL, pool_selector
 from fleet.settings.model import go_duration
 
 KUEUE = "kueue"
-KUEUE_NAMESPACE = "kueue-system"
+NAMESPACE = "kueue-system"
+_POD = Pod(KUEUE, 200, 512)
 
 _READY_WITHIN = 1800
 """Seconds in which the pods of an admitted Job run: a GPU node boots and pulls in ten minutes, and the autoscaler gives one up
@@ -30,14 +32,14 @@ def kueue(namespaces: Iterable[str], *, fair_sharing: bool = False) -> Chart:
     return published(
         "kueue",
         KUEUE,
-        KUEUE_NAMESPACE,
+        NAMESPACE,
         {
             "fullnameOverride": KUEUE,
             "controllerManager": {
                 "replicas": 1,
                 "nodeSelector": pool_selector(SYSTEM_POOL),
                 "manager": {
-                    "resources": resources(200, 512),
+                    "resources": resources(_POD),
                     "podSecurityContext": CONFINED_POD,
                     "containerSecurityContext": CONFINED | {"readOnlyRootFilesystem": True},
                 },
@@ -45,6 +47,8 @@ def kueue(namespaces: Iterable[str], *, fair_sharing: bool = False) -> Chart:
             # One text for the chart, which reads it as YAML, and so as JSON.
             "managerConfig": {"controllerManagerConfigYaml": json.dumps(_config(sorted(namespaces), fair_sharing), indent=2)},
         },
+        [_POD],
+        folder="infrastructure/queues",
     )
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fleet.facts import hardware
-from fleet.facts.versions import DaemonSet
+from fleet.facts.pods import Requests
 
 # Of the root disk, a tenth stays free before eviction and 1 GiB is kubelet's.
 DISK_SHARE = 0.9
@@ -30,16 +30,19 @@ def allocatable(machine: hardware.Machine, disk: int) -> Offer:
     return _BY_CLOUD[machine.cloud](machine, disk)
 
 
-def for_runners(machine: hardware.Machine, disk: int, daemonsets: Iterable[DaemonSet]) -> Offer:
+def for_runners(machine: hardware.Machine, disk: int, daemonsets: Iterable[Requests]) -> Offer:
     """What is left for runner pods after kubelet and the DaemonSets."""
-    offer = allocatable(machine, disk)
-    daemons = tuple(daemonsets)
-    return Offer(
-        cpu=offer.cpu - sum(daemon.cpu for daemon in daemons),
-        memory=offer.memory - sum(daemon.memory for daemon in daemons),
-        storage=offer.storage,
-        gpus=offer.gpus,
-        pods=offer.pods - len(daemons),
+    return less(allocatable(machine, disk), daemonsets)
+
+
+def less(offer: Offer, pods: Iterable[Requests]) -> Offer:
+    """What an offer leaves beside some pods."""
+    taken = tuple(pods)
+    return replace(
+        offer,
+        cpu=offer.cpu - sum(pod.cpu for pod in taken),
+        memory=offer.memory - sum(pod.memory for pod in taken),
+        pods=offer.pods - len(taken),
     )
 
 

@@ -10,11 +10,15 @@ from fleet.facts.tables import toml
 
 @dataclass(frozen=True, slots=True)
 class ChartVersion:
-    """A Helm chart as published. `repository` is an https index or an oci:// registry path, without the chart's name."""
+    """A Helm chart as published. `repository` is an https index, or an oci:// registry path without the chart's name.
+
+    `image` is the chart's own image with its digest, where a source gives one, else empty.
+    """
 
     name: str
     repository: str
     version: str
+    image: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,19 +65,18 @@ class TalosVersion:
 
 @dataclass(frozen=True, slots=True)
 class DaemonSet:
-    """What a DaemonSet's pod requests on each node: millicores and MiB.
+    """What a DaemonSet's pod requests on each node: millicores and MiB, side cars included.
 
-    `providers` are those whose nodes run it; a DaemonSet of an `enablement` runs wherever the cluster has that one, one of a
-    `strategy` of sharing on the nodes of pools that share GPUs so, one of a storage `driver` where a cache needs that.
+    `providers` are those whose nodes run it. One with a `feature` runs where the cluster has that: a storage driver, or the part
+    of the network that enforces policies. It `replaces` the row of that name there. The charts know their own DaemonSets.
     """
 
     name: str
     cpu: int
     memory: int
-    providers: tuple[str, ...]
-    enablement: str
-    strategy: str = ""
-    driver: str = ""
+    providers: tuple[str, ...] = ()
+    feature: str = ""
+    replaces: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +134,7 @@ def _known(value: str) -> str | None:
 
 
 CHARTS: dict[str, ChartVersion] = {
-    name: ChartVersion(name, row["repository"], row["version"]) for name, row in _DATA["charts"].items()
+    name: ChartVersion(name, row["repository"], row["version"], row.get("image", "")) for name, row in _DATA["charts"].items()
 }
 KUBERNETES: dict[str, KubernetesVersion] = {
     minor: KubernetesVersion(
@@ -151,9 +154,8 @@ DAEMONSETS: dict[str, DaemonSet] = {
         row["cpu"],
         row["memory"],
         tuple(row.get("providers", ())),
-        row.get("enablement", ""),
-        row.get("strategy", ""),
-        row.get("driver", ""),
+        row.get("feature", ""),
+        row.get("replaces", ""),
     )
     for name, row in _DATA["daemonsets"].items()
 }
@@ -202,16 +204,8 @@ def minor(version: str) -> tuple[int, ...]:
     return tuple(map(int, version.split(".")))
 
 
-def daemonsets(provider: str, enablement: str, strategy: str = "", drivers: Collection[str] = ()) -> tuple[DaemonSet, ...]:
-    """What every GPU node of a pool runs before a runner.
-
-    `strategy` is how the pool shares its GPUs, empty where it does not; `drivers` are those that the cluster's caches need.
-    """
-    return tuple(
-        row
-        for row in DAEMONSETS.values()
-        if provider in row.providers
-        or row.enablement == enablement
-        or (strategy and row.strategy == strategy)
-        or row.driver in drivers
-    )
+def daemonsets(provider: str, features: Collection[str] = ()) -> tuple[DaemonSet, ...]:
+    """What every node of a provider's clusters runs by itself; `features` are those of the cluster that add to it."""
+    rows = [row for row in DAEMONSETS.values() if provider in row.providers or row.feature in features]
+    replaced = {row.replaces for row in rows}
+    return tuple(row for row in rows if row.name not in replaced)

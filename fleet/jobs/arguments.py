@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from fleet.charts.arc import RUNNER_UID
+from fleet.facts.pods import RUNNER_UID
 from fleet.jobs.fields import (
     Annotations,
     Deadline,

@@ -6,7 +6,8 @@ import copy
 from collections.abc import Iterator
 from typing import Any
 
-from fleet.charts.chart import CONFINED, CONFINED_POD, manifests
+from fleet.charts.chart import manifests
+from fleet.facts.pods import CONFINED, CONFINED_POD
 from fleet.facts.scheduling import (
     ACCELERATOR_LABEL,
     CAPACITY_LABEL,

@@ -19,7 +19,7 @@ from fleet.jobs.manifest import Manifest, manifest
 from fleet.jobs.profiles import PROFILES, gpu_type
 from fleet.jobs.quota import barred, queued
 from fleet.jobs.spec import GpuJobSpec
-from fleet.prove.placement import Fit, Host, fit, pool_host, unfit
+from fleet.prove.placement import Fit, Host, fit, pool_hosts, unfit
 from fleet.providers.fleet import Fleet
 from fleet.providers.target import Target, pool_target
 from fleet.settings.cluster import Cluster
@@ -130,10 +130,11 @@ def candidates(
     """
     _require(fleet, cluster, pool)
     found = [
-        _candidate(ask, name, settings, pool_name, (queue, namespace))
+        _candidate(ask, name, settings, host, (queue, namespace))
         for name, settings in fleet.clusters_by_name()
-        for pool_name in settings.pools
-        if cluster in (None, name) and pool in (None, pool_name)
+        if cluster in (None, name)
+        for pool_name, host in pool_hosts(settings).items()
+        if pool in (None, pool_name)
     ]
     able = sorted((each for each in found if not each.reasons), key=lambda each: each.rank)
     return (*able, *(each for each in found if each.reasons))
@@ -150,9 +151,8 @@ def _require(fleet: Fleet, cluster: str | None, pool: str | None) -> None:
         raise JobError((JobProblem("pool", "pool", message, shown(pool)),))
 
 
-def _candidate(ask: GpuAsk, cluster: str, settings: Cluster, name: str, waits: tuple[str | None, str | None]) -> Candidate:
-    pool: Pool = settings.pools[name]
-    host = pool_host(settings, name)
+def _candidate(ask: GpuAsk, cluster: str, settings: Cluster, host: Host, waits: tuple[str | None, str | None]) -> Candidate:
+    pool: Pool = settings.pools[host.name]
     fits = tuple(fit(ask, machine, host) for machine in host.machines)
     prices = [pricing.quoted(hardware.price(each.name, settings.region, pool.capacity)) for each in host.machines]
     gpu = options_of(pool)["gpu_type"]
@@ -161,7 +161,7 @@ def _candidate(ask: GpuAsk, cluster: str, settings: Cluster, name: str, waits: t
         reasons = (*_reasons(ask, pool, host, fits), *filter(None, (barred(ask, *waits, settings.queues, host),)))
     else:
         reasons = (_other_gpu(ask, pool),)
-    return Candidate(cluster, name, pool, host, fits, pricing.span(prices)[1], weight, reasons)
+    return Candidate(cluster, host.name, pool, host, fits, pricing.span(prices)[1], weight, reasons)
 
 
 def pool_options(fleet: Fleet, cluster: str | None, pool: str | None) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from fleet.facts.errors import FleetError, Problem
 from fleet.jobs import stack as stack_jobs
-from fleet.prove import rules
+from fleet.prove import namespaces, rules
 from fleet.providers.fleet import NAMESPACE, SECRETS, Fleet
 from fleet.settings.reading import read
 
@@ -44,6 +44,6 @@ def load(config: Mapping[str, object]) -> Fleet:
     Raises FleetError with every problem found. The second phase runs only if the models accept the config.
     """
     fleet = read(Fleet, NAMESPACE, config)
-    if found := (*rules.problems(fleet, config), *stack_jobs.problems(fleet)):
+    if found := (*rules.problems(fleet, config), *namespaces.problems(fleet), *stack_jobs.problems(fleet)):
         raise FleetError(found)
     return fleet

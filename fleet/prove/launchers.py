@@ -1,50 +1,43 @@
 """How many launchers of machines a cluster's system pool holds.
 
-Each runner that is a machine has a launcher pod there for as long as its job. ARC's controller and a listener for each runner set
-stand there too. CoreDNS and the autoscaler are not counted: keep some room.
+Each runner that is a machine has a launcher pod there for as long as its job runs. The other pods of the system pool are those of
+the cluster's charts. CoreDNS and a provider's own autoscaler are not counted: keep some room.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-
-from fleet.facts.offer import Offer
-
-
-@dataclass(frozen=True, slots=True)
-class Asks:
-    """What one pod requests: millicores and MiB."""
-
-    cpu: int
-    memory: int
+from fleet.charts import Pod
+from fleet.facts.offer import less
+from fleet.providers.installed import installed
+from fleet.providers.oke.launcher_set import LAUNCHER_POD
+from fleet.providers.registry import PROVIDERS
+from fleet.settings.cluster import Cluster
+from fleet.settings.github import GitHub
 
 
-CONTROLLER = Asks(100, 256)
-LISTENER = Asks(50, 128)
-LAUNCHER = Asks(50, 128)
-OPERATOR = (Asks(200, 100), Asks(100, 128), Asks(10, 128))
-"""The GPU operator, and master and garbage collector of its node feature discovery, as their charts have them (gpu-operator
-v26.7.0, node-feature-discovery 0.19.0)."""
-KUEUE = Asks(200, 512)
-"""Kueue's one pod, in a cluster with queues."""
+def launcher_room(name: str, cluster: Cluster, github: GitHub) -> int | None:
+    """Launchers that the system pool of the cluster `name` holds beside the pods of its charts; 0 where those alone fill it.
 
-
-def launcher_room(node: Offer, nodes: int, sets: int, others: Iterable[Asks] = ()) -> int:
-    """Launchers that `nodes` like nodes hold beside ARC's own pods for `sets` runner sets and the pods of `others`.
-
-    0 where those alone fill them.
+    None where the provider's clusters have no machines as runners.
     """
+    system_pool = PROVIDERS[cluster.provider].system_pool
+    if system_pool is None:
+        return None
+    offer, nodes = system_pool(cluster)
+    # No request depends on the cluster's name in its cloud.
+    pods = [pod for chart in installed(cluster, name, github) for pod in chart.pods]
+    node = less(offer, [pod for pod in pods if pod.on == "all nodes"])
     free = [[node.cpu, node.memory, node.pods] for _ in range(nodes)]
-    for pod in (CONTROLLER, *others, *[LISTENER] * sets):
-        first = next((left for left in free if _holds(left, pod)), None)
-        if first is None:
-            return 0
-        first[0], first[1], first[2] = first[0] - pod.cpu, first[1] - pod.memory, first[2] - 1
-    return sum(_holds(left, LAUNCHER) for left in free)
+    for pod in pods:
+        if pod.on == "system pool":
+            first = next((left for left in free if _holds(left, pod)), None)
+            if first is None:
+                return 0
+            first[0], first[1], first[2] = first[0] - pod.cpu, first[1] - pod.memory, first[2] - 1
+    return sum(_holds(left, LAUNCHER_POD) for left in free)
 
 
-def _holds(free: list[int], pod: Asks) -> int:
-    """How many such pods what is free of a node holds."""
+def _holds(free: list[int], pod: Pod) -> int:
+    """How many such pods fit into what is free of a node."""
     cpu, memory, pods = free
     return max(min(cpu // pod.cpu, memory // pod.memory, pods), 0)

@@ -15,12 +15,14 @@ from typing import Protocol
 from fleet.facts import hardware
 from fleet.facts.credentials import mask
 from fleet.facts.offer import DISK_KEPT, DISK_SHARE, Offer, allocatable, for_runners
+from fleet.facts.pods import Requests
 from fleet.facts.scheduling import SYSTEM_POOL
-from fleet.facts.versions import DaemonSet, daemonsets
-from fleet.prove.launchers import LAUNCHER
+from fleet.facts.versions import daemonsets
+from fleet.prove.launchers import launcher_room
 from fleet.providers.fleet import Fleet
+from fleet.providers.installed import gpu_node_pods
+from fleet.providers.oke.launcher_set import LAUNCHER_POD
 from fleet.providers.oke.vm_runner import MachineRunner, VmPerJobRunner
-from fleet.providers.registry import PROVIDERS
 from fleet.settings.cluster import Cluster
 from fleet.settings.model import cpu_text, memory_text
 from fleet.settings.runner import PodRunner, Runner
@@ -60,7 +62,7 @@ class Host:
     count: int
     capacity: str
     disk: int
-    daemonsets: tuple[DaemonSet, ...]
+    daemonsets: tuple[Requests, ...]
     sharing: AnySharing | None = None
 
     @property
@@ -163,27 +165,39 @@ class Placement:
 
 def place(fleet: Fleet) -> tuple[Placement, ...]:
     """Every runner set on what runs its jobs, in the order of the config."""
-    return tuple(_place(cluster, fleet.clusters[cluster], name, runner) for cluster, name, runner in fleet.runner_sets())
+    return tuple(placement for name, cluster in fleet.clusters_by_name() for placement in _placements(fleet, name, cluster))
 
 
-def _place(cluster: str, settings: Cluster, name: str, runner: Runner) -> Placement:
-    launchers = PROVIDERS[settings.provider].launchers
-    if isinstance(runner, MachineRunner) and launchers is not None:
-        host = Host(runner.called, runner.machines, runner.span.max, runner.capacity, runner.disk, ())
-        fits = tuple(_whole(machine, runner.disk) for machine in host.machines)
-        return Placement(cluster, name, runner, host, fits, launchers(settings))
-    if isinstance(runner, PodRunner):
-        host = pool_host(settings, runner.pool)
-        return Placement(cluster, name, runner, host, tuple(fit(runner, machine, host) for machine in host.machines))
-    raise TypeError(f"{cluster}/{name}: {settings.provider} has no place for runners of kind {runner.kind}; add it here")
+def _placements(fleet: Fleet, cluster: str, settings: Cluster) -> Iterator[Placement]:
+    hosts = pool_hosts(settings)
+    machines = any(isinstance(runner, MachineRunner) for runner in settings.runners.values())
+    launchers = launcher_room(cluster, settings, fleet.github) if machines else None
+    for name, runner in settings.runners.items():
+        if isinstance(runner, MachineRunner) and launchers is not None:
+            host = Host(runner.called, runner.machines, runner.span.max, runner.capacity, runner.disk, ())
+            fits = tuple(_whole(machine, runner.disk) for machine in host.machines)
+            yield Placement(cluster, name, runner, host, fits, launchers)
+        elif isinstance(runner, PodRunner):
+            host = hosts[runner.pool]
+            yield Placement(cluster, name, runner, host, tuple(fit(runner, machine, host) for machine in host.machines))
+        else:
+            raise TypeError(f"{cluster}/{name}: {settings.provider} has no place for runners of kind {runner.kind}; add it here")
+
+
+def pool_hosts(settings: Cluster) -> dict[str, Host]:
+    """Every pool of a cluster, by its name, as what runs jobs."""
+    by_provider, by_charts = daemonsets(settings.provider, settings.node_features), gpu_node_pods(settings)
+    hosts = {}
+    for name, pool in settings.pools.items():
+        strategy = pool.sharing.strategy if pool.sharing else ""
+        daemons: tuple[Requests, ...] = (*by_provider, *(pod for pod in by_charts if pod.strategy in ("", strategy)))
+        hosts[name] = Host(name, pool.machines, pool.nodes.max, pool.capacity, pool.disk, daemons, pool.sharing)
+    return hosts
 
 
 def pool_host(settings: Cluster, pool_name: str) -> Host:
-    """A pool as what runs jobs."""
-    pool = settings.pools[pool_name]
-    strategy = pool.sharing.strategy if pool.sharing else ""
-    daemons = daemonsets(settings.provider, settings.enablement, strategy, settings.drivers)
-    return Host(pool_name, pool.machines, pool.nodes.max, pool.capacity, pool.disk, daemons, pool.sharing)
+    """One pool of a cluster as what runs jobs."""
+    return pool_hosts(settings)[pool_name]
 
 
 def _whole(machine: hardware.Machine, disk: int) -> Fit:
@@ -299,7 +313,7 @@ def shortage(runner: Ask, found: Fit, host: Host) -> str:
 
 
 _NO_LAUNCHER = (
-    f"its launcher ({cpu_text(LAUNCHER.cpu)} CPU, {memory_text(LAUNCHER.memory)}) has no room in the system pool "
+    f"its launcher ({cpu_text(LAUNCHER_POD.cpu)} CPU, {memory_text(LAUNCHER_POD.memory)}) has no room in the system pool "
     "beside ARC's controller and listeners; raise system.nodes"
 )
 

@@ -8,6 +8,7 @@ from datetime import date
 from typing import Any
 
 from fleet.charts import Chart
+from fleet.facts.offer import Offer
 from fleet.facts.pricing import Line
 from fleet.facts.scheduling import EKS_PROFILE, OKE_PROFILE, TALOS_PROFILE, SchedulingProfile
 from fleet.providers.eks.bill import eks_bill
@@ -17,7 +18,7 @@ from fleet.providers.eks.quotas import eks_needs
 from fleet.providers.oke.bill import oke_bill
 from fleet.providers.oke.charts import oke_charts
 from fleet.providers.oke.cluster import OkeCluster
-from fleet.providers.oke.launchers import oke_launchers
+from fleet.providers.oke.launchers import oke_system_pool
 from fleet.providers.oke.quotas import oke_needs
 from fleet.providers.quotas import Need
 from fleet.providers.tags import AWS_TAGS, NO_TAGS, OCI_TAGS, TagRules
@@ -41,8 +42,9 @@ class Provider:
 
     `bill` prices one cluster on a day. `needs` is the quota that a cluster declares, given all clusters of its provider. `tags`
     are the rules of its cloud. `deployable` says whether `pulumi up` makes it. `charts` are those of its own cloud, given the
-    settings, the cluster's physical name and the GitHub scope. `launchers` is how many launchers of machines a cluster holds, or
-    None if no runner is a machine. `components.build` has its builder, `fleet.render.files` the files of its machines.
+    settings, the cluster's physical name and the GitHub scope. `system_pool` is what one node of the system pool leaves to pods,
+    and the number of nodes, or None if no runner is a machine. `components.build` has the builder of a cluster,
+    `fleet.render.files` the files of its machines.
     """
 
     settings: type[Cluster]
@@ -52,7 +54,7 @@ class Provider:
     tags: TagRules
     deployable: bool
     charts: Callable[[Any, str, GitHub], tuple[Chart, ...]] = _no_charts
-    launchers: Callable[[Any], int] | None = None
+    system_pool: Callable[[Any], tuple[Offer, int]] | None = None
 
 
 PROVIDERS: dict[str, Provider] = {
@@ -73,7 +75,7 @@ PROVIDERS: dict[str, Provider] = {
         OCI_TAGS,
         deployable=True,
         charts=oke_charts,
-        launchers=oke_launchers,
+        system_pool=oke_system_pool,
     ),
     "talos": Provider(
         TalosCluster,

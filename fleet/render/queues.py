@@ -21,7 +21,7 @@ from fleet.facts.scheduling import (
     Taint,
     flavor_labels,
 )
-from fleet.prove.placement import pool_host
+from fleet.prove.placement import pool_hosts
 from fleet.prove.shares import Share, share
 from fleet.providers.registry import PROVIDERS
 from fleet.settings.cluster import Cluster
@@ -67,7 +67,8 @@ def queue_objects(name: str, cluster: Cluster, queues: Queues) -> QueueObjects:
     """All of Kueue's objects for the queues of the cluster of this name; pools of which no team has a quota get no flavor."""
     profile = PROVIDERS[cluster.provider].profile
     pools: dict[str, Pool] = {pool: cluster.pools[pool] for pool in cluster.pools if pool in queues.pools}
-    shares = {pool: share(pool_host(cluster, pool)) for pool in pools}
+    hosts = pool_hosts(cluster)
+    shares = {pool: share(hosts[pool]) for pool in pools}
     return QueueObjects(
         priorities=tuple(map(workload_priority, JOB_PRIORITIES)),
         flavors=tuple(flavor(pool, held, name, profile) for pool, held in pools.items()),

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fleet.charts.chart import Level
+from fleet.facts.pods import Level
 from fleet.facts.scheduling import POD_SECURITY_LABEL
 from fleet.render import isolation
 from fleet.settings.cluster import Cluster

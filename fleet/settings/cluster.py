@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from fleet.charts import Level
+from fleet.facts.pods import Level
 from fleet.facts.scheduling import SYSTEM_POOL
 from fleet.settings.budget import Budget
 from fleet.settings.caches import Cache, class_name
@@ -16,7 +16,7 @@ from fleet.settings.egress import closed_networks, may_open
 from fleet.settings.gitops import ByProgram, GitOps, GitSecrets, Sops
 from fleet.settings.jobs import StackJob, require_jobs
 from fleet.settings.model import Cidr, DnsLabel, Model, QuotedText, memory_text, problem
-from fleet.settings.namespaces import levels, taken
+from fleet.settings.namespaces import ARGO_CD_TAKEN, levels, reserved
 from fleet.settings.operator import OperatorSettings
 from fleet.settings.queues import Queues, require_queues, units
 from fleet.settings.runner import PodRunner, SetName
@@ -55,6 +55,9 @@ class Cluster(Model):
 
     SELLS_VOLUMES: ClassVar[bool] = True
     """Whether the provider has volumes for caches."""
+
+    SIGNED_KUBELETS: ClassVar[bool] = True
+    """Whether the cluster's certificate authority signs the certificates that kubelets serve with."""
 
     SECRETS_BY: ClassVar[GitSecrets] = ByProgram(by="program")
     """Who makes the GitHub App's secret, unless gitops says it."""
@@ -95,6 +98,16 @@ class Cluster(Model):
     def drivers(self) -> tuple[str, ...]:
         """Storage drivers that the cluster gets for its caches, by the names of `fleet.facts.versions`."""
         return ()
+
+    @property
+    def node_features(self) -> tuple[str, ...]:
+        """What the cluster has that adds to what the provider runs on every node (`fleet.facts.versions.daemonsets`)."""
+        return self.drivers
+
+    @property
+    def provided(self) -> frozenset[str]:
+        """Charts that an add-on of the provider replaces in this cluster, by the release's name."""
+        return frozenset()
 
     def image_driver(self, pool: str) -> str | None:
         """Version of NVIDIA's driver that the node image of a pool brings, where that is known."""
@@ -236,10 +249,10 @@ class Cluster(Model):
                 "delivery argocd and gitops (repository, path) belong together; give both or neither",
                 at=("delivery",) if self.gitops is None else ("gitops",),
             )
-        if self.gitops is not None and (taken(self.gitops.namespace) or self.gitops.namespace in self.team_namespaces):
+        if self.gitops is not None and (reserved(self.gitops.namespace) or self.gitops.namespace in self.team_namespaces):
             raise problem(
                 "git_namespace",
-                "this namespace is the system's, a chart's, a runner set's or a team's; give ArgoCD one of its own, as argocd",
+                ARGO_CD_TAKEN,
                 at=("gitops", "namespace"),
                 value=self.gitops.namespace,
             )

@@ -1,4 +1,4 @@
-"""Namespaces of teams: which names are free for them, and to which Pod Security Standard each is held."""
+"""Namespaces of teams: which names they may have, and to which Pod Security Standard each is held."""
 
 from __future__ import annotations
 
@@ -7,36 +7,35 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from fleet.charts import (
-    CONTROLLER_NAMESPACE,
-    DEVICE_PLUGIN_NAMESPACE,
-    KUEUE_NAMESPACE,
-    OPERATOR_NAMESPACE,
-    Level,
-    runner_namespace,
-)
+from fleet.facts.pods import Level
 from fleet.settings.model import DnsLabel, problem
 
 SMOKE_NAMESPACE = "gpu-smoke"
-"""Where smoke tests run, and nothing else: it is deleted after them."""
-_TAKEN = ("default", CONTROLLER_NAMESPACE, DEVICE_PLUGIN_NAMESPACE, KUEUE_NAMESPACE, OPERATOR_NAMESPACE)
-"""Namespaces that hold something else. `default` is everybody's."""
-_TAKEN_PREFIXES = ("kube-", runner_namespace(""))
-"""Kubernetes' own, and those of runner sets, whichever there will be."""
+"""Smoke tests run there, and nothing else: it is deleted after them."""
+TAKEN = "this namespace is the system's, a chart's or a runner set's; name one of a team's own"
+"""What is wrong with a team's namespace that something else has. `fleet.prove.namespaces` finds those that charts have."""
+ARGO_CD_TAKEN = "this namespace is the system's, a chart's, a runner set's or a team's; give ArgoCD one of its own, as argocd"
+"""The same of the namespace where ArgoCD runs."""
+_RUNNERS = "runners-"
 _LEVELS: tuple[Level, ...] = ("restricted", "baseline", "privileged")
 """From the strictest to the most lenient."""
 
 
-def taken(namespace: str) -> bool:
-    """Whether a namespace is the system's, a chart's or a runner set's."""
-    return namespace in _TAKEN or namespace.startswith(_TAKEN_PREFIXES)
+def runner_namespace(runner_set: str) -> str:
+    """The namespace that holds one set's runners and its GitHub App secret, and nothing else."""
+    return f"{_RUNNERS}{runner_set}"
+
+
+def reserved(namespace: str) -> bool:
+    """Whether a namespace is Kubernetes' own, everybody's (`default`), or one that a runner set has or may get."""
+    return namespace == "default" or namespace.startswith(("kube-", _RUNNERS))
 
 
 def _free(name: str) -> str:
     if name == SMOKE_NAMESPACE:
         raise problem("smoke_namespace", f"{SMOKE_NAMESPACE} is for smoke tests alone; name another, such as ai")
-    if taken(name):
-        raise problem("namespace_taken", "this namespace is the system's, a chart's or a runner set's; name one of a team's own")
+    if reserved(name):
+        raise problem("namespace_taken", TAKEN)
     return name
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
-from fleet.charts.chart import Level
+from fleet.facts.pods import Level
 from fleet.facts.versions import IMAGES, Image
 from fleet.settings.model import (
     Cidr,

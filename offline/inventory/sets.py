@@ -6,9 +6,9 @@ from typing import Any
 
 from fleet.charts import Chart
 from fleet.providers.fleet import Fleet
+from fleet.providers.installed import pod_set
 from fleet.providers.oke.launcher_set import launcher_set
 from fleet.providers.oke.vm_runner import MachineRunner
-from fleet.providers.runner_charts import pod_set
 from fleet.settings.runner import PodRunner, Runner
 
 
@@ -20,9 +20,9 @@ def set_charts(fleet: Fleet, cluster: str) -> dict[str, Chart]:
 
 
 def _chart(fleet: Fleet, settings: Any, name: str, runner: Runner) -> Chart:
-    url, group = fleet.github.url, fleet.group_of(runner)
     if isinstance(runner, PodRunner):
-        return pod_set(settings, name, runner, url, group)
+        return pod_set(settings, name, runner, fleet.github)
     if isinstance(runner, MachineRunner):
+        url, group = fleet.github.url, fleet.group_of(runner)
         return launcher_set(name, runner, url, group, region=settings.region, compartment=settings.machines_in)
     raise TypeError(f"{name}: no chart is known for runners of kind {runner.kind}; add it here")

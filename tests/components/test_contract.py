@@ -36,6 +36,7 @@ TOKENS = {
     "OkeGpuPool": "gpu-ci:index:OkeGpuPool",
     "OkeNetwork": "gpu-ci:index:OkeNetwork",
     "OkeSecurity": "gpu-ci:index:OkeSecurity",
+    "PlainChart": "gpu-ci:index:PlainChart",
     "Priorities": "gpu-ci:index:Priorities",
     "QueueController": "gpu-ci:index:QueueController",
     "TalosGpuNode": "gpu-ci:index:TalosGpuNode",

@@ -16,6 +16,7 @@ from components.config import read_fleet
 from fleet.loading import stackfile
 from fleet.loading.load import fleet_of
 from fleet.loading.stackfile import StackConfig
+from fleet.providers.installed import installed
 from fleet.providers.registry import PROVIDERS
 from fleet.render.gitops.waves import wave
 from fleet.settings.cluster import physical_name
@@ -95,6 +96,25 @@ def test_both_deliveries_give_every_chart_the_same_source_version_and_values(sta
     argo = {where for where in by_git if where[2] == "argo-cd"}
     assert len(argo) == len({where[0] for where in by_git}), "each cluster has an ArgoCD of its own"
     assert {where: held for where, held in by_git.items() if where not in argo} == by_helm
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_components_install_the_charts_of_the_one_list_and_no_others(stack):
+    config = stack_config(stack)
+    fleet = fleet_of(config)
+    listed = {
+        (physical, chart.namespace, chart.name): {
+            "chart": chart.chart,
+            "repository": chart.repository,
+            "version": chart.version,
+            "values": chart.values,
+        }
+        for name, cluster in fleet.clusters_by_name()
+        for physical in [physical_name(config.project, config.stack, name)]
+        for chart in installed(cluster, physical, fleet.github)
+    }
+    found = {(cluster.removesuffix("-kubernetes"), *where): held for (cluster, *where), held in releases(whole(config)).items()}
+    assert found == listed
 
 
 @pytest.mark.parametrize("stack", DEPLOYED)

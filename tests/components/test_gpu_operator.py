@@ -20,6 +20,9 @@ NAMESPACE = "kubernetes:core/v1:Namespace"
 
 
 CONFIGS = charts.plugin_configs([pool_of(sharing={"strategy": "time-slicing", "replicas": 4})], by_operator=True)
+CHART = charts.gpu_operator(
+    NODE_IMAGES["ubuntu"], OperatorSettings(), cdi=True, tolerations=OKE_PROFILE.tolerations, mig="single", configs=CONFIGS
+)
 
 
 def _program() -> None:
@@ -28,13 +31,9 @@ def _program() -> None:
     operator = GpuOperator(
         "iad-gpu-operator",
         GpuOperatorArgs(
-            image=NODE_IMAGES["ubuntu"],
-            operator=OperatorSettings(),
-            cdi=True,
-            tolerations=OKE_PROFILE.tolerations,
-            ready=[ready],
-            mig="single",
+            chart=CHART,
             configs=CONFIGS,
+            ready=[ready],
         ),
         opts=pulumi.ResourceOptions(providers=[provider]),
     )
@@ -48,11 +47,8 @@ def alone() -> Recording:
 
 def test_the_release_has_the_values_of_its_image_and_settings(alone):
     found = named(alone, "iad-gpu-operator-chart", RELEASE).inputs
-    expected = charts.gpu_operator(
-        NODE_IMAGES["ubuntu"], OperatorSettings(), cdi=True, tolerations=OKE_PROFILE.tolerations, mig="single", configs=CONFIGS
-    )
-    assert found["values"] == expected.values
-    assert (found["chart"], found["version"]) == ("gpu-operator", expected.version)
+    assert found["values"] == CHART.values
+    assert (found["chart"], found["version"]) == ("gpu-operator", CHART.version)
     assert found["repositoryOpts"] == {"repo": "https://helm.ngc.nvidia.com/nvidia"}
 
 

@@ -10,10 +10,10 @@ import kubernetes_validate
 import pytest
 
 from components.oci.security import everything_but
-from fleet import charts
 from fleet.facts.scheduling import RUNNER_PRIORITY
 from fleet.loading import stackfile
 from fleet.settings.egress import CLOSED
+from fleet.settings.namespaces import runner_namespace
 from offline.record import Recording, Resource, record
 from tests.builders import oke_runner, vm, vm_per_job
 from tests.components.oke import RULE, made, planned
@@ -56,7 +56,7 @@ def test_every_runner_namespace_has_one_of_each_before_its_set(recording, token)
         assert wall.delete_before_replace is True, "its name is fixed"
     spaces = [each.inputs["metadata"]["namespace"] for each in of_type(recording, token)]
     # Teams have walls of their own (test_gpu_queue.py).
-    assert len([space for space in spaces if space.startswith(charts.runner_namespace(""))]) == len(sets), "no second one"
+    assert len([space for space in spaces if space.startswith(runner_namespace(""))]) == len(sets), "no second one"
 
 
 def test_no_pod_of_any_set_reaches_instance_metadata(recording):

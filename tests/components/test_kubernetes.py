@@ -6,6 +6,7 @@ import pytest
 
 from fleet import charts
 from fleet.facts.scheduling import GPU_RESOURCE
+from fleet.settings.namespaces import runner_namespace
 from offline.record import Recording, Resource
 from tests.components.recorded import named, of_type
 
@@ -103,9 +104,7 @@ def test_a_set_of_machines_is_a_set_of_launchers_on_the_system_pool(machines):
 
 @pytest.mark.parametrize(("runner_set", "level"), [("a10-standing", "restricted"), ("oracle-vm-gpu-a10-1", "baseline")])
 def test_the_namespace_of_a_launcher_is_as_tight_as_its_image_allows(machines, runner_set, level):
-    (space,) = [
-        each for each in of_type(machines, NAMESPACE) if each.inputs["metadata"]["name"] == charts.runner_namespace(runner_set)
-    ]
+    (space,) = [each for each in of_type(machines, NAMESPACE) if each.inputs["metadata"]["name"] == runner_namespace(runner_set)]
     assert space.inputs["metadata"]["labels"] == {LEVEL: level}
 
 

@@ -20,6 +20,7 @@ from fleet.providers.registry import PROVIDERS
 from fleet.render.gitops.applicationset import NAME, TIERS
 from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import GPU_PLUGIN_ADDON
+from fleet.settings.namespaces import runner_namespace
 from tests.builders import ROOT, read_stack
 from tests.fleet.conformance import cluster_charts
 
@@ -118,7 +119,7 @@ class Inside:
     @property
     def runners(self) -> frozenset[str]:
         """Namespaces of its runner sets."""
-        return frozenset(map(charts.runner_namespace, self.sets))
+        return frozenset(map(runner_namespace, self.sets))
 
     @cached_property
     def operands(self) -> frozenset[str]:

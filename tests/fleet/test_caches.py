@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
+from fleet import charts
 from fleet.facts.errors import FleetError
 from fleet.facts.hardware import unit_price
 from fleet.facts.pricing import Line, gp3_volume, oci_volume
@@ -204,10 +205,14 @@ def test_users_of_a_namespace_get_the_most_lenient_standard_that_one_of_them_nee
     assert namespaces.levels(wanted) == {"a": level}
 
 
-@pytest.mark.parametrize("name", ["default", "kube-system", "kube-public", "runners-gpu-t4", "arc-systems", "kueue-system"])
+@pytest.mark.parametrize(
+    "name", ["default", "kube-system", "kube-public", "runners-gpu-t4", "arc-systems", "kueue-system", "nvidia-device-plugin"]
+)
 def test_namespaces_of_something_else_are_taken(name: str) -> None:
-    assert namespaces.taken(name)
-    assert not namespaces.taken("research")
+    assert namespaces.reserved(name) is (name not in charts.NAMESPACES), "each is refused by one of two rules"
+    with pytest.raises(FleetError, match="this namespace is the system's, a chart's or a runner set's"):
+        on_eks(models=cache(namespaces=[name]))
+    on_eks(models=cache(namespaces=["research"]))
 
 
 # -- money -------------------------------------------------------------------------------------------------------------

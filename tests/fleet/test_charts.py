@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import jsonschema
@@ -13,17 +14,7 @@ from pydantic import TypeAdapter
 from ruamel.yaml import YAML
 
 from fleet import charts
-from fleet.charts import (
-    Chart,
-    arc_controller,
-    argo_cd,
-    cluster_autoscaler,
-    device_plugin,
-    kueue,
-    plugin_configs,
-    runner_namespace,
-    runner_set,
-)
+from fleet.charts import Chart, arc_controller, argo_cd, cluster_autoscaler, device_plugin, kueue, plugin_configs, runner_set
 from fleet.facts import versions
 from fleet.facts.scheduling import (
     EKS_PROFILE,
@@ -35,13 +26,15 @@ from fleet.facts.scheduling import (
     pool_labels,
     system_labels,
 )
-from fleet.facts.versions import DAEMONSETS, RUNNER_IMAGE
-from fleet.prove import launchers
+from fleet.facts.versions import RUNNER_IMAGE
+from fleet.loading.config import load
 from fleet.prove.placement import place
-from fleet.providers.oke.launcher_set import launcher_set
+from fleet.providers.installed import plain_charts
+from fleet.providers.oke.launcher_set import LAUNCHER_POD, launcher_set
 from fleet.providers.oke.vm_runner import MachineRunner, VmPerJobRunner, VmRunner
+from fleet.settings.namespaces import runner_namespace
 from fleet.settings.runner import MAX_SET_NAME, PodRunner, Runner
-from tests.builders import pool_of, reference, runner_of, staging, vm, vm_per_job
+from tests.builders import config, pool_of, reference, runner_of, staging, talos_cluster, vm, vm_per_job
 from tests.fleet.values import (
     asks,
     autoscaling_runner_set,
@@ -85,8 +78,11 @@ VARIANTS = [
     pytest.param(kueue(["vision", "research"], fair_sharing=True), id="kueue with fair sharing"),
 ]
 """The same charts with other settings; those of the operator are in test_gpu_operator.py."""
+HOME = load(config(clusters={"home": talos_cluster()})).clusters["home"]
+PLAIN = list(plain_charts(HOME))
+"""Charts that a cluster gets of its settings alone, by a cluster whose provider has add-ons for none of them."""
 
-each_chart = pytest.mark.parametrize("chart", [*(pytest.param(chart, id=chart.name) for chart in ALL), *VARIANTS])
+each_chart = pytest.mark.parametrize("chart", [*(pytest.param(chart, id=chart.name) for chart in (*ALL, *PLAIN)), *VARIANTS])
 
 each_set = pytest.mark.parametrize(("name", "runner"), RUNNERS.items())
 
@@ -314,7 +310,8 @@ def test_no_value_holds_a_secret(chart: Chart) -> None:
 def test_charts_come_from_a_registry_at_a_full_version(chart: Chart) -> None:
     assert re.match(r"(https|oci)://", chart.repository)
     assert re.fullmatch(r"\d+\.\d+\.\d+", chart.version), "no range, no v"
-    assert not chart.repository.endswith((f"/{chart.chart}", "/"))
+    assert not chart.repository.endswith("/")
+    assert not (chart.repository.startswith("oci://") and chart.repository.endswith(f"/{chart.chart}")), "Helm adds the name"
 
 
 def test_the_runner_image_is_pinned_by_version_and_digest() -> None:
@@ -329,9 +326,8 @@ def test_the_device_plugin_runs_on_gpu_nodes_and_requests_what_placement_reckons
     assert gpu[expression["key"]] in expression["values"], "it finds its nodes"
     assert expression["key"] not in system_labels("c"), "and no other"
     assert any(toleration(each).covers(EKS_PROFILE.gpu_taint) for each in values["tolerations"])
-    requests = values["resources"]["requests"]
-    ours = DAEMONSETS["nvidia-device-plugin"]
-    assert (millicores(requests["cpu"]), mebibytes(requests["memory"])) == (ours.cpu, ours.memory)
+    for pod in device_plugin().pods:
+        assert (asks(values["resources"]), pod.on) == ((pod.cpu, pod.memory), "GPU nodes"), pod.name
 
 
 def test_the_autoscaler_is_of_the_clusters_minor_and_has_what_its_chart_needs_to_render() -> None:
@@ -359,19 +355,34 @@ def test_the_pods_of_staging_fit_where_they_are_placed() -> None:
 # -- what placement and the system pool reckon with --------------------------------------------------------------------
 
 
+def _requests(values: dict[str, Any]) -> Iterator[tuple[int, int]]:
+    """What each container requests that the values of a chart set `resources` of, listeners among them."""
+    for key, value in values.items():
+        if key == "resources":
+            yield asks(value)
+        elif key == "containers":
+            yield from (asks(container["resources"]) for container in value)
+        elif isinstance(value, dict) and key not in ("template", "redisSecretInit"):
+            yield from _requests(value)
+
+
 @pytest.mark.parametrize(
-    ("resources", "counted"),
+    "chart",
     [
-        pytest.param(arc_controller().values["resources"], launchers.CONTROLLER, id="controller"),
-        pytest.param(kueue(["x"]).values["controllerManager"]["manager"]["resources"], launchers.KUEUE, id="kueue"),
-        pytest.param(SETS[0].values["listenerTemplate"]["spec"]["containers"][0]["resources"], launchers.LISTENER, id="listener"),
-        *(pytest.param(runner_of_pod(pod_of(chart))["resources"], launchers.LAUNCHER, id=chart.name) for chart in LAUNCHERS),
+        pytest.param(chart, id=chart.name)
+        for chart in (arc_controller(), argo_cd("argocd"), kueue(["x"]), SETS[0], *LAUNCHERS, *BASE[1:2], *PLAIN)
     ],
 )
-def test_pods_of_the_system_pool_request_what_its_room_is_reckoned_with(
-    resources: dict[str, Any], counted: launchers.Asks
-) -> None:
-    assert asks(resources) == (counted.cpu, counted.memory)
+def test_a_chart_says_of_its_pods_on_the_system_pool_what_its_values_request(chart: Chart) -> None:
+    counted = [(pod.cpu, pod.memory) for pod in chart.pods]
+    assert sorted(counted) == sorted(_requests(chart.values))
+    assert {pod.on for pod in chart.pods} == {"system pool"}
+
+
+@pytest.mark.parametrize("chart", LAUNCHERS, ids=lambda chart: chart.name)
+def test_a_launcher_requests_what_the_system_pools_room_is_reckoned_with(chart: Chart) -> None:
+    launcher = LAUNCHER_POD
+    assert asks(runner_of_pod(pod_of(chart))["resources"]) == (launcher.cpu, launcher.memory)
 
 
 # -- the device plugin -------------------------------------------------------------------------------------------------

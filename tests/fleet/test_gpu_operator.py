@@ -13,11 +13,10 @@ from fleet import charts
 from fleet.charts import Chart, PluginConfigs, gpu_operator, plugin_configs, runtime_class
 from fleet.facts.node_image import NODE_IMAGES
 from fleet.facts.scheduling import EKS_PROFILE, OKE_PROFILE, system_labels
-from fleet.facts.versions import CHARTS, DAEMONSETS
-from fleet.settings.model import cpu_text
+from fleet.facts.versions import CHARTS
 from fleet.settings.operator import OperatorSettings
-from tests.builders import pool_of
-from tests.fleet.values import asks, folder, leaves, toleration, unknown_keys
+from tests.builders import pool_of, reference
+from tests.fleet.values import asks, folder, leaves, read_yaml, toleration, unknown_keys
 
 PLAIN = OperatorSettings()
 OTHER = OperatorSettings.model_validate_json(
@@ -211,33 +210,58 @@ def test_what_is_no_daemonset_stays_on_the_system_pool() -> None:
 
 # -- requests ----------------------------------------------------------------------------------------------------------
 
-# DaemonSets with one main container each, by the value that has its switch and its resources. A config of the plugin would put
-# a second one beside the plugin and beside feature discovery (NVIDIA/gpu-operator v26.7.0, controllers/object_controls.go).
-OPERANDS = ("driver", "toolkit", "devicePlugin", "gfd", "dcgmExporter", "migManager")
+# DaemonSets by the value that has their switch and their resources. With configs the first two have a second container,
+# config-manager, which gets the same requests (NVIDIA/gpu-operator v26.7.0, controllers/object_controls.go).
+OPERANDS = ("devicePlugin", "gfd", "driver", "toolkit", "dcgmExporter", "migManager")
+WITH_SIDE_CAR = ("devicePlugin", "gfd")
 
 
-def requested(found: dict[str, Any]) -> tuple[int, int]:
-    """Millicores and MiB that the values make every GPU node's pods request.
+def requested(found: dict[str, Any]) -> list[tuple[int, int]]:
+    """Millicores and MiB of each pod that the values start on every GPU node.
 
     The validator's resources also go to the init containers of the operands: a pod requests the greater of both.
     """
     validator = asks(found["validator"]["resources"])
-    pods = [asks(found[name]["resources"]) for name in OPERANDS if found[name]["enabled"]]
-    pods = [(max(cpu, validator[0]), max(memory, validator[1])) for cpu, memory in pods]
-    pods += [validator, asks(found["node-feature-discovery"]["worker"]["resources"])]
-    return sum(cpu for cpu, _ in pods), sum(memory for _, memory in pods)
+    pods = []
+    for name in OPERANDS:
+        if found[name]["enabled"]:
+            cpu, memory = asks(found[name]["resources"])
+            containers = 2 if name in WITH_SIDE_CAR and "config" in found["devicePlugin"] else 1
+            pods.append((max(cpu * containers, validator[0]), max(memory * containers, validator[1])))
+    return [*pods, validator, asks(found["node-feature-discovery"]["worker"]["resources"])]
 
 
-def test_placement_counts_the_most_that_the_operator_requests_on_a_node() -> None:
-    sums = [
-        requested(values(image, settings, cdi=cdi))
-        for image in NODE_IMAGES
-        for settings in (PLAIN, OTHER)
-        for cdi in (False, True)
-    ]
-    counted = DAEMONSETS["gpu-operator-operands"]
-    assert (max(cpu for cpu, _ in sums), max(memory for _, memory in sums)) == (counted.cpu, counted.memory)
-    assert requested(values("al2023-nvidia")) == (185, 804), "without driver, toolkit and MIG manager"
+def on_nodes(found: Chart, strategy: str = "") -> list[tuple[int, int]]:
+    """The same as the chart says it of its pods, for pools that share GPUs by a strategy or not at all."""
+    held = [pod for pod in found.pods if pod.on != "system pool" and pod.strategy in ("", strategy)]
+    return [(pod.cpu, pod.memory) for pod in held]
+
+
+def total(pods: list[tuple[int, int]]) -> tuple[int, int, int]:
+    """Millicores, MiB and number of pods together."""
+    return sum(cpu for cpu, _ in pods), sum(memory for _, memory in pods), len(pods)
+
+
+@every_case
+def test_the_chart_says_of_its_pods_what_its_values_request(image: str, settings: OperatorSettings, cdi: bool) -> None:
+    found = chart(image, settings, cdi=cdi)
+    assert sorted(on_nodes(found)) == sorted(requested(found.values))
+
+
+def test_a_node_runs_five_to_eight_pods_of_the_operator_and_side_cars_count() -> None:
+    assert total(on_nodes(chart("al2023-nvidia"))) == (185, 804, 5), "without driver, toolkit, MIG manager and side cars"
+    assert total(on_nodes(chart("ubuntu"))) == (245, 996, 7), "with driver and toolkit"
+    assert total(on_nodes(chart("ubuntu", OTHER))) == (325, 1224, 8), "with MIG manager and two side cars as well"
+    assert total(on_nodes(chart("al2023-nvidia", OTHER), "mps")) == (365, 1232, 7), "with MPS a control daemon and its side car"
+
+
+@pytest.mark.reference
+def test_the_operators_own_pods_request_what_their_charts_say() -> None:
+    operator = read_yaml(folder(chart("ubuntu")) / "values.yaml")["operator"]
+    (features,) = reference("node-feature-discovery").iterdir()
+    discovery = read_yaml(features / "values.yaml")
+    held = [asks(part["resources"]) for part in (operator, discovery["master"], discovery["gc"])]
+    assert [(pod.cpu, pod.memory) for pod in chart("ubuntu").pods if pod.on == "system pool"] == held
 
 
 @every_case
@@ -250,10 +274,7 @@ def test_every_operand_that_runs_has_requests_and_no_limits(image: str, settings
 
 
 def test_the_plugin_requests_the_same_with_the_operator_and_without() -> None:
-    ours = DAEMONSETS["nvidia-device-plugin"]
-    resources = values("ubuntu")["devicePlugin"]["resources"]
-    assert resources["requests"] == {"cpu": cpu_text(ours.cpu), "memory": f"{ours.memory}Mi"}
-    assert resources["requests"] == charts.device_plugin().values["resources"]["requests"]
+    assert values("ubuntu")["devicePlugin"]["resources"] == charts.device_plugin().values["resources"]
 
 
 # -- the RuntimeClass of runners ---------------------------------------------------------------------------------------

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from fleet.charts import CONTROLLER_NAMESPACE, KUBE_SYSTEM, KUEUE_NAMESPACE, kueue, runner_namespace
+from fleet.charts import CONTROLLER_NAMESPACE, KUBE_SYSTEM, KUEUE_NAMESPACE, kueue
 from fleet.facts.scheduling import system_labels
+from fleet.settings.namespaces import runner_namespace
 from tests.builders import reference
 from tests.fleet.queue_configs import prod
 

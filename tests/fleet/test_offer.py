@@ -9,14 +9,16 @@ from collections.abc import Iterator
 
 import pytest
 
+from fleet.charts.device_plugin import PLUGIN_POD
 from fleet.facts import hardware
 from fleet.facts.hardware import Machine
 from fleet.facts.offer import Offer, allocatable, for_runners, least
-from fleet.facts.versions import DAEMONSETS, DaemonSet, daemonsets
+from fleet.facts.pods import Requests
+from fleet.facts.versions import DaemonSet, daemonsets
 from tests.builders import pool_of, reference
 
 DISK = 200 * 1024
-EKS = daemonsets("eks", "device-plugin")
+EKS: tuple[Requests, ...] = (*daemonsets("eks"), PLUGIN_POD)
 GPU_TYPES = [machine for machine in hardware.machines("aws") if machine.gpus]
 GPU_SHAPES = [machine for machine in hardware.machines("oci") if machine.gpus]
 
@@ -148,16 +150,8 @@ def test_runners_get_what_the_daemonsets_leave() -> None:
     assert (offer.cpu - left.cpu, offer.memory - left.memory) == (210, 130)
     assert offer.pods - left.pods == len(EKS) == 5
     assert (left.gpus, left.storage) == (offer.gpus, offer.storage)
-    assert for_runners(machine, DISK, [DaemonSet("log-shipper", 100, 200, (), "")]).memory == offer.memory - 200
+    assert for_runners(machine, DISK, [DaemonSet("log-shipper", 100, 200)]).memory == offer.memory - 200
     assert for_runners(machine, DISK, ()) == offer
-
-
-def test_the_operators_operands_take_their_part_of_a_node() -> None:
-    machine = hardware.machine("g4dn.2xlarge")
-    plugin, operator = (for_runners(machine, DISK, daemonsets("eks", how)) for how in ("device-plugin", "gpu-operator"))
-    alone, all_operands = DAEMONSETS["nvidia-device-plugin"], DAEMONSETS["gpu-operator-operands"]
-    assert plugin.cpu - operator.cpu == all_operands.cpu - alone.cpu > 0
-    assert plugin.memory - operator.memory == all_operands.memory - alone.memory > 0
 
 
 def test_the_template_of_a_pool_is_the_least_of_its_types() -> None:

@@ -8,20 +8,19 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import TypeAdapter
-from ruamel.yaml import YAML
 
 from fleet import charts
+from fleet.charts.device_plugin import PLUGIN_POD
 from fleet.facts import hardware
 from fleet.facts.offer import allocatable, least
-from fleet.facts.versions import DAEMONSETS, daemonsets
+from fleet.facts.pods import Requests
+from fleet.facts.versions import daemonsets
 from fleet.loading.config import load
-from fleet.prove.launchers import CONTROLLER, KUEUE, LAUNCHER, LISTENER, OPERATOR, Asks
+from fleet.prove.launchers import launcher_room
 from fleet.prove.placement import Host, Placement, PlacementError, fit, overbooked, place, pool_host, require, smallest
-from fleet.providers.oke.launcher_set import launcher_set
-from fleet.providers.oke.launchers import oke_launchers
+from fleet.providers.oke.launcher_set import LAUNCHER_POD, launcher_set
 from fleet.providers.registry import PROVIDERS
-from fleet.settings.model import Cpu, Memory, cpu_text
+from fleet.settings.model import cpu_text
 from fleet.settings.pool import Pool
 from fleet.settings.runner import PodRunner
 from tests.builders import (
@@ -35,7 +34,6 @@ from tests.builders import (
     pool,
     pool_of,
     read_stack,
-    reference,
     runner,
     runner_of,
     staging,
@@ -43,10 +41,11 @@ from tests.builders import (
     vm_per_job,
 )
 from tests.builders import place as place_of
+from tests.fleet.values import asks
 
 DISK = 200 * 1024
 GPU_TYPES = [machine for machine in hardware.machines("aws") if machine.gpus]
-EKS = daemonsets("eks", "device-plugin")
+EKS: tuple[Requests, ...] = (*daemonsets("eks"), PLUGIN_POD)
 
 # What these request on a node, in millicores and MiB: CNI, kube-proxy, node monitoring, device plugin.
 DAEMON_CPU, DAEMON_MEMORY = 50 + 100 + 10 + 50, 30 + 100
@@ -324,7 +323,7 @@ def test_a_pool_of_one_type_is_a_pool_of_the_machine() -> None:
 
 # -- OKE nodes ---------------------------------------------------------------------------------------------------------
 
-OKE = daemonsets("oke", "gpu-plugin-addon")
+OKE = daemonsets("oke")
 """What OKE runs on every node by itself, in millicores, MiB and pods."""
 OKE_CPU, OKE_MEMORY, OKE_PODS = sum(row.cpu for row in OKE), sum(row.memory for row in OKE), len(OKE)
 
@@ -351,14 +350,13 @@ def test_what_advertises_the_gpus_takes_its_part_of_a_node() -> None:
         how: _on_oke({"gpu-a10": oke_runner()}, enablement=how)[0].fits[0].offer
         for how in ("gpu-plugin-addon", "device-plugin", "gpu-operator")
     }
-    most, plugin, operands = offers["gpu-plugin-addon"], DAEMONSETS["nvidia-device-plugin"], DAEMONSETS["gpu-operator-operands"]
-    assert {how: (most.cpu - offer.cpu, most.memory - offer.memory) for how, offer in offers.items()} == {
-        "gpu-plugin-addon": (0, 0),
-        "device-plugin": (plugin.cpu, plugin.memory),
-        "gpu-operator": (operands.cpu, operands.memory),
+    most = offers["gpu-plugin-addon"]
+    assert {how: (most.cpu - offer.cpu, most.memory - offer.memory, most.pods - offer.pods) for how, offer in offers.items()} == {
+        "gpu-plugin-addon": (0, 0, 0),
+        "device-plugin": (50, 100, 1),
+        # Plugin, feature discovery twice, DCGM exporter, validator: the image brings driver and toolkit.
+        "gpu-operator": (185, 804, 5),
     }
-    assert plugin.cpu < operands.cpu
-    assert plugin.memory < operands.memory
 
 
 def test_a_pool_is_a_host_of_the_most_nodes_that_it_may_have() -> None:
@@ -489,13 +487,13 @@ def test_a_set_that_keeps_some_machines_and_may_have_more_counts_as_both() -> No
 
 def test_a_provider_without_launchers_has_no_place_for_machines(monkeypatch: pytest.MonkeyPatch) -> None:
     held = load(config(clusters={"sjc": oke_cluster(runners={"stands": vm()})}))
-    monkeypatch.setitem(PROVIDERS, "oke", replace(PROVIDERS["oke"], launchers=None))
+    monkeypatch.setitem(PROVIDERS, "oke", replace(PROVIDERS["oke"], system_pool=None))
     with pytest.raises(TypeError, match="sjc/stands: oke has no place for runners of kind vm"):
         place(held)
 
 
 def test_clouds_with_machines_as_runners_say_how_many_launchers_they_hold() -> None:
-    assert {name for name, row in PROVIDERS.items() if row.launchers} == {"oke"}
+    assert {name for name, row in PROVIDERS.items() if row.system_pool} == {"oke"}
 
 
 def test_a_system_pool_without_room_for_one_launcher_is_an_error() -> None:
@@ -516,15 +514,10 @@ def test_arcs_own_pods_that_fill_the_system_pool_leave_no_room() -> None:
     assert {found.launchers for found in placements} == {0}
 
 
-def _asks(pod: dict[str, Any]) -> Asks:
+def _asks(pod: dict[str, Any]) -> tuple[int, int]:
     """What the one container of a pod requests."""
     (container,) = pod["containers"]
-    return _requests(container["resources"])
-
-
-def _requests(resources: dict[str, Any]) -> Asks:
-    asked = resources["requests"]
-    return Asks(TypeAdapter(Cpu).validate_python(asked["cpu"]), TypeAdapter(Memory).validate_python(asked["memory"]))
+    return asks(container["resources"])
 
 
 def test_the_proof_reckons_with_what_the_charts_ask() -> None:
@@ -534,48 +527,51 @@ def test_the_proof_reckons_with_what_the_charts_ask() -> None:
     home = {"region": "us-sanjose-1", "compartment": "ocid1.compartment.oc1..example"}
     for name, asked in held.clusters["sjc"].runners.items():
         chart = launcher_set(name, asked, "https://github.com/example", "gpu", **home)
-        assert _asks(chart.values["template"]["spec"]) == LAUNCHER, name
-        assert _asks(chart.values["listenerTemplate"]["spec"]) == LISTENER, name
-    assert _requests(charts.arc_controller().values["resources"]) == CONTROLLER
+        assert _asks(chart.values["template"]["spec"]) == (LAUNCHER_POD.cpu, LAUNCHER_POD.memory), name
+        (listener,) = chart.pods
+        assert _asks(chart.values["listenerTemplate"]["spec"]) == (listener.cpu, listener.memory), name
+    (controller,) = charts.arc_controller().pods
+    assert asks(charts.arc_controller().values["resources"]) == (controller.cpu, controller.memory)
 
 
-@pytest.mark.reference
-def test_the_operators_own_pods_ask_what_their_charts_say() -> None:
-    chart = YAML(typ="safe", pure=True).load(reference("gpu-operator/v26.7.0/values.yaml"))
-    (features,) = reference("node-feature-discovery").iterdir()
-    discovery = YAML(typ="safe", pure=True).load(features / "values.yaml")
-    held = (chart["operator"], discovery["master"], discovery["gc"])
-    assert tuple(_requests(part["resources"]) for part in held) == OPERATOR
+def _room_of(**changes: Any) -> int | None:
+    """Launchers that the system pool of an OKE cluster holds."""
+    fleet = load(config(clusters={"sjc": oke_cluster(**changes)}))
+    return launcher_room("sjc", fleet.clusters["sjc"], fleet.github)
 
 
 def test_the_operators_own_pods_take_room_from_launchers() -> None:
-    images = {"system": {"id": "ocid1.image.oc1.us-sanjose-1.example"}, "ubuntu": {"id": "ocid1.image.oc1.us-sanjose-1.exampleb"}}
-    room = {
-        enablement: oke_launchers(
-            load(
-                config(
-                    clusters={
-                        "sjc": oke_cluster(
-                            enablement=enablement, nodeImages=images, pools={}, runners={}, system={"memory": "2Gi", "nodes": 1}
-                        )
-                    }
-                )
-            ).clusters["sjc"]
-        )
+    system, pools = {"memory": "2Gi", "nodes": 1}, {"a10": oke_pool(image="oke-gpu")}
+    without, held = (
+        _room_of(enablement=enablement, pools=pools, runners={}, system=system)
         for enablement in ("gpu-plugin-addon", "gpu-operator")
-    }
-    assert room["gpu-plugin-addon"] - room["gpu-operator"] == 3, "the operator's pods have 356Mi, nearly three launchers' 384Mi"
+    )
+    assert without is not None
+    assert held is not None
+    assert without - held == 3, "the operator's pods have 420Mi with the worker of feature discovery; three launchers have 384Mi"
+
+
+def test_an_operator_without_nodes_is_not_installed_and_takes_no_room() -> None:
+    system = {"memory": "2Gi", "nodes": 1}
+    without, held = (
+        _room_of(enablement=enablement, pools={}, runners={}, system=system)
+        for enablement in ("gpu-plugin-addon", "gpu-operator")
+    )
+    assert without == held
 
 
 def test_kueue_takes_room_from_launchers() -> None:
     queues = {"teams": {"research": {"namespaces": ["research"], "quotas": [{"pool": "a10", "nominal": 1}]}}}
     system = {"memory": "4Gi", "nodes": 1}
-    without, held = (
-        oke_launchers(load(config(clusters={"sjc": oke_cluster(system=system, **changes)})).clusters["sjc"])
-        for changes in ({}, {"queues": queues})
-    )
-    assert (KUEUE.cpu, LAUNCHER.cpu, KUEUE.memory, LAUNCHER.memory) == (200, 50, 512, 128)
-    assert without - held == 4, "as many as fit into what it requests"
+    without, held = (_room_of(system=system, **changes) for changes in ({}, {"queues": queues}))
+    assert without is not None
+    assert held is not None
+    assert without - held == 4, "as many as fit into what it requests: 200m of 50m each, 512Mi of 128Mi each"
+
+
+def test_argo_cd_takes_room_from_launchers() -> None:
+    (git,) = [found for found in place(load(read_stack(ROOT / "examples" / "Pulumi.gitops.yaml"))) if found.launchers is not None]
+    assert git.launchers == 50, "55 without ArgoCD's five pods, which request 500m and 1856Mi"
 
 
 def test_prod_can_be_placed_whole_and_its_launchers_fit() -> None:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fleet.charts.device_plugin import PLUGIN_POD
 from fleet.facts import hardware
 from fleet.facts.pricing import Line, Money, bundle, nodes, quoted, total, units
 from fleet.facts.versions import daemonsets
@@ -367,7 +368,7 @@ def test_every_provider_has_a_bill() -> None:
 def _on(*types: str, gpus: int = 1, cpu: int = 4, memory: str = "8Gi", capacity: str = "on-demand") -> Placement:
     asked = runner_of(gpus, cpu, memory)
     machines = tuple(map(hardware.machine, types))
-    host = Host("t4", machines, 2, capacity, 200 * 1024, daemonsets("eks", "device-plugin"))
+    host = Host("t4", machines, 2, capacity, 200 * 1024, (*daemonsets("eks"), PLUGIN_POD))
     return Placement("usw2", "gpu", asked, host, tuple(fit(asked, machine, host) for machine in machines))
 
 

@@ -11,10 +11,9 @@ from fleet.facts import hardware, versions
 from fleet.facts.errors import FleetError
 from fleet.facts.offer import allocatable, for_runners
 from fleet.facts.pricing import total
-from fleet.facts.versions import daemonsets
 from fleet.loading.config import load
 from fleet.prove.bill import bill
-from fleet.prove.placement import place
+from fleet.prove.placement import place, pool_host
 from fleet.providers.fleet import Fleet
 from fleet.providers.talos.cluster import TalosCluster
 from fleet.render.isolation import network_policy
@@ -251,13 +250,25 @@ def test_an_own_machine_offers_less_than_it_has_and_all_of_its_gpus(machine: har
     assert offer.gpus == machine.gpus > 0
 
 
-@pytest.mark.parametrize(("enablement", "cpu", "memory"), [("device-plugin", 150, 150), ("gpu-operator", 355, 1110)])
-def test_flannel_and_what_advertises_gpus_take_their_part(enablement: str, cpu: int, memory: int) -> None:
-    machine = hardware.machine("owned.rtx3090-2")
-    offer = allocatable(machine, 200 * 1024)
-    left = for_runners(machine, 200 * 1024, daemonsets("talos", enablement))
-    # Flannel 100m and 50Mi; the plugin 50m and 100Mi, or the operator's operands 255m and 1060Mi.
-    assert (offer.cpu - left.cpu, offer.memory - left.memory, offer.pods - left.pods) == (cpu, memory, 2)
+@pytest.mark.parametrize(
+    ("changes", "taken"),
+    [
+        # Flannel 100m and 50Mi, the container that enforces NetworkPolicies as much again, the plugin 50m and 100Mi.
+        ({"talosVersion": "1.12", "kubernetesVersion": "1.35", "enablement": "device-plugin"}, (150, 150, 2)),
+        ({"enablement": "device-plugin"}, (250, 200, 2)),
+        # The five pods of the operator on an image with driver and toolkit: 185m and 804Mi.
+        ({}, (385, 904, 6)),
+        # With configs its plugin and feature discovery have a second container each: 70m and 164Mi more.
+        ({"pools": {"gpu": talos_pool(sharing={"strategy": "time-slicing", "replicas": 4})}}, (455, 1068, 6)),
+        # Another network is not known: it is taken to need what Flannel does alone.
+        ({"cni": "none", "enablement": "device-plugin"}, (150, 150, 2)),
+    ],
+)
+def test_flannel_and_what_advertises_gpus_take_their_part(changes: dict[str, Any], taken: tuple[int, int, int]) -> None:
+    host = pool_host(fleet_of(**changes).clusters["home"], "gpu")
+    (machine,) = host.machines
+    offer, left = allocatable(machine, host.disk), for_runners(machine, host.disk, host.daemonsets)
+    assert (offer.cpu - left.cpu, offer.memory - left.memory, offer.pods - left.pods) == taken
 
 
 def test_runners_are_placed_on_own_machines_as_on_rented_ones() -> None:
@@ -265,7 +276,7 @@ def test_runners_are_placed_on_own_machines_as_on_rented_ones() -> None:
     fleet = fleet_of(pools={"gpu": talos_pool(sharing=sharing)}, runners={"gpu-3090": runner(pool="gpu", scale={"max": 8})})
     (placement,) = place(fleet)
     (fit,) = placement.fits
-    # Eight shares; of 120757Mi less 1110Mi seven runners of 16Gi.
+    # Eight shares; of 120757Mi less 1068Mi seven runners of 16Gi.
     assert (fit.machine.name, fit.count) == ("owned.rtx3090-2", 7)
 
 

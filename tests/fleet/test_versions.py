@@ -31,7 +31,6 @@ from fleet.facts.versions import (
 from fleet.providers.registry import PROVIDERS
 from fleet.providers.talos.nodes import TalosDriver
 from fleet.settings.compatibility import driver_version
-from fleet.settings.enablement import DEVICE_PLUGIN, GPU_OPERATOR, GPU_PLUGIN_ADDON
 from policies.rules.ami_and_node_version_pinned import BAD_BUILDS
 from tests.builders import read_stack
 
@@ -248,8 +247,8 @@ OF_TALOS = {"kube-flannel"}
 """kube-proxy runs there too, and requests nothing."""
 
 
-def _names(provider: str, enablement: str) -> set[str]:
-    return {row.name for row in daemonsets(provider, enablement)}
+def _names(provider: str, *features: str) -> set[str]:
+    return {row.name for row in daemonsets(provider, features)}
 
 
 def test_daemonsets_of_eks_are_the_add_ons_that_run_on_each_node() -> None:
@@ -260,9 +259,9 @@ def test_daemonsets_of_eks_are_the_add_ons_that_run_on_each_node() -> None:
 
 
 def test_drivers_run_on_each_node_of_a_cluster_that_needs_them_and_of_no_other() -> None:
-    assert not {"ebs-csi-node", "efs-csi-node"} & _names("eks", DEVICE_PLUGIN)
+    assert not {"ebs-csi-node", "efs-csi-node"} & _names("eks")
     for driver, ours in (("aws-ebs-csi-driver", "ebs-csi-node"), ("aws-efs-csi-driver", "efs-csi-node")):
-        assert {row.name for row in daemonsets("eks", DEVICE_PLUGIN, "", [driver])} == _names("eks", DEVICE_PLUGIN) | {ours}
+        assert _names("eks", driver) == _names("eks") | {ours}
     for row in KUBERNETES.values():
         assert set(row.drivers) == {"aws-ebs-csi-driver", "aws-efs-csi-driver"}, "caches of any cluster have their drivers"
         for version in row.drivers.values():
@@ -273,27 +272,20 @@ def test_daemonsets_of_oke_are_its_own() -> None:
     assert {name for name, row in DAEMONSETS.items() if "oke" in row.providers} <= OF_OKE
 
 
-def test_a_daemonset_belongs_to_providers_an_enablement_a_strategy_or_a_driver() -> None:
+def test_a_daemonset_belongs_to_providers_or_to_a_feature() -> None:
     drivers = {name for row in KUBERNETES.values() for name in row.drivers}
     for name, row in DAEMONSETS.items():
-        assert [bool(row.providers), bool(row.enablement), bool(row.strategy), bool(row.driver)].count(True) == 1, name
-        assert row.driver in ("", *drivers), name
+        assert bool(row.providers) is not bool(row.feature), name
+        assert row.feature in ("", "network-policies", *drivers), name
         assert set(row.providers) <= set(PROVIDERS), name
-        assert row.enablement in ("", DEVICE_PLUGIN, GPU_OPERATOR), name
+        assert row.replaces in ("", *DAEMONSETS), name
 
 
-@pytest.mark.parametrize(
-    ("enablement", "ours"), [(DEVICE_PLUGIN, "nvidia-device-plugin"), (GPU_OPERATOR, "gpu-operator-operands")]
-)
-def test_what_advertises_the_gpus_runs_on_each_node_of_any_provider(enablement: str, ours: str) -> None:
-    assert _names("eks", enablement) == OF_EKS | {ours}
-    assert _names("oke", enablement) - OF_OKE == {ours}
-    assert _names("talos", enablement) == OF_TALOS | {ours}
-
-
-def test_okes_own_plugin_is_none_of_ours() -> None:
-    assert _names("oke", GPU_PLUGIN_ADDON) <= OF_OKE
-    assert _names("eks", GPU_PLUGIN_ADDON) == OF_EKS
+def test_flannel_has_one_pod_per_node_whether_it_enforces_policies_or_not() -> None:
+    assert _names("talos") == OF_TALOS
+    assert _names("talos", "network-policies") == {"kube-flannel-with-policies"}
+    (usual,), (enforces,) = daemonsets("talos"), daemonsets("talos", ["network-policies"])
+    assert (enforces.cpu, enforces.memory) == (usual.cpu * 2, usual.memory * 2), "a second container with the same requests"
 
 
 @each_minor

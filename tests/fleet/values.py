@@ -33,18 +33,19 @@ def folder(chart: Chart) -> Path:
     return reference(f"{chart.chart}/{chart.version}")
 
 
-def _read(path: Path) -> Any:
+def read_yaml(path: Path) -> Any:
+    """The one document of a YAML file."""
     return YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
 
 
 def unknown_keys(chart: Chart, values: dict[str, Any]) -> list[str]:
     """Key paths that neither the published chart's values, nor those of the charts in it, nor the comments in them have."""
-    defaults = _read(folder(chart) / "values.yaml")
-    for inner in _read(folder(chart) / "Chart.yaml").get("dependencies", []):
+    defaults = read_yaml(folder(chart) / "values.yaml")
+    for inner in read_yaml(folder(chart) / "Chart.yaml").get("dependencies", []):
         name = inner.get("alias", inner["name"])
         if name not in values:
             continue
-        held = _read(reference(f"{inner['name']}/{inner['version']}") / "values.yaml")
+        held = read_yaml(reference(f"{inner['name']}/{inner['version']}") / "values.yaml")
         defaults[name] = _merged(held, defaults.get(name, {}))
     return list(_unknown(values, defaults, (folder(chart) / "values.yaml").read_text(encoding="utf-8")))
 

@@ -18,12 +18,15 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from fleet.charts import ARGO_CD
 from fleet.loading import stackfile
 from fleet.loading.load import fleet_of
 from fleet.loading.stackfile import StackConfig
+from fleet.providers.installed import installed
 from fleet.render.gitops.applicationset import TIERS
 from fleet.render.gitops.manifest import SYNC_OPTIONS
-from fleet.render.gitops.waves import WAVE
+from fleet.render.gitops.waves import WAVE, WAVE_OF_SECRETS
+from fleet.settings.cluster import physical_name
 from offline.cli import ROOT, app
 from offline.errors import InputError
 from offline.gitops import git_files
@@ -135,6 +138,26 @@ def test_every_chart_is_an_application_of_a_pinned_version_that_applies_on_the_s
         assert isinstance(spec["source"]["helm"]["valuesObject"], dict)
         assert "ServerSideApply=true" in spec["syncPolicy"]["syncOptions"]
         assert held["metadata"]["finalizers"] == ["resources-finalizer.argocd.argoproj.io"]
+
+
+@both
+def test_every_chart_is_where_it_says_and_has_its_wave(name):
+    config = stack(name)
+    fleet = fleet_of(config)
+    found = {
+        path: held for path, held in manifests(of(name)) if held["kind"] == "Application" and "chart" in held["spec"]["source"]
+    }
+    listed = {}
+    for key, cluster in fleet.clusters_by_name():
+        physical = physical_name(config.project, config.stack, key)
+        for chart in installed(cluster, physical, fleet.github):
+            # ArgoCD cannot be what installs itself.
+            if cluster.by_git and chart.name != ARGO_CD:
+                listed[f"{physical}/{chart.folder}/application.yaml"] = str(chart.wave)
+    assert {path: held["metadata"]["annotations"][WAVE] for path, held in found.items()} == listed
+    sets = {int(wave) for path, wave in listed.items() if "/runners/" in path}
+    assert min(sets) > WAVE_OF_SECRETS, "a set needs its secret"
+    assert {int(wave) for path, wave in listed.items() if "/runners/" not in path} == {0}, "controllers before all sets"
 
 
 @both

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from fleet.charts.arc import RUNNER_UID
+from fleet.facts.pods import RUNNER_UID
 from fleet.facts.pricing import gp3_volume
 from fleet.settings.caches import Cache, Volumes, require_size
 from fleet.settings.model import problem

@@ -175,6 +175,11 @@ class EksCluster(Cluster):
         """Add-ons that its caches need, each once."""
         return tuple(sorted({cache.driver for cache in self.caches.values()}))
 
+    @property
+    def provided(self) -> frozenset[str]:
+        """The add-ons of its minor."""
+        return frozenset(self.kubernetes.addons)
+
     def image_driver(self, pool: str) -> str | None:
         """That of AWS' AL2023 image for the cluster's minor; None where no source names it."""
         return self.kubernetes.driver if self.pools[pool].image == "al2023-nvidia" else None

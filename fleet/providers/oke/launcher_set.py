@@ -9,7 +9,8 @@ from itertools import chain
 from typing import Any
 
 from fleet.charts.arc import RUNNER_CONTAINER, scale_set
-from fleet.charts.chart import CONFINED, CONFINED_POD, Chart, Level, resources
+from fleet.charts.chart import Chart, Pod, resources
+from fleet.facts.pods import CONFINED, CONFINED_POD, Level
 from fleet.facts.scheduling import SYSTEM_POOL, machine_annotations, pool_selector
 from fleet.facts.versions import CNCF_LAUNCHER_IMAGE, LAUNCHER_IMAGE
 from fleet.providers.oke.disk import disk_gb
@@ -24,6 +25,8 @@ LAUNCHER_FOLDER = "/etc/gpu-ci"
 """Where the ConfigMap is mounted."""
 LAUNCHER_UID = 10001
 """No user of the image: all that the launcher reads is readable by everyone in its pod."""
+LAUNCHER_POD = Pod(LAUNCHER, 50, 128)
+"""Runs on the system pool for as long as its machine; how many of them there are is the jobs' number."""
 CNCF_CONFIG_SECRET = "oci-config"  # noqa: S105 - the name of a Kubernetes Secret, not a secret
 CNCF_KEY_SECRET = "oci-api-key"  # noqa: S105 - the name of a Kubernetes Secret, not a secret
 
@@ -82,7 +85,7 @@ def _own_pod(runner: MachineRunner, region: str) -> dict[str, Any]:
                     {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
                     *({"name": key, "value": value} for key, value in environment.items()),
                 ],
-                "resources": resources(50, 128),
+                "resources": resources(LAUNCHER_POD),
                 "securityContext": CONFINED | {"readOnlyRootFilesystem": True},
                 "volumeMounts": [
                     {"name": LAUNCHER, "mountPath": LAUNCHER_FOLDER, "readOnly": True},
@@ -114,7 +117,7 @@ def _cncf_pod(runner: VmPerJobRunner, compartment: str) -> dict[str, Any]:
                 # No command: the image's entry point chooses the cloud.
                 "args": _cncf_arguments(runner, compartment),
                 "env": [{"name": "OCI_CONFIG_FILE", "value": "/etc/oci/config"}],
-                "resources": resources(50, 128),
+                "resources": resources(LAUNCHER_POD),
                 "securityContext": CONFINED | {"readOnlyRootFilesystem": True},
                 "volumeMounts": [
                     {"name": CNCF_CONFIG_SECRET, "mountPath": "/etc/oci", "readOnly": True},

@@ -52,6 +52,9 @@ class TalosCluster(Cluster):
 
     SECRETS_BY: ClassVar[GitSecrets] = ExternalSecrets()
     SELLS_VOLUMES: ClassVar[bool] = False
+    SIGNED_KUBELETS: ClassVar[bool] = False
+    """A kubelet of Talos signs its own certificate, unless rotate-server-certificates is set and something approves its requests
+    (docs.siderolabs.com, Deploy Metrics Server)."""
 
     provider: Literal["talos"]
     region: Annotated[str, Field(min_length=1)] = "home"
@@ -90,6 +93,11 @@ class TalosCluster(Cluster):
     def walls_hold(self) -> bool:
         """Whether something that is set here enforces NetworkPolicies."""
         return self.cni == "flannel" and minor(self.talos_version) >= _POLICIES_FROM
+
+    @property
+    def node_features(self) -> tuple[str, ...]:
+        """Flannel has a second container where it enforces NetworkPolicies."""
+        return ("network-policies",) if self.walls_hold else ()
 
     @property
     def _endpoint_host(self) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 from fleet.charts import Chart
 from fleet.render.gitops.drift import DRIFT
 from fleet.render.gitops.manifest import COMPARE
-from fleet.render.gitops.waves import WAVE, wave_of_chart
+from fleet.render.gitops.waves import WAVE
 from fleet.settings.gitops import GitOps
 
 Manifest = dict[str, Any]
@@ -45,7 +45,7 @@ def application(chart: Chart, git: GitOps) -> Manifest:
         "metadata": {
             "name": application_name(chart),
             "namespace": git.namespace,
-            "annotations": {WAVE: str(wave_of_chart(chart.needs))} | _ON_SERVER,
+            "annotations": {WAVE: str(chart.wave)} | _ON_SERVER,
             "finalizers": [FINALIZER],
         },
         "spec": {

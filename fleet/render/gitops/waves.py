@@ -13,7 +13,6 @@ WAVE = "argocd.argoproj.io/sync-wave"
 
 WAVE_OF_SECRETS = 4
 """After all controllers: a store that does not answer keeps runners back, and no driver."""
-_SETS = 5
 _WAVES = {
     # What pods name, and what has to stand before the first pod.
     "PriorityClass": -3,
@@ -34,15 +33,10 @@ _WAVES = {
 TEAMS_LATER = 3
 """How many waves later the namespaces of teams come, with their walls: what Kueue's finalizers hold in them goes before Kueue."""
 _OTHERS = 0
-"""Releases, and all of a workload: a claim is bound only when a pod wants it, so that no wave could wait for it."""
+"""All of a workload: a claim is bound only when a pod wants it, so that no wave could wait for it. A chart has its own wave."""
 
 
 def wave(manifest: Mapping[str, Any], later: int = 0) -> int:
     """The wave of an object: what it says itself, or that of its kind, so many waves `later`."""
     said = manifest["metadata"].get("annotations", {}).get(WAVE)
     return int(said) if said is not None else _WAVES.get(manifest["kind"], _OTHERS) + later
-
-
-def wave_of_chart(needs: tuple[str, ...]) -> int:
-    """The wave of a chart's Application: what needs another release comes after all controllers and secrets."""
-    return _SETS if needs else _OTHERS

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fleet.charts.arc import RUNNER_UID
-from fleet.charts.chart import CONFINED, CONFINED_POD, manifests
+from fleet.charts.chart import manifests
+from fleet.facts.pods import CONFINED, CONFINED_POD, RUNNER_UID
 from fleet.facts.scheduling import SAFE_TO_EVICT, Priority, workload_labels
 from fleet.providers.target import Target
 from fleet.settings.model import cpu_text, memory_text

@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fleet.charts.device_plugin import PLUGIN_POD
 from fleet.facts import hardware
+from fleet.facts.pods import Requests
 from fleet.facts.versions import daemonsets
 from fleet.jobs import COUNTS, PROFILES, Amount, gpu_ask, gpu_job, job_name
 from fleet.prove.placement import Host, fit
-from fleet.settings.enablement import DEVICE_PLUGIN, GPU_PLUGIN_ADDON
 from tests.builders import ROOT
 
 # -- names ---------------------------------------------------------------------------------------------------------------
@@ -95,7 +96,12 @@ SMALLEST = {
     "rtx-3090": "owned.rtx3090-1",
     "rtx-pro-6000": "g7e.2xlarge",
 }
-_PROVIDERS = {"aws": ("eks", DEVICE_PLUGIN), "oci": ("oke", GPU_PLUGIN_ADDON), "owned": ("talos", DEVICE_PLUGIN)}
+_DAEMONSETS: dict[str, tuple[Requests, ...]] = {
+    "aws": (*daemonsets("eks"), PLUGIN_POD),
+    "oci": daemonsets("oke"),
+    "owned": (*daemonsets("talos"), PLUGIN_POD),
+}
+"""What GPU nodes run: on EKS and Talos with the device plugin's chart, on OKE with its own plugin."""
 
 
 def _of(gpu: str) -> list[hardware.Machine]:
@@ -103,7 +109,7 @@ def _of(gpu: str) -> list[hardware.Machine]:
 
 
 def _holds(machine: hardware.Machine, count: int, gpu: str) -> bool:
-    host = Host("", (machine,), 1, "on-demand", 200 * 1024, daemonsets(*_PROVIDERS[machine.cloud]))
+    host = Host("", (machine,), 1, "on-demand", 200 * 1024, _DAEMONSETS[machine.cloud])
     return fit(gpu_ask(count, gpu), machine, host).count > 0
 
 

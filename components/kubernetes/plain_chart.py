@@ -1,0 +1,36 @@
+"""A chart that needs nothing but the cluster's settings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pulumi
+
+from components.kubernetes.deliver import Deliver, by_helm
+from components.kubernetes.namespace import namespace
+from fleet.charts import NAMESPACES, Chart
+
+
+@dataclass(frozen=True, slots=True)
+class PlainChartArgs:
+    """`chart` is one of `fleet.charts.PLAIN`. `ready` must exist before any chart: control plane and system nodes.
+
+    `deliver` installs the chart.
+    """
+
+    chart: Chart
+    ready: Sequence[pulumi.Resource]
+    deliver: Deliver = by_helm
+
+
+class PlainChart(pulumi.ComponentResource):
+    """The chart, in a namespace of its own if it has one."""
+
+    def __init__(self, name: str, args: PlainChartArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("gpu-ci:index:PlainChart", name, {}, opts)
+        before = list(args.ready)
+        if args.chart.namespace in NAMESPACES:
+            before.append(namespace(f"{name}-namespace", args.chart, parent=self, depends_on=args.ready))
+        args.deliver(f"{name}-chart", args.chart, parent=self, depends_on=before)
+        self.register_outputs({})

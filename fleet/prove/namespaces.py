@@ -1,0 +1,35 @@
+"""No team has a namespace that a chart has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fleet.charts import NAMESPACES
+from fleet.facts.errors import Problem, shown
+from fleet.providers.fleet import NAMESPACE, Fleet
+from fleet.settings.cluster import Cluster
+from fleet.settings.namespaces import ARGO_CD_TAKEN, TAKEN
+
+
+def problems(fleet: Fleet) -> Iterator[Problem]:
+    """One for each place in the settings that names a chart's namespace, in the order of the clusters."""
+    for name, cluster in fleet.clusters_by_name():
+        for path, namespace, message in _named(cluster):
+            if namespace in NAMESPACES:
+                yield Problem((f"{NAMESPACE}:clusters", name, *path), message, shown(namespace))
+
+
+def _named(cluster: Cluster) -> Iterator[tuple[tuple[str, ...], str, str]]:
+    """(path, namespace, what is wrong if it is a chart's) of every namespace that a cluster's settings name."""
+    if cluster.gitops is not None:
+        yield ("gitops", "namespace"), cluster.gitops.namespace, ARGO_CD_TAKEN
+    for team, held in cluster.queues.teams.items() if cluster.queues is not None else ():
+        for index, namespace in enumerate(held.namespaces):
+            yield ("queues", "teams", team, "namespaces", str(index)), namespace, TAKEN
+    for name, workload in cluster.workloads.items():
+        yield ("workloads", name, "namespace"), workload.namespace, TAKEN
+    for name, cache in cluster.caches_by_name():
+        for index, namespace in enumerate(cache.namespaces):
+            yield ("caches", name, "namespaces", str(index)), namespace, TAKEN
+    for name, job in cluster.jobs.items():
+        yield ("jobs", name, "namespace"), job.namespace, TAKEN

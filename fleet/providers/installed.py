@@ -1,0 +1,113 @@
+"""The charts that a cluster gets, said once.
+
+Launcher capacity and placement read here what the charts' pods take, GitOps where Git has them; the components install them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fleet.charts import (
+    PLAIN,
+    Chart,
+    PluginConfigs,
+    Pod,
+    arc_controller,
+    argo_cd,
+    device_plugin,
+    gpu_operator,
+    kueue,
+    plugin_configs,
+    runner_set,
+)
+from fleet.facts.node_image import NODE_IMAGES, NodeImage
+from fleet.providers.registry import PROVIDERS
+from fleet.providers.target import pool_target
+from fleet.settings.cluster import Cluster
+from fleet.settings.enablement import DEVICE_PLUGIN, GPU_OPERATOR
+from fleet.settings.github import GitHub
+from fleet.settings.operator import OperatorSettings
+from fleet.settings.runner import PodRunner
+from fleet.settings.sharing import Mig
+
+
+def installed(cluster: Cluster, physical_name: str, github: GitHub) -> tuple[Chart, ...]:
+    """Every chart of a cluster. `physical_name` is its name in its cloud; `github` is where its runners register."""
+    return (
+        *shared_charts(cluster),
+        *PROVIDERS[cluster.provider].charts(cluster, physical_name, github),
+        *(pod_set(cluster, name, runner, github) for name, runner in cluster.runners.items() if isinstance(runner, PodRunner)),
+    )
+
+
+def shared_charts(cluster: Cluster) -> Iterator[Chart]:
+    """The charts that any provider's cluster may have, runner sets apart."""
+    yield arc_controller()
+    if (chart := enablement_chart(cluster)) is not None:
+        yield chart
+    if (chart := kueue_chart(cluster)) is not None:
+        yield chart
+    if cluster.gitops is not None and PROVIDERS[cluster.provider].deployable:
+        yield argo_cd(cluster.gitops.namespace)
+    yield from plain_charts(cluster)
+
+
+def enablement_chart(cluster: Cluster) -> Chart | None:
+    """The chart that makes GPUs schedulable; None where the provider's add-on does, and for an operator without nodes."""
+    tolerations, configs = PROVIDERS[cluster.provider].profile.tolerations, configs_of(cluster)
+    if cluster.enablement == DEVICE_PLUGIN:
+        return device_plugin(tolerations, configs)
+    image = image_of(cluster)
+    if cluster.enablement != GPU_OPERATOR or image is None:
+        return None
+    pools = cluster.pools.values()
+    return gpu_operator(
+        image,
+        cluster.operator or OperatorSettings(),
+        # Under the operator all pools agree on both.
+        cdi=any(pool.cdi for pool in pools),
+        mig=next((pool.sharing.naming for pool in pools if isinstance(pool.sharing, Mig)), "none"),
+        tolerations=tolerations,
+        configs=configs,
+    )
+
+
+def configs_of(cluster: Cluster) -> PluginConfigs | None:
+    """The device plugin's configs, if some pool needs one."""
+    return plugin_configs(cluster.pools.values(), by_operator=cluster.enablement == GPU_OPERATOR)
+
+
+def image_of(cluster: Cluster) -> NodeImage | None:
+    """The kind of node image that all pools have, as the operator sees it; None without a pool."""
+    return next((NODE_IMAGES[pool.image] for pool in cluster.pools.values()), None)
+
+
+def kueue_chart(cluster: Cluster) -> Chart | None:
+    """Kueue, if the cluster has queues."""
+    queues = cluster.queues
+    return kueue(queues.namespaces, fair_sharing=queues.fair_sharing) if queues is not None else None
+
+
+def plain_charts(cluster: Cluster) -> Iterator[Chart]:
+    """Charts that every cluster gets, without those that an add-on of the provider replaces."""
+    yield from (chart for make in PLAIN if (chart := make(cluster)).name not in cluster.provided)
+
+
+def pod_set(cluster: Cluster, name: str, runner: PodRunner, github: GitHub) -> Chart:
+    """The scale set of a runner class whose runners are pods, bound to its pool."""
+    target = pool_target(cluster, runner.pool)
+    return runner_set(
+        name,
+        runner,
+        github.url,
+        runner.group or github.group,
+        tolerations=target.tolerations,
+        runtime_class=target.runtime_class,
+        resource=target.resource,
+        mounts_shm=target.mounts_shm,
+    )
+
+
+def gpu_node_pods(cluster: Cluster) -> tuple[Pod, ...]:
+    """The charts' pods on each GPU node; one with a strategy only on nodes of pools that share GPUs that way."""
+    return tuple(pod for chart in shared_charts(cluster) for pod in chart.pods if pod.on != "system pool")
