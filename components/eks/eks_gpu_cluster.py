@@ -26,7 +26,7 @@ _NODE_POLICIES = ("AmazonEKSWorkerNodePolicy", "AmazonEKS_CNI_Policy", "AmazonEC
 _ADMIN_POLICY = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
 _BEFORE_NODES = ("vpc-cni", "kube-proxy", "eks-pod-identity-agent")
 """Add-ons without which a node never becomes ready, or a pod never gets its rights."""
-_ON_NODES = ("coredns", "eks-node-monitoring-agent")
+_ON_NODES = ("coredns", "eks-node-monitoring-agent", "metrics-server")
 """Add-ons that wait for a node to run on."""
 _ADDON_VALUES: dict[str, dict[str, Any]] = {
     # Off by default: NetworkPolicies would be accepted and do nothing. A string (EKS user guide, cni-network-policy-configure).

@@ -203,7 +203,8 @@ def test_add_ons_have_the_form_of_eks(minor: str, row: versions.KubernetesVersio
         "coredns",
         "eks-pod-identity-agent",
         "eks-node-monitoring-agent",
-    }, "what a node needs to join, name resolution, rights and repair"
+        "metrics-server",
+    }, "what a node needs to join, name resolution, rights, repair, and what kubectl top asks"
     assert {name: version for name, version in row.addons.items() if not _is_eks_build(version)} == {}
     assert row.addons["kube-proxy"].startswith(f"v{minor}."), "kube-proxy follows the control plane"
 
@@ -253,8 +254,8 @@ def _names(provider: str, *features: str) -> set[str]:
 
 def test_daemonsets_of_eks_are_the_add_ons_that_run_on_each_node() -> None:
     addons = {addon for row in KUBERNETES.values() for addon in row.addons}
-    # CoreDNS is a Deployment.
-    assert (addons - {"coredns", "vpc-cni"}) | {"aws-node"} == OF_EKS
+    # CoreDNS and metrics-server are Deployments.
+    assert (addons - {"coredns", "metrics-server", "vpc-cni"}) | {"aws-node"} == OF_EKS
     assert {name for name, row in DAEMONSETS.items() if "eks" in row.providers} == OF_EKS
 
 
