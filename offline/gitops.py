@@ -1,7 +1,7 @@
-"""The folder that ArgoCD reads: one file for each object of a cluster, and what its machines boot.
+"""The folder that ArgoCD reads: one file per object of each cluster, and the files that its machines boot.
 
-`<cluster>/infrastructure` and `<cluster>/workloads` are one Application each (`fleet.render.gitops.applicationset`). The folder
-of a file names its component, so a change of one setting touches the files of that component and no others.
+`<cluster>/infrastructure` and `<cluster>/workloads` are one Application each (`fleet.render.gitops.applicationset`). Each
+component has its own files, so a change of one setting changes the files of one component.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from offline.wire import Secret, Unknown
 
 _COMPONENTS = "gpu-ci:index:"
 BOOTSTRAP = "bootstrap"
-"""Folder of what is applied once, by hand."""
+"""Folder of the files that are applied once, by hand."""
 _INSTALL = """\
 # Values of chart {chart.chart} {chart.version}, where ArgoCD is not there yet:
 #   helm upgrade --install {chart.name} {chart.chart} --repo {chart.repository} --version {chart.version} \\
@@ -61,7 +61,7 @@ class _Places:
 
 
 def git_files(plan: Plan) -> Iterator[tuple[str, str]]:
-    """Path and text of every file that Git has of the stack. Raises InputError for a secret that is missing or in clear."""
+    """Path and text of every file that Git has of the stack. Raises InputError for a secret that is missing or not encrypted."""
     if plan.git is None:
         return
     places = {name: _places(plan, plan.git, name) for name, settings in plan.fleet.clusters_by_name() if settings.by_git}
@@ -74,7 +74,7 @@ def git_files(plan: Plan) -> Iterator[tuple[str, str]]:
     for name, settings in plan.fleet.clusters_by_name():
         folder = physical_name(plan.config.project, plan.config.stack, name)
         if settings.gitops is not None:
-            # Git has no empty folders, and an Application wants its own.
+            # Git has no empty folders, and an Application needs its folder.
             yield from ((f"{folder}/{tier}/{_KEEP}", "") for tier in TIERS)
             yield from _secrets(folder, settings, root)
             yield from _machines(folder, name, settings)
@@ -84,12 +84,12 @@ def git_files(plan: Plan) -> Iterator[tuple[str, str]]:
 
 
 def waves_later(resource: Resource, git: Recording) -> int:
-    """How much later than others of its kind ArgoCD makes an object."""
+    """How many waves later than others of its kind ArgoCD creates an object."""
     return TEAMS_LATER if git.by_urn[resource.parent].type == f"{_COMPONENTS}Namespaces" else 0
 
 
 def _cluster(resource: Resource) -> tuple[str, str]:
-    """(name in the settings, physical name) of the cluster that an object is of: its provider tells."""
+    """(name in the settings, physical name) of an object's cluster, read from its Kubernetes provider."""
     provider = resource.provider_resource
     if provider is None:
         raise ValueError(f"{resource.urn}: Git has objects of clusters alone; give it the cluster's provider")
@@ -118,7 +118,7 @@ def _place(resource: Resource, places: _Places, git: Recording) -> str:
     kind = parent.type.removeprefix(_COMPONENTS)
     if kind == "GitTree":
         return _of_tree(resource.inputs, places)
-    # A dot stands before what the settings name: two kinds of objects may have one name there.
+    # After a dot comes a name from the settings: objects of two kinds may have the same name there.
     _, dot, named = resource.name.removeprefix(places.cluster)[1:].partition(".")
     role = resource.name.removeprefix(parent.name)[1:]
     file = f"{str(resource.inputs['kind']).lower()}-{named}" if dot else _role(role)
@@ -126,7 +126,7 @@ def _place(resource: Resource, places: _Places, git: Recording) -> str:
         return f"{places.folders[parent.urn]}/{file}"
     if kind in _SHARED:
         return f"{_SHARED[kind]}/{file}"
-    # A job of the stack may be called as a workload is, and both may be one object of kind Job.
+    # A job of the stack may have the name of a workload, and both may be a Kubernetes Job.
     own = f"stack-{file}" if kind == "GpuJob" else file
     return f"workloads/{parent.name.removeprefix(f'{places.cluster}-')}/{own}"
 
@@ -137,7 +137,7 @@ def _of_tree(held: Mapping[str, Any], places: _Places) -> str:
         return f"{BOOTSTRAP}/applicationset"
     if _is_release(held):
         return f"{places.charts[held['metadata']['name']].folder}/application"
-    # The secret is in the namespace of its runner set, after which the set's Application is named.
+    # The secret is in the namespace of its runner set, and the set's Application has the name of that namespace.
     where = held["spec"]["destination"]["namespace"] if held["kind"] == "Application" else held["metadata"]["namespace"]
     return f"{places.charts[where].folder}/github-app"
 
@@ -147,7 +147,7 @@ def _role(role: str) -> str:
 
 
 def _known(resource: Resource) -> Mapping[str, Any]:
-    """The object, which Git may have: TypeError where a part of it is secret or known only in the cloud."""
+    """The object as Git may have it. Raises TypeError if a part of it is secret, or known only in the cloud."""
     for value in _leaves(resource.inputs):
         if isinstance(value, Secret | Unknown):
             raise TypeError(f"{resource.urn}: a part is secret or not known yet; the program has to make it, not Git")
@@ -166,13 +166,13 @@ def _leaves(value: object) -> Iterator[object]:
 
 
 def _machines(folder: str, name: str, settings: Cluster) -> Iterator[tuple[str, str]]:
-    """What the machines of a cluster boot, in a folder of their provider's name, where Git has that."""
+    """The files that the machines of a cluster boot, in a folder with the provider's name, if Git has them."""
     for path, text in machine_files(name, settings).items():
         yield f"{folder}/{settings.provider}/{path}", text
 
 
 def _secrets(folder: str, settings: Cluster, root: Path) -> Iterator[tuple[str, str]]:
-    """The folders that Kustomize reads where SOPS is who keeps the secret."""
+    """The folders that Kustomize reads, if SOPS keeps the secret."""
     by = settings.secrets_by
     if not isinstance(by, Sops):
         return

@@ -1,4 +1,4 @@
-"""The controller of GitHub's runner scale sets, once a cluster."""
+"""The controller of GitHub's runner scale sets: one per cluster."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class ArcControllerArgs:
 
 
 class ArcController(pulumi.ComponentResource):
-    """Actions Runner Controller, and the priority of its runners; sets wait for both, so that they are also removed before."""
+    """Actions Runner Controller and the priority class of its runners. Runner sets depend on both, so they are removed first."""
 
     release: pulumi.Resource
-    """The controller's release: without it the finalizers of runner sets never end."""
+    """The controller's release, which removes the finalizers of runner sets."""
     priority: kubernetes.scheduling.v1.PriorityClass
-    """The class that runner pods name: without it the API server refuses them."""
+    """The class that runner pods name; without it the API server rejects them."""
 
     def __init__(self, name: str, args: ArcControllerArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("gpu-ci:index:ArcController", name, {}, opts)

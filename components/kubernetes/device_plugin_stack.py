@@ -1,4 +1,4 @@
-"""NVIDIA's device plugin in a cluster whose node images bring driver and container toolkit."""
+"""NVIDIA's device plugin in a cluster whose node images have driver and container toolkit."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class DevicePluginStackArgs:
 
 
 class DevicePluginStack(pulumi.ComponentResource):
-    """The DaemonSet that advertises `nvidia.com/gpu`, in a namespace of its own."""
+    """The DaemonSet that advertises `nvidia.com/gpu`, in its own namespace."""
 
     namespace_name: pulumi.Output[str]
     """Where the DaemonSet runs."""

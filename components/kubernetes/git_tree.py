@@ -1,4 +1,4 @@
-"""What Git has of a cluster that ArgoCD fills: the same components, with Applications in place of releases."""
+"""What Git has of a cluster to which ArgoCD delivers: the same components, with Applications instead of releases."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from fleet.settings.runner import PodRunner
 
 @dataclass(frozen=True, slots=True)
 class GitTreeArgs:
-    """`inside` is the cluster's, `physical_name` that of the cluster in its cloud, `deployable` whether `pulumi up` makes it."""
+    """`inside` is the cluster's, `physical_name` its name in its cloud. `deployable`: whether `pulumi up` creates the cluster."""
 
     inside: Inside
     fleet: Fleet
@@ -36,9 +36,9 @@ class GitTreeArgs:
 
 
 class GitTree(pulumi.ComponentResource):
-    """What no other component has in Git: charts of the provider's own, and the root of all where no program applies that.
+    """What no other component declares in Git: the provider's own charts, and the ApplicationSet if no program applies it.
 
-    Of runner sets whose namespaces a program makes it has the releases, and the secrets where those are not the program's.
+    If a program creates the namespaces of runner sets, also the sets' releases, and their secrets unless the program writes them.
     """
 
     def __init__(self, name: str, args: GitTreeArgs, opts: pulumi.ResourceOptions | None = None) -> None:
@@ -57,12 +57,12 @@ class GitTree(pulumi.ComponentResource):
         self.register_outputs({})
 
     def _deliver(self, name: str, inside: Inside, chart: Chart) -> None:
-        """Dots around what the settings name: a runner set may be called as a chart is."""
+        """Dots separate names from the settings, because a runner set may have the name of a chart."""
         inside.deliver(f"{name}.{chart.namespace}.{chart.name}", chart, parent=self, depends_on=())
 
 
 def declare(name: str, settings: Cluster, fleet: Fleet, context: Context) -> None:
-    """Declare all that Git has of the cluster `name`. Raises ValueError for one that Helm fills."""
+    """Declare everything that Git has of the cluster `name`. Raises ValueError for a cluster to which Helm delivers."""
     git = settings.gitops
     if git is None:
         raise ValueError(f"{name}: delivery is {settings.delivery}; Git has nothing of it")

@@ -27,9 +27,9 @@ class GpuOperatorArgs:
 
 
 class GpuOperator(pulumi.ComponentResource):
-    """The operator in a namespace of its own, where the secrets that its settings name (pull, licence) belong.
+    """The operator in its own namespace, in which the secrets that its settings name (pull, license) must be.
 
-    It makes the RuntimeClass `nvidia`: none is declared here.
+    It creates the RuntimeClass `nvidia`, so none is declared here.
     """
 
     namespace_name: pulumi.Output[str]
@@ -44,7 +44,7 @@ class GpuOperator(pulumi.ComponentResource):
             args.chart,
             parent=self,
             depends_on=[home, *told, *args.ready],
-            # An upgrade may bring fields that the cluster's CRDs learn only from the chart's own pre-upgrade hook.
+            # An upgrade may have fields that the cluster's CRDs get only from the chart's own pre-upgrade hook.
             validate=False,
         )
         self.namespace_name = home.metadata.name

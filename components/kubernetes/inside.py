@@ -1,4 +1,4 @@
-"""What every cluster has inside, whatever its cloud: what makes its GPUs schedulable, ARC, and its runner sets."""
+"""What every cluster has inside, on any provider: the chart that makes GPUs schedulable, ARC, and its runner sets."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ MachineSet = Callable[[str, MachineRunner, str, Arc], RunnerSet]
 
 @dataclass(frozen=True, slots=True)
 class Inside:
-    """A cluster as its inside sees it.
+    """What the inside of a cluster needs.
 
-    `name` is its name in the settings. `ready` are the resources that stand before any chart: control plane and system nodes.
-    `opts` name the cluster's Kubernetes provider. `backings` are what its cloud has for each of its caches. `deliver` is who
-    brings charts. Where another program makes the teams' namespaces and their caches, this one does not (`furnished`). `cloud`
-    is what charts of the provider's own need of their cloud.
+    `name` is its name in the settings. `ready` must exist before any chart: control plane and system nodes. `opts` name the
+    cluster's Kubernetes provider. `backings` are the cloud's storage for each of its caches. `deliver` installs charts.
+    `furnished` says that another program creates the teams' namespaces and their caches. `cloud` are the cloud's resources that
+    the provider's own charts need.
     """
 
     name: str
@@ -77,7 +77,7 @@ def install(
     """Declare a cluster's inside; returns the labels that reach each runner set, by its name.
 
     `private_key` is the GitHub App's, a secret. `machine_set` declares a set whose runners are machines. Raises TypeError for a
-    runner class that neither is a pod nor has a builder.
+    runner class that is not a pod and has no builder.
     """
     secret = by_program(fleet.github, private_key)
     if inside.settings.gitops is None:
@@ -88,7 +88,10 @@ def install(
 
 
 def furnish(inside: Inside, fleet: Fleet, secret: MakeSecret) -> Arc:
-    """What makes GPUs schedulable, ARC, and what teams have; returns what runner sets share. `secret` makes the App's."""
+    """Declare the charts that make GPUs schedulable, ARC, and what teams have; returns what runner sets share.
+
+    `secret` declares the GitHub App's secret.
+    """
     _enable(inside)
     for chart in plain_charts(inside.settings):
         args = PlainChartArgs(chart, inside.ready, inside.deliver)
@@ -157,9 +160,9 @@ def _teams(inside: Inside, fleet: Fleet, priority: pulumi.Resource) -> None:
     if settings.queues is not None or settings.workloads or settings.jobs:
         classes = Priorities(f"{inside.name}-priorities", PrioritiesArgs(inside.ready), opts=inside.opts).classes
     objects, kueue = None, None
-    if settings.queues is not None and (chart := kueue_chart(settings)) is not None:
+    if settings.queues is not None:
         objects = queue_objects(inside.name, settings, settings.queues)
-        args = QueueControllerArgs(chart, objects, (*inside.ready, *classes), inside.deliver)
+        args = QueueControllerArgs(kueue_chart(settings.queues), objects, (*inside.ready, *classes), inside.deliver)
         kueue = QueueController(f"{inside.name}-queues", args, opts=inside.opts)
     if not settings.team_namespaces:
         return

@@ -1,4 +1,4 @@
-"""Values of Actions Runner Controller and of its runner scale sets."""
+"""Values of Actions Runner Controller (ARC) and of its runner scale sets."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ NAMESPACE = "arc-systems"
 CONTROLLER = "arc-controller"
 APP_SECRET = "github-app"  # noqa: S105 - the name of a Kubernetes Secret, not a secret
 RUNNER_CONTAINER = "runner"
-"""The chart and the controller find the runner by this name, and give it the registration of its job."""
+"""Chart and controller find the runner by this name, and give it the registration of its job."""
 _CONTROLLER_POD = Pod(CONTROLLER, 100, 256)
 LISTENER = Pod("listener", 50, 128)
 """Each runner set has one; it waits for jobs on the system pool."""
 _WAVE_OF_SETS = 5
-"""After all controllers, and after the secrets that the sets need (`fleet.render.gitops.waves.WAVE_OF_SECRETS`)."""
+"""After all controllers, and after the secrets that the sets need (`WAVE_OF_SECRETS`)."""
 
 
 def arc_controller() -> Chart:
-    """The controller of runner scale sets, once a cluster."""
+    """The controller of runner scale sets: one per cluster."""
     return published(
         "gha-runner-scale-set-controller",
         CONTROLLER,
@@ -49,7 +49,7 @@ def arc_controller() -> Chart:
             "flags": {
                 "logLevel": "info",
                 "logFormat": "json",
-                # ArgoCD knows by this label what is its own: copied to what the controller makes, it would be pruned (#3533).
+                # By this label ArgoCD finds its own objects: it would prune what the controller creates with it (#3533).
                 "excludeLabelPropagationPrefixes": ["argocd.argoproj.io/instance"],
             },
         },
@@ -69,10 +69,11 @@ def runner_set(
     *,
     mounts_shm: bool = True,
 ) -> Chart:
-    """One runner scale set: ephemeral runners as pods of one pool.
+    """One runner scale set: ephemeral runners as pods on one pool.
 
-    `tolerations` let a pod onto the pool's nodes; `runtime_class` is the one that it must name to get its GPUs, if any;
-    `resource` is what the pool's GPUs are called; `mounts_shm` says whether the pod may mount a /dev/shm of its own.
+    `tolerations` are those that the pool's nodes need. `runtime_class` is the RuntimeClass that the pod must name to get GPUs,
+    empty for none. `resource` is the extended resource that the pool's nodes advertise. `mounts_shm` says whether the pod may
+    mount its own /dev/shm.
     """
     pod = _runner_pod(runner, tolerations, resource, mounts_shm) | ({"runtimeClassName": runtime_class} if runtime_class else {})
     return scale_set(name, runner, github_url, group, pod)
@@ -103,7 +104,7 @@ def scale_set(
             "runnerGroup": group,
             "minRunners": runner.span.min,
             "maxRunners": runner.span.max,
-            # Given, because the chart otherwise looks for it in a cluster that a preview does not have.
+            # Without it the chart looks for the controller in the cluster, which a preview does not have.
             "controllerServiceAccount": {"namespace": NAMESPACE, "name": CONTROLLER},
             "template": {
                 "metadata": {"annotations": {SAFE_TO_EVICT: "false", **(annotations or {})}},

@@ -1,4 +1,4 @@
-"""Values of an ArgoCD that keeps the cluster which it runs in as Git has it: the program's, or a homelab's.
+"""Values of ArgoCD, which keeps its own cluster as Git has it.
 
 Facts: argoproj/argo-helm argo-cd-10.1.1, charts/argo-cd/values.yaml.
 """
@@ -17,8 +17,8 @@ if obj.status ~= nil and obj.status.health ~= nil then
 end
 return hs
 """
-"""Lua by which an Application is as healthy as what it made. ArgoCD itself does not look (argo-cd v3.5
-docs/operator-manual/health.md), and without it a wave would not wait for the releases of the one before."""
+"""Lua health check: an Application is as healthy as the objects that it created. By default ArgoCD has no such check (argo-cd
+v3.5 docs/operator-manual/health.md), and without it a wave would not wait for the releases of the wave before."""
 
 _CONTROLLER = Pod("argocd-application-controller", 250, 1024)
 _REPO_SERVER = Pod("argocd-repo-server", 100, 512)
@@ -29,13 +29,13 @@ _SECRET_INIT = Pod("argocd-redis-secret-init", 10, 64)
 """A Job that ends before the others start, so their room includes its."""
 
 _SYNC_TIMEOUT = 3600
-"""Seconds: a GPU node and the operator's driver take up to half of that."""
+"""Seconds. A GPU node and the operator's driver take up to half of it."""
 
 
 def argo_cd(namespace: str) -> Chart:
-    """ArgoCD on the system pool: no single sign-on, no notifications, no door to the outside; `kubectl port-forward` reaches it.
+    """ArgoCD on the system pool, without single sign-on, notifications and ingress; use `kubectl port-forward` to reach it.
 
-    Repository server and controller hold what all charts render to, the operator's CRDs among it.
+    Repository server and controller hold the rendered manifests of all charts in memory, the operator's CRDs included.
     """
     return published(
         "argo-cd",
@@ -46,7 +46,7 @@ def argo_cd(namespace: str) -> Chart:
             "global": {"nodeSelector": pool_selector(SYSTEM_POOL)},
             "configs": {
                 "cm": {"resource.customizations.health.argoproj.io_Application": APPLICATION_HEALTH},
-                # A sync that waits for what is never healthy ends, or no later commit would get its turn.
+                # Ends a sync that waits for an object that never becomes healthy; otherwise no later commit is synced.
                 "params": {"controller.sync.timeout.seconds": str(_SYNC_TIMEOUT)},
             },
             "controller": {"resources": resources(_CONTROLLER)},

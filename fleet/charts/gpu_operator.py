@@ -1,7 +1,7 @@
 """Values of NVIDIA's GPU operator, by kind of node image.
 
-Its ClusterPolicy is one for a cluster, so driver, toolkit and CDI are on or off for all its nodes (docs/cdi.md). It makes the
-RuntimeClass `nvidia` itself: nobody else may.
+A cluster has one ClusterPolicy, so driver, toolkit and CDI are on or off for all its nodes (docs/cdi.md). The operator creates
+the RuntimeClass `nvidia` itself; nothing else may create it.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ def gpu_operator(
     mig: str = "none",
     configs: PluginConfigs | None = None,
 ) -> Chart:
-    """The operator for nodes of one kind of image: what the image brings is off, the rest is on.
+    """The operator for nodes of one kind of image: it installs what the image does not have.
 
-    `tolerations` are those of the cluster's provider, `cdi` is what the cluster's pools agree on, `mig` how the parts of MIG GPUs
-    are named (none, single, mixed), `configs` what the device plugin has to be told of pools that share GPUs. Operands have
-    requests and no limits: a limit too small would stop all GPUs of a node.
+    `tolerations` are those of the cluster's provider. `cdi` is the setting that all pools share. `mig` is how MIG slices are
+    named (none, single, mixed). `configs` are the device plugin's configs for pools that share GPUs. Operands have requests and
+    no limits: a limit that is too small would stop all GPUs of a node.
     """
     values: dict[str, Any] = {
         "operator": _on_system_pool() | {"runtimeClass": RUNTIME_CLASS},
@@ -69,7 +69,7 @@ def gpu_operator(
         "node-feature-discovery": {
             "master": _on_system_pool(),
             "gc": _on_system_pool(),
-            # Unlabelled by it, a node never gets an operand.
+            # Without its labels a node gets no operands.
             "worker": {"tolerations": manifests(tolerations), "resources": requests(_WORKER)},
         },
     }
@@ -105,10 +105,10 @@ def _pods(image: NodeImage, *, cuts: bool, configured: bool) -> Iterator[Pod]:
 
 
 def runtime_class(image: NodeImage, operator: OperatorSettings, *, cdi: bool) -> str:
-    """The RuntimeClass that a pod must name to get its GPUs under the operator; empty where it needs none.
+    """The RuntimeClass that a pod must name to get its GPUs under the operator; empty if it needs none.
 
-    With CDI containerd itself hands GPUs over. Without it the NVIDIA runtime does: on nodes where the operator installs that
-    runtime and does not make it the default, a pod has to ask for it.
+    With CDI containerd itself gives GPUs to containers. Without it the NVIDIA runtime does: where the operator installs that
+    runtime and does not make it the default, a pod must name it.
     """
     asked_for = not cdi and not image.toolkit and not operator.containerd.default_runtime
     return RUNTIME_CLASS if asked_for else ""
@@ -119,13 +119,13 @@ def _on_system_pool() -> dict[str, Any]:
 
 
 def _mig_manager(cuts: bool) -> dict[str, Any]:
-    """The manager that cuts GPUs. In a cloud's machine a GPU cannot be reset alone, so it restarts the node where it must."""
+    """The MIG manager. On a cloud's machine a GPU cannot be reset alone, so it restarts the node if it must."""
     restart = {"env": [{"name": "WITH_REBOOT", "value": "true"}]} if cuts else {}
     return {"enabled": cuts, "resources": requests(_MIG_MANAGER)} | restart
 
 
 def _driver(driver: Driver) -> dict[str, Any]:
-    """The driver as a DaemonSet. Which kernel modules it builds is the chart's `auto`: V100 and P100 have closed ones alone."""
+    """The driver as a DaemonSet. The chart's `auto` chooses the kernel modules: V100 and P100 only have proprietary ones."""
     values: dict[str, Any] = {"enabled": True, "version": driver.version, "resources": requests(_DRIVER)}
     if driver.repository is not None:
         values["repository"] = driver.repository
@@ -137,9 +137,9 @@ def _driver(driver: Driver) -> dict[str, Any]:
 
 
 def _toolkit(containerd: Containerd) -> dict[str, Any]:
-    """The container toolkit as a DaemonSet, with the variables that the pinned version honours. All are strings.
+    """The container toolkit as a DaemonSet, with the variables that the pinned version reads. All are strings.
 
-    `CONTAINERD_CONFIG` and `CONTAINERD_SOCKET` are paths on the host. Two others of seed 003 would be lost: the operator
+    `CONTAINERD_CONFIG` and `CONTAINERD_SOCKET` are paths on the host. Two others of seed 003 have no effect: the operator
     overwrites `CONTAINERD_RUNTIME_CLASS` with `operator.runtimeClass`, and the toolkit reads `CONTAINERD_SET_AS_DEFAULT` only
     where `NVIDIA_RUNTIME_SET_AS_DEFAULT` is absent, which the operator sets to false under CDI (NVIDIA/gpu-operator v26.7.0
     controllers/object_controls.go, NVIDIA/nvidia-container-toolkit v1.20.0 cmd/nvidia-ctk-installer).

@@ -19,15 +19,16 @@ NAMESPACE = "kueue-system"
 _POD = Pod(KUEUE, 200, 512)
 
 _READY_WITHIN = 1800
-"""Seconds in which the pods of an admitted Job run: a GPU node boots and pulls in ten minutes, and the autoscaler gives one up
-after twenty. Later than that the Job gives its quota back and waits again, which tells an owner of capacity that never came."""
+"""Seconds in which all pods of an admitted Job must run. A GPU node boots and pulls images in ten minutes, and the autoscaler
+gives up on a node after twenty. After this time the Job returns its quota and waits again, so that its owner sees that no
+capacity came."""
 
 
 def kueue(namespaces: Iterable[str], *, fair_sharing: bool = False) -> Chart:
-    """Kueue for the Jobs of some namespaces: what it does not manage it neither holds back nor ends, whatever its labels.
+    """Kueue for the Jobs of these namespaces. It neither holds back nor ends Jobs in other namespaces, whatever their labels.
 
-    Its Deployment is ready only when its webhooks answer (cmd/kueue/main.go), so what waits for the release may make queues.
-    While it is not, no Job is made in those namespaces; the Jobs that run go on.
+    Its Deployment is ready only when its webhooks answer (cmd/kueue/main.go), so queues can be created once the release is ready.
+    While the webhooks are down, no Job can be created in those namespaces; running Jobs go on.
     """
     return published(
         "kueue",
@@ -44,7 +45,7 @@ def kueue(namespaces: Iterable[str], *, fair_sharing: bool = False) -> Chart:
                     "containerSecurityContext": CONFINED | {"readOnlyRootFilesystem": True},
                 },
             },
-            # One text for the chart, which reads it as YAML, and so as JSON.
+            # The chart takes one text and reads it as YAML, which includes JSON.
             "managerConfig": {"controllerManagerConfigYaml": json.dumps(_config(sorted(namespaces), fair_sharing), indent=2)},
         },
         [_POD],
@@ -58,15 +59,15 @@ def _config(namespaces: list[str], fair_sharing: bool) -> dict[str, Any]:
         "kind": "Configuration",
         "leaderElection": {"leaderElect": True},
         "integrations": {"frameworks": ["batch/job"]},
-        # A Job that names no queue goes to its namespace's default one; outside of these namespaces no webhook is asked at all.
+        # A Job without a queue goes to the default queue of its namespace. Outside of these namespaces no webhook is called.
         "manageJobsWithoutQueueName": False,
         "managedJobsNamespaceSelector": {
             "matchExpressions": [{"key": NAMESPACE_NAME_LABEL, "operator": "In", "values": namespaces}]
         },
         "waitForPodsReady": {"timeout": go_duration(_READY_WITHIN), "blockAdmission": False},
-        # Disk is a node's, no queue has a quota of it; and a Job that asks for what no quota covers would never start.
+        # No queue has a quota for disk, and a Job that requests a resource without quota never starts.
         "resources": {"excludeResourcePrefixes": ["ephemeral-storage"]},
     }
-    # Of both it tries the first where that makes room, as the comment in the chart's values has them.
+    # Kueue tries the first strategy before the second (the comment in the chart's values).
     strategies = {"preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]}
     return config | ({"fairSharing": strategies} if fair_sharing else {})

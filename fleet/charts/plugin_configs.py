@@ -1,7 +1,7 @@
-"""Configs of NVIDIA's device plugin, one for each kind of pool, in a ConfigMap whose name tells its content.
+"""Configs of NVIDIA's device plugin, one for each kind of pool, in a ConfigMap whose name contains a hash of its content.
 
-The plugin's pods do not see that a ConfigMap has changed (NVIDIA/gpu-operator, time-slicing), so a changed one has another name
-and the pods are made anew. Format: NVIDIA/k8s-device-plugin v0.20.0, api/config/v1.
+The plugin's pods do not notice a changed ConfigMap (NVIDIA/gpu-operator, time-slicing). So a changed one gets another name, and
+the pods are created again. Format: NVIDIA/k8s-device-plugin v0.20.0, api/config/v1.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from fleet.settings.pool import Pool, config_name
 from fleet.settings.sharing import Replicated
 
 PLUGIN_CONFIG_DEFAULT = "environment"
-"""The config of nodes without a label of their own: the NVIDIA runtime reads which GPUs a container gets from its environment."""
+"""The config of nodes without the label: the NVIDIA runtime reads from a container's environment which GPUs it gets."""
 _FIELDS = {"time-slicing": "timeSlicing", "mps": "mps"}
 
 
 @dataclass(frozen=True, slots=True)
 class PluginConfigs:
-    """Files by the name that nodes call them by; `default` is the one of nodes that call for none.
+    """Files by the name that nodes give in their label; nodes without the label get `default`.
 
-    `cdi` says that some nodes get their GPUs by the Container Device Interface.
+    `cdi` says whether some nodes get their GPUs by the Container Device Interface.
     """
 
     files: dict[str, str]
@@ -34,7 +34,7 @@ class PluginConfigs:
 
     @property
     def name(self) -> str:
-        """Name of the ConfigMap: another content has another name."""
+        """Name of the ConfigMap, with a hash of its content."""
         digest = hashlib.sha256(json.dumps(self.files, sort_keys=True).encode()).hexdigest()
         return f"device-plugin-configs-{digest[:10]}"
 
@@ -49,9 +49,9 @@ class PluginConfigs:
 
 
 def plugin_configs(pools: Iterable[Pool], *, by_operator: bool) -> PluginConfigs | None:
-    """What the device plugin has to be told of pools; None where its defaults serve all of them.
+    """The configs that some pools need; None if the plugin's defaults are right for all of them.
 
-    The operator tells its plugin by variables, which beat every config, how GPUs are handed over: there only sharing counts.
+    The operator sets how containers get GPUs by variables, which override every config. So under it only sharing needs a config.
     """
     kinds = {config_name(pool): pool for pool in pools}
     named = {name: pool for name, pool in kinds.items() if name}
@@ -69,7 +69,7 @@ def _file(pool: Pool, by_operator: bool) -> str:
 
 
 def _text(strategy: str | None, sharing: Replicated | None = None) -> str:
-    """One file. JSON's words are YAML's too, so flags are written by it."""
+    """One file. Flags are written as JSON, which is valid YAML."""
     lines = ["version: v1"]
     if strategy is not None:
         lines += ["flags:", "  migStrategy: none", "  plugin:", f"    deviceListStrategy: {strategy}"]

@@ -10,26 +10,28 @@ from fleet.providers.fleet import NAMESPACE, Fleet
 from fleet.settings.cluster import Cluster
 from fleet.settings.namespaces import ARGO_CD_TAKEN, TAKEN
 
+_MESSAGES = {"git_namespace": ARGO_CD_TAKEN, "namespace_taken": TAKEN}
+
 
 def problems(fleet: Fleet) -> Iterator[Problem]:
     """One for each place in the settings that names a chart's namespace, in the order of the clusters."""
     for name, cluster in fleet.clusters_by_name():
-        for path, namespace, message in _named(cluster):
+        for path, namespace, rule in _named(cluster):
             if namespace in NAMESPACES:
-                yield Problem((f"{NAMESPACE}:clusters", name, *path), message, shown(namespace))
+                yield Problem((f"{NAMESPACE}:clusters", name, *path), _MESSAGES[rule], shown(namespace), rule)
 
 
 def _named(cluster: Cluster) -> Iterator[tuple[tuple[str, ...], str, str]]:
-    """(path, namespace, what is wrong if it is a chart's) of every namespace that a cluster's settings name."""
+    """(path, namespace, rule that forbids a chart's) of every namespace that a cluster's settings name."""
     if cluster.gitops is not None:
-        yield ("gitops", "namespace"), cluster.gitops.namespace, ARGO_CD_TAKEN
+        yield ("gitops", "namespace"), cluster.gitops.namespace, "git_namespace"
     for team, held in cluster.queues.teams.items() if cluster.queues is not None else ():
         for index, namespace in enumerate(held.namespaces):
-            yield ("queues", "teams", team, "namespaces", str(index)), namespace, TAKEN
+            yield ("queues", "teams", team, "namespaces", str(index)), namespace, "namespace_taken"
     for name, workload in cluster.workloads.items():
-        yield ("workloads", name, "namespace"), workload.namespace, TAKEN
+        yield ("workloads", name, "namespace"), workload.namespace, "namespace_taken"
     for name, cache in cluster.caches_by_name():
         for index, namespace in enumerate(cache.namespaces):
-            yield ("caches", name, "namespaces", str(index)), namespace, TAKEN
+            yield ("caches", name, "namespaces", str(index)), namespace, "namespace_taken"
     for name, job in cluster.jobs.items():
-        yield ("jobs", name, "namespace"), job.namespace, TAKEN
+        yield ("jobs", name, "namespace"), job.namespace, "namespace_taken"

@@ -1,8 +1,8 @@
-"""Where each runner lands: how many fit one machine, which GPUs are stranded, what can never be scheduled.
+"""Where each runner is placed: how many fit on one machine, which GPUs stay idle, which runners can never be scheduled.
 
-A runner set of pods is bound to one pool and must fit every instance type of it: the autoscaler reckons with the smallest, and
-any of them may be bought. Only requests count, as they do for the scheduler. A runner that is a machine has it to itself; what
-is placed in the cluster is its launcher, which must have room in the system pool.
+A runner set of pods is bound to one pool and must fit on every instance type of it: the autoscaler counts with the smallest, and
+any of them may be bought. Only requests count, as for the scheduler. A runner that is a machine is alone on it. In the cluster
+runs its launcher, which must have room on the system pool.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Amount(Protocol):
 
 
 class Ask(Protocol):
-    """What a part of a machine is asked for: a runner, a job. `gpus` are units of the host's resource, `scratch` is in MiB."""
+    """What a runner or a job requests of a machine. `gpus` are units of the host's resource, `scratch` is in MiB."""
 
     @property
     def gpus(self) -> int: ...
@@ -52,9 +52,10 @@ class Ask(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """What runs a set's jobs: `count` machines at most, each of one of `machines`. `name` is the pool's, or says which machines.
+    """What runs a set's jobs: at most `count` machines, each of one of `machines`. `name` is the pool's or says which machines.
 
-    `disk` is the root disk in MiB, `daemonsets` what every node runs beside the runners, `capacity` how it is bought.
+    `disk` is the root disk in MiB. `daemonsets` are the DaemonSets' pods of every node.
+    `capacity` is spot, on-demand or reserved.
     """
 
     name: str
@@ -76,13 +77,13 @@ class Host:
 
     @property
     def counted(self) -> str:
-        """What its units are, in a word: GPUs, or shares of them."""
+        """What its units are called: GPUs, or shares of them."""
         return "shares" if self.sharing else "GPUs"
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """Runners of one class on one machine: how many, what runs out first, how many GPUs stay idle when it is full.
+    """Runners of one class on one machine: how many fit, what runs out first, how many GPUs stay idle when it is full.
 
     Where GPUs are shared, `offer` and `stranded` count shares.
     """

@@ -27,6 +27,7 @@ from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import DEVICE_PLUGIN, GPU_OPERATOR
 from fleet.settings.github import GitHub
 from fleet.settings.operator import OperatorSettings
+from fleet.settings.queues import Queues
 from fleet.settings.runner import PodRunner
 from fleet.settings.sharing import Mig
 
@@ -45,8 +46,8 @@ def shared_charts(cluster: Cluster) -> Iterator[Chart]:
     yield arc_controller()
     if (chart := enablement_chart(cluster)) is not None:
         yield chart
-    if (chart := kueue_chart(cluster)) is not None:
-        yield chart
+    if cluster.queues is not None:
+        yield kueue_chart(cluster.queues)
     if cluster.gitops is not None and PROVIDERS[cluster.provider].deployable:
         yield argo_cd(cluster.gitops.namespace)
     yield from plain_charts(cluster)
@@ -82,10 +83,9 @@ def image_of(cluster: Cluster) -> NodeImage | None:
     return next((NODE_IMAGES[pool.image] for pool in cluster.pools.values()), None)
 
 
-def kueue_chart(cluster: Cluster) -> Chart | None:
-    """Kueue, if the cluster has queues."""
-    queues = cluster.queues
-    return kueue(queues.namespaces, fair_sharing=queues.fair_sharing) if queues is not None else None
+def kueue_chart(queues: Queues) -> Chart:
+    """Kueue for the queues of a cluster."""
+    return kueue(queues.namespaces, fair_sharing=queues.fair_sharing)
 
 
 def plain_charts(cluster: Cluster) -> Iterator[Chart]:

@@ -1,6 +1,6 @@
-"""Values of runner scale sets whose runners are OCI machines: the runner pod is a launcher, on the system pool.
+"""Values of runner scale sets whose runners are OCI machines: the runner pod is a launcher on the system pool.
 
-ARC gives the launcher one job's registration; it hands that to one machine and stays until the machine is gone.
+ARC gives the launcher the registration of one job. The launcher passes it to one machine and runs until that machine is gone.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ LAUNCHER = "launcher"
 """Name of the launcher's ServiceAccount and of its ConfigMap, in the set's namespace."""
 LAUNCHER_PROGRAM = "launcher.py"
 LAUNCHER_SETTINGS = "launcher.json"
-"""Keys of the ConfigMap. The settings hold ids that nobody knows before the network exists, so they are no chart value."""
+"""Keys of the ConfigMap. The settings hold ids that are unknown until the network exists, so they cannot be chart values."""
 LAUNCHER_FOLDER = "/etc/gpu-ci"
 """Where the ConfigMap is mounted."""
 LAUNCHER_UID = 10001
-"""No user of the image: all that the launcher reads is readable by everyone in its pod."""
+"""A user that the image does not have: the files that the launcher reads are readable by all users of its pod."""
 LAUNCHER_POD = Pod(LAUNCHER, 50, 128)
-"""Runs on the system pool for as long as its machine; how many of them there are is the jobs' number."""
+"""One per machine, on the system pool. Their number is that of the jobs, so no chart has them among its pods."""
 CNCF_CONFIG_SECRET = "oci-config"  # noqa: S105 - the name of a Kubernetes Secret, not a secret
 CNCF_KEY_SECRET = "oci-api-key"  # noqa: S105 - the name of a Kubernetes Secret, not a secret
 
@@ -50,7 +50,7 @@ def _set(name: str, runner: MachineRunner, github_url: str, group: str, pod: dic
 
 
 def _machine(runner: MachineRunner) -> dict[str, str]:
-    """What the pod says of the machine that it boots; nothing of one that stands already."""
+    """The pod's annotations about the machine that it boots; none for a standing machine."""
     if not isinstance(runner, VmPerJobRunner):
         return {}
     return machine_annotations(
@@ -64,15 +64,15 @@ def _machine(runner: MachineRunner) -> dict[str, str]:
 def _own_pod(runner: MachineRunner, region: str) -> dict[str, Any]:
     """This project's launcher: Python with Oracle's SDK, which signs as the pod's own workload."""
     environment = {
-        # Which kind of identity the SDK looks for, and whose API it then calls.
+        # The kind of identity that the SDK uses, and the region whose API it calls.
         "OCI_RESOURCE_PRINCIPAL_VERSION": "2.2",
         "OCI_RESOURCE_PRINCIPAL_REGION": region,
-        # Its lines reach the log when they are written, not when it ends.
+        # Lines reach the log when they are written.
         "PYTHONUNBUFFERED": "1",
     }
     return {
         "serviceAccountName": LAUNCHER,
-        # OKE exchanges this token for rights in OCI. In Kubernetes the account has none, and no job runs in this pod.
+        # OKE exchanges this token for rights in OCI. The account has no rights in Kubernetes, and no job runs in this pod.
         "automountServiceAccountToken": True,
         "securityContext": CONFINED_POD | {"runAsUser": LAUNCHER_UID, "runAsGroup": LAUNCHER_UID},
         "containers": [
@@ -81,7 +81,7 @@ def _own_pod(runner: MachineRunner, region: str) -> dict[str, Any]:
                 "image": runner.launcher_image or LAUNCHER_IMAGE,
                 "command": ["python3", f"{LAUNCHER_FOLDER}/{LAUNCHER_PROGRAM}"],
                 "env": [
-                    # A pod's host name is cut at 63 characters; the name tells whose machine is whose.
+                    # Not the host name, which is cut at 63 characters: by this name a launcher finds its machine.
                     {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
                     *({"name": key, "value": value} for key, value in environment.items()),
                 ],
@@ -103,9 +103,9 @@ def _own_pod(runner: MachineRunner, region: str) -> dict[str, Any]:
 def _cncf_pod(runner: VmPerJobRunner, compartment: str) -> dict[str, Any]:
     """CNCF's published launcher (cncf/automation@fab8b644 ci/cloudrunners/oci).
 
-    It is root in its image, and never tried here as another user: hence no `runAsNonRoot`, and a namespace of level baseline.
-    It writes no file, and needs no capability to read secrets and to call out. It signs with an API key of a user, which stands
-    in two secrets that their owner puts into the namespace; the chart's own account has no rights.
+    It runs as root in its image and was never tried as another user: hence no `runAsNonRoot`, and a namespace of level baseline.
+    It writes no file, and needs no capability to read secrets and to call OCI. It signs with the API key of a user, which is in
+    two Secrets that their owner creates in the namespace. The chart's own account has no rights.
     """
     return {
         "automountServiceAccountToken": False,
@@ -155,7 +155,7 @@ def _fallback(place: Place) -> tuple[str, ...]:
 
 
 def _no_fallback(place: Place) -> tuple[str, ...]:
-    """The three together switch off CNCF's own defaults: a place without domains is never tried."""
+    """The three arguments that switch off CNCF's own defaults: a place without domains is never tried."""
     return (
         f"--fallback-region={place.region}",
         "--fallback-availability-domain=",

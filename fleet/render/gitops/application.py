@@ -16,22 +16,22 @@ API = "argoproj.io/v1alpha1"
 IN_CLUSTER = "https://kubernetes.default.svc"
 """The cluster that ArgoCD itself runs in."""
 FINALIZER = "resources-finalizer.argocd.argoproj.io"
-"""With it an Application that is removed takes along what it made."""
+"""With it ArgoCD removes the objects of an Application that is removed."""
 _ON_SERVER = {COMPARE: "ServerSideDiff=true"}
-"""The API server says what of a chart differs. ArgoCD's own comparison for server-side apply finds defaults of CRDs to be
-differences (argo-cd v3.5 docs/user-guide/diff-strategies.md, NVIDIA/gpu-operator#2795)."""
+"""The API server computes the differences. ArgoCD's own comparison for server-side apply reports defaults of CRDs as differences
+(argo-cd v3.5 docs/user-guide/diff-strategies.md, NVIDIA/gpu-operator#2795)."""
 _OCI = "oci://"
 
 
 def application_name(chart: Chart) -> str:
-    """A runner set may be called as a controller is; the namespace that is its alone tells them apart."""
+    """A runner set's Application has the name of the set's namespace, because a controller may have the name of the set."""
     return chart.namespace if chart.needs else chart.name
 
 
 def application(chart: Chart, git: GitOps) -> Manifest:
-    """The release as ArgoCD makes it: the pinned version, the same values, nothing by hand left as it is.
+    """The release as an Application: the pinned version and the same values; manual changes are reverted.
 
-    ArgoCD spells a registry of charts without `oci://` (argo-cd v3.5 docs/user-guide/helm.md).
+    ArgoCD writes a registry of charts without `oci://` (argo-cd v3.5 docs/user-guide/helm.md).
     """
     source = {
         "repoURL": chart.repository.removeprefix(_OCI),
@@ -65,10 +65,10 @@ def folder(git: GitOps, below: str) -> Manifest:
 
 
 def sync_policy(*options: str) -> Manifest:
-    """Git is what counts: changed by hand is changed back, removed there is removed here.
+    """Git decides: ArgoCD reverts manual changes, and removes what is removed from Git.
 
-    What fails is tried again for about an hour, with the newest commit; for ever, it would keep out the commit that mends it. A
-    kind that comes with another release of the same sync is not looked up before that stands.
+    A failed sync is retried for about an hour, with the newest commit; an endless retry would block the commit that fixes it. A
+    kind that another release of the same sync brings is not looked up before that release is there.
     """
     return {
         "automated": {"prune": True, "selfHeal": True},

@@ -1,6 +1,7 @@
-"""In which order ArgoCD makes what one Application holds, and in reverse removes it: a wave waits until the last one is healthy.
+"""The order in which ArgoCD creates the objects of one Application, and in reverse removes them.
 
-What stands in one wave does not wait for each other, so what may be sick without harm to others shares a wave with them.
+A wave starts when the wave before is healthy. Objects of one wave do not wait for each other, so an object that may be unhealthy
+without harm to others shares a wave with them.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ WAVE = "argocd.argoproj.io/sync-wave"
 """Annotation of an object: its wave, a whole number as text."""
 
 WAVE_OF_SECRETS = 4
-"""After all controllers: a store that does not answer keeps runners back, and no driver."""
+"""After all controllers: a secret store that does not answer delays runners, but no driver."""
 _WAVES = {
-    # What pods name, and what has to stand before the first pod.
+    # What pods name, and what must exist before the first pod.
     "PriorityClass": -3,
     "RuntimeClass": -1,
     "Namespace": -2,
@@ -22,7 +23,7 @@ _WAVES = {
     "ResourceQuota": -1,
     "LimitRange": -1,
     "ConfigMap": -1,
-    # Kueue's kinds come with its chart; each names the one before.
+    # Kueue's chart brings these kinds; each names the one before.
     "WorkloadPriorityClass": 1,
     "ResourceFlavor": 1,
     "ClusterQueue": 2,
@@ -31,12 +32,12 @@ _WAVES = {
     "SealedSecret": WAVE_OF_SECRETS,
 }
 TEAMS_LATER = 3
-"""How many waves later the namespaces of teams come, with their walls: what Kueue's finalizers hold in them goes before Kueue."""
+"""How many waves later the namespaces of teams come, with their policies: so objects with Kueue's finalizers go before Kueue."""
 _OTHERS = 0
-"""All of a workload: a claim is bound only when a pod wants it, so that no wave could wait for it. A chart has its own wave."""
+"""All objects of a workload: a claim is bound only when a pod uses it, so no wave can wait for it. A chart has its own wave."""
 
 
 def wave(manifest: Mapping[str, Any], later: int = 0) -> int:
-    """The wave of an object: what it says itself, or that of its kind, so many waves `later`."""
+    """The wave of an object: its own annotation, or the wave of its kind and `later` waves more."""
     said = manifest["metadata"].get("annotations", {}).get(WAVE)
     return int(said) if said is not None else _WAVES.get(manifest["kind"], _OTHERS) + later
