@@ -1,4 +1,4 @@
-"""A Secret that SOPS encrypted, copied into what Git has only if nothing in it can be read."""
+"""A Secret that SOPS encrypted: `make render` copies it into the Git folder only if every value in it is encrypted."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _HOW = "encrypt it with: sops encrypt --in-place --encrypted-regex '^(data|strin
 
 
 def encrypted_secret(path: Path, name: str) -> str:
-    """The file's text. Raises InputError for one that is missing, is no Secret of the GitHub App's, or has a value in clear.
+    """The file's text. Raises InputError if it is missing, is not the GitHub App's Secret, or has a value in clear.
 
-    Nothing of what the file says is quoted.
+    No error repeats a value of the file.
     """
     where = f"gitops.secrets.file: {name}"
     try:
@@ -45,7 +45,7 @@ def encrypted_secret(path: Path, name: str) -> str:
     clear = sorted({key for key, value in values if not _ENCRYPTED.fullmatch(str(value))})
     if clear or not _sealed(found.get("sops")):
         raise InputError(f"{where} has values in clear ({', '.join(clear) or 'no sops block'}); {_HOW}")
-    # What is beside the data is not encrypted: kubectl, for one, keeps a copy of a Secret in an annotation of it.
+    # SOPS encrypts the data alone. kubectl, for example, keeps a copy of the whole Secret in an annotation.
     if astray := sorted({*map(str, found)} - _TOP | {f"metadata.{key}" for key in metadata if key not in _METADATA}):
         raise InputError(f"{where} has {', '.join(astray)}, which SOPS leaves in clear; remove it, and {_HOW}")
     if "PRIVATE KEY" in text or any(line.lstrip().startswith("#") for line in text.splitlines()):
@@ -60,5 +60,5 @@ def _entries(part: object) -> list[tuple[str, object]]:
 
 
 def _sealed(block: object) -> bool:
-    """Whether it is what SOPS writes beside what it encrypted: without its MAC nothing holds the values together."""
+    """Whether SOPS wrote the block: its MAC proves that no encrypted value was changed or removed."""
     return isinstance(block, Mapping) and _ENCRYPTED.fullmatch(str(block.get("mac"))) is not None and bool(block.get("version"))

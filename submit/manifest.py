@@ -1,4 +1,4 @@
-"""A Job as a file and as what is sent: read, checked as far as that needs no cluster, known by its hash."""
+"""A Job as a file and as the manifest to send: reads it, checks what needs no cluster, and identifies it by its hash."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def read_job(path: Path) -> dict[str, Any]:
 
 
 def check(job: Object, source: str = "the manifest") -> None:
-    """Raise InputError for what is no Job that can be sent. The rest the API server checks."""
+    """Raise InputError if this is not a Job that can be sent. The API server checks the rest."""
     kind = (at(job, "apiVersion"), at(job, "kind"))
     if kind != ("batch/v1", "Job"):
         raise InputError(f"{source}: must be a batch/v1 Job; it is {kind[0]} {kind[1]}; kubectl apply takes other kinds")
@@ -58,5 +58,5 @@ def hashed(job: Object) -> dict[str, Any]:
 
 
 def hash_of(job: Object) -> str:
-    """The hash that a Job carries; empty where it was not sent by us."""
+    """The hash in a Job's annotation; empty if `submit` did not send the Job."""
     return text(job, "metadata", "annotations", JOB_HASH)

@@ -17,10 +17,10 @@ from .read import Later, keys, shown, text, true, walk
 from .releases import Release, releases
 
 SHARED = ".shared"
-"""What the plugin appends to the name of a resource whose devices it shares, if it renames it."""
+"""The plugin appends this to the name of a resource whose devices it shares, if it renames the resource."""
 
 CHART_CONFIG = {PLUGIN_CHART: ("config",), OPERATOR_CHART: ("devicePlugin", "config")}
-"""Where in its values each chart is told its configs."""
+"""Where in its values each chart reads its configs."""
 
 _FILES = {PLUGIN_CHART: "map", OPERATOR_CHART: "data"}
 # Keys of a ConfigMap with these endings hold something else.
@@ -37,9 +37,9 @@ class PluginConfig:
 
 
 def plugin_configs(token: str, props: Any, later: Later) -> Iterator[PluginConfig]:
-    """The device plugin's configs in a chart's values or a ConfigMap. Unknown ones are put off.
+    """The device plugin's configs in a chart's values or a ConfigMap. `later` collects unknown values.
 
-    Of ConfigMaps only files with a section `sharing` are known to be such configs.
+    A file of a ConfigMap counts as such a config only if it has a section `sharing`.
     """
     for release in releases(token, props, later):
         yield from configs_of(release, later)
@@ -52,7 +52,7 @@ def plugin_configs(token: str, props: Any, later: Later) -> Iterator[PluginConfi
 
 
 def configs_of(release: Release, later: Later) -> Iterator[PluginConfig]:
-    """The device plugin's configs in the values of a chart. Unknown ones are put off."""
+    """The device plugin's configs in the values of a chart. `later` collects unknown values."""
     with later:
         chart = release.chart_name
         if (path := CHART_CONFIG.get(chart)) is None:
