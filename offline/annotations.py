@@ -91,9 +91,6 @@ class _Found:
 
 
 def _annotated(plan: Plan, held: _Entries, strict: bool) -> Iterator[_Found]:
-    for found in plan.unplaced:
-        entry = held.named(f"{found.cluster}/{found.runner_set}", "runner set")
-        yield _Found("error", f"{found.runner_set} cannot be placed", found.error, entry, held.line(entry))
     for refused in plan.refused:
         entry = held.named(f"{refused.cluster}/{refused.workload}", refused.kind)
         yield _Found("error", f"{refused.workload} cannot be placed", refused.error, entry, held.line(entry))

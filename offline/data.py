@@ -11,7 +11,7 @@ from fleet.facts.pricing import Line, Money
 from fleet.prove.bill import runner_hour
 from offline.base import Base
 from offline.compare import Comparison, Pair
-from offline.plan import Plan
+from offline.plan import RUNNER_SET, Plan
 from offline.record import Resource
 from offline.wire import UNKNOWN
 from offline.words import Place
@@ -58,7 +58,9 @@ def _plan(plan: Plan) -> dict[str, Any]:
             for found in plan.placements
         ],
         "refused": [
-            {"cluster": each.cluster, "workload": each.workload, "kind": each.kind, "error": each.error} for each in plan.refused
+            {"cluster": each.cluster, "workload": each.workload, "kind": each.kind, "error": each.error}
+            for each in plan.refused
+            if each.kind != RUNNER_SET
         ],
         "price": {"lines": [_line(line) for line in plan.bill], "idle": _money(idle), "worst": _money(worst)},
         "policyConfig": plan.policy_config,

@@ -61,7 +61,7 @@ def _sections(plan: Plan, base: Base | None, comparison: Comparison | None, stri
 
 def _verdict(plan: Plan, comparison: Comparison | None, strict: bool) -> str:
     stack = code(plan.config.stack)
-    if plan.unplaced or plan.refused:
+    if plan.refused:
         return f"❌ {stack}: {unplaceable(plan)}, nothing was built or judged"
     if blocked := plan.blocked(strict):
         violations = counted(len(plan.broken), "mandatory policy violation", "mandatory policy violations")
@@ -90,8 +90,6 @@ def _moved(before: Money, after: Money) -> str:
 
 
 def _unplaced(plan: Plan) -> Iterator[Sequence[str]]:
-    for found in plan.unplaced:
-        yield "placement", code(f"{found.cluster}/{found.runner_set}"), text(found.error)
     for refused in plan.refused:
         yield "placement", code(f"{refused.cluster}/{refused.workload}"), text(refused.error)
 

@@ -1,8 +1,8 @@
-"""The policy pack as a directory of its own: what `pulumi policy publish` takes.
+"""The policy pack as a separate folder, which `pulumi policy publish` accepts.
 
-It holds the pack's files, what of `fleet` its rules import (the hardware and price tables included) and its pinned
-requirements; nothing in it reaches outside of it. It names no virtual environment: the CLI that publishes it runs the Python on
-PATH, the CLI that downloads it makes an environment for it. One that is named has to be there, and is then published too.
+The folder has the pack's files, the modules and tables of `fleet` that its rules import, and its pinned requirements. It needs no
+file outside of it. It names no virtual environment: the CLI that publishes the pack runs the Python on PATH, and the CLI that
+downloads it creates an environment. An environment that the pack names must exist, and would be published too.
 
 Facts: pulumi/pulumi 3.260, pkg/backend/httpstate/policypack.go (Publish, installRequiredPolicy), sdk/go/common/util/archive.
 """
@@ -10,12 +10,11 @@ Facts: pulumi/pulumi 3.260, pkg/backend/httpstate/policypack.go (Publish, instal
 from __future__ import annotations
 
 import ast
-import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from offline.errors import InputError
+from offline.outfolder import replace_folder
 
 MARK = "PulumiPolicy.yaml"
 _IGNORE_FILE = ".gitignore"
@@ -24,42 +23,31 @@ _BESIDE = b"""
   options:
     virtualenv: ../.venv"""
 _IGNORED = "__pycache__/\nvenv/\n"
-"""What running the pack leaves in its folder; the CLI leaves out of the archive what an ignore file names."""
+"""What a run of the pack writes into its folder. The CLI does not publish files that an ignore file names."""
 _TEMPLATES = ("config/*.json", "rules/*.py", "rules/*.toml", "__main__.py", "requirements.txt", MARK)
 
 
 def write_pack(out: Path, root: Path = _ROOT) -> tuple[Path, ...]:
-    """Write the pack into the folder `out`, replacing a pack that stands there; returns its files, sorted.
+    """Write the pack into the folder `out` and replace a pack that is there; returns its files, sorted.
 
-    Raises InputError for a folder that holds something else, or that an ignore file above it may keep from being published.
+    Raises InputError for a folder that has something else, and for a folder that an ignore file above it may keep from being
+    published.
     """
     target = out.resolve()
     if target == root or target in root.parents or root / "policies" == target:
         raise InputError(f"OUT: {out} holds the project itself; name a folder of its own")
-    if target.exists() and not target.is_dir():
-        raise InputError(f"OUT: {out} is no folder; name one")
-    if target.exists() and any(target.iterdir()) and not (target / MARK).exists():
-        raise InputError(f"OUT: {out} is not empty and holds no policy pack; name a new folder or empty it yourself")
     ignoring = next((above for above in target.parents if (above / _IGNORE_FILE).is_file()), None)
     if ignoring is not None:
         raise InputError(
             f"OUT: {out} is below {ignoring / _IGNORE_FILE}, and what that names the CLI silently leaves unpublished; "
             "name a folder elsewhere"
         )
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".gpu-ci-") as scratch:
-        fresh = Path(scratch) / "pack"
-        for source, path in _files(root):
-            (fresh / path).parent.mkdir(parents=True, exist_ok=True)
-            (fresh / path).write_bytes(source)
-        if target.exists():
-            shutil.rmtree(target)
-        fresh.rename(target)
-    return tuple(sorted(path for path in target.rglob("*") if path.is_file()))
+    files = {str(path): content for content, path in _files(root)}
+    return tuple(path.resolve() for path in replace_folder(out, files, MARK, "holds no policy pack"))
 
 
 def _files(root: Path) -> Iterator[tuple[bytes, Path]]:
-    """Content and place of each file."""
+    """Content and path of each file."""
     yield _IGNORED.encode(), Path(_IGNORE_FILE)
     policies = root / "policies"
     for pattern in _TEMPLATES:

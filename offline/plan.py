@@ -29,7 +29,9 @@ from policies.rules import RULES, AnyRule
 from policies.rules.exceptions import PROPERTY as EXCEPTIONS
 
 Progress = Callable[[str], None]
-"""Told what is done next."""
+"""Called with the name of the stage that starts."""
+RUNNER_SET = "runner set"
+"""The kind of a refused runner set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,7 @@ class Plan:
     reach: tuple[str, ...] = ()
     """What is doubtful about how deployments reach the stack's endpoints."""
     refused: tuple[room.Refusal, ...] = ()
-    """Workloads that no node of their pool can hold, and jobs that no pool can."""
+    """Runner sets and workloads that do not fit on the nodes of their pool, and jobs that fit in no pool."""
     git: Recording | None = None
     """Of the recording, what ArgoCD reads in Git; None where no cluster is filled so."""
 
@@ -143,19 +145,9 @@ class Plan:
         return outcomes_of(self.resources, self.verdicts, self.levels, self.remediations)
 
     @property
-    def unplaced(self) -> tuple[Placement, ...]:
-        """Runner sets that no node of their pool can hold."""
-        return tuple(found for found in self.placements if found.error)
-
-    @property
     def broken(self) -> tuple[Verdict, ...]:
         """Violations of mandatory policies."""
         return blocked_of(self.verdicts)
-
-    @property
-    def excepted(self) -> tuple[Verdict, ...]:
-        """What exceptions hide."""
-        return tuple(verdict for verdict in self.verdicts if verdict.kind == "excepted")
 
     def blocked(self, strict: bool = False) -> tuple[Verdict, ...]:
         """What fails the plan: violations of mandatory policies; with `strict` also what a critical one could not tell."""
@@ -163,7 +155,7 @@ class Plan:
 
     def passes(self, strict: bool = False) -> bool:
         """Whether every proof holds and nothing is blocked."""
-        return not (self.unplaced or self.refused or self.blocked(strict))
+        return not (self.refused or self.blocked(strict))
 
     @property
     def clean(self) -> bool:
@@ -239,8 +231,8 @@ def make_plan(
     placements = placing.place(fleet)
     lines = billing.bill(fleet, day)
     overbooked = tuple(placing.overbooked(placements))
-    refused = (*room.refusals(fleet), *stack_jobs.refusals(fleet))
-    if refused or any(found.error for found in placements):
+    refused = tuple(refusals(fleet, placements))
+    if refused:
         return Plan(config, fleet, placements, overbooked, lines, None, (), policies, judges, day, reach=reach, refused=refused)
     progress("building resources")
     if fleet.needs_key:
@@ -252,6 +244,15 @@ def make_plan(
     verdicts = _naming(config, judge(recording, policies))
     done = tuple(remedies.done)
     return Plan(config, fleet, placements, overbooked, lines, recording, verdicts, policies, judges, day, done, reach, git=git)
+
+
+def refusals(fleet: Fleet, placements: Iterable[Placement]) -> Iterator[room.Refusal]:
+    """Every runner set, workload and job of a fleet that no node can hold."""
+    for found in placements:
+        if found.error:
+            yield room.Refusal(found.cluster, found.runner_set, found.error, kind=RUNNER_SET)
+    yield from room.refusals(fleet)
+    yield from stack_jobs.refusals(fleet)
 
 
 def _naming(config: StackConfig, verdicts: tuple[Verdict, ...]) -> tuple[Verdict, ...]:

@@ -12,7 +12,6 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from fleet.prove.placement import Placement
 from offline.plan import Plan
 from offline.record import Resource
 from offline.words import (
@@ -24,6 +23,7 @@ from offline.words import (
     name_of,
     place,
     price_notes,
+    refusal_line,
     short,
     states,
     unplaceable,
@@ -41,9 +41,7 @@ def report(plan: Plan, console: Console, strict: bool = False) -> None:
         console.print(_heading(f"Resources: {len(plan.resources)}"), _tree(plan), sep="\n")
     console.print()
     console.print(_heading("Placement"), _placement(plan), sep="\n")
-    unplaced = [f"{_where(found)} cannot be placed: {found.error}" for found in plan.unplaced]
-    unplaced += [f"{found.cluster}/{found.workload} cannot be placed: {found.error}" for found in plan.refused]
-    for remark in (*unplaced, *plan.remarks):
+    for remark in (*map(refusal_line, plan.refused), *plan.remarks):
         console.print(Text(f"  ! {remark}", style="yellow"))
     console.print()
     console.print(_heading("Price, USD an hour"), _price(plan), sep="\n")
@@ -224,10 +222,6 @@ def _placement(plan: Plan) -> Table:
         runs_on = ", ".join((found.runner_set, *found.runner.labels))
         table.add_row(told.name, runs_on, told.asks, told.pool, "\n".join(told.holds), told.runners, told.held, told.hour)
     return table
-
-
-def _where(found: Placement) -> str:
-    return f"{found.cluster}/{found.runner_set}"
 
 
 # -- price -------------------------------------------------------------------------------------------------------------

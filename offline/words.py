@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from fleet.facts.hardware import RESERVED, SPOT
 from fleet.facts.pricing import Line, Money
 from fleet.prove.bill import runner_hour
-from fleet.prove.placement import Placement
-from fleet.settings.model import Scale
+from fleet.prove.placement import Fit, Host, Placement
+from fleet.prove.room import Refusal
 from offline.judge import Verdict
 from offline.plan import Outcome, Plan
 
@@ -37,28 +37,30 @@ def place(found: Placement, region: str) -> Place:
         name=f"{found.cluster}/{found.runner_set}",
         asks=found.asks,
         pool=found.host.name,
-        holds=tuple(_holds(found)),
-        runners=_span(found.runner.span),
+        holds=tuple(holds(found.host, found.fits)),
+        runners=span(found.runner.span.min, found.runner.span.max),
         held="-" if found.error else str(found.capacity),
         hour="-" if found.error else hour,
         error=found.error,
     )
 
 
-def _span(runners: Scale) -> str:
-    return f"{runners.min}-{runners.max}" if runners.min != runners.max else str(runners.max)
+def span(least: float, most: float) -> str:
+    """A count between two limits: "2-4", or "2" if both are 2."""
+    return f"{least:g}" if least == most else f"{least:g}-{most:g}"
 
 
-def _holds(found: Placement) -> Iterator[str]:
-    for fit in found.fits:
-        idle = "shares" if found.host.sharing else "GPU"
+def holds(host: Host, fits: Iterable[Fit]) -> Iterator[str]:
+    """How many of one thing each machine of a host holds, and the resource that limits it."""
+    for fit in fits:
+        idle = "shares" if host.sharing else "GPU"
         stranded = f", {fit.stranded} {idle} idle" if fit.stranded and fit.count else ""
         yield f"{fit.machine.name}: {fit.count}, {fit.limited_by}{stranded}"
 
 
 def count(line: Line) -> str:
     """How many of a line are paid for: "2-4"."""
-    return f"{line.least:g}" if line.least == line.most else f"{line.least:g}-{line.most:g}"
+    return span(line.least, line.most)
 
 
 def each(line: Line) -> str:
@@ -146,9 +148,14 @@ def one_line(value: str) -> str:
     return "".join(sign if sign.isprintable() else "\ufffd" for sign in " ".join(value.split()))
 
 
+def refusal_line(found: Refusal) -> str:
+    """Why a runner set, workload or job cannot be placed."""
+    return f"{found.cluster}/{found.workload} cannot be placed: {found.error}"
+
+
 def unplaceable(plan: Plan) -> str:
     """How much of a plan no node can hold: "2 runner sets and 1 workload cannot be placed"."""
-    counts = Counter({"runner set": len(plan.unplaced)}) + Counter(each.kind for each in plan.refused)
+    counts = Counter(each.kind for each in plan.refused)
     return f"{' and '.join(counted(count, kind, f'{kind}s') for kind, count in counts.items())} cannot be placed"
 
 

@@ -1,137 +1,292 @@
-"""The page `docs/inventory-<stack>.md`: what a stack's clusters have for GPU work, what takes it, what nodes must have."""
+"""The page `docs/inventory-<stack>.md`: the GPU pools of a stack, what uses their GPUs, and what that needs of the nodes.
+
+It has what `make plan` does not show: what the nodes of each pool advertise, workloads and jobs beside runner sets, images,
+volumes, Pod Security levels and drivers. Prices, policies and resources are in the plan.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
+from fleet.facts.hardware import Machine
+from fleet.facts.node_image import NODE_IMAGES
+from fleet.facts.versions import IMAGES, Image
+from fleet.prove.placement import fit, pool_host
 from fleet.providers.fleet import Fleet
+from fleet.providers.oke.vm_runner import MachineRunner, VmPerJobRunner
 from fleet.settings.cluster import Cluster
-from offline.gfm import code, table
-from offline.inventory import cells, clusters, tables
-from offline.inventory.grants import grants
-from offline.inventory.machines import machine_sets
-from offline.inventory.needs import needs
-from offline.inventory.node_needs import Place, wanted
-from offline.inventory.sets import set_charts
-from offline.inventory.taken import taken
-from offline.inventory.users import Group, User, users
+from fleet.settings.enablement import advertisers
+from fleet.settings.model import cpu_text, memory_text
+from fleet.settings.operator import OperatorSettings
+from fleet.settings.queues import units
+from offline.gfm import code, table, text
+from offline.inventory.users import MACHINES, User, users
+from offline.words import holds, span
 
-Users = Mapping[str, tuple[User, ...]]
-"""What each cluster has, by the cluster's name."""
+Row = Sequence[str]
+_NONE = "-"
+_DIGEST = 12
+"""Characters shown of an image's digest."""
+_IMAGES = {image.reference: image for image in IMAGES.values()}
 
 
 def document(stack: str, fleet: Fleet) -> str:
-    """The page. Every runner set, workload and job of the fleet has a place (`offline.inventory.placed`)."""
-    found = {name: users(fleet, name) for name, _ in fleet.clusters_by_name()}
-    pieces = [*_head(stack, fleet)]
+    """The page. Raises JobError for a job that fits in no pool (`offline.plan.unplaced` finds it first)."""
+    pieces = [f"# Inventory of stack {code(stack)}", _HEAD.replace("NAME", stack)]
     for name, settings in fleet.clusters_by_name():
-        pieces += _cluster(fleet, name, settings, found[name])
-    return "\n\n".join([*pieces, *_nodes(fleet, found)]) + "\n"
-
-
-def _head(stack: str, fleet: Fleet) -> Iterator[str]:
-    yield f"# Inventory of stack {code(stack)}"
-    yield f"<!-- Written by `make docs` from Pulumi.{stack}.yaml; do not edit. -->"
-    yield _HEAD.replace("NAME", stack)
-    rows = (
-        (
-            code(name),
-            code(settings.provider),
-            *map(str, map(len, (settings.pools, settings.runners, settings.workloads, settings.jobs))),
-            str(len(settings.queues.teams) if settings.queues is not None else 0),
-        )
-        for name, settings in fleet.clusters_by_name()
-    )
-    yield table(("cluster", "provider", ">GPU pools", ">runner sets", ">workloads", ">jobs", ">teams with queues"), rows)
+        pieces += _cluster(fleet, name, settings)
+    return "\n\n".join(pieces) + "\n"
 
 
 _HEAD = """\
-What of the stack takes GPUs, or a device of a node, and what it needs of nodes: read from the manifests and chart values that
-the program makes, so it is what gets deployed. What the words mean: [workloads](workloads.md), [sharing](sharing.md),
-[queues](queues.md), [storage](storage.md), [OCI machines](oci-runners.md). What it costs and which policies hold:
-`make plan STACK=NAME`.
+<!-- Written by `make docs` from Pulumi.NAME.yaml; do not edit. -->
 
-CPU (in cores) and memory are what is requested, and the most that is taken. *One node holds* so many of one thing alone, until
-the resource beside it runs out; requests alone count, as they do for the scheduler."""
+The GPU pools of the stack, everything that uses their GPUs or a device of their nodes, and what it needs of the nodes. Pod
+specs are those of the manifests and chart values that the program deploys. `make plan STACK=NAME` shows prices, placement,
+resources and policies. What the words mean: [workloads](workloads.md), [sharing](sharing.md), [queues](queues.md),
+[storage](storage.md), [OCI machines](oci-runners.md).
+
+CPU, memory and disk are what one pod requests. *One node holds* says how many of these pods one node can hold if it runs nothing
+else, and which resource runs out first. *At most* are the units in use if everything runs at once, in bold if the full pool has
+fewer: the rest waits. *Always* are the units that are never free."""
 
 
-def _cluster(fleet: Fleet, name: str, settings: Cluster, found: tuple[User, ...]) -> Iterator[str]:
-    sets, granted = tuple(machine_sets(settings, found)), grants(name, settings)
+def _cluster(fleet: Fleet, name: str, settings: Cluster) -> Iterator[str]:
+    found = tuple(users(fleet, name))
     yield f"## Cluster {code(name)}"
-    yield clusters.about(settings)
+    yield (
+        f"Provider {code(settings.provider)}, region {code(settings.region)}, Kubernetes {code(settings.kubernetes_version)}, "
+        f"delivered by {code(settings.delivery)}. GPUs are advertised by {_advertised(settings)}."
+    )
     if settings.pools:
         yield f"### Pools of {code(name)}"
-        yield clusters.pools(settings)
-        yield clusters.nodes(name, settings)
-        yield f"All of these nodes have the labels {clusters.common_labels(name, settings)}, too."
-    if found or granted:
-        yield f"### What takes GPUs in {code(name)}"
-        yield tables.everything(found, granted, sets)
-    if settings.pools:
-        yield _TAKEN
-        yield tables.pools_taken(taken(settings, found))
+        yield table(_POOL, (_pool(settings, pool, found) for pool in settings.pools))
+        yield f"### Nodes of {code(name)}"
+        yield table(_NODES, (_nodes(settings, pool, found) for pool in settings.pools))
+    if rows := [*(_user(settings, user) for user in found), *_teams(settings)]:
+        yield f"### GPU users of {code(name)}"
+        yield table(_USER, rows)
     if settings.runners:
         yield f"### Runner sets of {code(name)}"
-        yield tables.runner_sets(set_charts(fleet, name), found, sets)
+        yield table(_SET, (_set(fleet, settings, each) for each in settings.runners))
+    if machines := [user.name for user in found if user.kind == MACHINES]:
+        yield f"### Machines of {code(name)}"
+        yield table(_MACHINES, (_machines(settings, each) for each in machines))
     if found:
         yield f"### Pods of {code(name)}"
-        yield tables.contents(found)
-        yield tables.landing(found)
-    if sets:
-        yield f"### Machines of {code(name)}"
-        yield _MACHINES
-        yield tables.machines(sets)
-    if granted:
-        yield f"### Queues of {code(name)}"
-        yield tables.queues(granted)
-    if settings.caches:
-        yield _caches(settings)
+        yield table(_POD, map(_pod, found))
 
 
-_TAKEN = """\
-In units of what a pool's nodes advertise, at most. Jobs that wait in a queue are counted with it. In bold: more than the pool
-holds, so what comes later waits."""
-_MACHINES = "A machine is its job's alone. Its launcher, a pod of the system pool, hands it the job and takes no GPU."
+def _advertised(settings: Cluster) -> str:
+    """What makes the GPUs of the nodes schedulable."""
+    images = (NODE_IMAGES[pool.image] for pool in settings.pools.values())
+    found = dict.fromkeys(each for image in images for each in advertisers(settings.enablement, image))
+    return text(" and ".join(found)) or "nothing: the cluster has no GPU pool"
 
 
-def _caches(settings: Cluster) -> str:
-    told = (
-        f"{code(name)} ({code(cache.storage)}, {cache.access_mode}) in {cells.codes(cache.namespaces)}"
-        for name, cache in settings.caches_by_name()
+# -- pools and their nodes ---------------------------------------------------------------------------------------------
+
+_POOL = ("pool", "a node is", "GPUs of a node", "shared", "a node advertises", ">nodes", ">at most", ">the pool has", ">always")
+
+
+def _pool(settings: Cluster, name: str, found: Iterable[User]) -> Row:
+    pool: Any = settings.pools[name]
+    here = [user for user in found if user.pool == name]
+    most = sum(user.most * user.gpus for user in here if not user.queue)
+    most += settings.queues.nominal(name) if settings.queues is not None else 0
+    held = units(pool)
+    return (
+        code(name),
+        _codes(pool.instance_types, "<br>"),
+        _gpus(pool.machines[0]),
+        text(f"{pool.sharing.strategy}, {pool.sharing.unit} each") if pool.sharing else "no, whole GPUs",
+        "<br>".join(dict.fromkeys(_units(pool.units(machine), pool.resource) for machine in pool.machines)),
+        span(pool.nodes.min, pool.nodes.max),
+        f"**{most}**" if most > held else str(most),
+        str(held),
+        str(sum(user.least * user.gpus for user in here if user.lasts != "once")),
     )
-    return f"Claims for Jobs to mount: {'; '.join(told)}."
 
 
-def _nodes(fleet: Fleet, found: Users) -> Iterator[str]:
-    places = [Place(name, settings, need) for name, settings in fleet.clusters_by_name() for need in needs(settings, found[name])]
-    if not places:
+_NODES = ("pool", "used by", "driver and toolkit", "driver needed", "compute capability needed", "processor needed")
+
+
+def _nodes(settings: Cluster, name: str, found: Iterable[User]) -> Row:
+    """The driver of a pool's nodes, and what the pinned images and the GPU need; "not known" if no source gives a limit."""
+    here = [user for user in found if user.pool == name]
+    images = [image for user in here if user.gpus and (image := _IMAGES.get(user.container["image"]))]
+    capability = max((image.least_capability for image in images), key=_version, default="")
+    gpu = settings.pools[name].machines[0].gpu
+    has = f" (the GPU has {gpu.compute_capability})" if gpu else ""
+    built = [image.architectures for image in images if image.architectures]
+    processors = [each for each in built[0] if all(each in others for others in built)] if built else []
+    return (
+        code(name),
+        _codes(user.name for user in here),
+        _software(settings, name),
+        ", ".join(_driver_limits(settings, name, images)) or "not known",
+        f"{capability} at least{has}" if capability else "not known",
+        " or ".join(map(code, processors)) or "not known",
+    )
+
+
+def _driver_limits(settings: Cluster, name: str, images: Iterable[Image]) -> Iterator[str]:
+    """The branches of NVIDIA's driver that the images and the GPUs of a pool support together."""
+    gpus = [machine.gpu for machine in settings.pools[name].machines if machine.gpu is not None]
+    oldest = (*(image.least_driver for image in images), *(gpu.min_driver_branch for gpu in gpus))
+    if known := [branch for branch in oldest if branch is not None]:
+        yield f"R{max(known)} at least"
+    if known := [gpu.max_driver_branch for gpu in gpus if gpu.max_driver_branch is not None]:
+        yield f"R{min(known)} at most"
+
+
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(map(int, text.split("."))) if text else ()
+
+
+def _software(settings: Cluster, name: str) -> str:
+    """Where the driver and the container toolkit of a pool's nodes come from."""
+    image = NODE_IMAGES[settings.pools[name].image]
+    by_operator = (settings.operator or OperatorSettings()).driver.version
+    version = settings.image_driver(name) if image.driver else by_operator
+    driver = f"driver {code(version)}" if version else "driver (version not known)"
+    sides = {driver: image.driver, "toolkit": image.toolkit}
+    in_image, others = ([what for what, is_in in sides.items() if is_in is wanted] for wanted in (True, False))
+    told = [f"{' and '.join(in_image)} in image {code(image.name)}"] * bool(in_image)
+    told += [f"{' and '.join(others)} by the GPU operator, on image {code(image.name)}"] * bool(others)
+    return "; ".join(told)
+
+
+# -- users -------------------------------------------------------------------------------------------------------------
+
+_USER = ("what", "kind", "namespace", "pool", "takes", ">how many", "CPU", "memory", "disk", "one node holds, limited by")
+
+
+def _user(settings: Cluster, user: User) -> Row:
+    ask = user.ask
+    return (
+        code(user.name),
+        user.kind,
+        code(user.namespace),
+        code(user.pool) if user.pool else _NONE,
+        _takes(settings, user),
+        span(user.least, user.most)
+        + (f", {user.lasts}" if user.lasts else "")
+        + (f", in queue {code(user.queue)}" if user.queue else ""),
+        cpu_text(ask.cpu.request) if ask else _NONE,
+        memory_text(ask.memory.request) if ask else _NONE,
+        memory_text(ask.scratch) if ask else _NONE,
+        _held(settings, user),
+    )
+
+
+def _takes(settings: Cluster, user: User) -> str:
+    if user.kind == MACHINES:
+        return "<br>".join(f"{_gpus(machine)}, a whole {code(machine.name)}" for machine in settings.runners[user.name].machines)
+    if user.gpus:
+        return _units(user.gpus, settings.pools[user.pool].resource)
+    devices = _codes(volume["hostPath"]["path"] for volume in user.spec["volumes"] if "hostPath" in volume)
+    node = _codes(f"{key}={value}" for key, value in user.spec["nodeSelector"].items())
+    return f"no GPU, but the device {devices} of a node with {node}"
+
+
+def _held(settings: Cluster, user: User) -> str:
+    if user.ask is None or not user.gpus:
+        return _NONE
+    host = pool_host(settings, user.pool)
+    found = [fit(user.ask, machine, host) for machine in host.machines]
+    return "<br>".join(map(text, holds(host, found)))
+
+
+def _teams(settings: Cluster) -> Iterator[Row]:
+    """What each team has of each pool, whatever the other teams do."""
+    if settings.queues is None:
         return
-    yield "## What nodes must have"
-    yield wanted(places)
-    notes = [_ASKED, _DRIVER]
-    if any(place.need.shm for place in places):
-        notes.append(_SHM)
-    if any(place.need.devices for place in places):
-        notes.append(_DEVICE)
-    if any(user.group is Group.LAUNCHER for here in found.values() for user in here):
-        notes.append(_BOOTED)
-    if unsaid := dict.fromkeys(image for place in places for image in place.need.unsaid):
-        notes.append(_UNSAID + ", ".join(map(cells.image, unsaid)) + ".")
-    yield "\n".join(f"- {note}" for note in notes)
+    for team, _, quota in settings.queues.quotas():
+        takes = f"{_units(quota.nominal, settings.pools[quota.pool].resource)} of its own"
+        namespaces = _codes(settings.queues.teams[team].namespaces)
+        yield code(team), "team queue", namespaces, code(quota.pool), takes, "Jobs of the team", _NONE, _NONE, _NONE, _NONE
 
 
-_ASKED = """\
-*CPU*, *memory*, *disk*: the most that one pod requests, of what the pool's smallest node has left after kubelet, system and
-  DaemonSets. The disk is the root disk; claims come on top where their class is of the node's own disk."""
-_DRIVER = """\
-*Driver*: the branch of NVIDIA's, at least as the pinned images and the GPU want it, at most what still drives the GPU. Beside it
-  the container toolkit, which hands GPUs to containers: the image's or the operator's."""
-_SHM = """\
-*/dev/shm* is memory of the node and counts against the pod's limit. Under MPS no pod asks for one: the device plugin mounts its
-  own."""
-_DEVICE = """\
-*Of the host*: a folder of that node, so the pod is privileged. The device is plugged in, and the node labelled, by hand."""
-_BOOTED = """\
-Machines of runner sets have what their table says: boot checks the driver and installs the toolkit, and where either fails there
-  is no runner. With CNCF's launcher the image alone decides."""
-_UNSAID = "Of these images no source says which GPU or driver they want; of a runner's that is what the job brings: "
+_SET = ("set", "runs-on", "runner group", ">runners", "runners are")
+
+
+def _set(fleet: Fleet, settings: Cluster, name: str) -> Row:
+    """What a workflow writes to reach a runner set."""
+    runner = settings.runners[name]
+    return (
+        code(name),
+        _codes((name, *runner.labels)),
+        code(fleet.group_of(runner)),
+        span(runner.span.min, runner.span.max),
+        runner.called if isinstance(runner, MachineRunner) else f"pods of pool {code(runner.pool)}",
+    )
+
+
+_MACHINES = ("set", "where, in this order", "driver", "toolkit", "disk")
+
+
+def _machines(settings: Cluster, name: str) -> Row:
+    runner = settings.runners[name]
+    if isinstance(runner, VmPerJobRunner):
+        places = [(place.region, place.availability_domains) for place in runner.places]
+    else:
+        places = [(settings.region, runner.availability_domains)]
+    return (
+        code(name),
+        "<br>".join(f"{code(region)}: {_codes(domains)}" for region, domains in places),
+        code(runner.image.driver) if runner.image else "of the image that its launcher finds",
+        code(runner.toolkit) if runner.image else "of that image",
+        memory_text(runner.disk),
+    )
+
+
+_POD = ("pod of", "image", "Pod Security", "host paths, claims and secrets")
+
+
+def _pod(user: User) -> Row:
+    return (
+        code(user.name) + (", its launcher" if user.kind == MACHINES else ""),
+        _image(user.container["image"]),
+        f"**{user.level}**" if user.level == "privileged" else user.level,
+        "<br>".join(_mounts(user)) or _NONE,
+    )
+
+
+def _mounts(user: User) -> Iterator[str]:
+    """The volumes that reach out of the pod. ConfigMaps and folders that end with the pod are left out."""
+    volumes: Mapping[str, Any] = {volume["name"]: volume for volume in user.spec.get("volumes", ())}
+    for mount in user.container.get("volumeMounts", ()):
+        at = f" at {code(mount['mountPath'])}{', read only' if mount.get('readOnly') else ''}"
+        match volumes[mount["name"]]:
+            case {"hostPath": {"path": path}}:
+                yield f"**host path** {code(path)}{at}"
+            case {"secret": {"secretName": secret}}:
+                yield f"Secret {code(secret)}{at}"
+            case {"persistentVolumeClaim": {"claimName": claim}}:
+                yield f"claim {code(claim)}{at}{f' ({user.claims[claim]})' if claim in user.claims else ''}"
+
+
+# -- cells -------------------------------------------------------------------------------------------------------------
+
+
+def _codes(names: Iterable[str], between: str = ", ") -> str:
+    return between.join(map(code, names)) or _NONE
+
+
+def _units(count: int, resource: str) -> str:
+    """2 x `nvidia.com/gpu`."""
+    return f"{count} x {code(resource)}"
+
+
+def _gpus(machine: Machine) -> str:
+    """1 x T4, 16 GiB each."""
+    each = f", {machine.gpu_memory_mib / 1024:.0f} GiB each" if machine.gpu_memory_mib else ""
+    return text(f"{machine.gpus} x {machine.gpu.name}{each}") if machine.gpu else "none"
+
+
+def _image(reference: str) -> str:
+    """Name and version of an image, and the first characters of its digest."""
+    name, at, digest = reference.partition("@")
+    return code(name) + (f", {code(digest[: digest.index(':') + 1 + _DIGEST] + '…')}" if at else "")

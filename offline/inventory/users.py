@@ -1,161 +1,145 @@
-"""Whoever takes GPUs or a device of a cluster's nodes by a pod: runner sets, workloads, jobs, and launchers of machines."""
+"""The pods of a cluster that use a GPU or a device of a node, and the launchers of machines."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any
 
 from fleet.charts import Chart
-from fleet.facts.scheduling import POD_SECURITY_LABEL, POOL_LABEL, QUEUE_LABEL
+from fleet.facts.scheduling import QUEUE_LABEL
 from fleet.jobs.stack import place_stack_job
-from fleet.prove.placement import Fit, fit, pool_host
+from fleet.prove.placement import Ask
+from fleet.prove.room import Asked
 from fleet.providers.fleet import Fleet
-from fleet.render.team_namespace import homes
+from fleet.providers.oke.launcher_set import launcher_set
+from fleet.providers.installed import pod_set
 from fleet.render.workloads.catalogue import workload_objects
 from fleet.settings.caches import class_name
 from fleet.settings.cluster import Cluster
 from fleet.settings.model import memory_text
-from fleet.settings.workloads import CoralWorkload
-from offline.inventory.pods import Pod, pod_of
-from offline.inventory.sets import set_charts
+from fleet.settings.runner import PodRunner
+from fleet.settings.workloads import CoralWorkload, PoolWorkload
+from offline.gfm import code
 
-
-class Group(StrEnum):
-    """Which part of the settings a user is of; `LAUNCHER` takes no GPU itself, it boots the machine that does."""
-
-    RUNNERS = "runner set"
-    LAUNCHER = "launcher"
-    WORKLOAD = "workload"
-    JOB = "job"
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """A claim that a pod mounts: its size as written, its storage class (empty: the cluster's default) and how it is mounted."""
-
-    size: str
-    storage_class: str
-    mode: str
+MACHINES = "runner set of machines"
+"""The kind of a runner set whose runners are machines: its pods are launchers, which take no GPU."""
 
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """One of them. `kind` says which workload it is, else its group; `level` is the Pod Security Standard of its namespace.
+    """One runner set, workload or job: `least` to `most` pods with the pod spec `spec`, as the program deploys them.
 
-    `pool` is the GPU pool whose nodes it lands on, empty of one that is bound to none. There are `least` to `most` of its pods;
-    one that does not stand ends by itself. `fits` says how many of it alone one node of each of the pool's types holds.
+    `level` is the Pod Security Standard of the namespace. `pool` is the GPU pool of the pods, "" if they are bound to
+    none. `ask` is what one pod requests; launchers have none. `lasts` is "always" or "once", "" for runners. `queue` is the Kueue
+    queue of a job, "" if it has none. `claims` has the size, class and access mode of the volume claims that the pods may
+    mount, by name.
     """
 
     name: str
-    group: Group
     kind: str
     namespace: str
     level: str
-    pool: str
-    pod: Pod
+    spec: Mapping[str, Any]
     least: int
     most: int
-    stands: bool
-    fits: tuple[Fit, ...] = ()
+    pool: str = ""
+    ask: Ask | None = None
+    lasts: str = ""
     queue: str = ""
-    claims: Mapping[str, Claim] = field(default_factory=dict)
+    claims: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def units(self) -> int:
-        """Units of its pool's resource that all of its pods take together."""
-        return self.most * self.pod.gpus
+    def gpus(self) -> int:
+        """Units of the pool's resource that one pod takes."""
+        return self.ask.gpus if self.ask is not None else 0
+
+    @property
+    def container(self) -> Mapping[str, Any]:
+        """The container of the pod: every pod of the program has exactly one."""
+        (container,) = self.spec["containers"]
+        found: Mapping[str, Any] = container
+        return found
 
 
-def users(fleet: Fleet, cluster: str) -> tuple[User, ...]:
-    """All of a cluster, in the order of the settings. The fleet is one whose jobs have a place (`fleet.jobs.stack.require`)."""
+def users(fleet: Fleet, cluster: str) -> Iterator[User]:
+    """All users of a cluster, in the order of the settings. Raises JobError for a job that fits in no pool."""
     settings: Cluster = fleet.clusters[cluster]
-    return (*_sets(settings, set_charts(fleet, cluster)), *_workloads(settings), *_jobs(fleet, cluster))
+    yield from _runner_sets(settings, set_charts(fleet, cluster))
+    yield from _workloads(settings)
+    yield from _jobs(fleet, cluster)
 
 
-def _sets(settings: Cluster, charts: Mapping[str, Chart]) -> Iterator[User]:
-    for name, chart in charts.items():
-        values = chart.values
-        pod = pod_of(values["template"]["spec"])
-        pool = pod.selector[POOL_LABEL] if pod.gpus else ""
-        group = Group.RUNNERS if pod.gpus else Group.LAUNCHER
-        yield User(
-            name,
-            group,
-            group.value,
-            chart.namespace,
-            chart.pod_security,
-            pool,
-            pod,
-            values["minRunners"],
-            values["maxRunners"],
-            stands=False,
-            fits=_fits(settings, pool, pod),
-        )
+def set_charts(fleet: Fleet, cluster: str) -> dict[str, Chart]:
+    """The chart of each runner scale set of a cluster, by the set's name."""
+    settings: Any = fleet.clusters[cluster]
+    url = fleet.github.url
+    return {
+        name: pod_set(settings, name, runner, fleet.github)
+        if isinstance(runner, PodRunner)
+        else launcher_set(name, runner, url, fleet.group_of(runner), region=settings.region, compartment=settings.machines_in)
+        for name, runner in settings.runners.items()
+    }
+
+
+def _runner_sets(settings: Cluster, charts: Mapping[str, Chart]) -> Iterator[User]:
+    for name, runner in settings.runners.items():
+        spec, span = charts[name].values["template"]["spec"], runner.span
+        where = (charts[name].namespace, charts[name].pod_security, spec, span.min, span.max)
+        if isinstance(runner, PodRunner):
+            yield User(name, "runner set", *where, runner.pool, runner)
+        else:
+            yield User(name, MACHINES, *where)
 
 
 def _workloads(settings: Cluster) -> Iterator[User]:
     for name, workload in settings.workloads.items():
         objects = workload_objects(settings, name)
         (made,) = (each for each in objects if each["kind"] in ("Deployment", "Job"))
-        pod = pod_of(made["spec"]["template"]["spec"])
-        # A Coral's node may be one of a pool, which its selector does not say.
-        pool = (workload.pool or "") if isinstance(workload, CoralWorkload) else pod.selector[POOL_LABEL]
+        claims = {each["metadata"]["name"]: _claim(each["spec"]) for each in objects if each["kind"] == "PersistentVolumeClaim"}
         pods = made["spec"].get("replicas", 1)
         yield User(
             name,
-            Group.WORKLOAD,
             workload.kind,
-            made["metadata"]["namespace"],
-            _level(settings, made),
-            pool,
-            pod,
+            workload.namespace,
+            settings.team_namespaces[workload.namespace],
+            made["spec"]["template"]["spec"],
             pods,
             pods,
-            stands=made["kind"] == "Deployment",
-            fits=_fits(settings, pool, pod),
-            claims={each["metadata"]["name"]: _claim(each) for each in objects if each["kind"] == "PersistentVolumeClaim"},
+            pool=(workload.pool or "") if isinstance(workload, PoolWorkload | CoralWorkload) else "",
+            ask=Asked(
+                workload.units if isinstance(workload, PoolWorkload) else 0, workload.cpu, workload.memory, workload.scratch
+            ),
+            lasts="always" if made["kind"] == "Deployment" else "once",
+            claims=claims,
         )
+
+
+def _claim(spec: Mapping[str, Any]) -> str:
+    of_class = f"class {code(spec['storageClassName'])}" if "storageClassName" in spec else "the default class"
+    return f"{spec['resources']['requests']['storage']}, {of_class}, {spec['accessModes'][0]}"
 
 
 def _jobs(fleet: Fleet, cluster: str) -> Iterator[User]:
     settings: Cluster = fleet.clusters[cluster]
+    caches = {
+        name: f"{memory_text(cache.size)}, class {code(class_name(name))}, {cache.access_mode}"
+        for name, cache in settings.caches_by_name()
+    }
     for name, job in settings.jobs.items():
-        made = place_stack_job(fleet, cluster, name).manifest()
-        pod = pod_of(made["spec"]["template"]["spec"])
-        pool = pod.selector[POOL_LABEL]
-        caches = {cache: held for cache, held in settings.caches_by_name() if job.namespace in held.namespaces}
+        placed = place_stack_job(fleet, cluster, name)
+        made = placed.manifest()
         yield User(
             name,
-            Group.JOB,
-            Group.JOB.value,
-            made["metadata"]["namespace"],
-            _level(settings, made),
-            pool,
-            pod,
+            "job",
+            job.namespace,
+            settings.team_namespaces[job.namespace],
+            made["spec"]["template"]["spec"],
             1,
             1,
-            stands=False,
-            fits=_fits(settings, pool, pod),
+            pool=placed.chosen.pool,
+            ask=placed.job.ask,
+            lasts="once",
             queue=made["metadata"].get("labels", {}).get(QUEUE_LABEL, ""),
-            claims={cache: Claim(memory_text(held.size), class_name(cache), held.access_mode) for cache, held in caches.items()},
+            claims=caches,
         )
-
-
-def _fits(settings: Cluster, pool: str, pod: Pod) -> tuple[Fit, ...]:
-    if not (pool and pod.gpus):
-        return ()
-    host = pool_host(settings, pool)
-    return tuple(fit(pod, machine, host) for machine in host.machines)
-
-
-def _level(settings: Cluster, made: Mapping[str, Any]) -> str:
-    """What the namespace of an object enforces."""
-    home = homes(settings)[made["metadata"]["namespace"]]
-    return str(home.namespace["metadata"]["labels"][POD_SECURITY_LABEL])
-
-
-def _claim(made: Mapping[str, Any]) -> Claim:
-    spec = made["spec"]
-    return Claim(spec["resources"]["requests"]["storage"], spec.get("storageClassName", ""), spec["accessModes"][0])

@@ -10,25 +10,24 @@ from typing import Any
 
 import pytest
 
-from fleet.facts.scheduling import pool_selector
-from fleet.facts.versions import IMAGES, KUBERNETES, OPERATOR_DRIVER, RUNNER_IMAGE
+from fleet.facts.scheduling import is_gpu_resource, pool_selector
+from fleet.facts.versions import IMAGES, KUBERNETES, LAUNCHER_IMAGE, OPERATOR_DRIVER
 from fleet.jobs.stack import place_stack_job
-from fleet.jobs.volumes import SHM
 from fleet.loading.config import load as load_fleet
 from fleet.loading.load import fleet_of
 from fleet.loading.stackfile import load, stacks
 from fleet.prove import placement
-from fleet.prove.placement import Fit, fit, pool_host
+from fleet.prove.placement import Fit, Host, fit, pool_host
 from fleet.prove.room import Asked
 from fleet.providers.fleet import Fleet
 from fleet.providers.oke.vm_runner import MachineRunner
-from fleet.settings.model import memory_text
+from fleet.settings.model import cpu_text, memory_text
 from fleet.settings.runner import PodRunner
 from fleet.settings.workloads import CoralWorkload, PoolWorkload
+from offline import words
+from offline.gfm import text as escaped
 from offline.inventory.page import document
-from offline.inventory.pods import pod_of
-from offline.inventory.sets import set_charts
-from offline.inventory.users import users
+from offline.inventory.users import set_charts, users
 from offline.plan import make_plan
 from tests.builders import ROOT, cluster, config, oke_cluster, oke_pool, oke_runner, pool, runner, vm, vm_per_job
 from tests.docs.inventory import Table, table, tables
@@ -77,10 +76,11 @@ def test_every_page_is_linked(page: str) -> None:
 
 
 EVERYTHING = "one node holds, limited by"
+VOLUMES = "host paths, claims and secrets"
 
 
 def everything(page: str, name: str) -> Table:
-    return table(page, f"What takes GPUs in `{name}`", EVERYTHING)
+    return table(page, f"GPU users of `{name}`", EVERYTHING)
 
 
 @pytest.mark.parametrize("stack", STACKS)
@@ -91,36 +91,38 @@ def test_all_that_the_settings_have_is_on_the_page(stack: str) -> None:
         names = [f"`{each}`" for each in (*held.runners, *held.workloads, *held.jobs, *teams)]
         assert sorted(set(everything(page, name).names)) == sorted(names)
         assert table(page, f"Runner sets of `{name}`", "runs-on").names == [f"`{each}`" for each in held.runners]
-        for column in ("a node advertises", "root disk"):
-            assert table(page, f"Pools of `{name}`", column).names == [f"`{each}`" for each in held.pools]
-        assert table(page, f"What takes GPUs in `{name}`", "the pool holds").names == [f"`{each}`" for each in held.pools]
+        for heading, column in (("Pools", "a node advertises"), ("Pools", "the pool has"), ("Nodes", "driver and toolkit")):
+            assert table(page, f"{heading} of `{name}`", column).names == [f"`{each}`" for each in held.pools]
         pods = [
             f"`{each}`" + (", its launcher" if isinstance(held.runners.get(each), MachineRunner) else "")
             for each in (*held.runners, *held.workloads, *held.jobs)
         ]
-        for column in ("image", "node selector"):
+        for column in ("image", "Pod Security"):
             assert table(page, f"Pods of `{name}`", column).names == pods
         machines = [f"`{each}`" for each, runs in held.runners.items() if isinstance(runs, MachineRunner)]
         if machines:
             assert table(page, f"Machines of `{name}`", "driver").names == machines
 
 
-def holds(fits: tuple[Fit, ...]) -> str:
-    return "<br>".join(f"`{found.machine.name}`: {found.count}, {found.limited_by}" for found in fits)
+def holds(host: Host, fits: tuple[Fit, ...]) -> str:
+    """As the plan has it."""
+    return "<br>".join(map(escaped, words.holds(host, fits)))
 
 
 @pytest.mark.parametrize("stack", STACKS)
 def test_one_node_holds_what_placement_says(stack: str) -> None:
     page, fleet = page_of(stack), fleet_named(stack)
     for found in placement.place(fleet):
-        assert everything(page, found.cluster).row(found.runner_set)[EVERYTHING] == holds(found.fits)
+        told = holds(found.host, found.fits) if isinstance(found.runner, PodRunner) else "-"
+        assert everything(page, found.cluster).row(found.runner_set)[EVERYTHING] == told
     for name, held in fleet.clusters_by_name():
         for job in held.jobs:
-            assert everything(page, name).row(job)[EVERYTHING] == holds(place_stack_job(fleet, name, job).chosen.fits)
+            chosen = place_stack_job(fleet, name, job).chosen
+            assert everything(page, name).row(job)[EVERYTHING] == holds(chosen.host, chosen.fits)
         for workload, each in held.workloads.items():
             if isinstance(each, PoolWorkload):
                 asked, host = Asked(each.units, each.cpu, each.memory, each.scratch), pool_host(held, each.pool)
-                told = holds(tuple(fit(asked, machine, host) for machine in host.machines))
+                told = holds(host, tuple(fit(asked, machine, host) for machine in host.machines))
                 assert everything(page, name).row(workload)[EVERYTHING] == told
 
 
@@ -129,13 +131,11 @@ def test_what_a_set_asks_is_what_its_settings_say(stack: str) -> None:
     page = page_of(stack)
     for name, set_name, runs in fleet_named(stack).runner_sets():
         row = everything(page, name).row(set_name)
-        pods = table(page, f"Pods of `{name}`", "image")
         if isinstance(runs, PodRunner):
             pool_settings = fleet_named(stack).clusters[name].pools[runs.pool]
             assert row["takes"] == f"{runs.gpus} x `{pool_settings.resource}`"
             assert row["pool"] == f"`{runs.pool}`"
-            assert pods.row(set_name)["scratch disk"] == memory_text(runs.scratch)
-            assert pods.row(set_name)[SHM] == (memory_text(runs.shm) if pool_settings.mounts_shm else "-")
+            assert row["disk"] == memory_text(runs.scratch)
         elif isinstance(runs, MachineRunner) and runs.machines[0].gpu is not None:
             assert row["takes"].startswith(f"{runs.machines[0].gpus} x {runs.machines[0].gpu.name}")
         least, most = runs.span.min, runs.span.max
@@ -212,45 +212,35 @@ def test_shares_are_counted_as_shares() -> None:
     assert pools.row("mps")["a node advertises"] == "2 x `nvidia.com/gpu.shared`"
     assert pools.row("sliced")["GPUs of a node"] == "1 x T4, 16 GiB each"
     found = everything(page, "usw2")
-    assert found.row("quarter")[EVERYTHING] == "`g4dn.2xlarge`: 4, shares"
-    assert found.row("models")[EVERYTHING] == "`g4dn.2xlarge`: 1, CPU", "its four CPU fit once, though there are four shares"
+    assert found.row("quarter")[EVERYTHING] == "g4dn.2xlarge: 4, shares"
+    assert found.row("models")[EVERYTHING] == "g4dn.2xlarge: 1, CPU, 3 shares idle", (
+        "its four CPU fit once, though there are four shares"
+    )
     assert found.row("models")["how many"] == "1, always"
     assert found.row("check")["how many"] == "1, once"
 
 
 def test_what_is_asked_of_a_pool_stands_beside_what_it_holds() -> None:
     _, page = made(usw2=shared())
-    taken = table(page, "What takes GPUs in `usw2`", "the pool holds")
+    taken = table(page, "Pools of `usw2`", "the pool has")
     # 2 runners, Ollama and the one-time check of 2 nodes of 4 shares; Ollama stays.
-    assert list(taken.row("sliced").values()) == ["`sliced`", "2", "2", "0", "0", "4", "8", "1"]
-    assert list(taken.row("mps").values()) == ["`mps`", "5", "0", "0", "0", "**5**", "4", "1"], "more than it holds is in bold"
-
-
-def test_under_mps_no_pod_mounts_a_shm_of_its_own() -> None:
-    _, page = made(usw2=shared())
-    pods = table(page, "Pods of `usw2`", SHM)
-    assert pods.row("half")[SHM] == "-"
-    assert pods.row("quarter")[SHM] == "2Gi"
+    assert list(taken.row("sliced").values())[-3:] == ["4", "8", "1"]
+    assert list(taken.row("mps").values())[-3:] == ["**5**", "4", "1"], "more than it has is in bold"
 
 
 def test_a_coral_takes_no_gpu_and_has_its_node_s_usb_bus() -> None:
     _, page = made(usw2=shared())
     row = everything(page, "usw2").row("stick")
-    assert row["takes"] == "no GPU, but the device `/dev/bus/usb` of its node"
+    assert row["takes"] == "no GPU, but the device `/dev/bus/usb` of a node with `example.com/coral=true`"
     assert (row["pool"], row[EVERYTHING]) == ("-", "-")
-    assert table(page, "Pods of `usw2`", "volumes").row("stick")["volumes"] == "**host path** `/dev/bus/usb` at `/dev/bus/usb`"
-    landing = table(page, "Pods of `usw2`", "node selector")
-    assert landing.row("stick")["node selector"] == "`example.com/coral=true`"
-    assert landing.row("stick")["tolerations"] == "-"
-    assert landing.row("stick")["Pod Security"] == "**privileged**"
-    assert landing.row("stick-at-gpu")["tolerations"] == "`nvidia.com/gpu:NoSchedule`"
-    wanted = table(page, "What nodes must have", "of the host")
-    (alone,) = [row for row in wanted.rows if row["for"] == "`stick`"]
-    assert (alone["nodes"], alone["GPU"], alone["driver"]) == ("`usw2`, with `example.com/coral=true`", "none", "-")
-    assert (alone["CPU"], alone["memory"], alone["disk"], alone["of the host"]) == ("1", "1Gi", "5Gi", "**`/dev/bus/usb`**")
-    (pooled,) = [row for row in wanted.rows if row["for"] == "`stick-at-gpu`"]
-    assert pooled["nodes"] == "`usw2/mps`, with `example.com/other=yes`"
-    assert pooled["memory"].startswith("1Gi of ")
+    assert (row["CPU"], row["memory"], row["disk"]) == ("1", "1Gi", "5Gi")
+    pods = table(page, "Pods of `usw2`", VOLUMES)
+    assert pods.row("stick")[VOLUMES] == "**host path** `/dev/bus/usb` at `/dev/bus/usb`"
+    assert pods.row("stick")["Pod Security"] == "**privileged**"
+    pooled = everything(page, "usw2").row("stick-at-gpu")
+    assert (pooled["pool"], pooled[EVERYTHING]) == ("`mps`", "-")
+    assert pooled["takes"].endswith(" of a node with `example.com/other=yes`")
+    assert table(page, "Nodes of `usw2`", "used by").row("mps")["used by"] == "`half`, `stick-at-gpu`"
 
 
 def test_parts_of_mig_have_their_own_name_and_driver_and_toolkit_are_the_image_s() -> None:
@@ -260,7 +250,7 @@ def test_parts_of_mig_have_their_own_name_and_driver_and_toolkit_are_the_image_s
     )
     assert table(page, "Pools of `use1`", "shared").row("parts")["a node advertises"] == "56 x `nvidia.com/mig-1g.5gb`"
     assert everything(page, "use1").row("part")["takes"] == "1 x `nvidia.com/mig-1g.5gb`"
-    assert table(page, "Pools of `use1`", "root disk").row("parts")["driver and toolkit"] == (
+    assert table(page, "Nodes of `use1`", "used by").row("parts")["driver and toolkit"] == (
         f"driver `{KUBERNETES['1.34'].driver}` and toolkit in image `al2023-nvidia`"
     )
 
@@ -284,35 +274,28 @@ def test_machines_are_told_with_their_places_and_launchers() -> None:
     assert everything(page, "sjc").row("standing")["how many"] == "2"
     told = table(page, "Machines of `sjc`", "driver")
     assert told.row("one-job")["where, in this order"] == "`us-sanjose-1`: `abcd:US-SANJOSE-1-AD-1`"
-    assert (told.row("standing")["driver"], told.row("standing")["kind"]) == ("`580.159.03`", "standing VMs")
+    assert told.row("standing")["driver"] == "`580.159.03`"
     sets = table(page, "Runner sets of `sjc`", "runs-on")
+    assert sets.row("standing")["runners are"] == "standing VMs"
     assert sets.row("one-job")["runs-on"] == "`one-job`, `big`"
-    launchers = table(page, "Pods of `sjc`", "node selector").rows
+    launchers = table(page, "Pods of `sjc`", "image").rows
     (launcher,) = [row for row in launchers if row["pod of"] == "`one-job`, its launcher"]
-    assert launcher["node selector"] == "`gpu-ci/pool=system`"
+    assert launcher["image"].startswith(f"`{LAUNCHER_IMAGE.partition('@')[0]}`, `sha256:")
 
 
-def test_what_an_operator_installs_and_its_pods_must_say_is_told() -> None:
+def test_what_an_operator_installs_is_told() -> None:
     _, page = made(sjc=machines())
-    row = table(page, "Pools of `sjc`", "root disk").row("v100")
-    assert row["driver and toolkit"] == "driver `580.173.02` and toolkit by the operator, on image `ubuntu`"
-    assert row["taints"] == "`nvidia.com/gpu=present:NoSchedule`<br>`oci.oraclecloud.com/oke-is-preemptible=present:NoSchedule`"
-    landing = table(page, "Pods of `sjc`", "node selector")
-    for name in ("pods", "torch"):
-        assert landing.row(name)["RuntimeClass"] == "`nvidia`"
-        tolerated = "`nvidia.com/gpu:NoSchedule`<br>`oci.oraclecloud.com/oke-is-preemptible:NoSchedule`"
-        assert landing.row(name)["tolerations"] == tolerated
+    row = table(page, "Nodes of `sjc`", "used by").row("v100")
+    assert row["driver and toolkit"] == "driver `580.173.02` and toolkit by the GPU operator, on image `ubuntu`"
 
 
 def test_a_driver_is_bounded_by_images_and_by_the_gpu() -> None:
     _, page = made(sjc=machines())
-    (row,) = table(page, "What nodes must have", "driver").rows
-    assert row["for"] == "`pods`, `torch`"
-    assert row["driver"] == f"R{IMAGES['pytorch'].least_driver} at least, R580 at most<br>has 580.173.02"
-    assert row["GPU"] == "1 x `nvidia.com/gpu`, compute capability 7.0 at least (has 7.0)"
-    assert row["processor"] == "`x86_64`"
-    assert "Of these images no source says" in page, "the runner's image brings no CUDA"
-    assert RUNNER_IMAGE.partition("@")[0] in page.rpartition("Of these images")[2]
+    (row,) = table(page, "Nodes of `sjc`", "driver needed").rows
+    assert row["used by"] == "`pods`, `torch`"
+    assert row["driver needed"] == f"R{IMAGES['pytorch'].least_driver} at least, R580 at most"
+    assert row["compute capability needed"] == "7.0 at least (the GPU has 7.0)"
+    assert row["processor needed"] == "`x86_64`"
 
 
 def test_images_that_name_their_cuda_want_the_driver_that_troubleshooting_tells() -> None:
@@ -327,72 +310,51 @@ def test_images_that_name_their_cuda_want_the_driver_that_troubleshooting_tells(
 
 def test_what_the_operator_installs_unless_told_otherwise_is_known() -> None:
     _, page = made(sjc=oke_cluster(enablement="gpu-operator", pools={"a10": oke_pool(image="ubuntu")}))
-    (row,) = table(page, "What nodes must have", "driver").rows
-    assert row["driver"] == f"no bound is known<br>has {OPERATOR_DRIVER}"
+    (row,) = table(page, "Nodes of `sjc`", "driver needed").rows
+    assert row["driver and toolkit"].startswith(f"driver `{OPERATOR_DRIVER}`")
+    assert row["driver needed"] == "not known"
 
 
 def test_a_driver_that_nobody_told_is_not_made_up() -> None:
     images = {"system": {"id": "ocid1.image.oc1..examplesystem"}, "oke-gpu": {"id": "ocid1.image.oc1..examplegpu"}}
     _, page = made(sjc=oke_cluster(nodeImages=images))
-    (row,) = table(page, "What nodes must have", "driver").rows
-    assert row["driver"] == "no bound is known<br>which it has is not known"
-    assert table(page, "Pools of `sjc`", "root disk").row("a10")["driver and toolkit"] == "driver and toolkit in image `oke-gpu`"
+    (row,) = table(page, "Nodes of `sjc`", "driver needed").rows
+    assert row["driver needed"] == "not known"
+    assert row["driver and toolkit"] == "driver (version not known) and toolkit in image `oke-gpu`"
 
 
-def test_teams_are_told_with_what_goes_with_their_gpus() -> None:
+def test_teams_are_told_with_their_gpus() -> None:
     page = page_of(GPU_WORK)
     row = everything(page, "usw2").row("research")
     assert (row["kind"], row["pool"], row["takes"]) == ("team queue", "`a10g`", "2 x `nvidia.com/gpu` of its own")
-    assert (row["CPU"], row["memory"]) == ("15.4", "57Gi")
     assert everything(page, "usw2").row("baseline")["how many"] == "1, once, in queue `research`"
-    taken = table(page, "What takes GPUs in `usw2`", "the pool holds").row("a10g")
-    assert (taken["jobs"], taken["queues"], taken["together at most"]) == ("0", "4", "4"), "a queued Job takes of the queue's"
+    taken = table(page, "Pools of `usw2`", "the pool has").row("a10g")
+    assert taken["at most"] == "4", "a queued Job takes of the queue's"
 
 
 def test_claims_are_told_with_their_sizes_and_classes() -> None:
-    volumes = table(page_of(GPU_WORK), "Pods of `usw2`", "volumes")
-    assert volumes.row("ollama")["volumes"] == "claim `ollama-models` at `/ollama` (100Gi, class `cache-models`, ReadWriteOnce)"
-    assert volumes.row("baseline")["volumes"] == (
-        "claim `models` at `/models` (500Gi, class `cache-models`, ReadWriteMany), read only"
+    pods = table(page_of(GPU_WORK), "Pods of `usw2`", VOLUMES)
+    assert pods.row("ollama")[VOLUMES] == "claim `ollama-models` at `/ollama` (100Gi, class `cache-models`, ReadWriteOnce)"
+    assert pods.row("baseline")[VOLUMES] == (
+        "claim `models` at `/models`, read only (500Gi, class `cache-models`, ReadWriteMany)"
     )
-    disks = {row["nodes"]: row["disk"] for row in table(page_of(GPU_WORK), "What nodes must have", "disk").rows}
-    assert disks["`usw2/t4-sliced`"] == "20Gi of 179Gi<br>claims of 100Gi, class `cache-models`"
-    assert disks["`usw2/a10g`"] == "20Gi of 179Gi", "a cache is not the job's own"
 
 
 def test_a_claim_of_the_provider_s_class_says_so() -> None:
     notebook = {"kind": "tf-notebook", "pool": "a10", "storage": {"size": "20Gi"}}
     _, page = made(sjc=oke_cluster(workloads={"notebook": notebook}))
-    assert "(20Gi, the default class, ReadWriteOnce)" in table(page, "Pods of `sjc`", "volumes").row("notebook")["volumes"]
-
-
-def test_a_team_s_limits_and_preemption_are_told() -> None:
-    queues = {
-        "cohort": "gpu",
-        "teams": {
-            "a": {
-                "namespaces": ["a"],
-                "quotas": [{"pool": "t4", "nominal": 2, "borrow": 0, "lend": 1}],
-                "preemption": {"reclaimWithinCohort": "Any"},
-            },
-            "b": {"namespaces": ["b"], "quotas": [{"pool": "t4", "nominal": 0}]},
-        },
-    }
-    _, page = made(usw2=cluster(queues=queues))
-    found = table(page, "Queues of `usw2`", "own")
-    assert list(found.row("a").values())[4:] == ["2 x `nvidia.com/gpu`", "0", "1", "reclaimWithinCohort: Any"]
-    assert list(found.row("b").values())[4:] == ["0 x `nvidia.com/gpu`", "all that is lent", "all", "none"]
+    assert "(20Gi, the default class, ReadWriteOnce)" in table(page, "Pods of `sjc`", VOLUMES).row("notebook")[VOLUMES]
 
 
 def test_a_cluster_without_pools_and_one_without_users_have_a_page() -> None:
     _, page = made(sjc=oke_cluster(pools={}, runners={"one-job": vm_per_job()}), iad=cluster(runners={}))
     assert everything(page, "sjc").names == ["`one-job`"]
-    assert "| advertises GPUs | nothing, there is no pool |" in page
-    assert not [each for each in tables(page) if each.headings[-1] == "What takes GPUs in `iad`" and EVERYTHING in each.columns]
-    assert table(page, "Pools of `iad`", "root disk").names == ["`t4`"]
+    assert "GPUs are advertised by nothing: the cluster has no GPU pool." in page
+    assert not [each for each in tables(page) if each.headings[-1] == "GPU users of `iad`"]
+    assert table(page, "Pools of `iad`", "the pool has").names == ["`t4`"]
 
 
-# -- the reader of pods --------------------------------------------------------------------------------------------------
+# -- the users -----------------------------------------------------------------------------------------------------------
 
 
 def test_every_pod_of_a_pool_selects_it() -> None:
@@ -401,11 +363,22 @@ def test_every_pod_of_a_pool_selects_it() -> None:
         for name, held in fleet.clusters_by_name():
             for user in users(fleet, name):
                 if user.pool and not isinstance(held.workloads.get(user.name), CoralWorkload):
-                    assert user.pod.selector.items() >= pool_selector(user.pool).items()
+                    assert user.spec["nodeSelector"].items() >= pool_selector(user.pool).items()
 
 
-def test_a_pod_of_two_kinds_of_gpus_is_not_told_as_one_of_one() -> None:
-    limits = {"nvidia.com/gpu": 1, "nvidia.com/mig-1g.5gb": 1, "cpu": "1", "memory": "1Gi"}
-    spec = {"containers": [{"name": "odd", "image": "x", "resources": {"requests": limits, "limits": limits}}]}
-    with pytest.raises(ValueError, match=r"odd: takes nvidia\.com/gpu, nvidia\.com/mig-1g\.5gb"):
-        pod_of(spec)
+@pytest.mark.parametrize("stack", STACKS)
+def test_what_a_pod_requests_is_what_its_manifest_requests(stack: str) -> None:
+    fleet = fleet_named(stack)
+    for name, held in fleet.clusters_by_name():
+        for user in users(fleet, name):
+            if user.ask is None:
+                continue
+            asked = user.container["resources"]
+            units = {key: int(count) for key, count in asked["limits"].items() if is_gpu_resource(key)}
+            assert units == ({held.pools[user.pool].resource: user.gpus} if user.gpus else {})
+            requests = {key: asked["requests"][key] for key in ("cpu", "memory", "ephemeral-storage")}
+            assert requests == {
+                "cpu": cpu_text(user.ask.cpu.request),
+                "memory": memory_text(user.ask.memory.request),
+                "ephemeral-storage": memory_text(user.ask.scratch),
+            }

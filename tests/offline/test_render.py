@@ -11,6 +11,7 @@ import yaml
 from typer.testing import CliRunner
 
 from fleet.providers.oke.vm_runner import MachineRunner
+from offline import outfolder
 from offline import render as rendering
 from offline.cli import ROOT, app
 from offline.errors import InputError
@@ -223,7 +224,7 @@ def test_the_current_folder_is_refused_though_it_was_rendered(plan, tmp_path, mo
 @pytest.mark.parametrize(("out", "said"), [("gpu-ci", "is the project"), (".", "contains the project")])
 def test_the_project_and_what_contains_it_are_refused(plan, tmp_path, monkeypatch, out, said):
     (tmp_path / "work" / "gpu-ci").mkdir(parents=True)
-    monkeypatch.setattr(rendering, "_ROOT", tmp_path / "work" / "gpu-ci")
+    monkeypatch.setattr(outfolder, "_ROOT", tmp_path / "work" / "gpu-ci")
     assert said in refused(plan, tmp_path / "work" / out)
     assert tree(tmp_path) == {}
 
@@ -272,14 +273,14 @@ def older(tmp_path):
 
 def test_a_full_disk_leaves_the_folder_as_it_was(plan, older, monkeypatch):
     before = tree(older)
-    monkeypatch.setattr(Path, "write_text", full)
+    monkeypatch.setattr(Path, "write_bytes", full)
     assert "(No space left on device)" in refused(plan, older)
     assert tree(older.parent) == {f"out/{path}": held for path, held in before.items()}, "nothing is left beside it either"
 
 
 def test_parents_that_a_failure_made_are_gone_again(plan, tmp_path, monkeypatch):
     (tmp_path / "there").mkdir()
-    monkeypatch.setattr(Path, "write_text", full)
+    monkeypatch.setattr(Path, "write_bytes", full)
     refused(plan, tmp_path / "there" / "a" / "b" / "out")
     assert list((tmp_path / "there").iterdir()) == []
 

@@ -1,0 +1,81 @@
+"""The typer application of `python -m offline`, and what its commands share: options, exit statuses, output."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import pulumi
+import typer
+
+from fleet.facts.credentials import mask
+from offline.annotations import Annotation
+from offline.console import MaskingConsole
+from offline.errors import InputError
+
+ROOT = Path(__file__).resolve().parent.parent
+_OUR_FAULT = 70
+"""EX_SOFTWARE of sysexits.h."""
+_PLAIN_WIDTH = 160
+"""Columns of output that is not a terminal, so that logs have no extra line breaks."""
+
+PROVE, WRITE, DOCUMENT = "Prove", "Write", "Document"
+"""The groups of commands in `--help`."""
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="""\
+Plan, check and render a stack without Pulumi's engine and without a cloud.
+
+Exit status: 0 success, 1 a proof or a mandatory policy fails, 2 the input is wrong, 70 an error in this program.""",
+)
+
+Stack = Annotated[str, typer.Argument(help="Name of the stack: staging reads Pulumi.staging.yaml.")]
+File = Annotated[Path | None, typer.Option("--file", help="Read this stack file instead.")]
+Folder = Annotated[Path, typer.Option("--out", help="Folder to write.")]
+AsOf = Annotated[
+    str | None,
+    typer.Option(
+        "--as-of", help="Use the prices, exceptions and support dates of this day, YYYY-MM-DD; default: GPU_CI_AS_OF, else today."
+    ),
+]
+Strict = Annotated[bool, typer.Option("--strict", help="Also fail if a critical policy cannot decide.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Annotations = Annotated[bool, typer.Option("--annotations", help="Also print GitHub annotations, on stderr.")]
+
+
+@contextmanager
+def faults_are_ours() -> Iterator[None]:
+    """Exit with status 70 on every exception that is not about the input.
+
+    Python's own status is 1, which would tell a pipeline that a proof failed.
+    """
+    try:
+        yield
+    except (InputError, pulumi.RunError, typer.Exit):
+        raise
+    except Exception as error:
+        sys.stderr.write(mask(traceback.format_exc()))
+        raise typer.Exit(_OUR_FAULT) from error
+
+
+def wrong_input(error: Exception) -> typer.Exit:
+    """Print the lines of an input error on stderr; returns the exit with status 2, for the caller to raise."""
+    sys.stderr.writelines(f"error: {line}\n" for line in mask(str(error)).splitlines())
+    return typer.Exit(2)
+
+
+def print_annotations(found: Iterable[Annotation]) -> None:
+    """Print GitHub annotations on stderr, one per line."""
+    sys.stderr.writelines(f"{annotation}\n" for annotation in found)
+
+
+def console() -> MaskingConsole:
+    """The console for stdout."""
+    return MaskingConsole(width=None if sys.stdout.isatty() else _PLAIN_WIDTH)

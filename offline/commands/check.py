@@ -1,0 +1,56 @@
+"""`offline check`: Kubernetes manifests of any origin, checked by the policies."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from offline.annotations import of_input
+from offline.app import (
+    PROVE,
+    ROOT,
+    Annotations,
+    AsOf,
+    Json,
+    Strict,
+    app,
+    console,
+    faults_are_ours,
+    print_annotations,
+    wrong_input,
+)
+from offline.day import day_of
+from offline.errors import InputError
+from offline.manifests.check import make_check
+from offline.manifests.report import annotated, report, to_json
+from offline.progress import Progress
+
+
+@app.command(rich_help_panel=PROVE)
+def check(
+    folder: Annotated[str, typer.Argument(metavar="DIR", help="Folder of manifests, or one file.")],
+    stack: Annotated[str, typer.Option("--stack", help="Use the policy levels and the config of this stack.")] = "staging",
+    as_json: Json = False,
+    with_annotations: Annotations = False,
+    as_of: AsOf = None,
+    strict: Strict = False,
+) -> None:
+    """Check Kubernetes manifests of any origin by the policies."""
+    try:
+        with faults_are_ours(), Progress() as progress:
+            found = make_check(folder, stack, ROOT, progress, day_of(as_of))
+    except InputError as error:
+        if with_annotations:
+            print_annotations(of_input(error, Path(folder), Path.cwd()))
+        raise wrong_input(error) from error
+    with faults_are_ours():
+        if as_json:
+            sys.stdout.write(to_json(found, strict) + "\n")
+        else:
+            report(found, console(), strict)
+        if with_annotations:
+            print_annotations(annotated(found, strict))
+    raise typer.Exit(0 if found.passes(strict) else 1)

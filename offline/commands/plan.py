@@ -1,0 +1,78 @@
+"""`offline plan`: the resources, placement, price and policies of a stack."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import pulumi
+import typer
+
+from offline.annotations import annotate, of_input
+from offline.app import (
+    PROVE,
+    ROOT,
+    Annotations,
+    AsOf,
+    File,
+    Json,
+    Stack,
+    Strict,
+    app,
+    console,
+    faults_are_ours,
+    print_annotations,
+    wrong_input,
+)
+from offline.base import read_base
+from offline.changes import report_changes
+from offline.data import to_json
+from offline.day import day_of
+from offline.errors import InputError
+from offline.markdown import markdown
+from offline.markdown import wrong_input as input_markdown
+from offline.plan import make_plan
+from offline.progress import Progress
+from offline.report import report
+
+
+@app.command(rich_help_panel=PROVE)
+def plan(
+    stack: Stack,
+    file: File = None,
+    base: Annotated[Path | None, typer.Option("--base", help="Show what changes from the checkout in this folder.")] = None,
+    as_json: Json = False,
+    as_markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print GitHub Markdown, for a comment or a job summary.")
+    ] = False,
+    with_annotations: Annotations = False,
+    as_of: AsOf = None,
+    strict: Strict = False,
+) -> None:
+    """Show resources, placement, price and policies of a stack."""
+    try:
+        with faults_are_ours(), Progress() as progress:
+            if as_json and as_markdown:
+                raise InputError("--json, --markdown: one form at a time; leave one of them out")
+            day = day_of(as_of)
+            found = make_plan(stack, ROOT, file, progress, day)
+            before = None if base is None else read_base(stack, ROOT, base, file, progress, day)
+    except (InputError, pulumi.RunError) as error:
+        if as_markdown and not as_json:
+            sys.stdout.write(input_markdown(stack, error, ROOT))
+        if with_annotations:
+            print_annotations(of_input(error, file or ROOT / f"Pulumi.{stack}.yaml", ROOT))
+        raise wrong_input(error) from error
+    with faults_are_ours():
+        if as_json:
+            sys.stdout.write(to_json(found, before) + "\n")
+        elif as_markdown:
+            sys.stdout.write(markdown(found, before, strict))
+        else:
+            if before is not None:
+                report_changes(found, before, console())
+            report(found, console(), strict)
+        if with_annotations:
+            print_annotations(annotate(found, ROOT, before, strict))
+    raise typer.Exit(0 if found.passes(strict) else 1)

@@ -1,0 +1,50 @@
+"""`offline render`: the manifests, chart values and boot files of a stack as files."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import pulumi
+import typer
+
+from offline.app import ROOT, WRITE, AsOf, File, Folder, Stack, Strict, app, faults_are_ours, wrong_input
+from offline.console import MaskingConsole
+from offline.day import day_of
+from offline.errors import InputError
+from offline.plan import make_plan
+from offline.progress import Progress
+from offline.render import differences
+from offline.render import render as write_files
+from offline.report import report
+
+
+@app.command(rich_help_panel=WRITE)
+def render(
+    stack: Stack,
+    out: Folder,
+    file: File = None,
+    as_of: AsOf = None,
+    strict: Strict = False,
+    check_only: Annotated[bool, typer.Option("--check", help="Write nothing; fail if the folder differs.")] = False,
+) -> None:
+    """Write the stack's Kubernetes manifests, chart values and boot files, one file per object.
+
+    With ArgoCD delivery, ArgoCD reads this folder.
+    """
+    try:
+        with faults_are_ours(), Progress() as progress:
+            found = make_plan(stack, ROOT, file, progress, day_of(as_of))
+        if not found.passes(strict):
+            report(found, MaskingConsole(stderr=True), strict)
+            raise typer.Exit(1)
+        with faults_are_ours():
+            astray = differences(found, out) if check_only else ()
+            files = () if check_only else write_files(found, out)
+    except (InputError, pulumi.RunError) as error:
+        raise wrong_input(error) from error
+    if astray:
+        sys.stderr.writelines(f"{line}\n" for line in astray)
+        sys.stderr.write(f"error: {len(astray)} files are not what the settings give; render again, and commit what changed\n")
+        raise typer.Exit(1)
+    sys.stdout.writelines(f"{path}\n" for path in files or (f"{out}: as the settings give it",))
