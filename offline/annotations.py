@@ -1,8 +1,7 @@
-"""What is wrong with a plan, as GitHub's annotations on the lines of the stack file that it comes from.
+"""The problems of a plan as GitHub annotations on the lines of the stack file that cause them.
 
-Facts: workflow commands and their escapes are those that the runner reads on stdout and stderr alike (actions/runner,
-ActionCommand.cs and ScriptHandler.cs); a step shows ten annotations of each level (actions/toolkit, docs/problem-matchers.md), so
-what fails comes first.
+Facts: the runner reads workflow commands and their escapes on stdout and stderr (actions/runner, ActionCommand.cs and
+ScriptHandler.cs). A step shows ten annotations of each level (actions/toolkit, docs/problem-matchers.md), so errors come first.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ from offline.words import name_of
 
 _LEVELS = ("error", "warning", "notice")
 _AT = re.compile(r"(?P<file>[^:\n]+):(?P<line>\d+): (?P<message>.*)")
-"""How an error of the input begins where it has a line."""
+"""The form of an input error that names a line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """One annotation; without a line it stands in the summary of the run alone."""
+    """One annotation. Without a line GitHub shows it in the summary of the run only."""
 
     level: str
     title: str
@@ -38,29 +37,29 @@ class Annotation:
     line: int | None = None
 
     def __str__(self) -> str:
-        """The workflow command: one line whatever the texts hold, without credentials."""
+        """The workflow command, always on one line and without credentials."""
         place = {"file": self.file, "line": str(self.line)} if self.line else {}
         properties = ",".join(f"{key}={_property(value)}" for key, value in {**place, "title": self.title}.items())
         return f"::{self.level} {properties}::{_data(self.message)}"
 
 
 def annotate(plan: Plan, root: Path, base: Base | None = None, strict: bool = False) -> tuple[Annotation, ...]:
-    """Annotations of a plan, what fails it first: the stack file's path is shown from `root` on.
+    """Annotations of a plan, errors first. The path of the stack file is relative to `root`.
 
-    With a base only lines that the change touches get one: that of the problem, or else the first one of its entry. Off these
-    lines what fails or is new stands in the summary, and what was there before is left out, as old remarks are everywhere.
+    With a base, an annotation is on a line that the change touches: the line of the problem, or else the first touched line of its
+    entry. An error or a new problem without such a line has no line. Other problems that the base has too are left out.
     """
     held = _Entries(plan.config)
     found = list(_annotated(plan, held, strict))
     if base is not None:
         found = list(_of_change(found, held, base, plan.config.path, strict))
-    file = _shown(plan.config.path, root)
+    file = shown_from(root, plan.config.path)
     ordered = sorted(_merged(found), key=lambda each: _LEVELS.index(each.level))
     return tuple(Annotation(each.level, each.title, each.message, file, each.line) for each in ordered)
 
 
 def of_input(error: Exception, stack_file: Path, root: Path) -> tuple[Annotation, ...]:
-    """Annotations of input that cannot be used: an error each line of the message, where it names file and line there."""
+    """Annotations of an input error: one for each line of the message, on the file and line that it names."""
     return tuple(_of_line(line, stack_file, root) for line in str(error).splitlines())
 
 
@@ -68,20 +67,20 @@ def _of_line(line: str, stack_file: Path, root: Path) -> Annotation:
     at = _AT.fullmatch(line)
     if at is None:
         return Annotation("error", _WRONG, line)
-    # The settings' errors name the stack file without its folder.
+    # Errors of the settings name the stack file without its folder.
     file = stack_file if at["file"] == stack_file.name else Path(at["file"])
-    return Annotation("error", _WRONG, at["message"], _shown(file, root), int(at["line"]))
+    return Annotation("error", _WRONG, at["message"], shown_from(root, file), int(at["line"]))
 
 
 _WRONG = "wrong input"
 
 
-# -- what there is to say ----------------------------------------------------------------------------------------------
+# -- problems ----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """Something to say of one of `entries` (several where a pool and a runner set share a name); `line` is its own place."""
+    """One problem of the `entries` (several if a pool and a runner set share a name); `line` is the line of the problem."""
 
     level: str
     title: str
@@ -106,7 +105,7 @@ def _annotated(plan: Plan, held: _Entries, strict: bool) -> Iterator[_Found]:
 
 
 def _merged(found: Iterable[_Found]) -> Iterator[_Found]:
-    """What one policy says of several resources of one entry is one annotation."""
+    """Merge the problems that one policy reports for several resources of one entry."""
     groups: dict[tuple[str, str, int | None], list[_Found]] = {}
     for each in found:
         groups.setdefault((each.level, each.title, each.line), []).append(each)
@@ -118,14 +117,14 @@ def _merged(found: Iterable[_Found]) -> Iterator[_Found]:
 
 
 class _Entries:
-    """The entries of a stack file, and which of them something comes from."""
+    """The entries of a stack file. Finds those that cause a problem."""
 
     def __init__(self, config: StackConfig) -> None:
         self._config = config
         self._entries = [entry for entry in entries(config) if entry.name]
 
     def named(self, name: str, kind: str = "") -> tuple[Entry, ...]:
-        """Entries of a name, as "usw2" or "usw2/t4-spot"."""
+        """Entries with a name such as "usw2" or "usw2/t4-spot"."""
         return tuple(entry for entry in self._entries if entry.name == name and kind in ("", entry.kind))
 
     def line(self, found: Collection[Entry]) -> int | None:
@@ -133,7 +132,7 @@ class _Entries:
         return next((self._config.line_of(*entry.path) for entry in found), None)
 
     def lines(self, entry: Entry) -> tuple[int, ...]:
-        """Lines with a setting of its own, its head first; those of the entries in it are none of them."""
+        """Lines of an entry, the first line first, without the lines of the entries inside of it."""
         within = [other.path for other in self._entries if other.path != entry.path and _starts(other.path, entry.path)]
         return tuple(
             sorted(
@@ -144,7 +143,7 @@ class _Entries:
         )
 
     def of_resource(self, plan: Plan, urn: str) -> tuple[Entry, ...]:
-        """The entries that a resource was made for: it or one that it is part of bears their name, or begins with it."""
+        """The entries that a resource belongs to: their name is the name, or the start of the name, of it or one of its parents."""
         names = list(_lineage(plan, urn))
         for name in names:
             if exact := tuple(entry for entry in self._entries if entry.logical == name):
@@ -154,7 +153,7 @@ class _Entries:
         return tuple(entry for entry in within if len(entry.logical) == longest)
 
     def of_remark(self, remark: str) -> tuple[tuple[Entry, ...], int | None]:
-        """What a remark begins with: an entry, a part of a cluster that is none ("usw2/system"), after either a path in it."""
+        """The entries and the line that a remark starts with: an entry, or a part of a cluster ("usw2/system"), and maybe a path."""
         where, _, rest = remark.partition(": ")
         name, _, part = where.partition("/")
         found = self.named(where) or (self.named(name) if part else ())
@@ -164,7 +163,7 @@ class _Entries:
 
 
 def _lineage(plan: Plan, urn: str) -> Iterator[str]:
-    """Logical names of a resource and what it is part of, itself first."""
+    """Logical names of a resource and its parents, the resource first."""
     by_urn = plan.recording.by_urn if plan.recording is not None else {}
     while (resource := by_urn.get(urn)) is not None and resource.type != STACK_TYPE:
         yield resource.name
@@ -179,7 +178,7 @@ def _starts(path: Keys, head: Keys) -> bool:
 
 
 def _of_change(found: Iterable[_Found], held: _Entries, base: Base, path: Path, strict: bool) -> Iterator[_Found]:
-    """What there is to say of a change, on lines that it touches as far as there are."""
+    """The problems that matter for a change, on lines that the change touches if there are any."""
     touched = _changed_lines(base.text, path.read_text(encoding="utf-8", errors="replace"))
     before = entries(base.plan.config) if base.plan else ()
     known = {each.message for each in _annotated(base.plan, _Entries(base.plan.config), strict)} if base.plan else set()
@@ -191,9 +190,9 @@ def _of_change(found: Iterable[_Found], held: _Entries, base: Base, path: Path, 
 
 
 def _touched(found: _Found, touched: Collection[int], held: _Entries, before: Collection[Entry]) -> int | None:
-    """The line of a problem if the change touches it, or else the first touched one of its entry.
+    """The line of a problem if the change touches it, else the first touched line of its entry.
 
-    An entry that was the same before is not touched: what went behind it is not its own.
+    An entry that did not change has no touched line, because lines that were removed below it do not belong to it.
     """
     if found.line in touched:
         return found.line
@@ -202,7 +201,7 @@ def _touched(found: _Found, touched: Collection[int], held: _Entries, before: Co
 
 
 def _changed_lines(before: str, after: str) -> frozenset[int]:
-    """Lines of `after` that differ; where lines went, the one before them."""
+    """Lines of `after` that differ. For removed lines it is the line before them."""
     matcher = difflib.SequenceMatcher(None, before.splitlines(), after.splitlines(), autojunk=False)
     changed: set[int] = set()
     for tag, _, _, start, end in matcher.get_opcodes():
@@ -216,10 +215,10 @@ def _changed_lines(before: str, after: str) -> frozenset[int]:
 # -- spelling ----------------------------------------------------------------------------------------------------------
 
 
-def _shown(path: Path, root: Path) -> str:
-    """A path from the project's folder on, where it lies in it."""
-    whole = path if path.is_absolute() else root / path
-    return str(whole.relative_to(root) if whole.is_relative_to(root) else path)
+def shown_from(root: Path, path: Path) -> str:
+    """A path relative to `root` if it is below it, else as it was given."""
+    whole = root / path
+    return whole.relative_to(root).as_posix() if whole.is_relative_to(root) else str(path)
 
 
 def _data(value: str) -> str:

@@ -1,4 +1,4 @@
-"""What a stack was on another branch, under today's code: the base of a pull request."""
+"""The base of a pull request: the stack file of another branch, planned by the current code."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from policies.rules import RULES
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """The stack file of the base, its text, and its plan; where there is none, the reason on one line.
+    """The text of the base's stack file and its plan; if there is no plan, `reason` says why on one line.
 
-    `judged` says by whose policy config the plan was judged, where that is not the base's own.
+    `judged` says why the plan was not judged by the base's own policy config, "" if it was.
     """
 
     text: str
@@ -39,11 +39,11 @@ def read_base(
     progress: Callable[[str], None] = lambda _: None,
     as_of: date | None = None,
 ) -> Base:
-    """The stack as the checkout in `folder` has it, stack file and policy config; program and Pulumi.yaml are those of `root`.
+    """Plan the stack with the stack file and policy config of the checkout in `folder`, and the rest of the project in `root`.
 
-    `stack_file` is what is read of `root` in place of the stack's own file; the base's is the file of the same place in `folder`,
-    or else the stack's own. Raises InputError where `folder` is no folder. A stack file that is missing there, or that today's
-    code cannot plan, is no error: the reason says so.
+    If `root` reads `stack_file` instead of the stack's own file, the base reads the same path in `folder`, or else the stack's own
+    file there. Raises InputError if `folder` is not a folder. A stack file that is missing there, or that the current code cannot
+    plan, is not an error: `Base.reason` says so.
     """
     if not folder.is_dir():
         raise InputError(f"--base: must be a folder with a checkout of the base branch; got {str(folder)!r}; correct the path")
@@ -60,12 +60,12 @@ def read_base(
         return Base(text, plan, judged=judged)
     except (InputError, pulumi.RunError) as error:
         return Base(text, None, f"the base's {path.name} does not load under this code: {_first_line(error)}")
-    except Exception as error:  # noqa: BLE001 - what the base holds may be what this change mends: it never fails the head
+    except Exception as error:  # noqa: BLE001 - the change may fix exactly this
         return Base(text, None, f"this code fails on the base's {path.name}: {type(error).__name__}: {_first_line(error)}")
 
 
 def _policies(stack: str, root: Path, folder: Path, day: date) -> tuple[Path, str]:
-    """The checkout whose policy config judges the base, and why it is not the base's own: policies come, go and are renamed."""
+    """The checkout whose policy config judges the base, and the reason if it is not the base's own."""
     if not (folder / "policies").is_dir():
         return root, "the base has no policies"
     try:

@@ -1,4 +1,4 @@
-"""What changes from the base of a pull request, on a terminal: one line a change."""
+"""Prints the changes from the base of a pull request on the terminal, one line for each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from offline.words import Place, name_of, one_line, short
 
 
 def report_changes(plan: Plan, base: Base, console: Console) -> None:
-    """Print what changes from the base to the plan; in its place the reason where the base has no plan."""
+    """Print the changes from the base to the plan, or the reason why the base has no plan."""
     console.print(Text("Before → after", style="bold"))
     told = _lines(Comparison(base.plan, plan)) if base.plan is not None else [f"{base.reason}. What follows is after alone."]
     for line in told:

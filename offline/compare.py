@@ -1,4 +1,4 @@
-"""What changes from one plan to another: a pure function of two plans of one stack, made by the same code."""
+"""The changes from one plan of a stack to another, as a pure function of both plans."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Generic, TypeVar, cast
 
 from fleet.facts.pricing import Line, Money
-from offline.entries import entries
+from offline.entries import Entry, entries
 from offline.judge import Configured, Verdict
 from offline.plan import Plan
 from offline.record import Resource
@@ -24,7 +24,7 @@ K = TypeVar("K", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class Pair(Generic[T]):
-    """One thing before and after; None on the side where it is not."""
+    """One thing before and after; None on the side that does not have it."""
 
     before: T | None
     after: T | None
@@ -36,7 +36,7 @@ class Pair(Generic[T]):
 
     @property
     def held(self) -> T:
-        """The side that is there; after where both are."""
+        """The side after the change, or the side before it if the thing is gone."""
         return cast("T", self.after if self.after is not None else self.before)
 
     @property
@@ -49,7 +49,7 @@ class Pair(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One entry of the stack file, or one policy, that changed: its settings that did, by dotted path; all if it came or went."""
+    """A changed entry of the stack file or a changed policy: its changed settings by dotted path, or all if it is new or gone."""
 
     kind: str
     name: str
@@ -59,7 +59,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Resources of one type that changed: logical names; of those on both sides the inputs that differ, never their values."""
+    """Logical names of the changed resources of one type; `changed` has the paths of the inputs that differ, no values."""
 
     type: str
     added: tuple[str, ...]
@@ -69,19 +69,19 @@ class Kind:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two plans side by side. `judged` is false where one of them was never built: a proof failed before."""
+    """Two plans side by side."""
 
     before: Plan
     after: Plan
 
     @property
     def judged(self) -> bool:
-        """Whether resources and policies can be compared."""
+        """Whether resources and policies can be compared: a plan whose placement failed has neither."""
         return self.before.recording is not None and self.after.recording is not None
 
     @property
     def nothing(self) -> bool:
-        """Whether nothing that a plan shows differs."""
+        """Whether both plans show the same."""
         told = (self.settings, self.new_verdicts, self.mended, self.new_remediations, self.resources, self.new_remarks)
         built = (self.before.recording is None) == (self.after.recording is None)
         moved = any(pair.changed for pair in self.places.values()) or any(pair.changed for pair in self.lines.values())
@@ -89,29 +89,25 @@ class Comparison:
 
     @cached_property
     def settings(self) -> tuple[Setting, ...]:
-        """Entries of the stack file that came, went or changed, in the order of the file; then policies set otherwise."""
+        """Added, removed and changed entries of the stack file in the order of the file, then policies with a new config."""
         found = []
         for (kind, name), pair in _paired(
             entries(self.before.config), entries(self.after.config), lambda entry: (entry.kind, entry.name)
         ).items():
-            texts = [side.texts() if side else {} for side in (pair.before, pair.after)]
-            values = {path: Pair(*(text.get(path) for text in texts)) for path in dict.fromkeys([*texts[0], *texts[1]])}
-            changed = {path: value for path, value in values.items() if value.changed}
+            changed = _changed(pair, Entry.texts)
             if changed or pair.state in ("added", "removed"):
                 found.append(Setting(kind, name, pair.state, changed))
         return (*found, *self._policies())
 
     def _policies(self) -> Iterator[Setting]:
-        """Policies whose level or config is another: what no resource shows, since a policy that is off says nothing."""
+        """Policies with another level or config. Resources do not show this: a disabled policy reports nothing."""
         for pair in _paired(self.before.policies, self.after.policies, lambda found: found.policy.name).values():
-            texts = [_configured(side) if side else {} for side in (pair.before, pair.after)]
-            values = {name: Pair(*(text.get(name) for text in texts)) for name in dict.fromkeys([*texts[0], *texts[1]])}
-            if changed := {name: value for name, value in values.items() if value.changed}:
+            if changed := _changed(pair, _configured):
                 yield Setting("policy", pair.held.policy.name, pair.state, changed)
 
     @cached_property
     def places(self) -> Mapping[str, Pair[Place]]:
-        """Every runner set by "cluster/set", in words."""
+        """Every runner set by "cluster/set", as text."""
         return _paired(_places(self.before), _places(self.after), lambda found: found.name)
 
     @cached_property
@@ -131,9 +127,9 @@ class Comparison:
 
     @cached_property
     def new_verdicts(self) -> tuple[Verdict, ...]:
-        """What policies say of a resource that they did not say of it before: violations, exceptions, what they cannot tell.
+        """Verdicts that the plan before does not have: violations, exceptions, undeterminable ones.
 
-        The same words with other numbers are nothing new.
+        A verdict is not new if only the numbers in its message differ.
         """
         known = set(map(_words, self.before.verdicts))
         told = (verdict for verdict in self.after.verdicts if verdict.kind != "not-applicable")
@@ -141,17 +137,17 @@ class Comparison:
 
     @property
     def newly_broken(self) -> tuple[Verdict, ...]:
-        """Violations that were none before."""
+        """New violations."""
         return tuple(verdict for verdict in self.new_verdicts if verdict.kind == "violation")
 
     @cached_property
     def mended(self) -> tuple[Verdict, ...]:
-        """Violations of before that are neither there nor hidden any more, nor now unknown; the resource may be gone."""
+        """Violations before the change that are fixed: not violated, excepted or undeterminable now. The resource may be gone."""
         new = set(self.new_verdicts)
         left = (verdict for verdict in self.after.verdicts if verdict.kind in ("violation", "excepted") or verdict in new)
         still = {(verdict.rule, verdict.urn) for verdict in left}
         levels = self.after.levels
-        # A policy that was switched off mends nothing.
+        # Disabling a policy fixes nothing.
         broken = (
             verdict for verdict in self.before.verdicts if verdict.kind == "violation" and levels.get(verdict.rule) != "disabled"
         )
@@ -159,19 +155,19 @@ class Comparison:
 
     @cached_property
     def new_remediations(self) -> tuple[Remediation, ...]:
-        """What policies change in a resource that they did not change before."""
+        """Remediations that the plan before does not have."""
         known = set(self.before.remediations)
         return tuple(found for found in self.after.remediations if found not in known) if self.judged else ()
 
     @cached_property
     def new_remarks(self) -> tuple[str, ...]:
-        """Remarks that were none before."""
+        """Remarks that the plan before does not have."""
         known = set(self.before.remarks)
         return tuple(remark for remark in self.after.remarks if remark not in known)
 
     @cached_property
     def resources(self) -> tuple[Kind, ...]:
-        """Resources that came, went or changed, by type."""
+        """Resources that were added, removed or changed, by type."""
         if not self.judged:
             return ()
         by_type: dict[str, list[Pair[Resource]]] = {}
@@ -182,7 +178,7 @@ class Comparison:
 
 
 def difference(before: Money, after: Money) -> str:
-    """What an hour costs more or less, with its sign; of bounds, how far the bound moves."""
+    """The change of a price with its sign. For an upper bound it is the change of the bound."""
     if before.unknown or after.unknown:
         return "unknown"
     more = after.usd - before.usd
@@ -192,9 +188,16 @@ def difference(before: Money, after: Money) -> str:
 
 
 def _paired(before: Iterable[T], after: Iterable[T], key: Callable[[T], K]) -> dict[K, Pair[T]]:
-    """Both sides by key: in the order of `after`, what is gone at the place where it was."""
+    """Both sides by key, in the order of `after`. Removed things keep their place between the others."""
     old, new = ({key(each): each for each in side} for side in (before, after))
     return {name: Pair(old.get(name), new.get(name)) for name in _merged(list(old), list(new))}
+
+
+def _changed(pair: Pair[T], texts: Callable[[T], Mapping[str, str]]) -> dict[str, Pair[str]]:
+    """The texts that differ between the sides of a pair, by their names."""
+    before, after = ({} if side is None else texts(side) for side in (pair.before, pair.after))
+    values = {name: Pair(before.get(name), after.get(name)) for name in dict.fromkeys([*before, *after])}
+    return {name: value for name, value in values.items() if value.changed}
 
 
 def _merged(old: Sequence[K], new: Sequence[K]) -> Iterator[K]:
@@ -213,12 +216,12 @@ def _merged(old: Sequence[K], new: Sequence[K]) -> Iterator[K]:
 
 
 def _configured(found: Configured) -> dict[str, str]:
-    """Level and properties of a policy, as its config file has them."""
+    """Level and properties of a policy, as in its config file."""
     return {"enforcementLevel": found.level.value} | {name: _json(value) for name, value in found.config.items()}
 
 
 def _json(value: object) -> str:
-    """JSON with whole numbers as such: on their way to a policy all became floats."""
+    """JSON with whole numbers as integers: a policy gets every number as a float."""
     return json.dumps(_whole(value), ensure_ascii=False)
 
 
@@ -235,11 +238,11 @@ def _places(plan: Plan) -> tuple[Place, ...]:
 
 
 _NUMBER = re.compile(r"(?<![\w-])\d+(?:\.\d+)?(?![\w-])")
-"""A number that stands by itself: a price, a size; not the one in a name."""
+"""A separate number such as a price or a size, not a number inside a name."""
 
 
 def _words(verdict: Verdict) -> tuple[str, str, str, str]:
-    """What tells a verdict from others: policy, resource, kind and message, whatever numbers that has."""
+    """What identifies a verdict: policy, resource, kind, and the message without its numbers."""
     return verdict.rule, verdict.urn, verdict.kind, _NUMBER.sub("", verdict.message)
 
 
@@ -256,7 +259,7 @@ def _kind(token: str, pairs: Iterable[Pair[Resource]]) -> Kind:
 
 
 def _differing(before: object, after: object, path: str) -> Iterator[str]:
-    """Paths of the inputs that differ; a list is one input."""
+    """Paths of the inputs that differ. A list counts as one input."""
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         for key in sorted({*before, *after}):
             yield from _differing(before.get(key), after.get(key), f"{path}.{key}" if path else str(key))

@@ -1,26 +1,57 @@
-"""A plan as JSON: the same facts for programs. Secrets and unknowns are [secret] and [unknown]; credentials are masked."""
+"""A plan as JSON for programs. Secrets are "[secret]", unknown values are "[unknown]", credentials are masked."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from fleet.facts.credentials import masked
 from fleet.facts.pricing import Line, Money
 from fleet.prove.bill import runner_hour
+from fleet.prove.placement import Placement
 from offline.base import Base
 from offline.compare import Comparison, Pair
-from offline.plan import RUNNER_SET, Plan
+from offline.judge import Verdict
+from offline.plan import RUNNER_SET, Outcome, Plan
 from offline.record import Resource
 from offline.wire import UNKNOWN
 from offline.words import Place
 
+T = TypeVar("T")
+
 
 def to_json(plan: Plan, base: Base | None = None) -> str:
-    """The plan as one JSON document; keys are camelCase, money is USD an hour. With a base it has what changes from that."""
+    """The plan as one JSON document, with the changes from the base if there is one. Keys are camelCase, money is USD an hour."""
     changes = {"changes": _changes(plan, base)} if base is not None else {}
-    return json.dumps(masked(_plan(plan) | changes), indent=2, ensure_ascii=False)
+    return document(_plan(plan) | changes)
+
+
+def document(held: Mapping[str, Any]) -> str:
+    """Plain data as the text of a JSON document, with credentials masked."""
+    return json.dumps(masked(held), indent=2, ensure_ascii=False)
+
+
+def verdict_json(verdict: Verdict) -> dict[str, Any]:
+    """A verdict as plain data."""
+    return {
+        "policy": verdict.rule,
+        "level": verdict.level,
+        "kind": verdict.kind,
+        "urn": verdict.urn,
+        "message": verdict.message,
+    }
+
+
+def outcome_json(outcome: Outcome) -> dict[str, Any]:
+    """The first facts of an outcome as plain data."""
+    return {
+        "policy": outcome.rule,
+        "level": outcome.level,
+        "state": outcome.state,
+        "judged": outcome.judged,
+        "broken": outcome.broken,
+    }
 
 
 def _plan(plan: Plan) -> dict[str, Any]:
@@ -32,31 +63,7 @@ def _plan(plan: Plan) -> dict[str, Any]:
         "asOf": plan.as_of.isoformat(),
         "secrets": list(plan.secrets),
         "remarks": list(plan.remarks),
-        "placement": [
-            {
-                "cluster": found.cluster,
-                "runnerSet": found.runner_set,
-                "runsOn": [found.runner_set, *found.runner.labels],
-                "kind": found.runner.kind,
-                "pool": found.host.name,
-                "capacity": found.host.capacity,
-                "fits": [
-                    {
-                        "instanceType": fit.machine.name,
-                        "runners": fit.count,
-                        "limitedBy": fit.limited_by,
-                        "strandedGpus": fit.stranded,
-                    }
-                    for fit in found.fits
-                ],
-                "maxRunners": found.runner.span.max,
-                "poolHolds": found.capacity,
-                "launcherRoom": found.launchers,
-                "runnerHour": [_money(money) for money in runner_hour(found, plan.fleet.clusters[found.cluster].region)],
-                "error": found.error,
-            }
-            for found in plan.placements
-        ],
+        "placement": [_placement(found, plan.fleet.clusters[found.cluster].region) for found in plan.placements],
         "refused": [
             {"cluster": each.cluster, "workload": each.workload, "kind": each.kind, "error": each.error}
             for each in plan.refused
@@ -64,36 +71,41 @@ def _plan(plan: Plan) -> dict[str, Any]:
         ],
         "price": {"lines": [_line(line) for line in plan.bill], "idle": _money(idle), "worst": _money(worst)},
         "policyConfig": plan.policy_config,
-        "policies": [
-            {
-                "policy": found.rule,
-                "level": found.level,
-                "state": found.state if plan.recording is not None else "not judged",
-                "judged": found.judged,
-                "broken": found.broken,
-                "undeterminable": found.undeterminable,
-                "excepted": found.excepted,
-                "remediated": found.remediated,
-            }
-            for found in plan.outcomes()
-        ],
+        "policies": [_outcome(found, plan) for found in plan.outcomes()],
         "remediations": [{"policy": done.rule, "urn": done.urn, "changes": list(done.changes)} for done in plan.remediations],
-        "verdicts": [
-            {
-                "policy": verdict.rule,
-                "level": verdict.level,
-                "kind": verdict.kind,
-                "urn": verdict.urn,
-                "message": verdict.message,
-            }
-            for verdict in plan.verdicts
-        ],
+        "verdicts": [verdict_json(verdict) for verdict in plan.verdicts],
         "resources": [_resource(resource) for resource in plan.resources],
     }
 
 
+def _placement(found: Placement, region: str) -> dict[str, Any]:
+    return {
+        "cluster": found.cluster,
+        "runnerSet": found.runner_set,
+        "runsOn": [found.runner_set, *found.runner.labels],
+        "kind": found.runner.kind,
+        "pool": found.host.name,
+        "capacity": found.host.capacity,
+        "fits": [
+            {"instanceType": fit.machine.name, "runners": fit.count, "limitedBy": fit.limited_by, "strandedGpus": fit.stranded}
+            for fit in found.fits
+        ],
+        "maxRunners": found.runner.span.max,
+        "poolHolds": found.capacity,
+        "launcherRoom": found.launchers,
+        "runnerHour": [_money(money) for money in runner_hour(found, region)],
+        "error": found.error,
+    }
+
+
+def _outcome(found: Outcome, plan: Plan) -> dict[str, Any]:
+    not_judged = {} if plan.recording is not None else {"state": "not judged"}
+    rest = {"undeterminable": found.undeterminable, "excepted": found.excepted, "remediated": found.remediated}
+    return outcome_json(found) | not_judged | rest
+
+
 def _changes(plan: Plan, base: Base) -> dict[str, Any]:
-    """Before → after; only the reason where the base has no plan."""
+    """The changes from the base to the plan, or the reason why there is no comparison."""
     if base.plan is None:
         return {"notCompared": base.reason}
     found = Comparison(base.plan, plan)
@@ -103,25 +115,17 @@ def _changes(plan: Plan, base: Base) -> dict[str, Any]:
                 "kind": setting.kind,
                 "name": setting.name,
                 "state": setting.state,
-                "values": {path: {"before": value.before, "after": value.after} for path, value in setting.values.items()},
+                "values": {path: _sides(value, str) for path, value in setting.values.items()},
             }
             for setting in found.settings
         ],
         "placement": [
-            {"name": name, "state": pair.state, "before": _place(pair.before), "after": _place(pair.after)}
-            for name, pair in found.places.items()
-            if pair.changed
+            {"name": name, "state": pair.state, **_sides(pair, _place)} for name, pair in found.places.items() if pair.changed
         ],
         "price": {
-            "lines": [
-                {"state": pair.state, **{side: _line(line) if line else None for side, line in _sides(pair)}}
-                for pair in found.lines.values()
-                if pair.changed
-            ],
-            **{
-                word: {"before": _money(of[0]), "after": _money(of[1])}
-                for word, of in (("idle", found.idle), ("worst", found.worst))
-            },
+            "lines": [{"state": pair.state, **_sides(pair, _line)} for pair in found.lines.values() if pair.changed],
+            "idle": _sides(Pair(*found.idle), _money),
+            "worst": _sides(Pair(*found.worst), _money),
         },
         "newlyBroken": [{"policy": verdict.rule, "urn": verdict.urn} for verdict in found.newly_broken],
         "mended": [{"policy": verdict.rule, "urn": verdict.urn} for verdict in found.mended],
@@ -140,13 +144,12 @@ def _changes(plan: Plan, base: Base) -> dict[str, Any]:
     }
 
 
-def _sides(pair: Pair[Line]) -> tuple[tuple[str, Line | None], ...]:
-    return ("before", pair.before), ("after", pair.after)
+def _sides(pair: Pair[T], plain: Callable[[T], object]) -> dict[str, Any]:
+    sides = {"before": pair.before, "after": pair.after}
+    return {name: None if side is None else plain(side) for name, side in sides.items()}
 
 
-def _place(found: Place | None) -> dict[str, Any] | None:
-    if found is None:
-        return None
+def _place(found: Place) -> dict[str, Any]:
     return {
         "pool": found.pool,
         "asks": found.asks,
@@ -190,7 +193,7 @@ def _resource(resource: Resource) -> dict[str, Any]:
 
 
 def _plain(value: object) -> object:
-    """JSON of what a resource was given; both markers are strings already."""
+    """The inputs of a resource as JSON. Both markers, for secrets and unknown values, are strings already."""
     if value is UNKNOWN:
         return str(value)
     if isinstance(value, Mapping):

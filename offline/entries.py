@@ -1,8 +1,8 @@
-"""The entries of a stack file: the stack itself, its clusters, their pools, runner sets, workloads, caches and jobs."""
+"""The entries of a stack file: the stack, its clusters, and their pools, runner sets, workloads, caches and jobs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from fleet.facts.places import Keys
@@ -11,14 +11,14 @@ from fleet.providers.fleet import NAMESPACE
 
 _CLUSTERS = f"{NAMESPACE}:clusters"
 _KINDS = {"pools": "pool", "runners": "runner set", "workloads": "workload", "caches": "cache", "jobs": "job"}
-"""Keys of a cluster that hold entries of their own, and what one of these is called."""
+"""Keys of a cluster that have entries of their own, with the word for one entry."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One entry. `name` is "usw2" of a cluster, "usw2/t4-spot" of what is in one, "" of the stack; `path` is where it stands.
+    """One entry. `name` is "usw2" for a cluster, "usw2/t4-spot" for an entry of a cluster, "" for the stack.
 
-    `settings` are its own, those of the entries in it left out.
+    `path` is its place in the file. `settings` are its own settings, without those of the entries inside of it.
     """
 
     kind: str
@@ -28,16 +28,16 @@ class Entry:
 
     @property
     def logical(self) -> str:
-        """What the logical names of its resources begin with."""
+        """The prefix of the logical names of its resources."""
         return self.name.replace("/", "-")
 
     def texts(self) -> dict[str, str]:
-        """Its settings by dotted path, each as one line of text; a list is one value."""
+        """Its settings by dotted path, each as one line of text. A list is one value."""
         return dict(_flat(self.settings, ""))
 
 
 def entries(config: StackConfig) -> tuple[Entry, ...]:
-    """Every entry of a loaded stack file, a cluster before what is in it. Placeholders for what the file lacks are left out."""
+    """Every entry of a loaded stack file, a cluster before its entries. Placeholders of missing values are left out."""
     return tuple(_entries(config))
 
 
@@ -64,12 +64,12 @@ def _flat(value: object, path: str) -> Iterator[tuple[str, str]]:
         yield path, plain(value)
 
 
-def plain(value: object) -> str:
-    """A value as one would write it on one line of YAML, without quotes."""
+def plain(value: object, scalar: Callable[[object], str] = lambda value: "null" if value is None else str(value)) -> str:
+    """A value on one line of YAML, without quotes; `scalar` writes texts, numbers and null."""
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{key}: {plain(part)}" for key, part in value.items()) + "}"
+        return "{" + ", ".join(f"{key}: {plain(part, scalar)}" for key, part in value.items()) + "}"
     if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(plain, value)) + "]"
+        return "[" + ", ".join(plain(part, scalar) for part in value) + "]"
     if isinstance(value, bool):
         return "true" if value else "false"
-    return "null" if value is None else str(value)
+    return scalar(value)

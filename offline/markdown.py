@@ -1,9 +1,10 @@
-"""A plan as GitHub Markdown: the comment at a pull request, the summary of a job. What a reviewer must see comes first."""
+"""A plan as GitHub Markdown for a pull request comment or a job summary. What a reviewer must see comes first."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from fleet.facts.pricing import Line, Money
 from offline.base import Base
@@ -12,24 +13,25 @@ from offline.gfm import code, fold, is_folded, table, text
 from offline.judge import Verdict
 from offline.plan import Plan
 from offline.remedies import Remediation
-from offline.words import Place, alike, counted, each, listed, name_of, place, price_notes, short, states, unplaceable
+from offline.words import Place, alike, counted, each, listed, name_of, place, price_notes, short, silent, states, unplaceable
 from offline.words import count as count_of
 
+T = TypeVar("T")
 _FEW = 5
-"""Names that are listed one by one; of more the number."""
+"""Names that are listed one by one. Of more names the number is shown."""
 _MANY = 40
-"""Rows of a table, and lines of a list, that a great stack could fill; the rest is in the plan itself."""
+"""The most rows of a table and lines of a list; the plan on the terminal has all."""
 
 
 def markdown(plan: Plan, base: Base | None = None, strict: bool = False) -> str:
-    """The plan of one stack, and with a base what changes from it: first what stands open, then what is folded."""
+    """The plan of one stack, with the changes from the base if there is one. Folded sections come last."""
     comparison = Comparison(base.plan, plan) if base is not None and base.plan is not None else None
     sections = sorted(_sections(plan, base, comparison, strict), key=is_folded)
     return "\n\n".join(sections) + "\n"
 
 
 def wrong_input(stack: str, error: Exception, root: Path) -> str:
-    """What is said of a stack whose input cannot be used. Paths are shown from `root` on."""
+    """The text for a stack whose input is wrong. Paths are relative to `root`."""
     lines = str(error).replace(f"{root}/", "").splitlines()
     return f"## ❌ {code(stack)}: the input is wrong\n\nNothing was planned. Correct:\n\n{_bullets(lines)}\n"
 
@@ -39,7 +41,7 @@ def _sections(plan: Plan, base: Base | None, comparison: Comparison | None, stri
     yield _money(plan, comparison)
     if base is not None and base.plan is None:
         yield f"Before → after: {text(base.reason)}. This is the plan after the change alone."
-    if faults := [*_unplaced(plan), *_blocked(plan, comparison, strict)]:
+    if faults := list(_faults(plan, comparison, strict)):
         yield _table(("what fails", "where", "why"), faults)
     if comparison is None:
         yield from _whole(plan)
@@ -84,17 +86,14 @@ def _money(plan: Plan, comparison: Comparison | None) -> str:
 
 def _moved(before: Money, after: Money) -> str:
     """0.348 → **0.696** (+0.348)."""
-    if str(before) == str(after):
-        return f"**{after}** (unchanged)"
-    return f"{before} → **{after}** ({difference(before, after)})"
+    same = str(before) == str(after)
+    return f"**{after}** (unchanged)" if same else f"{_arrow(before, after)} ({difference(before, after)})"
 
 
-def _unplaced(plan: Plan) -> Iterator[Sequence[str]]:
+def _faults(plan: Plan, comparison: Comparison | None, strict: bool) -> Iterator[Sequence[str]]:
+    """Rows of (what fails, where, why)."""
     for refused in plan.refused:
         yield "placement", code(f"{refused.cluster}/{refused.workload}"), text(refused.error)
-
-
-def _blocked(plan: Plan, comparison: Comparison | None, strict: bool) -> Iterator[Sequence[str]]:
     yield from _verdicts(plan.blocked(strict), comparison, lambda verdict: verdict.kind)
 
 
@@ -199,7 +198,7 @@ def _names(names: Iterable[str]) -> str:
 
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[str]], sums: Iterable[Sequence[str]] = ()) -> str:
-    """A table of the first rows, and of those that sum all of them up."""
+    """A table of the first rows, with the rows that sum up all of them."""
     held = list(rows)
     return table(columns, [*held[:_MANY], *sums]) + _more(held)
 
@@ -244,16 +243,14 @@ def _bill(plan: Plan) -> str:
 
 
 def _exceptions(plan: Plan, comparison: Comparison | None, strict: bool) -> Iterator[str]:
-    """What fails nothing and yet is not simply held: in full where it is new."""
-    blocked = set(map(id, plan.blocked(strict)))
-    told = [verdict for verdict in plan.verdicts if verdict.kind != "not-applicable" and id(verdict) not in blocked]
-    fresh = set(map(id, comparison.new_verdicts if comparison is not None else told))
-    mended = comparison.new_remediations if comparison is not None else plan.remediations
-    new = [*_verdicts([verdict for verdict in told if id(verdict) in fresh], None, _standing), *map(_remediation, mended)]
-    old = [
-        *_verdicts([verdict for verdict in told if id(verdict) not in fresh], None, _standing),
-        *(_remediation(found) for found in plan.remediations if found not in mended),
-    ]
+    """Verdicts and remediations that do not fail the plan. New ones are not folded unless there are many."""
+    blocked = set(plan.blocked(strict))
+    told = [verdict for verdict in plan.verdicts if verdict.kind != "not-applicable" and verdict not in blocked]
+    verdicts = _parted(told, comparison.new_verdicts if comparison is not None else told)
+    done = _parted(plan.remediations, comparison.new_remediations if comparison is not None else plan.remediations)
+    new, old = (
+        [*_verdicts(some, None, _standing), *map(_remediation, others)] for some, others in zip(verdicts, done, strict=True)
+    )
     columns = ("policy", "where", "what")
     if new:
         shown = _table(columns, new)
@@ -276,13 +273,9 @@ def _standing(verdict: Verdict) -> str:
 def _verdicts(
     verdicts: Iterable[Verdict], comparison: Comparison | None, word: Callable[[Verdict], str]
 ) -> Iterator[Sequence[str]]:
-    """Rows of (policy, resources, message): what one policy says in the same words of several resources is one row."""
-    fresh = set(map(id, comparison.new_verdicts)) if comparison is not None else set()
-    held = list(verdicts)
-    for new, group in (
-        (" **new**", [verdict for verdict in held if id(verdict) in fresh]),
-        ("", [verdict for verdict in held if id(verdict) not in fresh]),
-    ):
+    """Rows of (policy, resources, message), new ones first. Equal messages of one policy are one row."""
+    fresh, known = _parted(verdicts, comparison.new_verdicts if comparison is not None else ())
+    for new, group in ((" **new**", fresh), ("", known)):
         for verdict, names in alike(group):
             yield [f"{code(verdict.rule)} {word(verdict)}{new}", _names(map(code, names)), text(verdict.message)]
 
@@ -300,9 +293,10 @@ def _policies(plan: Plan) -> str:
         f"Config: {text(plan.policy_config)}.",
         table(("policy", "level", "severity", "state", ">judged", "what it demands"), rows),
     ]
-    if idle := [code(found.rule) for found in outcomes if not found.judged and found.state != "disabled"]:
+    idle, disabled = (list(map(code, rules)) for rules in silent(outcomes))
+    if idle:
         shown.append(f"Nothing here for {len(idle)} to judge: {', '.join(idle)}.")
-    if disabled := [code(found.rule) for found in outcomes if found.state == "disabled"]:
+    if disabled:
         shown.append(f"Disabled for this stack: {', '.join(disabled)}.")
     return fold(f"Policies: {states(outcomes)}", "\n\n".join(shown))
 
@@ -311,11 +305,15 @@ def _policies(plan: Plan) -> str:
 
 
 def _remarks(plan: Plan, comparison: Comparison | None) -> Iterator[str]:
-    new = comparison.new_remarks if comparison is not None else plan.remarks
-    fresh = set(new)
-    known = [remark for remark in plan.remarks if remark not in fresh]
+    new, known = _parted(plan.remarks, comparison.new_remarks if comparison is not None else plan.remarks)
     if new:
         heading = "New remarks" if comparison is not None else "Remarks"
         yield f"### {heading}\n\n" + _bullets(new)
     if known:
         yield fold(f"Remarks that were there before: {len(known)}", _bullets(known))
+
+
+def _parted(items: Iterable[T], new: Iterable[T]) -> tuple[list[T], list[T]]:
+    """(the items that are new, the others), in their order."""
+    fresh, held = set(new), list(items)
+    return [item for item in held if item in fresh], [item for item in held if item not in fresh]

@@ -1,4 +1,4 @@
-"""A plan: the fleet of one stack, proved without engine or cloud."""
+"""A plan: the fleet of one stack, proved without Pulumi's engine and without a cloud."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ RUNNER_SET = "runner set"
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How one policy stands: what it judged, mended or left alone, what broke it, what it cannot tell before a cloud answers."""
+    """The result of one policy: how many resources it judged, and how many verdicts of each kind it gave."""
 
     rule: str
     title: str
@@ -60,7 +60,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """All that is known of a stack before anything is bought. `recording` is None when a proof failed before the program ran."""
+    """Everything known about a stack before anything is bought. `recording` is None if the placement failed."""
 
     config: StackConfig
     fleet: Fleet
@@ -68,31 +68,31 @@ class Plan:
     overbooked: tuple[str, ...]
     bill: tuple[Line, ...]
     recording: Recording | None
-    """What `pulumi up` registers and what Git has, together."""
+    """What `pulumi up` registers and what is in Git, together."""
     verdicts: tuple[Verdict, ...]
     policies: tuple[Configured, ...]
-    """Each policy with its level in force and its config, in the pack's order."""
+    """Each policy with its level and its config, in the pack's order."""
     policy_config: str
-    """The file of that config, or that there is none."""
+    """The file of that config, or a text that says that there is none."""
     as_of: date
-    """The day whose prices, exceptions and ends of support count."""
+    """The day whose prices, exceptions and support dates are used."""
     remediations: tuple[Remediation, ...] = ()
-    """What policies changed before any was asked, in order."""
+    """The changes that policies made before the resources were judged, in order."""
     reach: tuple[str, ...] = ()
-    """What is doubtful about how deployments reach the stack's endpoints."""
+    """Remarks on how deployments reach the stack's endpoints."""
     refused: tuple[room.Refusal, ...] = ()
     """Runner sets and workloads that do not fit on the nodes of their pool, and jobs that fit in no pool."""
     git: Recording | None = None
-    """Of the recording, what ArgoCD reads in Git; None where no cluster is filled so."""
+    """The part of the recording that ArgoCD reads in Git; None if ArgoCD fills no cluster."""
 
     @property
     def levels(self) -> Mapping[str, str]:
-        """Level in force of each policy, by its id."""
+        """Level of each policy, by its id."""
         return levels_of(self.policies)
 
     @property
     def resources(self) -> tuple[Resource, ...]:
-        """What would be registered, the stack itself aside."""
+        """The resources that would be registered, without the stack itself."""
         return self.recording.resources[1:] if self.recording else ()
 
     @property
@@ -102,7 +102,7 @@ class Plan:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What a reader should know though nothing fails: of clusters, runner sets and pools."""
+        """Facts about clusters, runner sets and pools that the reader should know, although nothing fails."""
         return tuple(self._remarks())
 
     def _remarks(self) -> Iterator[str]:
@@ -123,7 +123,7 @@ class Plan:
             yield from (f"{message.severity}: {message.text}" for message in self.recording.messages)
 
     def _idle_exceptions(self) -> Iterator[str]:
-        """Exceptions that hide nothing: who wrote them believes that they do."""
+        """Exceptions that hide nothing, so they can be removed."""
         if self.recording is None:
             return
         for configured in self.policies:
@@ -136,12 +136,12 @@ class Plan:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Config keys whose values are not read offline: encrypted in the stack file, or missing there."""
+        """Config keys whose values are not read offline, because the stack file has them encrypted or not at all."""
         asked = {f"{NAMESPACE}:{key}" for key in SECRETS} if self.fleet.needs_key else set()
         return tuple(sorted(self.config.secret_keys | asked))
 
     def outcomes(self) -> tuple[Outcome, ...]:
-        """How each policy stands, in the pack's order."""
+        """The result of each policy, in the pack's order."""
         return outcomes_of(self.resources, self.verdicts, self.levels, self.remediations)
 
     @property
@@ -150,21 +150,21 @@ class Plan:
         return blocked_of(self.verdicts)
 
     def blocked(self, strict: bool = False) -> tuple[Verdict, ...]:
-        """What fails the plan: violations of mandatory policies; with `strict` also what a critical one could not tell."""
+        """The verdicts that fail the plan: see `blocked_of`."""
         return blocked_of(self.verdicts, strict)
 
     def passes(self, strict: bool = False) -> bool:
-        """Whether every proof holds and nothing is blocked."""
+        """Whether everything can be placed and no verdict fails the plan."""
         return not (self.refused or self.blocked(strict))
 
     @property
     def clean(self) -> bool:
-        """Whether every proof holds and no mandatory policy is broken."""
+        """Whether everything can be placed and no mandatory policy is violated."""
         return self.passes()
 
 
 def levels_of(policies: Iterable[Configured]) -> Mapping[str, str]:
-    """Level in force of each policy, by its id."""
+    """Level of each policy, by its id."""
     return {configured.policy.name: configured.level.value for configured in policies}
 
 
@@ -175,10 +175,10 @@ def outcomes_of(
     remediations: Iterable[Remediation] = (),
     rules: Iterable[AnyRule] = RULES,
 ) -> tuple[Outcome, ...]:
-    """How each of the rules stands to what was judged, in their order."""
+    """The result of each of the rules for the judged resources, in the order of the rules."""
     types = Counter(resource.type for resource in resources)
     kinds = Counter((verdict.rule, verdict.kind) for verdict in verdicts)
-    mended = Counter(remediation.rule for remediation in remediations)
+    changed = Counter(remediation.rule for remediation in remediations)
     return tuple(
         Outcome(
             rule=rule.id,
@@ -189,14 +189,14 @@ def outcomes_of(
             broken=kinds[rule.id, "violation"],
             undeterminable=kinds[rule.id, "undeterminable"],
             excepted=kinds[rule.id, "excepted"],
-            remediated=mended[rule.id],
+            remediated=changed[rule.id],
         )
         for rule in rules
     )
 
 
 def blocked_of(verdicts: Iterable[Verdict], strict: bool = False) -> tuple[Verdict, ...]:
-    """The verdicts that fail: violations of mandatory policies; with `strict` also what a critical one could not tell."""
+    """The failing verdicts: violations of mandatory policies, with `strict` also undeterminable verdicts of critical ones."""
     unsure = {rule.id for rule in RULES if rule.critical and strict}
     return tuple(
         verdict
@@ -216,9 +216,9 @@ def make_plan(
 ) -> Plan:
     """Load, prove, record and judge one stack of the project in `root`.
 
-    `as_of` is the day whose prices, exceptions and ends of support count; None is that of `offline.day`. `policies_of` is the
-    checkout whose policy config is taken in place of that in `root`. Raises InputError for whatever is wrong in the stack's
-    files; any other exception is the program's own fault.
+    `as_of` is the day whose prices, exceptions and support dates are used; None means the day of `offline.day`. `policies_of` is the
+    checkout whose policy config is used instead of that in `root`. Raises InputError for everything that is wrong in the stack's
+    files. Any other exception is an error in this program.
     """
     progress("reading settings")
     day = as_of or day_of()
@@ -256,7 +256,7 @@ def refusals(fleet: Fleet, placements: Iterable[Placement]) -> Iterator[room.Ref
 
 
 def _naming(config: StackConfig, verdicts: tuple[Verdict, ...]) -> tuple[Verdict, ...]:
-    """The verdicts with the stack file that was read: policies know the stack's name alone, and `--file` may name another."""
+    """The verdicts with the path of the stack file that was read: policies know only the stack's name, not `--file`."""
     usual = f"Pulumi.{config.stack}.yaml"
     if config.path.name == usual:
         return verdicts
@@ -266,7 +266,7 @@ def _naming(config: StackConfig, verdicts: tuple[Verdict, ...]) -> tuple[Verdict
 def declared(
     root: Path, config: StackConfig, fleet: Fleet, remedy: Remedy | None = None, *, preview: bool = True
 ) -> tuple[Recording | None, Recording | None]:
-    """(what `pulumi up` registers, what Git has) of a stack: None where nobody deploys it, and where Git has nothing."""
+    """(what `pulumi up` registers, what is in Git) of a stack. None for a stack that Pulumi does not deploy or Git does not have."""
     by_git = any(cluster.by_git for _, cluster in fleet.clusters_by_name())
     return (
         record(root / "__main__.py", config, remedy=remedy, preview=preview) if fleet.deployable else None,

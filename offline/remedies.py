@@ -1,4 +1,4 @@
-"""Runs the pack's remediations on each resource as it is registered, as the engine does, and keeps what they changed."""
+"""Runs the pack's remediations on each resource when it is registered, as the engine does, and records the changes."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from pulumi_policy.deserialize import deserialize_properties, serialize_properti
 from pulumi_policy.proxy import UnknownValueError
 
 from offline import wire
+from offline.entries import plain
 from offline.judge import Configured, Providers, arguments_of, finished
 from offline.record import Resource
 
 
 @dataclass(frozen=True)
 class Remediation:
-    """What one policy changed in one resource, a line each: "taints[1]: added an object", never the value of a secret."""
+    """The changes of one policy in one resource, one line each: "path: before → after". Secret values are never shown."""
 
     rule: str
     urn: str
@@ -26,7 +27,7 @@ class Remediation:
 
 
 class Remedies:
-    """The policies whose level is remediate. Call it with a resource: the inputs to take instead, None to leave them."""
+    """The policies with level remediate. A call with a resource returns its new inputs, or None if no policy changes it."""
 
     def __init__(self, policies: Iterable[Configured]) -> None:
         self.done: list[Remediation] = []
@@ -47,21 +48,21 @@ class Remedies:
         if not wanted:
             return None
         before = wire.remediable(wire.raw(resource.wire))
-        # Secrets are kept as such, so that what comes back is as secret as it was.
+        # Secrets stay marked, so that the new inputs are as secret as the old ones.
         props: Mapping[str, object] = deserialize_properties(before, True)
-        mended: struct_pb2.Struct | None = None
+        fixed: struct_pb2.Struct | None = None
         for configured in wanted:
             after = self._ask(configured, resource, props)
             if not after:
                 continue
             props = after
-            mended = struct_pb2.Struct()
-            mended.update(serialize_properties(after))
-            told = wire.raw(mended)
+            fixed = struct_pb2.Struct()
+            fixed.update(serialize_properties(after))
+            told = wire.raw(fixed)
             changes = tuple(_changes(wire.view(before), wire.view(told)))
             self.done.append(Remediation(configured.policy.name, resource.urn, changes))
             before = told
-        return mended
+        return fixed
 
     def _ask(self, configured: Configured, resource: Resource, props: Mapping[str, object]) -> Mapping[str, object] | None:
         policy: Any = configured.policy
@@ -70,7 +71,7 @@ class Remedies:
         try:
             found: Mapping[str, object] | None = finished(policy.remediate(arguments))
         except UnknownValueError:
-            # The check then says that it cannot tell.
+            # The policy's check then reports the resource as undeterminable.
             return None
         return found
 
@@ -86,7 +87,7 @@ def _changes(before: object, after: object, path: str = "") -> Iterator[str]:
         if before.reveal() != after.reveal():
             yield f"{path}: [secret] → [secret]"
     elif before != after:
-        yield f"{path}: {_shown(before)} → {_shown(after)}"
+        yield f"{path}: {plain(before, _scalar)} → {plain(after, _scalar)}"
 
 
 _ABSENT = object()
@@ -96,13 +97,7 @@ def _at(values: list[object] | tuple[object, ...], index: int) -> object:
     return values[index] if index < len(values) else _ABSENT
 
 
-def _shown(value: object) -> str:
+def _scalar(value: object) -> str:
     if value is _ABSENT:
         return "not set"
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{key}: {_shown(part)}" for key, part in value.items()) + "}"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(_shown, value)) + "]"
-    if isinstance(value, bool):
-        return "true" if value else "false"
     return f'"{value}"' if type(value) is str else str(value)

@@ -1,4 +1,4 @@
-"""A plan as its reader sees it: resources, placement, price, policies, and one line that says how it stands."""
+"""Prints a plan on the terminal: resources, placement, price, policies, and one line with the result."""
 
 from __future__ import annotations
 
@@ -25,17 +25,18 @@ from offline.words import (
     price_notes,
     refusal_line,
     short,
+    silent,
     states,
     unplaceable,
     verdict_line,
 )
 
 _FEW = 3
-"""Siblings of one type that are listed one by one; more become one line with their count."""
+"""Siblings of one type that are listed one by one. More siblings become one line with their count."""
 
 
 def report(plan: Plan, console: Console, strict: bool = False) -> None:
-    """Print the whole plan. `strict` is how it is passed: `Plan.passes`."""
+    """Print the whole plan; `strict` as in `Plan.passes`."""
     _head(plan, console)
     if plan.recording is not None:
         console.print(_heading(f"Resources: {len(plan.resources)}"), _tree(plan), sep="\n")
@@ -98,7 +99,7 @@ def _grow(branch: Tree, urn: str, children: Mapping[str, list[Resource]]) -> Non
 
 
 def _order(resource: Resource) -> tuple[bool, str, str]:
-    """Providers first, then by type and name: registration order depends on timing of the program's own making."""
+    """Providers first, then by type and name, because the order of registration is not stable."""
     return not resource.type.startswith("pulumi:"), resource.type, resource.name
 
 
@@ -110,12 +111,9 @@ def _label(resource: Resource) -> Text:
 
 
 def detail(token: str, inputs: Mapping[str, Any]) -> str:
-    """What the tree tells of a resource of this type beside its name; nothing of most."""
-    return _DETAILS.get(token, _nothing)(inputs)
-
-
-def _nothing(_inputs: Mapping[str, object]) -> str:
-    return ""
+    """What the tree shows beside the name of a resource of this type; "" for most types."""
+    how = _DETAILS.get(token, "")
+    return how.format_map(inputs) if isinstance(how, str) else how(inputs)
 
 
 def _node_group(inputs: Mapping[str, object]) -> str:
@@ -142,20 +140,8 @@ def _talos_node(inputs: Mapping[str, object]) -> str:
     return f"{inputs['instanceType']} at {inputs['address']}, {told}"
 
 
-def _addon(inputs: Mapping[str, object]) -> str:
-    return f"{inputs['addonVersion']}"
-
-
-def _cluster(inputs: Mapping[str, object]) -> str:
-    return f"Kubernetes {inputs['version']}"
-
-
-def _oke_cluster(inputs: Mapping[str, object]) -> str:
-    return f"Kubernetes {inputs['kubernetesVersion']}"
-
-
 def _node_pool(inputs: Mapping[str, object]) -> str:
-    """The autoscaler owns the size of a GPU pool: this is the first one."""
+    """With the initial size: later the autoscaler sets the size of a GPU pool."""
     flex = _object(inputs, "nodeShapeConfig")
     size = f" {flex['ocpus']:g} OCPU {flex['memoryInGbs']:g} GB" if flex else ""
     config = _object(inputs, "nodeConfigDetails")
@@ -164,50 +150,40 @@ def _node_pool(inputs: Mapping[str, object]) -> str:
     return f"{inputs['nodeShape']}{size}, {bought}starts with {counted(int(config['size']), 'node', 'nodes')}"
 
 
-def _oke_addon(inputs: Mapping[str, object]) -> str:
-    return f"{inputs['addonName']}"
-
-
-def _instance_configuration(inputs: Mapping[str, object]) -> str:
-    return f"{_object(_object(inputs, 'instanceDetails'), 'launchDetails')['shape']}"
-
-
 def _instance_pool(inputs: Mapping[str, object]) -> str:
     places = inputs["placementConfigurations"]
     domains = [place["availabilityDomain"] for place in places] if isinstance(places, list | tuple) else []
-    return f"{counted(int(float(str(inputs['size']))), 'machine', 'machines')} in {', '.join(map(_domain, domains))}"
-
-
-def _domain(name: object) -> str:
-    """An availability domain without the tenancy's own prefix."""
-    return str(name).rpartition(":")[2]
+    # Without the prefix of the tenancy.
+    names = (str(domain).rpartition(":")[2] for domain in domains)
+    return f"{counted(int(float(str(inputs['size']))), 'machine', 'machines')} in {', '.join(names)}"
 
 
 def _object(inputs: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """An input that is an object; an empty one where it is left out."""
+    """An input that is an object; {} if it is not set."""
     held = inputs.get(key)
     return held if isinstance(held, Mapping) else {}
 
 
 def _first(inputs: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """The first object of an input that is a list."""
+    """The first object of an input that is a list; {} if there is none."""
     held = inputs.get(key)
     return held[0] if isinstance(held, list | tuple) and held else {}
 
 
-_DETAILS: Mapping[str, Callable[[Mapping[str, object]], str]] = {
+_DETAILS: Mapping[str, str | Callable[[Mapping[str, object]], str]] = {
     "aws:eks/nodeGroup:NodeGroup": _node_group,
     "kubernetes:helm.sh/v3:Release": _release,
     "kubernetes:argoproj.io/v1alpha1:Application": _application,
     "gpu-ci:index:TalosGpuNode": _talos_node,
-    "aws:eks/addon:Addon": _addon,
-    "eks:index:Cluster": _cluster,
-    "oci:ContainerEngine/cluster:Cluster": _oke_cluster,
+    "aws:eks/addon:Addon": "{addonVersion}",
+    "eks:index:Cluster": "Kubernetes {version}",
+    "oci:ContainerEngine/cluster:Cluster": "Kubernetes {kubernetesVersion}",
     "oci:ContainerEngine/nodePool:NodePool": _node_pool,
-    "oci:ContainerEngine/addon:Addon": _oke_addon,
-    "oci:Core/instanceConfiguration:InstanceConfiguration": _instance_configuration,
+    "oci:ContainerEngine/addon:Addon": "{addonName}",
+    "oci:Core/instanceConfiguration:InstanceConfiguration": "{instanceDetails[launchDetails][shape]}",
     "oci:Core/instancePool:InstancePool": _instance_pool,
 }
+"""Details by type: a format of the inputs, or a function of them."""
 
 
 # -- placement ---------------------------------------------------------------------------------------------------------
@@ -241,7 +217,7 @@ def _price(plan: Plan) -> Table:
 
 
 def _policies(plan: Plan) -> Table:
-    """The policies that had something to judge."""
+    """The policies that judged at least one resource."""
     table = _table("policy", "level", "severity", ">judged", ">broken", ">undeterminable", ">excepted", "what it demands")
     for found in plan.outcomes():
         if found.judged:
@@ -251,17 +227,17 @@ def _policies(plan: Plan) -> Table:
 
 
 def _said(plan: Plan) -> Iterator[str]:
-    """What the policies changed, then what they say, then which had nothing to say."""
+    """What the policies changed, then what they report, then the policies without a resource."""
     for done in plan.remediations:
         yield from (f"remediated by {done.rule}: {name_of(done.urn)}: {change}" for change in done.changes)
     for verdict, names in alike(verdict for verdict in plan.verdicts if verdict.kind != "not-applicable"):
         kind = "" if verdict.kind == "violation" else f" ({verdict.kind})"
         said = f"{verdict.level} {verdict.rule}{kind}"
         yield f"{said}: {names[0]}: {verdict.message}" if len(names) == 1 else _said_of_many(said, verdict.message, names)
-    outcomes = plan.outcomes()
-    if idle := [found.rule for found in outcomes if not found.judged and found.state != "disabled"]:
+    idle, disabled = silent(plan.outcomes())
+    if idle:
         yield f"nothing here for {len(idle)} to judge: {', '.join(idle)}"
-    if disabled := [found.rule for found in outcomes if found.state == "disabled"]:
+    if disabled:
         yield f"disabled for this stack: {', '.join(disabled)}"
 
 
@@ -281,7 +257,7 @@ def _verdict(plan: Plan, console: Console, strict: bool) -> None:
 
 
 def _table(*columns: str) -> Table:
-    """A plain table; a column whose heading starts with > is right-aligned, one with = is never folded."""
+    """A plain table. A heading that starts with > aligns its column to the right, one with = keeps it on one line."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for column in columns:
         mark, heading = (column[0], column[1:]) if column[0] in ">=" else ("", column)

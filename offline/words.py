@@ -1,4 +1,4 @@
-"""What is said of a plan in the same words everywhere: on a terminal, in Markdown, before and after."""
+"""The words for a plan that the terminal, Markdown and annotations share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from offline.plan import Outcome, Plan
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where one runner set lands, in words. `held` and `hour` are "-" where it cannot be placed."""
+    """Where one runner set runs, as text. `held` and `hour` are "-" if it cannot be placed."""
 
     name: str
     asks: str
@@ -30,7 +30,7 @@ class Place:
 
 
 def place(found: Placement, region: str) -> Place:
-    """A placement in words; `region` is its cluster's."""
+    """A placement as text; `region` is that of its cluster."""
     least, most = runner_hour(found, region)
     hour = str(most) if least == most else f"{least} - {most}"
     return Place(
@@ -59,23 +59,23 @@ def holds(host: Host, fits: Iterable[Fit]) -> Iterator[str]:
 
 
 def count(line: Line) -> str:
-    """How many of a line are paid for: "2-4"."""
+    """How many units of a line are paid for: "2-4"."""
     return span(line.least, line.most)
 
 
 def each(line: Line) -> str:
-    """What one of a line costs an hour."""
+    """The price of one unit of a line, per hour."""
     cheap, dear = _unit(line.cheap), _unit(line.dear)
     return cheap if cheap == dear else f"{cheap} - {dear}"
 
 
 def _unit(money: Money) -> str:
-    """A unit price with the digits that it has, for disks cost a hundredth of a cent."""
+    """A unit price with four significant digits, because disks cost a hundredth of a cent."""
     return f"{'≤' if money.at_most else ''}{money.usd:.4g}" if money.usd and not money.unknown else str(money)
 
 
 def price_notes(bill: Iterable[Line]) -> Iterator[str]:
-    """What a reader of the bill must know besides its numbers."""
+    """Notes below the bill."""
     lines = list(bill)
     yield "idle: every pool at its minimum; worst: at its maximum, on its dearest type. Traffic and taxes are in neither."
     if always := [f"{line.cluster}/{line.item}" for line in lines if _stands(line)]:
@@ -90,20 +90,27 @@ def price_notes(bill: Iterable[Line]) -> Iterator[str]:
 
 
 def _stands(line: Line) -> bool:
-    """Whether all GPU machines of a line are paid for at any time."""
+    """Whether all GPU machines of a line are always paid for."""
     return line.item.startswith(("pool ", "machines ")) and line.least == line.most
 
 
 def states(outcomes: Iterable[Outcome]) -> str:
-    """How many policies stand how: "3 hold, 1 broken"."""
+    """How many policies are in each state: "3 hold, 1 broken"."""
     counts = Counter(found.state for found in outcomes)
     words = {"holds": "holds" if counts["holds"] == 1 else "hold"}
     listed = (state for state in ("holds", "broken", "undeterminable", "disabled") if counts[state])
     return ", ".join(f"{counts[state]} {words.get(state, state)}" for state in listed)
 
 
+def silent(outcomes: Iterable[Outcome]) -> tuple[list[str], list[str]]:
+    """(policies without a resource to judge, disabled policies)."""
+    unjudged = [found for found in outcomes if not found.judged]
+    disabled = [found.rule for found in unjudged if found.state == "disabled"]
+    return [found.rule for found in unjudged if found.state != "disabled"], disabled
+
+
 def verdict_line(facts: str, blocked: Collection[Verdict]) -> str:
-    """The one line that says how it stands: OK, or how much of what fails it, before the facts."""
+    """The line with the result: OK, or how many verdicts of which kind fail, before the facts."""
     if not blocked:
         return f"OK: {facts}"
     unsure = sum(verdict.kind == "undeterminable" for verdict in blocked)
@@ -123,12 +130,12 @@ def short(token: str) -> str:
 
 
 def name_of(urn: str) -> str:
-    """The logical name in a URN; what is said of no resource is said of the stack."""
+    """The logical name in a URN; "the stack" for an empty URN."""
     return urn.rpartition("::")[2] or "the stack"
 
 
 def alike(verdicts: Iterable[Verdict]) -> list[tuple[Verdict, list[str]]]:
-    """Verdicts in their order, each with the names of its resources: equal verdicts of several resources are one."""
+    """Verdicts in their order, each with the names of its resources. Equal verdicts of several resources are merged."""
     groups: dict[tuple[str, str, str, str], tuple[Verdict, list[str]]] = {}
     for verdict in verdicts:
         words = (verdict.rule, verdict.level, verdict.kind, verdict.message)
@@ -137,14 +144,14 @@ def alike(verdicts: Iterable[Verdict]) -> list[tuple[Verdict, list[str]]]:
 
 
 def listed(names: Iterable[str], most: int) -> str:
-    """The first names and how many more there are: "a, b, and 3 more"."""
+    """The first `most` names and the number of the others: "a, b, and 3 more"."""
     held = list(names)
     more = f", and {len(held) - most} more" if len(held) > most else ""
     return f"{', '.join(held[:most])}{more}"
 
 
 def one_line(value: str) -> str:
-    """A text on one line, without characters that nobody sees: controls, and those that turn the direction of text."""
+    """A text on one line, with � for invisible characters, such as control characters and changes of the text direction."""
     return "".join(sign if sign.isprintable() else "\ufffd" for sign in " ".join(value.split()))
 
 
@@ -154,7 +161,7 @@ def refusal_line(found: Refusal) -> str:
 
 
 def unplaceable(plan: Plan) -> str:
-    """How much of a plan no node can hold: "2 runner sets and 1 workload cannot be placed"."""
+    """How many things no node can hold: "2 runner sets and 1 workload cannot be placed"."""
     counts = Counter(each.kind for each in plan.refused)
     return f"{' and '.join(counted(count, kind, f'{kind}s') for kind, count in counts.items())} cannot be placed"
 

@@ -1,8 +1,7 @@
-"""A check as its reader sees it, as GitHub's annotations, and for programs."""
+"""A check of manifests on the terminal, as GitHub annotations, and as JSON."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,15 +12,16 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from fleet.facts.credentials import masked
-from offline.annotations import Annotation
+from offline.annotations import Annotation, shown_from
+from offline.data import document, outcome_json, verdict_json
 from offline.manifests.check import Check, Finding
+from offline.manifests.objects import Manifest
 from offline.manifests.remarks import Unjudged
 from offline.words import counted, states, verdict_line
 
 
 def report(check: Check, console: Console, strict: bool = False) -> None:
-    """Print what the policies say, a line each, then what else lies there and one line that says how it stands."""
+    """Print a line for each verdict, then what was not judged, and one line with the result."""
     console.print(
         Text(f"gpu-ci check of {check.target} by the policies of stack {check.stack} ({check.policy_config})", style="bold")
     )
@@ -39,7 +39,7 @@ def report(check: Check, console: Console, strict: bool = False) -> None:
     console.print()
     console.print(_table(check))
     console.print()
-    # Policies of what is not here hold, too, and say nothing of it.
+    # Policies without a resource here are left out.
     asked = [found for found in check.outcomes if found.judged or found.broken]
     facts = f"{_objects(check)}; policies that judged: {states(asked) or 'none'}."
     blocked = check.blocked(strict)
@@ -47,13 +47,13 @@ def report(check: Check, console: Console, strict: bool = False) -> None:
 
 
 def annotated(check: Check, strict: bool = False) -> tuple[Annotation, ...]:
-    """What there is to say on the lines of the files, what fails first. Paths are shown from the current folder on."""
+    """The verdicts as GitHub annotations, errors first. Paths are relative to the current folder if they are below it."""
     return tuple(sorted(_annotations(check, strict), key=lambda each: each.level))
 
 
 def to_json(check: Check, strict: bool = False) -> str:
-    """The check as one JSON document; of the manifests themselves it has names and places alone."""
-    return json.dumps(masked(_check(check, strict)), indent=2, ensure_ascii=False)
+    """The check as one JSON document. Of each manifest it has the name and the place only."""
+    return document(_check(check, strict))
 
 
 def _line(found: Finding) -> str:
@@ -102,14 +102,9 @@ def _annotations(check: Check, strict: bool) -> Iterator[Annotation]:
     for found in check.findings:
         fails = found.verdict in blocked
         if fails or found.verdict.kind == "violation":
-            file = _shown(found.manifest.file) if found.manifest is not None else ""
+            file = shown_from(Path.cwd(), Path(found.manifest.file)) if found.manifest is not None else ""
             message = f"{found.label}: {found.verdict.message}"
             yield Annotation("error" if fails else "warning", found.verdict.rule, message, file, found.line or None)
-
-
-def _shown(file: str) -> str:
-    here, path = Path.cwd(), Path(file).absolute()
-    return path.relative_to(here).as_posix() if path.is_relative_to(here) else file
 
 
 def _check(check: Check, strict: bool) -> dict[str, Any]:
@@ -120,43 +115,24 @@ def _check(check: Check, strict: bool) -> dict[str, Any]:
         "passes": check.passes(strict),
         "counts": _counts(check),
         "objects": [
-            {
-                "file": each.file,
-                "line": each.line,
-                "urn": each.resource.urn,
-                "type": each.resource.type,
-                "kind": each.kind,
-                "namespace": each.namespace,
-                "name": each.name,
-            }
+            _place(each)
+            | {"urn": each.resource.urn, "type": each.resource.type}
+            | {"kind": each.kind, "namespace": each.namespace, "name": each.name}
             for each in check.tree.manifests
         ],
         "verdicts": [
-            {
-                "file": found.manifest.file if found.manifest is not None else "",
-                "line": found.line,
-                "policy": found.verdict.rule,
-                "level": found.verdict.level,
-                "kind": found.verdict.kind,
-                "urn": found.verdict.urn,
-                "message": found.verdict.message,
-            }
+            {"file": found.manifest.file if found.manifest is not None else "", "line": found.line} | verdict_json(found.verdict)
             for found in check.findings
         ],
-        "policies": [
-            {"policy": found.rule, "level": found.level, "state": found.state, "judged": found.judged, "broken": found.broken}
-            for found in check.outcomes
-        ],
+        "policies": [outcome_json(found) for found in check.outcomes],
         "notJudged": [
-            {
-                "type": each.first.resource.type,
-                "count": each.count,
-                "file": each.first.file,
-                "line": each.first.line,
-                "works": each.works,
-            }
+            {"type": each.first.resource.type, "count": each.count} | _place(each.first) | {"works": each.works}
             for each in check.unjudged
         ],
         "remarks": list(check.remarks),
         "passedOver": list(check.tree.passed_over),
     }
+
+
+def _place(manifest: Manifest) -> dict[str, Any]:
+    return {"file": manifest.file, "line": manifest.line}
