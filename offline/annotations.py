@@ -46,8 +46,8 @@ class Annotation:
 def annotate(plan: Plan, root: Path, base: Base | None = None, strict: bool = False) -> tuple[Annotation, ...]:
     """Annotations of a plan, errors first. The path of the stack file is relative to `root`.
 
-    With a base, an annotation is on a line that the change touches: the line of the problem, or else the first touched line of its
-    entry. An error or a new problem without such a line has no line. Other problems that the base has too are left out.
+    With a base, an annotation is on a line that the change touches: the line of the problem, or else the first touched line of
+    its entry. An error or a new problem without such a line has no line. Other problems that the base has too are left out.
     """
     held = _Entries(plan.config)
     found = list(_annotated(plan, held, strict))
@@ -143,7 +143,7 @@ class _Entries:
         )
 
     def of_resource(self, plan: Plan, urn: str) -> tuple[Entry, ...]:
-        """The entries that a resource belongs to: their name is the name, or the start of the name, of it or one of its parents."""
+        """The entries of a resource: those named like it or a parent of it, else those whose name is the start of its name."""
         names = list(_lineage(plan, urn))
         for name in names:
             if exact := tuple(entry for entry in self._entries if entry.logical == name):
@@ -153,7 +153,7 @@ class _Entries:
         return tuple(entry for entry in within if len(entry.logical) == longest)
 
     def of_remark(self, remark: str) -> tuple[tuple[Entry, ...], int | None]:
-        """The entries and the line that a remark starts with: an entry, or a part of a cluster ("usw2/system"), and maybe a path."""
+        """The entries and the line that a remark names: an entry or a part of a cluster ("usw2/system"), and maybe a path."""
         where, _, rest = remark.partition(": ")
         name, _, part = where.partition("/")
         found = self.named(where) or (self.named(name) if part else ())

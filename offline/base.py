@@ -39,11 +39,11 @@ def read_base(
     progress: Callable[[str], None] = lambda _: None,
     as_of: date | None = None,
 ) -> Base:
-    """Plan the stack with the stack file and policy config of the checkout in `folder`, and the rest of the project in `root`.
+    """Plan the stack with stack file and policy config of the checkout in `folder`, and the rest of the project in `root`.
 
-    If `root` reads `stack_file` instead of the stack's own file, the base reads the same path in `folder`, or else the stack's own
-    file there. Raises InputError if `folder` is not a folder. A stack file that is missing there, or that the current code cannot
-    plan, is not an error: `Base.reason` says so.
+    If `root` reads `stack_file` instead of the stack's own file, the base reads the same path in `folder`, or else the stack's
+    own file there. Raises InputError if `folder` is not a folder. A stack file that is missing there, or that the current code
+    cannot plan, is not an error: `Base.reason` says so.
     """
     if not folder.is_dir():
         raise InputError(f"--base: must be a folder with a checkout of the base branch; got {str(folder)!r}; correct the path")

@@ -1,7 +1,7 @@
-"""Checks a value against the JSON Schema words that policy configs use.
+"""Checks a value against the JSON Schema keywords that policy configs use.
 
-A small, closed set of words instead of a library: the plan's run-time dependencies hold none, and a word that is not
-known here is an error in the schema rather than a rule silently not held.
+This is a small, closed set of keywords instead of a library, because the plan has no JSON Schema library among its dependencies.
+An unknown keyword is an error, so that no rule is silently ignored.
 """
 
 import re
@@ -28,9 +28,9 @@ _REMARKS = frozenset({"default", "description", "title", "examples"})
 
 
 def faults(schema: Mapping[str, Any], value: object, path: str) -> list[str]:
-    """What is wrong with `value`: one "<path>: <rule>; got <value>" for each fault, none if it fits.
+    """One "<path>: <rule>; got <value>" for each rule of the schema that `value` breaks.
 
-    Raises ValueError for a schema with a word not known here, whatever the value.
+    Raises ValueError for a schema with an unknown keyword.
     """
     unknown = set(schema) - _REMARKS - {"type", "properties", "required", "additionalProperties", "items"} - set(_RULES)
     if unknown:
@@ -72,7 +72,7 @@ def _sequence(value: object) -> Sequence[object]:
 
 
 def _key(value: object) -> object:
-    """A key that values share when they are equal as JSON: true is not 1, 1.0 is 1."""
+    """A key that is equal for values that are equal as JSON: true is not 1, 1.0 is 1."""
     if isinstance(value, Mapping):
         return frozenset((name, _key(part)) for name, part in value.items())
     return tuple(map(_key, value)) if isinstance(value, list | tuple) else (isinstance(value, bool), value)

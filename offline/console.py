@@ -1,4 +1,4 @@
-"""The console of the offline commands: data is printed as it is, credentials are not printed."""
+"""The console of the offline commands. It prints data without markup and masks credentials."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from fleet.facts.credentials import mask
 
 
 class MaskingConsole(Console):
-    """Masks credentials in every text, in tables and trees too, before rich folds the text and cuts a credential in two."""
+    """Masks credentials in every text, also in tables and trees, before rich folds a text and splits a credential."""
 
     def __init__(self, *, stderr: bool = False, width: int | None = None) -> None:
-        # No markup: names and labels are data, and [red] in one of them is no colour.
+        # No markup: names and labels are data, so [red] in a name is not a color.
         super().__init__(stderr=stderr, width=width, highlight=False, markup=False, emoji=False)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """The segments of a renderable. A masked text keeps its style, and loses the styles of its parts."""
+        """The segments of a renderable. A masked text keeps its own style and loses the styles of its parts."""
         if isinstance(renderable, str):
             renderable = mask(renderable)
         elif isinstance(renderable, Text) and (known := mask(renderable.plain)) != renderable.plain:

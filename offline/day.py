@@ -1,4 +1,4 @@
-"""The day whose prices, exceptions and ends of support a plan uses."""
+"""The day whose prices, exceptions and support dates a plan uses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from policies.rules.day import VARIABLE, fault, parsed
 def day_of(option: str | None = None) -> date:
     """The day of option --as-of, else of the environment variable GPU_CI_AS_OF, else today.
 
-    Raises InputError for what is not a day written as YYYY-MM-DD.
+    Raises InputError for a text that is not a day as YYYY-MM-DD.
     """
     name, given = ("--as-of", option) if option is not None else (VARIABLE, os.environ.get(VARIABLE) or None)
     if given is None:

@@ -1,6 +1,6 @@
-"""How Pulumi Deployments runs a stack, as far as a plan can tell: whether its runners reach the stack's endpoints.
+"""Checks that the runners of Pulumi Deployments can reach the endpoints of a stack.
 
-The settings are those of the project in `deployments/`, read as the stack's own file is.
+The settings are those of the project in `deployments/`. They are read in the same way as a stack file.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from fleet.providers.fleet import Fleet
 
 
 def reach(config: StackConfig, fleet: Fleet, root: Path) -> tuple[str, ...]:
-    """What is doubtful about how deployments of a stack reach its endpoints; nothing for a project without deployments.
+    """Remarks on how deployments of a stack reach its endpoints; none for a project without deployments.
 
-    Raises InputError for settings that cannot be used, at their lines, and for a private endpoint that no deployment reaches, at
-    the stack file's.
+    Raises InputError for wrong settings, with their lines, and for a private endpoint that no deployment can reach, with its line
+    in the stack file.
     """
     deployments = _deployments(root)
     if deployments is None:
@@ -31,7 +31,7 @@ def reach(config: StackConfig, fleet: Fleet, root: Path) -> tuple[str, ...]:
 
 
 def _deployments(root: Path) -> Deployments | None:
-    """The settings of the project at `root`, or None where it has none."""
+    """The deployment settings of the project at `root`; None if it has none."""
     path = root / FILE
     if not path.parent.exists():
         return None

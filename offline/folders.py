@@ -1,4 +1,4 @@
-"""Walks a folder that anybody may have filled: without recursion, in order, and only so deep."""
+"""Walks an untrusted folder without recursion, in order, and down to a limit."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pathlib import Path
 from offline.errors import InputError
 
 _DEEPEST = 100
-"""Folders within each other. The longest path that Linux takes has room for 2,000."""
+"""Levels of folders. The longest path on Linux has room for 2,000."""
 
 
 def walk(root: Path) -> Iterator[tuple[Path, list[str], list[str]]]:
-    """Each folder with the sorted names of its folders and of its files, the folder itself before those in it.
+    """Each folder with the sorted names of its subfolders and of its files, a folder before its subfolders.
 
-    A link to a folder is listed with the folders and not followed. What the caller takes out of the folders' names is left out.
-    Raises OSError for a folder that cannot be read, InputError for one that lies too deep.
+    A link to a folder is listed as a folder and not followed. Subfolders that the caller removes from the list are not visited.
+    Raises OSError for a folder that cannot be read, InputError for a folder that is too deep.
     """
     waiting = [(root, 0)]
     while waiting:
@@ -29,7 +29,7 @@ def walk(root: Path) -> Iterator[tuple[Path, list[str], list[str]]]:
             is_folder = {entry.name: _is_folder(entry) for entry in entries}
         folders = sorted(name for name, is_one in is_folder.items() if is_one)
         yield folder, folders, sorted(name for name, is_one in is_folder.items() if not is_one)
-        # The first is taken out last.
+        # Reversed, because the last one is visited first.
         waiting += [(folder / name, depth + 1) for name in reversed(folders) if not (folder / name).is_symlink()]
 
 

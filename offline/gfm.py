@@ -1,8 +1,8 @@
-"""GitHub's Markdown around text that nobody vouches for: names, labels and messages of a pull request.
+"""GitHub Markdown with untrusted text in it: names, labels and messages of a pull request.
 
-Whatever the text holds, it pings nobody, links nowhere, leaves its table cell alone, is no HTML and shows no credential.
-Facts: the GitHub Flavored Markdown spec (tables, backslash escapes, autolinks); mentions and references are found in what is
-rendered, so neither a backslash nor an entity stops one, and a zero-width space does.
+The text cannot mention a person, create a link, break its table cell, add HTML or show a credential. Facts: the GitHub Flavored
+Markdown spec (tables, backslash escapes, autolinks). GitHub looks for mentions and references in the rendered text, so a
+backslash or an entity does not prevent them, but a zero-width space does.
 """
 
 from __future__ import annotations
@@ -16,40 +16,40 @@ from offline.words import one_line
 
 _GAP = "\u200b"
 _REFERENCE = re.compile(r"@|#(?=\d)|\bGH-(?=\d)|:(?=//)|\bwww(?=\.)", re.IGNORECASE)
-"""What GitHub would make a link or a ping of."""
+"""Text that GitHub would turn into a link or a mention."""
 _MARKUP = re.compile(r"[\\`*\[\]<>&|~$]|(?<![^\W_])_|_(?![^\W_])")
 _BLOCK = re.compile(r"\A(\d{1,9}(?=[.)](?:\s|\Z))|(?=[-+=#]))")
-"""What at the start of a line would make it a list, a heading or a rule."""
+"""The start of a line that would make it a list, a heading or a rule."""
 _MOST = 400
-"""Characters of one text."""
+"""The most characters of one text."""
 _FOLD = "<details><summary>"
 
 
 def text(value: str) -> str:
-    """One line of prose: what Markdown would read as markup stands there as it is."""
+    """One line of prose, with all Markdown markup escaped."""
     return _BLOCK.sub(r"\1\\", _MARKUP.sub(r"\\\g<0>", _REFERENCE.sub(rf"\g<0>{_GAP}", _line(value))))
 
 
 def code(value: str) -> str:
-    """A name in code; one that holds what code cannot show is prose."""
+    """A name in code. A name with characters that code cannot show becomes prose."""
     line = _line(value)
     return text(line) if not line or re.search(r"[`\\|]", line) else f"`{line}`"
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table of cells that are Markdown already; a column whose heading starts with > is right-aligned."""
+    """A table of cells that are Markdown already. A heading that starts with > aligns its column to the right."""
     headings = [column.removeprefix(">") for column in columns]
     rule = ["--:" if column.startswith(">") else "---" for column in columns]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (headings, rule, *rows))
 
 
 def fold(summary: str, body: str) -> str:
-    """A body that the reader opens; the summary is plain text."""
+    """A folded body. The summary is plain text."""
     return f"{_FOLD}{html.escape(_line(summary), quote=False)}</summary>\n\n{body}\n\n</details>"
 
 
 def is_folded(markdown: str) -> bool:
-    """Whether a piece was made by `fold`."""
+    """Whether the text was made by `fold`."""
     return markdown.startswith(_FOLD)
 
 

@@ -1,8 +1,8 @@
 """Judges a recording by the rules of the policy pack, in this process.
 
-The rules run through the SDK's own policy objects and proxies on what the engine would send them, so a verdict here is
-what the pack says over gRPC for the same resource. What differs is speed: the pack deserializes a resource once for
-every policy, the judge once for all rules of its type, and not at all where no rule wants the type.
+The rules run through the SDK's own policy objects and proxies, on the data that the engine would send. So a verdict is the same
+as the pack's over gRPC. The judge is faster: the pack deserializes a resource once for each policy, the judge once for all
+rules of its type, and not at all if no rule reads the type.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ Policy = ResourceValidationPolicy | StackValidationPolicy
 
 
 class Rule(Protocol):
-    """What the judge needs of a rule of the pack."""
+    """The part of a policy rule that the judge uses."""
 
     @property
     def id(self) -> str:
@@ -53,25 +53,24 @@ class Rule(Protocol):
 
     @property
     def types(self) -> frozenset[str]:
-        """Type tokens of the resources that the rule looks at; of others the pack's policy has nothing to say."""
+        """Type tokens of the resources that the rule checks."""
 
     def policy(self, as_of: date) -> Policy:
-        """The policy as the pack has it, its exceptions as they stand on that day."""
+        """The policy of the pack, with the exceptions that are valid on that day."""
 
 
 Settings = Mapping[str, object]
-"""policies/config/<stack>.json, parsed: policy id to level, or to {"enforcementLevel": level, property: value}."""
+"""policies/config/<stack>.json as data: policy id to level, or to {"enforcementLevel": level, property: value}."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What one rule says of one resource.
+    """The verdict of one rule on one resource.
 
-    `level`: "mandatory" or "advisory"; the engine takes an undeterminable verdict as advisory, whatever the rule's
-    level, and `level` is that of the rule. `kind`: "violation"; "undeterminable" (the rule met an unknown: what it
-    would have said after that is not known); "excepted" (an exception hides a violation); "not-applicable". `urn` is "" for
-    what a stack policy says of the stack. `message`: the rule's own text; the pack's diagnostic puts the policy's description
-    on a line before it.
+    `level` is the level of the rule, "mandatory" or "advisory"; the engine treats every undeterminable verdict as advisory.
+    `kind` is "violation", "undeterminable" (the rule met an unknown value), "excepted" (an exception hides a violation) or
+    "not-applicable". `urn` is "" for a verdict of a stack policy on the stack. `message` is the rule's own text; the pack's
+    diagnostic has the policy's description on a line before it.
     """
 
     rule: str
@@ -83,7 +82,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Configured:
-    """One policy with its level and complete config, as the CLI hands them to the pack."""
+    """One policy with its level and its complete config, as the CLI passes them to the pack."""
 
     policy: Policy
     types: frozenset[str]
@@ -92,14 +91,14 @@ class Configured:
 
     @property
     def reported(self) -> str:
-        """The level of what it reports: what a remediation leaves wrong is mandatory, and nothing of a stack is remediated."""
+        """The level of its verdicts. With level remediate, a violation that is left after the remediation is mandatory."""
         return "advisory" if self.level is EnforcementLevel.ADVISORY else "mandatory"
 
 
 def judge(recording: Recording, policies: Iterable[Configured]) -> tuple[Verdict, ...]:
-    """All verdicts: by resource in the order of the recording and by policy in the order given, then those of stack policies.
+    """All verdicts, by resource in the order of the recording and by policy in the given order, then those of stack policies.
 
-    Disabled policies say none. An exception of a rule is a bug of the rule: it passes, with a note of rule and URN.
+    Disabled policies give no verdict. If a rule raises an exception, it propagates with a note that names the rule and the URN.
     """
     by_type: dict[str, list[Configured]] = {}
     of_stack: list[Configured] = []
@@ -115,7 +114,7 @@ def judge(recording: Recording, policies: Iterable[Configured]) -> tuple[Verdict
     verdicts: list[Verdict] = []
     for resource in recording.resources:
         wanted = by_type.get(resource.type, ())
-        # A resource that is only read never reaches the analyzers of an engine.
+        # The engine does not analyze resources that are only read.
         if not resource.read:
             verdicts += session.judge(resource, wanted)
     for configured in of_stack:
@@ -124,10 +123,10 @@ def judge(recording: Recording, policies: Iterable[Configured]) -> tuple[Verdict
 
 
 def configure(rules: Iterable[Rule], settings: Settings, as_of: date) -> tuple[Configured, ...]:
-    """Each rule's policy with level and config: schema defaults, then the settings' "all", then its own entry.
+    """Each rule's policy with level and config: the schema's defaults, then the settings' "all", then its own entry.
 
-    Raises InputError naming the entry for an unknown policy or property, a level that is none, a value that does not
-    fit the policy's schema. Facts: pulumi/pulumi, pkg/resource/analyzer/config.go; unknown names pass there.
+    Raises InputError naming the entry for an unknown policy or property, an unknown level, or a value that violates the policy's
+    schema. Facts: pulumi/pulumi, pkg/resource/analyzer/config.go, which accepts unknown names.
     """
     policies = [(rule.policy(as_of), rule.types) for rule in rules]
     names = [policy.name for policy, _ in policies]
@@ -184,7 +183,7 @@ def _level(name: str, level: object) -> EnforcementLevel:
 
 
 def _as_sent(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The config after its way over the wire: every number a float."""
+    """The config as a policy gets it over gRPC: every number is a float."""
     struct = struct_pb2.Struct()
     struct.update(config)
     sent: dict[str, Any] = json_format.MessageToDict(struct)
@@ -192,9 +191,9 @@ def _as_sent(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class _Session:
-    """Judges resources one by one, and those of `together` at the end once more as a stack.
+    """Judges resources one by one, and at the end the types of `together` as a stack.
 
-    Keeps the properties of providers, which many resources share, and those that the stack policies ask for.
+    Keeps the properties of providers, which many resources share, and of the resources that stack policies read.
     """
 
     def __init__(self, together: frozenset[str]) -> None:
@@ -226,7 +225,7 @@ class _Session:
         return _ask(rule, StackValidationArgs(list(self._resources.values()), dict(rule.config), _NO_TAGS), "")
 
     def _connect(self) -> None:
-        """Parents and dependencies as references, as far as stack policies ask for their types."""
+        """Set parents and dependencies to the resources that stack policies read."""
         for recorded in self._recorded:
             resource = self._resources[recorded.urn]
             resource.parent = self._resources.get(recorded.parent)
@@ -248,20 +247,20 @@ def arguments_of(
     options: PolicyResourceOptions | None = None,
     provider: PolicyProviderResource | None = None,
 ) -> ResourceValidationArgs:
-    """What a policy is asked about a resource with these properties; its provider is that which the caller keeps, if any."""
+    """The arguments of a policy for a resource with these properties."""
     return ResourceValidationArgs(
         resource.type, props, resource.urn, resource.name, options or _options(resource), provider, dict(config), _NO_TAGS
     )
 
 
 class Providers:
-    """Provider resources as a policy sees them, each read once: many resources share one."""
+    """Provider resources as a policy gets them. Each is read once, because many resources share one."""
 
     def __init__(self) -> None:
         self._known: dict[str, PolicyProviderResource] = {}
 
     def of(self, resource: Resource) -> PolicyProviderResource | None:
-        """The provider of a resource; None where it has the default one."""
+        """The provider of a resource; None for a default provider."""
         made_by = resource.provider_resource
         if made_by is None:
             return None
@@ -271,7 +270,7 @@ class Providers:
 
 
 def _props(resource: Resource) -> Mapping[str, Any]:
-    """A resource's properties as the SDK hands them to a policy."""
+    """The properties of a resource as the SDK passes them to a policy."""
     props: Mapping[str, Any] = unknown_checking_proxy(deserialize_properties(wire.analyzed(wire.raw(resource.wire))))
     return props
 
@@ -296,7 +295,7 @@ def _ask(rule: Configured, arguments: Any, urn: str) -> list[Verdict]:
         verdicts.append(Verdict(policy.name, rule.reported, kind, of, message))
 
     def report(message: str, of: str | None = None) -> None:
-        # The types are checked as the SDK checks them; of a resource policy's URN the engine takes no notice.
+        # Same type checks as in the SDK. The engine ignores the URN that a resource policy gives.
         if message and not isinstance(message, str):
             raise TypeError("Expected message to be a string")
         if of is not None and not isinstance(of, str):
@@ -319,7 +318,7 @@ def _ask(rule: Configured, arguments: Any, urn: str) -> list[Verdict]:
 
 
 def finished(result: Any) -> Any:
-    """What a policy's callback gives, awaited where it must be."""
+    """The result of a policy's callback, awaited if it is a coroutine."""
     if not inspect.isawaitable(result):
         return result
     with asyncio.Runner() as runner:
@@ -331,14 +330,14 @@ async def _finish(result: Any) -> Any:
 
 
 def analyze_request(resource: Resource) -> proto.AnalyzeRequest:
-    """The same resource as the engine would send it to a policy pack, to be analyzed or remediated."""
+    """The resource as the engine sends it to a policy pack, to be analyzed or remediated."""
     request = proto.AnalyzeRequest()
     _fill(request, resource)
     return request
 
 
 def stack_request(recording: Recording) -> proto.AnalyzeStackRequest:
-    """The whole recording as the engine would send it at the end."""
+    """The whole recording as the engine sends it at the end."""
     request = proto.AnalyzeStackRequest()
     for resource in recording.resources:
         if resource.read:
@@ -353,7 +352,7 @@ def stack_request(recording: Recording) -> proto.AnalyzeStackRequest:
 
 
 def _fill(request: Any, resource: Resource) -> None:
-    """What an AnalyzeRequest and an AnalyzerResource have alike."""
+    """Fill the fields that AnalyzeRequest and AnalyzerResource share."""
     create, update, delete = resource.custom_timeouts
     timeouts = proto.AnalyzerResourceOptions.CustomTimeouts(create=create, update=update, delete=delete)
     options = proto.AnalyzerResourceOptions(

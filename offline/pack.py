@@ -1,8 +1,8 @@
-"""The policy pack as a separate folder, which `pulumi policy publish` accepts.
+"""The policy pack as a directory of its own: what `pulumi policy publish` takes.
 
-The folder has the pack's files, the modules and tables of `fleet` that its rules import, and its pinned requirements. It needs no
-file outside of it. It names no virtual environment: the CLI that publishes the pack runs the Python on PATH, and the CLI that
-downloads it creates an environment. An environment that the pack names must exist, and would be published too.
+It holds the pack's files, what of `fleet` its rules import (the hardware and price tables included) and its pinned
+requirements; nothing in it reaches outside of it. It names no virtual environment: the CLI that publishes it runs the Python on
+PATH, the CLI that downloads it makes an environment for it. One that is named has to be there, and is then published too.
 
 Facts: pulumi/pulumi 3.260, pkg/backend/httpstate/policypack.go (Publish, installRequiredPolicy), sdk/go/common/util/archive.
 """
@@ -23,7 +23,7 @@ _BESIDE = b"""
   options:
     virtualenv: ../.venv"""
 _IGNORED = "__pycache__/\nvenv/\n"
-"""What a run of the pack writes into its folder. The CLI does not publish files that an ignore file names."""
+"""What running the pack leaves in its folder; the CLI leaves out of the archive what an ignore file names."""
 _TEMPLATES = ("config/*.json", "rules/*.py", "rules/*.toml", "__main__.py", "requirements.txt", MARK)
 
 

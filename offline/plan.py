@@ -216,9 +216,9 @@ def make_plan(
 ) -> Plan:
     """Load, prove, record and judge one stack of the project in `root`.
 
-    `as_of` is the day whose prices, exceptions and support dates are used; None means the day of `offline.day`. `policies_of` is the
-    checkout whose policy config is used instead of that in `root`. Raises InputError for everything that is wrong in the stack's
-    files. Any other exception is an error in this program.
+    `as_of` is the day whose prices, exceptions and support dates are used; None means the day of `offline.day`. `policies_of` is
+    the checkout whose policy config is used instead of that in `root`. Raises InputError for everything that is wrong in the
+    stack's files. Any other exception is an error in this program.
     """
     progress("reading settings")
     day = as_of or day_of()
@@ -266,7 +266,7 @@ def _naming(config: StackConfig, verdicts: tuple[Verdict, ...]) -> tuple[Verdict
 def declared(
     root: Path, config: StackConfig, fleet: Fleet, remedy: Remedy | None = None, *, preview: bool = True
 ) -> tuple[Recording | None, Recording | None]:
-    """(what `pulumi up` registers, what is in Git) of a stack. None for a stack that Pulumi does not deploy or Git does not have."""
+    """(what `pulumi up` registers, what is in Git) of a stack. None if Pulumi does not deploy it, and if Git has nothing."""
     by_git = any(cluster.by_git for _, cluster in fleet.clusters_by_name())
     return (
         record(root / "__main__.py", config, remedy=remedy, preview=preview) if fleet.deployable else None,

@@ -1,7 +1,7 @@
 """The policy config of a stack: `policies/config/<stack>.json`, read strictly.
 
-The CLI reads the same file with Go's encoding/json, which lets the last of two equal keys win; here that is an error,
-for the first would be switched off in silence.
+The CLI reads the same file with Go's encoding/json, where the last of two equal keys wins. Here a repeated key is an error,
+because the first one would be ignored silently.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from offline.errors import InputError, shown
 _FOLDER = "policies/config"
 _MEND = "fix the file"
 _TOKEN = re.compile(r'[{}]|(?P<text>"(?:[^"\\]|\\.)*")(?P<key>\s*:)?')
-"""What tells keys from values in valid JSON: braces, and texts with or without a colon behind."""
+"""The tokens that tell keys from values in valid JSON: braces, and strings with or without a colon after them."""
 
 
 def policy_config(stack: str, root: Path) -> str:
-    """The policy config that applies, as text: its file, or that there is none."""
+    """The path of the policy config, or a text that says that there is none."""
     name = f"{_FOLDER}/{stack}.json"
     return name if (root / name).is_file() else f"{name} does not exist: strictest levels and default limits"
 
 
 def policy_settings(stack: str, root: Path) -> Mapping[str, object]:
-    """The stack's policy config in the project at `root`; empty without a file: then every policy has its defaults.
+    """The stack's policy config in the project at `root`. Without a file it is empty, and every policy has its defaults.
 
-    What the entries mean is not judged here (`offline.judge.configure` does). Raises InputError naming file and line for
-    what is no UTF-8 text, no JSON, no object, or holds a key twice, and the file for what cannot be read at all.
+    `offline.judge.configure` checks the entries. Raises InputError with file and line for text that is not UTF-8, for invalid
+    JSON, for JSON that is not an object and for a repeated key, and with the file for a file that cannot be read.
     """
     name = f"{_FOLDER}/{stack}.json"
     text = _text(root / _FOLDER / f"{stack}.json", name)
@@ -42,7 +42,7 @@ def policy_settings(stack: str, root: Path) -> Mapping[str, object]:
     except json.JSONDecodeError as error:
         raise InputError(f"{name}:{error.lineno}: must be JSON; got {error.msg} in column {error.colno}; {_MEND}") from None
     except (ValueError, RecursionError) as error:
-        # No line is known: NaN, an integer of thousands of digits, thousands of brackets.
+        # These errors have no line: NaN, an integer with thousands of digits, thousands of brackets.
         raise InputError(f"{name}:1: must be JSON that the CLI can read; got {error}; {_MEND}") from None
     if not isinstance(settings, dict):
         line = _line(text, len(text) - len(text.lstrip()))
@@ -53,7 +53,7 @@ def policy_settings(stack: str, root: Path) -> Mapping[str, object]:
 
 
 def _text(path: Path, name: str) -> str | None:
-    """The file's text; None where there is no file."""
+    """The text of the file; None if there is no file."""
     try:
         if path.is_symlink() and not path.exists():
             raise InputError(f"{name}: is a link to {path.readlink()}, which does not exist; correct or remove the link")
@@ -76,7 +76,7 @@ def _refuse_repeats(text: str, name: str) -> None:
     objects: list[dict[str, int]] = []
     line, counted = 1, 0
     for token in _TOKEN.finditer(text):
-        # Counted on from the last token: counted anew each time, a large file would take minutes.
+        # Counting from the last token on: counting from the start each time would take minutes for a large file.
         line, counted = line + text.count("\n", counted, token.start()), token.start()
         if token[0] == "{":
             objects.append({})

@@ -1,4 +1,4 @@
-"""A line on stderr when a command takes longer than a person expects."""
+"""Progress lines on stderr for commands that take long."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Self
 
 
 class Progress:
-    """Says what is going on, but only once `after` seconds have passed."""
+    """Prints the current stage, but only after `after` seconds."""
 
     def __init__(self, after: float = 2.0) -> None:
         self._stage = "starting"
@@ -26,7 +26,7 @@ class Progress:
         self._timer.cancel()
 
     def __call__(self, stage: str) -> None:
-        """The next stage begins."""
+        """Start the next stage."""
         with self._lock:
             self._stage = stage
             if self._late:

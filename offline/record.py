@@ -1,13 +1,12 @@
-"""Runs a Pulumi program without engine or cloud and records what it asks the engine to register.
+"""Runs a Pulumi program without engine and cloud, and records the resources that it registers.
 
-The program runs as the CLI runs it (`pulumi.runtime.run_in_stack`), against a resource monitor in this process. The
-monitor answers like a preview: a resource's outputs are its inputs and nothing else, its id is unknown, so whatever
-the cloud decides stays unknown. A remote component's outputs are all unknown, for its provider makes them.
+The program runs as the CLI runs it (`pulumi.runtime.run_in_stack`), against a resource monitor in this process. The monitor
+answers like a preview: the outputs of a resource are its inputs, and its id is unknown, so every value that the cloud decides
+stays unknown. All outputs of a remote component are unknown, because its provider creates them.
 
-Everything runs on one thread: a request is answered before the next one is made, so the order of a recording does not
-depend on the time that anything takes. Two resources of which neither waits for the other may change places all the same: the
-SDK waits for sets, whose order is that of addresses in memory. All state of the SDK lives in context variables; each recording
-has a context of its own.
+Everything runs on one thread: a request is answered before the next one is made, so timing does not change the order of a
+recording. Two resources that do not depend on each other may still change places, because the SDK waits for sets, which are
+ordered by memory addresses. The SDK keeps its state in context variables, and each recording has its own context.
 """
 
 import asyncio
@@ -36,16 +35,16 @@ from offline import wire
 
 Program = Path | str | Callable[[], object]
 Answer = Callable[[Mapping[str, object]], Mapping[str, object]]
-"""Answers one invoke: its arguments in, its result out, both with wire (camelCase) names."""
+"""Answers one invoke: takes its arguments, returns its result, both with wire (camelCase) names."""
 Remedy = Callable[["Resource"], struct_pb2.Struct | None]
-"""Gives the inputs that a resource gets instead of the program's; None leaves them."""
+"""Returns new inputs for a resource, or None to keep the program's."""
 
 STACK_TYPE = "pulumi:pulumi:Stack"
-_ORGANIZATION = "organization"  # what the CLI gives with a backend that knows no organizations
+_ORGANIZATION = "organization"  # the CLI's value for a backend without organizations
 
 
 class ProgramError(Exception):
-    """The program asks for what no engine would grant, or what no recording can know. The text says how to mend it."""
+    """The program does what the engine would refuse or what a recording cannot know. The text says how to fix it."""
 
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -59,9 +58,9 @@ def _nothing() -> Mapping[str, Any]:
 class Resource:
     """One resource as the program declared it.
 
-    `parent`, `dependencies`, `property_dependencies` and `deleted_with` hold URNs; `provider` is "<urn>::<id>" or "".
-    `wire` is the inputs' Struct: do not change it. `custom_timeouts` are seconds (create, update, delete), 0 where
-    none is set. `read` marks a resource that is looked up, not made. `id` is "" where only the cloud decides it.
+    `parent`, `dependencies`, `property_dependencies` and `deleted_with` are URNs; `provider` is "<urn>::<id>" or "". `wire` is
+    the Struct of the inputs: do not change it. `custom_timeouts` are seconds (create, update, delete), 0 if not set. `read`
+    marks a resource that is looked up, not created. `id` is "" if only the cloud decides it.
     """
 
     urn: str
@@ -97,13 +96,13 @@ class Resource:
 
     @property
     def provider_urn(self) -> str:
-        """The URN of the provider resource; "" where the engine would take a default provider."""
+        """The URN of the provider resource; "" for a default provider."""
         return self.provider.rpartition("::")[0]
 
 
 @dataclass(frozen=True)
 class Message:
-    """What the program logged: severity is "info", "warning" or "error"."""
+    """A log message of the program; severity is "info", "warning" or "error"."""
 
     severity: str
     text: str
@@ -112,7 +111,7 @@ class Message:
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """All resources in the order of their registration (a parent before its children), the stack itself first."""
+    """All resources in the order of their registration: the stack first, a parent before its children."""
 
     project: str
     stack: str
@@ -128,9 +127,9 @@ class Recording:
 
 
 def joined(*recordings: Recording | None) -> Recording:
-    """Recordings of one stack as one: the first one's stack and outputs, the resources and messages of all.
+    """Merge recordings of one stack: the stack and outputs of the first, the resources and messages of all.
 
-    Raises ProgramError where two have a resource of the same URN.
+    Raises ProgramError if two recordings have a resource with the same URN.
     """
     first, *others = (each for each in recordings if each is not None)
     found = Recording(
@@ -155,14 +154,14 @@ def record(
     answers: Mapping[str, Answer] | None = None,
     remedy: Remedy | None = None,
 ) -> Recording:
-    """Runs the program under one stack's configuration.
+    """Run the program with one stack's configuration.
 
-    `program`: a callable, or the path of a `__main__.py` or other Python file, which then runs in its own folder.
-    `preview=False` runs it as an update: ids are "<name>-id", and outputs that are no inputs are None.
-    `answers`: invoke token to its answer; the program may make no other invoke.
-    `remedy` is asked of each resource before it is recorded, a remote component aside: its provider would register it.
-    Raises the program's own exception, as it is; ProgramError for what an engine would refuse (a duplicate URN) and
-    for what is not known here (an invoke without answer, a call of a method, transforms).
+    `program`: a callable, or the path of a `__main__.py` or other Python file, which runs in its own folder.
+    `preview=False` runs it as an update: ids are "<name>-id", and outputs that are not inputs are None.
+    `answers`: invoke tokens with their answers. Every other invoke is an error.
+    `remedy` is called for each resource before it is recorded, except for remote components, which their provider registers.
+    Raises the program's own exception unchanged. Raises ProgramError for what the engine would refuse (a duplicate URN) and for
+    what a recording cannot know (an invoke without an answer, a call of a method, transforms).
     """
     monitor = _Monitor(config, preview, answers or {}, remedy)
     contextvars.Context().run(_run, program, config, preview, monitor)
@@ -171,7 +170,7 @@ def record(
 
 def _run(program: Program, config: StackConfig, preview: bool, monitor: "_Monitor") -> None:
     loop = _Loop()
-    loop.set_exception_handler(lambda *_: None)  # what is left over after a failure is no news
+    loop.set_exception_handler(lambda *_: None)  # leftovers of a failure are not interesting
     failures: list[BaseException] = []
 
     async def body() -> None:
@@ -182,7 +181,7 @@ def _run(program: Program, config: StackConfig, preview: bool, monitor: "_Monito
         except BaseException as error:
             failures.append(error)
             raise
-        # Lets the registrations start: the SDK then waits for each of them, which is cheaper than for all outputs.
+        # Start the registrations: then the SDK waits for each of them, which is faster than waiting for all outputs.
         await asyncio.sleep(0)
 
     settings.configure(
@@ -202,7 +201,7 @@ def _run(program: Program, config: StackConfig, preview: bool, monitor: "_Monito
     with _steady_environment(), _no_stack_traces():
         try:
             loop.run_until_complete(pulumi.runtime.run_in_stack(body))
-        except BaseException as error:  # noqa: BLE001 - raised again below, once all is closed
+        except BaseException as error:  # noqa: BLE001 - raised again below, after closing
             failures.append(settings.SETTINGS.rpc_manager.unhandled_exception or error)
         finally:
             _close(loop)
@@ -212,7 +211,7 @@ def _run(program: Program, config: StackConfig, preview: bool, monitor: "_Monito
 
 
 def _run_file(path: Path) -> object:
-    # The CLI names the folder, which puts it on sys.path while the program's top level runs.
+    # The CLI runs the folder, so that it is on sys.path while the program's top level runs.
     target = path.parent if path.name == "__main__.py" else path
     with contextlib.chdir(path.parent):
         return runpy.run_path(str(target.resolve()), run_name="__main__")
@@ -223,7 +222,7 @@ def _own(error: BaseException) -> BaseException:
     notes: list[str] = []
     while type(error) in (ValueError, AssertionError) and str(error).startswith("While processing") and error.__context__:
         notes.append(str(error).splitlines()[0])
-        # Not the cause: waiting for a registration, the SDK raises its exception "from" the same one again.
+        # Not the cause: the SDK raises the exception of a registration "from" the same exception.
         error = error.__context__
     for note in notes:
         error.add_note(note)
@@ -233,13 +232,13 @@ def _own(error: BaseException) -> BaseException:
 
 
 class _Loop(asyncio.SelectorEventLoop):
-    """An event loop that answers what would go to a thread at once, in the caller's."""
+    """An event loop that runs executor jobs at once, in the caller's thread."""
 
     def run_in_executor(self, executor: object, func: Callable[..., Any], *args: object) -> asyncio.Future[Any]:
         future = self.create_future()
         try:
             future.set_result(func(*args))
-        except Exception as error:  # noqa: BLE001 - the future carries it to whoever awaits
+        except Exception as error:  # noqa: BLE001 - awaiting the future raises it
             future.set_exception(error)
         return future
 
@@ -255,8 +254,8 @@ def _close(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def _forget() -> None:
-    # The SDK's context properties keep the value they are set to while unset as a process-wide default. Setting None
-    # twice (over the value, then over None) takes that default back, and with it the recording's memory.
+    # The SDK's context properties keep the first value that they get as a process-wide default. Setting None twice (over the
+    # value, then over None) clears that default, and frees the memory of the recording.
     for name in ("monitor", "engine", "project", "stack", "dry_run", "organization", "root_directory", "callbacks"):
         setattr(settings.SETTINGS, name, None)
         setattr(settings.SETTINGS, name, None)
@@ -264,7 +263,7 @@ def _forget() -> None:
 
 @contextlib.contextmanager
 def _steady_environment() -> Iterator[None]:
-    """Hides the variables by which an outer Pulumi run would reach into this one."""
+    """Hide the environment variables of an outer Pulumi run."""
     names = [name for name in os.environ if name.startswith("PULUMI_CONFIG")]
     hidden = {name: os.environ.pop(name) for name in (*names, "PULUMI_DISABLE_RESOURCE_REFERENCES") if name in os.environ}
     try:
@@ -275,7 +274,7 @@ def _steady_environment() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _no_stack_traces() -> Iterator[None]:
-    """Spares the SDK the stack trace of each registration: a fifth of its time, for the engine's messages alone."""
+    """Skip the stack trace of each registration: it takes a fifth of the SDK's time, and only the engine's messages use it."""
     real = resource_registration._get_stack_trace
     resource_registration._get_stack_trace = source_pb2.StackTrace
     try:
@@ -296,11 +295,11 @@ class _Engine:
             self.messages.append(Message(severity, request.message, request.urn))
 
     def RequirePulumiVersion(self, request: Any) -> Any:  # noqa: N802 - gRPC's name
-        return engine_pb2.RequirePulumiVersionResponse()  # there is no CLI whose version could be wrong
+        return engine_pb2.RequirePulumiVersionResponse()  # there is no CLI that could have a wrong version
 
 
 class _NoMocks(mocks.Mocks):
-    """The base class asks for mocks; the monitor below answers without."""
+    """The base class needs mocks. The monitor below does not use them."""
 
     def call(self, args: Any) -> Any:
         raise AssertionError("the monitor answers invokes by itself")
@@ -310,7 +309,7 @@ class _NoMocks(mocks.Mocks):
 
 
 class _Monitor(mocks.MockMonitor):
-    """Records requests in wire form; nothing is deserialized to be answered."""
+    """Records requests in wire form and answers them without deserializing."""
 
     def __init__(self, config: StackConfig, preview: bool, answers: Mapping[str, Answer], remedy: Remedy | None = None) -> None:
         super().__init__(_NoMocks())
@@ -334,7 +333,7 @@ class _Monitor(mocks.MockMonitor):
         )
 
     def make_urn(self, parent: str, type_: str, name: str) -> str:
-        """The URN as the engine makes it: the types of all ancestors but the stack."""
+        """The URN as the engine makes it, with the types of all ancestors except the stack."""
         qualified = parent.split("::")[2] if parent else ""
         if qualified and qualified != STACK_TYPE:
             type_ = f"{qualified}${type_}"
@@ -352,7 +351,7 @@ class _Monitor(mocks.MockMonitor):
             inputs.CopyFrom(request.object)
         else:
             response = resource_pb2.RegisterResourceResponse(urn=urn, id=identity, object=request.object)
-            inputs = response.object  # shares the response's memory and lets the request, with its stack trace, go
+            inputs = response.object  # shares the memory of the response and frees the request
         resource = Resource(
             urn=urn,
             type=request.type,
@@ -388,7 +387,7 @@ class _Monitor(mocks.MockMonitor):
         return response
 
     def ReadResource(self, request: Any) -> Any:  # noqa: N802 - gRPC's name
-        """Records the look-up; what the program gave is all that is known of the resource."""
+        """Records the lookup. Only the properties that the program gave are known."""
         urn = self.make_urn(request.parent, request.type, request.name)
         identity = "" if request.id in wire.SENTINELS else request.id
         response = resource_pb2.ReadResourceResponse(urn=urn, id=identity, properties=request.properties)
@@ -488,7 +487,7 @@ def _pairs(values: Any) -> Mapping[str, str]:
 
 
 def _dependencies(values: Any) -> Mapping[str, tuple[str, ...]]:
-    # Only properties that depend on something; the SDK sends the others with an empty list.
+    # The SDK sends properties without dependencies with an empty list. They are left out.
     return {key: _texts(values[key].urns) for key in sorted(values) if values[key].urns}
 
 

@@ -33,7 +33,7 @@ SENTINELS: Final = frozenset(
 
 
 class Unknown(str):
-    """A value that only the cloud decides; prints and serialises as "[unknown]". Compare with `is UNKNOWN`."""
+    """A value that only the cloud decides. It prints and serializes as "[unknown]". Compare with `is UNKNOWN`."""
 
     __slots__ = ()
 
@@ -48,7 +48,7 @@ UNKNOWN: Final = Unknown()
 
 
 class Secret(str):
-    """A secret value; as text, repr and JSON it is "[secret]". `reveal()` gives what is inside, for tests."""
+    """A secret value. As text, repr and JSON it is "[secret]". `reveal()` returns the value, for comparisons and tests."""
 
     __slots__ = ("_inner",)
     _inner: object
@@ -59,13 +59,13 @@ class Secret(str):
         return secret
 
     def __init__(self, value: object) -> None:
-        """Keeps `value` out of sight."""
+        """Hide `value`."""
 
     def __repr__(self) -> str:
         return "[secret]"
 
     def __reduce__(self) -> tuple[type["Secret"], tuple[None]]:
-        return Secret, (None,)  # a pickle or copy loses the value, never tells it
+        return Secret, (None,)  # a pickle or copy loses the value and never shows it
 
     def reveal(self) -> object:
         """The value inside."""
@@ -73,7 +73,7 @@ class Secret(str):
 
 
 def raw(struct: struct_pb2.Struct) -> dict[str, object]:
-    """The Struct as json_format.MessageToDict gives it (floats, sentinels, signatures), its keys sorted."""
+    """The Struct as json_format.MessageToDict returns it (floats, sentinels, signatures), with sorted keys."""
     fields = struct.fields
     return {key: _raw(fields[key]) for key in sorted(fields)}
 
@@ -110,7 +110,7 @@ def remediable(properties: Mapping[str, object]) -> dict[str, object]:
 def _analyzed(value: object) -> object:
     if isinstance(value, dict):
         if value.get(SIGNATURE) == RESOURCE:
-            # An id that is there but empty is one that only the cloud decides.
+            # An empty id is one that only the cloud decides.
             return value["urn"] if value.get("id") is None else value["id"] or rpc.UNKNOWN
         return {key: _analyzed(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -119,7 +119,7 @@ def _analyzed(value: object) -> object:
 
 
 def needs_analysis(struct: struct_pb2.Struct) -> bool:
-    """Whether `analyzed` would change this Struct; cheap enough to ask of every resource."""
+    """Whether `analyzed` would change this Struct. Fast enough to call for every resource."""
     return any(key.startswith("__") for key in struct.fields) or RESOURCE.encode() in struct.SerializeToString()
 
 
@@ -139,7 +139,7 @@ def _view(value: object) -> object:
 
 
 def is_reserved(value: object) -> bool:
-    """Whether plain data has in it what the wire format keeps for itself: a signature's key, a sentinel."""
+    """Whether plain data has a value that the wire format reserves: the key of a signature, a sentinel."""
     if isinstance(value, dict):
         return SIGNATURE in value or any(is_reserved(item) for item in value.values())
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Manifests judged by the policies of a stack, as a plan judges resources."""
+"""Kubernetes manifests, judged by the policies of a stack as a plan judges resources."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _RULES = tuple(rule.of_manifests for rule in RULES)
 _CONFIG = "policies/config"
 _OWNERS_OF = "runner-group-scoped"
 _NAMESPACE = re.compile(r'namespace "[^"]*": ')
-"""How a policy of runner sets begins what it says of an object in their namespace."""
+"""The start of a message of a runner set policy about an object in the namespace of the sets."""
 _PATH = re.compile(r'[A-Za-z_][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+|\[(?:[0-9]+|"[^"]*"|[^\]"]*)\])*')
 _STEP = re.compile(r'([A-Za-z0-9_-]+)|\[(?:([0-9]+)|"([^"]*)"|([^\]]*))\]')
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A verdict and where it belongs: the manifest, None for what is said of all together, and a line of its file."""
+    """A verdict with its manifest and the line in the manifest's file; None for a verdict on all manifests together."""
 
     verdict: Verdict
     manifest: Manifest | None
@@ -42,30 +42,30 @@ class Finding:
 
     @property
     def place(self) -> str:
-        """File and line, "" for what is said of all together."""
+        """File and line; "" for a verdict on all manifests together."""
         return f"{self.manifest.file}:{self.line}" if self.manifest is not None else ""
 
     @property
     def label(self) -> str:
-        """What it is of, for people."""
+        """The object that the verdict is about, for people."""
         return self.manifest.label if self.manifest is not None else "all objects together"
 
 
 @dataclass(frozen=True)
 class Check:
-    """What the policies say of a folder's manifests."""
+    """The result of a check: what the policies report for the manifests of a folder."""
 
     stack: str
     target: str
     tree: Tree
     policies: tuple[Configured, ...]
     policy_config: str
-    """The file of the policies' config, or that there is none."""
+    """The file of the policies' config, or a text that says that there is none."""
     verdicts: tuple[Verdict, ...]
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
-        """All that the policies say, by file and line."""
+        """Every verdict that applies, sorted by file and line."""
         held = {each.resource.urn: (index, each) for index, each in enumerate(self.tree.manifests)}
         found = []
         for verdict in self.verdicts:
@@ -78,35 +78,35 @@ class Check:
 
     @cached_property
     def unjudged(self) -> tuple[Unjudged, ...]:
-        """What no policy of the pack reads."""
+        """The objects that no policy reads."""
         return unjudged(self.tree.manifests, _RULES)
 
     @cached_property
     def remarks(self) -> tuple[str, ...]:
-        """What nobody is at fault for, and its reader may not expect."""
+        """Notes that are not violations."""
         return (*self.tree.twice, *laid_over(self.tree.manifests))
 
     @property
     def outcomes(self) -> tuple[Outcome, ...]:
-        """How each policy stands, in the pack's order."""
+        """The result of each policy, in the pack's order."""
         return outcomes_of([each.resource for each in self.tree.manifests], self.verdicts, levels_of(self.policies), rules=_RULES)
 
     def blocked(self, strict: bool = False) -> tuple[Verdict, ...]:
-        """What fails: violations of mandatory policies; with `strict` also what a critical one could not tell."""
+        """The verdicts that fail the check: see `offline.plan.blocked_of`."""
         return blocked_of(self.verdicts, strict)
 
     def passes(self, strict: bool = False) -> bool:
-        """Whether nothing is blocked."""
+        """Whether no verdict fails the check."""
         return not self.blocked(strict)
 
 
 def make_check(
     target: str, stack: str, root: Path, progress: Callable[[str], None] = lambda _: None, as_of: date | None = None
 ) -> Check:
-    """Judges the manifests below a folder with the levels and config of a stack of the project in `root`.
+    """Judge the manifests below a folder with the levels and the config of a stack of the project in `root`.
 
-    Nothing is remediated, for whoever applies a manifest mends nothing: what a plan would mend is broken here. Raises InputError
-    for a stack that there is not, and for whatever is wrong with the files.
+    Nothing is remediated, because `kubectl apply` remediates nothing. What a plan would remediate is a violation here. Raises
+    InputError for an unknown stack, and for everything that is wrong in the files.
     """
     known = sorted({*stackfile.stacks(root), *(path.stem for path in (root / _CONFIG).glob("*.json"))})
     if stack not in known:
@@ -122,9 +122,9 @@ def make_check(
 
 
 def _settings(stack: str, root: Path) -> Mapping[str, object]:
-    """The stack's policy config. Where it lists no owners, the owner of `github.url` is the only one.
+    """The stack's policy config. If it lists no owners, the owner of `github.url` is the only one.
 
-    A plan needs no such list: every runner set of the program registers at `github.url`. Manifests bring URLs of their own.
+    A plan needs no such list, because every runner set of the program registers at `github.url`. Manifests have their own URLs.
     """
     settings = policy_settings(stack, root)
     entry = settings.get(_OWNERS_OF, {})
@@ -136,7 +136,7 @@ def _settings(stack: str, root: Path) -> Mapping[str, object]:
 
 
 def line_of(manifest: Manifest, message: str) -> int:
-    """The line of the path that a message begins with, or of the nearest part of it that the file has; else the object's."""
+    """The line of the path at the start of a message, or of the longest part of it that the file has, or of the object."""
     found = manifest.line
     keys = manifest.keys
     for step in _steps(_NAMESPACE.sub("", message, count=1)):

@@ -1,6 +1,6 @@
-"""Kubernetes objects of documents, as resources that the policies judge.
+"""Kubernetes objects in documents, as resources for the policies.
 
-A resource is called as Pulumi calls it (`kubernetes:apps/v1:Deployment`); `urns.py` says what its URN is.
+The type of a resource is Pulumi's (`kubernetes:apps/v1:Deployment`); `urns.py` defines its URN.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _VERSION = re.compile(r"(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?/)?[a-z0-9][a-z0-9.-]
 _KIND = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 _LIST = "List"
 _BODIES = ("metadata", "spec")
-"""What only an object has: a document with one of these and half a name was meant for one."""
+"""Keys of objects. A document with one of these keys, and only one of apiVersion and kind, was meant as an object."""
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """An object: the file that holds it, its first line, where in its document it lies, and what it is called.
+    """An object with its file, its first line, its path in the document, and its name.
 
-    `once` says that the name is its own: of a `generateName` the API server makes another object each time.
+    `once` is false for a `generateName`: the API server creates another object each time.
     """
 
     file: str
@@ -58,14 +58,14 @@ class Manifest:
 
     @property
     def identity(self) -> tuple[str, str, str, str]:
-        """What the API server knows an object by, whatever its version is."""
+        """What identifies an object for the API server, in any API version."""
         return self.group, self.kind, self.namespace, self.name
 
 
 def objects(stack: str, file: str, within: str, document: Document) -> Iterator[Manifest]:
-    """The objects of a document, those of a list one by one; none where it is no object.
+    """The objects of a document, with the items of a list one by one. A document that is not an object has none.
 
-    `file` is the path for people, `within` that from the folder on. Raises InputError for half an object.
+    `file` is the path for people, `within` the path relative to the folder. Raises InputError for an incomplete object.
     """
     yield from _objects(stack, file, within, document, document.value, ())
 
@@ -80,9 +80,9 @@ def _objects(stack: str, file: str, within: str, document: Document, body: objec
         raise document.fault
     version, kind = _named(where, body)
     items = body.get("items")
-    # To kubectl and ArgoCD whatever has items is a list, of whichever kind it says it is.
+    # kubectl and ArgoCD treat every object with items as a list, whatever its kind.
     if isinstance(items, list):
-        # Items of a list of one kind leave out what the list says.
+        # Items of a typed list may leave out apiVersion and kind.
         of_one = kind.endswith(_LIST) and kind != _LIST
         said = {"apiVersion": version, "kind": kind.removesuffix(_LIST)} if of_one else {}
         for index, item in enumerate(items):
@@ -110,7 +110,7 @@ def _objects(stack: str, file: str, within: str, document: Document, body: objec
 
 
 def _is_object(where: str, body: Mapping[str, Any]) -> bool:
-    """Whether a document is an object; InputError for one that was meant to be."""
+    """Whether a document is an object. Raises InputError for an incomplete object."""
     missing = [key for key in ("apiVersion", "kind") if body.get(key) is None]
     if not missing:
         return True

@@ -1,4 +1,4 @@
-"""What a check of manifests leaves unsaid: kinds that no policy reads, and what ArgoCD lays over files that lie elsewhere."""
+"""What a check of manifests cannot judge: kinds that no policy reads, and changes that ArgoCD makes to files in Git."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from policies.rules.read import Later, walk
 from policies.rules.releases import Release, sources
 
 _DEFINITION = "CustomResourceDefinition"
-"""Says what others may have, and runs nothing."""
+"""Its schema may have containers, but it runs nothing."""
 _CONTAINERS = ("containers", "initContainers", "steps")
 _CONTAINER = ("container", "script")
 _SOURCE = (
@@ -22,12 +22,12 @@ _SOURCE = (
     ("kustomize",),
     ("plugin",),
 )
-"""What of an Application's source changes the manifests that lie at its path (argo-cd, pkg/apis/application/v1alpha1)."""
+"""Keys of an Application's source that change the manifests at its path (argo-cd, pkg/apis/application/v1alpha1)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unjudged:
-    """Objects of a type that no policy reads: the first of them, how many, and whether any has containers or GPUs in it."""
+    """Objects of one type that no policy reads: the first, their number, and whether any has containers or GPUs."""
 
     first: Manifest
     count: int
@@ -40,7 +40,7 @@ class Unjudged:
 
 
 def unjudged(manifests: Sequence[Manifest], rules: Iterable[AnyRule]) -> tuple[Unjudged, ...]:
-    """What none of the rules reads, by type, in the order of files."""
+    """The objects that no rule reads, by type, in the order of the files."""
     known = frozenset[str]().union(*(rule.types for rule in rules))
     others = [each for each in manifests if each.resource.type not in known]
     working = {each.resource.type for each in others if _works(each)}
@@ -50,7 +50,7 @@ def unjudged(manifests: Sequence[Manifest], rules: Iterable[AnyRule]) -> tuple[U
 
 
 def laid_over(manifests: Iterable[Manifest]) -> Iterator[str]:
-    """A line for whatever an Application lays over manifests that lie at a path of Git: here they are judged without it."""
+    """A line for each part of an Application that changes manifests at a path in Git: the check judges them without it."""
     for each in manifests:
         props = each.resource.inputs
         where: list[str] = []
@@ -67,7 +67,7 @@ def laid_over(manifests: Iterable[Manifest]) -> Iterator[str]:
 
 
 def _templates(props: object, at: str = "spec") -> Iterator[tuple[str, object]]:
-    """Path and template of an ApplicationSet, and of each of its generators that has one of its own, those within others too."""
+    """Path and template of an ApplicationSet and of each generator with its own template, nested generators included."""
     if isinstance(props, Mapping):
         for key, value in props.items():
             if key == "template":
@@ -80,12 +80,12 @@ def _templates(props: object, at: str = "spec") -> Iterator[tuple[str, object]]:
 
 
 def _paths(application: object) -> Iterator[Release]:
-    """The sources of an Application that are paths of Git. Of a template's too: what its generators fill in is text here."""
+    """The sources of an Application or a template that are paths in Git. Placeholders of a template count as text."""
     return (source for source in sources(APPLICATION, application, Later()) if not source.chart)
 
 
 def _over(application: object, at: str) -> Iterator[str]:
-    """Where an Application, or a template of some, lays something over a path of Git."""
+    """The keys of an Application or a template that change manifests at a path in Git."""
     for source in _paths(application):
         for keys in _SOURCE:
             if walk(source.source, *keys):
@@ -97,7 +97,7 @@ def _works(manifest: Manifest) -> bool:
 
 
 def _runs(value: object) -> bool:
-    """Whether something in it may run, or asks for a GPU."""
+    """Whether the value has a container or asks for a GPU."""
     if isinstance(value, Mapping):
         return any(_is_work(key, entry) or _runs(entry) for key, entry in value.items())
     return isinstance(value, list | tuple) and any(map(_runs, value))

@@ -1,4 +1,4 @@
-"""The manifests below a folder, and what else lies there."""
+"""The manifests below a folder, and the other documents there."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from offline.manifests.objects import Manifest, objects
 
 SUFFIXES = (".yaml", ".yml", ".json")
 PROGRAMS = (".jsonnet",)
-"""What ArgoCD evaluates; nothing here does."""
+"""Programs that ArgoCD evaluates. A check does not."""
 
 _MEND = "name a folder of manifests, or one file"
 
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """What a folder holds: its objects, in order of file and line, and a line for each file with something else."""
+    """The objects of a folder in the order of file and line, and a line for each file with something else."""
 
     files: int
     documents: int
@@ -33,7 +33,7 @@ class Tree:
 
     @property
     def twice(self) -> tuple[str, ...]:
-        """A line for each object that stands in several places: the last one applied wins."""
+        """A line for each object that is in several places: the last one applied wins."""
         places: dict[tuple[str, ...], list[Manifest]] = {}
         for each in self.manifests:
             if each.once:
@@ -46,16 +46,16 @@ class Tree:
 
 
 def read_tree(stack: str, target: str) -> Tree:
-    """Reads every manifest below a folder, or in one file; resources get URNs of the stack.
+    """Read every manifest below a folder, or in one file. The resources get URNs of the stack.
 
-    Git's own folder is left out. Links to folders are not followed, a link to a file outside of the folder is an error. Raises
-    InputError for all that is wrong in any file, a line each, and for a folder without an object.
+    The folder `.git` is left out. Links to folders are not followed. Raises InputError with a line for each problem in a file,
+    for a link to a file outside of the folder, and for a folder without an object.
     """
     if not target:
         raise InputError(f"DIR: must not be empty; {_MEND}")
     root = Path(target)
     there = tuple(_paths(root))
-    # One file is read, whatever it is called.
+    # A single file is read, whatever its name is.
     programs = dict.fromkeys(path for path in there if path != root and path.name.lower().endswith(PROGRAMS))
     paths = [path for path in there if path not in programs]
     found: list[Manifest] = []
@@ -91,7 +91,7 @@ def read_tree(stack: str, target: str) -> Tree:
 
 
 def _paths(root: Path) -> Iterator[Path]:
-    """The files of manifests and programs, each folder's own before those of its folders, by name."""
+    """The files of manifests and programs, sorted by name, the files of a folder before those of its subfolders."""
     try:
         if root.is_file():
             yield _readable(root)
@@ -113,14 +113,14 @@ def _paths(root: Path) -> Iterator[Path]:
 
 
 def _readable(path: Path) -> Path:
-    """The path; InputError for one that no line of a report can hold."""
+    """The path. Raises InputError for a path that a line of a report cannot show."""
     if not str(path).isprintable():
         raise InputError(f"DIR: {str(path)!a} has a sign in its name that cannot be shown; rename it")
     return path
 
 
 def _is_device(path: Path) -> bool:
-    """Whether reading would wait or never end: a pipe, a device. What is no file at all, reading will tell."""
+    """Whether the path is a pipe or a device, which may never end. Other problems show when the file is read."""
     try:
         return not stat.S_ISREG(path.stat().st_mode)
     except OSError:
@@ -128,7 +128,7 @@ def _is_device(path: Path) -> bool:
 
 
 def _require_inside(path: Path, root: Path, home: str) -> None:
-    """InputError for a link that leads out of the folder: a pull request could show what else the machine has."""
+    """Raise InputError for a link that leads out of the folder: a pull request could read other files of the machine."""
     if path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(home):
         raise InputError(
             f"{path}: a link to {path.readlink()}, which is outside of {root}; links out of the folder are not followed; "
@@ -137,7 +137,7 @@ def _require_inside(path: Path, root: Path, home: str) -> None:
 
 
 def _is_object(document: Document) -> bool:
-    """Whether a document is an object, though it holds none: a list without items."""
+    """Whether a document has apiVersion and kind, as a list without items does."""
     return isinstance(document.value, Mapping) and {"apiVersion", "kind"} <= document.value.keys()
 
 
@@ -149,7 +149,7 @@ def _note(path: Path, held: list[Document]) -> str:
 
 
 def _told_apart(manifests: Iterable[Manifest]) -> Iterator[Manifest]:
-    """The same manifests, each with a URN of its own."""
+    """The same manifests, with a number at the end of each repeated URN."""
     seen: Counter[str] = Counter()
     for each in manifests:
         urn = each.resource.urn

@@ -1,18 +1,18 @@
-"""URNs of manifests: the file stands in the place of a name, so that an exception can mean one file, or one object."""
+"""URNs of manifests. They have the file and the object, so that an exception can name one file or one object."""
 
 from __future__ import annotations
 
 PROJECT = "check"
-"""Stands for a project."""
+"""Takes the place of the project's name."""
 _OBJECT = "#"
-"""Begins an object within its file; no URN of our program has the sign."""
+"""Separates the file from the object. No URN of the program has this character."""
 
 
 def urn_of(stack: str, token: str, file: str, name: str) -> str:
-    """`urn:pulumi:<stack>::check::<type>::<file>#<namespace>/<name>`; `file` is the path from the folder on."""
+    """`urn:pulumi:<stack>::check::<type>::<file>#<namespace>/<name>`; `file` is relative to the folder."""
     return f"urn:pulumi:{stack}::{PROJECT}::{token}::{file}{_OBJECT}{name}"
 
 
 def means_manifests(pattern: str) -> bool:
-    """Whether an exception's pattern means what a check of manifests judges, and nothing of a program's."""
+    """Whether the pattern of an exception is for checks of manifests, not for the program's resources."""
     return f"::{PROJECT}::" in pattern or _OBJECT in pattern
