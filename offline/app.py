@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -51,24 +51,22 @@ Annotations = Annotated[bool, typer.Option("--annotations", help="Also print Git
 
 
 @contextmanager
-def faults_are_ours() -> Iterator[None]:
-    """Exit with status 70 on every exception that is not about the input.
+def exit_status(on_input_error: Callable[[Exception], None] = lambda _: None) -> Iterator[None]:
+    """Exit with status 2 on an input error, after `on_input_error` and its lines on stderr; with 70 on any other exception.
 
     Python's own status is 1, which would tell a pipeline that a proof failed.
     """
     try:
         yield
-    except (InputError, pulumi.RunError, typer.Exit):
+    except typer.Exit:
         raise
+    except (InputError, pulumi.RunError) as error:
+        on_input_error(error)
+        sys.stderr.writelines(f"error: {line}\n" for line in mask(str(error)).splitlines())
+        raise typer.Exit(2) from error
     except Exception as error:
         sys.stderr.write(mask(traceback.format_exc()))
         raise typer.Exit(_OUR_FAULT) from error
-
-
-def wrong_input(error: Exception) -> typer.Exit:
-    """Print the lines of an input error on stderr; returns the exit with status 2, for the caller to raise."""
-    sys.stderr.writelines(f"error: {line}\n" for line in mask(str(error)).splitlines())
-    return typer.Exit(2)
 
 
 def print_annotations(found: Iterable[Annotation]) -> None:

@@ -34,13 +34,7 @@ def document(held: Mapping[str, Any]) -> str:
 
 def verdict_json(verdict: Verdict) -> dict[str, Any]:
     """A verdict as plain data."""
-    return {
-        "policy": verdict.rule,
-        "level": verdict.level,
-        "kind": verdict.kind,
-        "urn": verdict.urn,
-        "message": verdict.message,
-    }
+    return {"policy": verdict.rule, "level": verdict.level, "kind": verdict.kind, "urn": verdict.urn, "message": verdict.message}
 
 
 def outcome_json(outcome: Outcome) -> dict[str, Any]:

@@ -9,21 +9,8 @@ from typing import Annotated
 import typer
 
 from offline.annotations import of_input
-from offline.app import (
-    PROVE,
-    ROOT,
-    Annotations,
-    AsOf,
-    Json,
-    Strict,
-    app,
-    console,
-    faults_are_ours,
-    print_annotations,
-    wrong_input,
-)
+from offline.app import PROVE, ROOT, Annotations, AsOf, Json, Strict, app, console, exit_status, print_annotations
 from offline.day import day_of
-from offline.errors import InputError
 from offline.manifests.check import make_check
 from offline.manifests.report import annotated, report, to_json
 from offline.progress import Progress
@@ -39,18 +26,18 @@ def check(
     strict: Strict = False,
 ) -> None:
     """Check Kubernetes manifests of any origin by the policies."""
-    try:
-        with faults_are_ours(), Progress() as progress:
-            found = make_check(folder, stack, ROOT, progress, day_of(as_of))
-    except InputError as error:
+
+    def annotate_error(error: Exception) -> None:
         if with_annotations:
             print_annotations(of_input(error, Path(folder), Path.cwd()))
-        raise wrong_input(error) from error
-    with faults_are_ours():
+
+    with exit_status(annotate_error):
+        with Progress() as progress:
+            found = make_check(folder, stack, ROOT, progress, day_of(as_of))
         if as_json:
             sys.stdout.write(to_json(found, strict) + "\n")
         else:
             report(found, console(), strict)
         if with_annotations:
             print_annotations(annotated(found, strict))
-    raise typer.Exit(0 if found.passes(strict) else 1)
+        raise typer.Exit(0 if found.passes(strict) else 1)

@@ -10,8 +10,7 @@ from fleet.facts.credentials import mask
 from fleet.loading.load import fleet_of
 from fleet.loading.stackfile import load
 from fleet.prove import placement
-from offline.app import DOCUMENT, ROOT, File, Stack, app, faults_are_ours, wrong_input
-from offline.errors import InputError
+from offline.app import DOCUMENT, ROOT, File, Stack, app, exit_status
 from offline.inventory.page import document
 from offline.plan import refusals
 from offline.words import refusal_line
@@ -20,13 +19,10 @@ from offline.words import refusal_line
 @app.command(rich_help_panel=DOCUMENT)
 def inventory(stack: Stack, file: File = None) -> None:
     """Print docs/inventory-STACK.md: every GPU pool and GPU workload of a stack, and what it needs of the nodes."""
-    try:
-        with faults_are_ours():
-            fleet = fleet_of(load(stack, ROOT, stack_file=file))
-            refused = tuple(refusals(fleet, placement.place(fleet)))
-            page = "" if refused else document(stack, fleet)
-    except InputError as error:
-        raise wrong_input(error) from error
+    with exit_status():
+        fleet = fleet_of(load(stack, ROOT, stack_file=file))
+        refused = tuple(refusals(fleet, placement.place(fleet)))
+        page = "" if refused else document(stack, fleet)
     sys.stderr.writelines(f"error: {mask(refusal_line(each))}\n" for each in refused)
     sys.stdout.write(mask(page))
     raise typer.Exit(1 if refused else 0)

@@ -6,32 +6,16 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import pulumi
 import typer
 
 from offline.annotations import annotate, of_input
-from offline.app import (
-    PROVE,
-    ROOT,
-    Annotations,
-    AsOf,
-    File,
-    Json,
-    Stack,
-    Strict,
-    app,
-    console,
-    faults_are_ours,
-    print_annotations,
-    wrong_input,
-)
+from offline.app import PROVE, ROOT, Annotations, AsOf, File, Json, Stack, Strict, app, console, exit_status, print_annotations
 from offline.base import read_base
 from offline.changes import report_changes
 from offline.data import to_json
 from offline.day import day_of
 from offline.errors import InputError
-from offline.markdown import markdown
-from offline.markdown import wrong_input as input_markdown
+from offline.markdown import markdown, wrong_input
 from offline.plan import make_plan
 from offline.progress import Progress
 from offline.report import report
@@ -51,20 +35,20 @@ def plan(
     strict: Strict = False,
 ) -> None:
     """Show resources, placement, price and policies of a stack."""
-    try:
-        with faults_are_ours(), Progress() as progress:
+
+    def tell(error: Exception) -> None:
+        if as_markdown and not as_json:
+            sys.stdout.write(wrong_input(stack, error, ROOT))
+        if with_annotations:
+            print_annotations(of_input(error, file or ROOT / f"Pulumi.{stack}.yaml", ROOT))
+
+    with exit_status(tell):
+        with Progress() as progress:
             if as_json and as_markdown:
                 raise InputError("--json, --markdown: one form at a time; leave one of them out")
             day = day_of(as_of)
             found = make_plan(stack, ROOT, file, progress, day)
             before = None if base is None else read_base(stack, ROOT, base, file, progress, day)
-    except (InputError, pulumi.RunError) as error:
-        if as_markdown and not as_json:
-            sys.stdout.write(input_markdown(stack, error, ROOT))
-        if with_annotations:
-            print_annotations(of_input(error, file or ROOT / f"Pulumi.{stack}.yaml", ROOT))
-        raise wrong_input(error) from error
-    with faults_are_ours():
         if as_json:
             sys.stdout.write(to_json(found, before) + "\n")
         elif as_markdown:
@@ -75,4 +59,4 @@ def plan(
             report(found, console(), strict)
         if with_annotations:
             print_annotations(annotate(found, ROOT, before, strict))
-    raise typer.Exit(0 if found.passes(strict) else 1)
+        raise typer.Exit(0 if found.passes(strict) else 1)

@@ -5,17 +5,14 @@ from __future__ import annotations
 import shlex
 import sys
 
-from offline.app import WRITE, Folder, app, wrong_input
-from offline.errors import InputError
+from offline.app import WRITE, Folder, app, exit_status
 from offline.pack import write_pack
 
 
 @app.command(name="policy-pack", rich_help_panel=WRITE)
 def policy_pack(out: Folder) -> None:
     """Write the policy pack as a folder that `pulumi policy publish` accepts."""
-    try:
+    with exit_status():
         files = write_pack(out)
-    except InputError as error:
-        raise wrong_input(error) from error
     sys.stdout.writelines(f"{path}\n" for path in files)
     sys.stdout.write(f"publish it: pulumi -C {shlex.quote(str(out.resolve()))} policy publish YOUR-ORGANIZATION\n")

@@ -5,13 +5,11 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
-import pulumi
 import typer
 
-from offline.app import ROOT, WRITE, AsOf, File, Folder, Stack, Strict, app, faults_are_ours, wrong_input
+from offline.app import ROOT, WRITE, AsOf, File, Folder, Stack, Strict, app, exit_status
 from offline.console import MaskingConsole
 from offline.day import day_of
-from offline.errors import InputError
 from offline.plan import make_plan
 from offline.progress import Progress
 from offline.render import differences
@@ -32,17 +30,14 @@ def render(
 
     With ArgoCD delivery, ArgoCD reads this folder.
     """
-    try:
-        with faults_are_ours(), Progress() as progress:
+    with exit_status():
+        with Progress() as progress:
             found = make_plan(stack, ROOT, file, progress, day_of(as_of))
         if not found.passes(strict):
             report(found, MaskingConsole(stderr=True), strict)
             raise typer.Exit(1)
-        with faults_are_ours():
-            astray = differences(found, out) if check_only else ()
-            files = () if check_only else write_files(found, out)
-    except (InputError, pulumi.RunError) as error:
-        raise wrong_input(error) from error
+        astray = differences(found, out) if check_only else ()
+        files = () if check_only else write_files(found, out)
     if astray:
         sys.stderr.writelines(f"{line}\n" for line in astray)
         sys.stderr.write(f"error: {len(astray)} files are not what the settings give; render again, and commit what changed\n")

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 import offline.plan
@@ -67,6 +68,14 @@ def test_the_plan_prices_each_thing_on_its_own_line(staging):
     for item in ("pool t4-spot", "pool t4-release", "system pool", "control plane", "NAT gateways", "disks", "total"):
         assert item in staging.stdout
     assert "≤0.752 - ≤1.204" in staging.stdout, "an unsourced spot price is bounded by on-demand and marked"
+
+
+def test_every_file_of_a_command_is_a_command_of_a_group():
+    files = {path.stem for path in (ROOT / "offline" / "commands").glob("*.py")} - {"__init__"}
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]  # several commands are a group
+    assert {name.replace("-", "_") for name in commands} == files, "offline/cli.py imports every file"
+    assert {command.rich_help_panel for command in commands.values()} == {"Prove", "Write", "Document"}
+    assert "Prove" in run("--help").stdout
 
 
 def test_a_plain_log_has_no_escape_codes(staging):
