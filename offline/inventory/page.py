@@ -109,11 +109,14 @@ def _pool(settings: Cluster, name: str, found: Iterable[User]) -> Row:
     )
 
 
-_NODES = ("pool", "used by", "driver and toolkit", "driver needed", "compute capability needed", "processor needed")
+_NODES = ("pool", "used by", "driver", "container toolkit", "driver needed", "compute capability needed", "processor needed")
 
 
 def _nodes(settings: Cluster, name: str, found: Iterable[User]) -> Row:
-    """The driver of a pool's nodes, and what the pinned images and the GPU need; "not known" if no source gives a limit."""
+    """Driver and toolkit of a pool's nodes, and what the pinned images and the GPU need; "not known" if no source says it."""
+    kind = NODE_IMAGES[settings.pools[name].image]
+    origin = {True: f"in image {code(kind.name)}", False: f"by the GPU operator, on image {code(kind.name)}"}
+    driver = settings.image_driver(name) if kind.driver else (settings.operator or OperatorSettings()).driver.version
     here = [user for user in found if user.pool == name]
     images = [image for user in here if user.gpus and (image := _IMAGES.get(user.container["image"]))]
     capability = max((image.least_capability for image in images), key=_version, default="")
@@ -124,7 +127,8 @@ def _nodes(settings: Cluster, name: str, found: Iterable[User]) -> Row:
     return (
         code(name),
         _codes(user.name for user in here),
-        _software(settings, name),
+        f"{code(driver) if driver else 'version not known,'} {origin[kind.driver]}",
+        origin[kind.toolkit],
         ", ".join(_driver_limits(settings, name, images)) or "not known",
         f"{capability} at least{has}" if capability else "not known",
         " or ".join(map(code, processors)) or "not known",
@@ -143,19 +147,6 @@ def _driver_limits(settings: Cluster, name: str, images: Iterable[Image]) -> Ite
 
 def _version(text: str) -> tuple[int, ...]:
     return tuple(map(int, text.split("."))) if text else ()
-
-
-def _software(settings: Cluster, name: str) -> str:
-    """Where the driver and the container toolkit of a pool's nodes come from."""
-    image = NODE_IMAGES[settings.pools[name].image]
-    by_operator = (settings.operator or OperatorSettings()).driver.version
-    version = settings.image_driver(name) if image.driver else by_operator
-    driver = f"driver {code(version)}" if version else "driver (version not known)"
-    sides = {driver: image.driver, "toolkit": image.toolkit}
-    in_image, others = ([what for what, is_in in sides.items() if is_in is wanted] for wanted in (True, False))
-    told = [f"{' and '.join(in_image)} in image {code(image.name)}"] * bool(in_image)
-    told += [f"{' and '.join(others)} by the GPU operator, on image {code(image.name)}"] * bool(others)
-    return "; ".join(told)
 
 
 # -- users -------------------------------------------------------------------------------------------------------------

@@ -91,7 +91,7 @@ def test_all_that_the_settings_have_is_on_the_page(stack: str) -> None:
         names = [f"`{each}`" for each in (*held.runners, *held.workloads, *held.jobs, *teams)]
         assert sorted(set(everything(page, name).names)) == sorted(names)
         assert table(page, f"Runner sets of `{name}`", "runs-on").names == [f"`{each}`" for each in held.runners]
-        for heading, column in (("Pools", "a node advertises"), ("Pools", "the pool has"), ("Nodes", "driver and toolkit")):
+        for heading, column in (("Pools", "a node advertises"), ("Pools", "the pool has"), ("Nodes", "container toolkit")):
             assert table(page, f"{heading} of `{name}`", column).names == [f"`{each}`" for each in held.pools]
         pods = [
             f"`{each}`" + (", its launcher" if isinstance(held.runners.get(each), MachineRunner) else "")
@@ -250,9 +250,9 @@ def test_parts_of_mig_have_their_own_name_and_driver_and_toolkit_are_the_image_s
     )
     assert table(page, "Pools of `use1`", "shared").row("parts")["a node advertises"] == "56 x `nvidia.com/mig-1g.5gb`"
     assert everything(page, "use1").row("part")["takes"] == "1 x `nvidia.com/mig-1g.5gb`"
-    assert table(page, "Nodes of `use1`", "used by").row("parts")["driver and toolkit"] == (
-        f"driver `{KUBERNETES['1.34'].driver}` and toolkit in image `al2023-nvidia`"
-    )
+    nodes = table(page, "Nodes of `use1`", "used by").row("parts")
+    assert nodes["driver"] == f"`{KUBERNETES['1.34'].driver}` in image `al2023-nvidia`"
+    assert nodes["container toolkit"] == "in image `al2023-nvidia`"
 
 
 def machines() -> dict[str, Any]:
@@ -286,7 +286,8 @@ def test_machines_are_told_with_their_places_and_launchers() -> None:
 def test_what_an_operator_installs_is_told() -> None:
     _, page = made(sjc=machines())
     row = table(page, "Nodes of `sjc`", "used by").row("v100")
-    assert row["driver and toolkit"] == "driver `580.173.02` and toolkit by the GPU operator, on image `ubuntu`"
+    assert row["driver"] == "`580.173.02` by the GPU operator, on image `ubuntu`"
+    assert row["container toolkit"] == "by the GPU operator, on image `ubuntu`"
 
 
 def test_a_driver_is_bounded_by_images_and_by_the_gpu() -> None:
@@ -311,7 +312,7 @@ def test_images_that_name_their_cuda_want_the_driver_that_troubleshooting_tells(
 def test_what_the_operator_installs_unless_told_otherwise_is_known() -> None:
     _, page = made(sjc=oke_cluster(enablement="gpu-operator", pools={"a10": oke_pool(image="ubuntu")}))
     (row,) = table(page, "Nodes of `sjc`", "driver needed").rows
-    assert row["driver and toolkit"].startswith(f"driver `{OPERATOR_DRIVER}`")
+    assert row["driver"].startswith(f"`{OPERATOR_DRIVER}` by the GPU operator")
     assert row["driver needed"] == "not known"
 
 
@@ -320,7 +321,8 @@ def test_a_driver_that_nobody_told_is_not_made_up() -> None:
     _, page = made(sjc=oke_cluster(nodeImages=images))
     (row,) = table(page, "Nodes of `sjc`", "driver needed").rows
     assert row["driver needed"] == "not known"
-    assert row["driver and toolkit"] == "driver (version not known) and toolkit in image `oke-gpu`"
+    assert row["driver"] == "version not known, in image `oke-gpu`"
+    assert row["container toolkit"] == "in image `oke-gpu`"
 
 
 def test_teams_are_told_with_their_gpus() -> None:
