@@ -1,4 +1,4 @@
-"""Writes `docs/policies.md` from the policies and from `policies_head.md`, whose words in capitals it replaces."""
+"""`docs/policies.md`, written from the policies themselves and from `policies_head.md`, whose words in capitals are filled in."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _section(rule: AnyRule) -> Iterator[str]:
 
 
 def _about(rule: AnyRule) -> str:
-    """The docstring of the rule's module, without the start of its first line."""
+    """The module's own words on what it judges and how, without the line that names it."""
     text = inspect.cleandoc(sys.modules[rule.check.__module__].__doc__ or "")
     first, _, rest = text.partition("\n\n")
     said = first.replace("\n", " ").partition(": ")[2]
