@@ -12,8 +12,8 @@ from fleet.jobs.stack import place_stack_job
 from fleet.prove.placement import Ask
 from fleet.prove.room import Asked
 from fleet.providers.fleet import Fleet
-from fleet.providers.oke.launcher_set import launcher_set
 from fleet.providers.installed import pod_set
+from fleet.providers.oke.launcher_set import launcher_set
 from fleet.render.workloads.catalogue import workload_objects
 from fleet.settings.caches import class_name
 from fleet.settings.cluster import Cluster
