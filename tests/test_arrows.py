@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import subprocess
 import sys
 import textwrap
@@ -66,7 +67,11 @@ def imported(module: str, lazy: bool = True) -> frozenset[str]:
     """What one of our modules imports: our modules by name, others as spelled."""
     path = modules()[module]
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    names = imports(ast.parse(path.read_text()), package, lazy)
+    text = path.read_text()
+    names = imports(ast.parse(text), package, lazy)
+    if "iter_modules(__path__)" in text:
+        # A package that imports whatever is in its folder.
+        names = itertools.chain(names, (name for name in modules() if name.startswith(f"{module}.")))
     # The pack runs with its own folder first on the path.
     homely = (f"policies.{name}" if name.split(".")[0] == "rules" else name for name in names)
     return frozenset(module_of(name) if name.split(".")[0] in OURS else name for name in homely)

@@ -1,123 +1,31 @@
-"""The rules of the pack, in the catalogue's order: one module a rule, named after its id."""
+"""The rules of the pack: the `RULE` of every module in this folder that has one. A rule's own `order` gives its place."""
 
 from __future__ import annotations
 
-from . import (
-    addon_version_pinned,
-    ami_and_node_version_pinned,
-    budget_alarm_required,
-    chart_version_pinned,
-    ecr_hardened,
-    ecr_lifecycle,
-    eks_endpoint_private,
-    eks_logging_and_secrets,
-    github_app_auth,
-    gpu_cpu_memory_limits,
-    gpu_dra_claims_bounded,
-    gpu_job_deadline,
-    gpu_limit_ceiling,
-    gpu_limits_required,
-    gpu_mig_resource_known,
-    gpu_node_labels,
-    gpu_node_selector,
-    gpu_node_taint,
-    gpu_pool_max_size,
-    gpu_priority_class,
-    gpu_shared_resource_single,
-    gpu_toleration_required,
-    gpu_toleration_scope,
-    images_pinned,
-    imds_v2_hop_one,
-    instance_type_allowed,
-    no_long_lived_credentials,
-    no_node_ssh,
-    node_role_least_privilege,
-    non_gpu_pool_no_gpu_taint,
-    oidc_trust_scoped,
-    private_nodes,
-    protect_stateful,
-    quota_declared,
-    required_tags,
-    runner_ephemeral,
-    runner_group_scoped,
-    runner_namespace_isolated,
-    runner_no_privileged,
-    scale_to_zero,
-    spot_diversified,
-    spot_forbidden_for_deploy,
-    spot_required_nonprod,
-    spot_with_fallback,
-    stack_cost_ceiling,
-    stack_gpu_ceiling,
-    system_pool_exists,
-    volumes_encrypted,
-)
-from .rule import Rule, StackRule
+from collections.abc import Iterator
+from importlib import import_module
+from pkgutil import iter_modules
+
+from .rule import Rule, Section, StackRule
 
 AnyRule = Rule | StackRule
 
-CATALOGUE: dict[str, tuple[AnyRule, ...]] = {
-    "GPU limits and scheduling": (
-        gpu_limits_required.RULE,
-        gpu_limit_ceiling.RULE,
-        gpu_cpu_memory_limits.RULE,
-        gpu_shared_resource_single.RULE,
-        gpu_mig_resource_known.RULE,
-        gpu_dra_claims_bounded.RULE,
-        gpu_toleration_required.RULE,
-        gpu_toleration_scope.RULE,
-        gpu_node_selector.RULE,
-        gpu_job_deadline.RULE,
-        gpu_priority_class.RULE,
-    ),
-    "Taints": (
-        gpu_node_taint.RULE,
-        gpu_node_labels.RULE,
-        non_gpu_pool_no_gpu_taint.RULE,
-        system_pool_exists.RULE,
-    ),
-    "Spot, cost and scale": (
-        spot_required_nonprod.RULE,
-        spot_with_fallback.RULE,
-        spot_diversified.RULE,
-        spot_forbidden_for_deploy.RULE,
-        scale_to_zero.RULE,
-        gpu_pool_max_size.RULE,
-        stack_gpu_ceiling.RULE,
-        stack_cost_ceiling.RULE,
-        budget_alarm_required.RULE,
-        quota_declared.RULE,
-        instance_type_allowed.RULE,
-    ),
-    "Supply chain and tokens": (
-        images_pinned.RULE,
-        chart_version_pinned.RULE,
-        ami_and_node_version_pinned.RULE,
-        addon_version_pinned.RULE,
-        no_long_lived_credentials.RULE,
-        github_app_auth.RULE,
-        oidc_trust_scoped.RULE,
-        ecr_hardened.RULE,
-        ecr_lifecycle.RULE,
-    ),
-    "Hardening": (
-        imds_v2_hop_one.RULE,
-        volumes_encrypted.RULE,
-        eks_endpoint_private.RULE,
-        eks_logging_and_secrets.RULE,
-        no_node_ssh.RULE,
-        private_nodes.RULE,
-        node_role_least_privilege.RULE,
-        runner_ephemeral.RULE,
-        runner_no_privileged.RULE,
-        runner_namespace_isolated.RULE,
-        runner_group_scoped.RULE,
-        required_tags.RULE,
-        protect_stateful.RULE,
-    ),
-}
-"""Every rule by what it is about."""
 
-RULES: tuple[AnyRule, ...] = tuple(rule for rules in CATALOGUE.values() for rule in rules)
+def _rules() -> Iterator[AnyRule]:
+    for module in iter_modules(__path__):
+        rule = getattr(import_module(f"{__name__}.{module.name}"), "RULE", None)
+        if isinstance(rule, AnyRule):
+            yield rule
+
+
+RULES: tuple[AnyRule, ...] = tuple(
+    sorted(_rules(), key=lambda rule: (tuple(Section).index(rule.order[0]), rule.order[1], rule.id))
+)
+"""Every rule, by section and by place in it."""
+
+CATALOGUE: dict[Section, tuple[AnyRule, ...]] = {
+    section: tuple(rule for rule in RULES if rule.order[0] is section) for section in Section
+}
+"""The rules of each section."""
 
 __all__ = ["CATALOGUE", "RULES", "AnyRule", "Rule", "StackRule"]

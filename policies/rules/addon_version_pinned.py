@@ -7,12 +7,11 @@ its children. EKS takes its default version for an add-on without one, and OKE u
 from __future__ import annotations
 
 import re
-
-from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
+from collections.abc import Iterator
 
 from .kinds import EKS_ADDON, EKS_ADDON_COMPONENT, OKE_ADDON, is_hollow
 from .read import Later, shown, text, walk
-from .rule import Rule
+from .rule import Args, Rule, Section, Severity
 
 _WHOLE = re.compile(r"v?[0-9]+\.[0-9]+\.[0-9]")
 """How a version starts that is one and no range of them."""
@@ -23,20 +22,19 @@ _VERSIONS = {
 }
 
 
-def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
+def _check(args: Args, later: Later) -> Iterator[str]:
     if is_hollow(args.resource_type, args.props):
         return
     field, otherwise, example = _VERSIONS[args.resource_type]
-    later = Later()
     with later:
         version = walk(args.props, field)
         if _WHOLE.match(text(version)) is None:
-            report(f"{field} is {shown(version)}: {otherwise}; write a version such as {example}", None)
-    later.settle()
+            yield f"{field} is {shown(version)}: {otherwise}; write a version such as {example}"
 
 
 RULE = Rule(
     id="addon-version-pinned",
+    order=(Section.SUPPLY_CHAIN, 40),
     title="Cluster add-ons have a chosen version",
     severity=Severity.LOW,
     types=frozenset(_VERSIONS),

@@ -16,21 +16,9 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
-
-from .kinds import (
-    EC2_INSTANCE,
-    EC2_NODE_CLASS,
-    EKS_NODE_GROUP,
-    LAUNCH_TEMPLATE,
-    OCI_INSTANCE,
-    OCI_INSTANCE_CONFIGURATION,
-    OKE_NODE_POOL,
-    SPOT_REQUEST,
-    launches,
-)
+from . import kinds, schema
 from .read import Later, count, items, keys, line, shown, strings, text, walk
-from .rule import Rule
+from .rule import Args, Rule, Section, Severity
 
 VERSIONS = ("1.34", "1.35", "1.36")
 """Minors of `fleet/facts/data/versions.toml`."""
@@ -45,16 +33,12 @@ _MINOR = re.compile(r"v?([0-9]+\.[0-9]+)(?:\.[0-9].*)?", re.DOTALL)
 _FILTER = "instanceSourceImageFilterDetails"
 
 
-def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
-    later = Later()
-    for fault in _IMAGES[args.resource_type](args.props, later):
-        report(fault, None)
+def _check(args: Args, later: Later) -> Iterator[str]:
+    yield from _IMAGES[args.resource_type](args.props, later)
     field = _VERSION_FIELDS.get(args.resource_type)
     if field is not None:
         supported = strings(args.get_config(), "kubernetesVersions", VERSIONS)
-        for fault in _version(field, args.props, supported, later):
-            report(fault, None)
-    later.settle()
+        yield from _version(field, args.props, supported, later)
 
 
 def _version(field: str, props: Any, supported: Sequence[str], later: Later) -> Iterator[str]:
@@ -125,77 +109,59 @@ def _pins(term: Any) -> bool:
 
 def _node_pool(props: Any, later: Later) -> Iterator[str]:
     with later:
-        image = walk(props, "nodeSourceDetails", "imageId")
         # The deprecated property says the same.
-        if not (_is_ocid(image) or (image is None and _is_ocid(walk(props, "nodeImageId")))):
-            yield _no_image("nodeSourceDetails.imageId", image)
+        yield from _ocid("nodeSourceDetails", walk(props, "nodeSourceDetails"), "imageId", props, "nodeImageId")
 
 
 def _oci_instance(props: Any, later: Later) -> Iterator[str]:
     with later:
-        source = walk(props, "sourceDetails")
-        if keys(walk(source, _FILTER)):
-            yield _filtered(f"sourceDetails.{_FILTER}")
-            return
-        image = walk(source, "sourceId")
-        if not (_is_ocid(image) or (image is None and _is_ocid(walk(props, "image")))):
-            yield _no_image("sourceDetails.sourceId", image)
+        yield from _sourced("sourceDetails", walk(props, "sourceDetails"), "sourceId", props, "image")
 
 
 def _configuration(props: Any, later: Later) -> Iterator[str]:
-    for path, launch in launches(props, later):
+    for path, launch in kinds.launches(props, later):
         with later:
-            yield from _launch(path, launch)
+            source = walk(launch, "sourceDetails")
+            yield from _sourced(f"{path}.sourceDetails", source, "imageId", source, "bootVolumeId")
 
 
-def _launch(path: str, launch: Any) -> Iterator[str]:
-    source = walk(launch, "sourceDetails")
+def _sourced(path: str, source: Any, field: str, holder: Any, other: str) -> Iterator[str]:
     if keys(walk(source, _FILTER)):
-        yield _filtered(f"{path}.sourceDetails.{_FILTER}")
-        return
-    image = walk(source, "imageId")
-    if not (_is_ocid(image) or (image is None and _is_ocid(walk(source, "bootVolumeId")))):
-        yield _no_image(f"{path}.sourceDetails.imageId", image)
+        yield f"{path}.{_FILTER} is set: a filter takes whatever image is newest; name one by its OCID instead"
+    else:
+        yield from _ocid(path, source, field, holder, other)
 
 
-def _is_ocid(value: Any) -> bool:
-    return text(value).startswith("ocid1.")
-
-
-def _no_image(path: str, image: Any) -> str:
-    return f"{path} is {shown(image)}: an image is pinned by its OCID; write ocid1.image.…"
-
-
-def _filtered(path: str) -> str:
-    return f"{path} is set: a filter takes whatever image is newest; name one by its OCID instead"
+def _ocid(path: str, source: Any, field: str, holder: Any, other: str) -> Iterator[str]:
+    """The fault of an image that neither its field nor, without that, the other one names by OCID."""
+    image = walk(source, field)
+    if not text(walk(holder, other) if image is None else image).startswith("ocid1."):
+        yield f"{path}.{field} is {shown(image)}: an image is pinned by its OCID; write ocid1.image.…"
 
 
 _IMAGES: dict[str, Callable[[Any, Later], Iterator[str]]] = {
-    EKS_NODE_GROUP: _node_group,
-    LAUNCH_TEMPLATE: _launch_template,
-    EC2_INSTANCE: _instance,
-    SPOT_REQUEST: _instance,
-    EC2_NODE_CLASS: _node_class,
-    OKE_NODE_POOL: _node_pool,
-    OCI_INSTANCE: _oci_instance,
-    OCI_INSTANCE_CONFIGURATION: _configuration,
+    kinds.EKS_NODE_GROUP: _node_group,
+    kinds.LAUNCH_TEMPLATE: _launch_template,
+    kinds.EC2_INSTANCE: _instance,
+    kinds.SPOT_REQUEST: _instance,
+    kinds.EC2_NODE_CLASS: _node_class,
+    kinds.OKE_NODE_POOL: _node_pool,
+    kinds.OCI_INSTANCE: _oci_instance,
+    kinds.OCI_INSTANCE_CONFIGURATION: _configuration,
 }
-_VERSION_FIELDS = {EKS_NODE_GROUP: "version", OKE_NODE_POOL: "kubernetesVersion"}
+_VERSION_FIELDS = {kinds.EKS_NODE_GROUP: "version", kinds.OKE_NODE_POOL: "kubernetesVersion"}
 
 RULE = Rule(
     id="ami-and-node-version-pinned",
+    order=(Section.SUPPLY_CHAIN, 30),
     title="Node images and versions are pinned",
     severity=Severity.MEDIUM,
     types=frozenset(_IMAGES),
     levels={"dev": "advisory", "staging": "advisory", "prod": "mandatory", "homelab": "disabled"},
     config={
-        "kubernetesVersions": {
-            "type": "array",
-            "items": {"type": "string", "pattern": "^[0-9]+\\.[0-9]+$"},
-            "minItems": 1,
-            "default": list(VERSIONS),
-            "description": "Kubernetes minors that nodes may have.",
-        },
+        "kubernetesVersions": schema.strings(
+            VERSIONS, "Kubernetes minors that nodes may have.", least=1, pattern="^[0-9]+\\.[0-9]+$"
+        )
     },
     rationale="An image that changes by itself changes driver and kernel under the jobs, and nobody can go back to the last.",
     source="https://karpenter.sh/docs/tasks/managing-amis/",

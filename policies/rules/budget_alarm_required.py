@@ -7,14 +7,12 @@ with an alert rule that has recipients: without them nobody hears of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
-
-from pulumi_policy import PolicyResource, ReportViolation, Severity
 
 from .groups import AWS, MACHINES, OCI, groups, several
 from .read import Later, count, items, text, walk
-from .rule import NOTHING, Stack, StackRule
+from .rule import NOTHING, PolicyResource, Section, Severity, Stack, StackRule, Violation
 
 AWS_BUDGET = "aws:budgets/budget:Budget"
 MONITOR = "aws:costexplorer/anomalyMonitor:AnomalyMonitor"
@@ -23,8 +21,7 @@ OCI_BUDGET = "oci:Budget/budget:Budget"
 OCI_ALERT = "oci:Budget/rule:Rule"
 
 
-def _check(stack: Stack, report: ReportViolation) -> None:
-    later = Later()
+def _check(stack: Stack, later: Later) -> Iterator[Violation]:
     spending: dict[str, list[str]] = {}
     for group in groups(stack.resources, later):
         # None: it has GPUs, though nobody can tell how many.
@@ -34,12 +31,11 @@ def _check(stack: Stack, report: ReportViolation) -> None:
         told, mend = _ALARMS[cloud]
         unsure = Later()
         if not told(stack, unsure) and not unsure:
-            report(
+            yield (
                 f"{cloud.upper()}: GPUs of {several(names)} are paid for, and no alarm tells anybody of a dear month; {mend}",
                 None,
             )
         later.join(unsure)
-    later.settle()
 
 
 def _aws(stack: Stack, later: Later) -> bool:
@@ -92,6 +88,7 @@ _ALARMS: dict[str, tuple[Callable[[Stack, Later], bool], str]] = {
 
 RULE = StackRule(
     id="budget-alarm-required",
+    order=(Section.COST, 90),
     title="An alarm tells of a month that is too dear",
     severity=Severity.MEDIUM,
     types=MACHINES | {AWS_BUDGET, MONITOR, SUBSCRIPTION, OCI_BUDGET, OCI_ALERT},

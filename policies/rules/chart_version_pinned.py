@@ -11,12 +11,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
-
 from .kinds import HELM
 from .read import Later, shown, text
 from .releases import Release, releases
-from .rule import Rule
+from .rule import Args, Rule, Section, Severity
 
 # semver.org 2.0.0, with the v that some charts put before it.
 _VERSION = re.compile(r"v?(?:0|[1-9][0-9]*)(?:\.(?:0|[1-9][0-9]*)){2}(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?")
@@ -46,12 +44,9 @@ _BY_ARGO = _Mends(
 )
 
 
-def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
-    later = Later()
+def _check(args: Args, later: Later) -> Iterator[str]:
     for release in releases(args.resource_type, args.props, later):
-        for fault in _faults(release, later):
-            report(fault, None)
-    later.settle()
+        yield from _faults(release, later)
 
 
 def _faults(release: Release, later: Later) -> Iterator[str]:
@@ -88,6 +83,7 @@ def _source_faults(path: str, address: str, mends: _Mends) -> Iterator[str]:
 
 RULE = Rule(
     id="chart-version-pinned",
+    order=(Section.SUPPLY_CHAIN, 20),
     title="Charts have one version and a trusted source",
     severity=Severity.MEDIUM,
     types=HELM,

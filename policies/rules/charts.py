@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fleet.facts.versions import CHARTS
+
 from .kinds import SCALE_SET_CHART
 from .read import Later, items, text, walk
 
@@ -66,7 +68,7 @@ def _read() -> tuple[dict[str, Defaults], dict[str, Any]]:
     scale_set = found[SCALE_SET_CHART]
     return {
         chart: Defaults(
-            row["version"],
+            CHARTS[chart].version,
             row["source"],
             row["date"],
             tuple(DefaultImage(**image) for image in row.get("images", ())),

@@ -22,6 +22,7 @@ from .releases import releases
 _WAYS = ("urn:", "ocid1.", "arn:")
 """How an identity starts that is no cluster's name."""
 _LONGEST = 160
+_NAMES = 5
 """A message shows an OCID or a URN whole."""
 
 
@@ -75,6 +76,12 @@ def clustered(resources: Iterable[PolicyResource], later: Later) -> Iterator[Clu
 def named(cluster: str) -> str:
     """The cluster for a message."""
     return f"cluster {line(cluster, _LONGEST)}" if cluster else "the cluster"
+
+
+def names(resources: Iterable[PolicyResource]) -> str:
+    """The first few resources by name, and how many more there are."""
+    every = [line(resource.name) for resource in resources]
+    return ", ".join(every[:_NAMES]) + (f" and {len(every) - _NAMES} more" if len(every) > _NAMES else "")
 
 
 @lru_cache(maxsize=4096)

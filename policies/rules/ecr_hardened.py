@@ -6,13 +6,11 @@ Judged: repositories. Scanning that a registry does by itself is not seen here. 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
-
+from . import schema
 from .draft import Draft
-from .read import Later, items, shown, text, true, walk
-from .rule import Rule
+from .read import Later, entries, shown, text, true, walk
+from .rule import Args, Rule, Section, Severity
 
 ECR_REPOSITORY = "aws:ecr/repository:Repository"
 
@@ -20,14 +18,8 @@ _MUTABILITY, _IMMUTABLE = "imageTagMutability", "IMMUTABLE"
 _SCAN = ("imageScanningConfiguration", "scanOnPush")
 
 
-def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
-    later = Later()
-    for fault in _faults(args.props, true(args.get_config().get("requireKms")), later):
-        report(fault, None)
-    later.settle()
-
-
-def _faults(props: Any, kms: bool, later: Later) -> Iterator[str]:
+def _check(args: Args, later: Later) -> Iterator[str]:
+    props = args.props
     with later:
         mutability = walk(props, _MUTABILITY)
         if text(mutability) != _IMMUTABLE:
@@ -36,20 +28,19 @@ def _faults(props: Any, kms: bool, later: Later) -> Iterator[str]:
         scan = walk(props, *_SCAN)
         if not true(scan):
             yield f"{'.'.join(_SCAN)} is {shown(scan)}: nobody looks for known holes; write true"
-    if kms:
+    if true(args.get_config().get("requireKms")):
         unread = Later()
         own = False
-        with unread:
-            for _, each in items(walk(props, "encryptionConfigurations"), unread):
-                with unread:
-                    own = own or text(walk(each, "encryptionType")) in ("KMS", "KMS_DSSE")
+        for _, each in entries(props, "encryptionConfigurations", unread):
+            with unread:
+                own = own or text(walk(each, "encryptionType")) in ("KMS", "KMS_DSSE")
         if not (own or unread):
             yield "encryptionConfigurations has no entry of type KMS: this stack asks for its own key; add {encryptionType: KMS}"
         if not own:
             later.join(unread)
 
 
-def _mend(args: ResourceValidationArgs, draft: Draft) -> None:
+def _mend(args: Args, draft: Draft) -> None:
     """Sets the two flags; how a repository is encrypted cannot be changed without replacing it."""
     later = Later()
     with later:
@@ -62,17 +53,12 @@ def _mend(args: ResourceValidationArgs, draft: Draft) -> None:
 
 RULE = Rule(
     id="ecr-hardened",
+    order=(Section.SUPPLY_CHAIN, 80),
     title="Images in ECR keep their tags and are scanned",
     severity=Severity.MEDIUM,
     types=frozenset((ECR_REPOSITORY,)),
     levels={"dev": "remediate", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
-    config={
-        "requireKms": {
-            "type": "boolean",
-            "default": False,
-            "description": "Whether a repository must be encrypted with a KMS key.",
-        },
-    },
+    config={"requireKms": schema.flag("Whether a repository must be encrypted with a KMS key.")},
     rationale="Whoever can move a tag of the runner's image runs code in every job that follows.",
     source="https://docs.aws.amazon.com/AmazonECR/latest/userguide/image-tag-mutability.html",
     fix="Set imageTagMutability IMMUTABLE and imageScanningConfiguration.scanOnPush true.",

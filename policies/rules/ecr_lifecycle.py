@@ -5,19 +5,19 @@ Judged: repositories together with lifecycle policies, which name theirs by what
 
 from __future__ import annotations
 
-from pulumi_policy import ReportViolation, Severity
+from collections.abc import Iterator
 
 from .ecr_hardened import ECR_REPOSITORY
 from .read import Later, text, walk
-from .rule import Stack, StackRule
+from .rule import Section, Severity, Stack, StackRule, Violation
 
 LIFECYCLE_POLICY = "aws:ecr/lifecyclePolicy:LifecyclePolicy"
 
 
-def _check(stack: Stack, report: ReportViolation) -> None:
+def _check(stack: Stack, later: Later) -> Iterator[Violation]:
     kept: set[str] = set()
     names: set[str] = set()
-    later, unread = Later(), Later()
+    unread = Later()
     for policy in stack.of(LIFECYCLE_POLICY):
         above = [each for each in policy.property_dependencies.get("repository", ()) if each.resource_type == ECR_REPOSITORY]
         kept |= {each.urn for each in above}
@@ -32,18 +32,18 @@ def _check(stack: Stack, report: ReportViolation) -> None:
             if text(walk(repository.props, "name")) in names - {""}:
                 continue
         if not (unnamed or unread):
-            report(
+            fault = (
                 "no lifecycle policy is for this repository: images of gigabytes stay and are paid for; "
-                "add an aws.ecr.LifecyclePolicy that expires untagged and old ones",
-                repository.urn,
+                "add an aws.ecr.LifecyclePolicy that expires untagged and old ones"
             )
+            yield fault, repository.urn
         later.join(unnamed)
         later.join(unread)
-    later.settle()
 
 
 RULE = StackRule(
     id="ecr-lifecycle",
+    order=(Section.SUPPLY_CHAIN, 90),
     title="Old images leave ECR",
     severity=Severity.LOW,
     types=frozenset((ECR_REPOSITORY, LIFECYCLE_POLICY)),

@@ -11,30 +11,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
-
+from . import schema
 from .kinds import EKS_CLUSTER, EKS_COMPONENT, OCI_NSG_RULE, OCI_SECURITY_LISTS, OKE_CLUSTER, is_hollow
 from .networks import covers, from_networks, network, world
 from .places import setting
-from .read import Later, count, items, keys, shown, strings, text, true, walk
-from .rule import Rule
+from .read import Later, count, entries, items, keys, shown, strings, text, true, walk
+from .rule import Args, Rule, Section, Severity
 
 _API_PORT = 6443
 _TCP = "6"
 _ALL = "all"
 
 
-def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
+def _check(args: Args, later: Later) -> Iterator[str]:
     if is_hollow(args.resource_type, args.props):
         return
-    later = Later()
-    allowed = strings(args.get_config(), "cidrs")
-    for fault in _faults(args.resource_type, args.props, allowed, later):
-        report(fault, None)
-    later.settle()
-
-
-def _faults(token: str, props: Any, allowed: Sequence[str], later: Later) -> Iterator[str]:
+    token, props, allowed = args.resource_type, args.props, strings(args.get_config(), "cidrs")
     if token == EKS_COMPONENT:
         yield from _eks("", props, allowed, later)
     elif token == EKS_CLUSTER:
@@ -43,11 +35,13 @@ def _faults(token: str, props: Any, allowed: Sequence[str], later: Later) -> Ite
     elif token == OKE_CLUSTER:
         yield from _oke(props, later)
     elif token == OCI_NSG_RULE:
-        yield from _nsg_rule(props, later)
-    else:
         with later:
-            for index, rule in items(walk(props, "ingressSecurityRules"), later):
-                yield from _list_rule(f"ingressSecurityRules[{index}]", rule, later)
+            if text(walk(props, "direction")) == "INGRESS":
+                yield from _opened("source", props, ("tcpOptions", "destinationPortRange"))
+    else:
+        for path, rule in entries(props, "ingressSecurityRules", later):
+            with later:
+                yield from _opened(f"{path}.source", rule, ("tcpOptions",))
 
 
 def _eks(prefix: str, config: Any, allowed: Sequence[str], later: Later) -> Iterator[str]:
@@ -97,37 +91,25 @@ def _oke(props: Any, later: Later) -> Iterator[str]:
             )
 
 
-def _nsg_rule(props: Any, later: Later) -> Iterator[str]:
-    with later:
-        if text(walk(props, "direction")) == "INGRESS" and from_networks(props) and text(walk(props, "protocol")) in (_TCP, _ALL):
-            source = walk(props, "source")
-            ports = walk(props, "tcpOptions", "destinationPortRange")
-            if world(source) and covers(walk(ports, "min"), walk(ports, "max"), _API_PORT):
-                yield f"source is {shown(source)}: port {_API_PORT} is the Kubernetes API; name your networks"
-
-
-def _list_rule(path: str, rule: Any, later: Later) -> Iterator[str]:
-    with later:
-        if from_networks(rule) and text(walk(rule, "protocol")) in (_TCP, _ALL):
-            source, ports = walk(rule, "source"), walk(rule, "tcpOptions")
-            if world(source) and covers(walk(ports, "min"), walk(ports, "max"), _API_PORT):
-                yield f"{path}.source is {shown(source)}: port {_API_PORT} is the Kubernetes API; name your networks"
+def _opened(path: str, rule: Any, ports: tuple[str, ...]) -> Iterator[str]:
+    if from_networks(rule) and text(walk(rule, "protocol")) in (_TCP, _ALL):
+        source, span = walk(rule, "source"), walk(rule, *ports)
+        if world(source) and covers(walk(span, "min"), walk(span, "max"), _API_PORT):
+            yield f"{path} is {shown(source)}: port {_API_PORT} is the Kubernetes API; name your networks"
 
 
 RULE = Rule(
     id="eks-endpoint-private",
+    order=(Section.HARDENING, 30),
     title="The Kubernetes API does not answer the whole internet",
     severity=Severity.CRITICAL,
     types=frozenset((EKS_CLUSTER, EKS_COMPONENT, OKE_CLUSTER, OCI_NSG_RULE)) | OCI_SECURITY_LISTS,
     levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
     critical=True,
     config={
-        "cidrs": {
-            "type": "array",
-            "items": {"type": "string"},
-            "default": [],
-            "description": "Networks that a public EKS endpoint may answer; empty allows any that is not the whole internet.",
-        },
+        "cidrs": schema.strings(
+            (), "Networks that a public EKS endpoint may answer; empty allows any that is not the whole internet."
+        )
     },
     rationale="Whoever reaches the API with a leaked token holds the cluster, its GPUs and every secret in it.",
     source="https://docs.aws.amazon.com/eks/latest/userguide/cluster-endpoint.html",

@@ -10,12 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
-
 from .kinds import HELM, SECRET
 from .read import Later, keys, label, shown, text, walk
 from .releases import releases
-from .rule import Rule
+from .rule import Args, Rule, Section, Severity
 from .userdata import decoded
 
 TOKEN = "github_token"  # noqa: S105 - the name of a key, not a token
@@ -29,19 +27,15 @@ Held = Mapping[str, tuple[str, Callable[[], str]]]
 """Key to where it stands and to what reads its value, which may be unknown."""
 
 
-def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
-    later = Later()
+def _check(args: Args, later: Later) -> Iterator[str]:
     with later:
         if args.resource_type == SECRET:
-            for fault in _secret_faults(args.props, later):
-                report(fault, None)
+            yield from _secret_faults(args.props, later)
     for release in releases(args.resource_type, args.props, later):
         with later:
             if release.is_scale_set:
                 values = release.values
-                for fault in _values_faults(f"{release.values_path}.githubConfigSecret", values, later):
-                    report(fault, None)
-    later.settle()
+                yield from _values_faults(f"{release.values_path}.githubConfigSecret", values, later)
 
 
 def _values_faults(path: str, values: Any, later: Later) -> Iterator[str]:
@@ -91,6 +85,7 @@ def _reader(holder: Any, key: str, *, encoded: bool = False) -> Callable[[], str
 
 RULE = Rule(
     id="github-app-auth",
+    order=(Section.SUPPLY_CHAIN, 60),
     title="Runner sets register as a GitHub App",
     severity=Severity.HIGH,
     types=HELM | {SECRET},

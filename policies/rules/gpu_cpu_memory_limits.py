@@ -12,28 +12,25 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
-
+from . import schema
 from .kinds import HELM, POD, RUNNER_SET
 from .places import setting
 from .pods import Container, PodSpec, containers_of, gpu_count, pod_specs, volumes_of
 from .read import Later, items, provided, quantity, shown, text, walk
-from .rule import Rule
+from .rule import Args, Rule, Section, Severity
 
 GIB_PER_GPU = 4
 
 _ASKED = ("cpu", "memory", "ephemeral-storage")
 
 
-def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
-    later = Later()
+def _check(args: Args, later: Later) -> Iterator[str]:
     asked = quantity(args.get_config().get("minMemGiPerGpu"))
     gib = Fraction(GIB_PER_GPU) if asked is None else asked
     for pod in pod_specs(args.resource_type, args.props, later):
         for container in containers_of(pod, later):
             for fault in _container_faults(pod, container, gib, later):
-                report(f"{pod.path}.{fault}", None)
-    later.settle()
+                yield f"{pod.path}.{fault}"
 
 
 def _container_faults(pod: PodSpec, container: Container, gib: Fraction, later: Later) -> Iterator[str]:
@@ -117,17 +114,15 @@ def _size(amount: Any) -> Fraction:
 
 RULE = Rule(
     id="gpu-cpu-memory-limits",
+    order=(Section.SCHEDULING, 30),
     title="GPU containers bound their memory and ask for CPU and disk",
     severity=Severity.MEDIUM,
     types=POD | RUNNER_SET | HELM,
     levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
     config={
-        "minMemGiPerGpu": {
-            "type": "number",
-            "minimum": 0,
-            "default": GIB_PER_GPU,
-            "description": "GiB of memory that a container asks for at least, for each GPU that it takes.",
-        },
+        "minMemGiPerGpu": schema.number(
+            GIB_PER_GPU, "GiB of memory that a container asks for at least, for each GPU that it takes."
+        )
     },
     rationale="A GPU job that shares a node's CPU, memory or disk without bound is evicted in mid-run, or ends its neighbours.",
     source="https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/",

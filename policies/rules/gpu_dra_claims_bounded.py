@@ -14,14 +14,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
-
+from . import schema
 from .exceptions import matches
 from .kinds import HELM, POD, RUNNER_SET, each, kind_of
 from .places import setting
 from .pods import PodSpec, pod_specs
-from .read import Later, bound, count, items, shown, strings, text, walk, whole
-from .rule import Rule
+from .read import Later, bound, count, entries, shown, strings, text, walk, whole
+from .rule import Args, Rule, Section, Severity
 
 GPU_CLASSES = ("*.nvidia.com", "gpu.amd.com", "gpu.intel.com")
 MAX_COUNT = 1
@@ -41,30 +40,22 @@ CLAIMS = frozenset(
 class _Bounds:
     classes: Sequence[str]
     count: int
-    claims: int
 
     def of_gpus(self, name: str) -> bool:
         """Whether devices of this class are GPUs."""
         return name != "" and any(matches(pattern, name) for pattern in self.classes)
 
 
-def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
-    later = Later()
+def _check(args: Args, later: Later) -> Iterator[str]:
     config = args.get_config()
     classes = strings(config, "deviceClasses", GPU_CLASSES)
-    bounds = _Bounds(classes, bound(config, "maxCount", MAX_COUNT), bound(config, "maxClaims", MAX_CLAIMS))
-    for fault in _faults(args.resource_type, args.props, bounds, later):
-        report(fault, None)
-    later.settle()
-
-
-def _faults(token: str, props: Any, bounds: _Bounds, later: Later) -> Iterator[str]:
-    if token not in CLAIMS:
-        for pod in pod_specs(token, props, later):
-            yield from _pod_faults(pod, bounds.claims, later)
+    bounds = _Bounds(classes, bound(config, "maxCount", MAX_COUNT))
+    if args.resource_type not in CLAIMS:
+        for pod in pod_specs(args.resource_type, args.props, later):
+            yield from _pod_faults(pod, bound(config, "maxClaims", MAX_CLAIMS), later)
         return
-    path = _SPEC[kind_of(token)]
-    for prefix, claim in each(token, props, later):
+    path = _SPEC[kind_of(args.resource_type)]
+    for prefix, claim in each(args.resource_type, args.props, later):
         with later:
             yield from _claim_faults(prefix + ".".join(path), walk(claim, *path), bounds, later)
 
@@ -86,13 +77,9 @@ def _claim_faults(path: str, spec: Any, bounds: _Bounds, later: Later) -> Iterat
                 "use resource.k8s.io/v1 and its exactly.count"
             )
     total, faults = 0, list[str]()
-    with later:
-        for index, request in items(walk(spec, "devices", "requests"), later):
-            asked = [
-                _asked(place, body, bounds, faults, later)
-                for place, body in _alternatives(f"{path}.devices.requests[{index}]", request, later)
-            ]
-            total += max(asked, default=0)
+    for inner, request in entries(spec, "devices.requests", later):
+        forms = _alternatives(f"{path}.{inner}", request, later)
+        total += max((_asked(place, body, bounds, faults, later) for place, body in forms), default=0)
     yield from faults
     if total > bounds.count and not faults:
         yield (
@@ -106,9 +93,8 @@ def _alternatives(path: str, request: Any, later: Later) -> Iterator[tuple[str, 
     yield path, request
     with later:
         yield f"{path}.exactly", walk(request, "exactly")
-    with later:
-        for index, body in items(walk(request, "firstAvailable"), later):
-            yield f"{path}.firstAvailable[{index}]", body
+    for inner, body in entries(request, "firstAvailable", later):
+        yield f"{path}.{inner}", body
 
 
 def _asked(path: str, body: Any, bounds: _Bounds, faults: list[str], later: Later) -> int:
@@ -133,29 +119,15 @@ def _asked(path: str, body: Any, bounds: _Bounds, faults: list[str], later: Late
 
 RULE = Rule(
     id="gpu-dra-claims-bounded",
+    order=(Section.SCHEDULING, 60),
     title="Claims for GPUs are counted and few",
     severity=Severity.MEDIUM,
     types=CLAIMS | POD | RUNNER_SET | HELM,
     levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
     config={
-        "maxCount": {
-            "type": "integer",
-            "minimum": 0,
-            "default": MAX_COUNT,
-            "description": "The most GPUs that one claim asks for.",
-        },
-        "maxClaims": {
-            "type": "integer",
-            "minimum": 0,
-            "default": MAX_CLAIMS,
-            "description": "The most claims that one pod makes.",
-        },
-        "deviceClasses": {
-            "type": "array",
-            "items": {"type": "string", "minLength": 1},
-            "default": list(GPU_CLASSES),
-            "description": "Device classes of GPUs; * stands for anything.",
-        },
+        "maxCount": schema.integer(MAX_COUNT, "The most GPUs that one claim asks for."),
+        "maxClaims": schema.integer(MAX_CLAIMS, "The most claims that one pod makes."),
+        "deviceClasses": schema.strings(GPU_CLASSES, "Device classes of GPUs; * stands for anything.", minLength=1),
     },
     rationale="A claim is no resource limit: no quota of GPUs counts it, and one for all devices takes every GPU of a node.",
     source="https://kubernetes.io/docs/concepts/scheduling-eviction/dynamic-resource-allocation/",

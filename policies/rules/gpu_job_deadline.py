@@ -14,14 +14,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
-
 from .draft import Draft
 from .kinds import POD, kind_of
 from .places import setting
 from .pods import PodSpec, of_gpu_pods, pod_specs, steps, takes_gpus
 from .read import Later, bound, keys, shown, walk, whole
-from .rule import Rule
+from .rule import Args, Rule, Section, Severity
 
 _SPECS = {"Job": ("spec",), "CronJob": ("spec", "jobTemplate", "spec")}
 JOBS = frozenset(token for token in POD if kind_of(token) in _SPECS)
@@ -47,12 +45,9 @@ _FIELDS = (
 )
 
 
-def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
-    later = Later()
+def _check(args: Args, later: Later) -> Iterator[str]:
     path, config = _SPECS[kind_of(args.resource_type)], args.get_config()
-    for fault in of_gpu_pods(args.resource_type, args.props, lambda pod, unsure: _faults(pod, path, config, unsure), later):
-        report(fault, None)
-    later.settle()
+    yield from of_gpu_pods(args.resource_type, args.props, lambda pod, unsure: _faults(pod, path, config, unsure), later)
 
 
 def _faults(pod: PodSpec, path: tuple[str, ...], config: Mapping[str, Any], later: Later) -> Iterator[str]:
@@ -75,7 +70,7 @@ def _stays(pod: PodSpec, path: tuple[str, ...]) -> bool:
     return path == _SPECS["Job"] and any(key.startswith(_ARGO_CD) for key in keys(walk(pod.owner, "metadata", "annotations")))
 
 
-def _mend(args: ResourceValidationArgs, draft: Draft) -> None:
+def _mend(args: Args, draft: Draft) -> None:
     """Adds what is absent; what somebody chose stays, and so does the limit of a Job that counts its tries by index."""
     later = Later()
     path, config = _SPECS[kind_of(args.resource_type)], args.get_config()
@@ -93,6 +88,7 @@ def _mend(args: ResourceValidationArgs, draft: Draft) -> None:
 
 RULE = Rule(
     id="gpu-job-deadline",
+    order=(Section.SCHEDULING, 100),
     title="GPU jobs end, are cleared away, and are tried a few times",
     severity=Severity.MEDIUM,
     types=JOBS,

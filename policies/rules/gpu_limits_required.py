@@ -13,10 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
-
 from fleet.facts.scheduling import GPU_RESOURCE, RUNTIME_CLASS, is_gpu_resource
 
+from . import schema
 from .kinds import HELM, POD, RUNNER_SET
 from .labels import GPU_TAINTS, INSTANCE_TYPE_LABEL, key_means_gpu, means_gpu, telling
 from .pods import (
@@ -31,9 +30,9 @@ from .pods import (
     tolerations,
 )
 from .pools import machine_sign
-from .read import Later, items, keys, label, quantity, shown, strings, text, walk, whole
+from .read import Later, entries, items, keys, label, quantity, shown, strings, text, walk, whole
 from .releases import releases
-from .rule import Rule
+from .rule import Args, Rule, Section, Severity
 
 _VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 # NVIDIA's container runtime injects no GPU for these values.
@@ -42,20 +41,18 @@ _NO_GPU = ("", "void", "none")
 _RUNTIME_CLASSES = (RUNTIME_CLASS, f"{RUNTIME_CLASS}-cdi", f"{RUNTIME_CLASS}-legacy")
 
 
-def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
-    later = Later()
+def _check(args: Args, later: Later) -> Iterator[str]:
     allowed = frozenset(strings(args.get_config(), "allowNoLimitNames", SERVING))
     for release in releases(args.resource_type, args.props, later):
         with later:
             if release.is_scale_set:
                 for unread in release.unread(later):
-                    report(unread.fault("change the runner pod"), None)
+                    yield unread.fault("change the runner pod")
     for pod in pod_specs(args.resource_type, args.props, later):
-        _check_pod(pod, allowed, report, later)
-    later.settle()
+        yield from _check_pod(pod, allowed, later)
 
 
-def _check_pod(pod: PodSpec, allowed: frozenset[str], report: ReportViolation, later: Later) -> None:
+def _check_pod(pod: PodSpec, allowed: frozenset[str], later: Later) -> Iterator[str]:
     # Only an unknown container or limit can hide that the pod has a limit; `later` takes every other unknown.
     hidden = Later()
     containers = tuple(containers_of(pod, hidden))
@@ -70,9 +67,9 @@ def _check_pod(pod: PodSpec, allowed: frozenset[str], report: ReportViolation, l
         faults += _request_faults(container, requests, limits, bool(unknown_limit))
         hidden.join(unknown_limit)
     for fault in faults:
-        report(f"{pod.path}.{fault}", None)
+        yield f"{pod.path}.{fault}"
     if not (limited or faults or hidden):
-        _check_unlimited(pod, containers, allowed, report, later)
+        yield from _check_unlimited(pod, containers, allowed, later)
     later.join(hidden)
 
 
@@ -97,18 +94,15 @@ def _request_faults(
             yield f"{field}, the limit {shown(limits[name])}: a GPU request equals its limit; write one number for both"
 
 
-def _check_unlimited(
-    pod: PodSpec, containers: tuple[Container, ...], allowed: frozenset[str], report: ReportViolation, later: Later
-) -> None:
+def _check_unlimited(pod: PodSpec, containers: tuple[Container, ...], allowed: frozenset[str], later: Later) -> Iterator[str]:
     unnamed, unsigned = Later(), Later()
     if serves_the_node(pod, allowed, unnamed):
         return
     sign = next(_signs(pod.spec, containers, unsigned), "")
     if sign and not unnamed:
-        report(
+        yield (
             f"{pod.path}: meant for GPU nodes ({sign}), but no container has a GPU limit; "
-            f"set resources.limits[{shown(GPU_RESOURCE)}] on the container that uses the GPU",
-            None,
+            f"set resources.limits[{shown(GPU_RESOURCE)}] on the container that uses the GPU"
         )
     later.join(unnamed if sign else unsigned)
 
@@ -124,22 +118,21 @@ def _signs(spec: Any, containers: tuple[Container, ...], later: Later) -> Iterat
             with later:
                 if _selects(key, walk(selector, key)):
                     yield f"nodeSelector[{shown(key)}] is {shown(walk(selector, key))}"
+    *above, last = NODE_TERMS
     with later:
-        for index, term in items(walk(spec, *NODE_TERMS), later):
-            with later:
-                for number, expression in items(walk(term, "matchExpressions"), later):
-                    with later:
-                        if sign := _affinity_sign(expression, later):
-                            yield f"affinity, nodeSelectorTerms[{index}].matchExpressions[{number}]: {sign}"
+        for place, term in entries(walk(spec, *above), last, later):
+            for path, expression in entries(term, "matchExpressions", later):
+                with later:
+                    if sign := _affinity_sign(expression, later):
+                        yield f"affinity, {place}.{path}: {sign}"
     with later:
         if text(walk(spec, "runtimeClassName")) in _RUNTIME_CLASSES:
             yield f"runtimeClassName is {shown(walk(spec, 'runtimeClassName'))}"
     for container in containers:
-        with later:
-            for index, variable in items(walk(container.body, "env"), later):
-                with later:
-                    if text(walk(variable, "name")) == _VISIBLE and _sees_gpus(variable):
-                        yield f"{container.path}.env[{index}] sets {_VISIBLE}"
+        for path, variable in entries(container.body, "env", later):
+            with later:
+                if text(walk(variable, "name")) == _VISIBLE and _sees_gpus(variable):
+                    yield f"{container.path}.{path} sets {_VISIBLE}"
 
 
 def _selects(key: str, value: Any) -> bool:
@@ -167,18 +160,16 @@ def _sees_gpus(variable: Any) -> bool:
 
 RULE = Rule(
     id="gpu-limits-required",
+    order=(Section.SCHEDULING, 10),
     title="GPU pods limit their GPUs",
     severity=Severity.HIGH,
     types=POD | RUNNER_SET | HELM,
     levels={"dev": "mandatory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
     critical=True,
     config={
-        "allowNoLimitNames": {
-            "type": "array",
-            "items": {"type": "string"},
-            "default": list(SERVING),
-            "description": "Names of containers that serve a GPU node without taking a GPU; a pod of these alone is exempt.",
-        },
+        "allowNoLimitNames": schema.strings(
+            SERVING, "Names of containers that serve a GPU node without taking a GPU; a pod of these alone is exempt."
+        )
     },
     rationale="A pod on a GPU node without a GPU limit gets no GPU, or takes every one past the scheduler's count.",
     source="https://kubernetes.io/docs/tasks/manage-gpus/scheduling-gpus/",

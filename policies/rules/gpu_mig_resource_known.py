@@ -12,33 +12,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
-
 from fleet.facts.scheduling import GPU_RESOURCE
 
+from . import schema
 from .kinds import CLUSTER_POLICY, HELM, OPERATOR_CHART, PLUGIN_CHART, POD, QUEUES, RUNNER_SET
 from .places import setting
 from .plugin_config import SHARED, configs_of
 from .pods import PodSpec, containers_of, pod_specs
-from .read import Later, items, keys, line, shown, strings, text, walk
+from .read import Later, entries, keys, line, shown, strings, text, walk
 from .releases import Release, releases
-from .rule import Rule
+from .rule import Args, Rule, Section, Severity
 
 _SLICE = "nvidia.com/mig-"
 _MIXED = "mixed"
 _STRATEGY = {OPERATOR_CHART: ("mig", "strategy"), PLUGIN_CHART: ("migStrategy",)}
 
 
-def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
-    later = Later()
+def _check(args: Args, later: Later) -> Iterator[str]:
     # NVIDIA's tools write 1g.5gb+me, the resource is mig-1g.5gb.me.
-    listed = (each.replace("+", ".") for each in strings(args.get_config(), "profiles"))
-    for fault in _faults(args.resource_type, args.props, tuple(filter(None, listed)), later):
-        report(fault, None)
-    later.settle()
-
-
-def _faults(token: str, props: Any, profiles: Sequence[str], later: Later) -> Iterator[str]:
+    profiles = tuple(each.replace("+", ".") for each in strings(args.get_config(), "profiles") if each)
+    token, props = args.resource_type, args.props
     for pod in pod_specs(token, props, later):
         yield from _pod_faults(pod, profiles, later)
     if token in QUEUES:
@@ -64,12 +57,10 @@ def _pod_faults(pod: PodSpec, profiles: Sequence[str], later: Later) -> Iterator
 
 
 def _queue_faults(props: Any, profiles: Sequence[str], later: Later) -> Iterator[str]:
-    with later:
-        for number, group in items(walk(props, "spec", "resourceGroups"), later):
-            with later:
-                for index, item in items(walk(group, "coveredResources"), later):
-                    if _is_unknown(name := text(item), profiles):
-                        yield f"spec.resourceGroups[{number}].coveredResources[{index}] is {_unknown(name, profiles)}"
+    for path, group in entries(props, "spec.resourceGroups", later):
+        for place, item in entries(group, "coveredResources", later):
+            if _is_unknown(name := text(item), profiles):
+                yield f"{path}.{place} is {_unknown(name, profiles)}"
 
 
 def _is_unknown(name: str, profiles: Sequence[str]) -> bool:
@@ -104,17 +95,15 @@ def _told_to(release: Release, later: Later) -> Iterator[tuple[str, str]]:
 
 RULE = Rule(
     id="gpu-mig-resource-known",
+    order=(Section.SCHEDULING, 50),
     title="MIG slices are of known profiles",
     severity=Severity.LOW,
     types=POD | RUNNER_SET | HELM | QUEUES | CLUSTER_POLICY,
     levels={"dev": "advisory", "staging": "advisory", "prod": "mandatory", "homelab": "mandatory"},
     config={
-        "profiles": {
-            "type": "array",
-            "items": {"type": "string", "minLength": 1},
-            "default": [],
-            "description": "MIG profiles of this stack's GPUs under strategy mixed, as 1g.5gb or 1g.10gb.me; none without MIG.",
-        },
+        "profiles": schema.strings(
+            (), "MIG profiles of this stack's GPUs under strategy mixed, as 1g.5gb or 1g.10gb.me; none without MIG.", minLength=1
+        )
     },
     rationale="A pod that asks for a slice which no GPU is cut into stays pending for ever, and no autoscaler can help it.",
     source="https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/gpu-operator-mig.html",

@@ -15,21 +15,19 @@ the values of chart gha-runner-scale-set.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from pulumi_policy import PolicyResource, ReportViolation, Severity
-
 from fleet.facts.scheduling import POOL_LABEL
 
-from .clusters import Clustered, cluster_of, named
+from .clusters import Clustered, cluster_of, named, names
 from .kinds import HELM, NODES, OKE_CLUSTER, POD_PATHS, TALOS_NODE
 from .node_labels import Wanted, labels_of, ours, wanted
 from .pods import PodSpec, pod_specs, takes_gpus
 from .pools import gpu_sign
-from .read import Later, line
-from .rule import Stack, StackRule
+from .read import Later
+from .rule import PolicyResource, Section, Severity, Stack, StackRule, Violation
 
 _PODS = frozenset(token for token in POD_PATHS if not token.endswith("Patch") and "beta" not in token and "v2alpha1" not in token)
 _NAMES = 5
@@ -56,8 +54,7 @@ class _Pod:
     gpus: bool
 
 
-def _check(stack: Stack, report: ReportViolation) -> None:
-    later = Later()
+def _check(stack: Stack, later: Later) -> Iterator[Violation]:
     pools = [pool for resource in stack.of(NODES) if (pool := _pool(resource, later)) is not None]
     unread_pools = bool(later)
     if not pools and not unread_pools:
@@ -70,18 +67,17 @@ def _check(stack: Stack, report: ReportViolation) -> None:
     if not unread_pools:
         for pod in pods:
             if not any(_lands(pod, pool, told) for name in _pools_named(pod) for pool in meant.get(name, ())):
-                _check_pod(pod, pools, told, report)
+                yield from _check_pod(pod, pools, told)
     if not later:
         for pool in pools:
             if not any(pod.gpus and _lands(pod, pool, told) for pod in meaning.get(pool.labels.get(POOL_LABEL, ""), ())):
-                _check_pool(pool, pods, told, report)
-    later.settle()
+                yield from _check_pool(pool, pods, told)
 
 
 def _by_name(named_by: Iterable[tuple[T, tuple[str, ...]]]) -> dict[str, list[T]]:
     found: dict[str, list[T]] = {}
-    for each, names in named_by:
-        for name in names:
+    for each, called in named_by:
+        for name in called:
             found.setdefault(name, []).append(each)
     return found
 
@@ -95,7 +91,7 @@ def _lands(pod: _Pod, pool: _Pool, told: frozenset[str]) -> bool:
     return pool.at.near(pod.at) and _admits(pod, pool, told)
 
 
-def _check_pod(pod: _Pod, pools: list[_Pool], told: frozenset[str], report: ReportViolation) -> None:
+def _check_pod(pod: _Pod, pools: list[_Pool], told: frozenset[str]) -> Iterator[Violation]:
     near = [pool for pool in pools if pool.at.near(pod.at)]
     asked = [ask for ask in pod.asks.asks if ours(ask.key) or ask.key in told]
     if not (near and asked) or any(_admits(pod, pool, told) for pool in near):
@@ -104,23 +100,23 @@ def _check_pod(pod: _Pod, pools: list[_Pool], told: frozenset[str], report: Repo
         return
     kind = "GPU pool" if pod.gpus else "node pool"
     asks = " and ".join(dict.fromkeys(map(str, asked[:_NAMES])))
-    report(
+    fault = (
         f"{pod.path}: no {kind} of {named(pod.at.cluster)} has nodes with {asks}, so the pod waits for ever; the pools are "
-        f"{_names(near)}: select on a label that one of them has",
-        pod.at.resource.urn,
+        f"{names(pool.at.resource for pool in near)}: select on a label that one of them has"
     )
+    yield fault, pod.at.resource.urn
 
 
-def _check_pool(pool: _Pool, pods: list[_Pod], told: frozenset[str], report: ReportViolation) -> None:
+def _check_pool(pool: _Pool, pods: list[_Pod], told: frozenset[str]) -> Iterator[Violation]:
     near = [pod for pod in pods if pod.gpus and pod.at.near(pool.at)]
     if not (pool.gpu and near) or any(_admits(pod, pool, told) for pod in near):
         return
     what, idle = ("machine", "run") if pool.at.cloud == TALOS_NODE else ("pool", "be bought")
-    report(
+    fault = (
         f"no GPU pod of the stack can land on this {what} ({pool.gpu}): it would {idle} for nobody; give a runner set the "
-        f"{what}'s labels as selector, or take the {what} away",
-        pool.at.resource.urn,
+        f"{what}'s labels as selector, or take the {what} away"
     )
+    yield fault, pool.at.resource.urn
 
 
 def _admits(pod: _Pod, pool: _Pool, told: frozenset[str]) -> bool:
@@ -158,13 +154,9 @@ def _takes_gpus(spec: PodSpec) -> bool:
     return False
 
 
-def _names(pools: list[_Pool]) -> str:
-    names = [line(pool.at.resource.name) for pool in pools]
-    return ", ".join(names[:_NAMES]) + (f" and {len(names) - _NAMES} more" if len(names) > _NAMES else "")
-
-
 RULE = StackRule(
     id="gpu-node-labels",
+    order=(Section.TAINTS, 20),
     title="Pools' labels and pods' selectors meet",
     severity=Severity.MEDIUM,
     types=NODES | _PODS | HELM | {OKE_CLUSTER},

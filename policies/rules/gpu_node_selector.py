@@ -10,15 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
-
 from fleet.facts.scheduling import EKS_PROFILE, POOL_LABEL
 
+from . import schema
 from .kinds import HELM, POD, RUNNER_SET
 from .labels import INSTANCE_TYPE_LABEL
 from .pods import NODE_TERMS, PodSpec, of_gpu_pods
 from .read import Later, count, items, keys, label, line, strings, text, walk
-from .rule import Rule
+from .rule import Args, Rule, Section, Severity
 
 LABELS = (
     POOL_LABEL,
@@ -31,12 +30,9 @@ LABELS = (
 )
 
 
-def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
-    later = Later()
+def _check(args: Args, later: Later) -> Iterator[str]:
     labels = strings(args.get_config(), "labels", LABELS)
-    for fault in of_gpu_pods(args.resource_type, args.props, lambda pod, unsure: _faults(pod, labels, unsure), later):
-        report(fault, None)
-    later.settle()
+    yield from of_gpu_pods(args.resource_type, args.props, lambda pod, unsure: _faults(pod, labels, unsure), later)
 
 
 def _faults(pod: PodSpec, labels: tuple[str, ...], later: Later) -> Iterator[str]:
@@ -91,19 +87,12 @@ def _tells(term: Any, labels: tuple[str, ...], later: Later) -> bool:
 
 RULE = Rule(
     id="gpu-node-selector",
+    order=(Section.SCHEDULING, 90),
     title="GPU pods say on which machines they run",
     severity=Severity.LOW,
     types=POD | RUNNER_SET | HELM,
     levels={"dev": "disabled", "staging": "advisory", "prod": "mandatory", "homelab": "mandatory"},
-    config={
-        "labels": {
-            "type": "array",
-            "items": {"type": "string", "minLength": 1},
-            "minItems": 1,
-            "default": list(LABELS),
-            "description": "Keys of node labels that tell GPU machines apart.",
-        },
-    },
+    config={"labels": schema.strings(LABELS, "Keys of node labels that tell GPU machines apart.", least=1, minLength=1)},
     rationale="A pod that takes whatever GPU is free may land on the dearest one, or on one that its image cannot use.",
     source="https://kubernetes.io/docs/tasks/manage-gpus/scheduling-gpus/",
     fix=f"Add a nodeSelector on {POOL_LABEL} or another label that names the accelerator.",

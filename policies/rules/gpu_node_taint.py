@@ -12,20 +12,19 @@ the machine config has, and change nothing of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
-
 from fleet.facts.scheduling import EKS_EFFECT, GPU_TAINT_KEY, OKE_PROFILE, Effect
 
+from . import schema
 from .draft import Draft
 from .kinds import EKS_NODE_GROUP, KARPENTER_NODE_POOL, NODES, OKE_NODE_POOL, TALOS_NODE
 from .places import setting
 from .pools import gpu_sign
 from .read import Later, items, line, shown, text, walk
-from .rule import Rule
+from .rule import Args, Rule, Section, Severity
 
 _KEEPS_OFF = (Effect.NO_SCHEDULE, Effect.NO_EXECUTE)
 _KUBERNETES_EFFECT = {effect: effect.value for effect in Effect}
@@ -57,10 +56,10 @@ class _Taints:
     weak: list[str] = field(default_factory=list)
 
 
-def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
+def _check(args: Args, later: Later) -> Iterator[str]:
     key = text(args.get_config().get("key", GPU_TAINT_KEY))
     if args.resource_type in _SPECIAL:
-        _SPECIAL[args.resource_type](args.props, key, report)
+        yield from _SPECIAL[args.resource_type](args.props, key, later)
         return
     dialect = _DIALECTS[args.resource_type]
     hidden, unsigned = Later(), Later()
@@ -69,18 +68,16 @@ def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
         return
     sign = gpu_sign(args.resource_type, args.props, unsigned)
     if not sign:
-        unsigned.settle()
+        later.join(unsigned)
         return
-    for fault in taints.misspelt:
-        report(fault, None)
+    yield from taints.misspelt
     # An unknown taint may be the one that is missing, or one more that is misspelt.
     hidden.settle()
     if taints.hard:
         return
-    for fault in taints.weak:
-        report(fault, None)
+    yield from taints.weak
     if not (taints.misspelt or taints.weak):
-        report(_missing(dialect, key, sign), None)
+        yield _missing(dialect, key, sign)
 
 
 def _read(props: Any, dialect: _Dialect, key: str, later: Later) -> _Taints:
@@ -111,7 +108,7 @@ def _missing(dialect: _Dialect, key: str, sign: str) -> str:
     )
 
 
-def _mend(args: ResourceValidationArgs, draft: Draft) -> None:
+def _mend(args: Args, draft: Draft) -> None:
     """Adds the taint that is missing and touches no other: a weak one beside it does no harm, a misspelt one is for its owner."""
     if args.resource_type in _SPECIAL:
         return
@@ -124,19 +121,17 @@ def _mend(args: ResourceValidationArgs, draft: Draft) -> None:
     draft.append({"key": key, "value": "true", "effect": dialect.effects[Effect.NO_SCHEDULE]}, *dialect.path)
 
 
-def _check_oke(props: Any, key: str, report: ReportViolation) -> None:
+def _check_oke(props: Any, key: str, later: Later) -> Iterator[str]:
     """OKE has no taints to set: it taints GPU nodes by itself, and that taint has to be the one that is asked for."""
     given = OKE_PROFILE.gpu_taint
     if given.key == key:
         return
-    unsigned = Later()
-    if sign := gpu_sign(OKE_NODE_POOL, props, unsigned):
+    if sign := gpu_sign(OKE_NODE_POOL, props, later):
         ours = f"{given} and not {line(key)}; set {setting('key')} to OKE's"
-        report(f"{sign}: OKE itself taints such nodes, with {ours}", None)
-    unsigned.settle()
+        yield f"{sign}: OKE itself taints such nodes, with {ours}"
 
 
-def _check_talos(props: Any, key: str, report: ReportViolation) -> None:
+def _check_talos(props: Any, key: str, _: Later) -> Iterator[str]:
     """A GPU machine of somebody's own has it whatever its type is: that decides no more than the words of the message."""
     taint = walk(props, "nodeTaints", key)
     written = text(taint)
@@ -148,27 +143,21 @@ def _check_talos(props: Any, key: str, report: ReportViolation) -> None:
     else:
         hard = " and ".join(_KEEPS_OFF)
         fault = f"nodeTaints[{shown(key)}] is {shown(taint)}: only {hard} keep pods off GPU nodes; write {_TALOS_TAINT}"
-    report(fault, None)
+    yield fault
 
 
-_SPECIAL: Mapping[str, Callable[[Any, str, ReportViolation], None]] = {OKE_NODE_POOL: _check_oke, TALOS_NODE: _check_talos}
+_SPECIAL: Mapping[str, Callable[[Any, str, Later], Iterator[str]]] = {OKE_NODE_POOL: _check_oke, TALOS_NODE: _check_talos}
 """Kinds without a list of taints."""
 
 RULE = Rule(
     id="gpu-node-taint",
+    order=(Section.TAINTS, 10),
     title="GPU pools are tainted",
     severity=Severity.HIGH,
     types=NODES,
     levels={"dev": "remediate", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
     critical=True,
-    config={
-        "key": {
-            "type": "string",
-            "minLength": 1,
-            "default": GPU_TAINT_KEY,
-            "description": "The key of the GPU taint; its value is free, since providers differ.",
-        },
-    },
+    config={"key": schema.string(GPU_TAINT_KEY, "The key of the GPU taint; its value is free, since providers differ.")},
     rationale="Without a taint any pod starts or keeps a GPU node, and the cluster pays for GPUs that nobody uses.",
     source="https://docs.aws.amazon.com/eks/latest/userguide/node-taints-managed-node-groups.html",
     fix=f"Add the taint {GPU_TAINT_KEY} with effect NO_SCHEDULE (EKS) or NoSchedule (Karpenter, Talos) to the pool.",

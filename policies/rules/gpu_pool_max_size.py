@@ -17,17 +17,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
-
 from fleet.facts.scheduling import GPU_RESOURCE
 
+from . import schema
 from .kinds import AUTO_SCALING_GROUP, HELM, KARPENTER_NODE_POOL, POOLS
 from .machine_types import Choice, booted, choices, gpus_each
 from .places import setting
-from .pools import gpu_sign
-from .read import Later, line, quantity, shown, walk, whole
+from .pools import of_gpu_pool
+from .read import Later, bound, gpus, line, quantity, shown, walk, whole
 from .releases import Release, releases
-from .rule import Rule
+from .rule import Args, Rule, Section, Severity
 from .sizes import OKE_MOST, most
 
 PER_POOL = 4
@@ -40,35 +39,20 @@ Types = Callable[[Later], Iterator[Choice]]
 """Reads the machine types of a pool or a set."""
 
 
-def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
-    later = Later()
+def _check(args: Args, later: Later) -> Iterator[str]:
     for release in releases(args.resource_type, args.props, later):
-        for fault in _machine_set(release, _cap(args, "maxGpusPerMachineSet", PER_MACHINE_SET), later):
-            report(fault, None)
+        yield from _machine_set(release, bound(args.get_config(), "maxGpusPerMachineSet", PER_MACHINE_SET), later)
     if args.resource_type not in HELM:
-        for fault in _pool(args, later):
-            report(fault, None)
-    later.settle()
+        yield from _pool(args, later)
 
 
-def _pool(args: ResourceValidationArgs, later: Later) -> Iterator[str]:
-    unsigned, unread = Later(), Later()
-    sign = gpu_sign(args.resource_type, args.props, unsigned)
-    if not (sign or unsigned):
-        return
-    cap = _cap(args, "maxGpusPerPool", PER_POOL)
-    bound = _karpenter if args.resource_type == KARPENTER_NODE_POOL else _nodes
-    faults = list(bound(args, cap, unread))
-    if not (faults or unread):
-        return
-    later.join(unread)
-    if sign:
-        yield from (f"{fault} ({sign})" for fault in faults)
-    else:
-        later.join(unsigned)
+def _pool(args: Args, later: Later) -> Iterator[str]:
+    cap = bound(args.get_config(), "maxGpusPerPool", PER_POOL)
+    read = _karpenter if args.resource_type == KARPENTER_NODE_POOL else _nodes
+    return of_gpu_pool(args.resource_type, args.props, lambda unsure: read(args, cap, unsure), later)
 
 
-def _nodes(args: ResourceValidationArgs, cap: int, later: Later) -> Iterator[str]:
+def _nodes(args: Args, cap: int, later: Later) -> Iterator[str]:
     with later:
         path, value = most(args.resource_type, args.props, args.opts)
         name = _shown_path(path)
@@ -80,11 +64,11 @@ def _nodes(args: ResourceValidationArgs, cap: int, later: Later) -> Iterator[str
         yield from _counted(name, nodes, cap, _types(args), "maxGpusPerPool", later)
 
 
-def _types(args: ResourceValidationArgs) -> Types:
+def _types(args: Args) -> Types:
     return partial(choices, args.resource_type, args.props)
 
 
-def _karpenter(args: ResourceValidationArgs, cap: int, later: Later) -> Iterator[str]:
+def _karpenter(args: Args, cap: int, later: Later) -> Iterator[str]:
     with later:
         limit = walk(args.props, *_LIMIT)
         if limit is not None:
@@ -130,8 +114,8 @@ def _counted(name: str, machines: int, cap: int, read: Types, ceiling: str, late
     if machines * least > cap:
         room = cap // least
         mend = f"write {room} or less" if room else "take a smaller type"
-        each = _gpus(least) if types else "1 GPU or more"
-        yield f"{name} is {machines}: {machines} times {each} is more than {_gpus(cap)}; {mend}, or raise {setting(ceiling)}"
+        each = gpus(least) if types else "1 GPU or more"
+        yield f"{name} is {machines}: {machines} times {each} is more than {gpus(cap)}; {mend}, or raise {setting(ceiling)}"
         return
     later.join(unread)
     if machines and not unread and gpus_each(types) is None:
@@ -149,15 +133,6 @@ def _uncounted(types: tuple[Choice, ...]) -> str:
     )
 
 
-def _cap(args: ResourceValidationArgs, name: str, default: int) -> int:
-    found = whole(args.get_config().get(name, default))
-    return default if found is None else found
-
-
-def _gpus(count: int) -> str:
-    return f"{count} GPU{'' if count == 1 else 's'}"
-
-
 def _shown_path(path: tuple[str, ...]) -> str:
     head, last = ".".join(path[:-1]), path[-1]
     return f"{head}[{line(last)}]" if "/" in last else f"{head}.{last}" if head else last
@@ -165,26 +140,20 @@ def _shown_path(path: tuple[str, ...]) -> str:
 
 RULE = Rule(
     id="gpu-pool-max-size",
+    order=(Section.COST, 60),
     title="GPU pools have a maximum that was agreed to",
     severity=Severity.HIGH,
     types=POOLS | {AUTO_SCALING_GROUP} | HELM,
     levels={"dev": "mandatory", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
     critical=True,
     config={
-        "maxGpusPerPool": {
-            "type": "integer",
-            "minimum": 1,
-            "maximum": 100000,
-            "default": PER_POOL,
-            "description": "The most GPUs that one pool of nodes may have.",
-        },
-        "maxGpusPerMachineSet": {
-            "type": "integer",
-            "minimum": 1,
-            "maximum": 100000,
-            "default": PER_MACHINE_SET,
-            "description": "The most GPUs that the machines of one runner set may have which boots a machine for each job.",
-        },
+        "maxGpusPerPool": schema.integer(PER_POOL, "The most GPUs that one pool of nodes may have.", minimum=1, maximum=100000),
+        "maxGpusPerMachineSet": schema.integer(
+            PER_MACHINE_SET,
+            "The most GPUs that the machines of one runner set may have which boots a machine for each job.",
+            minimum=1,
+            maximum=100000,
+        ),
     },
     rationale="A queue of jobs without end makes an autoscaler buy without end; the maximum of each pool is what stops it.",
     source="https://karpenter.sh/docs/concepts/nodepools/#speclimits",

@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
-
 from fleet.facts.scheduling import RUNNER_PRIORITY
 
 from .kinds import HELM, POD, RUNNER_SET, each
 from .places import setting
 from .pods import PodSpec, of_gpu_pods
 from .read import Later, bound, quantity, shown, text, walk
-from .rule import Rule
+from .rule import Args, Rule, Section, Severity
 
 CLASSES = frozenset(
     f"kubernetes:scheduling.k8s.io/{version}:PriorityClass{suffix}"
@@ -28,16 +26,14 @@ _SYSTEM = "system-"
 """Prefix that Kubernetes keeps for classes of its own."""
 
 
-def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
-    later = Later()
+def _check(args: Args, later: Later) -> Iterator[str]:
     ceiling = bound(args.get_config(), "ceiling", RUNNER_PRIORITY.value)
-    if args.resource_type in CLASSES:
-        faults = _class_faults(args.resource_type, args.props, ceiling, later)
-    else:
-        faults = of_gpu_pods(args.resource_type, args.props, lambda pod, unsure: _pod_faults(pod, ceiling, unsure), later)
-    for fault in faults:
-        report(fault, None)
-    later.settle()
+    if args.resource_type not in CLASSES:
+        yield from of_gpu_pods(args.resource_type, args.props, lambda pod, unsure: _pod_faults(pod, ceiling, unsure), later)
+        return
+    for prefix, found in each(args.resource_type, args.props, later):
+        with later:
+            yield from _above(f"{prefix}value", walk(found, "value"), ceiling)
 
 
 def _pod_faults(pod: PodSpec, ceiling: int, later: Later) -> Iterator[str]:
@@ -52,12 +48,6 @@ def _pod_faults(pod: PodSpec, ceiling: int, later: Later) -> Iterator[str]:
         yield from _above(f"{pod.path}.priority", walk(pod.spec, "priority"), ceiling)
 
 
-def _class_faults(token: str, props: Any, ceiling: int, later: Later) -> Iterator[str]:
-    for prefix, found in each(token, props, later):
-        with later:
-            yield from _above(f"{prefix}value", walk(found, "value"), ceiling)
-
-
 def _above(path: str, value: Any, ceiling: int) -> Iterator[str]:
     if (quantity(value) or 0) > ceiling:
         yield (
@@ -68,6 +58,7 @@ def _above(path: str, value: Any, ceiling: int) -> Iterator[str]:
 
 RULE = Rule(
     id="gpu-priority-class",
+    order=(Section.SCHEDULING, 110),
     title="GPU pods have a priority of the fleet's",
     severity=Severity.LOW,
     types=POD | RUNNER_SET | HELM | CLASSES,

@@ -13,30 +13,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
-
 from fleet.facts.scheduling import GPU_RESOURCE, is_gpu_resource
 
+from . import schema
 from .kinds import CLUSTER_POLICY, CONFIG_MAPS, HELM, OPERATOR_CHART, POD, RUNNER_SET
 from .places import setting
 from .plugin_config import CHART_CONFIG, SHARED, PluginConfig, plugin_configs
 from .pods import PodSpec, containers_of, gpu_amounts, pod_specs
 from .read import Later, quantity, shown, true, walk
 from .releases import Release, releases
-from .rule import Rule
+from .rule import Args, Rule, Section, Severity
 
 _VENDOR = GPU_RESOURCE.partition("/")[0] + "/"
 
 
-def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
-    later = Later()
+def _check(args: Args, later: Later) -> Iterator[str]:
+    token, props = args.resource_type, args.props
     sliced = true(args.get_config().get("timeSliced", False))
-    for fault in _faults(args.resource_type, args.props, sliced, later):
-        report(fault, None)
-    later.settle()
-
-
-def _faults(token: str, props: Any, sliced: bool, later: Later) -> Iterator[str]:
     for pod in pod_specs(token, props, later):
         yield from _pod_faults(pod, sliced, later)
     for config in plugin_configs(token, props, later):
@@ -112,17 +105,12 @@ def _inert(path: str, config: Any) -> Iterator[str]:
 
 RULE = Rule(
     id="gpu-shared-resource-single",
+    order=(Section.SCHEDULING, 40),
     title="A share of a GPU is called so and taken once",
     severity=Severity.MEDIUM,
     types=POD | RUNNER_SET | HELM | CONFIG_MAPS | CLUSTER_POLICY,
     levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
-    config={
-        "timeSliced": {
-            "type": "boolean",
-            "default": False,
-            "description": f"Whether what this stack's nodes call {GPU_RESOURCE} are shares of GPUs.",
-        },
-    },
+    config={"timeSliced": schema.flag(f"Whether what this stack's nodes call {GPU_RESOURCE} are shares of GPUs.")},
     rationale="Two shares of a GPU give no more of it than one, and a share that is called a GPU is taken for a whole one.",
     source="https://github.com/NVIDIA/k8s-device-plugin#shared-access-to-gpus",
     fix="Ask for 1 of a shared resource; in the plugin's config set renameByDefault and failRequestsGreaterThanOne to true.",

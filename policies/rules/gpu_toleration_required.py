@@ -11,16 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
-
 from fleet.facts.scheduling import GPU_TAINT_KEY, Effect, Taint, Toleration
 
+from . import schema
 from .draft import Draft
 from .kinds import HELM, POD, RELEASE, RUNNER_SET
 from .labels import GPU_TAINTS
 from .pods import PodSpec, of_gpu_pods, pod_specs, steps, takes_gpus, tolerations
 from .read import Later, line, shown, strings, text
-from .rule import Rule
+from .rule import Args, Rule, Section, Severity
 
 VALUES = tuple(dict.fromkeys(taint.value for taint in GPU_TAINTS))
 _EFFECTS = tuple(effect.value for effect in (Effect.NO_SCHEDULE, Effect.NO_EXECUTE))
@@ -47,15 +46,12 @@ class _Wanted:
         return toleration.key == self.taints[0].key and toleration.operator == "Exists" and toleration.value != ""
 
 
-def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
-    later = Later()
+def _check(args: Args, later: Later) -> Iterator[str]:
     wanted = _wanted(args, later)
-    for fault in of_gpu_pods(args.resource_type, args.props, lambda pod, unsure: _faults(pod, wanted, unsure), later):
-        report(fault, None)
-    later.settle()
+    yield from of_gpu_pods(args.resource_type, args.props, lambda pod, unsure: _faults(pod, wanted, unsure), later)
 
 
-def _wanted(args: ResourceValidationArgs, later: Later) -> _Wanted:
+def _wanted(args: Args, later: Later) -> _Wanted:
     config = args.get_config()
     key = text(config.get("key")) or GPU_TAINT_KEY
     asked = text(config.get("effect"))
@@ -83,7 +79,7 @@ def _faults(pod: PodSpec, wanted: _Wanted, later: Later) -> Iterator[str]:
     later.join(hidden)
 
 
-def _mend(args: ResourceValidationArgs, draft: Draft) -> None:
+def _mend(args: Args, draft: Draft) -> None:
     """Adds the toleration, and takes the value from one that may have none."""
     # Of ArgoCD's kinds nothing is mended: the values may be a text.
     if args.resource_type in HELM - {RELEASE}:
@@ -105,30 +101,19 @@ def _mend(args: ResourceValidationArgs, draft: Draft) -> None:
 
 RULE = Rule(
     id="gpu-toleration-required",
+    order=(Section.SCHEDULING, 70),
     title="GPU pods tolerate the taint of GPU nodes",
     severity=Severity.HIGH,
     types=POD | RUNNER_SET | HELM,
     levels={"dev": "mandatory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
     config={
-        "key": {
-            "type": "string",
-            "minLength": 1,
-            "default": GPU_TAINT_KEY,
-            "description": "The key of the taint on this stack's GPU nodes.",
-        },
-        "values": {
-            "type": "array",
-            "items": {"type": "string"},
-            "minItems": 1,
-            "default": list(VALUES),
-            "description": "The values that the taint has on this stack's GPU nodes; they differ by provider.",
-        },
-        "effect": {
-            "type": "string",
-            "enum": list(_EFFECTS),
-            "default": Effect.NO_SCHEDULE.value,
-            "description": "The effect of the taint on this stack's GPU nodes.",
-        },
+        "key": schema.string(GPU_TAINT_KEY, "The key of the taint on this stack's GPU nodes."),
+        "values": schema.strings(
+            VALUES, "The values that the taint has on this stack's GPU nodes; they differ by provider.", least=1
+        ),
+        "effect": schema.string(
+            Effect.NO_SCHEDULE.value, "The effect of the taint on this stack's GPU nodes.", enum=list(_EFFECTS)
+        ),
     },
     rationale="A pod that asks for a GPU and does not tolerate the taint of GPU nodes stays pending for ever.",
     source="https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/",

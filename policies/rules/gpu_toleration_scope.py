@@ -12,24 +12,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
-
 from fleet.facts.scheduling import Toleration
 
-from .kinds import (
-    AUTOSCALER_CHART,
-    CONTROLLER_CHART,
-    HELM,
-    OPERATOR_CHART,
-    PLUGIN_CHART,
-    POD,
-    RUNNER_SET,
-)
+from . import kinds, schema
 from .labels import GPU_TAINTS
 from .pods import SERVING, PodSpec, pod_specs, serves_the_node, takes_gpus, tolerations
 from .read import Later, line, strings, walk
 from .releases import releases
-from .rule import Rule
+from .rule import Args, Rule, Section, Severity
 
 ALLOWED = (
     *SERVING,
@@ -43,28 +33,21 @@ ALLOWED = (
 )
 
 CONTROLLERS: dict[str, tuple[tuple[str, ...], ...]] = {
-    CONTROLLER_CHART: ((),),
-    AUTOSCALER_CHART: ((),),
+    kinds.CONTROLLER_CHART: ((),),
+    kinds.AUTOSCALER_CHART: ((),),
     "karpenter": ((),),
     "kueue": (("controllerManager",),),
-    OPERATOR_CHART: (("operator",), ("node-feature-discovery", "master"), ("node-feature-discovery", "gc")),
-    PLUGIN_CHART: (("nfd", "master"), ("nfd", "gc")),
+    kinds.OPERATOR_CHART: (("operator",), ("node-feature-discovery", "master"), ("node-feature-discovery", "gc")),
+    kinds.PLUGIN_CHART: (("nfd", "master"), ("nfd", "gc")),
 }
 """Chart to the places in its values that have the tolerations of a controller, which takes no GPU and serves no node."""
 
 
-def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
-    later = Later()
+def _check(args: Args, later: Later) -> Iterator[str]:
     allowed = frozenset(strings(args.get_config(), "allowNames", ALLOWED))
-    for fault in _faults(args.resource_type, args.props, allowed, later):
-        report(fault, None)
-    later.settle()
-
-
-def _faults(token: str, props: Any, allowed: frozenset[str], later: Later) -> Iterator[str]:
-    for pod in pod_specs(token, props, later):
+    for pod in pod_specs(args.resource_type, args.props, later):
         yield from _pod_faults(pod, allowed, later)
-    for release in releases(token, props, later):
+    for release in releases(args.resource_type, args.props, later):
         with later:
             for place in CONTROLLERS.get(release.chart_name, ()):
                 with later:
@@ -110,17 +93,15 @@ def _fault(path: str, index: int, toleration: Toleration, why: str) -> str:
 
 RULE = Rule(
     id="gpu-toleration-scope",
+    order=(Section.SCHEDULING, 80),
     title="Only GPU pods tolerate the taint of GPU nodes",
     severity=Severity.MEDIUM,
-    types=POD | RUNNER_SET | HELM,
+    types=kinds.POD | kinds.RUNNER_SET | kinds.HELM,
     levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
     config={
-        "allowNames": {
-            "type": "array",
-            "items": {"type": "string"},
-            "default": list(ALLOWED),
-            "description": "Names of containers that serve every node; a pod of these alone may tolerate any taint.",
-        },
+        "allowNames": schema.strings(
+            ALLOWED, "Names of containers that serve every node; a pod of these alone may tolerate any taint."
+        )
     },
     rationale="A pod that needs no GPU and lands on a GPU node keeps it awake, and the cluster pays for a GPU that nobody uses.",
     source="https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/",

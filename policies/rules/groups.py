@@ -28,21 +28,8 @@ from fleet.facts.scheduling import (
     RESERVED_NODES_TAG,
 )
 
-from . import sizes
+from . import kinds, sizes
 from .capacity import bought
-from .kinds import (
-    AUTO_SCALING_GROUP,
-    EC2_INSTANCE,
-    EKS_NODE_GROUP,
-    HELM,
-    KARPENTER_NODE_POOL,
-    LAUNCH_TEMPLATE,
-    OCI_INSTANCE,
-    OCI_INSTANCE_CONFIGURATION,
-    OCI_INSTANCE_POOL,
-    OKE_NODE_POOL,
-    SPOT_REQUEST,
-)
 from .machine_types import ANNOTATIONS, Choice, booted, choices, gpus_each
 from .pools import gpu_sign, template_labels
 from .read import Later, count, items, keys, label, line, text, walk, whole
@@ -170,12 +157,12 @@ def _pool(resource: PolicyResource, later: Later) -> dict[str, Any]:
 def _eks(resource: PolicyResource, _: Sequence[PolicyResource], later: Later) -> Group:
     props = resource.props
     found = _pool(resource, later)
-    template = _behind(resource, "launchTemplate", LAUNCH_TEMPLATE)
+    template = _behind(resource, "launchTemplate", kinds.LAUNCH_TEMPLATE)
     if template is None:
         volume = of_ec2(walk(props, "diskSize"))
     else:
         volume = of_template(template.props)
-        found["choices"] = found["choices"] or tuple(choices(LAUNCH_TEMPLATE, template.props, later))
+        found["choices"] = found["choices"] or tuple(choices(kinds.LAUNCH_TEMPLATE, template.props, later))
     return Group(
         **found,
         cloud=AWS,
@@ -187,9 +174,9 @@ def _eks(resource: PolicyResource, _: Sequence[PolicyResource], later: Later) ->
 
 def _scaling_group(resource: PolicyResource, _: Sequence[PolicyResource], later: Later) -> Group:
     found = _pool(resource, later)
-    template = _behind(resource, "launchTemplate", LAUNCH_TEMPLATE)
+    template = _behind(resource, "launchTemplate", kinds.LAUNCH_TEMPLATE)
     if template is not None:
-        found["choices"] = found["choices"] or tuple(choices(LAUNCH_TEMPLATE, template.props, later))
+        found["choices"] = found["choices"] or tuple(choices(kinds.LAUNCH_TEMPLATE, template.props, later))
     volume = of_template(template.props) if template is not None else of_ec2(None)
     return Group(**found, cloud=AWS, regions=_region(resource), volume=volume)
 
@@ -219,7 +206,7 @@ def _karpenter(resource: PolicyResource, resources: Sequence[PolicyResource], la
         cloud=AWS,
         regions=regions_of(resources, "aws:"),
         gpu_limit=None if limit is None else max(limit, 0),
-        accelerated=bool(gpu_sign(KARPENTER_NODE_POOL, props, later)),
+        accelerated=bool(gpu_sign(kinds.KARPENTER_NODE_POOL, props, later)),
     )
 
 
@@ -238,10 +225,10 @@ def _reserved(found: dict[str, Any], tags: Any) -> int | None:
 def _ec2(resource: PolicyResource, _: Sequence[PolicyResource], later: Later) -> Group:
     token, props = resource.resource_type, resource.props
     found = tuple(choices(token, props, later))
-    template = _behind(resource, "launchTemplate", LAUNCH_TEMPLATE)
+    template = _behind(resource, "launchTemplate", kinds.LAUNCH_TEMPLATE)
     if template is not None:
-        found = found or tuple(choices(LAUNCH_TEMPLATE, template.props, later))
-    spot = token == SPOT_REQUEST or text(walk(props, "instanceMarketOptions", "marketType")) == "spot"
+        found = found or tuple(choices(kinds.LAUNCH_TEMPLATE, template.props, later))
+    spot = token == kinds.SPOT_REQUEST or text(walk(props, "instanceMarketOptions", "marketType")) == "spot"
     root = walk(props, "rootBlockDevice")
     return Group(
         name=line(resource.name),
@@ -257,15 +244,15 @@ def _ec2(resource: PolicyResource, _: Sequence[PolicyResource], later: Later) ->
 
 
 def _oci_instance(resource: PolicyResource, _: Sequence[PolicyResource], later: Later) -> Group:
-    found = tuple(choices(OCI_INSTANCE, resource.props, later))
+    found = tuple(choices(kinds.OCI_INSTANCE, resource.props, later))
     return _launched(resource, resource.props, found, 1)
 
 
 def _instance_pool(resource: PolicyResource, _: Sequence[PolicyResource], later: Later) -> Group:
-    configuration = _behind(resource, "instanceConfigurationId", OCI_INSTANCE_CONFIGURATION)
+    configuration = _behind(resource, "instanceConfigurationId", kinds.OCI_INSTANCE_CONFIGURATION)
     details, found = None, tuple[Choice, ...]()
     if configuration is not None:
-        found = tuple(choices(OCI_INSTANCE_CONFIGURATION, configuration.props, later))
+        found = tuple(choices(kinds.OCI_INSTANCE_CONFIGURATION, configuration.props, later))
         details = walk(configuration.props, "instanceDetails", "launchDetails")
         if details is None:
             options = walk(configuration.props, "instanceDetails", "options")
@@ -289,7 +276,7 @@ def _launched(resource: PolicyResource, details: Any, found: tuple[Choice, ...],
         capacity=capacity,
         least=size or 0,
         most=size,
-        settings=_STANDING if resource.resource_type == OCI_INSTANCE_POOL else ("", ""),
+        settings=_STANDING if resource.resource_type == kinds.OCI_INSTANCE_POOL else ("", ""),
         volume=of_oci(walk(details, "sourceDetails", "bootVolumeSizeInGbs")),
         flex=_flex(walk(details, "shapeConfig")),
     )
@@ -379,21 +366,21 @@ def _no_labels(_: Any) -> None:
 
 
 _LABELS: dict[str, Callable[[Any], Any]] = {
-    EKS_NODE_GROUP: _eks_labels,
-    OKE_NODE_POOL: _oke_labels,
-    KARPENTER_NODE_POOL: template_labels,
-    AUTO_SCALING_GROUP: _no_labels,
+    kinds.EKS_NODE_GROUP: _eks_labels,
+    kinds.OKE_NODE_POOL: _oke_labels,
+    kinds.KARPENTER_NODE_POOL: template_labels,
+    kinds.AUTO_SCALING_GROUP: _no_labels,
 }
 _READERS: dict[str, Callable[[PolicyResource, Sequence[PolicyResource], Later], Group | None]] = {
-    EKS_NODE_GROUP: _eks,
-    OKE_NODE_POOL: _oke,
-    AUTO_SCALING_GROUP: _scaling_group,
-    KARPENTER_NODE_POOL: _karpenter,
-    EC2_INSTANCE: _ec2,
-    SPOT_REQUEST: _ec2,
-    OCI_INSTANCE: _oci_instance,
-    OCI_INSTANCE_POOL: _instance_pool,
+    kinds.EKS_NODE_GROUP: _eks,
+    kinds.OKE_NODE_POOL: _oke,
+    kinds.AUTO_SCALING_GROUP: _scaling_group,
+    kinds.KARPENTER_NODE_POOL: _karpenter,
+    kinds.EC2_INSTANCE: _ec2,
+    kinds.SPOT_REQUEST: _ec2,
+    kinds.OCI_INSTANCE: _oci_instance,
+    kinds.OCI_INSTANCE_POOL: _instance_pool,
 }
 
-MACHINES = frozenset((*_READERS, LAUNCH_TEMPLATE, OCI_INSTANCE_CONFIGURATION)) | HELM
+MACHINES = frozenset((*_READERS, kinds.LAUNCH_TEMPLATE, kinds.OCI_INSTANCE_CONFIGURATION)) | kinds.HELM
 """Tokens of groups, and of what they refer to: a rule that reads groups names them all."""

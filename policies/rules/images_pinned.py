@@ -13,15 +13,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
-
+from . import schema
 from .images import Named, of_policy, of_release, parsed
 from .kinds import CLUSTER_POLICY, HELM, POD, RUNNER_SET
 from .places import setting
 from .pods import PodSpec, containers_of, pod_specs, volumes_of
 from .read import Later, line, shown, strings, text, true, walk
 from .releases import releases
-from .rule import Rule
+from .rule import Args, Rule, Section, Severity
 
 WORKLOAD_IMAGES = (
     "docker.io/nvidia/cuda",
@@ -75,23 +74,19 @@ class _Demands:
             yield f"{subject}: a tag can be moved, so a digest is required; {_WRITE}"
 
 
-def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
-    later = Later()
+def _check(args: Args, later: Later) -> Iterator[str]:
     config = args.get_config()
     registries = tuple(filter(None, strings(config, "registries", REGISTRIES)))
     demands = _Demands(registries, true(config.get("requireDigest", False)))
     for pod in pod_specs(args.resource_type, args.props, later):
         for fault in _pod_faults(pod, demands, later):
-            report(f"{pod.path}.{fault}", None)
+            yield f"{pod.path}.{fault}"
     for release in releases(args.resource_type, args.props, later):
         for unread in release.unread(later):
-            report(unread.fault("name other images"), None)
-        for fault in _named_faults(of_release(release, later), demands):
-            report(fault, None)
+            yield unread.fault("name other images")
+        yield from _named_faults(of_release(release, later), demands)
     if args.resource_type in CLUSTER_POLICY:
-        for fault in _named_faults(of_policy(args.props, later), demands):
-            report(fault, None)
-    later.settle()
+        yield from _named_faults(of_policy(args.props, later), demands)
 
 
 def _named_faults(named: Iterator[Named], demands: _Demands) -> Iterator[str]:
@@ -132,22 +127,16 @@ def _within(registry: str, repository: str) -> bool:
 
 RULE = Rule(
     id="images-pinned",
+    order=(Section.SUPPLY_CHAIN, 10),
     title="Images are pinned and from allowed registries",
     severity=Severity.HIGH,
     types=POD | RUNNER_SET | HELM | CLUSTER_POLICY,
     levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
     config={
-        "registries": {
-            "type": "array",
-            "items": {"type": "string", "minLength": 1},
-            "default": list(REGISTRIES),
-            "description": "Registries, or paths below them, that images may come from; * is any part of a name.",
-        },
-        "requireDigest": {
-            "type": "boolean",
-            "default": False,
-            "description": "Whether an image needs a digest: only a digest is one content for good.",
-        },
+        "registries": schema.strings(
+            REGISTRIES, "Registries, or paths below them, that images may come from; * is any part of a name.", minLength=1
+        ),
+        "requireDigest": schema.flag("Whether an image needs a digest: only a digest is one content for good."),
     },
     rationale="A tag that moves, or a registry that anybody may push to, puts code into jobs that nobody has seen.",
     source="https://kubernetes.io/docs/concepts/containers/images/",

@@ -11,42 +11,27 @@ have. A machine that a launcher boots for one job is no resource, so nothing her
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
-
+from . import kinds, schema
 from .draft import Draft
-from .kinds import (
-    EC2_INSTANCE,
-    EC2_NODE_CLASS,
-    EKS_NODE_GROUP,
-    LAUNCH_TEMPLATE,
-    OCI_INSTANCE,
-    OCI_INSTANCE_CONFIGURATION,
-    OKE_NODE_POOL,
-    SPOT_REQUEST,
-    launches,
-)
 from .read import Later, keys, shown, text, true, walk, whole
-from .rule import Rule
+from .rule import Args, Rule, Section, Severity
 
 MAX_HOP = 1
 
 _LEGACY = "areLegacyImdsEndpointsDisabled"
 # Where a remedy sets the flag, and how each kind spells it. A configuration may hold several options, so it is left alone.
 _LEGACY_FLAGS: dict[str, tuple[Any, ...]] = {
-    OCI_INSTANCE: ("instanceOptions", _LEGACY, True),
-    OKE_NODE_POOL: ("nodeMetadata", _LEGACY, "true"),
+    kinds.OCI_INSTANCE: ("instanceOptions", _LEGACY, True),
+    kinds.OKE_NODE_POOL: ("nodeMetadata", _LEGACY, "true"),
 }
 
 
-def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
-    later = Later()
+def _check(args: Args, later: Later) -> Iterator[str]:
     max_hop = whole(args.get_config().get("maxHop", MAX_HOP)) or MAX_HOP
-    for fault in _FAULTS[args.resource_type](args.props, max_hop, later):
-        report(fault, None)
-    later.settle()
+    yield from _FAULTS[args.resource_type](args.props, max_hop, later)
 
 
 def _launch_template(props: Any, max_hop: int, later: Later) -> Iterator[str]:
@@ -99,17 +84,9 @@ def _metadata_options(path: str, options: Any, max_hop: int, later: Later, *, de
             )
 
 
-def _oci_instance(props: Any, _: int, later: Later) -> Iterator[str]:
-    yield from _legacy("", props, "instanceOptions", later)
-
-
 def _oci_configuration(props: Any, _: int, later: Later) -> Iterator[str]:
-    for path, launch in launches(props, later):
+    for path, launch in kinds.launches(props, later):
         yield from _legacy(f"{path}.", launch, "instanceOptions", later)
-
-
-def _oke_pool(props: Any, _: int, later: Later) -> Iterator[str]:
-    yield from _legacy("", props, "nodeMetadata", later, wanted='"true"')
 
 
 def _legacy(prefix: str, details: Any, field: str, later: Later, *, wanted: str = "true") -> Iterator[str]:
@@ -119,18 +96,15 @@ def _legacy(prefix: str, details: Any, field: str, later: Later, *, wanted: str 
             yield f"{prefix}{field}.{_LEGACY} is {shown(disabled)}: IMDSv1 then answers without a header; write {wanted}"
 
 
-def _mend(args: ResourceValidationArgs, draft: Draft) -> None:
+def _mend(args: Args, draft: Draft) -> None:
     """Sets the options where the resource has them; what else is needed (a launch template) is not ours to make."""
     max_hop = whole(args.get_config().get("maxHop", MAX_HOP)) or MAX_HOP
     later = Later()
-    if args.resource_type in (LAUNCH_TEMPLATE, EC2_INSTANCE, SPOT_REQUEST):
-        if any(True for _ in _FAULTS[args.resource_type](args.props, max_hop, later)):
-            _mend_options(("metadataOptions",), args.props, max_hop, draft)
-    elif args.resource_type == EC2_NODE_CLASS:
-        if any(True for _ in _node_class(args.props, max_hop, later)):
-            _mend_options(("spec", "metadataOptions"), args.props, max_hop, draft)
-    elif args.resource_type in _LEGACY_FLAGS:
-        *above, value = _LEGACY_FLAGS[args.resource_type]
+    token = args.resource_type
+    if token in _OPTIONS and any(True for _ in _FAULTS[token](args.props, max_hop, later)):
+        _mend_options(_OPTIONS[token], args.props, max_hop, draft)
+    elif token in _LEGACY_FLAGS:
+        *above, value = _LEGACY_FLAGS[token]
         with later:
             if not true(walk(args.props, *above)):
                 draft.put(value, *above)
@@ -146,32 +120,37 @@ def _mend_options(path: tuple[str, ...], props: Any, max_hop: int, draft: Draft)
             draft.put(max_hop, *path, "httpPutResponseHopLimit")
 
 
-_FAULTS = {
-    LAUNCH_TEMPLATE: _launch_template,
-    EC2_INSTANCE: _instance,
-    SPOT_REQUEST: _instance,
-    EKS_NODE_GROUP: _node_group,
-    EC2_NODE_CLASS: _node_class,
-    OCI_INSTANCE: _oci_instance,
-    OCI_INSTANCE_CONFIGURATION: _oci_configuration,
-    OKE_NODE_POOL: _oke_pool,
+_FAULTS: dict[str, Callable[[Any, int, Later], Iterator[str]]] = {
+    kinds.LAUNCH_TEMPLATE: _launch_template,
+    kinds.EC2_INSTANCE: _instance,
+    kinds.SPOT_REQUEST: _instance,
+    kinds.EKS_NODE_GROUP: _node_group,
+    kinds.EC2_NODE_CLASS: _node_class,
+    kinds.OCI_INSTANCE: lambda props, _, later: _legacy("", props, "instanceOptions", later),
+    kinds.OCI_INSTANCE_CONFIGURATION: _oci_configuration,
+    kinds.OKE_NODE_POOL: lambda props, _, later: _legacy("", props, "nodeMetadata", later, wanted='"true"'),
 }
+_OPTIONS = {
+    **dict.fromkeys((kinds.LAUNCH_TEMPLATE, kinds.EC2_INSTANCE, kinds.SPOT_REQUEST), ("metadataOptions",)),
+    kinds.EC2_NODE_CLASS: ("spec", "metadataOptions"),
+}
+"""Where a remedy writes the options of EC2."""
 
 RULE = Rule(
     id="imds-v2-hop-one",
+    order=(Section.HARDENING, 10),
     title="Instance metadata needs a token and stays on the node",
     severity=Severity.CRITICAL,
     types=frozenset(_FAULTS),
     levels={"dev": "remediate", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
     critical=True,
     config={
-        "maxHop": {
-            "type": "integer",
-            "minimum": 1,
-            "maximum": 64,
-            "default": MAX_HOP,
-            "description": "The largest hop limit of an EC2 metadata answer; 2 lets pods reach the node's credentials.",
-        },
+        "maxHop": schema.integer(
+            MAX_HOP,
+            "The largest hop limit of an EC2 metadata answer; 2 lets pods reach the node's credentials.",
+            minimum=1,
+            maximum=64,
+        )
     },
     rationale="A job that reads the node's metadata gets the node's cloud credentials, whatever its own rights are.",
     source="https://docs.aws.amazon.com/eks/latest/best-practices/identity-and-access-management.html",

@@ -13,27 +13,14 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Any
 
-from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
-
-from .kinds import (
-    AUTO_SCALING_GROUP,
-    EC2_FLEET,
-    EC2_INSTANCE,
-    EKS_NODE_GROUP,
-    HELM,
-    KARPENTER_NODE_POOL,
-    LAUNCH_TEMPLATE,
-    OCI_INSTANCE,
-    OCI_INSTANCE_CONFIGURATION,
-    OKE_NODE_POOL,
-    SPOT_REQUEST,
-)
+from . import schema
+from .kinds import AUTO_SCALING_GROUP, EC2_FLEET, HELM, KARPENTER_NODE_POOL, LAUNCH_TEMPLATE
 from .labels import INSTANCE_TYPE_LABEL
-from .machine_types import choices
+from .machine_types import MACHINE_KINDS, choices
 from .places import setting
 from .pools import FAMILY_LABEL, requirements
-from .read import Later, count, items, keys, shown, strings, text, walk
-from .rule import Rule
+from .read import Later, count, entries, items, keys, shown, strings, text, walk
+from .rule import Args, Rule, Section, Severity
 
 TYPES = (
     "g4dn.xlarge",
@@ -60,23 +47,15 @@ TYPES = (
 _ALLOWED_TYPES = "allowedInstanceTypes"
 
 
-def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
-    later = Later()
+def _check(args: Args, later: Later) -> Iterator[str]:
     allowed = strings(args.get_config(), "types", TYPES)
     if args.resource_type == KARPENTER_NODE_POOL:
-        faults = _karpenter(args.props, allowed, later)
-    else:
-        faults = _named(args.resource_type, args.props, allowed, later)
-    for fault in faults:
-        report(fault, None)
-    later.settle()
-
-
-def _named(token: str, props: Any, allowed: tuple[str, ...], later: Later) -> Iterator[str]:
-    for choice in choices(token, props, later):
+        yield from _karpenter(args.props, allowed, later)
+        return
+    for choice in choices(args.resource_type, args.props, later):
         if not _allows(allowed, choice.name):
             yield f"{choice.path}: {_refused(choice.name, allowed)}"
-    for path, wanted in _by_attributes(token, props, later):
+    for path, wanted in _by_attributes(args.resource_type, args.props, later):
         with later:
             names = walk(wanted, _ALLOWED_TYPES)
             if not count(names):
@@ -92,12 +71,12 @@ def _by_attributes(token: str, props: Any, later: Later) -> Iterator[tuple[str, 
     if token == LAUNCH_TEMPLATE:
         holders: Iterator[tuple[str, Any]] = iter([("", props)])
     elif token == AUTO_SCALING_GROUP:
-        holders = _items("mixedInstancesPolicy.launchTemplate.overrides", props, later)
+        holders = entries(props, "mixedInstancesPolicy.launchTemplate.overrides", later)
     elif token == EC2_FLEET:
         holders = (
             (f"{path}.{inner}", override)
-            for path, config in _items("launchTemplateConfigs", props, later)
-            for inner, override in _items("overrides", config, later)
+            for path, config in entries(props, "launchTemplateConfigs", later)
+            for inner, override in entries(config, "overrides", later)
         )
     else:
         return
@@ -106,12 +85,6 @@ def _by_attributes(token: str, props: Any, later: Later) -> Iterator[tuple[str, 
             wanted = walk(holder, "instanceRequirements")
             if keys(wanted):
                 yield f"{path}.instanceRequirements".lstrip("."), wanted
-
-
-def _items(path: str, holder: Any, later: Later) -> Iterator[tuple[str, Any]]:
-    with later:
-        for index, item in items(walk(holder, *path.split(".")), later):
-            yield f"{path}[{index}]", item
 
 
 def _karpenter(props: Any, allowed: tuple[str, ...], later: Later) -> Iterator[str]:
@@ -160,33 +133,21 @@ def _listed(allowed: tuple[str, ...]) -> str:
 
 RULE = Rule(
     id="instance-type-allowed",
+    order=(Section.COST, 110),
     title="Machines are of allowed types",
     severity=Severity.HIGH,
-    types=frozenset(
-        (
-            EKS_NODE_GROUP,
-            OKE_NODE_POOL,
-            KARPENTER_NODE_POOL,
-            AUTO_SCALING_GROUP,
-            EC2_FLEET,
-            EC2_INSTANCE,
-            SPOT_REQUEST,
-            LAUNCH_TEMPLATE,
-            OCI_INSTANCE,
-            OCI_INSTANCE_CONFIGURATION,
-        )
-    )
-    | HELM,
+    types=MACHINE_KINDS | HELM,
     levels={"dev": "mandatory", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
     config={
-        "types": {
-            "type": "array",
-            "items": {"type": "string", "minLength": 1, "maxLength": 60, "pattern": "^[A-Za-z0-9.*-]+$"},
-            "minItems": 1,
-            "maxItems": 200,
-            "default": list(TYPES),
-            "description": "Machine types and shapes that may be bought, with or without GPU; * stands for any characters.",
-        },
+        "types": schema.strings(
+            TYPES,
+            "Machine types and shapes that may be bought, with or without GPU; * stands for any characters.",
+            least=1,
+            minLength=1,
+            maxLength=60,
+            pattern="^[A-Za-z0-9.*-]+$",
+        )
+        | {"maxItems": 200}
     },
     rationale="A slip in a type's name buys a machine of fifty times the price, or one whose processor runs none of the jobs.",
     source="https://docs.aws.amazon.com/eks/latest/userguide/choosing-instance-type.html",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from .read import Later, count, items, keys, walk
+from .read import Later, count, entries, items, keys, walk
 
 _WORKLOADS = {
     "core/v1": ("Pod", "PodTemplate", "ReplicationController"),
@@ -143,9 +143,8 @@ def each(token: str, props: Any, later: Later) -> Iterator[tuple[str, Any]]:
     if not token.endswith("List"):
         yield "", props
         return
-    with later:
-        for index, item in items(walk(props, "items"), later):
-            yield f"items[{index}].", item
+    for path, item in entries(props, "items", later):
+        yield f"{path}.", item
 
 
 def launches(props: Any, later: Later) -> Iterator[tuple[str, Any]]:

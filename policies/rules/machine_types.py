@@ -14,22 +14,10 @@ from typing import Any
 from fleet.facts.hardware import Machine, UnknownMachine, machine
 from fleet.facts.scheduling import MACHINE_SHAPES
 
-from .kinds import (
-    AUTO_SCALING_GROUP,
-    EC2_FLEET,
-    EC2_INSTANCE,
-    EKS_NODE_GROUP,
-    KARPENTER_NODE_POOL,
-    LAUNCH_TEMPLATE,
-    OCI_INSTANCE,
-    OCI_INSTANCE_CONFIGURATION,
-    OKE_NODE_POOL,
-    SPOT_REQUEST,
-    launches,
-)
+from . import kinds
 from .labels import INSTANCE_TYPE_LABEL
 from .pools import machine_sign, requirements
-from .read import Later, items, keys, text, walk
+from .read import Later, entries, keys, text, walk
 from .releases import Release, releases
 
 ANNOTATIONS = ("template", "metadata", "annotations")
@@ -105,19 +93,15 @@ def _at(*path: str) -> Callable[[Any, Later], Iterator[Choice]]:
 
 def _eks(props: Any, later: Later) -> Iterator[Choice]:
     with later:
-        names = walk(props, "instanceTypes")
-        if names is None:
-            if not keys(walk(props, "launchTemplate")):
-                yield Choice("instanceTypes is not set, so EKS's default", _EKS_DEFAULT)
-            return
-        yield from _listed("instanceTypes", names, later)
+        if walk(props, "instanceTypes") is None and not keys(walk(props, "launchTemplate")):
+            yield Choice("instanceTypes is not set, so EKS's default", _EKS_DEFAULT)
+        yield from _listed("", props, "instanceTypes", later)
 
 
 def _karpenter(props: Any, later: Later) -> Iterator[Choice]:
     for path, key, operator, item in requirements(props, later):
         if key == INSTANCE_TYPE_LABEL and operator == "In":
-            with later:
-                yield from _listed(f"{path}.values", walk(item, "values"), later)
+            yield from _listed(f"{path}.", item, "values", later)
 
 
 def _scaling_group(props: Any, later: Later) -> Iterator[Choice]:
@@ -127,41 +111,41 @@ def _scaling_group(props: Any, later: Later) -> Iterator[Choice]:
 
 
 def _fleet(props: Any, later: Later) -> Iterator[Choice]:
-    with later:
-        for index, config in items(walk(props, "launchTemplateConfigs"), later):
-            yield from _overrides(f"launchTemplateConfigs[{index}]", config, later)
+    for path, config in entries(props, "launchTemplateConfigs", later):
+        yield from _overrides(path, config, later)
 
 
 def _overrides(path: str, holder: Any, later: Later) -> Iterator[Choice]:
-    with later:
-        for index, override in items(walk(holder, "overrides"), later):
-            with later:
-                if name := text(walk(override, "instanceType")):
-                    yield Choice(f"{path}.overrides[{index}].instanceType", name)
+    for inner, override in entries(holder, "overrides", later):
+        with later:
+            if name := text(walk(override, "instanceType")):
+                yield Choice(f"{path}.{inner}.instanceType", name)
 
 
 def _configuration(props: Any, later: Later) -> Iterator[Choice]:
-    for path, launch in launches(props, later):
+    for path, launch in kinds.launches(props, later):
         with later:
             if name := text(walk(launch, "shape")):
                 yield Choice(f"{path}.shape", name)
 
 
-def _listed(path: str, names: Any, later: Later) -> Iterator[Choice]:
-    for index, item in items(names, later):
+def _listed(prefix: str, holder: Any, field: str, later: Later) -> Iterator[Choice]:
+    for path, item in entries(holder, field, later):
         if name := text(item):
-            yield Choice(f"{path}[{index}]", name)
+            yield Choice(prefix + path, name)
 
 
 _READERS: dict[str, Callable[[Any, Later], Iterator[Choice]]] = {
-    EKS_NODE_GROUP: _eks,
-    OKE_NODE_POOL: _at("nodeShape"),
-    KARPENTER_NODE_POOL: _karpenter,
-    AUTO_SCALING_GROUP: _scaling_group,
-    EC2_FLEET: _fleet,
-    EC2_INSTANCE: _at("instanceType"),
-    SPOT_REQUEST: _at("instanceType"),
-    LAUNCH_TEMPLATE: _at("instanceType"),
-    OCI_INSTANCE: _at("shape"),
-    OCI_INSTANCE_CONFIGURATION: _configuration,
+    kinds.EKS_NODE_GROUP: _eks,
+    kinds.OKE_NODE_POOL: _at("nodeShape"),
+    kinds.KARPENTER_NODE_POOL: _karpenter,
+    kinds.AUTO_SCALING_GROUP: _scaling_group,
+    kinds.EC2_FLEET: _fleet,
+    kinds.EC2_INSTANCE: _at("instanceType"),
+    kinds.SPOT_REQUEST: _at("instanceType"),
+    kinds.LAUNCH_TEMPLATE: _at("instanceType"),
+    kinds.OCI_INSTANCE: _at("shape"),
+    kinds.OCI_INSTANCE_CONFIGURATION: _configuration,
 }
+MACHINE_KINDS = frozenset(_READERS)
+"""Tokens of what names machine types that it buys."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from .networks import network
-from .read import Later, count, items, keys, shown, text, walk, whole
+from .read import Later, count, entries, items, keys, shown, text, walk, whole
 
 DIRECTIONS = ("Ingress", "Egress")
 
@@ -30,17 +30,15 @@ def ways_out(props: Any, metadata: tuple[Address, ...], later: Later) -> Iterato
     with later:
         if not (metadata and _about(props, "Egress")):
             return
-        for index, rule in items(walk(props, "spec", "egress"), later):
-            path = f"spec.egress[{index}]"
+        for path, rule in entries(props, "spec.egress", later):
             with later:
                 if not _reaches_port(walk(rule, "ports")):
                     continue
-                peers = walk(rule, "to")
-                if not count(peers):
+                if not count(walk(rule, "to")):
                     yield f"{path}.to names nobody in particular: {_reached(metadata)}; name where jobs may go"
-                for number, peer in items(peers, later):
+                for place, peer in entries(rule, "to", later):
                     with later:
-                        yield from _open(f"{path}.to[{number}].ipBlock", walk(peer, "ipBlock"), metadata)
+                        yield from _open(f"{path}.{place}.ipBlock", walk(peer, "ipBlock"), metadata)
 
 
 def _about(props: Any, direction: str) -> bool:

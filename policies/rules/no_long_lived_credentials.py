@@ -15,26 +15,14 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
-
 from fleet.facts.credentials import AWS_KEY_ID, GITHUB_FINE_GRAINED_TOKEN, GITHUB_TOKEN, PRIVATE_KEY
 
-from .kinds import (
-    CONFIG_MAPS,
-    EC2_NODE_CLASS,
-    HELM,
-    OKE_NODE_POOL,
-    POD,
-    RELEASE,
-    RUNNER_SET,
-    SECRETS,
-    each,
-)
+from . import kinds, schema
 from .nested import step, texts
 from .pods import containers_of, pod_specs
 from .read import Later, keys, strings, text, walk
 from .releases import Release, releases, sources
-from .rule import Rule
+from .rule import Args, Rule, Section, Severity
 from .userdata import MACHINES, holders, readings
 
 SECRET_KEYS = ("github_app_private_key",)
@@ -72,39 +60,36 @@ _CREDENTIAL = re.compile(
 _IDLE = frozenset(("name", "image", "imagePullPolicy", "resources", "securityContext", "ports", "volumeMounts"))
 
 
-def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
+def _check(args: Args, later: Later) -> Iterator[str]:
     token = args.resource_type
     if token in FORBIDDEN:
-        report(f"{FORBIDDEN[token]}: this one lets in whoever holds it, and has no end", None)
+        yield f"{FORBIDDEN[token]}: this one lets in whoever holds it, and has no end"
         return
-    later = Later()
     config = args.get_config()
     allowed = frozenset(strings(config, "secretKeys", SECRET_KEYS))
     late = frozenset(strings(config, "lateKeys", LATE_KEYS))
     for release in releases(token, args.props, later):
         with later:
             if release.is_scale_set and keys(walk(release.values, "githubConfigSecret")):
-                report(
+                yield (
                     f"{release.values_path}.githubConfigSecret is an object: Helm keeps values for all to read who may read "
-                    "releases; write the name of a Secret",
-                    None,
+                    "releases; write the name of a Secret"
                 )
     for path, key, held in _texts(token, args.props, late, later):
         for kind in _credentials(held):
-            if not (kind == _PRIVATE_KEY and token in SECRETS and key in allowed):
-                report(f"{path} holds {kind}: it works for whoever reads it, until it is revoked; {_MEND}", None)
-    later.settle()
+            if not (kind == _PRIVATE_KEY and token in kinds.SECRETS and key in allowed):
+                yield f"{path} holds {kind}: it works for whoever reads it, until it is revoked; {_MEND}"
 
 
 def _texts(token: str, props: Any, late: frozenset[str], later: Later) -> Iterator[tuple[str, str, str]]:
     """Path, key (of a Secret or ConfigMap, else "") and text of all that can hold a credential. Unknown ones are put off."""
-    if token in SECRETS | CONFIG_MAPS:
-        for prefix, holder in each(token, props, later):
+    if token in kinds.SECRETS | kinds.CONFIG_MAPS:
+        for prefix, holder in kinds.each(token, props, later):
             for field in ("data", "stringData", "binaryData"):
                 yield from _entries(f"{prefix}{field}", holder, field, late, later)
-    elif token == RELEASE:
+    elif token == kinds.RELEASE:
         yield from _of_values(Release(props), later)
-    elif token in HELM:
+    elif token in kinds.HELM:
         for source in sources(token, props, later):
             yield from _of_source(source, later)
     elif token in _FIELDS:
@@ -182,30 +167,31 @@ _SHORTEST = 20
 _MEND = "take it out, and let a role, a workload identity or a GitHub App stand in its place"
 _FIELDS: dict[str, tuple[tuple[str, ...], ...]] = {
     **dict.fromkeys(MACHINES, (("userData",), ("userDataBase64",), ("metadata",), ("extendedMetadata",))),
-    OKE_NODE_POOL: (("nodeMetadata",),),
-    EC2_NODE_CLASS: (("spec", "userData"),),
+    kinds.OKE_NODE_POOL: (("nodeMetadata",),),
+    kinds.EC2_NODE_CLASS: (("spec", "userData"),),
 }
 
 RULE = Rule(
     id="no-long-lived-credentials",
+    order=(Section.SUPPLY_CHAIN, 50),
     title="No credential that stays valid stands anywhere",
     severity=Severity.CRITICAL,
-    types=frozenset(FORBIDDEN) | frozenset(_FIELDS) | POD | RUNNER_SET | HELM | SECRETS | CONFIG_MAPS,
+    types=frozenset(FORBIDDEN)
+    | frozenset(_FIELDS)
+    | kinds.POD
+    | kinds.RUNNER_SET
+    | kinds.HELM
+    | kinds.SECRETS
+    | kinds.CONFIG_MAPS,
     levels={"dev": "mandatory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
     critical=True,
     config={
-        "secretKeys": {
-            "type": "array",
-            "items": {"type": "string"},
-            "default": list(SECRET_KEYS),
-            "description": "Keys of Secrets that may hold a private key; add tls.key where the stack makes certificates.",
-        },
-        "lateKeys": {
-            "type": "array",
-            "items": {"type": "string"},
-            "default": list(LATE_KEYS),
-            "description": "Keys of Secrets and ConfigMaps that a preview need not know; the update judges what they then hold.",
-        },
+        "secretKeys": schema.strings(
+            SECRET_KEYS, "Keys of Secrets that may hold a private key; add tls.key where the stack makes certificates."
+        ),
+        "lateKeys": schema.strings(
+            LATE_KEYS, "Keys of Secrets and ConfigMaps that a preview need not know; the update judges what they then hold."
+        ),
     },
     rationale="A credential without an end is copied with state, logs and images, and works for whoever finds the copy.",
     source="https://docs.github.com/en/actions/concepts/security/openid-connect",

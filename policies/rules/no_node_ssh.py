@@ -6,15 +6,13 @@ of an EKS node group, which without a source group opens port 22 to the world (E
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
-
-from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
 
 from .kinds import EKS_NODE_GROUP, OCI_NSG_RULE, OCI_SECURITY_LISTS, SECURITY_GROUP_INGRESS, SECURITY_GROUP_RULE, SECURITY_GROUPS
 from .networks import covers, from_networks, world
-from .read import Later, count, items, keys, label, line, shown, text, walk
-from .rule import Rule
+from .read import Later, count, entries, items, keys, label, line, shown, text, walk
+from .rule import Args, Rule, Section, Severity
 
 PORTS = (22, 3389)
 
@@ -22,11 +20,8 @@ PORTS = (22, 3389)
 _TCP = ("tcp", "6", "-1", "all")
 
 
-def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
-    later = Later()
-    for fault in _FAULTS[args.resource_type](args.props, later):
-        report(fault, None)
-    later.settle()
+def _check(args: Args, later: Later) -> Iterator[str]:
+    return _FAULTS[args.resource_type](args.props, later)
 
 
 def _node_group(props: Any, later: Later) -> Iterator[str]:
@@ -40,19 +35,14 @@ def _node_group(props: Any, later: Later) -> Iterator[str]:
 
 
 def _group(props: Any, later: Later) -> Iterator[str]:
-    with later:
-        for index, rule in items(walk(props, "ingress"), later):
-            yield from _aws(f"ingress[{index}].", rule, "protocol", ("cidrBlocks", "ipv6CidrBlocks"), later)
+    for path, rule in entries(props, "ingress", later):
+        yield from _aws(f"{path}.", rule, "protocol", ("cidrBlocks", "ipv6CidrBlocks"), later)
 
 
 def _group_rule(props: Any, later: Later) -> Iterator[str]:
     with later:
         if text(walk(props, "type")) == "ingress":
             yield from _aws("", props, "protocol", ("cidrBlocks", "ipv6CidrBlocks"), later)
-
-
-def _ingress_rule(props: Any, later: Later) -> Iterator[str]:
-    yield from _aws("", props, "ipProtocol", ("cidrIpv4", "cidrIpv6"), later)
 
 
 def _aws(prefix: str, rule: Any, protocol: str, fields: tuple[str, ...], later: Later) -> Iterator[str]:
@@ -81,11 +71,10 @@ def _nsg_rule(props: Any, later: Later) -> Iterator[str]:
 
 
 def _security_list(props: Any, later: Later) -> Iterator[str]:
-    with later:
-        for index, rule in items(walk(props, "ingressSecurityRules"), later):
-            with later:
-                if from_networks(rule):
-                    yield from _oci(f"ingressSecurityRules[{index}].source", rule, walk(rule, "tcpOptions"), later)
+    for path, rule in entries(props, "ingressSecurityRules", later):
+        with later:
+            if from_networks(rule):
+                yield from _oci(f"{path}.source", rule, walk(rule, "tcpOptions"), later)
 
 
 def _oci(path: str, rule: Any, ports: Any, later: Later) -> Iterator[str]:
@@ -105,17 +94,18 @@ def _told(path: str, cidr: Any, ports: list[int]) -> str:
     return f"{path} is {shown(cidr)}: port {line(named)} would be open to the world; name the networks that may come in"
 
 
-_FAULTS = {
+_FAULTS: dict[str, Callable[[Any, Later], Iterator[str]]] = {
     EKS_NODE_GROUP: _node_group,
     **dict.fromkeys(SECURITY_GROUPS, _group),
     SECURITY_GROUP_RULE: _group_rule,
-    SECURITY_GROUP_INGRESS: _ingress_rule,
+    SECURITY_GROUP_INGRESS: lambda props, later: _aws("", props, "ipProtocol", ("cidrIpv4", "cidrIpv6"), later),
     OCI_NSG_RULE: _nsg_rule,
     **dict.fromkeys(OCI_SECURITY_LISTS, _security_list),
 }
 
 RULE = Rule(
     id="no-node-ssh",
+    order=(Section.HARDENING, 50),
     title="Nobody logs in to nodes from the internet",
     severity=Severity.CRITICAL,
     types=frozenset(_FAULTS),

@@ -11,12 +11,11 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pulumi_policy import PolicyResource, ReportViolation, Severity
-
+from . import schema
 from .documents import listed, statements
 from .kinds import IAM_ROLE
-from .read import Later, items, keys, shown, strings, text, walk
-from .rule import Stack, StackRule
+from .read import Later, entries, keys, shown, strings, text, walk
+from .rule import PolicyResource, Section, Severity, Stack, StackRule, Violation
 
 ATTACHMENTS = {
     "aws:iam/rolePolicyAttachment:RolePolicyAttachment": "role",
@@ -46,13 +45,11 @@ _COMPARTMENT = "ocid1.compartment."
 _WHOLE_TENANCY = re.compile(r"\s*allow\b.*\bto\s+manage\s+all-resources\s+in\s+tenancy\b.*", re.IGNORECASE | re.DOTALL)
 
 
-def _check(stack: Stack, report: ReportViolation) -> None:
-    later = Later()
+def _check(stack: Stack, later: Later) -> Iterator[Violation]:
     allowed = strings(stack.config, "allowed", ALLOWED)
     for resource in stack.resources:
         for fault in _FAULTS[resource.resource_type](resource, allowed, later):
-            report(fault, resource.urn)
-    later.settle()
+            yield fault, resource.urn
 
 
 def _attachment(attachment: PolicyResource, allowed: Sequence[str], later: Later) -> Iterator[str]:
@@ -86,19 +83,17 @@ def _is_node(role: PolicyResource, later: Later) -> bool:
 
 
 def _role(role: PolicyResource, allowed: Sequence[str], later: Later) -> Iterator[str]:
-    with later:
-        for index, policy in items(walk(role.props, "inlinePolicies"), later):
-            with later:
-                document = walk(policy, "policy")
-                yield from _documents(f"inlinePolicies[{index}].policy", document, later)
-                if document is not None and _is_node(role, later):
-                    yield f"inlinePolicies[{index}] adds rights to a node's role, which needs no others; {_POD}"
-    with later:
-        named = [(index, text(arn)) for index, arn in items(walk(role.props, "managedPolicyArns"), later)]
-        strange = [(index, arn) for index, arn in named if not _permitted(arn, allowed)]
-        if strange and _is_node(role, later):
-            for index, arn in strange:
-                yield f"managedPolicyArns[{index}] is {shown(arn)}: a node needs no such rights; {_POD}"
+    for path, policy in entries(role.props, "inlinePolicies", later):
+        with later:
+            document = walk(policy, "policy")
+            yield from _documents(f"{path}.policy", document, later)
+            if document is not None and _is_node(role, later):
+                yield f"{path} adds rights to a node's role, which needs no others; {_POD}"
+    named = [(path, text(arn)) for path, arn in entries(role.props, "managedPolicyArns", later)]
+    strange = [(path, arn) for path, arn in named if not _permitted(arn, allowed)]
+    if strange and _is_node(role, later):
+        for path, arn in strange:
+            yield f"{path} is {shown(arn)}: a node needs no such rights; {_POD}"
 
 
 def _policy(policy: PolicyResource, _: Sequence[str], later: Later) -> Iterator[str]:
@@ -132,9 +127,9 @@ def _oci(policy: PolicyResource, _: Sequence[str], later: Later) -> Iterator[str
         # A policy has no say above the compartment that it stands in, whatever its statements are.
         if text(walk(policy.props, "compartmentId")).startswith(_COMPARTMENT):
             return
-        for index, statement in items(walk(policy.props, "statements"), later):
+        for path, statement in entries(policy.props, "statements", later):
             if _WHOLE_TENANCY.fullmatch(text(statement)):
-                yield f"statements[{index}] gives all resources of the tenancy; name the resources and the compartment"
+                yield f"{path} gives all resources of the tenancy; name the resources and the compartment"
 
 
 _FAULTS = {
@@ -147,18 +142,12 @@ _FAULTS = {
 
 RULE = StackRule(
     id="node-role-least-privilege",
+    order=(Section.HARDENING, 70),
     title="Nodes have the rights of a node and no more",
     severity=Severity.HIGH,
     types=frozenset(_FAULTS),
     levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
-    config={
-        "allowed": {
-            "type": "array",
-            "items": {"type": "string"},
-            "default": list(ALLOWED),
-            "description": "Names of managed policies that a node's role may have.",
-        },
-    },
+    config={"allowed": schema.strings(ALLOWED, "Names of managed policies that a node's role may have.")},
     rationale="Whatever breaks out of a job's container acts with the rights of the node.",
     source="https://docs.aws.amazon.com/eks/latest/userguide/create-node-role.html",
     fix="Attach to the node's role what EKS asks for, and give other rights to single pods; write no statement that allows all.",

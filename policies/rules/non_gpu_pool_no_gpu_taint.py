@@ -7,41 +7,40 @@ alone; what else its nodes carry stands in their user data. Of Talos nodes those
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
-
-from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
 
 from fleet.facts.scheduling import GPU_TAINT_KEY
 
+from . import schema
 from .kinds import KARPENTER_NODE_POOL, POOLS
 from .labels import INSTANCE_TYPE_LABEL
 from .machine_types import choices
 from .pools import CATEGORY_LABEL, FAMILY_LABEL, accelerated, machine_sign, requirements, taints
 from .read import Later, count, items, line, shown, text, walk
-from .rule import Rule
+from .rule import Args, Rule, Section, Severity
 
 
-def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
+def _check(args: Args, later: Later) -> Iterator[str]:
     key = text(args.get_config().get("key", GPU_TAINT_KEY))
-    later, unsure = Later(), Later()
+    unread, unsure = Later(), Later()
     carried = []
-    for path, taint in taints(args.resource_type, args.props, later):
-        with later:
+    for path, taint in taints(args.resource_type, args.props, unread):
+        with unread:
             if text(walk(taint, "key")) == key:
                 carried.append(path)
-    if not (carried or later):
+    if not (carried or unread):
         return
     why = _no_gpus(args.resource_type, args.props, unsure)
     if not why:
-        unsure.settle()
+        later.join(unsure)
         return
+    later.join(unread)
     for path in carried:
-        report(
+        yield (
             f"{path} has the key {line(key)}: {why}, and that taint is for pools with GPUs: every pod without the toleration is "
-            "kept off; take it away, or give the pool a GPU type",
-            None,
+            "kept off; take it away, or give the pool a GPU type"
         )
-    later.settle()
 
 
 def _no_gpus(token: str, props: Any, later: Later) -> str:
@@ -81,18 +80,12 @@ def _named(names: list[str]) -> str:
 
 RULE = Rule(
     id="non-gpu-pool-no-gpu-taint",
+    order=(Section.TAINTS, 30),
     title="Pools without GPUs carry no GPU taint",
     severity=Severity.LOW,
     types=POOLS,
     levels={"dev": "advisory", "staging": "advisory", "prod": "advisory", "homelab": "advisory"},
-    config={
-        "key": {
-            "type": "string",
-            "minLength": 1,
-            "default": GPU_TAINT_KEY,
-            "description": "The key of the GPU taint; its value and effect are free.",
-        },
-    },
+    config={"key": schema.string(GPU_TAINT_KEY, "The key of the GPU taint; its value and effect are free.")},
     rationale="A CPU pool with the GPU taint takes none of the pods that it is for, and GPU pods that land on it wait for ever.",
     source="https://docs.aws.amazon.com/eks/latest/userguide/node-taints-managed-node-groups.html",
     fix=f"Take the taint {GPU_TAINT_KEY} away from pools whose machines have no GPU.",

@@ -12,13 +12,12 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
-
+from . import schema
 from .documents import listed, statements
 from .kinds import IAM_ROLE
 from .places import setting
 from .read import Later, keys, shown, strings, walk
-from .rule import Rule
+from .rule import Args, Rule, Section, Severity
 
 _ISSUER = "token.actions.githubusercontent.com"
 _SUBJECT, _AUDIENCE = "sub", "aud"
@@ -32,15 +31,13 @@ _MEND_AUDIENCE = "write StringEquals sts.amazonaws.com"
 _SCOPED = re.compile(rf"repo:(?P<owner>[^*?:/]+)/[^*?:/]+:(?:{_PLACE})", re.DOTALL)
 
 
-def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
-    later = Later()
+def _check(args: Args, later: Later) -> Iterator[str]:
     orgs = strings(args.get_config(), "orgs")
     with later:
         for where, statement in statements(walk(args.props, "assumeRolePolicy"), later):
             if any(_ISSUER in name for name in listed(walk(statement, "Principal", "Federated"), later)):
                 for fault in _faults(statement, orgs):
-                    report(f"assumeRolePolicy: {where} {fault}", None)
-    later.settle()
+                    yield f"assumeRolePolicy: {where} {fault}"
 
 
 def _faults(statement: Any, orgs: Sequence[str]) -> Iterator[str]:
@@ -89,18 +86,12 @@ def _claims(statement: Any, claim: str) -> list[str]:
 
 RULE = Rule(
     id="oidc-trust-scoped",
+    order=(Section.SUPPLY_CHAIN, 70),
     title="GitHub's tokens open a role for named repositories alone",
     severity=Severity.CRITICAL,
     types=frozenset((IAM_ROLE,)),
     levels={"dev": "mandatory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
-    config={
-        "orgs": {
-            "type": "array",
-            "items": {"type": "string"},
-            "default": [],
-            "description": "Owners on GitHub whose repositories may be trusted; empty allows any that is named.",
-        },
-    },
+    config={"orgs": schema.strings((), "Owners on GitHub whose repositories may be trusted; empty allows any that is named.")},
     rationale="GitHub signs a token for whoever runs a workflow anywhere: the trust policy alone tells your jobs from theirs.",
     source="https://docs.github.com/en/actions/reference/security/oidc",
     fix="Hold aud to sts.amazonaws.com, and sub to repo:OWNER/NAME with a branch, a tag or an environment.",

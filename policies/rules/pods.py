@@ -17,7 +17,7 @@ from fleet.facts.scheduling import GPU_RESOURCE, Toleration, is_gpu_resource
 
 from . import charts
 from .kinds import HELM, LIST_PATHS, POD_PATHS, RUNNER_SET, each
-from .read import Later, items, keys, provided, quantity, text, walk
+from .read import Later, entries, items, keys, provided, quantity, text, walk
 from .releases import Release, releases
 
 INIT, REGULAR = "initContainers", "containers"
@@ -107,20 +107,17 @@ def pods_of(release: Release, later: Later) -> Iterator[PodSpec]:
 def containers_of(pod: PodSpec, later: Later) -> Iterator[Container]:
     """All containers of a pod: init, regular, then those that a chart adds. Unknown ones are put off."""
     for field in (INIT, REGULAR):
-        with later:
-            for index, body in items(walk(pod.spec, field), later):
-                with later:
-                    if field == REGULAR and pod.left_out and text(walk(body, "name")) in pod.left_out:
-                        continue
-                    yield Container(f"{field}[{index}]", field, body)
+        for path, body in entries(pod.spec, field, later):
+            with later:
+                if field == REGULAR and pod.left_out and text(walk(body, "name")) in pod.left_out:
+                    continue
+                yield Container(path, field, body)
     yield from pod.added
 
 
 def volumes_of(pod: PodSpec, later: Later) -> Iterator[tuple[str, Any]]:
     """Path within the pod spec and volume of all volumes of a pod. Unknown ones are put off."""
-    with later:
-        for index, volume in items(walk(pod.spec, "volumes"), later):
-            yield f"volumes[{index}]", volume
+    yield from entries(pod.spec, "volumes", later)
     for volume in pod.volumes:
         yield f"volumes[{volume['name']}]", volume
 

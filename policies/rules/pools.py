@@ -7,7 +7,7 @@ Autoscaler's. A Talos node is a GPU machine whatever its inputs say, for its com
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -16,7 +16,7 @@ from fleet.facts.scheduling import ROLE_LABEL, is_gpu_resource
 
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL, TALOS_NODE
 from .labels import INSTANCE_TYPE_LABEL, PLACEMENT_LABELS, means_gpu, telling
-from .read import Later, items, keys, label, line, quantity, shown, text, walk
+from .read import Later, entries, gpus, items, keys, label, line, provided, quantity, shown, text, walk
 from .userdata import script
 
 # EC2 families of the accelerated kind start with p or g (p5, g4dn, gr6); OCI names its GPU shapes so.
@@ -40,7 +40,7 @@ def machine_sign(name: str) -> str:
         if _ACCELERATED.fullmatch(name) is None:
             return ""
         return f"{shown(name)} is of an accelerated family, though not in the hardware table"
-    return f"{name} has {found.gpus} GPU{'' if found.gpus == 1 else 's'}" if found.gpus else ""
+    return f"{name} has {gpus(found.gpus)}" if found.gpus else ""
 
 
 @lru_cache(maxsize=1024)
@@ -62,6 +62,13 @@ def gpu_sign(token: str, props: Any, later: Later) -> str:
     return next(_SIGNS[token](props, later), "")
 
 
+def of_gpu_pool(token: str, props: Any, faults: Callable[[Later], Iterable[str]], later: Later) -> Iterator[str]:
+    """The faults of a pool that is a GPU pool, each with the reason why it is one; put off where an unknown may make it one."""
+    unsigned = Later()
+    sign = gpu_sign(token, props, unsigned)
+    yield from provided(bool(sign), unsigned, lambda unsure: (f"{fault} ({sign})" for fault in faults(unsure)), later)
+
+
 def role(token: str, props: Any) -> str:
     """The pool's role label; "" without one. Raises UnknownValueError."""
     return label(_ROLES[token](props))
@@ -81,18 +88,14 @@ def taints(token: str, props: Any, later: Later) -> Iterator[tuple[str, Any]]:
         if token == OKE_NODE_POOL:
             yield from _registered(text(walk(props, *_USER_DATA)))
             return
-        path = _TAINTS[token]
-        for index, taint in items(walk(props, *path), later):
-            yield f"{'.'.join(path)}[{index}]", taint
+        yield from entries(props, _TAINTS[token], later)
 
 
 def requirements(props: Any, later: Later) -> Iterator[tuple[str, str, str, Any]]:
     """Path, key, operator and the whole of each requirement of a Karpenter NodePool. Unknown ones are put off."""
-    path = ("spec", "template", "spec", "requirements")
-    with later:
-        for index, item in items(walk(props, *path), later):
-            with later:
-                yield f"{'.'.join(path)}[{index}]", text(walk(item, "key")), text(walk(item, "operator")), item
+    for path, item in entries(props, "spec.template.spec.requirements", later):
+        with later:
+            yield path, text(walk(item, "key")), text(walk(item, "operator")), item
 
 
 def _eks(props: Any, later: Later) -> Iterator[str]:
@@ -101,8 +104,9 @@ def _eks(props: Any, later: Later) -> Iterator[str]:
         # AL2_x86_64_GPU is the only GPU AMI type without the vendor's name (EKS API, AMITypes).
         if "_NVIDIA" in ami or ami == "AL2_x86_64_GPU":
             yield f"amiType is {shown(ami)}"
-    with later:
-        yield from _machines("instanceTypes", walk(props, "instanceTypes"), later)
+    for path, name in entries(props, "instanceTypes", later):
+        if sign := machine_sign(text(name)):
+            yield f"{path}: {sign}"
     with later:
         yield from _labels("labels", walk(props, "labels"), later)
 
@@ -118,9 +122,13 @@ def _karpenter(props: Any, later: Later) -> Iterator[str]:
         if key.startswith(_GPU_LABEL_PREFIX) and operator in (*_ASKING, "In"):
             yield f"{path} asks for {line(key)}"
         elif operator == "In" and key in (INSTANCE_TYPE_LABEL, FAMILY_LABEL, CATEGORY_LABEL):
-            with later:
-                signs = _machines if key == INSTANCE_TYPE_LABEL else _families
-                yield from signs(f"{path}.values", walk(item, "values"), later)
+            for place, name in entries(item, "values", later):
+                if key == INSTANCE_TYPE_LABEL:
+                    sign = machine_sign(text(name))
+                else:
+                    sign = f"{shown(name)} is accelerated" if accelerated(text(name)) else ""
+                if sign:
+                    yield f"{path}.{place}: {sign}"
     with later:
         yield from _labels("spec.template.metadata.labels", template_labels(props), later)
     with later:
@@ -133,12 +141,10 @@ def _karpenter(props: Any, later: Later) -> Iterator[str]:
 
 
 def _scaling_group(props: Any, later: Later) -> Iterator[str]:
-    path = "mixedInstancesPolicy.launchTemplate.overrides"
-    with later:
-        for index, override in items(walk(props, *path.split(".")), later):
-            with later:
-                if sign := machine_sign(text(walk(override, "instanceType"))):
-                    yield f"{path}[{index}].instanceType: {sign}"
+    for path, override in entries(props, "mixedInstancesPolicy.launchTemplate.overrides", later):
+        with later:
+            if sign := machine_sign(text(walk(override, "instanceType"))):
+                yield f"{path}.instanceType: {sign}"
 
 
 def _talos(props: Any, later: Later) -> Iterator[str]:
@@ -157,19 +163,6 @@ def _registered(user_data: str) -> Iterator[tuple[str, dict[str, str]]]:
             yield f"{'.'.join(_USER_DATA)} (--register-with-taints)", {"key": key, "value": value, "effect": effect}
 
 
-def _machines(path: str, names: Any, later: Later) -> Iterator[str]:
-    for index, name in items(names, later):
-        if sign := machine_sign(text(name)):
-            yield f"{path}[{index}]: {sign}"
-
-
-def _families(path: str, names: Any, later: Later) -> Iterator[str]:
-    for index, item in items(names, later):
-        name = text(item)
-        if accelerated(name):
-            yield f"{path}[{index}]: {shown(name)} is accelerated"
-
-
 def _labels(path: str, labels: Any, later: Later) -> Iterator[str]:
     for key in keys(labels):
         if key not in PLACEMENT_LABELS and telling(key):
@@ -177,22 +170,6 @@ def _labels(path: str, labels: Any, later: Later) -> Iterator[str]:
                 value = walk(labels, key)
                 if means_gpu(key, label(value)):
                     yield f"{path}[{shown(key)}] is {shown(value)}"
-
-
-def _eks_role(props: Any) -> Any:
-    return walk(props, "labels", ROLE_LABEL)
-
-
-def _karpenter_role(props: Any) -> Any:
-    return walk(template_labels(props), ROLE_LABEL)
-
-
-def _oke_role(props: Any) -> Any:
-    return _entry(walk(props, "initialNodeLabels"), ROLE_LABEL)
-
-
-def _scaling_group_role(props: Any) -> Any:
-    return _entry(walk(props, "tags"), _ROLE_TAG)
 
 
 def _entry(entries: Any, key: str) -> Any:
@@ -213,14 +190,14 @@ _SIGNS = {
     AUTO_SCALING_GROUP: _scaling_group,
     TALOS_NODE: _talos,
 }
-_ROLES = {
-    EKS_NODE_GROUP: _eks_role,
-    OKE_NODE_POOL: _oke_role,
-    KARPENTER_NODE_POOL: _karpenter_role,
-    AUTO_SCALING_GROUP: _scaling_group_role,
-}
 _ROLE_TAG = f"k8s.io/cluster-autoscaler/node-template/label/{ROLE_LABEL}"
 """By which Cluster Autoscaler learns a label of the nodes of a group that has none yet."""
+_ROLES: dict[str, Callable[[Any], Any]] = {
+    EKS_NODE_GROUP: lambda props: walk(props, "labels", ROLE_LABEL),
+    OKE_NODE_POOL: lambda props: _entry(walk(props, "initialNodeLabels"), ROLE_LABEL),
+    KARPENTER_NODE_POOL: lambda props: walk(template_labels(props), ROLE_LABEL),
+    AUTO_SCALING_GROUP: lambda props: _entry(walk(props, "tags"), _ROLE_TAG),
+}
 _USER_DATA = ("nodeMetadata", "user_data")
 _REGISTER = re.compile(r"--register-with-taints[= ][\"']?([^\s\"'\\]+)")
-_TAINTS = {EKS_NODE_GROUP: ("taints",), KARPENTER_NODE_POOL: ("spec", "template", "spec", "taints")}
+_TAINTS = {EKS_NODE_GROUP: "taints", KARPENTER_NODE_POOL: "spec.template.spec.taints"}

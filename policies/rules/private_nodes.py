@@ -11,35 +11,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pulumi_policy import PolicyResource, ReportViolation, Severity
+from . import kinds
+from .read import Later, entries, line, shown, true, walk
+from .rule import PolicyResource, Section, Severity, Stack, StackRule, Violation
 
-from .kinds import (
-    AUTO_SCALING_GROUP,
-    AWS_SUBNET,
-    EC2_INSTANCE,
-    EKS_NODE_GROUP,
-    LAUNCH_TEMPLATE,
-    OCI_INSTANCE,
-    OCI_INSTANCE_CONFIGURATION,
-    OCI_SUBNET,
-    OKE_NODE_POOL,
-    SPOT_REQUEST,
-    launches,
-)
-from .read import Later, items, line, shown, true, walk
-from .rule import Stack, StackRule
-
-_SUBNETS = {EKS_NODE_GROUP: "subnetIds", AUTO_SCALING_GROUP: "vpcZoneIdentifiers", OKE_NODE_POOL: "nodeConfigDetails"}
-_EC2 = (EC2_INSTANCE, SPOT_REQUEST)
+_SUBNETS = {
+    kinds.EKS_NODE_GROUP: "subnetIds",
+    kinds.AUTO_SCALING_GROUP: "vpcZoneIdentifiers",
+    kinds.OKE_NODE_POOL: "nodeConfigDetails",
+}
+_EC2 = (kinds.EC2_INSTANCE, kinds.SPOT_REQUEST)
 _PUBLIC = "associatePublicIpAddress"
 
 
-def _check(stack: Stack, report: ReportViolation) -> None:
-    later = Later()
+def _check(stack: Stack, later: Later) -> Iterator[Violation]:
     for resource in stack.resources:
         for fault in _faults(resource, later):
-            report(fault, resource.urn)
-    later.settle()
+            yield fault, resource.urn
 
 
 def _faults(resource: PolicyResource, later: Later) -> Iterator[str]:
@@ -47,10 +35,9 @@ def _faults(resource: PolicyResource, later: Later) -> Iterator[str]:
     if token in _SUBNETS:
         for subnet in _of(resource, _SUBNETS[token]):
             yield from _subnet(_SUBNETS[token], subnet, later)
-    elif token == LAUNCH_TEMPLATE:
-        with later:
-            for index, interface in items(walk(props, "networkInterfaces"), later):
-                yield from _ec2(f"networkInterfaces[{index}].", interface, later)
+    elif token == kinds.LAUNCH_TEMPLATE:
+        for path, interface in entries(props, "networkInterfaces", later):
+            yield from _ec2(f"{path}.", interface, later)
     elif token in _EC2:
         yield from _ec2("", props, later)
         with later:
@@ -58,26 +45,30 @@ def _faults(resource: PolicyResource, later: Later) -> Iterator[str]:
             if walk(props, _PUBLIC) is None:
                 for subnet in _of(resource, "subnetId"):
                     yield from _subnet("subnetId", subnet, later)
-    elif token == OCI_INSTANCE:
+    elif token == kinds.OCI_INSTANCE:
         yield from _vnic("", props, _of(resource, "createVnicDetails"), later)
-    elif token == OCI_INSTANCE_CONFIGURATION:
-        for path, launch in launches(props, later):
+    elif token == kinds.OCI_INSTANCE_CONFIGURATION:
+        for path, launch in kinds.launches(props, later):
             yield from _vnic(f"{path}.", launch, _of(resource, "instanceDetails"), later)
 
 
 def _of(resource: PolicyResource, field: str) -> list[PolicyResource]:
     """The subnets of the stack that a property comes from."""
-    return [each for each in resource.property_dependencies.get(field, ()) if each.resource_type in (AWS_SUBNET, OCI_SUBNET)]
+    return [
+        each
+        for each in resource.property_dependencies.get(field, ())
+        if each.resource_type in (kinds.AWS_SUBNET, kinds.OCI_SUBNET)
+    ]
 
 
 def _subnet(field: str, subnet: PolicyResource, later: Later) -> Iterator[str]:
     with later:
-        if subnet.resource_type == AWS_SUBNET and true(walk(subnet.props, "mapPublicIpOnLaunch")):
+        if subnet.resource_type == kinds.AWS_SUBNET and true(walk(subnet.props, "mapPublicIpOnLaunch")):
             yield (
                 f"{field}: {line(subnet.name)} gives every node a public address (mapPublicIpOnLaunch is true); "
                 "use subnets that do not"
             )
-        elif subnet.resource_type == OCI_SUBNET and not _closed(subnet):
+        elif subnet.resource_type == kinds.OCI_SUBNET and not _closed(subnet):
             yield (
                 f"{field}: subnet {line(subnet.name)} lets nodes have a public address; "
                 "set prohibitPublicIpOnVnic of the subnet, or use another"
@@ -115,9 +106,20 @@ def _vnic(prefix: str, details: Any, subnets: list[PolicyResource], later: Later
 
 RULE = StackRule(
     id="private-nodes",
+    order=(Section.HARDENING, 60),
     title="Nodes and machines have no public address",
     severity=Severity.HIGH,
-    types=frozenset((*_SUBNETS, *_EC2, AWS_SUBNET, OCI_SUBNET, LAUNCH_TEMPLATE, OCI_INSTANCE, OCI_INSTANCE_CONFIGURATION)),
+    types=frozenset(
+        (
+            *_SUBNETS,
+            *_EC2,
+            kinds.AWS_SUBNET,
+            kinds.OCI_SUBNET,
+            kinds.LAUNCH_TEMPLATE,
+            kinds.OCI_INSTANCE,
+            kinds.OCI_INSTANCE_CONFIGURATION,
+        )
+    ),
     levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
     rationale="Runners call out and nobody calls in: an address on the internet only adds a way to reach them.",
     source="https://docs.aws.amazon.com/eks/latest/best-practices/subnets.html",

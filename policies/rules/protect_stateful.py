@@ -7,11 +7,11 @@ inputs, they are judged alone.
 
 from __future__ import annotations
 
-from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
+from collections.abc import Iterator
 
 from .kinds import EKS_CLUSTER, EKS_COMPONENT, OKE_CLUSTER, is_hollow
-from .read import true, walk
-from .rule import Rule
+from .read import Later, true, walk
+from .rule import Args, Rule, Section, Severity
 
 STATEFUL = frozenset(
     (
@@ -28,16 +28,17 @@ STATEFUL = frozenset(
 )
 
 
-def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
+def _check(args: Args, _: Later) -> Iterator[str]:
     if args.opts.protect or is_hollow(args.resource_type, args.props):
         return
     if args.resource_type in (EKS_CLUSTER, EKS_COMPONENT) and true(walk(args.props, "deletionProtection")):
         return
-    report("opts.protect is not set: one wrong name in a stack file would delete it with all that is in it; protect it", None)
+    yield "opts.protect is not set: one wrong name in a stack file would delete it with all that is in it; protect it"
 
 
 RULE = Rule(
     id="protect-stateful",
+    order=(Section.HARDENING, 130),
     title="Clusters, file systems, keys and compartments are protected from deletion",
     severity=Severity.MEDIUM,
     types=STATEFUL,

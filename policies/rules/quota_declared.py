@@ -19,8 +19,6 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Any
 
-from pulumi_policy import PolicyResource, ReportViolation, Severity
-
 from fleet.facts.hardware import Machine, quota_code, quota_units
 
 from .groups import AWS, MACHINES, OCI, Group, groups, region_of, several
@@ -29,7 +27,7 @@ from .machine_types import known
 from .places import stack_file
 from .pods import containers_of, gpu_amounts
 from .read import Later, items, keys, line, quantity, shown, text, walk
-from .rule import Stack, StackRule
+from .rule import PolicyResource, Section, Severity, Stack, StackRule, Violation
 from .runner_sets import RUNNER_SETS, ByPlace, RunnerSet, place_of, runner_sets
 
 SERVICE_QUOTA = "aws:servicequotas/serviceQuota:ServiceQuota"
@@ -56,20 +54,16 @@ class _Need:
     names: list[str] = field(default_factory=list)
 
 
-def _check(stack: Stack, report: ReportViolation) -> None:
-    later = Later()
+def _check(stack: Stack, later: Later) -> Iterator[Violation]:
     found = groups(stack.resources, later)
-    _check_aws(stack, _needs(group for group in found if group.cloud == AWS), report, later)
-    _check_oci(stack, _needs(group for group in found if group.cloud == OCI), report, later)
-    _check_namespaces(stack, report, later)
-    later.settle()
+    yield from _check_aws(stack, _needs(group for group in found if group.cloud == AWS), later)
+    yield from _check_oci(stack, _needs(group for group in found if group.cloud == OCI), later)
+    yield from _check_namespaces(stack, later)
 
 
-def _check_manifests(stack: Stack, report: ReportViolation) -> None:
+def _check_manifests(stack: Stack, later: Later) -> Iterator[Violation]:
     """Quotas of clouds are no manifests."""
-    later = Later()
-    _check_namespaces(stack, report, later)
-    later.settle()
+    yield from _check_namespaces(stack, later)
 
 
 # -- clouds ------------------------------------------------------------------------------------------------------------
@@ -107,7 +101,7 @@ def _count(group: Group, machine: Machine) -> int:
     return (group.gpu_limit or 0) // machine.gpus if machine.gpus else 0
 
 
-def _check_aws(stack: Stack, needs: Mapping[Key, _Need], report: ReportViolation, later: Later) -> None:
+def _check_aws(stack: Stack, needs: Mapping[Key, _Need], later: Later) -> Iterator[Violation]:
     hidden = Later()
     declared: dict[Key, tuple[float, str]] = {}
     for quota in stack.of(SERVICE_QUOTA):
@@ -124,12 +118,12 @@ def _check_aws(stack: Stack, needs: Mapping[Key, _Need], report: ReportViolation
             later.join(hidden)
         elif value is None:
             mend = f"declare it with value {need.units} or more, in {stack_file()} by `declareQuotas: true`"
-            report(f"{takes}, and no {SERVICE_QUOTA} declares it; {mend}", None)
+            yield f"{takes}, and no {SERVICE_QUOTA} declares it; {mend}", None
         else:
-            report(f"{takes}, and {value:g} are declared; raise value to {need.units}, or lower nodes.max", urn)
+            yield f"{takes}, and {value:g} are declared; raise value to {need.units}, or lower nodes.max", urn
 
 
-def _check_oci(stack: Stack, needs: Mapping[Key, _Need], report: ReportViolation, later: Later) -> None:
+def _check_oci(stack: Stack, needs: Mapping[Key, _Need], later: Later) -> Iterator[Violation]:
     hidden = Later()
     statements = []
     for quota in stack.of(OCI_QUOTA):
@@ -146,13 +140,13 @@ def _check_oci(stack: Stack, needs: Mapping[Key, _Need], report: ReportViolation
         takes = f"OCI {line(region)}: {several(need.names)} may take {need.units} GPUs of quota {code}"
         if allowed is None:
             where = f"in compartment <path> where request.region = '{line(region)}'"
-            report(
+            fault = (
                 f"{takes}, and no statement of an {OCI_QUOTA} sets it; "
-                f'add "set compute-core quota {code} to {need.units} {where}", in {stack_file()} by `declareQuotas: true`',
-                None,
+                f'add "set compute-core quota {code} to {need.units} {where}", in {stack_file()} by `declareQuotas: true`'
             )
+            yield fault, None
         else:
-            report(
+            yield (
                 f"{takes}, and statements allow {allowed}; raise the number to {need.units}, or lower nodes.max or scale.max",
                 None,
             )
@@ -183,13 +177,13 @@ def _allowed(statements: tuple[str, ...], code: str, region: str) -> int | None:
 # -- namespaces --------------------------------------------------------------------------------------------------------
 
 
-def _check_namespaces(stack: Stack, report: ReportViolation, later: Later) -> None:
+def _check_namespaces(stack: Stack, later: Later) -> Iterator[Violation]:
     quotas = ByPlace(stack.of(RESOURCE_QUOTA), place_of)
     for runner_set in runner_sets(stack.resources, later):
-        _check_namespace(runner_set, quotas, report, later)
+        yield from _check_namespace(runner_set, quotas, later)
 
 
-def _check_namespace(runner_set: RunnerSet, quotas: ByPlace[PolicyResource], report: ReportViolation, later: Later) -> None:
+def _check_namespace(runner_set: RunnerSet, quotas: ByPlace[PolicyResource], later: Later) -> Iterator[Violation]:
     unsure = Later()
     names = _gpu_names(runner_set, unsure)
     if not (names or unsure) or runner_set.makes_pods(unsure):
@@ -200,11 +194,11 @@ def _check_namespace(runner_set: RunnerSet, quotas: ByPlace[PolicyResource], rep
         if any(_holds(quota, resource, hidden) for quota in quotas.at(runner_set.place, hidden)):
             continue
         if not (hidden or unsure):
-            report(
+            fault = (
                 f"{runner_set.place}: no {RESOURCE_QUOTA} in it bounds {resource}, which runners of {runner_set.name} ask for; "
-                f"add one with spec.hard[{shown(resource)}]",
-                runner_set.resource.urn,
+                f"add one with spec.hard[{shown(resource)}]"
             )
+            yield fault, runner_set.resource.urn
         later.join(hidden)
     later.join(unsure)
 
@@ -230,6 +224,7 @@ def _holds(quota: PolicyResource, resource: str, later: Later) -> bool:
 
 RULE = StackRule(
     id="quota-declared",
+    order=(Section.COST, 100),
     title="Quotas bound GPUs, and hold what the stack may take",
     severity=Severity.MEDIUM,
     types=MACHINES | RUNNER_SETS | {SERVICE_QUOTA, OCI_QUOTA, RESOURCE_QUOTA},

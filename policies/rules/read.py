@@ -112,6 +112,18 @@ def items(value: Any, later: Later) -> Iterator[tuple[int, Any]]:
             yield index, item
 
 
+def entries(holder: Any, path: str, later: Later) -> Iterator[tuple[str, Any]]:
+    """Path ("a.b[0]") and each item of the list at a dotted path of an object. What is unknown is put off."""
+    with later:
+        for index, item in items(walk(holder, *path.split(".")), later):
+            yield f"{path}[{index}]", item
+
+
+def gpus(number: int) -> str:
+    """So many GPUs, for a message."""
+    return f"{number} GPU{'' if number == 1 else 's'}"
+
+
 def count(value: Any) -> int:
     """The length of a list, 0 for anything else; its items may be unknown."""
     return len(value) if isinstance(value, Sequence) and not isinstance(value, (str, bytes)) else 0

@@ -22,7 +22,7 @@ from pulumi_policy.proxy import UNKNOWN_STRING_VALUE, UnknownValueError
 from fleet.facts.yaml_text import helm_values
 
 from .kinds import APPLICATION, APPLICATION_SET, RELEASE, SCALE_SET_CHART
-from .read import Later, count, items, keys, text, walk
+from .read import Later, count, entries, keys, text, walk
 
 # What may stand behind a chart's name: the version in an archive's name, a tag or digest.
 _CHART_VERSION = re.compile(r"(?:-v?[0-9][^/]*\.tgz)?(?:[:@].*)?$", re.DOTALL)
@@ -201,10 +201,9 @@ def sources(token: str, props: Any, later: Later) -> Iterator[Release]:
         if token == APPLICATION_SET:
             base, application = f"{'.'.join(_TEMPLATE)}.", _known(walk(props, *_TEMPLATE), _TEMPLATE)
         spec = walk(application, "spec")
-        several = walk(spec, "sources")
-        if count(several):
-            for index, source in items(several, later):
-                yield Release(source, f"{base}spec.sources[{index}].", application)
+        if count(walk(spec, "sources")):
+            for path, source in entries(application, "spec.sources", later):
+                yield Release(source, f"{base}{path}.", application)
         elif keys(source := walk(spec, "source")):
             yield Release(source, f"{base}spec.source.", application)
 

@@ -15,50 +15,30 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
-
+from . import kinds, schema
 from .draft import Draft, Step
-from .kinds import (
-    AUTO_SCALING_GROUP,
-    AWS_SUBNET,
-    EC2_FLEET,
-    EC2_INSTANCE,
-    EKS_ADDON,
-    EKS_CLUSTER,
-    EKS_COMPONENT,
-    EKS_NODE_GROUP,
-    IAM_ROLE,
-    LAUNCH_TEMPLATE,
-    OCI_INSTANCE,
-    OCI_INSTANCE_CONFIGURATION,
-    OCI_SUBNET,
-    OKE_CLUSTER,
-    OKE_NODE_POOL,
-    SECURITY_GROUP,
-    is_hollow,
-)
 from .places import stack_file
 from .read import Later, items, keys, label, strings, text, true, walk
-from .rule import Rule
+from .rule import Args, Rule, Section, Severity
 
 REQUIRED = ("owner", "cost-center", "stack", "ttl")
 
 NAMESPACE = "kubernetes:core/v1:Namespace"
 AWS = frozenset(
     (
-        AWS_SUBNET,
-        EC2_INSTANCE,
-        EKS_CLUSTER,
-        EKS_COMPONENT,
-        EKS_NODE_GROUP,
-        IAM_ROLE,
-        LAUNCH_TEMPLATE,
-        SECURITY_GROUP,
+        kinds.AWS_SUBNET,
+        kinds.EC2_INSTANCE,
+        kinds.EKS_CLUSTER,
+        kinds.EKS_COMPONENT,
+        kinds.EKS_NODE_GROUP,
+        kinds.IAM_ROLE,
+        kinds.LAUNCH_TEMPLATE,
+        kinds.SECURITY_GROUP,
         "aws:budgets/budget:Budget",
         "aws:ebs/volume:Volume",
         "aws:ec2/capacityReservation:CapacityReservation",
         "aws:ec2/eip:Eip",
-        EC2_FLEET,
+        kinds.EC2_FLEET,
         "aws:ec2/internetGateway:InternetGateway",
         "aws:ec2/natGateway:NatGateway",
         "aws:ec2/routeTable:RouteTable",
@@ -66,17 +46,17 @@ AWS = frozenset(
         "aws:ec2/vpcEndpoint:VpcEndpoint",
         "aws:ecr/repository:Repository",
         "aws:efs/fileSystem:FileSystem",
-        EKS_ADDON,
+        kinds.EKS_ADDON,
         "aws:kms/key:Key",
     )
 )
 OCI = frozenset(
     (
-        OCI_SUBNET,
-        OKE_CLUSTER,
-        OKE_NODE_POOL,
-        OCI_INSTANCE_CONFIGURATION,
-        OCI_INSTANCE,
+        kinds.OCI_SUBNET,
+        kinds.OKE_CLUSTER,
+        kinds.OKE_NODE_POOL,
+        kinds.OCI_INSTANCE_CONFIGURATION,
+        kinds.OCI_INSTANCE,
         "oci:Budget/budget:Budget",
         "oci:Core/computeCapacityReservation:ComputeCapacityReservation",
         "oci:Core/instancePool:InstancePool",
@@ -100,23 +80,21 @@ _LABELS = "metadata.labels"
 _OWN = ("tags", "freeformTags")
 
 
-def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
-    later = Later()
+def _check(args: Args, later: Later) -> Iterator[str]:
     own: list[str] = []
     for path, missing in _missing(args, later):
         names = ", ".join(missing)
         if path == _LABELS:
-            report(f"Missing required labels: {names}. Add them to {path}.", None)
+            yield f"Missing required labels: {names}. Add them to {path}."
         elif path in _OWN:
             own = missing
-            report(f"Missing required tags: {names}. Set gpu-ci:tags in {stack_file()}.", None)
+            yield f"Missing required tags: {names}. Set gpu-ci:tags in {stack_file()}."
         elif missing != own:
             # What a launch template lacks itself is not reported again for what it launches.
-            report(f"Missing required tags in {path}: {names}. Set gpu-ci:tags in {stack_file()}.", None)
-    later.settle()
+            yield f"Missing required tags in {path}: {names}. Set gpu-ci:tags in {stack_file()}."
 
 
-def _mend(args: ResourceValidationArgs, draft: Draft) -> None:
+def _mend(args: Args, draft: Draft) -> None:
     values = args.get_config().get("values")
     for path, missing in _missing(args, Later()):
         steps = _STEPS.get(path, ())
@@ -126,7 +104,7 @@ def _mend(args: ResourceValidationArgs, draft: Draft) -> None:
                 draft.put(value, *steps, name)
 
 
-def _missing(args: ResourceValidationArgs, later: Later) -> Iterator[tuple[str, list[str]]]:
+def _missing(args: Args, later: Later) -> Iterator[tuple[str, list[str]]]:
     """Where tags are missing, and which."""
     config = args.get_config()
     token, props = args.resource_type, args.props
@@ -134,11 +112,11 @@ def _missing(args: ResourceValidationArgs, later: Later) -> Iterator[tuple[str, 
         yield from _lacking(_LABELS, _names(config, "labels"), (("metadata", "labels"),), props, later)
         return
     wanted = _names(config, "tags", REQUIRED)
-    if is_hollow(token, props):
+    if kinds.is_hollow(token, props):
         return
     if token in OCI:
         yield from _oci(props, wanted, later)
-    elif token == AUTO_SCALING_GROUP:
+    elif token == kinds.AUTO_SCALING_GROUP:
         yield from _group(props, wanted, later)
     else:
         unread = Later()
@@ -148,7 +126,7 @@ def _missing(args: ResourceValidationArgs, later: Later) -> Iterator[tuple[str, 
         # What the provider adds may be just what is missing.
         yield from () if unread else found
         later.join(unread if found else Later())
-        if token == LAUNCH_TEMPLATE:
+        if token == kinds.LAUNCH_TEMPLATE:
             yield from _specifications(props, wanted, later)
 
 
@@ -255,23 +233,14 @@ def _parsed(document: str) -> Any:
 
 RULE = Rule(
     id="required-tags",
+    order=(Section.HARDENING, 120),
     title="What costs money says whose it is",
     severity=Severity.LOW,
-    types=AWS | OCI | {AUTO_SCALING_GROUP, NAMESPACE},
+    types=AWS | OCI | {kinds.AUTO_SCALING_GROUP, NAMESPACE},
     levels={"dev": "remediate", "staging": "remediate", "prod": "mandatory", "homelab": "disabled"},
     config={
-        "tags": {
-            "type": "array",
-            "items": {"type": "string"},
-            "default": list(REQUIRED),
-            "description": "Tags that every resource of a cloud must have.",
-        },
-        "labels": {
-            "type": "array",
-            "items": {"type": "string"},
-            "default": [],
-            "description": "Labels that every Kubernetes namespace must have.",
-        },
+        "tags": schema.strings(REQUIRED, "Tags that every resource of a cloud must have."),
+        "labels": schema.strings((), "Labels that every Kubernetes namespace must have."),
         "values": {
             "type": "object",
             "additionalProperties": {"type": "string"},

@@ -7,9 +7,10 @@ and a `Rule` may have a remedy (`draft.py`); both are the same for all rules, so
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
+from enum import StrEnum
 from typing import Any, Self
 
 from pulumi_policy import (
@@ -29,8 +30,24 @@ from . import exceptions
 from .draft import Draft
 from .exceptions import EXCEPTIONS
 from .places import filled
+from .read import Later
 
+__all__ = ["PolicyResource", "Severity"]
+"""What rules need of the SDK besides what stands here."""
+
+Args = ResourceValidationArgs
 STACK_KINDS = ("dev", "staging", "prod", "homelab")
+
+
+class Section(StrEnum):
+    """The sections of docs/policies.md, in order. A plan lists the policies in the same order."""
+
+    SCHEDULING = "GPU limits and scheduling"
+    TAINTS = "Taints"
+    COST = "Spot, cost and scale"
+    SUPPLY_CHAIN = "Supply chain and tokens"
+    HARDENING = "Hardening"
+
 
 WHY = "why"
 """Config property of every rule: why this stack's values are not the defaults. JSON has no comments."""
@@ -45,8 +62,8 @@ _SHARED: Mapping[str, Mapping[str, Any]] = {
     exceptions.PROPERTY: EXCEPTIONS,
 }
 
-Check = Callable[[ResourceValidationArgs, ReportViolation], None]
-"""Reports each violation that it is sure of, then raises UnknownValueError if an unknown value could hide another."""
+Check = Callable[[ResourceValidationArgs, Later], Iterable[str]]
+"""Gives the message of each violation that is sure, and puts off an unknown value that could hide another, or raises it."""
 
 Remedy = Callable[[ResourceValidationArgs, Draft], None]
 """Mends what is safe and unambiguous in the draft; leaves alone what is unknown. What it leaves then meets the check."""
@@ -69,15 +86,13 @@ class Stack:
         return (each for each in self.resources if each.resource_type in wanted)
 
 
-StackCheck = Callable[[Stack, ReportViolation], None]
-"""Reports each violation that it is sure of, with the URN that it is of, then raises UnknownValueError as `Check` does."""
+Violation = tuple[str, str | None]
+"""A message, and the URN of the resource that it is about; None for the stack."""
 
+StackCheck = Callable[[Stack, Later], Iterable[Violation]]
+"""Gives each violation that is sure, and puts off unknown values as `Check` does."""
 
-def _nothing(_: Stack, __: ReportViolation) -> None:
-    """Asks nothing."""
-
-
-NOTHING: tuple[frozenset[str], StackCheck] = (frozenset(), _nothing)
+NOTHING: tuple[frozenset[str], StackCheck] = (frozenset(), lambda _, __: ())
 """Types and check of a stack rule that asks nothing of manifests alone."""
 
 
@@ -85,12 +100,13 @@ NOTHING: tuple[frozenset[str], StackCheck] = (frozenset(), _nothing)
 class _Common:
     """What both kinds of rule have.
 
-    `types` are the resource tokens that it judges; `levels` has one level for each of STACK_KINDS; `config` maps each property to
-    its JSON schema, which has a default; `rationale`, `source` (a URL) and `fix` are for people. `critical` marks a rule that
-    must not be left undeterminable: a strict plan then fails.
+    `order` is the section and the place in it. `types` are the resource tokens that the rule judges; `levels` has one level for
+    each of STACK_KINDS; `config` maps each property to its JSON schema, which has a default; `rationale`, `source` (a URL) and
+    `fix` are for people. A strict plan fails where a `critical` rule is undeterminable.
     """
 
     id: str
+    order: tuple[Section, int]
     title: str
     severity: Severity
     types: frozenset[str]
@@ -164,20 +180,18 @@ class Rule(_Common):
         for fault in standing.faults:
             report(fault, None)
         hidden: list[str] = []
-
-        def say(message: str, _: str | None = None) -> None:
-            told = filled(message, self.id, args.urn)
-            if standing.excused:
-                hidden.append(told)
-            else:
-                report(told, None)
-
-        if not standing.excused:
-            self.check(args, say)
-            return
+        later = Later()
         try:
-            self.check(args, say)
+            for message in self.check(args, later):
+                told = filled(message, self.id, args.urn)
+                if standing.excused:
+                    hidden.append(told)
+                else:
+                    report(told, None)
+            later.settle()
         except UnknownValueError as unknown:
+            if not standing.excused:
+                raise
             hidden.append(unknown.message)
         if hidden:
             args.not_applicable(standing.reason(hidden))
@@ -209,16 +223,16 @@ class StackRule(_Common):
             for fault in exceptions.run_out(config, as_of):
                 report(fault, None)
 
-            def say(message: str, urn: str | None = None) -> None:
-                standing = exceptions.standing(config, urn or exceptions.STACK, as_of)
-                told = filled(message, self.id, any_urn)
-                if standing.excused:
-                    hidden.setdefault(standing.name, standing.reason([told]))
-                else:
-                    report(told, urn)
-
+            later = Later()
             try:
-                self.check(_stack(args, self.types, as_of), say)
+                for message, urn in self.check(_stack(args, self.types, as_of), later):
+                    standing = exceptions.standing(config, urn or exceptions.STACK, as_of)
+                    told = filled(message, self.id, any_urn)
+                    if standing.excused:
+                        hidden.setdefault(standing.name, standing.reason([told]))
+                    else:
+                        report(told, urn)
+                later.settle()
             except UnknownValueError:
                 # What is unknown may be of any resource, so only an exception of the whole stack is one from it.
                 if not (hidden and exceptions.standing(config, exceptions.STACK, as_of).excused):

@@ -13,12 +13,10 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
-
 from .kinds import HELM
 from .read import Later
 from .releases import releases
-from .rule import Rule
+from .rule import Args, Rule, Section, Severity
 from .userdata import MACHINES, script, user_data
 
 LEGACY = frozenset(
@@ -36,21 +34,19 @@ _ONE_JOB = re.compile(r"--(?:ephemeral|jitconfig)(?![\w-])|\bACTIONS_RUNNER_INPU
 _ENDS = re.compile(r"\bpoweroff\b|\bshutdown\b|\bhalt\b|\bterminate-instances\b|\binstance\s+terminate\b")
 
 
-def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
-    later = Later()
+def _check(args: Args, later: Later) -> Iterator[str]:
     if args.resource_type in LEGACY:
         kind = args.resource_type.rpartition(":")[2]
-        report(f"a {kind} of ARC's older controller: its runners may run job after job; use chart gha-runner-scale-set", None)
+        yield f"a {kind} of ARC's older controller: its runners may run job after job; use chart gha-runner-scale-set"
     for release in releases(args.resource_type, args.props, later):
         with later:
             if release.chart_name == LEGACY_CHART:
                 fault = f'{release.chart_path} is "{LEGACY_CHART}", ARC\'s older controller: its runners may stay'
-                report(f"{fault}; use gha-runner-scale-set", None)
+                yield f"{fault}; use gha-runner-scale-set"
     if args.resource_type in MACHINES:
         for path, given in user_data(args.resource_type, args.props, later):
             for fault in _faults(given):
-                report(f"{path} registers a runner {fault}", None)
-    later.settle()
+                yield f"{path} registers a runner {fault}"
 
 
 @lru_cache(maxsize=64)
@@ -69,6 +65,7 @@ def _of_script(commands: str) -> Iterator[str]:
 
 RULE = Rule(
     id="runner-ephemeral",
+    order=(Section.HARDENING, 80),
     title="A runner and its machine serve one job",
     severity=Severity.HIGH,
     types=LEGACY | HELM | MACHINES,

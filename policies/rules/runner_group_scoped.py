@@ -15,13 +15,12 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
-
+from . import schema
 from .kinds import HELM
 from .places import setting
 from .read import Later, label, line, shown, strings, text, walk
 from .releases import releases
-from .rule import Rule
+from .rule import Args, Rule, Section, Severity
 
 RUNNER_SET = "kubernetes:actions.github.com/v1alpha1:AutoscalingRunnerSet"
 """Its Patch says nothing of what it leaves as it is, so it is not judged."""
@@ -33,20 +32,16 @@ _SCOPE = re.compile(
 )
 
 
-def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
-    later = Later()
+def _check(args: Args, later: Later) -> Iterator[str]:
     owners = [each.lower().strip("/") for each in strings(args.get_config(), "owners")]
     with later:
         if args.resource_type == RUNNER_SET:
-            for fault in _faults("spec", walk(args.props, "spec"), owners, later):
-                report(fault, None)
+            yield from _faults("spec", walk(args.props, "spec"), owners, later)
     for release in releases(args.resource_type, args.props, later):
         with later:
             if release.is_scale_set:
                 values = release.values
-                for fault in _faults(release.values_path, values, owners, later):
-                    report(fault, None)
-    later.settle()
+                yield from _faults(release.values_path, values, owners, later)
 
 
 def _faults(path: str, settings: Any, owners: list[str], later: Later) -> Iterator[str]:
@@ -83,20 +78,18 @@ def _shown_url(url: Any) -> str:
 
 RULE = Rule(
     id="runner-group-scoped",
+    order=(Section.HARDENING, 110),
     title="Runner sets are in a runner group of their own",
     severity=Severity.MEDIUM,
     types=HELM | {RUNNER_SET},
     levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
     config={
-        "owners": {
-            "type": "array",
-            "items": {"type": "string", "pattern": "^[^/]+/[^/].*$"},
-            "default": [],
-            "description": (
-                "Owners that these runners may serve, as host/organisation or host/enterprises/name. Leave it empty if the stack "
-                "serves one owner: `github.url` of the stack file names it, and every runner set takes it from there."
-            ),
-        },
+        "owners": schema.strings(
+            (),
+            "Owners that these runners may serve, as host/organisation or host/enterprises/name. Leave it empty if the stack "
+            "serves one owner: `github.url` of the stack file names it, and every runner set takes it from there.",
+            pattern="^[^/]+/[^/].*$",
+        )
     },
     rationale="In the default group any repository of the owner, a public fork's target too, runs its jobs on these machines.",
     source="https://docs.github.com/en/actions/how-tos/manage-runners/self-hosted-runners/manage-access",

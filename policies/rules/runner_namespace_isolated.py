@@ -25,27 +25,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from pulumi_policy import PolicyResource, ReportViolation, Severity
-
 from fleet.facts.scheduling import POD_SECURITY_LABEL
 
+from . import kinds, schema
 from .clusters import clustered
-from .kinds import (
-    CONTROLLER_CHART,
-    EKS_ADDON,
-    HELM,
-    LIMIT_RANGE,
-    NAMESPACE,
-    NETWORK_POLICY,
-    OKE_CLUSTER,
-    RESOURCE_QUOTA,
-)
 from .machine_types import booted
 from .network_policies import DIRECTIONS, Address, denies, ways_out
 from .places import setting
 from .read import Later, UndeterminableError, count, keys, shown, strings, text, walk
 from .releases import Release, releases
-from .rule import Stack, StackRule
+from .rule import PolicyResource, Section, Severity, Stack, StackRule, Violation
 from .runner_sets import RUNNER_SETS, ByPlace, Place, RunnerSet, cluster_of, place_of, place_of_release, runner_sets
 
 METADATA = ("169.254.169.254", "fd00:ec2::254")
@@ -70,41 +59,39 @@ class _Walls:
     ranges: ByPlace[PolicyResource]
 
 
-def _check(stack: Stack, report: ReportViolation) -> None:
-    later = Later()
+def _check(stack: Stack, later: Later) -> Iterator[Violation]:
     metadata = tuple(
         address for item in strings(stack.config, "metadataAddresses", METADATA) if (address := _address(item)) is not None
     )
     accounts = frozenset(strings(stack.config, "tokenServiceAccounts", TOKEN_ACCOUNTS))
     walls = _Walls(
         ByPlace(_controllers(stack, later), lambda found: place_of_release(*found)),
-        ByPlace(stack.of(NAMESPACE), _named),
-        ByPlace(stack.of(NETWORK_POLICY), place_of),
-        ByPlace(stack.of(RESOURCE_QUOTA), place_of),
-        ByPlace(stack.of(LIMIT_RANGE), place_of),
+        ByPlace(stack.of(kinds.NAMESPACE), _named),
+        ByPlace(stack.of(kinds.NETWORK_POLICY), place_of),
+        ByPlace(stack.of(kinds.RESOURCE_QUOTA), place_of),
+        ByPlace(stack.of(kinds.LIMIT_RANGE), place_of),
     )
     judged: set[Place] = set()
     sets = list(runner_sets(stack.resources, later))
     for runner_set in sets:
-        _check_token(runner_set, accounts, report, later)
-        _check_controller(runner_set, walls, report, later)
+        yield from _check_token(runner_set, accounts, later)
+        yield from _check_controller(runner_set, walls, later)
         # Several sets may share a namespace: its walls are told of once.
         if runner_set.place not in judged:
             judged.add(runner_set.place)
-            _check_walls(runner_set, walls, metadata, report, later)
-    _check_enforced(stack, sets, report, later)
+            yield from _check_walls(runner_set, walls, metadata, later)
+    yield from _check_enforced(stack, sets, later)
     # Report this before unknown values: an update does not resolve it.
     unsure = Later()
     _check_oke(stack, sets, accounts, unsure)
     unsure.settle()
-    later.settle()
 
 
 def _controllers(stack: Stack, later: Later) -> Iterator[tuple[PolicyResource, Release]]:
-    for resource in stack.of(HELM):
+    for resource in stack.of(kinds.HELM):
         for release in releases(resource.resource_type, resource.props, later):
             with later:
-                if release.chart_name == CONTROLLER_CHART:
+                if release.chart_name == kinds.CONTROLLER_CHART:
                     yield resource, release
 
 
@@ -115,23 +102,23 @@ def _named(namespace: PolicyResource) -> Place:
 # -- the runner set ----------------------------------------------------------------------------------------------------
 
 
-def _check_controller(runner_set: RunnerSet, walls: _Walls, report: ReportViolation, later: Later) -> None:
+def _check_controller(runner_set: RunnerSet, walls: _Walls, later: Later) -> Iterator[Violation]:
     hidden = Later()
     shares = bool(walls.controllers.at(runner_set.place, hidden))
     with hidden:
         told = walk(runner_set.values, "controllerServiceAccount", "namespace")
         shares = shares or text(told) == runner_set.place.name
     if shares:
-        report(
+        fault = (
             f"{runner_set.place}: runners of {runner_set.name} share it with ARC's controller, whose account may read every "
-            "secret of the cluster; give the runner set a namespace of its own",
-            runner_set.resource.urn,
+            "secret of the cluster; give the runner set a namespace of its own"
         )
+        yield fault, runner_set.resource.urn
     else:
         later.join(hidden)
 
 
-def _check_token(runner_set: RunnerSet, accounts: frozenset[str], report: ReportViolation, later: Later) -> None:
+def _check_token(runner_set: RunnerSet, accounts: frozenset[str], later: Later) -> Iterator[Violation]:
     unsure = Later()
     pod = runner_set.pod(unsure)
     if pod is None or runner_set.makes_pods(unsure):
@@ -142,18 +129,18 @@ def _check_token(runner_set: RunnerSet, accounts: frozenset[str], report: Report
         if mounts is False or text(walk(pod.spec, "serviceAccountName")) in accounts:
             return
         if not unsure:
-            report(
+            fault = (
                 f"{pod.path}.automountServiceAccountToken is {shown(mounts)}: a job would hold a token for the Kubernetes API; "
-                f"write false, or name the account in {setting('tokenServiceAccounts')} if the pod runs no job",
-                runner_set.resource.urn,
+                f"write false, or name the account in {setting('tokenServiceAccounts')} if the pod runs no job"
             )
+            yield fault, runner_set.resource.urn
     later.join(unsure)
 
 
 def _check_oke(stack: Stack, sets: Sequence[RunnerSet], accounts: frozenset[str], later: Later) -> None:
     """OKE enforces no NetworkPolicy without Calico (docs.oracle.com, installing Calico and setting up network policies)."""
     hidden = Later()
-    clusters = tuple(clustered(stack.of(OKE_CLUSTER), hidden))
+    clusters = tuple(clustered(stack.of(kinds.OKE_CLUSTER), hidden))
     if not (sets and (clusters or hidden)):
         return
     jobs = [each for each in sets if _runs_jobs(each, accounts)]
@@ -180,45 +167,43 @@ def _runs_jobs(runner_set: RunnerSet, accounts: frozenset[str]) -> bool:
     return True
 
 
-def _check_enforced(stack: Stack, sets: Sequence[RunnerSet], report: ReportViolation, later: Later) -> None:
+def _check_enforced(stack: Stack, sets: Sequence[RunnerSet], later: Later) -> Iterator[Violation]:
     """EKS' own network takes NetworkPolicies without a word and enforces none, unless it is told to (EKS user guide)."""
     homes = {each.cluster for each in clustered((found.resource for found in sets), later)}
-    for addon in stack.of(EKS_ADDON):
+    for addon in stack.of(kinds.EKS_ADDON):
         with later:
             if text(walk(addon.props, "addonName")) != _CNI or text(walk(addon.props, "clusterName")) not in homes - {""}:
                 continue
             values = walk(addon.props, "configurationValues")
             if _ENFORCED.search(text(values)[:_LONGEST]) is None:
-                report(
+                fault = (
                     f"configurationValues of {_CNI} does not turn enableNetworkPolicy on: the cluster takes NetworkPolicies and "
-                    'enforces none; write {"enableNetworkPolicy": "true"}',
-                    addon.urn,
+                    'enforces none; write {"enableNetworkPolicy": "true"}'
                 )
+                yield fault, addon.urn
 
 
 # -- its namespace -----------------------------------------------------------------------------------------------------
 
 
-def _check_walls(
-    runner_set: RunnerSet, walls: _Walls, metadata: tuple[Address, ...], report: ReportViolation, later: Later
-) -> None:
+def _check_walls(runner_set: RunnerSet, walls: _Walls, metadata: tuple[Address, ...], later: Later) -> Iterator[Violation]:
     place, urn = runner_set.place, runner_set.resource.urn
-    _check_standard(runner_set, walls.namespaces, report, later)
+    yield from _check_standard(runner_set, walls.namespaces, later)
     for direction in DIRECTIONS:
         if _lacks(walls.policies, place, partial(denies, direction=direction), later):
-            report(
+            fault = (
                 f"{place}: no NetworkPolicy for all its pods denies {direction} by default; add one with podSelector {{}} and "
-                f"policyTypes [{', '.join(DIRECTIONS)}]",
-                urn,
+                f"policyTypes [{', '.join(DIRECTIONS)}]"
             )
+            yield fault, urn
     # One whose namespace is unknown may open what these close.
     for policy in walls.policies.at(place, later):
         for fault in ways_out(policy.props, metadata, later):
-            report(f"{place}: {fault}", policy.urn)
+            yield f"{place}: {fault}", policy.urn
     if _lacks(walls.quotas, place, lambda props: bool(keys(walk(props, "spec", "hard"))), later):
-        report(f"{place}: no ResourceQuota bounds what its pods take together; add one with spec.hard", urn)
+        yield f"{place}: no ResourceQuota bounds what its pods take together; add one with spec.hard", urn
     if _lacks(walls.ranges, place, lambda props: count(walk(props, "spec", "limits")) > 0, later):
-        report(f"{place}: no LimitRange bounds what a container takes that names no limit; add one with spec.limits", urn)
+        yield f"{place}: no LimitRange bounds what a container takes that names no limit; add one with spec.limits", urn
 
 
 def _lacks(held: ByPlace[PolicyResource], place: Place, fits: Callable[[Any], bool], later: Later) -> bool:
@@ -232,26 +217,26 @@ def _lacks(held: ByPlace[PolicyResource], place: Place, fits: Callable[[Any], bo
     return not hidden
 
 
-def _check_standard(runner_set: RunnerSet, namespaces: ByPlace[PolicyResource], report: ReportViolation, later: Later) -> None:
+def _check_standard(runner_set: RunnerSet, namespaces: ByPlace[PolicyResource], later: Later) -> Iterator[Violation]:
     place, hidden = runner_set.place, Later()
     held = namespaces.at(place, hidden)
     for namespace in held:
         with later:
             level = walk(namespace.props, "metadata", "labels", POD_SECURITY_LABEL)
             if text(level) not in _LEVELS:
-                report(
+                fault = (
                     f"{place}: metadata.labels[{shown(POD_SECURITY_LABEL)}] is {shown(level)}: runner pods are held to "
-                    f"{' or '.join(_LEVELS)}; write {_LEVELS[0]}",
-                    namespace.urn,
+                    f"{' or '.join(_LEVELS)}; write {_LEVELS[0]}"
                 )
+                yield fault, namespace.urn
     if held:
         return
     if not hidden:
-        report(
+        fault = (
             f"{place}: no Namespace of this stack has that name, so nothing holds runner pods of {runner_set.name} to a Pod "
-            f"Security Standard; declare it with label {POD_SECURITY_LABEL}: {_LEVELS[0]}",
-            runner_set.resource.urn,
+            f"Security Standard; declare it with label {POD_SECURITY_LABEL}: {_LEVELS[0]}"
         )
+        yield fault, runner_set.resource.urn
     later.join(hidden)
 
 
@@ -264,23 +249,19 @@ def _address(value: Any) -> Address | None:
 
 RULE = StackRule(
     id="runner-namespace-isolated",
+    order=(Section.HARDENING, 100),
     title="Runners have namespaces of their own with walls",
     severity=Severity.HIGH,
-    types=RUNNER_SETS | {NAMESPACE, NETWORK_POLICY, RESOURCE_QUOTA, LIMIT_RANGE, EKS_ADDON, OKE_CLUSTER},
+    types=RUNNER_SETS
+    | {kinds.NAMESPACE, kinds.NETWORK_POLICY, kinds.RESOURCE_QUOTA, kinds.LIMIT_RANGE, kinds.EKS_ADDON, kinds.OKE_CLUSTER},
     levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
     config={
-        "metadataAddresses": {
-            "type": "array",
-            "items": {"type": "string"},
-            "default": list(METADATA),
-            "description": "Addresses at which nodes find their instance metadata; no egress rule may reach one.",
-        },
-        "tokenServiceAccounts": {
-            "type": "array",
-            "items": {"type": "string"},
-            "default": list(TOKEN_ACCOUNTS),
-            "description": "Service accounts whose pods run no job and need their token, as launchers with workload identity do.",
-        },
+        "metadataAddresses": schema.strings(
+            METADATA, "Addresses at which nodes find their instance metadata; no egress rule may reach one."
+        ),
+        "tokenServiceAccounts": schema.strings(
+            TOKEN_ACCOUNTS, "Service accounts whose pods run no job and need their token, as launchers with workload identity do."
+        ),
     },
     rationale="Whoever opens a pull request writes what a runner pod runs; it must not reach the node's rights or other jobs.",
     source="https://docs.github.com/en/actions/reference/security/secure-use",

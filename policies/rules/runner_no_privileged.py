@@ -13,11 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
-
 from fleet.facts.scheduling import POOL_LABEL, SYSTEM_POOL
 
-from . import charts
+from . import charts, schema
 from .exceptions import matches
 from .kinds import HELM, LIST_PATHS, POD, RUNNER_SET
 from .nested import objects, passed_over, step
@@ -25,7 +23,7 @@ from .places import setting
 from .pods import PodSpec, containers_of, pod_specs, pods_of, tolerations, volumes_of
 from .read import Later, items, keys, label, line, shown, strings, text, true, walk, whole
 from .releases import Release, releases
-from .rule import Rule
+from .rule import Args, Rule, Section, Severity
 
 EXEMPT = (
     "nvidia-device-plugin/nvidia-device-plugin",
@@ -41,23 +39,20 @@ _Named = Callable[[str], str]
 """Gives the "namespace" and the "name" of what is judged. Raises UnknownValueError."""
 
 
-def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
-    later = Later()
+def _check(args: Args, later: Later) -> Iterator[str]:
     config = args.get_config()
     exempt = strings(config, "exempt", EXEMPT)
     allowed = frozenset(strings(config, "capabilities"))
     for release in releases(args.resource_type, args.props, later):
         of = _of_release(release)
         for pod in pods_of(release, later):
-            _judge(of, exempt, _pod_faults(pod, allowed, later), report, later)
-        _judge(of, exempt, _release_faults(release, allowed, later), report, later)
-        for fault in _shared_nodes(release, exempt, later):
-            report(fault, None)
+            yield from _judge(of, exempt, _pod_faults(pod, allowed, later), later)
+        yield from _judge(of, exempt, _release_faults(release, allowed, later), later)
+        yield from _shared_nodes(release, exempt, later)
     if args.resource_type not in HELM:
         for pod in pod_specs(args.resource_type, args.props, later):
             owner = pod.owner if args.resource_type in LIST_PATHS else args.props
-            _judge(_of_object(owner), exempt, _pod_faults(pod, allowed, later), report, later)
-    later.settle()
+            yield from _judge(_of_object(owner), exempt, _pod_faults(pod, allowed, later), later)
 
 
 def _of_object(owner: Any) -> _Named:
@@ -68,15 +63,14 @@ def _of_release(release: Release) -> _Named:
     return lambda part: release.namespace if part == "namespace" else release.name
 
 
-def _judge(of: _Named, exempt: tuple[str, ...], faults: Iterator[str], report: ReportViolation, later: Later) -> None:
+def _judge(of: _Named, exempt: tuple[str, ...], faults: Iterator[str], later: Later) -> Iterator[str]:
     """Reports the faults, unless what they are of is exempt."""
     found = list(faults)
     if not found:
         return
     hidden = Later()
     if not (_exempt(of, exempt, hidden) or hidden):
-        for fault in found:
-            report(fault, None)
+        yield from found
     later.join(hidden)
 
 
@@ -204,24 +198,19 @@ _ROOT = "one flaw of the kernel then makes root of the node; write the user that
 
 RULE = Rule(
     id="runner-no-privileged",
+    order=(Section.HARDENING, 90),
     title="No pod has the rights of its node",
     severity=Severity.CRITICAL,
     types=POD | RUNNER_SET | HELM,
     levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
     critical=True,
     config={
-        "exempt": {
-            "type": "array",
-            "items": {"type": "string", "pattern": "^[^/]+/[^/]+$"},
-            "default": list(EXEMPT),
-            "description": "What serves the node and may have its rights, as namespace/name; * stands for anything.",
-        },
-        "capabilities": {
-            "type": "array",
-            "items": {"type": "string"},
-            "default": [],
-            "description": "Capabilities that a container may add.",
-        },
+        "exempt": schema.strings(
+            EXEMPT,
+            "What serves the node and may have its rights, as namespace/name; * stands for anything.",
+            pattern="^[^/]+/[^/]+$",
+        ),
+        "capabilities": schema.strings((), "Capabilities that a container may add."),
     },
     rationale="A job that is root on its node reads the other jobs there, the node's credentials, and what comes after it.",
     source="https://docs.aws.amazon.com/eks/latest/best-practices/pod-security.html",

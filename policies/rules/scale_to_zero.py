@@ -19,11 +19,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
-
 from fleet.facts.hardware import RESERVED
 from fleet.facts.scheduling import MACHINE_SHAPES
 
+from . import schema
 from .capacity import bought
 from .draft import Draft
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, HELM, KARPENTER_NODE_POOL, POOLS, RUNNER_SET
@@ -32,7 +31,7 @@ from .pods import pod_specs, pods_of, takes_gpus
 from .pools import gpu_sign
 from .read import Later, bound, keys, quantity, shown, text, true, walk, whole
 from .releases import Release, releases
-from .rule import Rule
+from .rule import Args, Rule, Section, Severity
 from .sizes import FIRST, LEAST, ignored
 
 _WARM = {EKS_NODE_GROUP: "warmPoolConfig", AUTO_SCALING_GROUP: "warmPool"}
@@ -50,14 +49,12 @@ class _Fault:
     count: bool = True
 
 
-def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
-    later = Later()
+def _check(args: Args, later: Later) -> Iterator[str]:
     for fault in _faults(args, later):
-        report(fault.message, None)
-    later.settle()
+        yield fault.message
 
 
-def _faults(args: ResourceValidationArgs, later: Later) -> list[_Fault]:
+def _faults(args: Args, later: Later) -> list[_Fault]:
     """The faults that are sure; unknown values that could hide one are put off."""
     if args.resource_type not in HELM:
         return _sure(partial(_kept, args), partial(_sign, args), later)
@@ -83,7 +80,7 @@ def _sure(kept: Callable[[Later], Iterator[_Fault]], why: Callable[[Later], str]
     return [_Fault(fault.path, f"{fault.message} ({sign})", fault.count) for fault in faults]
 
 
-def _sign(args: ResourceValidationArgs, later: Later) -> str:
+def _sign(args: Args, later: Later) -> str:
     """Why what is kept costs GPUs that nobody uses; "" where it does not, or where nothing known says so."""
     if args.resource_type in RUNNER_SET:
         unread = Later()
@@ -115,7 +112,7 @@ def _release_sign(release: Release, later: Later) -> str:
     return ""
 
 
-def _kept(args: ResourceValidationArgs, later: Later) -> Iterator[_Fault]:
+def _kept(args: Args, later: Later) -> Iterator[_Fault]:
     token, props, config = args.resource_type, args.props, args.get_config()
     allowed = bound(config, "minAllowed", 0)
     if token in RUNNER_SET:
@@ -166,7 +163,7 @@ def _warm(field: str, props: Any, later: Later) -> Iterator[_Fault]:
             )
 
 
-def _mend(args: ResourceValidationArgs, draft: Draft) -> None:
+def _mend(args: Args, draft: Draft) -> None:
     """Lowers the numbers that are too great to what is allowed; what is no number is for its owner."""
     allowed = whole(args.get_config().get("minAllowed", 0)) or 0
     later = Later()
@@ -177,23 +174,16 @@ def _mend(args: ResourceValidationArgs, draft: Draft) -> None:
 
 RULE = Rule(
     id="scale-to-zero",
+    order=(Section.COST, 50),
     title="GPU pools go down to no nodes",
     severity=Severity.MEDIUM,
     types=POOLS | {AUTO_SCALING_GROUP} | HELM | RUNNER_SET,
     levels={"dev": "remediate", "staging": "mandatory", "prod": "advisory", "homelab": "disabled"},
     config={
-        "minAllowed": {
-            "type": "integer",
-            "minimum": 0,
-            "maximum": 100,
-            "default": 0,
-            "description": "How many nodes a GPU pool, and how many runners a set of GPU runners, may keep without jobs.",
-        },
-        "warmPool": {
-            "type": "boolean",
-            "default": False,
-            "description": "Whether a GPU pool on AWS may have a warm pool.",
-        },
+        "minAllowed": schema.integer(
+            0, "How many nodes a GPU pool, and how many runners a set of GPU runners, may keep without jobs.", maximum=100
+        ),
+        "warmPool": schema.flag("Whether a GPU pool on AWS may have a warm pool."),
     },
     rationale="A GPU node that waits for jobs costs what it costs at work, and most hours of a week have no jobs.",
     source="https://docs.aws.amazon.com/eks/latest/best-practices/cas.html",

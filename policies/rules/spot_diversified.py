@@ -17,17 +17,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
-
 from fleet.facts.hardware import SPOT
 
+from . import schema
 from .capacity import bought
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL, POOLS
 from .labels import INSTANCE_TYPE_LABEL
 from .machine_types import Choice, choices, known
-from .pools import gpu_sign, requirements, sold_as_spot
-from .read import Later, count, items, keys, quantity, shown, text, walk, whole
-from .rule import Rule
+from .pools import of_gpu_pool, requirements, sold_as_spot
+from .read import Later, count, items, keys, provided, quantity, shown, text, walk, whole
+from .rule import Args, Rule, Section, Severity
 
 MIN_TYPES = 2
 MIN_ZONES = 2
@@ -41,30 +40,17 @@ _EKS_ADD = (
 _ZONE_LABEL = "topology.kubernetes.io/zone"
 
 
-def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
-    later, unsold, unsigned = Later(), Later(), Later()
+def _check(args: Args, later: Later) -> Iterator[str]:
     token, props, config = args.resource_type, args.props, args.get_config()
-    spot = False
+
+    def faults(unsure: Later) -> Iterator[str]:
+        yield from _types(token, props, _number(config.get("minTypes"), MIN_TYPES), config.get("maxSpread", MAX_SPREAD), unsure)
+        yield from _ZONES[token](props, _number(config.get("minZones"), MIN_ZONES), unsure)
+
+    spot, unsold = False, Later()
     with unsold:
         spot = SPOT in bought(token, props)
-    if not (spot or unsold):
-        return
-    sign = gpu_sign(token, props, unsigned)
-    if not (sign or unsigned):
-        return
-    faults = [
-        *_types(token, props, _number(config.get("minTypes"), MIN_TYPES), config.get("maxSpread", MAX_SPREAD), later),
-        *_ZONES[token](props, _number(config.get("minZones"), MIN_ZONES), later),
-    ]
-    if not (faults or later):
-        return
-    if not (spot and sign):
-        later.join(unsold)
-        later.join(unsigned)
-    else:
-        for fault in faults:
-            report(f"{fault} ({sign})", None)
-    later.settle()
+    yield from provided(spot, unsold, lambda unsure: of_gpu_pool(token, props, faults, unsure), later)
 
 
 def _types(token: str, props: Any, wanted: int, spread: Any, later: Later) -> Iterator[str]:
@@ -172,32 +158,25 @@ _PATHS = {
 
 RULE = Rule(
     id="spot-diversified",
+    order=(Section.COST, 30),
     title="Spot GPU pools take several types and zones",
     severity=Severity.MEDIUM,
     types=POOLS | {AUTO_SCALING_GROUP},
     levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
     config={
-        "minTypes": {
-            "type": "integer",
-            "minimum": 1,
-            "maximum": 20,
-            "default": MIN_TYPES,
-            "description": "How many machine types a spot GPU pool takes at least.",
-        },
-        "minZones": {
-            "type": "integer",
-            "minimum": 1,
-            "maximum": 6,
-            "default": MIN_ZONES,
-            "description": "In how many subnets or availability domains a spot GPU pool is at least; 1 where a region has one.",
-        },
-        "maxSpread": {
-            "type": "number",
-            "minimum": 1,
-            "maximum": 100,
-            "default": MAX_SPREAD,
-            "description": "How many times the vCPUs, and the memory, of one type of a pool another may have.",
-        },
+        "minTypes": schema.integer(MIN_TYPES, "How many machine types a spot GPU pool takes at least.", minimum=1, maximum=20),
+        "minZones": schema.integer(
+            MIN_ZONES,
+            "In how many subnets or availability domains a spot GPU pool is at least; 1 where a region has one.",
+            minimum=1,
+            maximum=6,
+        ),
+        "maxSpread": schema.number(
+            MAX_SPREAD,
+            "How many times the vCPUs, and the memory, of one type of a pool another may have.",
+            minimum=1,
+            maximum=100,
+        ),
     },
     rationale="Spot capacity of one type in one zone runs out often; a pool that can take another type or zone goes on.",
     source="https://docs.aws.amazon.com/eks/latest/userguide/managed-node-groups.html",

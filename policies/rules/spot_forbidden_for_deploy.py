@@ -11,17 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
-
 from fleet.facts.hardware import SPOT
 from fleet.facts.scheduling import CAPACITY_LABEL, MACHINE_CAPACITY, ROLE_LABEL
 
+from . import schema
 from .capacity import CAPACITY_KEY, bought
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, HELM, KARPENTER_NODE_POOL, OKE_NODE_POOL, POOLS
 from .pools import role
 from .read import Later, label, line, strings, walk
 from .releases import Release, releases
-from .rule import Rule
+from .rule import Args, Rule, Section, Severity
 
 ROLES = ("release", "deploy")
 
@@ -35,16 +34,12 @@ _ROLE_PLACES = (("metadata", "labels"), ("metadata", "annotations"), ("spec", "n
 _SPOT_PLACES = (("metadata", "annotations", MACHINE_CAPACITY), ("spec", "nodeSelector", CAPACITY_LABEL))
 
 
-def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
-    later = Later()
+def _check(args: Args, later: Later) -> Iterator[str]:
     roles = frozenset(strings(args.get_config(), "roles", ROLES))
     for release in releases(args.resource_type, args.props, later):
-        for fault in _runner_set(release, roles, later):
-            report(fault, None)
+        yield from _runner_set(release, roles, later)
     if args.resource_type not in HELM:
-        for fault in _pool(args.resource_type, args.props, roles, later):
-            report(fault, None)
-    later.settle()
+        yield from _pool(args.resource_type, args.props, roles, later)
 
 
 def _pool(token: str, props: Any, roles: frozenset[str], later: Later) -> Iterator[str]:
@@ -97,19 +92,12 @@ def _told(path: str, template: Any, places: Any, wanted: frozenset[str], later: 
 
 RULE = Rule(
     id="spot-forbidden-for-deploy",
+    order=(Section.COST, 40),
     title="Releases do not run on spot",
     severity=Severity.HIGH,
     types=POOLS | {AUTO_SCALING_GROUP} | HELM,
     levels={"dev": "disabled", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
-    config={
-        "roles": {
-            "type": "array",
-            "items": {"type": "string", "minLength": 1},
-            "minItems": 1,
-            "default": list(ROLES),
-            "description": f"Roles ({ROLE_LABEL}) whose jobs must not be interrupted.",
-        },
-    },
+    config={"roles": schema.strings(ROLES, f"Roles ({ROLE_LABEL}) whose jobs must not be interrupted.", least=1, minLength=1)},
     rationale="A release that loses its machine half-way leaves something half-published, which another run may not mend.",
     source="https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-interruptions.html",
     fix="Give pools for releases capacityType ON_DEMAND, no preemptibleNodeConfig, or capacity-type In [on-demand].",

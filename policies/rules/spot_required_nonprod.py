@@ -21,16 +21,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
-
 from fleet.facts.hardware import RESERVED, SPOT
 from fleet.facts.scheduling import CAPACITY_LABEL, ROLE_LABEL
 
+from . import schema
 from .capacity import CAPACITY_KEY, bought
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL, POOLS
-from .pools import gpu_sign, requirements, role, sold_as_spot
-from .read import Later, count, items, keys, line, shown, strings, text, walk
-from .rule import Rule
+from .pools import of_gpu_pool, requirements, role, sold_as_spot
+from .read import Later, count, items, keys, line, provided, shown, strings, text, walk
+from .rule import Args, Rule, Section, Severity
 
 ROLES = ("burst",)
 KNOWN_ROLES = ("burst", "release")
@@ -42,28 +41,21 @@ _EKS_ON_DEMAND = "ON_DEMAND"
 _KARPENTER_CHEAP = ("spot", "reserved")
 
 
-def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
-    later, unsure = Later(), Later()
+def _check(args: Args, later: Later) -> Iterator[str]:
+    token, props = args.resource_type, args.props
     roles = strings(args.get_config(), "roles", ROLES)
-    faults = list(_FAULTS[args.resource_type](args.props, unsure))
-    if not (faults or unsure):
-        return
-    named = ""
-    with later:
-        named = role(args.resource_type, args.props)
+    named, unnamed = "", Later()
+    with unnamed:
+        named = role(token, props)
         if named and named not in roles:
             return
-    unsigned = Later()
-    sign = gpu_sign(args.resource_type, args.props, unsigned)
-    if not sign:
-        unsigned.settle()
-        return
-    # An unknown role may be one that is free of this rule.
-    later.settle()
     mend = _free(named, roles)
-    for fault in faults:
-        report(f"{fault}{mend} ({sign})", None)
-    unsure.settle()
+
+    def faults(unsure: Later) -> Iterator[str]:
+        return (f"{fault}{mend}" for fault in _FAULTS[token](props, unsure))
+
+    # An unknown role may be one that is free of this rule.
+    yield from provided(not unnamed, unnamed, lambda unsure: of_gpu_pool(token, props, faults, unsure), later)
 
 
 def _free(named: str, roles: Sequence[str]) -> str:
@@ -168,18 +160,18 @@ _FAULTS: dict[str, Callable[[Any, Later], Iterator[str]]] = {
 
 RULE = Rule(
     id="spot-required-nonprod",
+    order=(Section.COST, 10),
     title="Burst GPU pools run on spot",
     severity=Severity.MEDIUM,
     types=POOLS | {AUTO_SCALING_GROUP},
     levels={"dev": "mandatory", "staging": "mandatory", "prod": "disabled", "homelab": "disabled"},
     config={
-        "roles": {
-            "type": "array",
-            "items": {"type": "string", "enum": list(KNOWN_ROLES)},
-            "minItems": 1,
-            "default": list(ROLES),
-            "description": f"Roles ({ROLE_LABEL}) of the GPU pools that must run on spot; a pool without a role is one.",
-        },
+        "roles": schema.strings(
+            ROLES,
+            f"Roles ({ROLE_LABEL}) of the GPU pools that must run on spot; a pool without a role is one.",
+            least=1,
+            enum=list(KNOWN_ROLES),
+        )
     },
     rationale="A CI job that is interrupted can run again, so outside production a burst of jobs need not pay on-demand.",
     source="https://docs.aws.amazon.com/eks/latest/userguide/managed-node-groups.html",

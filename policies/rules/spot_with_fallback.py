@@ -13,11 +13,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from pulumi_policy import PolicyResource, ReportViolation, Severity
-
 from fleet.facts.hardware import ON_DEMAND, SPOT, machines
 from fleet.facts.scheduling import GPU_RESOURCE
 
+from . import schema
 from .capacity import bought
 from .clusters import Clustered, cluster_of, named
 from .kinds import KARPENTER_NODE_POOL, OKE_CLUSTER, POOLS
@@ -25,7 +24,7 @@ from .machine_types import choices
 from .places import setting
 from .pools import FAMILY_LABEL, gpu_sign, requirements
 from .read import Later, bound, items, line, shown, text, walk, whole
-from .rule import Stack, StackRule
+from .rule import PolicyResource, Section, Severity, Stack, StackRule, Violation
 from .sizes import LEAST, least, most
 
 MAX_FALLBACK = 1
@@ -66,9 +65,8 @@ class _Grade:
         return not (self.faults or self.unread)
 
 
-def _check(stack: Stack, report: ReportViolation) -> None:
+def _check(stack: Stack, later: Later) -> Iterator[Violation]:
     limit = bound(stack.config, "maxFallback", MAX_FALLBACK)
-    later = Later()
     found = [_read(resource, later) for resource in stack.of(POOLS)]
     pools = [pool for pool in found if pool is not None]
     graded = {each.at.resource.urn: _graded(each, limit) for each in pools if each.buys - {SPOT}}
@@ -91,11 +89,9 @@ def _check(stack: Stack, report: ReportViolation) -> None:
             told |= {(f"{value}: {said} {rule}", others[0].at.resource.urn) for value, rule in grades[0].faults}
         elif not later:
             # Any pool of which something is unknown may be the one.
-            report(_missing(spot), spot.at.resource.urn)
+            yield _missing(spot), spot.at.resource.urn
     if not later:
-        for message, urn in sorted(told):
-            report(message, urn)
-    later.settle()
+        yield from sorted(told)
 
 
 def _read(resource: PolicyResource, later: Later) -> _Pool | None:
@@ -173,18 +169,15 @@ def _missing(spot: _Pool) -> str:
 
 RULE = StackRule(
     id="spot-with-fallback",
+    order=(Section.COST, 20),
     title="Spot GPU pools have a fallback",
     severity=Severity.MEDIUM,
     types=POOLS | {OKE_CLUSTER},
     levels={"dev": "disabled", "staging": "advisory", "prod": "mandatory", "homelab": "disabled"},
     config={
-        "maxFallback": {
-            "type": "integer",
-            "minimum": 0,
-            "maximum": 1000,
-            "default": MAX_FALLBACK,
-            "description": "How many nodes the on-demand fallback of a spot GPU pool may have at most.",
-        },
+        "maxFallback": schema.integer(
+            MAX_FALLBACK, "How many nodes the on-demand fallback of a spot GPU pool may have at most.", maximum=1000
+        )
     },
     rationale="Spot capacity of a GPU can be gone for hours; a small pool on demand lets what cannot wait go on.",
     source="https://docs.aws.amazon.com/eks/latest/best-practices/cas.html",

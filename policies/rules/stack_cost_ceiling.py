@@ -10,39 +10,34 @@ In a preview on the engine the least count of an OKE pool is its size as last re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-
-from pulumi_policy import ReportViolation, Severity
+from collections.abc import Callable, Iterable, Iterator
 
 from fleet.facts.pricing import Line, Money
 
+from . import schema
 from .cost import HOURS, SUPPORT_ENDED, UNITS, Item, bill, sums
 from .groups import MACHINES, SHOWN, TIMES, Group, either, several
 from .places import setting
 from .read import Later, quantity
-from .rule import NOTHING, Stack, StackRule
+from .rule import NOTHING, Section, Severity, Stack, StackRule, Violation
 
 WORST_USD = 10.0
 IDLE_USD = 0.5
 
 
-def _check(stack: Stack, report: ReportViolation) -> None:
-    later = Later()
+def _check(stack: Stack, later: Later) -> Iterator[Violation]:
     items = bill(stack.resources, stack.as_of, later)
     for item in items:
         if item.fault:
-            report(item.fault, item.group.urn if item.group is not None else None)
+            yield item.fault, item.group.urn if item.group is not None else None
     idle, worst = sums(items)
     limit = _limit(stack, "worstUsdPerHour", WORST_USD)
     if Money(worst.usd).exceeds(limit):
-        report(f"worst hour {worst.usd:.2f} USD is above {limit:.2f}: {_spenders(items, _worst, 1, 'worstUsdPerHour')}", None)
+        yield f"worst hour {worst.usd:.2f} USD is above {limit:.2f}: {_spenders(items, _worst, 1, 'worstUsdPerHour')}", None
     limit = _limit(stack, "idleUsdPerHour", IDLE_USD)
     if Money(idle.usd).exceeds(limit):
         month = f"{idle.usd * HOURS:.0f} a month"
-        report(
-            f"idle hour {idle.usd:.2f} USD ({month}) is above {limit:.2f}: {_spenders(items, _idle, 0, 'idleUsdPerHour')}", None
-        )
-    later.settle()
+        yield f"idle hour {idle.usd:.2f} USD ({month}) is above {limit:.2f}: {_spenders(items, _idle, 0, 'idleUsdPerHour')}", None
 
 
 def _limit(stack: Stack, name: str, default: float) -> float:
@@ -80,24 +75,17 @@ def _usd(price: float) -> str:
 
 RULE = StackRule(
     id="stack-cost-ceiling",
+    order=(Section.COST, 80),
     title="The worst hour and the idle hour stay below their limits",
     severity=Severity.HIGH,
     types=MACHINES | UNITS,
     levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
     critical=True,
     config={
-        "worstUsdPerHour": {
-            "type": "number",
-            "minimum": 0,
-            "default": WORST_USD,
-            "description": "USD an hour that the stack may cost with every pool and runner set at its maximum.",
-        },
-        "idleUsdPerHour": {
-            "type": "number",
-            "minimum": 0,
-            "default": IDLE_USD,
-            "description": "USD an hour that it may cost without any job; 730 of them are a month.",
-        },
+        "worstUsdPerHour": schema.number(
+            WORST_USD, "USD an hour that the stack may cost with every pool and runner set at its maximum."
+        ),
+        "idleUsdPerHour": schema.number(IDLE_USD, "USD an hour that it may cost without any job; 730 of them are a month."),
     },
     rationale="A maximum with one zero too many is found on the bill, a month later, unless somebody adds it up before.",
     source="https://docs.aws.amazon.com/eks/latest/best-practices/cost-opt.html",

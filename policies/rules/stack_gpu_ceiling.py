@@ -8,38 +8,36 @@ while.
 from __future__ import annotations
 
 from collections import Counter
-
-from pulumi_policy import ReportViolation, Severity
+from collections.abc import Iterator
 
 from fleet.facts.hardware import ON_DEMAND, RESERVED, SPOT
 
+from . import schema
 from .groups import MACHINES, SHOWN, TIMES, Group, either, groups, several
 from .machine_types import gpus_each
 from .places import setting
 from .read import Later, bound, line
-from .rule import Stack, StackRule
+from .rule import Section, Severity, Stack, StackRule, Violation
 
 MAX_GPUS = 8
 
 _WORDS = {SPOT: "spot", ON_DEMAND: "on demand", RESERVED: "reserved"}
 
 
-def _check(stack: Stack, report: ReportViolation) -> None:
-    later = Later()
+def _check(stack: Stack, later: Later) -> Iterator[Violation]:
     bought = Counter[str]()
     counted: list[tuple[int, Group]] = []
     for group in groups(stack.resources, later):
         gpus = group.gpus
         if gpus is None:
-            report(_fault(group), group.urn)
+            yield _fault(group), group.urn
         elif gpus:
             bought[group.capacity] += gpus
             counted.append((gpus, group))
     limit = bound(stack.config, "maxGpus", MAX_GPUS)
     if (most := bought.total()) > limit:
         ways = ", ".join(f"{bought[way]} {words}" for way, words in _WORDS.items() if bought[way])
-        report(f"{most} GPUs at most ({ways}) are above {limit}: {_holders(counted)}, or raise {setting('maxGpus')}", None)
-    later.settle()
+        yield f"{most} GPUs at most ({ways}) are above {limit}: {_holders(counted)}, or raise {setting('maxGpus')}", None
 
 
 def _holders(counted: list[tuple[int, Group]]) -> str:
@@ -68,19 +66,13 @@ def _fault(group: Group) -> str:
 
 RULE = StackRule(
     id="stack-gpu-ceiling",
+    order=(Section.COST, 70),
     title="All pools together have no more GPUs than agreed",
     severity=Severity.HIGH,
     types=MACHINES,
     levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
     critical=True,
-    config={
-        "maxGpus": {
-            "type": "integer",
-            "minimum": 0,
-            "default": MAX_GPUS,
-            "description": "GPUs that the stack may have with every pool and runner set at its maximum.",
-        },
-    },
+    config={"maxGpus": schema.integer(MAX_GPUS, "GPUs that the stack may have with every pool and runner set at its maximum.")},
     rationale="Each pool by itself looks modest; what an account, a quota and a budget must bear is their sum.",
     source="https://docs.aws.amazon.com/eks/latest/best-practices/aiml-compute.html",
     fix="Lower the maximum of a pool or runner set, or take a type with fewer GPUs; else raise maxGpus, and say why.",

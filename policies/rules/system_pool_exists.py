@@ -14,21 +14,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pulumi_policy import PolicyResource, ReportViolation, Severity
-
 from fleet.facts.hardware import SPOT
 
+from . import schema
 from .capacity import bought
-from .clusters import Clustered, cluster_of, named
+from .clusters import Clustered, cluster_of, named, names
 from .kinds import KARPENTER_NODE_POOL, OKE_CLUSTER, OKE_NODE_POOL, POOLS
 from .pools import machine_sign, taints
-from .read import Later, bound, line, text, walk
-from .rule import NOTHING, Stack, StackRule
+from .read import Later, bound, text, walk
+from .rule import NOTHING, PolicyResource, Section, Severity, Stack, StackRule, Violation
 from .sizes import LEAST, least
 
 MIN_NODES = 1
 _WEAK = ("PREFER_NO_SCHEDULE", "PreferNoSchedule")
-_NAMES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +38,8 @@ class _Pool:
     keeps: int | None
 
 
-def _check(stack: Stack, report: ReportViolation) -> None:
+def _check(stack: Stack, later: Later) -> Iterator[Violation]:
     wanted = bound(stack.config, "minNodes", MIN_NODES) or MIN_NODES
-    later = Later()
     pools = [_read(resource, later) for resource in stack.of(POOLS)]
     placed = [pool for pool in pools if pool is not None]
     for here in _clusters(placed):
@@ -51,8 +48,7 @@ def _check(stack: Stack, report: ReportViolation) -> None:
             continue
         unclear = len(placed) < len(pools) or any(pool.untainted is None or pool.keeps is None for pool in near)
         if not unclear:
-            report(_fault(here.cluster, near, wanted), None)
-    later.settle()
+            yield _fault(here.cluster, near, wanted), None
 
 
 def _clusters(pools: list[_Pool]) -> Iterator[Clustered]:
@@ -98,38 +94,30 @@ def _untainted(resource: PolicyResource) -> bool:
 
 def _fault(cluster: str, pools: list[_Pool], wanted: int) -> str:
     free = [pool for pool in pools if pool.untainted]
-    names = _named(free or pools)
+    known = names(pool.at.resource for pool in free or pools)
     if not free:
         return (
-            f"{named(cluster)}: none of its node pools ({names}) is untainted: CoreDNS and ARC's controller tolerate no taint "
+            f"{named(cluster)}: none of its node pools ({known}) is untainted: CoreDNS and ARC's controller tolerate no taint "
             "and stay pending; add a pool without taints"
         )
     fields = ", ".join(sorted({".".join(LEAST[pool.at.resource.resource_type]) for pool in free}))
     return (
-        f"{named(cluster)}: its untainted node pools ({names}) keep {sum(pool.keeps or 0 for pool in free)} nodes: CoreDNS and "
+        f"{named(cluster)}: its untainted node pools ({known}) keep {sum(pool.keeps or 0 for pool in free)} nodes: CoreDNS and "
         f"the autoscaler need {wanted} to stand; raise {fields}"
     )
 
 
-def _named(pools: list[_Pool]) -> str:
-    names = [line(pool.at.resource.name) for pool in pools]
-    return ", ".join(names[:_NAMES]) + (f" and {len(names) - _NAMES} more" if len(names) > _NAMES else "")
-
-
 RULE = StackRule(
     id="system-pool-exists",
+    order=(Section.TAINTS, 40),
     title="Every cluster has an untainted pool",
     severity=Severity.HIGH,
     types=POOLS | {OKE_CLUSTER},
     levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
     config={
-        "minNodes": {
-            "type": "integer",
-            "minimum": 1,
-            "maximum": 100,
-            "default": MIN_NODES,
-            "description": "How many nodes the untainted pools of a cluster keep together at least.",
-        },
+        "minNodes": schema.integer(
+            MIN_NODES, "How many nodes the untainted pools of a cluster keep together at least.", minimum=1, maximum=100
+        )
     },
     rationale="Without an untainted node neither CoreDNS nor the controllers of runners and nodes ever start.",
     source="https://docs.aws.amazon.com/eks/latest/userguide/managed-coredns.html",

@@ -11,59 +11,37 @@ LaunchInstanceDetails). Bare metal attaches none so, and nothing is demanded of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from pulumi_policy import ReportViolation, ResourceValidationArgs, Severity
-
+from . import kinds, schema
 from .draft import Draft
-from .kinds import (
-    EC2_INSTANCE,
-    EC2_NODE_CLASS,
-    LAUNCH_TEMPLATE,
-    OCI_INSTANCE,
-    OCI_INSTANCE_CONFIGURATION,
-    OKE_NODE_POOL,
-    SPOT_REQUEST,
-    STORAGE_CLASS,
-    launches,
-)
-from .read import Later, items, keys, shown, text, true, walk
-from .rule import Rule
+from .pods import steps
+from .read import Later, entries, keys, shown, text, true, walk
+from .rule import Args, Rule, Section, Severity
 
 EBS_VOLUME = "aws:ebs/volume:Volume"
 FILE_SYSTEM = "aws:efs/fileSystem:FileSystem"
 
 _EBS_DRIVERS = ("ebs.csi.aws.com", "kubernetes.io/aws-ebs")
-_AS_TEXT = (LAUNCH_TEMPLATE, STORAGE_CLASS)
+_AS_TEXT = (kinds.LAUNCH_TEMPLATE, kinds.STORAGE_CLASS)
 
 _TRANSIT = "isPvEncryptionInTransitEnabled"
 _BARE_METAL = "BM."
 
 
-def _check(args: ResourceValidationArgs, report: ReportViolation) -> None:
-    later = Later()
+def _check(args: Args, later: Later) -> Iterator[str]:
     kms = true(args.get_config().get("requireKms"))
     for path, fault in _FAULTS[args.resource_type](args.props, kms, later):
-        report(f"{path} {fault}", None)
-    later.settle()
+        yield f"{path} {fault}"
 
 
-def _mend(args: ResourceValidationArgs, draft: Draft) -> None:
+def _mend(args: Args, draft: Draft) -> None:
     """Sets the flags; a mapping or a key that is not there is not ours to make."""
     wanted: Any = "true" if args.resource_type in _AS_TEXT else True
     for path, fault in _FAULTS[args.resource_type](args.props, False, Later()):
         if fault is not _NO_MAPPING:
-            draft.put(wanted, *_steps(path))
-
-
-def _steps(path: str) -> Iterator[str | int]:
-    """blockDeviceMappings[0].ebs → its keys and indices."""
-    for part in path.split("."):
-        name, _, index = part.partition("[")
-        yield name
-        if index:
-            yield int(index.rstrip("]"))
+            draft.put(wanted, *steps(path))
 
 
 _NO_MAPPING = "has no volume: nodes get the image's own, encrypted or not; write a mapping with ebs.encrypted true"
@@ -84,30 +62,27 @@ def _disk(path: str, disk: Any, kms: bool, later: Later) -> Iterator[tuple[str, 
 
 
 def _launch_template(props: Any, kms: bool, later: Later) -> Iterator[tuple[str, str]]:
-    with later:
-        unread = Later()
-        disks = list(_mapped("blockDeviceMappings", walk(props, "blockDeviceMappings"), unread))
-        later.join(unread)
-        # A mapping of the instance's own storage, or of nothing, is none of a volume.
-        if not (disks or unread):
-            yield "blockDeviceMappings", _NO_MAPPING
-        for path, disk in disks:
-            yield from _disk(path, disk, kms, later)
+    unread = Later()
+    disks = list(_mapped("blockDeviceMappings", props, unread))
+    later.join(unread)
+    # A mapping of the instance's own storage, or of nothing, is none of a volume.
+    if not (disks or unread):
+        yield "blockDeviceMappings", _NO_MAPPING
+    for path, disk in disks:
+        yield from _disk(path, disk, kms, later)
 
 
 def _node_class(props: Any, kms: bool, later: Later) -> Iterator[tuple[str, str]]:
-    with later:
-        for path, disk in _mapped("spec.blockDeviceMappings", walk(props, "spec", "blockDeviceMappings"), later):
-            yield from _disk(path, disk, kms, later)
+    for path, disk in _mapped("spec.blockDeviceMappings", props, later):
+        yield from _disk(path, disk, kms, later)
 
 
-def _mapped(path: str, mappings: Any, later: Later) -> Iterator[tuple[str, Any]]:
+def _mapped(field: str, props: Any, later: Later) -> Iterator[tuple[str, Any]]:
     """Path and body of each volume of EBS that is mapped. Unknown ones are put off."""
-    for index, mapping in items(mappings, later):
+    for path, mapping in entries(props, field, later):
         with later:
-            disk = walk(mapping, "ebs")
-            if disk is not None:
-                yield f"{path}[{index}].ebs", disk
+            if (disk := walk(mapping, "ebs")) is not None:
+                yield f"{path}.ebs", disk
 
 
 def _instance(props: Any, kms: bool, later: Later) -> Iterator[tuple[str, str]]:
@@ -116,9 +91,8 @@ def _instance(props: Any, kms: bool, later: Later) -> Iterator[tuple[str, str]]:
         # The ids in a launch template reference are unknown before it exists; that it is there is enough.
         if root is not None or not keys(walk(props, "launchTemplate")):
             yield from _disk("rootBlockDevice", root, kms, later)
-    with later:
-        for index, disk in items(walk(props, "ebsBlockDevices"), later):
-            yield from _disk(f"ebsBlockDevices[{index}]", disk, kms, later)
+    for path, disk in entries(props, "ebsBlockDevices", later):
+        yield from _disk(path, disk, kms, later)
 
 
 def _volume(props: Any, kms: bool, later: Later) -> Iterator[tuple[str, str]]:
@@ -144,12 +118,8 @@ def _transit(path: str, details: Any, later: Later, *shape: str) -> Iterator[tup
             )
 
 
-def _oci_instance(props: Any, _: bool, later: Later) -> Iterator[tuple[str, str]]:
-    yield from _transit("", props, later, "shape")
-
-
 def _oci_configuration(props: Any, _: bool, later: Later) -> Iterator[tuple[str, str]]:
-    for path, launch in launches(props, later):
+    for path, launch in kinds.launches(props, later):
         yield from _transit(f"{path}.", launch, later, "shape")
 
 
@@ -160,32 +130,27 @@ def _oke_pool(props: Any, _: bool, later: Later) -> Iterator[tuple[str, str]]:
         yield from _transit("nodeConfigDetails.", walk(props, "nodeConfigDetails"), later)
 
 
-_FAULTS = {
-    LAUNCH_TEMPLATE: _launch_template,
-    EC2_INSTANCE: _instance,
-    SPOT_REQUEST: _instance,
-    EC2_NODE_CLASS: _node_class,
+_FAULTS: dict[str, Callable[[Any, bool, Later], Iterator[tuple[str, str]]]] = {
+    kinds.LAUNCH_TEMPLATE: _launch_template,
+    kinds.EC2_INSTANCE: _instance,
+    kinds.SPOT_REQUEST: _instance,
+    kinds.EC2_NODE_CLASS: _node_class,
     EBS_VOLUME: _volume,
     FILE_SYSTEM: _volume,
-    STORAGE_CLASS: _storage_class,
-    OCI_INSTANCE: _oci_instance,
-    OCI_INSTANCE_CONFIGURATION: _oci_configuration,
-    OKE_NODE_POOL: _oke_pool,
+    kinds.STORAGE_CLASS: _storage_class,
+    kinds.OCI_INSTANCE: lambda props, _, later: _transit("", props, later, "shape"),
+    kinds.OCI_INSTANCE_CONFIGURATION: _oci_configuration,
+    kinds.OKE_NODE_POOL: _oke_pool,
 }
 
 RULE = Rule(
     id="volumes-encrypted",
+    order=(Section.HARDENING, 20),
     title="Disks of nodes and machines, and volumes of claims, are encrypted",
     severity=Severity.HIGH,
     types=frozenset(_FAULTS),
     levels={"dev": "remediate", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
-    config={
-        "requireKms": {
-            "type": "boolean",
-            "default": False,
-            "description": "Whether EBS volumes and EFS file systems must have a KMS key of the account's own.",
-        },
-    },
+    config={"requireKms": schema.flag("Whether EBS volumes and EFS file systems must have a KMS key of the account's own.")},
     rationale="Source code, models and tokens of every job pass over these disks, and a snapshot outlives the node.",
     source="https://docs.aws.amazon.com/ebs/latest/userguide/ebs-encryption.html",
     fix=f'EC2: ebs.encrypted true in every mapping ("true" in launch templates and storage classes). OCI VMs: {_TRANSIT} true.',

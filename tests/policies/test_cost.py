@@ -5,7 +5,7 @@ from __future__ import annotations
 import pulumi
 import pytest
 from hypothesis import HealthCheck, Phase, assume, given, settings
-from pulumi_policy import ReportViolation, Severity
+from pulumi_policy import Severity
 
 from components.build import build
 from components.context import Context
@@ -23,7 +23,7 @@ from offline.record import Recording, joined
 from policies.rules import cost
 from policies.rules.groups import MACHINES
 from policies.rules.read import Later
-from policies.rules.rule import STACK_KINDS, Stack, StackRule
+from policies.rules.rule import STACK_KINDS, Section, Stack, StackRule
 from tests import strategies
 from tests.builders import cluster, config, oke_cluster, oke_pool, oke_runner, place, pool, runner, vm, vm_per_job
 from tests.components.recorded import STACKS, build_alone, stack_config, whole
@@ -34,13 +34,13 @@ def sums(recording: Recording) -> tuple[Money, Money]:
     """(idle, worst) as a policy of the pack reckons it, from what the judge hands it."""
     found: list[tuple[Money, Money]] = []
 
-    def check(stack: Stack, _: ReportViolation) -> None:
-        later = Later()
+    def check(stack: Stack, later: Later) -> tuple[()]:
         found.append(cost.sums(cost.bill(stack.resources, stack.as_of, later)))
-        later.settle()
+        return ()
 
     rule = StackRule(
         id="a-bill",
+        order=(Section.COST, 0),
         title="a bill",
         severity=Severity.LOW,
         types=MACHINES | cost.UNITS,

@@ -84,6 +84,7 @@ def test_every_rule_file_is_in_the_pack() -> None:
         "releases",
         "rule",
         "runner_sets",
+        "schema",
         "sizes",
         "userdata",
         "volumes",

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from pulumi_policy import PolicyCustomTimeouts, PolicyResourceOptions, ResourceValidationArgs
 
+from policies.rules.read import Later
 from policies.rules.scale_to_zero import RULE
 from tests.policies.harness import CLEAN, REMOVE, UNKNOWN, changed, judge, proxied, remedied, said, urn
 from tests.policies.pool_fixtures import (
@@ -57,10 +58,8 @@ RUNNERS = f"values.minRunners is 2: {WAITS} (its runners take GPUs)"
 def ignoring(*paths: str) -> tuple[str, ...]:
     """What the rule says of a group that starts with nodes, where the program ignores changes of these paths."""
     options = PolicyResourceOptions(False, list(paths), None, [], PolicyCustomTimeouts(0, 0, 0), [], None)
-    found: list[str] = []
     args = ResourceValidationArgs(EKS, proxied(STARTED), urn(EKS), "pool", options, None, {"minAllowed": 0.0})
-    RULE.check(args, lambda message, _: found.append(message))
-    return tuple(found)
+    return tuple(RULE.check(args, Later()))
 
 
 def test_a_minimum_and_a_first_size_are_told_each() -> None:
