@@ -48,7 +48,8 @@ check: .venv/run ## Judge manifests from anywhere by the policies: DIR=folder [S
 smoke: .venv/run ## Test GPU pools on a live cluster, or print the tests: STACK=staging [FILE=path] [CONTEXT=name] [CLUSTER=name] [POOL=name]
 	@$(BIN)/python -m submit smoke $${FILE:+--file "$$FILE"} $${CONTEXT:+--context "$$CONTEXT"} $${CLUSTER:+--cluster "$$CLUSTER"} $${POOL:+--pool "$$POOL"} $(ARGS) -- "$$STACK"
 
-docs: .venv/run ## Write docs/policies.md from the policies, and docs/inventory-STACK.md from each stack file
+docs: .venv/run ## Write policies/config/*.json, docs/policies.md and docs/inventory-STACK.md from what they show
+	@$(BIN)/python -m offline policy-config > /dev/null
 	@$(BIN)/python -m offline policies > docs/.policies.md && mv docs/.policies.md docs/policies.md
 	@for file in Pulumi.*.yaml; do \
 	  stack=$${file#Pulumi.}; stack=$${stack%.yaml}; \

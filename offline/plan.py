@@ -22,6 +22,7 @@ from offline import deployments
 from offline.day import day_of
 from offline.judge import Configured, Verdict, configure, judge
 from offline.manifests.urns import means_manifests
+from offline.policyconfig import require_current
 from offline.policyfile import policy_config, policy_settings
 from offline.record import Recording, Remedy, Resource, joined, record
 from offline.remedies import Remediation, Remedies
@@ -226,6 +227,8 @@ def make_plan(
     fleet = fleet_of(config)
     reach = deployments.reach(config, fleet, root)
     judging = policies_of or root
+    if judging == root:
+        require_current(stack, root)
     policies = configure(RULES, policy_settings(stack, judging), day)
     judges = policy_config(stack, judging)
     placements = placing.place(fleet)

@@ -25,6 +25,8 @@ from offline import cli
 from offline.errors import InputError
 from offline.folders import walk
 from offline.manifests.tree import read_tree
+from fleet.facts.places import Below
+from offline.policyconfig import policy_configs
 from offline.policyfile import policy_settings
 from offline.sops import encrypted_secret
 from submit.errors import SubmitError
@@ -148,6 +150,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "a stack file": lambda folder: load("dev", written(folder / "Pulumi.yaml", "name: a\n").parent, stack_file=large(folder)),
     "a project file": lambda folder: load("dev", folder, project_file=large(folder)),
     "a policy config": lambda folder: policy_settings("dev", large(folder, "policies/config/dev.json").parents[2]),
+    "the policies of stacks": lambda folder: policy_configs(large(folder, "policies/stacks.toml").parents[1]),
     "a manifest": lambda folder: read_tree("dev", str(large(folder).parent)),
     "a manifest in JSON": lambda folder: read_tree("dev", str(large(folder, "a.json").parent)),
     "an encrypted Secret": lambda folder: encrypted_secret(large(folder), "a.yaml"),

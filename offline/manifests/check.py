@@ -19,6 +19,7 @@ from offline.manifests.remarks import Unjudged, laid_over, unjudged
 from offline.manifests.tree import Tree, read_tree
 from offline.manifests.urns import PROJECT
 from offline.plan import Outcome, blocked_of, levels_of, outcomes_of
+from offline.policyconfig import require_current
 from offline.policyfile import policy_config, policy_settings
 from offline.record import Recording
 from policies.rules import RULES
@@ -113,6 +114,7 @@ def make_check(
         raise InputError(
             f"--stack: there must be a stack or a policy config of that name; got {stack!r}; give one of: {', '.join(known)}"
         )
+    require_current(stack, root)
     policies = configure(_RULES, _settings(stack, root), as_of or day_of())
     progress("reading manifests")
     tree = read_tree(stack, target)

@@ -1,20 +1,26 @@
-"""Where a message sends its reader: to a property of a policy's config, or to the stack file.
+"""The file and key that a message asks its reader to change: a property of the policy's config, or the stack file.
 
-A check writes `setting("maxGpus")`. `Rule` and `StackRule` fill in policy and file when they report: every URN has the stack's
-name in it.
+A check writes `setting("maxGpus")`. `Rule` and `StackRule` fill in the policy and the file when they report, because every URN
+names its stack. People edit `policies/stacks.toml` for a stack that is in it, and else the stack's own JSON.
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
+from functools import cache
+from pathlib import Path
+
+_STACKS = Path(__file__).resolve().parent.parent / "stacks.toml"
+"""Beside the rules in the repository and in a published pack."""
 
 _MARK = "\x00"
-"""Around what is filled in. `read.line` escapes the sign, so no value of a resource holds it."""
+"""Stands around what is filled in. `read.line` escapes this character, so no value of a resource holds it."""
 _MARKED = re.compile(f"{_MARK}([^{_MARK}]*){_MARK}")
 
 
 def setting(name: str) -> str:
-    """The config property of the policy that reports, as `stack-gpu-ceiling.maxGpus in policies/config/staging.json`."""
+    """The config property of the policy that reports, as `staging.stack-gpu-ceiling.maxGpus in policies/stacks.toml`."""
     return f"{_MARK}{name}{_MARK}"
 
 
@@ -28,6 +34,18 @@ def filled(message: str, policy: str, urn: str) -> str:
     stack = urn.removeprefix("urn:pulumi:").partition("::")[0]
 
     def place(found: re.Match[str]) -> str:
-        return f"{policy}.{found[1]} in policies/config/{stack}.json" if found[1] else f"Pulumi.{stack}.yaml"
+        if not found[1]:
+            return f"Pulumi.{stack}.yaml"
+        key = f"{policy}.{found[1]}"
+        return f"{stack}.{key} in policies/stacks.toml" if stack in _stacks() else f"{key} in policies/config/{stack}.json"
 
     return _MARKED.sub(place, message)
+
+
+@cache
+def _stacks() -> frozenset[str]:
+    """The stacks in stacks.toml; none where the file cannot be read, which `offline.policyconfig` reports."""
+    try:
+        return frozenset(tomllib.loads(_STACKS.read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        return frozenset()

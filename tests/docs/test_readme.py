@@ -20,13 +20,30 @@ def plan(stack: str) -> list[str]:
     return [line.rstrip() for line in CliRunner().invoke(app, ["plan", stack]).stdout.splitlines()]
 
 
+def verdict(lines: list[str]) -> str:
+    """The last line, without how many policies there are."""
+    return re.sub(r"policies: [^;]*;", "policies: …;", lines[-1])
+
+
 def placement(lines: list[str]) -> list[str]:
     """Of a long plan where its runners land, and its verdict."""
     start = lines.index("Placement")
-    return [*lines[start : lines.index("", start) + 1], lines[-1]]
+    return [*lines[start : lines.index("", start) + 1], verdict(lines)]
 
 
-SHOWN: dict[str, Callable[[list[str]], list[str]]] = {"staging": list, "prod": placement, "homelab": placement}
+def whole(lines: list[str]) -> list[str]:
+    """The plan with one line for all policies, so that a new policy changes nothing here."""
+    assert lines[-1].startswith("OK: "), "every policy holds"
+    start = lines.index("Policies") + 2
+    return [
+        *lines[:start],
+        "… one line for each policy: its level and severity, and how many resources it judged",
+        "",
+        verdict(lines),
+    ]
+
+
+SHOWN: dict[str, Callable[[list[str]], list[str]]] = {"staging": whole, "prod": placement, "homelab": placement}
 """Stacks that the README shows, and how much of each plan."""
 
 

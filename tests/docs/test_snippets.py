@@ -1,10 +1,11 @@
-"""What the pages tell a reader to paste, pasted: the stack file and the policy config then plan clean."""
+"""What the pages ask a reader to paste, pasted: with the stack file and the policy values the plan is clean."""
 
 from __future__ import annotations
 
 import itertools
 import json
 import re
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from offline.plan import Plan, make_plan
+from offline.policyconfig import STACKS, settings_of
 from tests.docs.markdown import ROOT, Fence, fences
 
 _BELOW = re.compile(r"# Pulumi\.(\w+)\.yaml, below clusters\.(\w+)")
@@ -21,7 +23,7 @@ _BELOW = re.compile(r"# Pulumi\.(\w+)\.yaml, below clusters\.(\w+)")
 
 @dataclass(frozen=True)
 class Snippet:
-    """Settings of one cluster of a stack, and the values of the stack's policy config that they need."""
+    """Settings of one cluster of a stack, and the values of the stack's policies that they need."""
 
     place: str
     stack: str
@@ -31,23 +33,26 @@ class Snippet:
 
 
 def snippets() -> list[Snippet]:
-    """Each block of stack settings with the block of policy config that the text after it introduces by the file's name."""
+    """Each block of stack settings with the block of policy values that the text after it introduces by the file's name."""
     return [found for block, after in itertools.pairwise(fences()) if (found := _snippet(block, after)) is not None]
 
 
 def _snippet(block: Fence, after: Fence) -> Snippet | None:
     named = _BELOW.match(block.text)
-    if named is None or after.page != block.page or after.language != "json":
+    if named is None or after.page != block.page or after.language != "toml":
         return None
     between = "\n".join(block.page.read_text().splitlines()[block.line : after.line])
-    if f"`policies/config/{named[1]}.json`" not in between:
+    if f"`{STACKS}`" not in between:
+        return None
+    values = tomllib.loads(after.text).get(named[1])
+    if values is None:
         return None
     settings = YAML(typ="safe", pure=True).load(block.text)
-    return Snippet(block.place, named[1], named[2], settings, json.loads(after.text))
+    return Snippet(block.place, named[1], named[2], settings, values)
 
 
 def pasted(folder: Path, snippet: Snippet) -> Path:
-    """A copy of the stack file and of its policy config with both blocks pasted; returns the stack file."""
+    """A copy of the stack file and of what `make docs` writes, with both blocks pasted; returns the stack file."""
     yaml = YAML()
     document = yaml.load(ROOT / f"Pulumi.{snippet.stack}.yaml")
     cluster = document["config"]["gpu-ci:clusters"][snippet.cluster]
@@ -56,12 +61,12 @@ def pasted(folder: Path, snippet: Snippet) -> Path:
         cluster[key].update(entries)
     stack_file = folder / f"Pulumi.{snippet.stack}.yaml"
     yaml.dump(document, stack_file)
-    name = f"policies/config/{snippet.stack}.json"
-    config = json.loads((ROOT / name).read_text())
+    table = tomllib.loads((ROOT / STACKS).read_text())[snippet.stack]
     for policy, values in snippet.policies.items():
-        config[policy] = {**config.get(policy, {}), **values}
-    (folder / name).parent.mkdir(parents=True)
-    (folder / name).write_text(json.dumps(config))
+        table[policy] = {**table.get(policy, {}), **values}
+    config = folder / f"policies/config/{snippet.stack}.json"
+    config.parent.mkdir(parents=True)
+    config.write_text(json.dumps(settings_of(table)))
     return stack_file
 
 
@@ -90,4 +95,4 @@ def test_without_the_policy_values_each_message_names_the_file(snippet: Snippet,
     assert plan.broken, "then the page needs no block of policy values"
     for verdict in plan.broken:
         assert verdict.rule in snippet.policies
-        assert f"in policies/config/{snippet.stack}.json" in verdict.message
+        assert re.search(rf"\b{snippet.stack}\.{verdict.rule}\.\w+ in {STACKS}", verdict.message)

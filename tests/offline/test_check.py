@@ -879,7 +879,7 @@ kind: AutoscalingRunnerSet
 metadata: {name: gpu, namespace: runners}
 spec: {githubConfigUrl: https://github.com/acme, runnerGroup: gpu, maxRunners: 1}
 """
-OWNERS = "runner-group-scoped.owners in policies/config/staging.json"
+OWNERS = "staging.runner-group-scoped.owners in policies/stacks.toml"
 
 
 def test_a_runner_set_serves_the_owner_of_the_stacks_url(tmp_path):

@@ -239,7 +239,7 @@ def _policy(rule: AnyRule, as_of: date) -> Any:
 
 def config_of(policy: str, name: str) -> str:
     """How messages name a property of a policy's config."""
-    return f"{policy}.{name} in policies/config/staging.json"
+    return f"staging.{policy}.{name} in policies/stacks.toml"
 
 
 def urn(token: str, name: str = NAME) -> str:

@@ -13,7 +13,7 @@ from tests.policies.harness import config_of, judge_stack
 from tests.policies.pool_fixtures import SPOT
 from tests.policies.suite import Member, suite_of
 
-NAMED = re.compile(r"([a-z0-9-]+)\.(\w+) in policies/config/staging\.json")
+NAMED = re.compile(r"staging\.([a-z0-9-]+)\.(\w+) in policies/stacks\.toml")
 
 
 @pytest.mark.parametrize(
@@ -24,10 +24,17 @@ NAMED = re.compile(r"([a-z0-9-]+)\.(\w+) in policies/config/staging\.json")
     ],
     ids=["of a program", "of a manifest"],
 )
-def test_the_stack_of_the_urn_names_both_files(urn: str) -> None:
+def test_a_stack_with_a_json_file_alone_is_sent_to_that(urn: str) -> None:
     message = f"raise {setting('maxGpus')}, or change {stack_file()}"
     assert filled(message, "stack-gpu-ceiling", urn) == (
         "raise stack-gpu-ceiling.maxGpus in policies/config/acme.json, or change Pulumi.acme.yaml"
+    )
+
+
+def test_a_stack_in_the_toml_file_is_sent_to_its_key_there() -> None:
+    urn = "urn:pulumi:prod::gpu-ci::aws:eks/nodeGroup:NodeGroup::use1-t4-spot-nodes"
+    assert filled(f"raise {setting('maxGpus')}, or change {stack_file()}", "stack-gpu-ceiling", urn) == (
+        "raise prod.stack-gpu-ceiling.maxGpus in policies/stacks.toml, or change Pulumi.prod.yaml"
     )
 
 

@@ -1,0 +1,134 @@
+"""Writes `policies/config/<stack>.json` from `policies/stacks.toml`.
+
+People edit stacks.toml; the Pulumi CLI and `make plan` read the JSON. A stack in stacks.toml has the levels of its kind and the
+values that its tables set. A stack that is not there may have a JSON file that a person writes; that file stays as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import tomllib
+from collections.abc import Mapping
+from datetime import date
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from fleet.facts.limits import read_bytes
+from offline.errors import InputError, shown
+from offline.judge import configure
+from policies.rules import RULES
+from policies.rules.rule import STACK_KINDS
+
+STACKS = "policies/stacks.toml"
+_KIND = "kind"
+_LEVEL = "enforcementLevel"
+
+Table = Mapping[str, Any]
+
+
+def settings_of(table: Table) -> dict[str, dict[str, Any]]:
+    """The policy config that the table of a stack gives, in the order of the pack."""
+    found = {}
+    for rule in RULES:
+        level = rule.levels[table[_KIND]]
+        entry = {**({_LEVEL: level} if level != rule.level else {}), **table.get(rule.id, {})}
+        if entry:
+            found[rule.id] = entry
+    return found
+
+
+def policy_configs(root: Path) -> dict[str, str]:
+    """The text of `policies/config/<stack>.json` by that path, for each stack in stacks.toml; none without that file.
+
+    Raises InputError naming the file and the line of the stack or policy for an unknown kind or policy, and for a value that does
+    not fit the policy's schema.
+    """
+    tables, text = _read(root)
+    return {_path(stack): _rendered(stack, table, text) for stack, table in tables.items()}
+
+
+def write_policy_configs(root: Path) -> tuple[str, ...]:
+    """Write these files and return their paths below `root`. Raises InputError as `policy_configs` does."""
+    configs = policy_configs(root)
+    for name, text in configs.items():
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_text(text, encoding="utf-8")
+    return tuple(configs)
+
+
+def require_current(stack: str, root: Path) -> None:
+    """Raise InputError where the policy config of a stack is not what stacks.toml gives it. A stack that is not there passes."""
+    tables, text = _read(root)
+    if stack not in tables:
+        return
+    name = _path(stack)
+    wanted = _rendered(stack, tables[stack], text)
+    held = (root / name).read_text(encoding="utf-8") if (root / name).is_file() else ""
+    if held != wanted:
+        pairs = zip_longest(held.splitlines(), wanted.splitlines())
+        line = next((number for number, (here, there) in enumerate(pairs, 1) if here != there), 1)
+        raise InputError(f"{name}:{line}: must be what {STACKS} gives stack {stack}; edit {STACKS}, then run `make docs`")
+
+
+def _path(stack: str) -> str:
+    return f"policies/config/{stack}.json"
+
+
+def _read(root: Path) -> tuple[Table, str]:
+    """The tables of stacks.toml and its text; neither without the file."""
+    path = root / STACKS
+    if not path.is_file():
+        return {}, ""
+    try:
+        text = read_bytes(path).decode()
+        return tomllib.loads(text, parse_float=_finite), text
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{STACKS}: must be TOML in UTF-8; got {error}; fix the file") from None
+    except OSError as error:
+        raise InputError(f"{STACKS}: cannot be read ({error.strerror}); check its permissions and size") from None
+
+
+def _rendered(stack: str, table: object, text: str) -> str:
+    place = f"{STACKS}:{_line(text, stack)}: {stack}"
+    if not isinstance(table, Mapping):
+        raise InputError(f"{place}: must be a table; got {shown(table)}; write [{stack}] with the stack's kind")
+    if table.get(_KIND) not in STACK_KINDS:
+        kinds = ", ".join(STACK_KINDS)
+        raise InputError(f"{place}.{_KIND}: must be a kind of stack; got {shown(table.get(_KIND))}; give one of: {kinds}")
+    for policy, entry in table.items():
+        if policy != _KIND:
+            _check(f"{STACKS}:{_line(text, stack, policy)}: {stack}", policy, entry)
+    return json.dumps(settings_of(table), indent=2, ensure_ascii=False) + "\n"
+
+
+def _check(place: str, policy: str, entry: object) -> None:
+    rule = next((rule for rule in RULES if rule.id == policy), None)
+    if rule is None:
+        known = ", ".join(sorted(rule.id for rule in RULES))
+        raise InputError(f"{place}.{policy}: there is no such policy; got {shown(entry)}; give one of: {known}")
+    if not isinstance(entry, Mapping):
+        raise InputError(f"{place}.{policy}: must be a table; got {shown(entry)}; write the level as {_LEVEL} in that table")
+    try:
+        configure([rule], {policy: entry}, date.max)
+    except InputError as error:
+        faults = (line.removeprefix("policy config: ") for line in str(error).splitlines())
+        raise InputError("\n".join(f"{place}.{fault}" for fault in faults)) from None
+
+
+def _line(text: str, *keys: str) -> int:
+    """The line of the first table header that starts with these keys, or with the first of them; 1 where there is none."""
+    dotted = r"\s*\.\s*".join(rf"[\"']?{re.escape(key)}[\"']?" for key in keys)
+    found = re.search(rf"^\s*\[+\s*{dotted}\s*[.\]]", text, re.M)
+    if found is None:
+        return _line(text, keys[0]) if len(keys) > 1 else 1
+    return text.count("\n", 0, found.end()) + 1
+
+
+def _finite(number: str) -> float:
+    found = float(number)
+    if not math.isfinite(found):
+        raise ValueError(f"the number {number}")
+    return found
