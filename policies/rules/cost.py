@@ -128,13 +128,21 @@ def _fault(group: Group) -> str:
 # -- what is no machine ------------------------------------------------------------------------------------------------
 
 
+class _Spans(dict[tuple[str, str], tuple[float, float]]):
+    """The least and the most of each unit in each region."""
+
+    def add(self, unit: str, region: str, least: float, most: float) -> None:
+        """Adds to both."""
+        before = self.get((unit, region), (0.0, 0.0))
+        self[unit, region] = before[0] + least, before[1] + most
+
+
 def _disks(found: Iterable[Group]) -> Iterator[Item]:
-    spans: dict[tuple[str, str], tuple[float, float]] = {}
+    spans = _Spans()
     for group in found:
         if group.volume is not None and group.most and group.regions:
-            where, size = (group.volume.unit, group.regions[0]), group.volume.gigabytes
-            least, most = spans.get(where, (0.0, 0.0))
-            spans[where] = least + group.least * size, most + group.most * size
+            size = group.volume.gigabytes
+            spans.add(group.volume.unit, group.regions[0], group.least * size, group.most * size)
     for (unit, region), (least, most) in spans.items():
         yield _unit("GB of disks", unit, region, least, most)
 
@@ -155,15 +163,14 @@ def _units(resources: Sequence[PolicyResource], day: date, later: Later) -> Iter
 
 def _claims(resources: Sequence[PolicyResource], later: Later) -> Iterator[Item]:
     """A volume is paid whole once it is there, a file system by what is in it: nothing at least."""
-    spans: dict[tuple[str, str], tuple[float, float]] = {}
+    spans = _Spans()
     for resource in resources:
         with later:
             if (found := claimed(resource, resources)) is None:
                 continue
             for unit, count in found.parts.items():
-                where = unit, found.region or _dearest_region(unit, regions_of(resources, "aws:") or ("",))
-                least, most = spans.get(where, (0.0, 0.0))
-                spans[where] = least + (0 if found.elastic else count), most + count
+                region = found.region or _dearest_region(unit, regions_of(resources, "aws:") or ("",))
+                spans.add(unit, region, 0 if found.elastic else count, count)
     for (unit, region), (least, most) in spans.items():
         yield _unit(f"{line(unit)} of claims", unit, region, least, most)
 

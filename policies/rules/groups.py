@@ -155,28 +155,20 @@ def _pool(resource: PolicyResource, later: Later) -> dict[str, Any]:
 
 
 def _eks(resource: PolicyResource, _: Sequence[PolicyResource], later: Later) -> Group:
-    props = resource.props
     found = _pool(resource, later)
-    template = _behind(resource, "launchTemplate", kinds.LAUNCH_TEMPLATE)
-    if template is None:
-        volume = of_ec2(walk(props, "diskSize"))
-    else:
-        volume = of_template(template.props)
-        found["choices"] = found["choices"] or tuple(choices(kinds.LAUNCH_TEMPLATE, template.props, later))
+    found["choices"], template = _templated(resource, found["choices"], later)
     return Group(
         **found,
         cloud=AWS,
         regions=_region(resource),
-        volume=volume,
-        reserved=_reserved(found, walk(props, "tags") if found["capacity"] == RESERVED else None),
+        volume=of_ec2(walk(resource.props, "diskSize")) if template is None else of_template(template.props),
+        reserved=_reserved(found, resource, "tags"),
     )
 
 
 def _scaling_group(resource: PolicyResource, _: Sequence[PolicyResource], later: Later) -> Group:
     found = _pool(resource, later)
-    template = _behind(resource, "launchTemplate", kinds.LAUNCH_TEMPLATE)
-    if template is not None:
-        found["choices"] = found["choices"] or tuple(choices(kinds.LAUNCH_TEMPLATE, template.props, later))
+    found["choices"], template = _templated(resource, found["choices"], later)
     volume = of_template(template.props) if template is not None else of_ec2(None)
     return Group(**found, cloud=AWS, regions=_region(resource), volume=volume)
 
@@ -190,7 +182,7 @@ def _oke(resource: PolicyResource, _: Sequence[PolicyResource], later: Later) ->
         regions=_region(resource),
         volume=of_oci(walk(props, "nodeSourceDetails", "bootVolumeSizeInGbs")),
         flex=_flex(walk(props, "nodeShapeConfig")),
-        reserved=_reserved(found, walk(props, "freeformTags") if found["capacity"] == RESERVED else None),
+        reserved=_reserved(found, resource, "freeformTags"),
     )
 
 
@@ -210,11 +202,11 @@ def _karpenter(resource: PolicyResource, resources: Sequence[PolicyResource], la
     )
 
 
-def _reserved(found: dict[str, Any], tags: Any) -> int | None:
+def _reserved(found: dict[str, Any], resource: PolicyResource, tags: str) -> int | None:
     """Machines that the pool's reservation holds: what its tag says, and without one as many as the pool may use."""
     if found["capacity"] != RESERVED:
         return None
-    told = _natural(walk(tags, RESERVED_NODES_TAG))
+    told = _natural(walk(resource.props, tags, RESERVED_NODES_TAG))
     most: int | None = found["most"]
     return most if told is None else told
 
@@ -224,10 +216,7 @@ def _reserved(found: dict[str, Any], tags: Any) -> int | None:
 
 def _ec2(resource: PolicyResource, _: Sequence[PolicyResource], later: Later) -> Group:
     token, props = resource.resource_type, resource.props
-    found = tuple(choices(token, props, later))
-    template = _behind(resource, "launchTemplate", kinds.LAUNCH_TEMPLATE)
-    if template is not None:
-        found = found or tuple(choices(kinds.LAUNCH_TEMPLATE, template.props, later))
+    found = _templated(resource, tuple(choices(token, props, later)), later)[0]
     spot = token == kinds.SPOT_REQUEST or text(walk(props, "instanceMarketOptions", "marketType")) == "spot"
     root = walk(props, "rootBlockDevice")
     return Group(
@@ -244,8 +233,7 @@ def _ec2(resource: PolicyResource, _: Sequence[PolicyResource], later: Later) ->
 
 
 def _oci_instance(resource: PolicyResource, _: Sequence[PolicyResource], later: Later) -> Group:
-    found = tuple(choices(kinds.OCI_INSTANCE, resource.props, later))
-    return _launched(resource, resource.props, found, 1)
+    return _launched(resource, resource.props, tuple(choices(kinds.OCI_INSTANCE, resource.props, later)), 1)
 
 
 def _instance_pool(resource: PolicyResource, _: Sequence[PolicyResource], later: Later) -> Group:
@@ -316,6 +304,16 @@ def _behind(resource: PolicyResource, field: str, token: str) -> PolicyResource 
     return next((each for each in candidates if each.resource_type == token), None)
 
 
+def _templated(
+    resource: PolicyResource, found: tuple[Choice, ...], later: Later
+) -> tuple[tuple[Choice, ...], PolicyResource | None]:
+    """The types of a machine or group, or else those of its launch template; and that template, if it has one."""
+    template = _behind(resource, "launchTemplate", kinds.LAUNCH_TEMPLATE)
+    if template is not None and not found:
+        found = tuple(choices(kinds.LAUNCH_TEMPLATE, template.props, later))
+    return found, template
+
+
 def _region(resource: PolicyResource) -> tuple[str, ...]:
     return tuple(filter(None, (region_of(resource),)))
 
@@ -357,19 +355,11 @@ def _oke_labels(props: Any) -> dict[str, Any]:
     return {text(walk(entry, "key")): walk(entry, "value") for _, entry in items(walk(props, "initialNodeLabels"), later)}
 
 
-def _eks_labels(props: Any) -> Any:
-    return walk(props, "labels")
-
-
-def _no_labels(_: Any) -> None:
-    return None
-
-
 _LABELS: dict[str, Callable[[Any], Any]] = {
-    kinds.EKS_NODE_GROUP: _eks_labels,
+    kinds.EKS_NODE_GROUP: lambda props: walk(props, "labels"),
     kinds.OKE_NODE_POOL: _oke_labels,
     kinds.KARPENTER_NODE_POOL: template_labels,
-    kinds.AUTO_SCALING_GROUP: _no_labels,
+    kinds.AUTO_SCALING_GROUP: lambda _: None,
 }
 _READERS: dict[str, Callable[[PolicyResource, Sequence[PolicyResource], Later], Group | None]] = {
     kinds.EKS_NODE_GROUP: _eks,

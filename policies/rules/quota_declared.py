@@ -17,7 +17,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from typing import Any
 
 from fleet.facts.hardware import Machine, quota_code, quota_units
 
@@ -58,11 +57,6 @@ def _check(stack: Stack, later: Later) -> Iterator[Violation]:
     found = groups(stack.resources, later)
     yield from _check_aws(stack, _needs(group for group in found if group.cloud == AWS), later)
     yield from _check_oci(stack, _needs(group for group in found if group.cloud == OCI), later)
-    yield from _check_namespaces(stack, later)
-
-
-def _check_manifests(stack: Stack, later: Later) -> Iterator[Violation]:
-    """Quotas of clouds are no manifests."""
     yield from _check_namespaces(stack, later)
 
 
@@ -146,10 +140,8 @@ def _check_oci(stack: Stack, needs: Mapping[Key, _Need], later: Later) -> Iterat
             )
             yield fault, None
         else:
-            yield (
-                f"{takes}, and statements allow {allowed}; raise the number to {need.units}, or lower nodes.max or scale.max",
-                None,
-            )
+            mend = f"raise the number to {need.units}, or lower nodes.max or scale.max"
+            yield f"{takes}, and statements allow {allowed}; {mend}", None
 
 
 @lru_cache(maxsize=64)
@@ -178,6 +170,7 @@ def _allowed(statements: tuple[str, ...], code: str, region: str) -> int | None:
 
 
 def _check_namespaces(stack: Stack, later: Later) -> Iterator[Violation]:
+    """All that manifests can be held to: the quotas of clouds are no manifests."""
     quotas = ByPlace(stack.of(RESOURCE_QUOTA), place_of)
     for runner_set in runner_sets(stack.resources, later):
         yield from _check_namespace(runner_set, quotas, later)
@@ -206,13 +199,8 @@ def _check_namespace(runner_set: RunnerSet, quotas: ByPlace[PolicyResource], lat
 def _gpu_names(runner_set: RunnerSet, later: Later) -> list[str]:
     """The GPU resources that a runner asks for, each once."""
     pod = runner_set.pod(later)
-    if pod is None:
-        return []
-    found: dict[str, Any] = {}
-    for container in containers_of(pod, later):
-        for kind in ("limits", "requests"):
-            found |= gpu_amounts(container, kind, later)
-    return sorted(found)
+    containers = containers_of(pod, later) if pod is not None else ()
+    return sorted({name for each in containers for kind in ("limits", "requests") for name in gpu_amounts(each, kind, later)})
 
 
 def _holds(quota: PolicyResource, resource: str, later: Later) -> bool:
@@ -236,5 +224,5 @@ RULE = StackRule(
         "Kubernetes: a ResourceQuota with requests.nvidia.com/gpu in the runners' namespace."
     ),
     check=_check,
-    in_manifests=(RUNNER_SETS | {RESOURCE_QUOTA}, _check_manifests),
+    in_manifests=(RUNNER_SETS | {RESOURCE_QUOTA}, _check_namespaces),
 )

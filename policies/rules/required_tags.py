@@ -11,14 +11,14 @@ The remedy adds the tags for which the config has a value.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 from . import kinds, schema
-from .draft import Draft, Step
+from .draft import Draft
 from .places import stack_file
-from .read import Later, items, keys, label, strings, text, true, walk
+from .read import Later, entries, keys, label, strings, text, true, walk
 from .rule import Args, Rule, Section, Severity
 
 REQUIRED = ("owner", "cost-center", "stack", "ttl")
@@ -95,132 +95,114 @@ def _check(args: Args, later: Later) -> Iterator[str]:
 
 
 def _mend(args: Args, draft: Draft) -> None:
+    """Adds tags and labels; lists are left alone, since which entry is meant is not known."""
     values = args.get_config().get("values")
     for path, missing in _missing(args, Later()):
-        steps = _STEPS.get(path, ())
         for name in missing:
             value = text(walk(values, name))
-            if steps and value:
-                draft.put(value, *steps, name)
+            if value and path in (*_OWN, _LABELS):
+                draft.put(value, *path.split("."), name)
 
 
 def _missing(args: Args, later: Later) -> Iterator[tuple[str, list[str]]]:
     """Where tags are missing, and which."""
-    config = args.get_config()
-    token, props = args.resource_type, args.props
+    token, props, config = args.resource_type, args.props, args.get_config()
     if token == NAMESPACE:
-        yield from _lacking(_LABELS, _names(config, "labels"), (("metadata", "labels"),), props, later)
+        yield from _lacking(_LABELS, _names(config, "labels"), props, later)
         return
     wanted = _names(config, "tags", REQUIRED)
     if kinds.is_hollow(token, props):
         return
+    unread = Later()
+    if token == kinds.AUTO_SCALING_GROUP:
+        yield from _unless("tags (with propagateAtLaunch)", wanted, _propagated(props, unread), unread, later)
+        return
     if token in OCI:
-        yield from _oci(props, wanted, later)
-    elif token == kinds.AUTO_SCALING_GROUP:
-        yield from _group(props, wanted, later)
+        path, known = "freeformTags", _defined(props, unread)
     else:
-        unread = Later()
-        defaults = _default_tags(args.provider.props, unread) if args.provider is not None else frozenset[str]()
-        own = [name for name in wanted if name not in defaults]
-        found = list(_lacking("tags", own, (("tags",),), props, later))
-        # What the provider adds may be just what is missing.
-        yield from () if unread else found
-        later.join(unread if found else Later())
-        if token == kinds.LAUNCH_TEMPLATE:
-            yield from _specifications(props, wanted, later)
+        path, known = "tags", _default_tags(args.provider.props if args.provider is not None else None, unread)
+    found = list(_lacking(path, [name for name in wanted if name not in known], props, later))
+    if found and unread:
+        # What is unknown may be just what is missing.
+        later.join(unread)
+    else:
+        yield from found
+    if token == kinds.LAUNCH_TEMPLATE:
+        yield from _specifications(props, wanted, later)
 
 
 def _names(config: Mapping[str, Any], setting: str, default: Sequence[str] = ()) -> list[str]:
     return [name for name in strings(config, setting, default) if name]
 
 
-def _lacking(
-    told: str, wanted: Iterable[str], places: tuple[tuple[str, ...], ...], holder: Any, later: Later
-) -> Iterator[tuple[str, list[str]]]:
-    """Names that are in none of the places. One that is unknown may be there."""
-    missing, unread = [], Later()
+def _lacking(path: str, wanted: Iterable[str], holder: Any, later: Later) -> Iterator[tuple[str, list[str]]]:
+    """Names that are not in the object at a path. One that is unknown may be there."""
+    missing = []
     for name in wanted:
         unknown = Later()
-        found = False
-        for place in places:
-            with unknown:
-                found = found or bool(label(walk(walk(holder, *place), name)))
-        if not found and not unknown:
+        with unknown:
+            if label(walk(holder, *path.split("."), name)):
+                continue
+        if not unknown:
             missing.append(name)
-        if not found:
-            unread.join(unknown)
+        later.join(unknown)
     if missing:
-        yield told, missing
-    later.join(unread)
+        yield path, missing
 
 
-def _oci(props: Any, wanted: list[str], later: Later) -> Iterator[tuple[str, list[str]]]:
-    # Defined tags are "namespace.key".
-    unread = Later()
-    defined: set[str] = set()
-    with unread:
-        tags = walk(props, "definedTags")
-        for key in keys(tags):
-            with unread:
-                if label(walk(tags, key)):
-                    defined.add(key.rpartition(".")[2])
-    found = list(_lacking("freeformTags", [name for name in wanted if name not in defined], (("freeformTags",),), props, later))
-    if unread and found:
-        later.join(unread)
-        return
-    yield from found
-
-
-def _group(props: Any, wanted: list[str], later: Later) -> Iterator[tuple[str, list[str]]]:
-    unread = Later()
-    reaching: set[str] = set()
-    with unread:
-        for _, tag in items(walk(props, "tags"), unread):
-            with unread:
-                if true(walk(tag, "propagateAtLaunch")) and label(walk(tag, "value")):
-                    reaching.add(text(walk(tag, "key")))
-    missing = [name for name in wanted if name not in reaching]
+def _unless(
+    path: str, wanted: Iterable[str], held: Collection[str], unread: Later, later: Later
+) -> Iterator[tuple[str, list[str]]]:
+    """Names that are not among those held. Any of them may be the one that is unknown."""
+    missing = [name for name in wanted if name not in held]
     if missing and not unread:
-        yield "tags (with propagateAtLaunch)", missing
+        yield path, missing
     if missing:
         later.join(unread)
+
+
+def _defined(props: Any, later: Later) -> set[str]:
+    """Keys of OCI's defined tags, which are "namespace.key"."""
+    with later:
+        tags = walk(props, "definedTags")
+        return {key.rpartition(".")[2] for key in keys(tags) if _set(tags, key, later)}
+    return set()
+
+
+def _propagated(props: Any, later: Later) -> set[str]:
+    """Keys of a group's tags that its machines get."""
+    found = set()
+    for _, tag in entries(props, "tags", later):
+        with later:
+            if true(walk(tag, "propagateAtLaunch")) and label(walk(tag, "value")):
+                found.add(text(walk(tag, "key")))
+    return found
 
 
 def _specifications(props: Any, wanted: list[str], later: Later) -> Iterator[tuple[str, list[str]]]:
     unread = Later()
-    tagged: dict[str, list[str]] = {}
-    with unread:
-        for _, specification in items(walk(props, "tagSpecifications"), unread):
-            with unread:
-                kind, tags = text(walk(specification, "resourceType")), walk(specification, "tags")
-                held = tagged.setdefault(kind, [])
-                for name in wanted:
-                    with unread:
-                        if label(walk(tags, name)):
-                            held.append(name)
+    tagged: dict[str, set[str]] = {}
+    for _, specification in entries(props, "tagSpecifications", unread):
+        with unread:
+            kind, tags = text(walk(specification, "resourceType")), walk(specification, "tags")
+            tagged.setdefault(kind, set()).update(name for name in wanted if _set(tags, name, unread))
     for kind in _LAUNCHED:
-        missing = [name for name in wanted if name not in tagged.get(kind, ())]
-        if missing and not unread:
-            yield f"tagSpecifications of {kind}", missing
-        if missing:
-            later.join(unread)
+        yield from _unless(f"tagSpecifications of {kind}", wanted, tagged.get(kind, ()), unread, later)
 
 
-_STEPS: Mapping[str, tuple[Step, ...]] = {
-    "tags": ("tags",),
-    "freeformTags": ("freeformTags",),
-    _LABELS: ("metadata", "labels"),
-}
-"""Where the remedy writes; lists are left alone, since which entry is meant is not known."""
+def _set(tags: Any, name: str, later: Later) -> bool:
+    with later:
+        return bool(label(walk(tags, name)))
+    return False
 
 
-def _default_tags(provider: Any, later: Later) -> frozenset[str]:
+def _default_tags(provider: Any, later: Later) -> set[str]:
     """Names of the provider's default tags. Its inputs are JSON text on the wire."""
     with later:
         given = walk(provider, "defaultTags")
         held = _parsed(given) if isinstance(given, str) else walk(given, "tags")
-        return frozenset(name for name in keys(held) if label(walk(held, name)))
-    return frozenset()
+        return {name for name in keys(held) if label(walk(held, name))}
+    return set()
 
 
 @lru_cache(maxsize=64)

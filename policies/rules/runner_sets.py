@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Generic, TypeVar
 
 from pulumi_policy import PolicyResource
@@ -86,12 +85,12 @@ def runner_sets(resources: Iterable[PolicyResource], later: Later) -> Iterator[R
     for resource in resources:
         if resource.resource_type in RUNNER_SET:
             with later:
-                yield RunnerSet(resource, place_of(resource), _name(resource, partial(_of_object, resource.props)))
+                yield RunnerSet(resource, place_of(resource), _name(resource))
         for release in releases(resource.resource_type, resource.props, later):
             with later:
                 if release.is_scale_set:
                     place = place_of_release(resource, release)
-                    yield RunnerSet(resource, place, _name(resource, partial(_of_release, release)), release)
+                    yield RunnerSet(resource, place, _name(resource, release), release)
 
 
 def place_of(resource: PolicyResource) -> Place:
@@ -139,15 +138,8 @@ class ByPlace(Generic[T]):
         return self._found.get(place, [])
 
 
-def _name(resource: PolicyResource, read: Callable[[], str]) -> str:
+def _name(resource: PolicyResource, release: Release | None = None) -> str:
     with Later():
-        return line(read() or resource.name)
+        own = text(walk(resource.props, "metadata", "name")) if release is None else release.name
+        return line(own or resource.name)
     return line(resource.name)
-
-
-def _of_object(props: Any) -> str:
-    return text(walk(props, "metadata", "name"))
-
-
-def _of_release(release: Release) -> str:
-    return release.name

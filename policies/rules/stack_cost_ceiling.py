@@ -31,11 +31,9 @@ def _check(stack: Stack, later: Later) -> Iterator[Violation]:
         if item.fault:
             yield item.fault, item.group.urn if item.group is not None else None
     idle, worst = sums(items)
-    limit = _limit(stack, "worstUsdPerHour", WORST_USD)
-    if Money(worst.usd).exceeds(limit):
+    if Money(worst.usd).exceeds(limit := _limit(stack, "worstUsdPerHour", WORST_USD)):
         yield f"worst hour {worst.usd:.2f} USD is above {limit:.2f}: {_spenders(items, _worst, 1, 'worstUsdPerHour')}", None
-    limit = _limit(stack, "idleUsdPerHour", IDLE_USD)
-    if Money(idle.usd).exceeds(limit):
+    if Money(idle.usd).exceeds(limit := _limit(stack, "idleUsdPerHour", IDLE_USD)):
         month = f"{idle.usd * HOURS:.0f} a month"
         yield f"idle hour {idle.usd:.2f} USD ({month}) is above {limit:.2f}: {_spenders(items, _idle, 0, 'idleUsdPerHour')}", None
 
