@@ -18,7 +18,7 @@ from fleet.facts.scheduling import CAPACITY_LABEL
 
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL
 from .pools import requirements
-from .read import Later, items, keys, text, walk, whole
+from .read import Later, entries, keys, text, walk, whole
 
 CAPACITY_KEY = "karpenter.sh/capacity-type"
 _EVERY = frozenset((SPOT, ON_DEMAND, RESERVED))
@@ -42,7 +42,7 @@ def _eks(props: Any) -> frozenset[str]:
 def _oke(props: Any) -> frozenset[str]:
     later = Later()
     found = set()
-    for _, place in items(walk(props, "nodeConfigDetails", "placementConfigs"), later):
+    for _, place in entries(props, "nodeConfigDetails.placementConfigs", later):
         if keys(walk(place, "preemptibleNodeConfig")):
             found.add(SPOT)
         else:
@@ -57,12 +57,11 @@ def _karpenter(props: Any) -> frozenset[str]:
     for _, key, operator, item in requirements(props, later):
         if key != CAPACITY_KEY:
             continue
-        with later:
-            named = frozenset(text(name) for _, name in items(walk(item, "values"), later))
-            if operator == "In":
-                left &= named
-            elif operator == "NotIn":
-                left -= named
+        named = frozenset(text(name) for _, name in entries(item, "values", later))
+        if operator == "In":
+            left &= named
+        elif operator == "NotIn":
+            left -= named
     later.settle()
     return left
 

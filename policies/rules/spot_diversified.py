@@ -25,7 +25,7 @@ from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_
 from .labels import INSTANCE_TYPE_LABEL
 from .machine_types import Choice, choices, known
 from .pools import of_gpu_pool, requirements, sold_as_spot
-from .read import Later, count, items, keys, provided, quantity, shown, text, walk, whole
+from .read import Later, count, entries, keys, provided, quantity, shown, text, walk, whole
 from .rule import Args, Rule, Section, Severity
 
 MIN_TYPES = 2
@@ -59,10 +59,10 @@ def _types(token: str, props: Any, wanted: int, spread: Any, later: Later) -> It
     for choice in found:
         if choice.machine is not None and not sold_as_spot(choice.name):
             yield f"{choice.path}: {shown(choice.name)} is not sold as spot; take another type, or buy on demand"
-    if token == OKE_NODE_POOL or (token == AUTO_SCALING_GROUP and _by_attributes(props, unread)):
-        later.join(unread)
-        return
+    by_shape = token == OKE_NODE_POOL or (token == AUTO_SCALING_GROUP and _by_attributes(props, unread))
     later.join(unread)
+    if by_shape:
+        return
     names = dict.fromkeys(choice.name for choice in found)
     path = _PATHS[token]
     if not (unread or len(names) >= wanted) and (names or token != KARPENTER_NODE_POOL):
@@ -98,9 +98,9 @@ def _ratio(one: int, other: int) -> float:
 
 def _by_attributes(props: Any, later: Later) -> bool:
     """Whether EC2 chooses among all types with some attributes."""
+    overrides = entries(props, "mixedInstancesPolicy.launchTemplate.overrides", later)
     with later:
-        overrides = walk(props, "mixedInstancesPolicy", "launchTemplate", "overrides")
-        return any(keys(walk(override, "instanceRequirements")) for _, override in items(overrides, later))
+        return any(keys(walk(override, "instanceRequirements")) for _, override in overrides)
     return False
 
 
@@ -115,16 +115,14 @@ def _listed_zones(*paths: str, fix: str = _ADD) -> Callable[[Any, int, Later], I
 
 
 def _placements(props: Any, wanted: int, later: Later) -> Iterator[str]:
-    with later:
-        places = walk(props, "nodeConfigDetails", "placementConfigs")
-        unread = Later()
-        domains = set()
-        for _, place in items(places, unread):
-            with unread:
-                domains.add(text(walk(place, "availabilityDomain")))
-        later.join(unread)
-        if not unread and len(domains) < wanted:
-            yield _few_zones("nodeConfigDetails.placementConfigs", len(domains), "availability domain", wanted)
+    unread = Later()
+    domains = set()
+    for _, place in entries(props, "nodeConfigDetails.placementConfigs", unread):
+        with unread:
+            domains.add(text(walk(place, "availabilityDomain")))
+    later.join(unread)
+    if not unread and len(domains) < wanted:
+        yield _few_zones("nodeConfigDetails.placementConfigs", len(domains), "availability domain", wanted)
 
 
 def _zone_requirements(props: Any, wanted: int, later: Later) -> Iterator[str]:

@@ -28,7 +28,7 @@ from . import schema
 from .capacity import CAPACITY_KEY, bought
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL, POOLS
 from .pools import of_gpu_pool, requirements, role, sold_as_spot
-from .read import Later, count, items, keys, line, provided, shown, strings, text, walk
+from .read import Later, count, entries, keys, line, provided, shown, strings, text, walk
 from .rule import Args, Rule, Section, Severity
 
 ROLES = ("burst",)
@@ -94,21 +94,19 @@ def _oke(props: Any, later: Later) -> Iterator[str]:
 def _oke_places(props: Any, later: Later) -> Iterator[str]:
     path = "nodeConfigDetails.placementConfigs"
     with later:
-        places = walk(props, "nodeConfigDetails", "placementConfigs")
-        if not count(places):
+        if not count(walk(props, *path.split("."))):
             yield f"{path} has no entry: burst GPU pools are preemptible; write one with preemptibleNodeConfig"
-        for index, place in items(places, later):
-            unread = Later()
-            cheap = False
-            with unread:
-                cheap = bool(keys(walk(place, "preemptibleNodeConfig")))
-            with unread:
-                cheap = cheap or bool(text(walk(place, "capacityReservationId")))
-            if cheap:
+    for at, place in entries(props, path, later):
+        unread = Later()
+        with unread:
+            if keys(walk(place, "preemptibleNodeConfig")):
                 continue
-            if not unread:
-                yield f"{path}[{index}].preemptibleNodeConfig is not set: burst GPU pools are preemptible; set it"
-            later.join(unread)
+        with unread:
+            if text(walk(place, "capacityReservationId")):
+                continue
+        if not unread:
+            yield f"{at}.preemptibleNodeConfig is not set: burst GPU pools are preemptible; set it"
+        later.join(unread)
 
 
 def _karpenter(props: Any, later: Later) -> Iterator[str]:
@@ -119,9 +117,7 @@ def _karpenter(props: Any, later: Later) -> Iterator[str]:
         if key != CAPACITY_KEY:
             continue
         unread = Later()
-        names = []
-        with unread:
-            names = [text(name) for _, name in items(walk(requirement, "values"), unread)]
+        names = [text(name) for _, name in entries(requirement, "values", unread)]
         cheap = [name for name in names if name in _KARPENTER_CHEAP]
         if operator == "In" and cheap == names and (names or unread):
             if not unread:

@@ -23,7 +23,7 @@ from .kinds import KARPENTER_NODE_POOL, OKE_CLUSTER, POOLS
 from .machine_types import choices
 from .places import setting
 from .pools import FAMILY_LABEL, gpu_sign, requirements
-from .read import Later, bound, items, line, shown, text, walk, whole
+from .read import Later, bound, entries, line, shown, text, walk, whole
 from .rule import PolicyResource, Section, Severity, Stack, StackRule, Violation
 from .sizes import LEAST, least, most
 
@@ -98,8 +98,7 @@ def _read(resource: PolicyResource, later: Later) -> _Pool | None:
     """What is known of a GPU pool; None for others, and where an unknown value decides."""
     unread, unsigned = Later(), Later()
     token, props = resource.resource_type, resource.props
-    sign = gpu_sign(token, props, unsigned)
-    if not sign:
+    if not gpu_sign(token, props, unsigned):
         later.join(unsigned)
         return None
     with unread:
@@ -118,10 +117,8 @@ def _models(token: str, props: Any, later: Later) -> Iterator[str]:
         return
     for _, key, operator, item in requirements(props, later):
         if operator == "In" and key in (_GPU_NAME, FAMILY_LABEL):
-            with later:
-                for _, entry in items(walk(item, "values"), later):
-                    name = text(entry)
-                    yield from _of_family(name) if key == FAMILY_LABEL else (name.lower(),)
+            for _, entry in entries(item, "values", later):
+                yield from _of_family(text(entry)) if key == FAMILY_LABEL else (text(entry).lower(),)
 
 
 def _of_family(family: str) -> Iterator[str]:
