@@ -56,7 +56,7 @@ def _section(rule: AnyRule) -> Iterator[str]:
 
 
 def _about(rule: AnyRule) -> str:
-    """The module's own words on what it judges and how, without the line that names it."""
+    """The docstring of the rule's module, without the name of the rule."""
     text = inspect.cleandoc(sys.modules[rule.check.__module__].__doc__ or "")
     first, _, rest = text.partition("\n\n")
     said = first.replace("\n", " ").partition(": ")[2]

@@ -40,7 +40,7 @@ class Clustered:
         return token if token in (EKS_NODE_GROUP, OKE_NODE_POOL, TALOS_NODE) else ""
 
     def near(self, other: Clustered) -> bool:
-        """Whether both may be of one cluster: a name and an OCID may mean one, two names that differ do not."""
+        """Whether both may be in one cluster: a name and an OCID may mean the same one, two different names do not."""
         one, two = self.cluster, other.cluster
         if one and two and one != two and _way(one) == _way(two) and not (self._calls(two) or other._calls(one)):
             return False

@@ -24,10 +24,10 @@ from .kinds import CLAIM, EKS_CLUSTER, EKS_COMPONENT, NAT_GATEWAY, OKE_CLUSTER, 
 from .read import Later, line, text, walk
 
 HOURS = 730
-"""Of a month, as clouds reckon."""
+"""In a month, as clouds count."""
 
 UNITS = frozenset((EKS_CLUSTER, EKS_COMPONENT, OKE_CLUSTER, NAT_GATEWAY, CLAIM, STORAGE_CLASS))
-"""Tokens of what is paid by the hour and is no machine."""
+"""Resource types billed by the hour that are not machines."""
 
 _FLEXIBLE = {"VM.Standard.E5.Flex": ("oci-e5-ocpu", "oci-e5-gb")}
 """Flexible shapes with a price: the units of an OCPU and of a GB."""
@@ -45,7 +45,7 @@ _ADD = "add it with source and date to fleet/facts/data/prices.csv"
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One line of the bill, and the group that it is of. `fault` says why it has no price and how to mend that."""
+    """One line of the bill and its group. `fault` says why the line has no price and how to fix that."""
 
     line: Line
     group: Group | None = None

@@ -1,7 +1,7 @@
-"""A resource's properties on the way through a remedy.
+"""The properties of a resource while a remedy changes them.
 
 The SDK hands a remediation bare properties: an unknown is its sentinel string there, a secret a wrapper, and after an earlier
-remediation a plain dict. A draft gives the same to all: `reading` for `read.py`, and ways to change what is there.
+remediation a plain dict. A draft hides the difference: `reading` is for `read.py`, `put` and `append` change the properties.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _TARGET = "__target"
 
 
 class Draft:
-    """The properties to be mended. A change that would go through something that is no object is not made."""
+    """Properties that a remedy changes. A change is not made if its path leads through something that is not an object."""
 
     __slots__ = ("_dirty", "_props")
 
@@ -33,7 +33,7 @@ class Draft:
 
     @property
     def changed(self) -> dict[str, Any] | None:
-        """The properties with all changes; None without any."""
+        """The properties with all changes; None if nothing changed."""
         return self._props if self._dirty else None
 
     def put(self, value: Any, *path: Step) -> bool:

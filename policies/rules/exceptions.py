@@ -1,7 +1,7 @@
 """Exceptions from a rule: by URN pattern, with a reason and the day on which they run out.
 
-They stand in the rule's config (`policies/config/<stack>.json`). One that has run out is itself a violation, of every resource
-that it once excused, so that nobody forgets it.
+They are part of the rule's config. An exception that has run out is a violation of every resource that it excused, so that
+nobody forgets it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .read import count, line, shown, text
 
 PROPERTY = "exceptions"
 STACK = "stack"
-"""Stands for the URN of what a stack rule says of the stack as a whole."""
+"""The URN pattern for what a stack rule reports about the stack as a whole."""
 
 EXCEPTIONS: Mapping[str, Any] = {
     "type": "array",
@@ -42,7 +42,7 @@ EXCEPTIONS: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How a resource stands to the exceptions: the one that excuses it, if any, and those that no longer can, as messages."""
+    """The exception that excuses a resource, if any, and messages about exceptions that no longer can."""
 
     name: str = ""
     why: str = ""
@@ -84,7 +84,7 @@ def run_out(config: Mapping[str, Any], as_of: date) -> Iterator[str]:
 
 
 def matches(pattern: str, urn: str) -> bool:
-    """Whether a URN pattern means this URN: * is anything, all else is itself."""
+    """Whether a URN matches a pattern, in which * stands for any text."""
     return _compiled(pattern).fullmatch(urn) is not None
 
 

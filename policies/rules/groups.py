@@ -78,7 +78,7 @@ class Group:
 
     @property
     def gpus(self) -> int | None:
-        """The most GPUs of all its machines together; None where nobody can tell."""
+        """The most GPUs of all its machines together; None if nothing bounds or counts them."""
         each = gpus_each(self.choices) if self.accelerated else 0
         if each == 0:
             return 0
@@ -131,7 +131,7 @@ def several(parts: Sequence[str]) -> str:
 
 
 def either(words: Iterable[str]) -> str:
-    """Words of which one is meant ("a, b or c"), each once; empty ones aside."""
+    """Alternatives for a message ("a, b or c"): each word once, without empty ones."""
     *most, last = dict.fromkeys(filter(None, words)) or [""]
     return f"{', '.join(most)} or {last}" if most else last
 
@@ -271,7 +271,7 @@ def _launched(resource: PolicyResource, details: Any, found: tuple[Choice, ...],
 
 
 def _runner_set(resource: PolicyResource, release: Release, later: Later) -> Group | None:
-    """The machines of a set's launchers; None for a set without any, and for any other chart."""
+    """The machines that the launchers of a runner set boot; None for a set without launchers, and for any other chart."""
     found = tuple(booted(release, later))
     if not found:
         return None
@@ -334,7 +334,7 @@ def _flex(config: Any) -> tuple[float, float] | None:
 
 
 def _said(props: Any, *path: str) -> str:
-    """A name for a message; "" where it is unknown or none."""
+    """A name for a message; "" if it is unknown or missing."""
     with Later():
         return line(text(walk(props, *path)))
     return ""

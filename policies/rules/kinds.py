@@ -70,7 +70,7 @@ TALOS_NODE = "gpu-ci:index:TalosGpuNode"
 Offline plans alone have them: to policies of the stack an engine would show a component's outputs, and it has none.
 """
 NODES = POOLS | {TALOS_NODE}
-"""What says labels and taints of nodes."""
+"""Resource types that set labels and taints of nodes."""
 
 LAUNCH_TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
 EC2_INSTANCE = "aws:ec2/instance:Instance"
@@ -89,7 +89,7 @@ OKE_ADDON = "oci:ContainerEngine/addon:Addon"
 
 EKS_CLUSTER = "aws:eks/cluster:Cluster"
 EKS_COMPONENT = "eks:index:Cluster"
-"""A component that is judged: an offline plan sees none of its children. What `is_hollow` is not."""
+"""A component that is judged by its own inputs, because an offline plan has no children for it (see `is_hollow`)."""
 OKE_CLUSTER = "oci:ContainerEngine/cluster:Cluster"
 
 SECURITY_GROUP = "aws:ec2/securityGroup:SecurityGroup"
@@ -109,9 +109,9 @@ QUEUES = frozenset(
     for kind in ("ClusterQueue", "Cohort")
     for suffix in ("", "Patch")
 )
-"""Kueue's kinds with quotas of their own."""
+"""Kueue's kinds that have quotas."""
 CLUSTER_POLICY = frozenset(("kubernetes:nvidia.com/v1:ClusterPolicy", "kubernetes:nvidia.com/v1:ClusterPolicyPatch"))
-"""What the GPU operator is told."""
+"""The GPU operator's settings."""
 CONFIG_MAP_LIST = "kubernetes:core/v1:ConfigMapList"
 NAMESPACE = "kubernetes:core/v1:Namespace"
 NETWORK_POLICY = "kubernetes:networking.k8s.io/v1:NetworkPolicy"
@@ -139,7 +139,7 @@ def is_hollow(token: str, props: Any) -> bool:
 
 
 def each(token: str, props: Any, later: Later) -> Iterator[tuple[str, Any]]:
-    """What a resource declares, with the path that leads to it: itself, or each item of a list. Unknown ones are put off."""
+    """Path and properties of what a resource declares: the resource itself, or each item of a list. Unknown items are put off."""
     if not token.endswith("List"):
         yield "", props
         return
@@ -168,5 +168,5 @@ def launches(props: Any, later: Later) -> Iterator[tuple[str, Any]]:
 
 
 def kind_of(token: str) -> str:
-    """The kind of a Kubernetes token ("Job"), that of its items where it is a list."""
+    """The kind of a Kubernetes token ("Job"); for a list the kind of its items."""
     return token.rpartition(":")[2].removesuffix("Patch").removesuffix("List")

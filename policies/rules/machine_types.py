@@ -36,12 +36,12 @@ class Choice:
 
     @property
     def machine(self) -> Machine | None:
-        """What the hardware table knows of it, if anything."""
+        """Its row of the hardware table, if there is one."""
         return known(self.name)
 
     @property
     def gpus(self) -> int | None:
-        """GPUs of one machine; None where it is accelerated and not in the table, so that nobody can count them."""
+        """GPUs of one machine; None if it is accelerated and not in the table, so that they cannot be counted."""
         found = self.machine
         if found is not None:
             return found.gpus
@@ -50,7 +50,7 @@ class Choice:
 
 @lru_cache(maxsize=1024)
 def known(name: str) -> Machine | None:
-    """The machine of this name; None for one that is not in the hardware table."""
+    """The machine of this name; None if the hardware table does not have it."""
     try:
         return machine(name)
     except UnknownMachine:

@@ -11,11 +11,11 @@ IPNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 _LAST_PORT = 65535
 _WIDEST = {4: 8, 6: 16}
-"""Bits of the largest network that one holder has, by IP version: the world in two halves is the world."""
+"""Bits of the largest network of one owner, by IP version: two halves of the internet are the internet."""
 
 
 def network(value: Any) -> IPNetwork | None:
-    """The network of a CIDR, host bits aside; None for what is none."""
+    """Parse a CIDR, ignoring host bits; None if it is invalid."""
     try:
         return ipaddress.ip_network(text(value), strict=False)
     except ValueError:
@@ -23,13 +23,13 @@ def network(value: Any) -> IPNetwork | None:
 
 
 def world(value: Any) -> bool:
-    """Whether a CIDR is the whole internet, or more of it than anybody holds."""
+    """Whether a CIDR is the whole internet, or a larger part of it than any one owner has."""
     found = network(value)
     return found is not None and found.prefixlen < _WIDEST[found.version]
 
 
 def covers(low: Any, high: Any, port: int) -> bool:
-    """Whether a range of ports has this one in it; without bounds it has all."""
+    """Whether a port is in a range; a range without bounds has every port."""
     first, last = whole(low), whole(high)
     return (0 if first is None else first) <= port <= (_LAST_PORT if last is None else last)
 

@@ -33,7 +33,7 @@ _ASKING = ("Exists", "Gt", "Gte")
 
 @lru_cache(maxsize=1024)
 def machine_sign(name: str) -> str:
-    """Why a machine is a GPU machine ("g5.xlarge has 1 GPU"); "" for one without GPU."""
+    """Why a machine is a GPU machine ("g5.xlarge has 1 GPU"); "" for a machine without GPU."""
     try:
         found = machine(name)
     except UnknownMachine:
@@ -58,7 +58,7 @@ def accelerated(family: str) -> bool:
 
 
 def gpu_sign(token: str, props: Any, later: Later) -> str:
-    """Where and why the pool is a GPU pool; "" where nothing known says so. Unknown values are put off."""
+    """Where and why the pool is a GPU pool; "" if no known value shows it. Unknown values are put off."""
     return next(_SIGNS[token](props, later), "")
 
 
@@ -70,7 +70,7 @@ def of_gpu_pool(token: str, props: Any, faults: Callable[[Later], Iterable[str]]
 
 
 def role(token: str, props: Any) -> str:
-    """The pool's role label; "" without one. Raises UnknownValueError."""
+    """The pool's role label; "" if it has none. Raises UnknownValueError."""
     return label(_ROLES[token](props))
 
 
@@ -82,7 +82,7 @@ def template_labels(props: Any) -> Any:
 def taints(token: str, props: Any, later: Later) -> Iterator[tuple[str, Any]]:
     """Path and body of each taint that a pool sets. Unknown ones are put off.
 
-    OKE has no property for them: they are an argument of kubelet in the nodes' user data. What OKE sets by itself is not there.
+    OKE has no property for taints: they are an argument of kubelet in the nodes' user data. Taints that OKE adds are left out.
     """
     with later:
         if token == OKE_NODE_POOL:
@@ -191,7 +191,7 @@ _SIGNS = {
     TALOS_NODE: _talos,
 }
 _ROLE_TAG = f"k8s.io/cluster-autoscaler/node-template/label/{ROLE_LABEL}"
-"""By which Cluster Autoscaler learns a label of the nodes of a group that has none yet."""
+"""Cluster Autoscaler reads from this tag which label the nodes of an empty group will have."""
 _ROLES: dict[str, Callable[[Any], Any]] = {
     EKS_NODE_GROUP: lambda props: walk(props, "labels", ROLE_LABEL),
     OKE_NODE_POOL: lambda props: _entry(walk(props, "initialNodeLabels"), ROLE_LABEL),

@@ -32,7 +32,7 @@ _HUGE = 2**63
 
 
 class UndeterminableError(UnknownValueError):
-    """A stack's resources do not show what a rule demands, although none of their values is unknown. `message` says why."""
+    """The resources of a stack do not show what a rule demands, although no value is unknown. `message` says why."""
 
     def __init__(self, message: str) -> None:
         super().__init__(UNKNOWN_STRING_VALUE, [message])
@@ -40,9 +40,9 @@ class UndeterminableError(UnknownValueError):
 
 
 class Later:
-    """Puts off the unknown: `with later:` swallows UnknownValueError and keeps the first one; `settle` raises it.
+    """Collects unknown values: `with later:` swallows UnknownValueError and keeps the first one; `settle` raises it.
 
-    True when an unknown was met. A policy judges each part under `with`, reports what is certain, then settles.
+    It is true once it has met an unknown value. A rule judges each part under `with` and gives the violations that are certain.
     """
 
     __slots__ = ("_first",)
@@ -68,7 +68,7 @@ class Later:
             self._first = error
 
     def join(self, other: Later) -> None:
-        """Keeps what another one has put off."""
+        """Keep the unknown value of another one."""
         if other._first is not None:
             self.note(other._first)
 
@@ -79,7 +79,7 @@ class Later:
 
 
 def provided(holds: bool, hidden: Later, faults: Callable[[Later], Iterable[str]], later: Later) -> Iterator[str]:
-    """The faults, provided that a condition holds. Where only something unknown (`hidden`) may make it hold, they are put off."""
+    """The faults, if a condition holds. If only an unknown value (`hidden`) can make it hold, that value is put off instead."""
     if not (holds or hidden):
         return
     unsure = Later()
@@ -92,7 +92,7 @@ def provided(holds: bool, hidden: Later, faults: Callable[[Later], Iterable[str]
 
 
 def walk(value: Any, *path: str) -> Any:
-    """The value under nested object keys; None where a step is absent or no object. Raises UnknownValueError."""
+    """The value under nested object keys; None if a key is missing or a value is not an object. Raises UnknownValueError."""
     for key in path:
         # Not `key in value`: of the SDK's proxies that reads the value. In no order, since this is asked most of all.
         if not isinstance(value, Mapping) or key not in tuple(value):
@@ -152,7 +152,7 @@ def true(value: Any) -> bool:
 
 
 def quantity(value: Any) -> Fraction | None:
-    """A Kubernetes quantity (1, 1.0, "1", "1k", "500m", "1Gi"); None for what is none."""
+    """A Kubernetes quantity (1, 1.0, "1", "1k", "500m", "1Gi"); None for any other value."""
     if isinstance(value, (int, float)):
         # A wire number is a float; comparing first keeps infinity and NaN out of Fraction.
         return Fraction(value) if not isinstance(value, bool) and abs(value) < _HUGE else None
@@ -166,19 +166,19 @@ def quantity(value: Any) -> Fraction | None:
 
 
 def whole(value: Any) -> int | None:
-    """A quantity that is a whole number, as int; None for what is none."""
+    """The quantity as an int, or None if it is not a whole number."""
     found = quantity(value)
     return int(found) if found is not None and found.denominator == 1 else None
 
 
 def bound(config: Mapping[str, Any], name: str, default: int) -> int:
-    """A whole number of a rule's config, the default where there is none."""
+    """A whole number from a rule's config, or the default."""
     found = whole(config.get(name))
     return default if found is None else found
 
 
 def strings(config: Mapping[str, Any], name: str, default: Sequence[str] = ()) -> tuple[str, ...]:
-    """A list of strings of a rule's config; nothing in a config is unknown."""
+    """A list of strings from a rule's config, in which nothing is unknown."""
     return tuple(text(item) for _, item in items(config.get(name, default), Later()))
 
 
@@ -198,7 +198,7 @@ def shown(value: Any) -> str:
 
 
 def line(value: str, most: int = _SHOWN) -> str:
-    """A name as part of a message: credentials are masked, it is cut to `most` characters and escaped to stay on its line."""
+    """A name for a message: credentials masked, cut to `most` characters, escaped so that it stays on one line."""
     known = mask(value)
     cut = known if len(known) <= most else f"{known[:most]}…"
     return cut if cut.isprintable() else json.dumps(cut)[1:-1]

@@ -1,7 +1,7 @@
 """What a rule is, and how it becomes a policy of the SDK.
 
-A `Rule` judges one resource at a time, a `StackRule` the resources of a stack together. Either has exceptions (`exceptions.py`),
-and a `Rule` may have a remedy (`draft.py`); both are the same for all rules, so no rule deals with them.
+A `Rule` judges one resource at a time, a `StackRule` the resources of a stack together. Exceptions (`exceptions.py`) and remedies
+(`draft.py`) work alike for all rules, so no rule handles them itself.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Section(StrEnum):
 
 
 WHY = "why"
-"""Config property of every rule: why this stack's values are not the defaults. JSON has no comments."""
+"""Config property of every rule: why the values of a stack differ from the defaults."""
 
 _BY_STRICTNESS = ("disabled", "advisory", "remediate", "mandatory")
 _SHARED: Mapping[str, Mapping[str, Any]] = {
@@ -66,14 +66,14 @@ Check = Callable[[ResourceValidationArgs, Later], Iterable[str]]
 """Gives the message of each violation that is sure, and puts off an unknown value that could hide another, or raises it."""
 
 Remedy = Callable[[ResourceValidationArgs, Draft], None]
-"""Mends what is safe and unambiguous in the draft; leaves alone what is unknown. What it leaves then meets the check."""
+"""Fixes in the draft what is safe and unambiguous, and leaves unknown values alone. The check then judges the result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """What a stack rule is given: the resources of its types in order of URN, its config, and the day that it judges.
+    """The input of a stack rule: the resources of its types in order of URN, its config, and the day that it judges.
 
-    A resource's parent and dependencies are to be followed to resources of the same types alone: offline there are no others.
+    Follow parents and dependencies only to resources of these types, because an offline plan has no others.
     """
 
     resources: tuple[PolicyResource, ...]
@@ -93,7 +93,7 @@ StackCheck = Callable[[Stack, Later], Iterable[Violation]]
 """Gives each violation that is sure, and puts off unknown values as `Check` does."""
 
 NOTHING: tuple[frozenset[str], StackCheck] = (frozenset(), lambda _, __: ())
-"""Types and check of a stack rule that asks nothing of manifests alone."""
+"""Types and check of a stack rule that does not apply to manifests alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -119,12 +119,12 @@ class _Common:
 
     @property
     def level(self) -> str:
-        """The strictest of `levels`: what the pack enforces where no stack's file says otherwise."""
+        """The strictest of `levels`. The pack enforces it for a stack without a policy config."""
         return max(self.levels.values(), key=_BY_STRICTNESS.index)
 
     @property
     def of_manifests(self) -> Self:
-        """The rule as manifests alone can be held to it: the same, unless it asks for what only a cloud's program declares."""
+        """The rule for manifests alone: the same, unless it demands what only the program of a cloud declares."""
         return self
 
     @property
@@ -244,7 +244,7 @@ class StackRule(_Common):
 
 
 def _stack(args: StackValidationArgs, types: frozenset[str], as_of: date) -> Stack:
-    """The resources of these types, in an order of ours: an engine has none."""
+    """The resources of these types, sorted, because an engine gives them in any order."""
     wanted = sorted((each for each in args.resources if each.resource_type in types), key=lambda each: each.urn)
     return Stack(tuple(wanted), args.get_config(), as_of)
 

@@ -1,4 +1,4 @@
-"""Runner sets of ARC, and what else a stack puts into their namespaces.
+"""Runner sets of ARC, and the other resources of a stack in their namespaces.
 
 A namespace is known by its name and by its cluster, as the provider tells it: two clusters may each have one of that name.
 """
@@ -121,7 +121,7 @@ def cluster_of(resource: PolicyResource) -> str:
 
 
 class ByPlace(Generic[T]):
-    """Things of a kind by namespace. Where one of them is in an unknown namespace, that there is none is not certain."""
+    """Resources by namespace. If the namespace of one is unknown, no namespace is certain to have none."""
 
     __slots__ = ("_found", "_hidden")
 
@@ -133,7 +133,7 @@ class ByPlace(Generic[T]):
                 self._found.setdefault(place(thing), []).append(thing)
 
     def at(self, place: Place, later: Later) -> list[T]:
-        """Those in a namespace; further ones that may be in it are put off."""
+        """Those in a namespace. Others that may be in it are put off."""
         later.join(self._hidden)
         return self._found.get(place, [])
 

@@ -37,7 +37,7 @@ _MOST: dict[str, tuple[str, ...]] = {
 
 
 def least(token: str, props: Any) -> int:
-    """The nodes that a pool keeps; 0 where it says nothing. Raises UnknownValueError."""
+    """The least number of nodes of a pool; 0 if it sets none. Raises UnknownValueError."""
     return whole(walk(props, *LEAST[token])) or 0
 
 

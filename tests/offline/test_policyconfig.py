@@ -123,7 +123,7 @@ def test_plan_and_check_refuse_a_file_that_is_not_current(tmp_path: Path) -> Non
             "policies/stacks.toml:4: lab.stack-gpu-ceiling.maxGpu: there is no such property; got 3; its properties: ",
         ),
         (
-            '[lab]\nkind="dev"\n[[lab.stack-gpu-ceiling.exceptions]]\nurn = "*::a"\nreason = "test of days"\nexpires = 2027-01-31',
+            '[lab]\nkind="dev"\n[[lab.stack-gpu-ceiling.exceptions]]\nurn="*::a"\nreason="just a test"\nexpires = 2027-01-31',
             "policies/stacks.toml:3: lab.stack-gpu-ceiling.exceptions[0].expires: must be of type string; got datetime.date(",
         ),
         (
