@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,8 +48,15 @@ SHELL = [pytest.param(fence, id=fence.place) for fence in fences() if fence.lang
 
 
 def test_every_block_says_what_it_is():
-    unknown = [fence.place for fence in fences() if fence.language not in (*SHELLS, "yaml", "text", "python", "json")]
+    unknown = [fence.place for fence in fences() if fence.language not in (*SHELLS, "yaml", "toml", "text", "python", "json")]
     assert not unknown, "a block of no language, or of another shell, is not checked: name sh, bash, yaml or text"
+
+
+def test_every_toml_block_parses():
+    blocks = [fence for fence in fences() if fence.language == "toml"]
+    assert blocks
+    for fence in blocks:
+        tomllib.loads(fence.text)
 
 
 def test_the_operators_pages_have_commands():
