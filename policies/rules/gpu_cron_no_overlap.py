@@ -1,0 +1,45 @@
+"""gpu-cron-no-overlap: a CronJob that takes GPUs starts no run while an earlier one is still at work.
+
+Judged: CronJobs of every API version, their Patch twins and lists. Without `concurrencyPolicy` Kubernetes allows runs to overlap
+(API reference, CronJobSpec).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .kinds import POD, kind_of
+from .pods import PodSpec, of_gpu_pods
+from .read import Later, shown, text, walk
+from .rule import Args, Rule, Section, Severity
+
+CRON_JOBS = frozenset(token for token in POD if kind_of(token) == "CronJob")
+_ONE_AT_A_TIME = ("Forbid", "Replace")
+
+
+def _check(args: Args, later: Later) -> Iterator[str]:
+    return of_gpu_pods(args.resource_type, args.props, _faults, later)
+
+
+def _faults(pod: PodSpec, later: Later) -> Iterator[str]:
+    with later:
+        policy = walk(pod.owner, "spec", "concurrencyPolicy")
+        if text(policy) not in _ONE_AT_A_TIME:
+            yield (
+                f"{pod.owner_path}spec.concurrencyPolicy is {shown(policy)}: a run that takes longer than its schedule gets a "
+                "second one beside it, with GPUs of its own; write Forbid, or Replace to end the earlier run"
+            )
+
+
+RULE = Rule(
+    id="gpu-cron-no-overlap",
+    order=(Section.SCHEDULING, 105),
+    title="Scheduled GPU jobs run one at a time",
+    severity=Severity.MEDIUM,
+    types=CRON_JOBS,
+    levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
+    rationale="A scheduled job that hangs takes one more GPU at every tick of its schedule, until the pool is full.",
+    source="https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/#concurrency-policy",
+    fix="Set spec.concurrencyPolicy of the CronJob to Forbid, or to Replace where the newest run counts.",
+    check=_check,
+)
