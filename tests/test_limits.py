@@ -25,7 +25,6 @@ from offline import cli
 from offline.errors import InputError
 from offline.folders import walk
 from offline.manifests.tree import read_tree
-from fleet.facts.places import Below
 from offline.policyconfig import policy_configs
 from offline.policyfile import policy_settings
 from offline.sops import encrypted_secret
