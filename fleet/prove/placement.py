@@ -12,12 +12,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from fleet.charts import Pod
 from fleet.facts import hardware
 from fleet.facts.credentials import mask
 from fleet.facts.offer import DISK_KEPT, DISK_SHARE, Offer, allocatable, for_runners
 from fleet.facts.pods import Requests
 from fleet.facts.scheduling import SYSTEM_POOL
-from fleet.facts.versions import daemonsets
+from fleet.facts.versions import DaemonSet, daemonsets
 from fleet.prove.launchers import launcher_room
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import gpu_node_pods
@@ -187,18 +188,25 @@ def _placements(fleet: Fleet, cluster: str, settings: Cluster) -> Iterator[Place
 
 def pool_hosts(settings: Cluster) -> dict[str, Host]:
     """Every pool of a cluster, by its name, as what runs jobs."""
-    by_provider, by_charts = daemonsets(settings.provider, settings.node_features), gpu_node_pods(settings)
-    hosts = {}
-    for name, pool in settings.pools.items():
-        strategy = pool.sharing.strategy if pool.sharing else ""
-        daemons: tuple[Requests, ...] = (*by_provider, *(pod for pod in by_charts if pod.strategy in ("", strategy)))
-        hosts[name] = Host(name, pool.machines, pool.nodes.max, pool.capacity, pool.disk, daemons, pool.sharing)
-    return hosts
+    pods = _node_pods(settings)
+    return {name: _host(settings, name, pods) for name in settings.pools}
 
 
 def pool_host(settings: Cluster, pool_name: str) -> Host:
     """One pool of a cluster as what runs jobs."""
-    return pool_hosts(settings)[pool_name]
+    return _host(settings, pool_name, _node_pods(settings))
+
+
+def _node_pods(settings: Cluster) -> tuple[DaemonSet | Pod, ...]:
+    """The DaemonSets' pods on GPU nodes: the provider's, then those of charts."""
+    return (*daemonsets(settings.provider, settings.node_features), *gpu_node_pods(settings))
+
+
+def _host(settings: Cluster, name: str, pods: Iterable[DaemonSet | Pod]) -> Host:
+    pool = settings.pools[name]
+    strategies = ("", pool.sharing.strategy if pool.sharing else "")
+    daemons = tuple(pod for pod in pods if isinstance(pod, DaemonSet) or pod.strategy in strategies)
+    return Host(name, pool.machines, pool.nodes.max, pool.capacity, pool.disk, daemons, pool.sharing)
 
 
 def _whole(machine: hardware.Machine, disk: int) -> Fit:

@@ -89,7 +89,7 @@ def kueue_chart(queues: Queues) -> Chart:
 
 
 def plain_charts(cluster: Cluster) -> Iterator[Chart]:
-    """Charts that every cluster gets, without those that an add-on of the provider replaces."""
+    """Charts that every cluster gets, without those for which its provider has an add-on."""
     yield from (chart for make in PLAIN if (chart := make(cluster)).name not in cluster.provided)
 
 

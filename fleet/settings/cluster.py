@@ -106,7 +106,7 @@ class Cluster(Model):
 
     @property
     def provided(self) -> frozenset[str]:
-        """Charts that an add-on of the provider replaces in this cluster, by the release's name."""
+        """Charts for which the provider has an add-on instead, by the release's name."""
         return frozenset()
 
     def image_driver(self, pool: str) -> str | None:

@@ -14,6 +14,7 @@ from components.kubernetes.arc_runner_set import Arc, ArcRunnerSet, ArcRunnerSet
 from components.kubernetes.inside import Inside, MachineSet, install
 from fleet import charts
 from fleet.loading.config import load
+from fleet.providers.installed import plain_charts
 from fleet.providers.oke.cluster import OkeCluster
 from fleet.providers.oke.launcher_set import LAUNCHER, launcher_set
 from fleet.providers.oke.vm_runner import MachineRunner
@@ -77,7 +78,8 @@ def test_one_component_or_the_provider_itself_makes_gpus_schedulable(enablement,
 def test_a_cluster_of_machines_alone_needs_no_operator():
     recording = build(machine_set, enablement=GPU_OPERATOR, pools={}, runners={"oci": vm_per_job()})
     assert of_type(recording, OPERATOR) == ()
-    assert [each.inputs["name"] for each in of_type(recording, RELEASE)] == [charts.CONTROLLER, "oci"]
+    plain = [chart.name for chart in plain_charts(TypeAdapter(OkeCluster).validate_json(json.dumps(oke_cluster())))]
+    assert [each.inputs["name"] for each in of_type(recording, RELEASE)] == [*plain, charts.CONTROLLER, "oci"]
 
 
 @pytest.mark.parametrize("cdi", [False, True])

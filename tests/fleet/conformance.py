@@ -37,6 +37,7 @@ from fleet.facts.scheduling import (
 )
 from fleet.loading.config import load
 from fleet.providers.fleet import Fleet
+from fleet.providers.installed import plain_charts
 from fleet.providers.oke.launcher_set import LAUNCHER, launcher_set
 from fleet.providers.oke.vm_runner import MachineRunner
 from fleet.providers.registry import PROVIDERS
@@ -295,6 +296,7 @@ def cluster_charts(fleet: Fleet, cluster: str, stack: str = "test") -> dict[str,
         found.append(charts.gpu_operator(image, operator, cdi=cdi, tolerations=profile.tolerations, mig=mig, configs=configs))
     if settings.queues is not None:
         found.append(charts.kueue(settings.queues.namespaces, fair_sharing=settings.queues.fair_sharing))
+    found += plain_charts(settings)
     for name, runner in settings.runners.items():
         group = fleet.group_of(runner)
         if isinstance(runner, PodRunner):
@@ -329,6 +331,8 @@ def _pods(fleet: Fleet, cluster: str) -> Iterator[Pods]:
     settings, made = fleet.clusters[cluster], cluster_charts(fleet, cluster)
     gpu_pools, system = frozenset(settings.pools), frozenset({SYSTEM_POOL})
     yield pods_of("ARC's controller", system, made[charts.CONTROLLER].values)
+    for chart in plain_charts(settings):
+        yield pods_of(chart.name, system, chart.values)
     if charts.ARGO_CD in made:
         yield pods_of("ArgoCD", system, made[charts.ARGO_CD].values["global"])
     if _our_autoscaler(settings):

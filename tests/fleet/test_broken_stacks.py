@@ -2302,7 +2302,17 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     "git-namespace": (
         "gpu-ci:clusters.one.gitops.namespace",
         "this namespace is the system's, a chart's, a runner set's or a team's; give ArgoCD one of its own, as argocd",
+        '"kube-system"',
+    ),
+    "git-namespace-of-a-chart": (
+        "gpu-ci:clusters.one.gitops.namespace",
+        "this namespace is the system's, a chart's, a runner set's or a team's; give ArgoCD one of its own, as argocd",
         '"gpu-operator"',
+    ),
+    "queue-namespace-of-a-chart": (
+        "gpu-ci:clusters.usw2.queues.teams.research.namespaces.1",
+        "this namespace is the system's, a chart's or a runner set's; name one of a team's own",
+        '"kueue-system"',
     ),
     "git-store": (
         "gpu-ci:clusters.one.gitops.secrets.store",
@@ -2363,6 +2373,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         '"cache-models"',
     ),
 }
+
 
 # A slip that breaks two rules at once.
 TWICE = {

@@ -155,7 +155,8 @@ def test_unknown_containers_hide_nothing_of_the_mode() -> None:
 
 
 def test_the_table_is_of_the_versions_that_the_project_pins() -> None:
-    pinned = {name: chart.version for name, chart in versions.CHARTS.items()}
+    # A chart whose row pins its image names that in its values, where the rules read it.
+    pinned = {name: chart.version for name, chart in versions.CHARTS.items() if not chart.image}
     assert {name: row.version for name, row in charts.DEFAULTS.items()} == pinned
     for row in charts.DEFAULTS.values():
         assert row.source

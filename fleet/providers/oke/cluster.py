@@ -82,6 +82,11 @@ class OkeCluster(Cluster):
         return versions.OKE_KUBERNETES[self.kubernetes_version].version
 
     @property
+    def provided(self) -> frozenset[str]:
+        """OKE's add-on KubernetesMetricsServer, which needs its add-on CertManager; the cluster's owner enables both."""
+        return frozenset(("metrics-server",))
+
+    @property
     def own_cidr(self) -> str | None:
         """Range of a new VCN."""
         return self.network.new_cidr if self.network.vcn is None else None
