@@ -59,8 +59,9 @@ docs: .venv/run ## Write policies/config/*.json, docs/policies.md and docs/inven
 policy-pack: .venv/run ## Write the policy pack as a folder to publish: [OUT=DIR]
 	@$(BIN)/python -m offline policy-pack --out "$${OUT:-$$(mktemp -d)/policy-pack}" $(ARGS)
 
-test: .venv/dev lint ## Run lint and every test that needs no cloud
-	$(BIN)/python -m pytest -q $(ARGS)
+# A process for each core, and bytecode for all of them: each would compile the whole project.
+test: .venv/dev lint ## Run lint and every test that needs no cloud: [ARGS="-n 0": in one process]
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n auto --dist worksteal $(ARGS)
 
 search: .venv/dev ## Run the property tests with examples that no run had before
 	$(BIN)/python -m pytest -q -m hypothesis --hypothesis-profile=search $(ARGS)

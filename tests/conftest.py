@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 
+import kubernetes_validate.utils
+import pytest
 from hypothesis import settings
 
 from tests.day import AS_OF
@@ -11,4 +14,17 @@ from tests.day import AS_OF
 settings.register_profile("same", derandomize=True)
 settings.register_profile("search", derandomize=False, print_blob=True)
 settings.load_profile("same")
+# It would read a megabyte of schemas again for each object that it validates.
+kubernetes_validate.utils.schema_contents = cache(kubernetes_validate.utils.schema_contents)
 os.environ["GPU_CI_AS_OF"] = AS_OF.isoformat()
+
+SUMMARY = "summary"
+"""A property of a test: a line that the end of the run shows, whichever process ran the test."""
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Show the lines."""
+    for report in terminalreporter.getreports("passed"):
+        for name, line in report.user_properties:
+            if name == SUMMARY:
+                terminalreporter.write_line(str(line))

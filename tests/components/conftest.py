@@ -1,51 +1,44 @@
-"""Recordings of whole stacks, made once for all component tests."""
+"""Recordings of whole stacks, made once for all tests."""
 
 from __future__ import annotations
-
-from functools import cache
 
 import pytest
 
 from offline.record import Recording
-from tests.components.recorded import STACKS, stack_config, whole
-
-
-@cache
-def _recorded(stack: str) -> Recording:
-    return whole(stack_config(stack))
+from tests.components.recorded import STACKS, recorded
 
 
 @pytest.fixture(scope="session", params=STACKS)
 def recording(request: pytest.FixtureRequest) -> Recording:
     """Each stack of the project, in preview."""
-    return _recorded(request.param)
+    return recorded(request.param)
 
 
 @pytest.fixture(scope="session")
 def recordings() -> tuple[Recording, ...]:
     """All of them."""
-    return tuple(map(_recorded, STACKS))
+    return tuple(map(recorded, STACKS))
 
 
 @pytest.fixture(scope="session")
 def staging() -> Recording:
     """The staging stack, in preview."""
-    return _recorded("staging")
+    return recorded("staging")
 
 
 @pytest.fixture(scope="session")
 def prod() -> Recording:
     """The production stack, in preview."""
-    return _recorded("prod")
+    return recorded("prod")
 
 
 @pytest.fixture(scope="session")
 def reserved() -> Recording:
     """The example with reserved capacity, in preview."""
-    return _recorded("reserved")
+    return recorded("reserved")
 
 
 @pytest.fixture(scope="session")
 def machines() -> Recording:
     """The example of what prod does not use of OCI, in preview."""
-    return _recorded("oci-machines")
+    return recorded("oci-machines")

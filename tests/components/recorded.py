@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,12 @@ SECRET = "gpu-ci:githubPrivateKey"  # noqa: S105 - a config key
 def stack_config(stack: str) -> StackConfig:
     """The stack's config with a placeholder for the App's key."""
     return stackfile.with_placeholders(stackfile.load(stack, ROOT, stack_file=STACKS[stack]), [SECRET])
+
+
+@cache
+def recorded(stack: str) -> Recording:
+    """All that one of `STACKS` declares, in preview. Each is recorded once in a process, for all tests that read it."""
+    return whole(stack_config(stack))
 
 
 def whole(config: StackConfig, *, preview: bool = True) -> Recording:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
-
-from ruamel.yaml import YAML
 
 from fleet.charts import Chart
 from fleet.facts.scheduling import Toleration
 from tests.builders import reference
+from tests.yaml12 import read
 
 # Maps that a chart hands on whole, to a pod or a command line; a map that is empty in its values.yaml is one too.
 FREE = {
@@ -33,6 +33,7 @@ def folder(chart: Chart) -> Path:
     return reference(f"{chart.chart}/{chart.version}")
 
 
+@cache
 def read_yaml(path: Path) -> Any:
     """The one document of a YAML file."""
     return YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
@@ -40,7 +41,7 @@ def read_yaml(path: Path) -> Any:
 
 def unknown_keys(chart: Chart, values: dict[str, Any]) -> list[str]:
     """Key paths that neither the published chart's values, nor those of the charts in it, nor the comments in them have."""
-    defaults = read_yaml(folder(chart) / "values.yaml")
+    defaults = dict(read_yaml(folder(chart) / "values.yaml"))
     for inner in read_yaml(folder(chart) / "Chart.yaml").get("dependencies", []):
         name = inner.get("alias", inner["name"])
         if name not in values:

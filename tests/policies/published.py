@@ -6,16 +6,14 @@ import json
 from functools import cache
 from typing import Any
 
-from ruamel.yaml import YAML
-
 from tests.builders import reference
+from tests.yaml12 import read
 
 
 @cache
 def chart_values(chart: str) -> dict[str, Any]:
     """The values of the newest version at hand, with those of the charts in it under their names."""
     folder = max(reference(chart).iterdir(), key=lambda version: version.name.removeprefix("v"))
-    read = YAML(typ="safe", pure=True).load
     values: dict[str, Any] = read((folder / "values.yaml").read_text(encoding="utf-8"))
     for inner in read((folder / "Chart.yaml").read_text(encoding="utf-8")).get("dependencies", []):
         name = inner.get("alias", inner["name"])

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ruamel.yaml import YAML
 
 from fleet.facts import versions
 from policies.rules import RULES, Rule
 from policies.rules.kinds import RELEASE
 from tests.policies.fixtures import RUNNER_SET
 from tests.policies.harness import judge
+from tests.yaml12 import read, read_all
 
 OURS = Path(__file__).parent / "charts"
 KUBERNETES = "1.34.0"
@@ -54,17 +54,28 @@ def render(
     name: str = NAME,
     namespace: str = NAMESPACE,
 ) -> list[dict[str, Any]]:
-    """The manifests that Helm makes of a chart and values, hooks included."""
-    (scratch / "values.json").write_text(json.dumps(values))
+    """The manifests that Helm makes of a chart and values, hooks included. It makes them once: stacks install a chart alike."""
+    text = json.dumps(values)
+    asked = (folder, text, kubernetes, name, namespace)
+    if asked not in _RENDERED:
+        _RENDERED[asked] = _render(folder, text, scratch, kubernetes, name, namespace)
+    return _RENDERED[asked]
+
+
+_RENDERED: dict[tuple[Path, str, str, str, str], list[dict[str, Any]]] = {}
+
+
+def _render(folder: Path, values: str, scratch: Path, kubernetes: str, name: str, namespace: str) -> list[dict[str, Any]]:
+    (scratch / "values.json").write_text(values)
     source = _released(folder, scratch)
     command = [helm(), "template", name, str(source), "--kube-version", kubernetes, "--namespace", namespace]
     made = _run([*command, "--values", str(scratch / "values.json")], scratch)
-    return [each for each in YAML(typ="safe", pure=True).load_all(made) if each]
+    return [each for each in read_all(made) if each]
 
 
 def _released(folder: Path, scratch: Path) -> Path:
     """The chart under the version of its folder, as a release has it: some repositories keep a placeholder."""
-    chart = YAML(typ="safe", pure=True).load((folder / "Chart.yaml").read_text(encoding="utf-8"))
+    chart = read((folder / "Chart.yaml").read_text(encoding="utf-8"))
     if folder.parent.name != chart["name"] or chart["version"] == folder.name:
         return folder
     _run([helm(), "package", str(folder), "--version", folder.name, "--app-version", folder.name, "-d", str(scratch)], scratch)

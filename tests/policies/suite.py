@@ -8,11 +8,12 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 from policies.rules import RULES, AnyRule, Rule, StackRule
 from policies.rules.kinds import HELM, LIST_PATHS, POD_PATHS, RELEASE
+from tests.policies.harness import proxied
 
 _POD_KINDS = {*POD_PATHS, *LIST_PATHS}
 _CASES_OF_PODS = 6
@@ -56,6 +57,16 @@ class Member:
     depends_on: tuple[str, ...] = ()
     protect: bool = False
     property_depends: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @cached_property
+    def seen(self) -> Any:
+        """The properties as a rule gets them. A stack is judged hundreds of times with one other member each."""
+        return proxied(self.props)
+
+    @cached_property
+    def seen_provider(self) -> Any:
+        """The provider's, if it has one."""
+        return None if self.provider is None else proxied(self.provider)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +20,10 @@ from policies.rules.kinds import APPLICATION, RELEASE
 from policies.rules.pods import INIT, REGULAR, SERVING, containers_of, pod_specs
 from policies.rules.read import Later
 from policies.rules.releases import Release
-from tests.components.recorded import ROOT, STACKS
+from tests.components.recorded import ROOT, STACKS, recorded
 from tests.policies.fixtures import GPU_POD, RUNNER_SET, release
-from tests.policies.harness import UNKNOWN, changed, judge, proxied
+from tests.policies.harness import UNKNOWN, Verdict, changed, judge, proxied
 from tests.policies.rendered import KUBERNETES, OURS, of_kind, published, render, resources, verdicts
-from tests.policies.test_own_stacks import recorded
 
 SET, CONTROLLER = "gha-runner-scale-set", "gha-runner-scale-set-controller"
 IMAGE = "ghcr.io/actions/actions-runner:2.338.0"
@@ -355,13 +356,20 @@ def test_the_manifests_of_our_own_stacks_are_what_rules_believe_and_break_none(s
             told = {named.reference for named in named_in(inputs)}
             assert told == running(manifests), chart
         for token, props in resources(manifests, inputs["namespace"]):
+            text = json.dumps(props)
             for rule in RULES:
                 if isinstance(rule, Rule) and token in rule.types:
                     judged += 1
-                    verdict = judge(rule, token, props, config.get(rule.id))
+                    verdict = of_text(rule, token, text, json.dumps(config.get(rule.id)))
                     assert not verdict.unknown
                     assert not verdict.messages, (chart, token, props["metadata"]["name"])
     assert judged
+
+
+@cache
+def of_text(rule: Rule, token: str, props: str, config: str) -> Verdict:
+    """What a rule says of a manifest that several stacks have."""
+    return judge(rule, token, json.loads(props), json.loads(config))
 
 
 @pytest.mark.reference

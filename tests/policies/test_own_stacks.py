@@ -20,7 +20,7 @@ from offline.record import Recording, Resource
 from offline.wire import raw
 from policies.rules import RULES
 from policies.rules.kinds import APPLICATION, RELEASE, TALOS_NODE
-from tests.components.recorded import ROOT, STACKS, stack_config, whole
+from tests.components.recorded import ROOT, STACKS, recorded, stack_config
 from tests.day import AS_OF
 from tests.policies.harness import POLICIES, Pack, started
 
@@ -31,12 +31,6 @@ OKE_POOL = "oci:ContainerEngine/nodePool:NodePool"
 STANDING = "oci:Core/instanceConfiguration:InstanceConfiguration"
 MACHINES = (NODE_GROUP, OKE_POOL, STANDING, "oci:Core/instance:Instance")
 """Resources of ours that boot machines."""
-
-
-@cache
-def recorded(stack: str) -> Recording:
-    """All that the stack declares, for the engine and for Git. Each is recorded once, and one that cannot be fails alone."""
-    return whole(stack_config(stack))
 
 
 DEPLOYED = [stack for stack in STACKS if fleet_of(stack_config(stack)).deployable]

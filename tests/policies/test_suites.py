@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -19,7 +20,20 @@ from policies.rules import RULES, AnyRule, Rule, StackRule
 from policies.rules.kinds import HELM, RELEASE
 from tests.day import AS_OF
 from tests.policies import fixtures
-from tests.policies.harness import UNKNOWN, Verdict, at, changed, judge, judge_stack, paths, remedied, secret, urn
+from tests.policies.harness import (
+    UNKNOWN,
+    Verdict,
+    at,
+    by_protobuf,
+    changed,
+    judge,
+    judge_stack,
+    paths,
+    remedied,
+    secret,
+    urn,
+    wire,
+)
 from tests.policies.suite import Case, Member, StackCase, counts, few, suite_of, table, tokens_of
 
 EACH_RULE = pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
@@ -132,12 +146,12 @@ def test_each_config_property_is_overridden_in_some_case(rule: AnyRule) -> None:
 def test_a_verdict_with_an_unknown_holds_whatever_the_value_turns_out_to_be(rule: AnyRule) -> None:
     met = False
     for case in (*few(suite_of(rule).passing), *few(suite_of(rule).violating)):
+        as_it_is = verdict(rule, case)
         for props, path, altered in places(case):
             found = verdict(rule, altered(UNKNOWN))
             met = met or bool(found.unknown)
-            outcomes: tuple[Any, ...] = (at(props, path), None, "other", 7, {}, [])
-            for outcome in outcomes:
-                known = verdict(rule, altered(outcome))
+            own, *others = (at(props, path), None, "other", 7, {}, [])
+            for outcome, known in [(own, as_it_is), *((each, verdict(rule, altered(each))) for each in others)]:
                 assert not known.unknown, "nothing is unknown here"
                 if found.messages:
                     assert known.messages, (
@@ -194,14 +208,21 @@ KNOWN_JUNK = st.recursive(SCALARS, nested, max_leaves=6)
 """Of what a config can hold: nothing unknown, nothing secret."""
 
 
+def times(examples: int) -> settings:
+    return settings(max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@times(60)
+@given(st.dictionaries(KEYS, JUNK, max_size=4))
+def test_the_short_way_over_the_wire_ends_where_protobufs_does(props: dict[str, Any]) -> None:
+    short, long = (json.dumps(way(props), sort_keys=True) for way in (wire, by_protobuf))
+    assert short == long, "else the tests of this folder would judge what no engine sends"
+
+
 @cache
 def filled(rule: AnyRule) -> list[Case | StackCase]:
     cases = few(suite_of(rule).passing) + few(suite_of(rule).violating)
     return [case for case in cases if next(places(case), None) is not None]
-
-
-def times(examples: int) -> settings:
-    return settings(max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @EACH_RULE

@@ -10,11 +10,11 @@ from typing import Any
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
-from ruamel.yaml import YAML
 
 from fleet.facts import hardware, versions
 from fleet.providers.talos.cluster import TalosCluster
 from fleet.render.talos.files import talos_files
+from tests.yaml12 import read_all
 
 NAME = "home"
 MINORS = tuple(versions.TALOS)
@@ -50,8 +50,7 @@ SYSTEM = {"hosts": {"system-0": {"address": "192.0.2.30", "installDisk": "/dev/v
 
 def read(made: TalosCluster, name: str = NAME) -> dict[str, list[Any]]:
     """The documents of every file, as YAML 1.2 reads them."""
-    yaml = YAML(typ="safe", pure=True)
-    return {path: list(yaml.load_all(text)) for path, text in talos_files(name, made).items()}
+    return {path: read_all(text) for path, text in talos_files(name, made).items()}
 
 
 def kinds(documents: list[Any]) -> dict[str, list[Any]]:

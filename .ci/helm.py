@@ -1,0 +1,48 @@
+"""Prints the folder of a Helm for the tests that render charts: `PYTHONPATH=. .venv/bin/python .ci/helm.py`.
+
+It prints nothing where Helm is on PATH already. Else Go builds the pinned version into the user's cache, once. Without Go, or
+where the build fails, it prints nothing too: pytest then skips those tests and prints the reason.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from fleet.facts import versions
+
+BUILD_S = 600
+"""The build takes two to four minutes on two cores."""
+
+
+def cache() -> Path:
+    """The user's folder for what can be made again."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gpu-ci"
+
+
+def main() -> None:
+    go, version = shutil.which("go"), versions.DOWNLOADS["helm"].version
+    if shutil.which("helm") or go is None:
+        return
+    folder = cache() / f"helm-{version}"
+    if not (folder / "helm").is_file():
+        sys.stderr.write(f"Building Helm {version} for the tests, once …\n")
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        # A build that is interrupted leaves nothing that a later run would take for Helm.
+        with tempfile.TemporaryDirectory(dir=folder.parent) as made:
+            command = [go, "install", f"helm.sh/helm/v3/cmd/helm@v{version}"]
+            subprocess.run(command, env=os.environ | {"GOBIN": made}, stdout=sys.stderr, timeout=BUILD_S, check=True)  # noqa: S603
+            folder.mkdir(exist_ok=True)
+            (Path(made) / "helm").replace(folder / "helm")
+    sys.stdout.write(f"{folder}\n")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (OSError, RuntimeError, subprocess.SubprocessError) as error:
+        sys.stderr.write(f"Helm cannot be built, and the tests that render charts are skipped: {error}\n")
