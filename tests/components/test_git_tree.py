@@ -50,8 +50,14 @@ def delivered(config: StackConfig, by_git: bool) -> StackConfig:
 @cache
 def both(stack: str) -> tuple[Recording, Recording]:
     """(by Helm, by Git) of one stack that a program makes."""
-    config = stack_config(stack)
-    return whole(delivered(config, False)), whole(delivered(config, True))
+    return whole(delivered(stack_config(stack), False)), joined(*filled_by_git(stack))
+
+
+@cache
+def filled_by_git(stack: str) -> tuple[Recording | None, Recording | None]:
+    """(what the program makes, what Git has) of one stack that Git fills."""
+    config = stack_config(stack) if stack not in DEPLOYED else delivered(stack_config(stack), True)
+    return declared(ROOT, config, fleet_of(config))
 
 
 def releases(recording: Recording) -> dict[tuple[str, str, str], dict[str, Any]]:
@@ -135,8 +141,7 @@ def test_both_deliveries_declare_the_same_objects_in_each_cluster(stack):
 
 @pytest.mark.parametrize("stack", DEPLOYED)
 def test_the_program_of_a_stack_that_git_fills_has_clouds_argocd_and_what_only_it_knows(stack):
-    config = delivered(stack_config(stack), True)
-    program, git = declared(ROOT, config, fleet_of(config))
+    program, git = filled_by_git(stack)
     assert program is not None
     assert git is not None
     charts = [resource.inputs["name"] for resource in program.resources if resource.type == RELEASE]
@@ -149,8 +154,7 @@ def test_the_program_of_a_stack_that_git_fills_has_clouds_argocd_and_what_only_i
 
 @pytest.mark.parametrize("stack", STACKS)
 def test_git_has_no_secret_and_nothing_that_only_a_cloud_knows(stack):
-    config = stack_config(stack) if stack not in DEPLOYED else delivered(stack_config(stack), True)
-    _, git = declared(ROOT, config, fleet_of(config))
+    _, git = filled_by_git(stack)
     assert git is not None
 
     def leaves(value: object) -> list[object]:
@@ -168,8 +172,7 @@ def test_git_has_no_secret_and_nothing_that_only_a_cloud_knows(stack):
 @pytest.mark.parametrize("stack", STACKS)
 def test_waves_follow_what_the_components_wait_for(stack):
     """Within one Application, whatever a resource waits for is in an earlier wave; parts of one workload share theirs."""
-    config = stack_config(stack) if stack not in DEPLOYED else delivered(stack_config(stack), True)
-    _, git = declared(ROOT, config, fleet_of(config))
+    _, git = filled_by_git(stack)
     assert git is not None
     objects = {resource.urn: resource for resource in git.resources if resource.type.startswith("kubernetes:")}
     edges = [(found, objects[urn]) for found in objects.values() for urn in found.dependencies if urn in objects]
@@ -201,8 +204,7 @@ def test_a_stack_that_nobody_deploys_is_refused_in_one_line_that_says_what_to_ru
 
 
 def test_no_program_of_such_a_stack_is_recorded():
-    config = stack_config("homelab")
-    program, git = declared(ROOT, config, fleet_of(config))
+    program, git = filled_by_git("homelab")
     assert program is None
     assert git is not None
     assert joined(program, git).resources == git.resources
