@@ -10,6 +10,7 @@ import inspect
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -128,7 +129,7 @@ def configure(rules: Iterable[Rule], settings: Settings, as_of: date) -> tuple[C
     Raises InputError naming the entry for an unknown policy or property, an unknown level, or a value that violates the policy's
     schema. Facts: pulumi/pulumi, pkg/resource/analyzer/config.go, which accepts unknown names.
     """
-    policies = [(rule.policy(as_of), rule.types) for rule in rules]
+    policies = [(_policy(rule, as_of), rule.types) for rule in rules]
     names = [policy.name for policy, _ in policies]
     repeated = {name for name in names if names.count(name) > 1}
     if repeated:
@@ -141,6 +142,12 @@ def configure(rules: Iterable[Rule], settings: Settings, as_of: date) -> tuple[C
     if properties:
         raise InputError(f"policy config: {ALL}: sets the level only; got {shown(sorted(properties))}; give them by policy")
     return tuple(_configured(policy, types, level, settings.get(policy.name, {})) for policy, types in policies)
+
+
+@lru_cache(maxsize=512)
+def _policy(rule: Rule, as_of: date) -> Policy:
+    """The rule as the SDK's policy. The SDK copies all schemas, so two plans in one process share it."""
+    return rule.policy(as_of)
 
 
 def _configured(policy: Policy, types: frozenset[str], general: EnforcementLevel | None, entry: object) -> Configured:

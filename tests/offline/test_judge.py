@@ -28,7 +28,7 @@ PARENT = "test:index:Parent"
 UNKNOWN_STRING = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Rule:
     """A rule as the pack has them, reduced to what the judge reads."""
 

@@ -260,7 +260,8 @@ def in_process(token: str, props: dict[str, Any]) -> list[Diagnostic]:
     return [
         diagnostic
         for rule in RULES
-        if isinstance(rule, Rule) and rule.levels["staging"] != "disabled"
+        # The process shows that the others say nothing.
+        if isinstance(rule, Rule) and rule.levels["staging"] != "disabled" and token in rule.types
         for diagnostic in as_told(rule, judge(rule, token, props, STAGING_CONFIG.get(rule.id)))
     ]
 
