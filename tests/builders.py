@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -168,9 +169,15 @@ def runner_of(gpus: int = 1, cpu: object = 4, memory: str = "16Gi", **changes: A
 
 def read_stack(path: Path) -> dict[str, Any]:
     """The config of a stack file under our namespace, read as YAML 1.2, by key without namespace and without secrets."""
-    held = YAML(typ="safe", pure=True).load(path)["config"]
+    held: dict[str, Any] = json.loads(_config_of(path.read_text(encoding="utf-8")))
     ours = {key.partition(":")[2]: value for key, value in held.items() if key.startswith(f"{settings.NAMESPACE}:")}
     return {key: value for key, value in ours.items() if key not in settings.SECRETS}
+
+
+@cache
+def _config_of(text: str) -> str:
+    """The config of a stack file as JSON, so that each caller gets a copy: a text is parsed once."""
+    return json.dumps(YAML(typ="safe", pure=True).load(text)["config"])
 
 
 def reference(path: str) -> Path:

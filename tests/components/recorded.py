@@ -24,6 +24,7 @@ _SET = "gha-runner-scale-set"
 SECRET = "gpu-ci:githubPrivateKey"  # noqa: S105 - a config key
 
 
+@cache
 def stack_config(stack: str) -> StackConfig:
     """The stack's config with a placeholder for the App's key."""
     return stackfile.with_placeholders(stackfile.load(stack, ROOT, stack_file=STACKS[stack]), [SECRET])
