@@ -32,8 +32,15 @@ def stack_config(stack: str) -> StackConfig:
 
 @cache
 def recorded(stack: str) -> Recording:
-    """All that one of `STACKS` declares, in preview. Each is recorded once in a process, for all tests that read it."""
-    return whole(stack_config(stack))
+    """All that one of `STACKS` declares, in preview."""
+    return joined(*recordings(stack))
+
+
+@cache
+def recordings(stack: str) -> tuple[Recording | None, Recording | None]:
+    """(what `pulumi up` registers, what Git has) of one of `STACKS`, recorded once in a process for all tests that read it."""
+    config = stack_config(stack)
+    return declared(ROOT, config, fleet_of(config))
 
 
 def whole(config: StackConfig, *, preview: bool = True) -> Recording:

@@ -22,7 +22,7 @@ from fleet.render.queues import queue_objects
 from offline.record import Recording, Resource, record
 from tests.builders import oke_pool
 from tests.components.oke import made, planned
-from tests.components.recorded import ROOT, before, build_alone, named, of_type, stack_config
+from tests.components.recorded import ROOT, before, build_alone, named, of_type, recorded, stack_config
 from tests.fleet.kueue_rules import dangling, refused
 from tests.fleet.queue_configs import OKE_POOLS, PROD, of
 from tests.fleet.test_isolation import METADATA, MINORS, reaches
@@ -50,7 +50,7 @@ def queued(request: pytest.FixtureRequest) -> Recording:
     if request.param == "prod":
         return record(ROOT / "__main__.py", prod_with_queues())
     if request.param == "reserved":
-        return record(ROOT / "__main__.py", stack_config("reserved"))
+        return recorded("reserved")
     return (planned if request.param == "planned" else made)(pools=POOLS, queues=ML)
 
 
