@@ -59,6 +59,9 @@ class Rule(Protocol):
     def policy(self, as_of: date) -> Policy:
         """The policy of the pack, with the exceptions that are valid on that day."""
 
+    def __hash__(self) -> int:
+        """Policies are kept by rule."""
+
 
 Settings = Mapping[str, object]
 """policies/config/<stack>.json as data: policy id to level, or to {"enforcementLevel": level, property: value}."""

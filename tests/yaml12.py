@@ -19,7 +19,8 @@ class _Loader(_Base):  # type: ignore[misc]
         keys = [(key.tag, key.value) for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
         if len(set(keys)) < len(keys):
             raise ConstructorError(None, None, "a key stands twice", node.start_mark)
-        return super().construct_mapping(node, deep=deep)
+        made: dict[Any, Any] = super().construct_mapping(node, deep=deep)
+        return made
 
     def construct_number(self, node: Any) -> int:
         """An integer: decimal, 0x or 0o."""

@@ -167,7 +167,8 @@ def test_a_verdict_with_an_unknown_holds_whatever_the_value_turns_out_to_be(rule
             asked.clear()
             found = verdict(rule, altered(UNKNOWN))
             met = met or bool(found.unknown)
-            own, *others = (at(props, path), None, "other", 7, {}, [])
+            own = at(props, path)
+            others: list[Any] = [None, "other", 7, {}, []]
             if tuple(map(str, path)) not in asked:
                 # The rule never asks for the value, so one other is as good as all.
                 assert found == as_it_is, path
