@@ -36,7 +36,7 @@ def folder(chart: Chart) -> Path:
 @cache
 def read_yaml(path: Path) -> Any:
     """The one document of a YAML file."""
-    return YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
+    return read(path.read_text(encoding="utf-8"))
 
 
 def unknown_keys(chart: Chart, values: dict[str, Any]) -> list[str]:
