@@ -11,7 +11,8 @@ from google.protobuf import struct_pb2
 from offline import wire
 from offline.record import STACK_TYPE, Recording, Resource
 from policies.rules import RULES, AnyRule, Rule
-from tests.policies.suite import Case, StackCase, few, suite_of
+from tests.policies.cases import Case, StackCase
+from tests.policies.suite import few, suite_of
 
 PROJECT, STACK = "suites", "dev"
 """Names of the project and of its stack."""

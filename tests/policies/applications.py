@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from policies.rules.kinds import APPLICATION, APPLICATION_SET, RELEASE
-from tests.policies.suite import Case, Member, StackCase
+from tests.policies.cases import Case, Member, StackCase
 
 OCI = "oci://"
 TEMPLATE = "spec.template."

@@ -23,10 +23,10 @@ from policies.rules.kinds import (
     RELEASE,
     SPOT_REQUEST,
 )
+from tests.policies.cases import Member, StackCase
 from tests.policies.harness import REMOVE, changed
 from tests.policies.pool_fixtures import GROUP as SCALING_GROUP_PROPS
 from tests.policies.pool_fixtures import LAUNCHER, MOST, NODE_POOL, PREEMPTIBLE
-from tests.policies.suite import Member, StackCase
 
 REGION, OCI_REGION = "us-west-2", "us-sanjose-1"
 AWS = {"region": REGION}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.policies.cases import Member
 from tests.policies.harness import changed
-from tests.policies.suite import SCALE_SET, Member
+from tests.policies.suite import SCALE_SET
 
 GPU = "nvidia.com/gpu"
 EKS = "aws:eks/nodeGroup:NodeGroup"

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 from policies.rules import RULES, AnyRule, Rule, StackRule
 from policies.rules.kinds import HELM, LIST_PATHS, POD_PATHS, RELEASE
-from tests.policies.harness import proxied
+from tests.policies.applications import twins
+from tests.policies.cases import Case, Member, StackCase
 
 _POD_KINDS = {*POD_PATHS, *LIST_PATHS}
 _CASES_OF_PODS = 6
@@ -22,60 +23,6 @@ _CASES_OF_TWINS = 1
 """Of each of ArgoCD's kinds."""
 
 SCALE_SET = "oci://ghcr.io/actions/actions-runner-controller-charts/gha-runner-scale-set"
-
-
-@dataclass(frozen=True)
-class Case:
-    """One resource and what the rule says of it: `messages` in order, none for one that passes.
-
-    `config` overrides defaults; `unremedied` marks a fault that the rule's remedy rightly leaves alone.
-    `parent` is the type of the resource's parent; `protect` is its option.
-    """
-
-    token: str
-    props: Mapping[str, Any]
-    messages: tuple[str, ...] = ()
-    config: Mapping[str, Any] = field(default_factory=dict)
-    unremedied: bool = False
-    parent: str = ""
-    protect: bool = False
-    provider: Mapping[str, Any] | None = None
-
-
-@dataclass(frozen=True)
-class Member:
-    """One resource of a stack. `provider` are the properties of its provider, `parent` the name of another member.
-
-    `depends_on` are names of members, `property_depends` those that a property comes from.
-    """
-
-    token: str
-    name: str
-    props: Mapping[str, Any]
-    provider: Mapping[str, Any] | None = None
-    parent: str = ""
-    depends_on: tuple[str, ...] = ()
-    protect: bool = False
-    property_depends: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-
-    @cached_property
-    def seen(self) -> Any:
-        """The properties as a rule gets them. A stack is judged hundreds of times with one other member each."""
-        return proxied(self.props)
-
-    @cached_property
-    def seen_provider(self) -> Any:
-        """The provider's, if it has one."""
-        return None if self.provider is None else proxied(self.provider)
-
-
-@dataclass(frozen=True)
-class StackCase:
-    """Resources of one stack and what the rule says of them: message to the name of the member that it is of ("" for none)."""
-
-    members: tuple[Member, ...]
-    messages: Mapping[str, str] = field(default_factory=dict)
-    config: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -119,8 +66,6 @@ def _nested(path: tuple[str, ...], value: Any) -> dict[str, Any]:
 @cache
 def suite_of(rule: AnyRule) -> Suite:
     """The suite in the rule's test file; each case of a Helm release stands there for ArgoCD's kinds, too."""
-    from tests.policies.applications import twins
-
     found = importlib.import_module(f"tests.policies.test_{rule.id.replace('-', '_')}").SUITE
     assert isinstance(found, Suite)
     assert found.rule is rule, "the suite is of another rule"

@@ -8,8 +8,9 @@ import pytest
 
 from policies.rules.addon_version_pinned import RULE
 from policies.rules.kinds import EKS_ADDON, EKS_ADDON_COMPONENT, EKS_COMPONENT, OKE_ADDON
+from tests.policies.cases import Case
 from tests.policies.harness import CLEAN, REMOVE, changed, judge, said
-from tests.policies.suite import Case, Suite
+from tests.policies.suite import Suite
 
 EKS = {"clusterName": "usw2", "addonName": "vpc-cni", "addonVersion": "v1.22.4-eksbuild.3"}
 OKE = {"addonName": "ClusterAutoscaler", "version": "v1.34.2"}

@@ -16,9 +16,10 @@ from policies.rules.kinds import (
     OCI_INSTANCE_CONFIGURATION,
     SPOT_REQUEST,
 )
+from tests.policies.cases import Case
 from tests.policies.harness import CLEAN, REMOVE, changed, judge, said
 from tests.policies.pool_fixtures import EKS, OKE, SPOT, V100
-from tests.policies.suite import Case, Suite
+from tests.policies.suite import Suite
 
 IMAGE = "ocid1.image.oc1.iad.example"
 GROUP = SPOT | {"releaseVersion": "1.34.9-20260714", "version": "1.34"}

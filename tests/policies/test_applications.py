@@ -16,8 +16,9 @@ from policies.rules.kinds import APPLICATION, APPLICATION_SET, HELM, RELEASE
 from tests.components.recorded import recorded
 from tests.policies import fixtures
 from tests.policies.applications import TEXT, application, application_set, said_of
+from tests.policies.cases import Case
 from tests.policies.harness import CLEAN, changed, judge, remedied, secret
-from tests.policies.suite import Case, suite_of
+from tests.policies.suite import suite_of
 from tests.policies.test_own_stacks import configured
 
 OF_CHARTS = [rule for rule in RULES if isinstance(rule, Rule) and rule.types >= HELM]

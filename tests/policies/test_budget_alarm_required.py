@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from policies.rules.budget_alarm_required import AWS_BUDGET, MONITOR, OCI_ALERT, OCI_BUDGET, RULE, SUBSCRIPTION
+from tests.policies.cases import Member
 from tests.policies.harness import CLEAN, UNKNOWN, judge_stack, said
 from tests.policies.machine_fixtures import (
     BOX,
@@ -26,7 +27,7 @@ from tests.policies.machine_fixtures import (
     but,
     case,
 )
-from tests.policies.suite import Member, Suite
+from tests.policies.suite import Suite
 
 NOTIFICATION = {"notificationType": "ACTUAL", "threshold": 80, "subscriberEmailAddresses": ["ci-alerts@example.com"]}
 BUDGET = Member(AWS_BUDGET, "budget", {"budgetType": "COST", "limitAmount": "1500", "notifications": [NOTIFICATION]})

@@ -10,8 +10,9 @@ from fleet import charts
 from policies.rules.chart_version_pinned import RULE
 from policies.rules.kinds import APPLICATION, RELEASE
 from tests.policies.applications import application
+from tests.policies.cases import Case
 from tests.policies.harness import CLEAN, REMOVE, changed, judge, said
-from tests.policies.suite import Case, Suite
+from tests.policies.suite import Suite
 
 OCI = {"chart": "oci://ghcr.io/actions/actions-runner-controller-charts/gha-runner-scale-set", "version": "0.14.2"}
 HTTPS = {"chart": "gpu-operator", "version": "v26.7.0", "repositoryOpts": {"repo": "https://helm.ngc.nvidia.com/nvidia"}}

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from policies.rules.ecr_hardened import ECR_REPOSITORY, RULE
-from tests.policies.suite import Case, Suite
+from tests.policies.cases import Case
+from tests.policies.suite import Suite
 
 GOOD: dict[str, Any] = {"imageTagMutability": "IMMUTABLE", "imageScanningConfiguration": {"scanOnPush": True}}
 KMS = {"requireKms": True}

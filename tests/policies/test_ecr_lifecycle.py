@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from policies.rules.ecr_hardened import ECR_REPOSITORY
 from policies.rules.ecr_lifecycle import LIFECYCLE_POLICY, RULE
+from tests.policies.cases import Member, StackCase
 from tests.policies.harness import CLEAN, UNKNOWN, judge_stack, urn
-from tests.policies.suite import Member, StackCase, Suite
+from tests.policies.suite import Suite
 
 RUNNER = Member(ECR_REPOSITORY, "runner", {"name": "runner-image"})
 OTHER = Member(ECR_REPOSITORY, "other", {"name": "other-image"})

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from policies.rules.eks_endpoint_private import RULE
 from policies.rules.kinds import EKS_CLUSTER, EKS_COMPONENT, OCI_NSG_RULE, OCI_SECURITY_LISTS, OKE_CLUSTER
+from tests.policies.cases import Case
 from tests.policies.harness import CLEAN, config_of, judge, said
-from tests.policies.suite import Case, Suite
+from tests.policies.suite import Suite
 
 OPEN = (
     "publicAccessCidrs is not set: the API then answers the whole internet; name your networks, or write endpointPublicAccess: "

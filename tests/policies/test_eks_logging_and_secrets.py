@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from policies.rules.eks_logging_and_secrets import RULE
 from policies.rules.kinds import EKS_CLUSTER, EKS_COMPONENT
+from tests.policies.cases import Case
 from tests.policies.harness import CLEAN, judge
-from tests.policies.suite import Case, Suite
+from tests.policies.suite import Suite
 
 ALL = ["api", "audit", "authenticator"]
 NO_KEY = "is not set: this stack asks for a key of its own; set the ARN of a KMS key"

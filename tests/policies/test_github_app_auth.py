@@ -9,9 +9,10 @@ import pytest
 
 from policies.rules.github_app_auth import APP_KEYS, RULE
 from policies.rules.kinds import RELEASE, SECRET
+from tests.policies.cases import Case
 from tests.policies.fixtures import GPU_POD, release
 from tests.policies.harness import CLEAN, REMOVE, changed, judge, said, secret
-from tests.policies.suite import Case, Suite
+from tests.policies.suite import Suite
 
 PERSONAL = "the token of a person, who has more rights than runners need, and leaves; give the keys of a GitHub App"
 ALL = "github_app_id, github_app_installation_id and github_app_private_key"

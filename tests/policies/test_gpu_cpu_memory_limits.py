@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from policies.rules.gpu_cpu_memory_limits import RULE
+from tests.policies.cases import Case
 from tests.policies.fixtures import CPU_POD, GPU, POD, pod
 from tests.policies.harness import CLEAN, REMOVE, Verdict, changed, config_of, judge, said
-from tests.policies.suite import Case, Suite, in_pods
+from tests.policies.suite import Suite, in_pods
 
 SIZED: dict[str, Any] = {
     "containers": [

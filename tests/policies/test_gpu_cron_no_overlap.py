@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from policies.rules.gpu_cron_no_overlap import CRON_JOBS, RULE
+from tests.policies.cases import Case
 from tests.policies.fixtures import CPU_POD, CRON_JOB, GPU_POD
 from tests.policies.harness import CLEAN, judge, said
-from tests.policies.suite import Case, Suite
+from tests.policies.suite import Suite
 
 OVERLAPS = (
     "a run that takes longer than its schedule gets a second one beside it, with GPUs of its own; "

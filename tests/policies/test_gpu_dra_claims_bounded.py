@@ -9,9 +9,10 @@ import pulumi_kubernetes
 import pytest
 
 from policies.rules.gpu_dra_claims_bounded import CLAIMS, RULE
+from tests.policies.cases import Case
 from tests.policies.fixtures import GPU_POD, POD, pod
 from tests.policies.harness import CLEAN, Verdict, changed, config_of, judge, said
-from tests.policies.suite import Case, Suite, in_pods
+from tests.policies.suite import Suite, in_pods
 
 CLASS = "gpu.nvidia.com"
 CLAIM = "kubernetes:resource.k8s.io/v1:ResourceClaim"

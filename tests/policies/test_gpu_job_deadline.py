@@ -9,9 +9,10 @@ import pytest
 from fleet.render.gitops.manifest import SYNC_OPTIONS
 from fleet.render.gitops.waves import WAVE
 from policies.rules.gpu_job_deadline import JOBS, RULE
+from tests.policies.cases import Case
 from tests.policies.fixtures import CPU_POD, CRON_JOB, GPU, GPU_POD, JOB
 from tests.policies.harness import CLEAN, REMOVE, UNKNOWN, Verdict, at, changed, config_of, judge, remedied, said
-from tests.policies.suite import Case, Suite
+from tests.policies.suite import Suite
 
 BOUNDS = {"activeDeadlineSeconds": 7200, "ttlSecondsAfterFinished": 3600, "backoffLimit": 3}
 SETTINGS = {

@@ -8,6 +8,7 @@ import pytest
 
 from policies.rules import kinds
 from policies.rules.gpu_limit_ceiling import RULE
+from tests.policies.cases import Case
 from tests.policies.fixtures import (
     CPU_POD,
     CRON_JOB,
@@ -23,7 +24,7 @@ from tests.policies.fixtures import (
     template,
 )
 from tests.policies.harness import CLEAN, REMOVE, Verdict, changed, config_of, judge, said
-from tests.policies.suite import Case, Suite, in_pods
+from tests.policies.suite import Suite, in_pods
 
 DEPLOYMENT = "kubernetes:apps/v1:Deployment"
 PATCH = f"{RUNNER_SET}Patch"

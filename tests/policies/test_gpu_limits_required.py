@@ -15,6 +15,7 @@ from fleet.providers.oke.runners import AnyRunner
 from fleet.providers.oke.vm_runner import MachineRunner
 from policies.rules.gpu_limits_required import RULE
 from tests.builders import HERE, place, runner_of, vm, vm_per_job
+from tests.policies.cases import Case
 from tests.policies.fixtures import (
     CPU_POD,
     CRON_JOB,
@@ -33,7 +34,7 @@ from tests.policies.fixtures import (
     template,
 )
 from tests.policies.harness import CLEAN, REMOVE, changed, judge, said, secret
-from tests.policies.suite import Case, Suite, in_pods
+from tests.policies.suite import Suite, in_pods
 
 MEND = f'set resources.limits["{GPU}"] on the container that uses the GPU'
 

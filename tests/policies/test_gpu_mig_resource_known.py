@@ -8,10 +8,11 @@ import pytest
 
 from policies.rules import kinds
 from policies.rules.gpu_mig_resource_known import RULE
+from tests.policies.cases import Case
 from tests.policies.fixtures import GPU, GPU_POD, POD, RELEASE, pod
 from tests.policies.harness import CLEAN, Verdict, changed, config_of, judge, said
 from tests.policies.published import chart_values, has_field, resource_schema
-from tests.policies.suite import Case, Suite, in_pods
+from tests.policies.suite import Suite, in_pods
 
 SLICE = "nvidia.com/mig-1g.5gb"
 ONE = {"profiles": ["1g.5gb"]}

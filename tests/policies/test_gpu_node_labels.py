@@ -10,6 +10,7 @@ from policies.rules.gpu_node_labels import RULE
 from policies.rules.kinds import APPLICATION, POD_PATHS
 from policies.rules.node_labels import Ask, ours
 from tests.policies.applications import application
+from tests.policies.cases import Member, StackCase
 from tests.policies.harness import CLEAN, UNKNOWN, changed, judge_stack
 from tests.policies.pool_fixtures import (
     EKS,
@@ -29,7 +30,7 @@ from tests.policies.pool_fixtures import (
     oke_cluster,
     scale_set,
 )
-from tests.policies.suite import Member, StackCase, Suite, in_pods
+from tests.policies.suite import Suite, in_pods
 
 INSIDE = {"clusterIdentifier": "usw2"}
 BURST, SYSTEM_POOL = Member(EKS, "burst", SPOT), Member(EKS, "system", SYSTEM)

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from policies.rules.gpu_node_selector import LABELS, RULE
+from tests.policies.cases import Case
 from tests.policies.fixtures import CPU_POD, GPU, GPU_POD, POD, RELEASE, pod
 from tests.policies.harness import CLEAN, REMOVE, Verdict, changed, judge, said
-from tests.policies.suite import Case, Suite, in_pods
+from tests.policies.suite import Suite, in_pods
 
 ANYWHERE = changed(GPU_POD, "nodeSelector", REMOVE)
 KNOWN = (

@@ -11,6 +11,7 @@ import pytest
 from fleet.facts.scheduling import OKE_PROFILE, Effect, Taint
 from policies.rules import gpu_node_taint
 from policies.rules.gpu_node_taint import RULE
+from tests.policies.cases import Case
 from tests.policies.fixtures import (
     A10_POOL_PROPS,
     GPU,
@@ -25,7 +26,7 @@ from tests.policies.fixtures import (
 )
 from tests.policies.harness import CLEAN, REMOVE, UNKNOWN, changed, config_of, judge, remedied, said, secret
 from tests.policies.pool_fixtures import HOST, TALOS
-from tests.policies.suite import Case, Suite
+from tests.policies.suite import Suite
 
 EKS_RULE = f"has a taint {GPU} with effect NO_SCHEDULE or NO_EXECUTE"
 EKS_MEND = f'add {{key: {GPU}, value: "true", effect: NO_SCHEDULE}}'

@@ -14,6 +14,7 @@ from tests.components.oke import NODE_POOL as OKE_TOKEN
 from tests.components.oke import planned
 from tests.components.recorded import of_type
 from tests.day import AS_OF
+from tests.policies.cases import Case
 from tests.policies.harness import CLEAN, REMOVE, changed, config_of, judge, proxied, said, urn
 from tests.policies.pool_fixtures import (
     ASG,
@@ -35,7 +36,7 @@ from tests.policies.pool_fixtures import (
     V100,
     scale_set,
 )
-from tests.policies.suite import Case, Suite
+from tests.policies.suite import Suite
 
 NVIDIA = '(amiType is "AL2023_x86_64_NVIDIA")'
 OKE_SIGN = "(nodeShape: VM.GPU3.1 has 1 GPU)"

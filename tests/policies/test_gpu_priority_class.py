@@ -8,9 +8,10 @@ import pytest
 
 from fleet.facts.scheduling import RUNNER_PRIORITY
 from policies.rules.gpu_priority_class import CLASSES, RULE
+from tests.policies.cases import Case
 from tests.policies.fixtures import CPU_POD, GPU, GPU_POD, POD, pod
 from tests.policies.harness import CLEAN, REMOVE, Verdict, changed, config_of, judge, said
-from tests.policies.suite import Case, Suite, in_pods
+from tests.policies.suite import Suite, in_pods
 
 PRIORITY_CLASS = "kubernetes:scheduling.k8s.io/v1:PriorityClass"
 CLASSED = GPU_POD | {"priorityClassName": "gpu-ci-runner"}

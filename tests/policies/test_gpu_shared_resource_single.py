@@ -8,10 +8,11 @@ import pytest
 
 from policies.rules import kinds
 from policies.rules.gpu_shared_resource_single import RULE
+from tests.policies.cases import Case
 from tests.policies.fixtures import CPU_POD, GPU, POD, RELEASE, pod
 from tests.policies.harness import CLEAN, Verdict, changed, config_of, judge, said
 from tests.policies.published import has_field, resource_schema
-from tests.policies.suite import Case, Suite, in_pods
+from tests.policies.suite import Suite, in_pods
 
 SHARED = f"{GPU}.shared"
 CONFIG_MAP = "kubernetes:core/v1:ConfigMap"

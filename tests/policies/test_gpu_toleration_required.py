@@ -8,9 +8,10 @@ import pytest
 
 from fleet.facts.scheduling import EKS_PROFILE, OKE_PROFILE, SchedulingProfile
 from policies.rules.gpu_toleration_required import RULE
+from tests.policies.cases import Case
 from tests.policies.fixtures import CPU_POD, GPU, GPU_POD, POD, RELEASE, pod, release
 from tests.policies.harness import CLEAN, REMOVE, UNKNOWN, Verdict, at, changed, judge, remedied, said, secret
-from tests.policies.suite import Case, Suite, in_pods
+from tests.policies.suite import Suite, in_pods
 
 MEND = f"{{key: {GPU}, operator: Exists, effect: NoSchedule}}"
 ADDED = {"key": GPU, "operator": "Exists", "effect": "NoSchedule"}

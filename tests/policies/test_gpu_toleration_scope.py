@@ -9,6 +9,7 @@ import pytest
 from fleet.charts import Chart, arc_controller, device_plugin
 from fleet.facts.scheduling import EKS_PROFILE
 from policies.rules.gpu_toleration_scope import CONTROLLERS, RULE
+from tests.policies.cases import Case
 from tests.policies.fixtures import (
     CPU_POD,
     DEVICE_PLUGIN,
@@ -24,7 +25,7 @@ from tests.policies.fixtures import (
 )
 from tests.policies.harness import CLEAN, Verdict, changed, judge, said
 from tests.policies.published import chart_values
-from tests.policies.suite import Case, Suite, in_pods
+from tests.policies.suite import Suite, in_pods
 
 OPENING = {"key": GPU, "operator": "Exists", "effect": "NoSchedule"}
 EVERYTHING = {"operator": "Exists"}

@@ -13,9 +13,10 @@ from policies.rules.images_pinned import REGISTRIES, RULE, WORKLOAD_IMAGES
 from policies.rules.kinds import APPLICATION, CLUSTER_POLICY, RELEASE
 from policies.rules.read import line
 from tests.policies.applications import application
+from tests.policies.cases import Case
 from tests.policies.fixtures import POD, RUNNER_SET, pod, release, template
 from tests.policies.harness import CLEAN, changed, config_of, judge, said, secret
-from tests.policies.suite import Case, Suite, in_pods
+from tests.policies.suite import Suite, in_pods
 
 DIGEST = f"sha256:{'5' * 64}"
 WRITE = "write registry/repository:version@sha256:digest"

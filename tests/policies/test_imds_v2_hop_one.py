@@ -10,6 +10,7 @@ from pulumi_oci.containerengine import NodePoolArgs
 
 from policies.rules.imds_v2_hop_one import RULE
 from policies.rules.kinds import SPOT_REQUEST
+from tests.policies.cases import Case
 from tests.policies.fixtures import (
     A10_POOL_PROPS,
     EC2_INSTANCE,
@@ -27,7 +28,7 @@ from tests.policies.fixtures import (
     SYSTEM_GROUP_PROPS,
 )
 from tests.policies.harness import CLEAN, REMOVE, changed, judge, said
-from tests.policies.suite import Case, Suite
+from tests.policies.suite import Suite
 
 WHOLE = {"metadataOptions": METADATA_OPTIONS}
 OPTIONLESS = "metadataOptions is not set: metadata would answer without a token; write {}"

@@ -16,6 +16,7 @@ from policies.rules.kinds import (
     OCI_INSTANCE_CONFIGURATION,
     SPOT_REQUEST,
 )
+from tests.policies.cases import Case
 from tests.policies.harness import CLEAN, REMOVE, changed, config_of, judge, said
 from tests.policies.pool_fixtures import (
     ASG,
@@ -38,7 +39,7 @@ from tests.policies.pool_fixtures import (
     scale_set,
     with_values,
 )
-from tests.policies.suite import Case, Suite
+from tests.policies.suite import Suite
 
 FEW = {"types": ["g5.xlarge", "m6i.*"]}
 FAMILY = {"key": "karpenter.k8s.aws/instance-family", "operator": "In", "values": ["g5"]}

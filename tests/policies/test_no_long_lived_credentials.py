@@ -25,9 +25,10 @@ from policies.rules.kinds import (
 )
 from policies.rules.no_long_lived_credentials import FORBIDDEN, RULE
 from policies.rules.userdata import MACHINES
+from tests.policies.cases import Case
 from tests.policies.fixtures import GPU_POD, POD, STANDING_PROPS, pod, release
 from tests.policies.harness import CLEAN, changed, judge, said, secret
-from tests.policies.suite import Case, Suite, in_pods
+from tests.policies.suite import Suite, in_pods
 
 HIDDEN = "A1b2" * 9
 GITHUB = f"ghp_{HIDDEN}"

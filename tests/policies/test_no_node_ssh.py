@@ -8,9 +8,10 @@ import pytest
 
 from policies.rules.kinds import OCI_NSG_RULE, OCI_SECURITY_LISTS, SECURITY_GROUP_INGRESS, SECURITY_GROUP_RULE, SECURITY_GROUPS
 from policies.rules.no_node_ssh import RULE
+from tests.policies.cases import Case
 from tests.policies.fixtures import NODE_GROUP
 from tests.policies.harness import CLEAN, judge
-from tests.policies.suite import Case, Suite
+from tests.policies.suite import Suite
 
 OPEN = "would be open to the world; name the networks that may come in"
 REMOTE = (

@@ -9,8 +9,9 @@ import pytest
 
 from policies.rules.kinds import IAM_ROLE
 from policies.rules.node_role_least_privilege import ATTACHMENTS, IAM_POLICY, OCI_POLICY, ROLE_POLICY, RULE
+from tests.policies.cases import Member, StackCase
 from tests.policies.harness import judge_stack
-from tests.policies.suite import Member, StackCase, Suite
+from tests.policies.suite import Suite
 
 ARN = "arn:aws:iam::aws:policy/"
 POD_IDENTITY = "give them to the pod that does (Pod Identity)"

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from policies.rules.non_gpu_pool_no_gpu_taint import RULE
+from tests.policies.cases import Case
 from tests.policies.harness import CLEAN, REMOVE, changed, judge, said
 from tests.policies.pool_fixtures import (
     EKS,
@@ -24,7 +25,7 @@ from tests.policies.pool_fixtures import (
     TAINT,
     TYPES,
 )
-from tests.policies.suite import Case, Suite
+from tests.policies.suite import Suite
 
 TAINTED = SYSTEM | {"taints": [TAINT]}
 CPU_POOL = changed(NODE_POOL, *REQUIREMENTS, 1, "values", ["m6i.large", "c7i.large"])

@@ -9,8 +9,9 @@ import pytest
 
 from policies.rules.kinds import IAM_ROLE
 from policies.rules.oidc_trust_scoped import RULE
+from tests.policies.cases import Case
 from tests.policies.harness import CLEAN, config_of, judge, said
-from tests.policies.suite import Case, Suite
+from tests.policies.suite import Suite
 
 ISSUER = "token.actions.githubusercontent.com"
 PROVIDER = f"arn:aws:iam::123456789012:oidc-provider/{ISSUER}"

@@ -22,6 +22,7 @@ from policies.rules.kinds import OKE_CLUSTER
 from policies.rules.rule import STACK_KINDS
 from tests.day import AS_OF
 from tests.policies import fixtures
+from tests.policies.cases import Case, Member, StackCase
 from tests.policies.harness import (
     POLICIES,
     UNKNOWN,
@@ -36,7 +37,7 @@ from tests.policies.harness import (
     secret,
     started,
 )
-from tests.policies.suite import Case, Member, StackCase, few, suite_of
+from tests.policies.suite import few, suite_of
 
 LEVELS = ("advisory", "mandatory", "remediate", "disabled")
 STAGING = json.loads((POLICIES / "config" / "staging.json").read_text())

@@ -9,9 +9,10 @@ import pytest
 from policies.rules import RULES, AnyRule
 from policies.rules.places import filled, setting, stack_file
 from policies.rules.stack_gpu_ceiling import RULE as CEILING
+from tests.policies.cases import Member
 from tests.policies.harness import config_of, judge_stack
 from tests.policies.pool_fixtures import SPOT
-from tests.policies.suite import Member, suite_of
+from tests.policies.suite import suite_of
 
 NAMED = re.compile(r"staging\.([a-z0-9-]+)\.(\w+) in policies/stacks\.toml")
 

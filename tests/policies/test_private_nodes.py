@@ -6,8 +6,9 @@ from typing import Any
 
 from policies.rules.kinds import AUTO_SCALING_GROUP, AWS_SUBNET, OCI_SUBNET, SPOT_REQUEST
 from policies.rules.private_nodes import RULE
+from tests.policies.cases import Member, StackCase
 from tests.policies.fixtures import EC2_INSTANCE, LAUNCH_TEMPLATE, NODE_GROUP, OCI_CONFIGURATION, OCI_INSTANCE, OKE_POOL
-from tests.policies.suite import Member, StackCase, Suite
+from tests.policies.suite import Suite
 
 WAY_IN = "needs no way in from the internet; write false"
 PRIVATE = Member(AWS_SUBNET, "private-a", {"cidrBlock": "10.0.0.0/24"})

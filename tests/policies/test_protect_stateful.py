@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from policies.rules.kinds import EKS_CLUSTER, EKS_COMPONENT
 from policies.rules.protect_stateful import RULE, STATEFUL
-from tests.policies.suite import Case, Suite
+from tests.policies.cases import Case
+from tests.policies.suite import Suite
 
 MESSAGE = "opts.protect is not set: one wrong name in a stack file would delete it with all that is in it; protect it"
 

@@ -11,6 +11,7 @@ from fleet.facts.hardware import machine, quota_code
 from policies.rules import quota_declared
 from policies.rules.kinds import RESOURCE_QUOTA
 from policies.rules.quota_declared import OCI_QUOTA, RULE, SERVICE_QUOTA
+from tests.policies.cases import Member
 from tests.policies.harness import CLEAN, UNKNOWN, judge_stack
 from tests.policies.machine_fixtures import (
     AWS,
@@ -34,7 +35,7 @@ from tests.policies.machine_fixtures import (
     elsewhere,
 )
 from tests.policies.pool_fixtures import GPU, RUNNER, RUNNER_SET, RUNNER_SET_PATCH, runner_set, scale_set
-from tests.policies.suite import Member, Suite
+from tests.policies.suite import Suite
 
 SPOT_G, ON_DEMAND_G, ON_DEMAND_P = "L-3819A6DF", "L-DB2E81BA", "L-417A185B"
 

@@ -9,9 +9,10 @@ import pytest
 
 from policies.rules.kinds import AUTO_SCALING_GROUP, EKS_COMPONENT
 from policies.rules.required_tags import AWS, NAMESPACE, OCI, RULE
+from tests.policies.cases import Case
 from tests.policies.fixtures import LAUNCH_TEMPLATE, NODE_GROUP, OCI_INSTANCE
 from tests.policies.harness import CLEAN, UNKNOWN, judge, remedied, said
-from tests.policies.suite import Case, Suite
+from tests.policies.suite import Suite
 
 TAGS = {"owner": "ci-platform", "cost-center": "ci", "stack": "dev", "ttl": "permanent"}
 NAMES = ", ".join(TAGS)

@@ -18,9 +18,10 @@ from policies.rules.kinds import EC2_INSTANCE, LAUNCH_TEMPLATE, OCI_INSTANCE, OC
 from policies.rules.runner_ephemeral import LEGACY, RULE
 from policies.rules.userdata import readings
 from tests.builders import vm, vm_per_job
+from tests.policies.cases import Case
 from tests.policies.fixtures import GPU_POD, STANDING_PROPS, release, template
 from tests.policies.harness import CLEAN, changed, judge, said
-from tests.policies.suite import Case, Suite
+from tests.policies.suite import Suite
 
 ONE_JOB = (
     "registers a runner for more than one job: what one job leaves the next one runs; "

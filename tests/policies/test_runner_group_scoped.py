@@ -8,9 +8,10 @@ import pytest
 
 from policies.rules.kinds import RELEASE
 from policies.rules.runner_group_scoped import RULE, RUNNER_SET
+from tests.policies.cases import Case
 from tests.policies.fixtures import GPU_POD, release
 from tests.policies.harness import CLEAN, REMOVE, changed, config_of, judge, said
-from tests.policies.suite import Case, Suite
+from tests.policies.suite import Suite
 
 OWNERS = {"owners": ["github.com/example", "ghes.example.com/ml", "github.com/enterprises/acme"]}
 SET = changed(release(GPU_POD), "values", "runnerGroup", "gpu")

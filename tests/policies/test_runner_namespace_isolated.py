@@ -13,10 +13,11 @@ from fleet.render.isolation import network_policy
 from policies.rules.kinds import APPLICATION, EKS_ADDON, LIMIT_RANGE, NAMESPACE, NETWORK_POLICY, OKE_CLUSTER, RESOURCE_QUOTA
 from policies.rules.runner_namespace_isolated import METADATA, RULE, TOKEN_ACCOUNTS
 from tests.policies.applications import application
+from tests.policies.cases import Member
 from tests.policies.harness import CLEAN, UNKNOWN, changed, config_of, judge_stack, urn
 from tests.policies.machine_fixtures import but, case
 from tests.policies.pool_fixtures import RELEASE, RUNNER, RUNNER_SET, RUNNER_SET_PATCH, runner_set, scale_set
-from tests.policies.suite import Member, Suite
+from tests.policies.suite import Suite
 
 HOME = {"namespace": "runners"}
 INSIDE = {"clusterIdentifier": "usw2"}

@@ -11,9 +11,10 @@ from policies.rules.kinds import APPLICATION, RELEASE
 from policies.rules.runner_no_privileged import RULE
 from tests.builders import pool_of
 from tests.policies.applications import application
+from tests.policies.cases import Case
 from tests.policies.fixtures import GPU_POD, LAUNCHER_POD, POD, RUNNER_SET, pod, release, template
 from tests.policies.harness import CLEAN, changed, config_of, judge, said
-from tests.policies.suite import Case, Suite, in_pods
+from tests.policies.suite import Suite, in_pods
 
 DAEMON_SET = "kubernetes:apps/v1:DaemonSet"
 PRIVILEGED = "a privileged container is root on its node, with all GPUs, credentials and pods there"

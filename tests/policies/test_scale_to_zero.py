@@ -9,6 +9,7 @@ from pulumi_policy import PolicyCustomTimeouts, PolicyResourceOptions, ResourceV
 
 from policies.rules.read import Later
 from policies.rules.scale_to_zero import RULE
+from tests.policies.cases import Case
 from tests.policies.harness import CLEAN, REMOVE, UNKNOWN, changed, judge, proxied, remedied, said, urn
 from tests.policies.pool_fixtures import (
     ASG,
@@ -32,7 +33,7 @@ from tests.policies.pool_fixtures import (
     scale_set,
     with_values,
 )
-from tests.policies.suite import Case, Suite
+from tests.policies.suite import Suite
 
 NVIDIA = '(amiType is "AL2023_x86_64_NVIDIA")'
 OKE_SIGN = "(nodeShape: VM.GPU3.1 has 1 GPU)"

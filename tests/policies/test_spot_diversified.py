@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from policies.rules.spot_diversified import RULE
+from tests.policies.cases import Case
 from tests.policies.harness import CLEAN, REMOVE, changed, judge, said
 from tests.policies.pool_fixtures import (
     ASG,
@@ -23,7 +24,7 @@ from tests.policies.pool_fixtures import (
     V100,
     with_values,
 )
-from tests.policies.suite import Case, Suite
+from tests.policies.suite import Suite
 
 NVIDIA = '(amiType is "AL2023_x86_64_NVIDIA")'
 OKE_SIGN = "(nodeShape: VM.GPU3.1 has 1 GPU)"

@@ -8,6 +8,7 @@ import pytest
 
 from fleet.facts.scheduling import machine_annotations
 from policies.rules.spot_forbidden_for_deploy import RULE
+from tests.policies.cases import Case
 from tests.policies.harness import CLEAN, changed, judge, said
 from tests.policies.pool_fixtures import (
     ASG,
@@ -27,7 +28,7 @@ from tests.policies.pool_fixtures import (
     scale_set,
     with_values,
 )
-from tests.policies.suite import Case, Suite
+from tests.policies.suite import Suite
 
 ROLE = "gpu-ci/role"
 INTERRUPTED = "its jobs must not be interrupted"

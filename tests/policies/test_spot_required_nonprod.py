@@ -18,6 +18,7 @@ from policies.rules.pools import machine_sign, sold_as_spot
 from policies.rules.spot_required_nonprod import KNOWN_ROLES, RULE
 from tests.components.recorded import build_alone, of_type
 from tests.day import AS_OF
+from tests.policies.cases import Case
 from tests.policies.fixtures import (
     A10_POOL_PROPS,
     KARPENTER_POOL,
@@ -33,7 +34,7 @@ from tests.policies.fixtures import (
 )
 from tests.policies.harness import CLEAN, REMOVE, UNKNOWN, changed, judge, said
 from tests.policies.pool_fixtures import ASG, GROUP
-from tests.policies.suite import Case, Suite
+from tests.policies.suite import Suite
 
 ROLE = "gpu-ci/role"
 ROLE_MEND = "or, if its jobs must not be interrupted, write `role: release` for the pool in the stack file"

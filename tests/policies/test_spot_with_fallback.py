@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from policies.rules.spot_with_fallback import RULE
+from tests.policies.cases import Member, StackCase
 from tests.policies.harness import CLEAN, UNKNOWN, changed, config_of, judge_stack
 from tests.policies.pool_fixtures import (
     EKS,
@@ -26,7 +27,7 @@ from tests.policies.pool_fixtures import (
     oke_cluster,
     with_values,
 )
-from tests.policies.suite import Member, StackCase, Suite
+from tests.policies.suite import Suite
 
 BURST = Member(EKS, "burst", SPOT)
 TWIN = Member(EKS, "release", RELEASES)

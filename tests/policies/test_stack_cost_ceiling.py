@@ -13,6 +13,7 @@ from fleet.facts.scheduling import REGION as REGION_ANNOTATION
 from fleet.facts.support import EKS_SUPPORT
 from policies.rules.kinds import CLAIM, EKS_CLUSTER, STORAGE_CLASS
 from policies.rules.stack_cost_ceiling import IDLE_USD, RULE, WORST_USD
+from tests.policies.cases import Member
 from tests.policies.harness import CLEAN, REMOVE, UNKNOWN, config_of, judge_stack, urn
 from tests.policies.machine_fixtures import (
     ALL,
@@ -43,7 +44,7 @@ from tests.policies.machine_fixtures import (
     elsewhere,
 )
 from tests.policies.pool_fixtures import GPU, REQUIREMENTS
-from tests.policies.suite import Member, Suite
+from tests.policies.suite import Suite
 
 Part = tuple[str, float, float]
 """Item, how many of it, USD an hour of one."""

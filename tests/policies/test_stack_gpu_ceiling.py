@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from policies.rules.stack_gpu_ceiling import MAX_GPUS, RULE
+from tests.policies.cases import Member
 from tests.policies.harness import CLEAN, UNKNOWN, config_of, judge_stack, urn
 from tests.policies.machine_fixtures import (
     ALL,
@@ -30,7 +31,7 @@ from tests.policies.machine_fixtures import (
     case,
 )
 from tests.policies.pool_fixtures import GPU, REQUIREMENTS
-from tests.policies.suite import Member, Suite
+from tests.policies.suite import Suite
 
 
 def told(most: int, ways: str, parts: str, limit: int = 0, lower: str = "nodes.max") -> str:

@@ -21,6 +21,7 @@ from policies.rules import RULES, AnyRule, Rule, StackRule
 from policies.rules.kinds import HELM, RELEASE
 from tests.day import AS_OF
 from tests.policies import fixtures
+from tests.policies.cases import Case, Member, StackCase
 from tests.policies.harness import (
     UNKNOWN,
     Verdict,
@@ -35,7 +36,7 @@ from tests.policies.harness import (
     urn,
     wire,
 )
-from tests.policies.suite import Case, Member, StackCase, counts, few, suite_of, table, tokens_of
+from tests.policies.suite import counts, few, suite_of, table, tokens_of
 
 EACH_RULE = pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
 RESOURCE_RULES = [rule for rule in RULES if isinstance(rule, Rule)]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from policies.rules.system_pool_exists import RULE
+from tests.policies.cases import Member, StackCase
 from tests.policies.harness import CLEAN, UNKNOWN, changed, judge_stack, urn
 from tests.policies.pool_fixtures import (
     EKS,
@@ -24,7 +25,7 @@ from tests.policies.pool_fixtures import (
     oke,
     oke_cluster,
 )
-from tests.policies.suite import Member, StackCase, Suite
+from tests.policies.suite import Suite
 
 GPU_POOL = Member(EKS, "t4", SPOT)
 SYSTEM_POOL = Member(EKS, "system", SYSTEM)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from policies.rules.kinds import SPOT_REQUEST, STORAGE_CLASS
 from policies.rules.volumes_encrypted import EBS_VOLUME, FILE_SYSTEM, RULE
+from tests.policies.cases import Case
 from tests.policies.fixtures import EC2_INSTANCE, LAUNCH_TEMPLATE, NODE_CLASS, OCI_CONFIGURATION, OCI_INSTANCE, OKE_POOL
 from tests.policies.harness import judge, remedied, said
-from tests.policies.suite import Case, Suite
+from tests.policies.suite import Suite
 
 TRANSIT = "isPvEncryptionInTransitEnabled"
 REST = "is {}: what a job leaves on the disk is readable from its snapshot; write true"
