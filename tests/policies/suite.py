@@ -14,7 +14,7 @@ from typing import Any
 from policies.rules import RULES, AnyRule, Rule, StackRule
 from policies.rules.kinds import HELM, LIST_PATHS, POD_PATHS, RELEASE
 from tests.policies.applications import twins
-from tests.policies.cases import Case, Member, StackCase
+from tests.policies.cases import Case, StackCase
 
 _POD_KINDS = {*POD_PATHS, *LIST_PATHS}
 _CASES_OF_PODS = 6
