@@ -7,19 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from submit.logs import ContainerState
-from submit.objects import (
-    Object,
-    condition,
-    containers,
-    explanation,
-    name,
-    number,
-    part,
-    parts,
-    text,
-    true_condition,
-    uid,
-)
+from submit.objects import Object, condition, containers, explanation, name, number, part, parts, text, true_condition, uid
 
 DISRUPTIONS: Mapping[str, str] = {
     "PreemptionByScheduler": "preempted: the scheduler gave its place to a pod of higher priority",

@@ -24,12 +24,7 @@ class Outcome(StrEnum):
     INTERRUPTED = "interrupted"
 
 
-STATUS = dict.fromkeys(Outcome, 1) | {
-    Outcome.COMPLETE: 0,
-    Outcome.REFUSED: 2,
-    Outcome.LOST: 3,
-    Outcome.INTERRUPTED: 130,
-}
+STATUS = dict.fromkeys(Outcome, 1) | {Outcome.COMPLETE: 0, Outcome.REFUSED: 2, Outcome.LOST: 3, Outcome.INTERRUPTED: 130}
 """Exit status by outcome: 0 complete, 1 the Job failed, 2 wrong input, 3 not known, 130 interrupted (128 + SIGINT)."""
 
 

@@ -71,11 +71,7 @@ class Effect(StrEnum):
     NO_EXECUTE = "NoExecute"
 
 
-EKS_EFFECT = {
-    Effect.NO_SCHEDULE: "NO_SCHEDULE",
-    Effect.PREFER_NO_SCHEDULE: "PREFER_NO_SCHEDULE",
-    Effect.NO_EXECUTE: "NO_EXECUTE",
-}
+EKS_EFFECT = {Effect.NO_SCHEDULE: "NO_SCHEDULE", Effect.PREFER_NO_SCHEDULE: "PREFER_NO_SCHEDULE", Effect.NO_EXECUTE: "NO_EXECUTE"}
 """Kubernetes' effect to the EKS API's: node groups refuse the Kubernetes spelling, and the reverse."""
 
 

@@ -150,12 +150,7 @@ KUBERNETES: dict[str, KubernetesVersion] = {
 }
 DAEMONSETS: dict[str, DaemonSet] = {
     name: DaemonSet(
-        name,
-        row["cpu"],
-        row["memory"],
-        tuple(row.get("providers", ())),
-        row.get("feature", ""),
-        row.get("replaces", ""),
+        name, row["cpu"], row["memory"], tuple(row.get("providers", ())), row.get("feature", ""), row.get("replaces", "")
     )
     for name, row in _DATA["daemonsets"].items()
 }

@@ -128,10 +128,7 @@ def _secret_key(key: str) -> str:
     return key
 
 
-SecretRef = Annotated[
-    tuple[ObjectName, Annotated[str, AfterValidator(_secret_key)]],
-    BeforeValidator(_one_or_several),
-]
+SecretRef = Annotated[tuple[ObjectName, Annotated[str, AfterValidator(_secret_key)]], BeforeValidator(_one_or_several)]
 """The name of a Secret, and a key in it."""
 SecretEnv = Annotated[dict[Variable, SecretRef], BeforeValidator(_dict)]
 
@@ -163,8 +160,7 @@ def _image(reference: str) -> str:
     match = _IMAGE.fullmatch(reference) if len(reference) <= 400 else None
     if match is None or not (match["digest"] or _is_version(match["tag"] or "")):
         raise problem(
-            "image",
-            "an image needs a version or a digest, and latest is neither; write name:1.2, name@sha256:… or both",
+            "image", "an image needs a version or a digest, and latest is neither; write name:1.2, name@sha256:… or both"
         )
     return reference
 

@@ -35,18 +35,10 @@ def _memory(given: AskArguments) -> Iterator[JobProblem]:
     limit, want = memory_text(memory.limit), f"{memory_text(least)}, {memory_text(MEMORY_A_GPU)} for each GPU"
     job = f"a job of {given.gpu_count} GPU{'' if given.gpu_count == 1 else 's'}"
     if memory.limit < least:
-        yield JobProblem(
-            "memory",
-            "least_memory",
-            f"{job} needs at least {want}; raise it",
-            shown(limit),
-        )
+        yield JobProblem("memory", "least_memory", f"{job} needs at least {want}; raise it", shown(limit))
     elif memory.request < least:
         yield JobProblem(
-            "memory_request",
-            "least_memory",
-            f"{job} requests at least {want}; raise it",
-            shown(memory_text(memory.request)),
+            "memory_request", "least_memory", f"{job} requests at least {want}; raise it", shown(memory_text(memory.request))
         )
     if memory.request > memory.limit:
         yield JobProblem(
