@@ -1,6 +1,6 @@
-"""How much of a file is read. All files that people write are read through this module, so that no input takes all memory.
+"""Reads the files that people write, up to a size limit, so that no input uses all memory.
 
-A file beyond the limit is refused, never read in part. The limits inside a YAML text are in `fleet.facts.yaml_text`.
+A file beyond the limit is an error; it is never read in part. The limits inside a YAML text are in `fleet.facts.yaml_text`.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ import stat
 from pathlib import Path
 
 MOST_BYTES = 5_000_000
-"""Of one file, over 100 times the largest stack file here."""
+"""The limit for one file: over 100 times the largest stack file of this repository."""
 
 
 def read_bytes(path: Path) -> bytes:
-    """The bytes of a regular file. Never waits for any.
+    """The bytes of a regular file. Never waits for data.
 
-    Raises OSError as `open` does, for a file of more than `MOST_BYTES`, for anything that is not a regular file, and for a file
-    of the kernel that has nothing to read yet.
+    Raises OSError as `open` does. Also raises it for a file of more than `MOST_BYTES`, for a path that is not a regular file, and
+    for a kernel file that has no data yet.
     """
-    # Without O_NONBLOCK a pipe waits for a writer, and /proc/kmsg for the next message of the kernel.
+    # Without O_NONBLOCK, opening a pipe waits for a writer, and reading /proc/kmsg waits for a kernel message.
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(errno.EINVAL, "it is not a regular file", str(path))

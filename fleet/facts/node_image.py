@@ -1,20 +1,20 @@
-"""Kinds of node images: what each brings of driver and container toolkit. A view of `data/nodes.toml`."""
+"""Kinds of node images, and which of driver and container toolkit each contains: the rows of `data/nodes.toml`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fleet.facts.tables import toml
+from fleet.facts.tables import entries, toml
 
 
 @dataclass(frozen=True, slots=True)
 class NodeImage:
-    """What a kind of node image has before anything runs on it.
+    """The contents of a kind of node image before any pod runs on the node.
 
-    `driver` and `toolkit` say whether the image brings them; `advertises` whether it runs a device plugin of its own;
-    `clouds` are those whose pools may name it. `driver_root` is where the driver lies on the host if not at `/`; `licensed`
-    says that its driver needs NVIDIA's licence server (vGPU guests). `handler` is the container runtime that its toolkit adds to
-    containerd, where nothing of the image's makes a RuntimeClass of it.
+    `driver` and `toolkit`: whether the image contains them. `advertises`: whether it runs its own device plugin. `clouds`: the
+    clouds whose pools may use it. `driver_root`: the driver's folder on the host if it is not `/`. `licensed`: its driver needs
+    NVIDIA's license server (vGPU guests). `handler`: the container runtime that its toolkit adds to containerd, if the image
+    creates no RuntimeClass for it.
     """
 
     name: str
@@ -22,23 +22,9 @@ class NodeImage:
     toolkit: bool
     advertises: bool
     clouds: tuple[str, ...]
-    driver_root: str
-    licensed: bool
-    handler: str
+    driver_root: str = ""
+    licensed: bool = False
+    handler: str = ""
 
 
-_DATA = toml("nodes.toml")
-
-NODE_IMAGES: dict[str, NodeImage] = {
-    name: NodeImage(
-        name,
-        row["driver"],
-        row["toolkit"],
-        row["advertises"],
-        tuple(row["clouds"]),
-        row.get("driver-root", ""),
-        row.get("licensed", False),
-        row.get("handler", ""),
-    )
-    for name, row in _DATA["images"].items()
-}
+NODE_IMAGES = entries(NodeImage, toml("nodes.toml")["images"], "name")

@@ -1,22 +1,22 @@
-"""What a node really offers to pods: the machine less what kubelet, the system and the DaemonSets keep."""
+"""What a node offers to pods: the machine without the parts that kubelet, the system and the DaemonSets use."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 
 from fleet.facts import hardware
 from fleet.facts.pods import Requests
 
-# Of the root disk, a tenth stays free before eviction and 1 GiB is kubelet's.
+# kubelet evicts pods when less than a tenth of the root disk is free, and reserves 1 GiB.
 DISK_SHARE = 0.9
 DISK_KEPT = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What one node has for pods: millicores, MiB, MiB of ephemeral storage, GPUs, pods."""
+    """The resources of one node for pods: millicores, MiB of memory, MiB of ephemeral storage, GPUs, number of pods."""
 
     cpu: int
     memory: int
@@ -26,17 +26,17 @@ class Offer:
 
 
 def allocatable(machine: hardware.Machine, disk: int) -> Offer:
-    """What kubelet leaves of a machine with a root disk of `disk` MiB, by the rules of the machine's cloud."""
+    """What a machine with a root disk of `disk` MiB offers after kubelet's reservations, by the rules of the machine's cloud."""
     return _BY_CLOUD[machine.cloud](machine, disk)
 
 
 def for_runners(machine: hardware.Machine, disk: int, daemonsets: Iterable[Requests]) -> Offer:
-    """What is left for runner pods after kubelet and the DaemonSets."""
+    """What remains for runner pods after kubelet and the DaemonSets."""
     return less(allocatable(machine, disk), daemonsets)
 
 
 def less(offer: Offer, pods: Iterable[Requests]) -> Offer:
-    """What an offer leaves beside some pods."""
+    """What remains of an offer when these pods run."""
     taken = tuple(pods)
     return replace(
         offer,
@@ -47,28 +47,21 @@ def less(offer: Offer, pods: Iterable[Requests]) -> Offer:
 
 
 def least(offers: Iterable[Offer]) -> Offer:
-    """What any of several nodes has at least: the template of the autoscaler."""
-    several = list(offers)
-    return Offer(
-        cpu=min(offer.cpu for offer in several),
-        memory=min(offer.memory for offer in several),
-        storage=min(offer.storage for offer in several),
-        gpus=min(offer.gpus for offer in several),
-        pods=min(offer.pods for offer in several),
-    )
+    """The least that any of these nodes offers of each resource, as in the autoscaler's template of a node."""
+    return Offer(*map(min, zip(*map(astuple, offers), strict=True)))
 
 
 # -- AWS ---------------------------------------------------------------------------------------------------------------
 
-# A virtual machine shows less memory than its type's name; Karpenter reckons with the same share (vm-memory-overhead-percent).
+# A virtual machine has less memory than its type is sold with. Karpenter assumes the same share (vm-memory-overhead-percent).
 _VM_MEMORY = 0.925
 
 
 def _nodeadm(machine: hardware.Machine, disk: int) -> Offer:
     """EKS nodes: awslabs/amazon-eks-ami, nodeadm/internal/kubelet/config.go.
 
-    11 MiB for each pod of the ENI formula and 255 MiB, 6 / 1 / 0.5 / 0.25 % of the cores, 100 MiB before eviction, a tenth of
-    the disk and 1 GiB. Managed node groups cap the pods themselves at 110, or 250 from 30 vCPU on.
+    Reserved: 11 MiB for each pod of the ENI formula and 255 MiB, 6 / 1 / 0.5 / 0.25 % of the cores, 100 MiB before eviction, a
+    tenth of the disk and 1 GiB. Managed node groups limit the pods to 110, or to 250 from 30 vCPUs on.
     """
     pods = machine.max_pods or 110
     return Offer(
@@ -88,17 +81,17 @@ def _share_of_cores(vcpus: int) -> int:
 # -- OCI ---------------------------------------------------------------------------------------------------------------
 
 _PODS = 110
-"""OKE's limit; the network allows as many on every GPU shape."""
-# (from GB on, share kept above it, kept up to it in GB)
+"""OKE's limit. The network allows the same number on every GPU shape."""
+# (from this GB on, reserved share above it, reserved GB up to it)
 _MEMORY_STEPS = ((128, 0.02, 9.32), (16, 0.06, 2.6), (8, 0.10, 1.8), (4, 0.20, 1.0), (0, 0.25, 0.0))
 _FIRST_CORES = (0, 60, 70, 80, 85, 90)
 
 
 def _oke(machine: hardware.Machine, disk: int) -> Offer:
-    """OKE nodes: oracle/karpenter-provider-oci b26d6563, pkg/providers/instancetype/provider.go, which follows OKE's own script.
+    """OKE nodes: oracle/karpenter-provider-oci b26d6563, pkg/providers/instancetype/provider.go, which copies OKE's own script.
 
-    Kube-reserved in steps of cores and GB, system-reserved 100m and 100Mi, 100 MiB before eviction. That code counts an x86
-    core twice; the larger reservation is the safe one.
+    Kube-reserved depends on cores and GB in steps. System-reserved is 100m and 100Mi; 100 MiB are kept before eviction. That
+    code counts an x86 core twice, and the larger reservation is the safe one.
     """
     cores = machine.vcpus * 2 if machine.arch == "x86_64" else machine.vcpus
     kept_cpu = _FIRST_CORES[cores] if cores < len(_FIRST_CORES) else 90 + math.ceil(2.5 * (cores - 5))
@@ -119,15 +112,15 @@ def _oke(machine: hardware.Machine, disk: int) -> Offer:
 def _talos(machine: hardware.Machine, disk: int) -> Offer:
     """Talos nodes: siderolabs/talos v1.13.9 pkg/machinery/constants, KubeletSystemReserved*.
 
-    50m and 384 MiB for the system, 100 MiB before eviction, a tenth of the disk and, to be safe, 1 GiB where Talos keeps 256 MiB.
-    What firmware and kernel keep of the memory is not known of a machine: a virtual one's share is the safe side.
+    Reserved: 50m and 384 MiB for the system, 100 MiB before eviction, a tenth of the disk and, to be safe, 1 GiB of disk where
+    Talos keeps 256 MiB. How much memory firmware and kernel use is not known; the share of a virtual machine is the safe value.
     """
     return Offer(
         cpu=machine.vcpus * 1000 - 50,
         memory=int(machine.memory_mib * _VM_MEMORY) - 384 - 100,
         storage=int(disk * DISK_SHARE) - DISK_KEPT,
         gpus=machine.gpus,
-        # kubelet's own limit, which Talos leaves as it is.
+        # kubelet's default, which Talos does not change.
         pods=_PODS,
     )
 

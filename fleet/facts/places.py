@@ -1,4 +1,4 @@
-"""The line of every value of a document. The lines are a tree beside the values: aliases share parts of it, nothing is copied."""
+"""The line of every value of a document. The lines form a tree like the values. Aliases share parts of it, without copies."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Below = dict[str, Place] | list[Place]
 
 
 class Lines(Mapping[Keys, int]):
-    """The 1-based line of every key and item of a document, by its path. A path is built only when it is asked for."""
+    """The 1-based line of every key and item of a document, by its path. Paths are created only on request."""
 
     def __init__(self, root: Place) -> None:
         self._root = root

@@ -1,4 +1,4 @@
-"""What pods request of a node, and what the Pod Security Standards ask of them (kubernetes.io, Pod Security Standards)."""
+"""The requests of pods, and what the Pod Security Standards require of them (kubernetes.io, Pod Security Standards)."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ Level = Literal["privileged", "baseline", "restricted"]
 
 CONFINED_POD = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
 CONFINED = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
-"""What the standard `restricted` asks of a pod and of a container."""
+"""The security contexts that the standard `restricted` requires for a pod and for a container."""
 
 RUNNER_UID = 1001
-"""User `runner` of the upstream runner image (actions/runner, images/Dockerfile)."""
+"""The user id of `runner` in the upstream runner image (actions/runner, images/Dockerfile)."""
 
 
 class Requests(Protocol):

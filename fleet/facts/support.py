@@ -1,6 +1,6 @@
 """How long AWS supports a Kubernetes minor on EKS, and which price its control plane has on a day.
 
-A view of `data/eks_support.csv`. Standard library only: the policy pack ships this module.
+The rows of `data/eks_support.csv`. Standard library only: the policy pack ships this module.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from datetime import date
 
-from fleet.facts.tables import rows
+from fleet.facts.tables import entry, rows
 
 STANDARD, EXTENDED = "eks-control-plane", "eks-control-plane-extended"
 """Items of `data/prices.csv`: an hour of an EKS control plane in standard and in extended support. Each is the whole price."""
@@ -17,9 +17,9 @@ STANDARD, EXTENDED = "eks-control-plane", "eks-control-plane-extended"
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """One minor. AWS charges for extended support from `standard_until` on, that day included.
+    """One Kubernetes minor. AWS charges for extended support from the day `standard_until` on.
 
-    From `extended_until` on AWS may upgrade the control plane on any day, without a notice (EKS user guide, version lifecycle).
+    From `extended_until` on, AWS may upgrade the control plane on any day, without a notice (EKS user guide, version lifecycle).
     """
 
     minor: str
@@ -27,11 +27,8 @@ class Support:
     extended_until: date
 
 
-EKS_SUPPORT: dict[str, Support] = {
-    row["minor"]: Support(row["minor"], date.fromisoformat(row["standard_until"]), date.fromisoformat(row["extended_until"]))
-    for row in rows("eks_support.csv")
-}
-"""Kubernetes minor → its support on EKS, the oldest first."""
+EKS_SUPPORT = {row["minor"]: entry(Support, row) for row in rows("eks_support.csv")}
+"""Support on EKS by Kubernetes minor, the oldest first."""
 
 
 _VERSION = re.compile(r"v?([0-9]{1,3})[.]([0-9]{1,3})(?:[.].*)?")

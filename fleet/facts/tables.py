@@ -1,13 +1,25 @@
-"""Reads the data files in `data/`. Each row has its source and date."""
+"""Reads the data files in `data/`. Each row has its source and date. The published policy pack has this module too."""
 
 from __future__ import annotations
 
 import csv
 import tomllib
+from collections.abc import Callable, Mapping
+from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 _DATA = Path(__file__).parent / "data"
+_Entry = TypeVar("_Entry")
+_FROM_TEXT: dict[str, Callable[[str], object]] = {
+    "int": lambda text: int(text or 0),
+    "float": lambda text: float(text or 0),
+    "int | None": lambda text: int(text) if text else None,
+    "str | None": lambda text: None if text == "unknown" else text,
+    "bool": lambda text: text == "true",
+    "date": date.fromisoformat,
+}
+"""How the text of a cell becomes the value of a field, by the field's annotation. Fields of other types take the text."""
 
 
 def rows(name: str) -> list[dict[str, str]]:
@@ -17,6 +29,27 @@ def rows(name: str) -> list[dict[str, str]]:
 
 
 def toml(name: str) -> dict[str, Any]:
-    """A TOML file."""
+    """The content of a TOML file."""
     with (_DATA / name).open("rb") as file:
         return tomllib.load(file)
+
+
+def entry(kind: type[_Entry], row: Mapping[str, Any], **more: object) -> _Entry:
+    """A dataclass from a row: each field has the value of the column with its name (TOML: with hyphens), or the one in `more`.
+
+    Columns that are no field are left out, such as the source. A list becomes a tuple.
+    """
+    columns = {key.replace("-", "_"): value for key, value in row.items()}
+    values = {name: _value(how, columns[name]) for name, how in kind.__annotations__.items() if name in columns}
+    return kind(**values | more)
+
+
+def entries(kind: type[_Entry], table: Mapping[str, Mapping[str, Any]], key: str = "") -> dict[str, _Entry]:
+    """A dataclass for each named row of a TOML file; its field `key` has the name."""
+    return {name: entry(kind, row, **({key: name} if key else {})) for name, row in table.items()}
+
+
+def _value(annotation: str, value: object) -> object:
+    if isinstance(value, str):
+        return _FROM_TEXT.get(annotation, str)(value)
+    return tuple(value) if isinstance(value, list) else value
