@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -12,28 +12,20 @@ from pydantic_core import ErrorDetails
 from fleet.facts.errors import shown
 from fleet.jobs.arguments import AskArguments, JobArguments
 from fleet.jobs.errors import JobError, JobProblem
-from fleet.jobs.rules import ASK_RULES, JOB_RULES, Rule
+from fleet.jobs.rules import ASK_RULES, JOB_RULES
 from fleet.settings.suggest import hint
 
 Arguments = TypeVar("Arguments", bound=AskArguments)
 
 _STAND_INS = {"task_id": "stand-in", "image": "stand-in:1"}
-"""Values for arguments without default, so that rules over other arguments are checked although these are wrong."""
+"""Values for required arguments that are wrong, so that the rules over the other arguments are still checked."""
 _PRIVATE = frozenset(("env", "secret_env", "command", "args", "annotations"))
-"""Arguments whose values errors never show."""
+"""Arguments whose values are never in an error."""
 
 
-def ask_arguments(given: Mapping[str, Any]) -> AskArguments:
-    """Arguments of an ask. Raises JobError with every problem."""
-    return _checked(AskArguments, given, ASK_RULES)
-
-
-def job_arguments(given: Mapping[str, Any]) -> JobArguments:
-    """Arguments of a job. Raises JobError with every problem."""
-    return _checked(JobArguments, given, (*ASK_RULES, *JOB_RULES))
-
-
-def _checked(model: type[Arguments], given: Mapping[str, Any], rules: Iterable[Rule]) -> Arguments:
+def checked(model: type[Arguments], given: Mapping[str, Any]) -> Arguments:
+    """The arguments of an ask or of a job. Raises JobError with every problem."""
+    rules = (*ASK_RULES, *JOB_RULES) if issubclass(model, JobArguments) else ASK_RULES
     problems: list[JobProblem] = []
     wrong: set[str] = set()
     try:
@@ -48,23 +40,18 @@ def _checked(model: type[Arguments], given: Mapping[str, Any], rules: Iterable[R
         if not rule.reads & wrong:
             problems += rule.broken(read)
     if problems:
-        order = list(model.model_fields)
-        known = {name: index for index, name in enumerate(order)}
-        raise JobError(tuple(sorted(problems, key=lambda each: known.get(each.field.partition(".")[0], len(order)))))
+        order = {name: index for index, name in enumerate(model.model_fields)}
+        raise JobError(tuple(sorted(problems, key=lambda each: order.get(each.field.partition(".")[0], len(order)))))
     return read
 
 
 def _problem(model: type[AskArguments], error: ErrorDetails) -> JobProblem:
-    # Pydantic marks a bad key by "[key]" after it.
+    # Pydantic adds "[key]" to the path of a wrong key.
     marked = error["loc"][-1] == "[key]"
     path = tuple(map(str, error["loc"][:-1] if marked else error["loc"]))
     field = ".".join(part if part.isprintable() else shown(part) for part in path)
     if error["type"] == "extra_forbidden":
         close = difflib.get_close_matches(path[0], model.model_fields, n=1)
         return JobProblem(field, "unknown", "no such argument; " + (f"did you mean {close[0]}?" if close else "remove it"))
-    private = path[0] in _PRIVATE or error["type"] == "missing"
-    return JobProblem(field, _rule(error), hint(error, model, path), "" if private else shown(error["input"]))
-
-
-def _rule(error: ErrorDetails) -> str:
-    return error["type"].removeprefix("gpu_ci_")
+    value = "" if path[0] in _PRIVATE or error["type"] == "missing" else shown(error["input"])
+    return JobProblem(field, error["type"].removeprefix("gpu_ci_"), hint(error, model, path), value)

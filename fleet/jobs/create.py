@@ -1,16 +1,15 @@
-"""Creates the manifest of a GPU job from Python."""
+"""`create_gpu_job`: the manifest of a GPU job from Python arguments."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Unpack
+from typing import Unpack
 
 from fleet.facts.errors import shown
 from fleet.jobs.errors import JobError, JobProblem
 from fleet.jobs.manifest import Manifest, manifest
 from fleet.jobs.options import JobOptions
 from fleet.jobs.place import place_job, pool_options
-from fleet.jobs.profiles import DEFAULT_GPU_TYPE
 from fleet.jobs.spec import gpu_job
 from fleet.providers.fleet import Fleet
 
@@ -30,17 +29,17 @@ def create_gpu_job(
     pool: str | None = None,
     **options: Unpack[JobOptions],
 ) -> Manifest:
-    """A valid `batch/v1` Job as plain data. Nothing is sent to a cluster.
+    """A valid `batch/v1` Job as plain data. This function sends nothing to a cluster.
 
-    With a `fleet` the job is bound to the cheapest of its pools that holds it, or of one `cluster` or `pool`. Without a fleet it
-    selects nodes by the label of their GPU. A `pool` implies `gpu_type`, `spot` and `shared`; without one the GPU type is v100.
-    `memory` and `cpu` are limits of the whole job ("16Gi", "8000m"). docs/jobs.md explains the other arguments.
+    With a `fleet` the job is bound to the fleet's cheapest pool that holds it. `cluster` and `pool` limit the choice. Without a
+    fleet the job selects nodes by the label of their GPU. A `pool` implies `gpu_type`, `spot` and `shared`; without one, the GPU
+    type is v100. `memory` and `cpu` are limits of the whole job ("16Gi", "8000m"). docs/jobs.md explains the other arguments.
     Raises JobError with every wrong argument, and JobRefusedError with a reason for each pool if none holds the job.
     """
     implied = {} if fleet is None else pool_options(fleet, cluster, pool)
-    default = implied.pop("gpu_type", DEFAULT_GPU_TYPE)
-    more: Any = {**implied, **options}
-    job = gpu_job(task_id, image, gpu_count, default if gpu_type is None else gpu_type, memory, cpu, command, env, **more)
+    amounts = {"gpu_count": gpu_count, "memory": memory, "cpu": cpu}
+    named = {name: value for name, value in (("gpu_type", gpu_type), ("env", env)) if value is not None}
+    job = gpu_job(task_id, image, command=command, **amounts, **{**implied, **named, **options})
     if fleet is not None:
         return place_job(fleet, job, cluster=cluster, pool=pool).manifest()
     missing = tuple(

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, WrapValidator
 
 from fleet.facts.scheduling import GPU_RESOURCE, is_gpu_resource
 from fleet.jobs.profiles import COUNTS, PROFILES, gpu_type
-from fleet.settings.model import Duration, LabelKey, LabelValue, Memory, problem
+from fleet.settings.model import Duration, LabelKey, LabelValue, Memory, matching, problem
 
 _LONGEST_TEXT = 131_071
 """Bytes of one argument or variable of a process on Linux (execve, MAX_ARG_STRLEN)."""
@@ -26,9 +26,8 @@ def _text(value: str) -> str:
     except UnicodeEncodeError:
         raise problem("text", "it contains half of a surrogate pair; correct it") from None
     if "\0" in value or size > _LONGEST_TEXT:
-        raise problem(
-            "text", f"must have no NUL and at most {_LONGEST_TEXT} bytes, the limit for a process; shorten it, or use a file"
-        )
+        message = f"must have no NUL and at most {_LONGEST_TEXT} bytes, the limit for a process; shorten it, or use a file"
+        raise problem("text", message)
     return value
 
 
@@ -47,9 +46,8 @@ TaskId = Annotated[Text, AfterValidator(_task)]
 
 def _several(value: object) -> object:
     if isinstance(value, str):
-        raise problem(
-            "list", "must be a list of words, because Kubernetes does not start a shell; write ['python', '-m', 'train']"
-        )
+        message = "must be a list of words, because Kubernetes does not start a shell; write ['python', '-m', 'train']"
+        raise problem("list", message)
     return tuple(value) if isinstance(value, Sequence) else value
 
 
@@ -69,66 +67,31 @@ def _dict(value: object) -> object:
     return dict(value) if isinstance(value, Mapping) else value
 
 
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-
-
-def _variable(name: str) -> str:
-    if len(name) > 253 or not _VARIABLE.fullmatch(name):
-        raise problem("variable", "a variable's name has letters, digits and '_', and does not start with a digit; rename it")
-    return name
-
-
-Variable = Annotated[str, AfterValidator(_variable)]
+_VARIABLE = "a variable's name has letters, digits and '_', and does not start with a digit; rename it"
+Variable = Annotated[str, matching(r"[A-Za-z_][A-Za-z0-9_]*", "variable", _VARIABLE, most=253)]
 Env = Annotated[dict[Variable, Text], BeforeValidator(_dict)]
 """Environment variables. Errors never show their values."""
 
 # -- names of objects --------------------------------------------------------------------------------------------------
 
-_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-
-
-def _object(name: str) -> str:
-    if len(name) > 253 or not _SUBDOMAIN.fullmatch(name):
-        raise problem("object_name", "an object's name has lower-case letters, digits, '-' and '.', at most 253; rename it")
-    return name
-
-
-ObjectName = Annotated[str, AfterValidator(_object)]
+_LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_OBJECT = "an object's name has lower-case letters, digits, '-' and '.', at most 253; rename it"
+ObjectName = Annotated[str, matching(rf"{_LABEL}(\.{_LABEL})*", "object_name", _OBJECT, most=253)]
 """Name of a claim, a Secret or a priority class."""
 ObjectNames = Annotated[tuple[ObjectName, ...], BeforeValidator(_one_or_several)]
 """One or several names of objects."""
 
-_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-
-
-def _label(name: str) -> str:
-    if len(name) > 63 or not _LABEL.fullmatch(name):
-        raise problem("name", "lower-case letters, digits and '-', a letter or digit at both ends, at most 63; rename it")
-    return name
-
-
-ShortName = Annotated[str, AfterValidator(_label)]
+_SHORT = "lower-case letters, digits and '-', a letter or digit at both ends, at most 63; rename it"
+ShortName = Annotated[str, matching(_LABEL, "name", _SHORT, most=63)]
 """Name of a namespace or a queue: a DNS label."""
 
 
-def _priority(name: str) -> str:
-    if name.startswith("system-"):
-        raise problem("priority", "Kubernetes reserves classes named system-… for system pods; name one of the fleet's")
-    return name
+_PRIORITY = "Kubernetes reserves classes named system-… for system pods; name one of the fleet's"
+PriorityName = Annotated[ObjectName, matching("(?!system-).*", "priority", _PRIORITY)]
 
-
-PriorityName = Annotated[ObjectName, AfterValidator(_priority)]
-
-_SECRET_KEY = re.compile(r"[-._a-zA-Z0-9]{1,253}")
-
-
-def _secret_key(key: str) -> str:
-    if not _SECRET_KEY.fullmatch(key) or key.startswith("..") or key == ".":
-        raise problem("secret_key", "a Secret's key has letters, digits, '-', '_' and '.'; correct it")
-    return key
-
-
-SecretRef = Annotated[tuple[ObjectName, Annotated[str, AfterValidator(_secret_key)]], BeforeValidator(_one_or_several)]
+_KEY = "a Secret's key has letters, digits, '-', '_' and '.'; correct it"
+_SecretKey = Annotated[str, matching(r"(?!\.\.|\.$)[-._a-zA-Z0-9]{1,253}", "secret_key", _KEY)]
+SecretRef = Annotated[tuple[ObjectName, _SecretKey], BeforeValidator(_one_or_several)]
 """The name of a Secret, and a key in it."""
 SecretEnv = Annotated[dict[Variable, SecretRef], BeforeValidator(_dict)]
 
@@ -159,9 +122,8 @@ _WORD = re.compile(r"[a-z0-9]+")
 def _image(reference: str) -> str:
     match = _IMAGE.fullmatch(reference) if len(reference) <= 400 else None
     if match is None or not (match["digest"] or _is_version(match["tag"] or "")):
-        raise problem(
-            "image", "an image needs a version or a digest, and latest is neither; write name:1.2, name@sha256:… or both"
-        )
+        message = "an image needs a version or a digest, and latest is neither; write name:1.2, name@sha256:… or both"
+        raise problem("image", message)
     return reference
 
 
@@ -177,8 +139,8 @@ Image = Annotated[str, AfterValidator(_image)]
 
 def _count(count: int) -> int:
     if count not in COUNTS:
-        known = ", ".join(map(str, COUNTS))
-        raise problem("gpu_count", f"a job takes {known} GPUs, because other counts leave GPUs of a machine idle; name one")
+        message = f"a job takes {', '.join(map(str, COUNTS))} GPUs, because other counts leave GPUs of a machine idle; name one"
+        raise problem("gpu_count", message)
     return count
 
 
@@ -194,7 +156,7 @@ def _gpu_type(name: object) -> object:
 
 
 GpuType = Annotated[str, BeforeValidator(_gpu_type)]
-"""A GPU model that has a profile: "rtx-3090". Upper case and spaces do too."""
+"""A GPU model that has a profile: "rtx-3090". Upper case and spaces are accepted too."""
 Weight = Annotated[int, Field(ge=1, le=100)]
 """Weight of a preference (Kubernetes API, PreferredSchedulingTerm)."""
 Preferences = Annotated[dict[GpuType, Weight], BeforeValidator(_dict)]
@@ -202,9 +164,8 @@ Preferences = Annotated[dict[GpuType, Weight], BeforeValidator(_dict)]
 
 def _resource(name: str) -> str:
     if not (name == GPU_RESOURCE or (name.startswith("nvidia.com/") and is_gpu_resource(name))):
-        raise problem(
-            "resource", f"not a resource of NVIDIA's device plugin; write one such as {GPU_RESOURCE}.shared, or leave it out"
-        )
+        message = f"not a resource of NVIDIA's device plugin; write one such as {GPU_RESOURCE}.shared, or leave it out"
+        raise problem("resource", message)
     return name
 
 

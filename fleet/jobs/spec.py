@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, Unpack
+from typing import Any, Literal
 
 from fleet.facts.scheduling import MEDIUM_PRIORITY, RUNNER_PRIORITY
-from fleet.jobs.arguments import JobArguments
+from fleet.jobs.arguments import AskArguments, JobArguments
 from fleet.jobs.ask import GpuAsk, settled
-from fleet.jobs.checked import ask_arguments, job_arguments
+from fleet.jobs.checked import checked
 from fleet.jobs.naming import job_name
-from fleet.jobs.options import AskOptions, JobOptions
-from fleet.jobs.profiles import DEFAULT_GPU_TYPE
 from fleet.jobs.rules import VISIBLE
 
 
@@ -35,12 +33,12 @@ class GpuJobSpec:
 
     @property
     def priority_class(self) -> str:
-        """As given. The default is the class of queued jobs with a queue, otherwise the runners'. Neither preempts other pods."""
+        """As given. The default is the class for queued jobs, and without a queue the class of runners. Neither preempts."""
         return self.given.priority_class or (MEDIUM_PRIORITY if self.given.queue else RUNNER_PRIORITY).name
 
     @property
     def env(self) -> dict[str, str]:
-        """Variables with a value: the defaults, those of the cache, and the job's own, which win."""
+        """Variables with a value: the defaults, the cache's, and the job's own, which override the others."""
         return dict(self._usual_env()) | self.given.env
 
     def _usual_env(self) -> Iterator[tuple[str, str]]:
@@ -53,44 +51,12 @@ class GpuJobSpec:
             yield VISIBLE, visible if isinstance(visible, str) else ",".join(map(str, range(self.ask.gpus)))
 
 
-def gpu_job(
-    task_id: str,
-    image: str,
-    gpu_count: int = 1,
-    gpu_type: str = DEFAULT_GPU_TYPE,
-    memory: str | None = None,
-    cpu: str | float | None = None,
-    command: Sequence[str] = (),
-    env: Mapping[str, str] | None = None,
-    **options: Unpack[JobOptions],
-) -> GpuJobSpec:
-    """A job from its arguments. Raises JobError with every problem.
-
-    `memory` and `cpu` are limits of the whole job ("16Gi", "8000m"); the defaults are those of the GPU's profile.
-    """
-    given = job_arguments(
-        {
-            "task_id": task_id,
-            "image": image,
-            "gpu_count": gpu_count,
-            "gpu_type": gpu_type,
-            "memory": memory,
-            "cpu": cpu,
-            "command": command,
-            "env": {} if env is None else env,
-            **options,
-        }
-    )
+def gpu_job(task_id: str, image: str, **arguments: Any) -> GpuJobSpec:
+    """A job from the arguments of `create_gpu_job` that do not name a place. Raises JobError with every problem."""
+    given = checked(JobArguments, {"task_id": task_id, "image": image, **arguments})
     return GpuJobSpec(settled(given), given)
 
 
-def gpu_ask(
-    gpu_count: int = 1,
-    gpu_type: str = DEFAULT_GPU_TYPE,
-    memory: str | None = None,
-    cpu: str | float | None = None,
-    **options: Unpack[AskOptions],
-) -> GpuAsk:
-    """What a job of these arguments would need from a node. Raises JobError with every problem."""
-    given: dict[str, Any] = {"gpu_count": gpu_count, "gpu_type": gpu_type, "memory": memory, "cpu": cpu, **options}
-    return settled(ask_arguments(given))
+def gpu_ask(**arguments: Any) -> GpuAsk:
+    """What a job with these arguments of `AskArguments` needs from a node. Raises JobError with every problem."""
+    return settled(checked(AskArguments, arguments))

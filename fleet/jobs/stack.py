@@ -28,7 +28,9 @@ _KEYS = {
     "priority_class": "priority",
     "backoff_limit": "backoffLimit",
 }
-"""The settings' names of arguments, where they differ."""
+"""The settings' keys for arguments with another name."""
+_ARGUMENT = {"gpus": "gpu_count", "priority": "priority_class"}
+"""The arguments for fields of `StackJob` with another name."""
 _ARGUMENTS = re.compile(rf"\b({'|'.join(_KEYS)})\b")
 _IN_YAML = "write secretEnv: {NAME: [secret, key]}"
 
@@ -41,50 +43,24 @@ def place_stack_job(fleet: Fleet, cluster: str, name: str) -> JobPlacement:
 
 
 def specification(name: str, wanted: StackJob, pools: Mapping[str, Any]) -> GpuJobSpec:
-    """The job as `fleet.jobs` reads it. A job that names a pool gets the GPU type, spot and shares of that pool.
+    """The job for `fleet.jobs`. A job that names a pool gets the GPU type, spot and shares of that pool.
 
-    Raises JobError with every problem, in the words of the settings. A loaded fleet has no such problem.
+    Raises JobError with every problem, named by the keys of the settings. The jobs of a loaded fleet have no problem.
     """
-    options: dict[str, Any] = {
-        "args": wanted.args,
-        "secret_env": wanted.secret_env,
-        "namespace": wanted.namespace,
-        "spot": wanted.spot,
-        "shared": wanted.shared,
-        "cache": wanted.cache,
-        "cache_read_only": wanted.cache_read_only,
-        "workspace": wanted.workspace,
-        "queue": wanted.queue,
-        "labels": wanted.labels,
-    }
-    given: Mapping[str, Any] = {
-        "scratch": memory_text(wanted.scratch) if wanted.scratch else None,
-        "shm": memory_text(wanted.shm) if wanted.shm else None,
-        "cache_path": wanted.cache_path,
-        "workspace_path": wanted.workspace_path,
-        "priority_class": wanted.priority,
-        "deadline": wanted.deadline,
-        "backoff_limit": wanted.backoff_limit,
-    }
-    options |= {key: value for key, value in given.items() if value is not None}
-    options |= {"gpu_type": wanted.gpu_type or ""} if wanted.pool is None else options_of(pools[wanted.pool])
+    given: dict[str, Any] = {_ARGUMENT.get(key, key): value for key, value in wanted if value is not None}
+    given |= {key: memory_text(given[key]) for key in ("memory", "scratch", "shm") if key in given}
+    if wanted.cpu is not None:
+        given["cpu"] = cpu_text(wanted.cpu)
+    if (pool := given.pop("pool", None)) is not None:
+        given |= options_of(pools[pool])
     try:
-        return gpu_job(
-            name,
-            wanted.image,
-            wanted.gpus,
-            memory=memory_text(wanted.memory) if wanted.memory else None,
-            cpu=cpu_text(wanted.cpu) if wanted.cpu else None,
-            command=wanted.command,
-            env=wanted.env,
-            **options,
-        )
+        return gpu_job(name, **given)
     except JobError as error:
         raise JobError(tuple(map(_renamed, error.problems))) from None
 
 
 def problems(fleet: Fleet) -> Iterator[Problem]:
-    """Every wrong argument of a stack's jobs, by the same rules as for `fleet.jobs.create_gpu_job`."""
+    """Every wrong argument of a stack's jobs. The rules are those of `fleet.jobs.create_gpu_job`."""
     for cluster, settings in fleet.clusters_by_name():
         for name, job in settings.jobs.items():
             at = (f"{NAMESPACE}:clusters", cluster, "jobs", name)
@@ -130,7 +106,7 @@ def remarks(fleet: Fleet) -> Iterator[str]:
 
 
 def _renamed(found: JobProblem) -> JobProblem:
-    """A problem in the words of the settings: their keys, and YAML instead of Python."""
+    """The problem with the keys of the settings, and YAML instead of Python."""
     first, dot, rest = found.field.partition(".")
     message = _ARGUMENTS.sub(lambda name: _KEYS[name[0]], found.message.replace(IN_PYTHON, _IN_YAML))
     return dataclasses.replace(found, field=f"{_KEYS.get(first, first)}{dot}{rest}", message=message)

@@ -1,4 +1,4 @@
-"""How Pulumi Deployments runs each stack of the fleet: the settings of the project in `deployments/`, and whom they reach.
+"""The settings of the project in `deployments/`: how Pulumi Deployments runs each stack, and which endpoints its runs reach.
 
 Facts: pulumi.com/docs/deployments; the schema of pulumi-pulumiservice 1.5.0, and its copy of Pulumi Cloud's OpenAPI document.
 """
@@ -16,7 +16,7 @@ from pydantic import AfterValidator, Field, model_validator
 from fleet.facts.errors import FleetError, Problem
 from fleet.facts.tables import toml
 from fleet.providers import fleet as fleet_settings
-from fleet.settings.model import Duration, Model, QuotedText, go_duration, problem
+from fleet.settings.model import Duration, Model, QuotedText, go_duration, matching, problem
 from fleet.settings.reading import read
 from fleet.settings.runner import ImageReference
 
@@ -25,86 +25,59 @@ PROJECT = fleet_settings.NAMESPACE
 NAMESPACE = "gpu-ci-deployments"
 """The project in `deployments/`, whose config these settings are."""
 FILE = "deployments/Pulumi.main.yaml"
-"""Where they stand in the repository."""
+"""The file of these settings."""
 OPERATION = "PULUMI_CI_OPERATION"
-"""The variable by which a run knows whether it previews or changes; Pulumi Deployments sets it where nobody else does."""
-
-
-def _pattern(form: str, rule: str, message: str) -> AfterValidator:
-    """A check of a whole text; `message` ends in what to do."""
-    compiled = re.compile(form)
-
-    def check(text: str) -> str:
-        if not compiled.fullmatch(text):
-            raise problem(rule, message)
-        return text
-
-    return AfterValidator(check)
+"""The variable with the operation of a run: a preview or a change. Pulumi Deployments sets it unless a stack does."""
 
 
 Organization = Annotated[
     str,
-    _pattern(r"[a-z0-9][a-z0-9_-]*", "organization", "an organisation of Pulumi Cloud is lower case; write it as its URL does"),
+    matching(r"[a-z0-9][a-z0-9_-]*", "organization", "an organisation of Pulumi Cloud is lower case; write it as its URL does"),
 ]
 Repository = Annotated[
-    str, _pattern(r"[A-Za-z0-9-]+/[A-Za-z0-9._-]+", "repository", "not a GitHub repository; write owner/name without https://")
+    str, matching(r"[A-Za-z0-9-]+/[A-Za-z0-9._-]+", "repository", "not a GitHub repository; write owner/name without https://")
 ]
-Branch = Annotated[str, _pattern(r"(?!refs/)[^\s:~^?*\[\\]+", "branch", "not the short name of a branch; write for example main")]
+Branch = Annotated[str, matching(r"(?!refs/)[^\s:~^?*\[\\]+", "branch", "not the short name of a branch; write for example main")]
 StackName = Annotated[
-    str, _pattern(r"[A-Za-z0-9_.-]{1,100}", "stack_name", "a stack's name has 1 to 100 letters, digits, _ . or -; correct it")
+    str, matching(r"[A-Za-z0-9_.-]{1,100}", "stack_name", "a stack's name has 1 to 100 letters, digits, _ . or -; correct it")
 ]
 Name = Annotated[
-    str, _pattern(r"[A-Za-z0-9][A-Za-z0-9_.-]*", "cloud_name", "a name has letters, digits, _ . and -, no space; correct it")
+    str, matching(r"[A-Za-z0-9][A-Za-z0-9_.-]*", "cloud_name", "a name has letters, digits, _ . and -, no space; correct it")
 ]
 EnvironmentName = Annotated[
     str,
-    _pattern(
+    matching(
         r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+",
         "environment_name",
         "not an ESC environment; write project/name without the organisation",
     ),
 ]
-PathFilter = Annotated[
-    str,
-    _pattern(
-        r"!?(?!\./|/)[^\s!]+",
-        "path_filter",
-        "a path filter is a glob of the whole path below the repository, ! before it excludes; write for example fleet/**",
-    ),
-]
+_FILTER = "a path filter is a glob of the whole path below the repository, ! before it excludes; write for example fleet/**"
+PathFilter = Annotated[str, matching(r"!?(?!\./|/)[^\s!]+", "path_filter", _FILTER)]
 Variable = Annotated[
-    str, _pattern(r"[A-Za-z_][A-Za-z0-9_]*", "variable", "an environment variable has letters, digits and _; rename it")
+    str, matching(r"[A-Za-z_][A-Za-z0-9_]*", "variable", "an environment variable has letters, digits and _; rename it")
 ]
 SecretKey = Annotated[
-    str, _pattern(r"[A-Za-z][A-Za-z0-9]*", "secret_key", "a config key of this project has letters and digits; rename it")
+    str, matching(r"[A-Za-z][A-Za-z0-9]*", "secret_key", "a config key of this project has letters and digits; rename it")
 ]
-Version = Annotated[QuotedText, _pattern(r"\d+\.\d+\.\d+", "version", 'not a published version; write for example "0.1.0"')]
-RoleArn = Annotated[
-    str,
-    _pattern(
-        r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+",
-        "role_arn",
-        "not the ARN of an IAM role; write arn:aws:iam::<account>:role/<name>",
-    ),
-]
-SessionName = Annotated[
-    str,
-    _pattern(
-        r"(?=.{2,})([\w+=,.@-]|\$\{(organization\.name|project\.name|stack\.name|deployment\.version|deployment\.id)\})+",
-        "session_name",
-        "a session name has letters, digits, _ + = , . @ - and ${organization.name}, ${project.name}, ${stack.name}, "
-        "${deployment.version} or ${deployment.id}; correct it",
-    ),
-]
+Version = Annotated[QuotedText, matching(r"\d+\.\d+\.\d+", "version", 'not a published version; write for example "0.1.0"')]
+_ROLE = "not the ARN of an IAM role; write arn:aws:iam::<account>:role/<name>"
+RoleArn = Annotated[str, matching(r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+", "role_arn", _ROLE)]
+_IN_NAMES = r"organization\.name|project\.name|stack\.name|deployment\.version|deployment\.id"
+_SESSION = (
+    "a session name has letters, digits, _ + = , . @ - and ${organization.name}, ${project.name}, ${stack.name}, "
+    "${deployment.version} or ${deployment.id}; correct it"
+)
+SessionName = Annotated[str, matching(rf"(?=.{{2,}})([\w+=,.@-]|\$\{{({_IN_NAMES})\}})+", "session_name", _SESSION)]
 Line = Annotated[
     str,
-    _pattern(r"\S(.*\S)?", "command", "a pre-run command is one line, each has a shell of its own; write one command an entry"),
+    matching(r"\S(.*\S)?", "command", "a pre-run command is one line, each has a shell of its own; write one command an entry"),
 ]
 
 _CRON_FIELD = r"[\d*/,A-Za-z-]+"
 Cron = Annotated[
     str,
-    _pattern(rf"{_CRON_FIELD}( {_CRON_FIELD}){{4}}", "cron", 'a schedule has five fields, in UTC; write for example "0 5 * * *"'),
+    matching(rf"{_CRON_FIELD}( {_CRON_FIELD}){{4}}", "cron", 'a schedule has five fields, in UTC; write for example "0 5 * * *"'),
 ]
 
 
@@ -116,42 +89,42 @@ def _session(seconds: int) -> int:
 
 
 _CLEAR_SECRET = re.compile(r"(key|secret|token|password|passphrase|credential)(?!.*_(path|file)$)", re.IGNORECASE)
-"""Names of variables that hold a secret, and not the path to one."""
+"""Names of variables that contain a secret instead of the path to one."""
 
 
 class Aws(Model):
-    """The IAM role that a deployment takes with its OIDC token."""
+    """The IAM role that a deployment assumes with its OIDC token."""
 
     role_arn: RoleArn
     session_name: SessionName = "gpu-ci-${stack.name}-${deployment.version}"
-    """Shown in CloudTrail. Pulumi Cloud fills in the names in braces and cuts to AWS's 64 characters."""
+    """CloudTrail shows it. Pulumi Cloud replaces the names in braces and cuts the result to AWS's limit of 64 characters."""
     duration: Annotated[Duration, AfterValidator(_session)] = 3600
 
     @property
     def go_duration(self) -> str:
-        """The duration as the provider writes it back, so that it sees no change."""
+        """The duration as the provider returns it, so that a preview shows no change."""
         return go_duration(self.duration)
 
 
 class Drift(Model):
-    """When the cloud is compared with the state."""
+    """When Pulumi Cloud compares the cloud with the state."""
 
     schedule: Cron
     auto_remediate: bool = False
-    """Whether what differs is put back by an update that nobody starts."""
+    """Whether an automatic update reverts the differences."""
 
 
 class Approval(Model):
-    """An ESC environment that a run must open before it changes anything, and who lets it."""
+    """An ESC environment that a run must open before it changes anything, and who approves that."""
 
     environment: EnvironmentName
     team: Name
-    """Team of Pulumi Cloud whose members approve; not who asked."""
+    """Team of Pulumi Cloud whose members approve. Nobody approves their own request."""
     approvals: Annotated[int, Field(ge=1)] = 1
 
 
 class PolicyPack(Model):
-    """The published pack that Pulumi Cloud makes every run of a stack load."""
+    """The published policy pack that every run of a stack must load."""
 
     name: Name
     version: Version
@@ -163,80 +136,62 @@ class Deployment(Model):
     deploy_on_push: bool
     """Whether a push to the branch runs `pulumi up`."""
     paths: tuple[PathFilter, ...] = ()
-    """Which changed files count for that; all without a filter."""
+    """Changes of which files deploy; without a filter all files."""
     approval: Approval | None = None
     agent_pool: Name | None = None
-    """Agents of your own that run the stack; None is Pulumi's runners."""
+    """Name of the pool of your own agents that run the stack. None: Pulumi's runners."""
     aws: Aws | None = None
     drift: Drift | None = None
     variables: dict[Variable, str] = Field(default_factory=dict)
     secrets: dict[Variable, SecretKey] = Field(default_factory=dict)
-    """Environment variable → config key of this project that holds its value, encrypted."""
+    """The config key of this project that has the encrypted value, by environment variable."""
     pre_run_commands: tuple[Line, ...] = ()
     executor_image: ImageReference | None = None
-    """Instead of `pulumi/pulumi`, in which are Python, the AWS CLI and uv."""
+    """Replaces `pulumi/pulumi`, which contains Python, the AWS CLI and uv."""
 
     @model_validator(mode="after")
     def _rules(self) -> Self:
-        """Refuse a way past the approval, filters of nothing, and a secret in clear."""
+        """Refuse settings that bypass the approval, path filters without effect, and a secret in clear text."""
         if self.deploy_on_push and self.approval is not None:
-            raise problem(
-                "push_and_approval",
-                "a push holds no approved grant, so its run would fail each time; set deployOnPush: false, or remove approval",
-                at=("deployOnPush",),
-            )
+            why = "a push holds no approved grant, so its run would fail each time; set deployOnPush: false, or remove approval"
+            raise problem("push_and_approval", why, at=("deployOnPush",))
         if self.paths and not self.deploy_on_push:
-            raise problem(
-                "paths", "path filters say which pushes deploy, and none deploys this stack; remove paths", at=("paths",)
-            )
+            message = "path filters say which pushes deploy, and none deploys this stack; remove paths"
+            raise problem("paths", message, at=("paths",))
         if self.approval is not None and self.drift is not None and self.drift.auto_remediate:
-            raise problem(
-                "remediate_past_approval",
-                "remediation is an update that nobody approved; remove autoRemediate, or approval",
-                at=("drift", "autoRemediate"),
-            )
+            message = "remediation is an update that nobody approved; remove autoRemediate, or approval"
+            raise problem("remediate_past_approval", message, at=("drift", "autoRemediate"))
         for key, names in (("variables", self.variables), ("secrets", self.secrets)):
             if self.approval is not None and OPERATION in names:
-                raise problem(
-                    "operation_past_approval",
-                    "by it a run knows whether it needs the approval, and Pulumi Deployments sets it; remove it, or approval",
-                    at=(key, OPERATION),
-                )
+                why = "by it a run knows whether it needs the approval, and Pulumi Deployments sets it; remove it, or approval"
+                raise problem("operation_past_approval", why, at=(key, OPERATION))
         for name in self.variables:
             if name in self.secrets:
                 raise problem("variable_twice", "stands in secrets too; remove one of them", at=("variables", name))
             if _CLEAR_SECRET.search(name):
-                raise problem(
-                    "variable_secret",
-                    "by its name a secret, and here in clear; give it under secrets, with the config key that holds it",
-                    at=("variables", name),
-                    value="(not shown)",
-                )
+                message = "by its name a secret, and here in clear; give it under secrets, with the config key that holds it"
+                raise problem("variable_secret", message, at=("variables", name), value="(not shown)")
         return self
 
 
 class Deployments(Model):
-    """Every stack that Pulumi Deployments runs, and where it comes from."""
+    """Every stack that Pulumi Deployments runs, and the repository that it comes from."""
 
     organization: Organization
     repository: Repository
     branch: Branch
     policy_pack: PolicyPack | None = None
-    """None enforces no published pack."""
+    """None: no published pack is enforced."""
     stacks: Annotated[dict[StackName, Deployment], Field(min_length=1)]
 
     @model_validator(mode="after")
     def _secret_keys(self) -> Self:
-        """Refuse secrets under a key of the settings: the whole of it would be secret."""
+        """Refuse a secret under a key of these settings, because the whole setting would be secret."""
         for name, stack in self.stacks.items():
             for variable, key in stack.secrets.items():
                 if key in CONFIG_KEYS:
-                    raise problem(
-                        "secret_is_setting",
-                        "that key is a setting; give the secret one of its own",
-                        at=("stacks", name, "secrets", variable),
-                        value=key,
-                    )
+                    message = "that key is a setting; give the secret one of its own"
+                    raise problem("secret_is_setting", message, at=("stacks", name, "secrets", variable), value=key)
         return self
 
     @property
@@ -250,7 +205,7 @@ class Deployments(Model):
         return tuple(dict.fromkeys(stack.agent_pool for stack in self.stacks.values() if stack.agent_pool is not None))
 
     def require_reach(self, stack: str, fleet: fleet_settings.Fleet) -> None:
-        """Raises FleetError, at the stack file's lines, for private endpoints that the stack's runs cannot reach."""
+        """Raise FleetError, with the lines of the stack file, for private endpoints that the stack's runs cannot reach."""
         if not self._hosted(stack):
             return
         problems = tuple(
@@ -267,16 +222,16 @@ class Deployments(Model):
             raise FleetError(problems)
 
     def remarks(self, stack: str, fleet: fleet_settings.Fleet) -> Iterator[str]:
-        """What is doubtful about how the stack's runs reach its public endpoints."""
+        """Warnings about public endpoints that the stack's runs cannot reach, or that all customers of Pulumi reach."""
         if not self._hosted(stack):
             return
         for name, cluster in fleet.clusters.items():
             endpoint = cluster.endpoint
-            # Placeholders are told of already: they let in nobody.
+            # Another warning covers placeholder addresses, which allow nobody.
             if endpoint.private or endpoint.reserved_cidrs:
                 continue
-            out = [address for address in hosted_addresses() if not _lets_in(endpoint.public_cidrs, address)]
-            if out:
+            networks = [ipaddress.ip_network(cidr) for cidr in endpoint.public_cidrs]
+            if out := [each for each in hosted_addresses() if not any(ipaddress.ip_address(each) in block for block in networks)]:
                 yield (
                     f"{name}: endpoint.publicCidrs: Pulumi's own runners deploy this stack and may come from {', '.join(out)}, "
                     f"which is not let in; name an agentPool in {FILE}, or add it"
@@ -288,18 +243,18 @@ class Deployments(Model):
                 )
 
     def _hosted(self, stack: str) -> bool:
-        """Whether Pulumi's own runners deploy a stack; a stack without entry is deployed by hand."""
+        """Whether Pulumi's own runners deploy a stack. A stack without an entry is deployed by hand."""
         return stack in self.stacks and self.stacks[stack].agent_pool is None
 
 
 CONFIG_KEYS = tuple(field.alias or name for name, field in Deployments.model_fields.items())
-"""The keys of the config namespace that make the model; the stacks' secrets have others."""
+"""The config keys of the settings. The stacks' secrets have other keys."""
 
 
 def load(config: Mapping[str, object], secret: Collection[str] = ()) -> Deployments:
-    """The settings from the project's parsed config, by key without namespace; `secret` are the encrypted ones.
+    """The settings from the project's parsed config. Keys have no namespace; `secret` are the encrypted keys.
 
-    Raises FleetError with every problem found: also for a secret in clear, and a key that no setting and no stack names.
+    Raises FleetError with every problem, including a secret in clear text and a key that no setting and no stack names.
     """
     problems = [*_wrong_keys(config, secret)]
     try:
@@ -326,7 +281,7 @@ def _wrong_keys(config: Mapping[str, object], secret: Collection[str]) -> Iterat
 
 
 def _named_secrets(config: Mapping[str, object]) -> list[str]:
-    """Config keys that stacks name under `secrets`, before anybody knows whether the settings are right."""
+    """Config keys that stacks name under `secrets`. The settings are not validated yet."""
     stacks = config.get("stacks")
     entries = stacks.values() if isinstance(stacks, Mapping) else ()
     named = [entry.get("secrets") for entry in entries if isinstance(entry, Mapping)]
@@ -334,11 +289,7 @@ def _named_secrets(config: Mapping[str, object]) -> list[str]:
     return [key for key in dict.fromkeys(keys) if key not in CONFIG_KEYS]
 
 
-def _lets_in(cidrs: Collection[str], address: str) -> bool:
-    return any(ipaddress.ip_address(address) in ipaddress.ip_network(cidr) for cidr in cidrs)
-
-
 @cache
 def hosted_addresses() -> tuple[str, ...]:
-    """Addresses that runs on Pulumi's own runners come from (`data/pulumi_cloud.toml`)."""
+    """The IP addresses of Pulumi's own runners (`data/pulumi_cloud.toml`)."""
     return tuple(toml("pulumi_cloud.toml")["hosted-runners"]["addresses"])

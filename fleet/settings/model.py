@@ -35,6 +35,18 @@ def problem(rule: str, message: str, **context: object) -> PydanticCustomError:
     return PydanticCustomError(f"gpu_ci_{rule}", "{message}", {"message": message, **context})
 
 
+def matching(form: str, rule: str, message: str, most: int | None = None) -> AfterValidator:
+    """A check that a whole text matches a regular expression, with at most `most` characters. `message` says how to fix it."""
+    compiled = re.compile(form)
+
+    def check(text: str) -> str:
+        if (most is not None and len(text) > most) or not compiled.fullmatch(text):
+            raise problem(rule, message)
+        return text
+
+    return AfterValidator(check)
+
+
 _DNS_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 
 

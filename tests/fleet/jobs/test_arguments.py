@@ -31,8 +31,9 @@ def test_a_wrong_argument_is_told_by_name_rule_value_and_how_to_mend_it(given: d
 
 
 def test_every_problem_is_told_at_once_in_the_order_of_the_arguments() -> None:
+    wrong = {"gpu_count": 3, "gpu_type": "k80", "memory": "16GB", "shm": "64Gi", "visible_devices": "9"}
     with pytest.raises(JobError) as error:
-        gpu_job("", "a:latest", 3, "k80", "16GB", shm="64Gi", visible_devices="9", env={"A B": "1"}, cach="x")  # type: ignore[call-arg]
+        gpu_job("", "a:latest", **wrong, env={"A B": "1"}, cach="x")
     assert [(each.field, each.rule) for each in error.value.problems] == [
         ("gpu_count", "gpu_count"),
         ("gpu_type", "gpu_type"),

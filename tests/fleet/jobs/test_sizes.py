@@ -110,7 +110,7 @@ def _of(gpu: str) -> list[hardware.Machine]:
 
 def _holds(machine: hardware.Machine, count: int, gpu: str) -> bool:
     host = Host("", (machine,), 1, "on-demand", 200 * 1024, _DAEMONSETS[machine.cloud])
-    return fit(gpu_ask(count, gpu), machine, host).count > 0
+    return fit(gpu_ask(gpu_count=count, gpu_type=gpu), machine, host).count > 0
 
 
 @pytest.mark.parametrize("gpu", sorted(PROFILES))
