@@ -13,9 +13,9 @@ import pulumi
 import typer
 
 from fleet.facts.credentials import mask
+from fleet.facts.errors import InputError
 from offline.annotations import Annotation
 from offline.console import MaskingConsole
-from offline.errors import InputError
 
 ROOT = Path(__file__).resolve().parent.parent
 _OUR_FAULT = 70

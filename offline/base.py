@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pulumi
 
+from fleet.facts.errors import InputError
 from fleet.facts.limits import read_bytes
 from offline.day import day_of
-from offline.errors import InputError
 from offline.judge import configure
 from offline.plan import Plan, make_plan
 from offline.policyfile import policy_settings

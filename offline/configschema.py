@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from offline.errors import shown
+from fleet.facts.errors import quoted
 
 
 def _is_number(value: object) -> bool:
@@ -40,10 +40,10 @@ def faults(schema: Mapping[str, Any], value: object, path: str) -> list[str]:
     if kinds is not None:
         several = [kinds] if isinstance(kinds, str) else list(kinds)
         if not any(_TYPES[kind](value) for kind in several):
-            return [f"{path}: must be of type {' or '.join(several)}; got {shown(value)}"]
+            return [f"{path}: must be of type {' or '.join(several)}; got {quoted(value)}"]
     for word, (applies, holds, rule) in _RULES.items():
         if word in schema and applies(value) and not holds(value, schema[word]):
-            found.append(f"{path}: {rule.format(schema[word])}; got {shown(value)}")
+            found.append(f"{path}: {rule.format(schema[word])}; got {quoted(value)}")
     if _TYPES["array"](value) and "items" in schema:
         for number, item in enumerate(_sequence(value)):
             found += faults(schema["items"], item, f"{path}[{number}]")
@@ -61,7 +61,7 @@ def _object_faults(schema: Mapping[str, Any], value: Mapping[str, object], path:
             found += faults(properties[name], item, f"{path}.{name}")
         elif others is False:
             known = ", ".join(sorted(properties)) or "nothing"
-            found.append(f"{path}.{name}: is not known, there is {known}; got {shown(item)}")
+            found.append(f"{path}.{name}: is not known, there is {known}; got {quoted(item)}")
         elif isinstance(others, Mapping):
             found += faults(others, item, f"{path}.{name}")
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from datetime import date
 
-from offline.errors import InputError, shown
+from fleet.facts.errors import InputError, quoted
 from policies.rules.day import VARIABLE, fault, parsed
 
 
@@ -19,5 +19,5 @@ def day_of(option: str | None = None) -> date:
         return date.today()
     day = parsed(given)
     if day is None:
-        raise InputError(fault(name, shown(given)))
+        raise InputError(fault(name, quoted(given)))
     return day

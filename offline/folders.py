@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from offline.errors import InputError
+from fleet.facts.errors import InputError
 
 _DEEPEST = 100
 """Levels of folders. The longest path on Linux has room for 2,000."""

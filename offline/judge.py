@@ -31,9 +31,9 @@ from pulumi_policy.deserialize import deserialize_properties
 from pulumi_policy.policy import _NotApplicableError
 from pulumi_policy.proxy import UnknownValueError, unknown_checking_proxy
 
+from fleet.facts.errors import InputError, quoted
 from offline import wire
 from offline.configschema import faults
-from offline.errors import InputError, shown
 from offline.record import Recording, Resource
 from policies.rules.exceptions import is_exception
 
@@ -140,10 +140,10 @@ def configure(rules: Iterable[Rule], settings: Settings, as_of: date) -> tuple[C
     for name in settings:
         if name not in names and name not in (ALL, _ENVIRONMENTS):
             known = ", ".join(sorted(names))
-            raise InputError(f"policy config: {name}: there is no such policy; got {shown(name)}; give one of: {known}")
+            raise InputError(f"policy config: {name}: there is no such policy; got {quoted(name)}; give one of: {known}")
     level, properties = _entry(ALL, settings.get(ALL, {}))
     if properties:
-        raise InputError(f"policy config: {ALL}: sets the level only; got {shown(sorted(properties))}; give them by policy")
+        raise InputError(f"policy config: {ALL}: sets the level only; got {quoted(sorted(properties))}; give them by policy")
     return tuple(_configured(policy, types, level, settings.get(policy.name, {})) for policy, types in policies)
 
 
@@ -161,7 +161,7 @@ def _configured(policy: Policy, types: frozenset[str], general: EnforcementLevel
         if name not in known:
             there = ", ".join(sorted(known)) or "none"
             raise InputError(
-                f"policy config: {policy.name}.{name}: there is no such property; got {shown(given[name])}; "
+                f"policy config: {policy.name}.{name}: there is no such property; got {quoted(given[name])}; "
                 f"its properties: {there}"
             )
     config = {name: part["default"] for name, part in known.items() if "default" in part} | given
@@ -180,7 +180,7 @@ def _entry(name: str, entry: object) -> tuple[EnforcementLevel | None, dict[str,
     if isinstance(entry, str):
         return _level(name, entry), {}
     if not isinstance(entry, Mapping):
-        raise InputError(f"policy config: {name}: must be a level or an object; got {shown(entry)}; correct it")
+        raise InputError(f"policy config: {name}: must be a level or an object; got {quoted(entry)}; correct it")
     properties = dict(entry)
     level = properties.pop("enforcementLevel", None)
     return (None if level is None else _level(name, level)), properties
@@ -188,7 +188,7 @@ def _entry(name: str, entry: object) -> tuple[EnforcementLevel | None, dict[str,
 
 def _level(name: str, level: object) -> EnforcementLevel:
     if not isinstance(level, str) or level not in _LEVELS:
-        raise InputError(f"policy config: {name}: a level is one of {', '.join(_LEVELS)}; got {shown(level)}; correct it")
+        raise InputError(f"policy config: {name}: a level is one of {', '.join(_LEVELS)}; got {quoted(level)}; correct it")
     return _LEVELS[level]
 
 

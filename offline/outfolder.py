@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from offline.errors import InputError
+from fleet.facts.errors import InputError
 
 _ROOT = Path(__file__).resolve().parent.parent
 _OLD = "old"

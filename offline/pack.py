@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from offline.errors import InputError
+from fleet.facts.errors import InputError
 from offline.outfolder import replace_folder
 
 MARK = "PulumiPolicy.yaml"

@@ -16,8 +16,8 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from fleet.facts.errors import InputError, quoted
 from fleet.facts.limits import read_bytes
-from offline.errors import InputError, shown
 from offline.judge import configure
 from policies.rules import RULES
 from policies.rules.rule import STACK_KINDS
@@ -94,10 +94,10 @@ def _read(root: Path) -> tuple[Table, str]:
 def _rendered(stack: str, table: object, text: str) -> str:
     place = f"{STACKS}:{_line(text, stack)}: {stack}"
     if not isinstance(table, Mapping):
-        raise InputError(f"{place}: must be a table; got {shown(table)}; write [{stack}] with the stack's kind")
+        raise InputError(f"{place}: must be a table; got {quoted(table)}; write [{stack}] with the stack's kind")
     if table.get(_KIND) not in STACK_KINDS:
         kinds = ", ".join(STACK_KINDS)
-        raise InputError(f"{place}.{_KIND}: must be a kind of stack; got {shown(table.get(_KIND))}; give one of: {kinds}")
+        raise InputError(f"{place}.{_KIND}: must be a kind of stack; got {quoted(table.get(_KIND))}; give one of: {kinds}")
     for policy, entry in table.items():
         if policy != _KIND:
             _check(f"{STACKS}:{_line(text, stack, policy)}: {stack}", policy, entry)
@@ -108,9 +108,9 @@ def _check(place: str, policy: str, entry: object) -> None:
     rule = next((rule for rule in RULES if rule.id == policy), None)
     if rule is None:
         known = ", ".join(sorted(rule.id for rule in RULES))
-        raise InputError(f"{place}.{policy}: there is no such policy; got {shown(entry)}; give one of: {known}")
+        raise InputError(f"{place}.{policy}: there is no such policy; got {quoted(entry)}; give one of: {known}")
     if not isinstance(entry, Mapping):
-        raise InputError(f"{place}.{policy}: must be a table; got {shown(entry)}; write the level as {_LEVEL} in that table")
+        raise InputError(f"{place}.{policy}: must be a table; got {quoted(entry)}; write the level as {_LEVEL} in that table")
     try:
         configure([rule], {policy: entry}, date.max)
     except InputError as error:

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
+from fleet.facts.errors import InputError, quoted
 from fleet.facts.limits import read_bytes
-from offline.errors import InputError, shown
 
 _FOLDER = "policies/config"
 _MEND = "fix the file"
@@ -87,7 +87,7 @@ def _refuse_repeats(text: str, name: str) -> None:
             if key in objects[-1]:
                 first = objects[-1][key]
                 raise InputError(
-                    f"{name}:{line}: a key may stand once; got {shown(key)}, on line {first} too; remove one of them"
+                    f"{name}:{line}: a key may stand once; got {quoted(key)}, on line {first} too; remove one of them"
                 )
             objects[-1][key] = line
 

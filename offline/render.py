@@ -6,11 +6,11 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from fleet.facts.errors import InputError
 from fleet.facts.yaml_text import yaml_text
 from fleet.providers.oke.vm_runner import MachineRunner
 from fleet.render.machine.cloudinit import user_data
 from fleet.settings.cluster import physical_name
-from offline.errors import InputError
 from offline.folders import walk
 from offline.gitops import git_files
 from offline.outfolder import replace_folder

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from fleet.charts import APP_SECRET
+from fleet.facts.errors import InputError
 from fleet.facts.limits import read_bytes
 from fleet.facts.yaml_text import kubernetes_documents
-from offline.errors import InputError
 
 _ENCRYPTED = re.compile(r"ENC\[AES256_GCM,data:[A-Za-z0-9+/=]*,iv:[A-Za-z0-9+/=]+,tag:[A-Za-z0-9+/=]+,type:[a-z]+\]")
 _KEYS = ("github_app_id", "github_app_installation_id", "github_app_private_key")

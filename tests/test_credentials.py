@@ -16,12 +16,11 @@ from typer.testing import CliRunner
 
 from components.config import read_fleet as read_program_fleet
 from fleet.facts.credentials import holds_credential, mask, masked
-from fleet.facts.errors import FleetError
+from fleet.facts.errors import FleetError, InputError
 from fleet.jobs import JobError, gpu_job
 from fleet.loading.stackfile import load
 from fleet.prove.placement import PlacementError
 from offline import cli, data
-from offline.errors import InputError
 from offline.judge import configure
 from offline.markdown import wrong_input
 from offline.policyfile import policy_settings

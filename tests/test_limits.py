@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fleet.facts import limits
-from fleet.facts.errors import FleetError
+from fleet.facts.errors import FleetError, InputError
 from fleet.facts.limits import MOST_BYTES, read_bytes
 from fleet.facts.places import Below
 from fleet.facts.yaml_text import read_yaml
@@ -22,7 +22,6 @@ from fleet.loading.documents import documents
 from fleet.loading.stackfile import load
 from fleet.settings.runner import MAX_LABELS
 from offline import cli
-from offline.errors import InputError
 from offline.folders import walk
 from offline.manifests.tree import read_tree
 from offline.policyconfig import policy_configs

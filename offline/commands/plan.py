@@ -8,13 +8,13 @@ from typing import Annotated
 
 import typer
 
+from fleet.facts.errors import InputError
 from offline.annotations import annotate, of_input
 from offline.app import PROVE, ROOT, Annotations, AsOf, File, Json, Stack, Strict, app, console, exit_status, print_annotations
 from offline.base import read_base
 from offline.changes import report_changes
 from offline.data import to_json
 from offline.day import day_of
-from offline.errors import InputError
 from offline.markdown import markdown, wrong_input
 from offline.plan import make_plan
 from offline.progress import Progress

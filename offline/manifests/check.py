@@ -9,10 +9,10 @@ from datetime import date
 from functools import cached_property
 from pathlib import Path
 
+from fleet.facts.errors import InputError
 from fleet.loading import stackfile
 from fleet.loading.load import fleet_of
 from offline.day import day_of
-from offline.errors import InputError
 from offline.judge import Configured, Verdict, configure, judge
 from offline.manifests.objects import Manifest
 from offline.manifests.remarks import Unjudged, laid_over, unjudged

@@ -13,9 +13,9 @@ from typing import Any
 from google.protobuf import struct_pb2
 
 from fleet.facts.credentials import mask
+from fleet.facts.errors import InputError, quoted
 from fleet.facts.places import Keys
 from fleet.facts.yaml_text import Document
-from offline.errors import InputError, shown
 from offline.manifests.urns import urn_of
 from offline.record import Resource
 from offline.wire import is_reserved
@@ -125,7 +125,7 @@ def _named(where: str, body: Mapping[str, Any]) -> tuple[str, str]:
         value = body[key]
         if not isinstance(value, str) or not form.fullmatch(value):
             advice = " (a template: check what `helm template` writes)" if isinstance(value, str) and "{{" in value else ""
-            raise InputError(f"{where}: {key} must be {mend}; got {shown(value)}{advice}; correct it")
+            raise InputError(f"{where}: {key} must be {mend}; got {quoted(value)}{advice}; correct it")
         found.append(value)
     version, kind = found
     return version, kind

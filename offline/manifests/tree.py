@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from fleet.facts.errors import InputError
 from fleet.facts.yaml_text import Document
 from fleet.loading.documents import documents
-from offline.errors import InputError
 from offline.folders import walk
 from offline.manifests.objects import Manifest, objects
 

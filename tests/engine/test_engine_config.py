@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from fleet.facts.errors import InputError
 from fleet.loading import stackfile
 from fleet.loading.stackfile import PLACEHOLDER, StackConfig
-from offline.errors import InputError
 from tests.engine.cli import STACK_FILE, Cli, add_to_config, environment, link_environment
 
 pytestmark = pytest.mark.engine

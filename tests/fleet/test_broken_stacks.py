@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from fleet.facts.errors import FleetError, Problem
+from fleet.facts.errors import FleetError, InputError, Problem
 from fleet.loading import stackfile
 from fleet.loading.config import load
 from fleet.settings import suggest
-from offline.errors import InputError
 from tests.builders import ROOT, read_stack
 
 FOLDER = Path(__file__).parent / "broken"

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fleet.facts.errors import InputError
 from fleet.loading.stackfile import load
 from offline.annotations import Annotation, annotate, of_input
 from offline.base import Base
 from offline.cli import ROOT
-from offline.errors import InputError
 from offline.judge import Verdict
 from offline.plan import Plan, make_plan
 from tests.offline.staging import ON_DEMAND, TEXT, TOO_SMALL, WIDER, base, line_of, plan_of, staging, write

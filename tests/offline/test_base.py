@@ -10,9 +10,9 @@ import pytest
 
 import offline.base
 import offline.plan
+from fleet.facts.errors import InputError
 from offline.base import read_base
 from offline.cli import ROOT
-from offline.errors import InputError
 from offline.markdown import markdown
 from offline.plan import make_plan
 from offline.policyfile import policy_settings

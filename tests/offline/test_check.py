@@ -15,9 +15,9 @@ from pulumi.runtime import rpc
 from typer.testing import CliRunner
 
 import offline.manifests.check
+from fleet.facts.errors import InputError
 from fleet.facts.yaml_text import yaml_text
 from offline.cli import ROOT, app
-from offline.errors import InputError
 from offline.manifests.check import Check, make_check
 from offline.manifests.tree import read_tree
 from offline.plan import make_plan

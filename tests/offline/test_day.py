@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from fleet.facts.errors import InputError
 from offline.day import day_of
-from offline.errors import InputError
 from tests.day import AS_OF
 
 ROOT = Path(__file__).resolve().parents[2]

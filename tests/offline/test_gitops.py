@@ -20,6 +20,7 @@ import yaml
 from typer.testing import CliRunner
 
 from fleet.charts import ARGO_CD
+from fleet.facts.errors import InputError
 from fleet.loading import stackfile
 from fleet.loading.load import fleet_of
 from fleet.loading.stackfile import StackConfig
@@ -29,7 +30,6 @@ from fleet.render.gitops.manifest import SYNC_OPTIONS
 from fleet.render.gitops.waves import WAVE, WAVE_OF_SECRETS
 from fleet.settings.cluster import physical_name
 from offline.cli import ROOT, app
-from offline.errors import InputError
 from offline.gitops import git_files
 from offline.plan import Plan, declared
 from tests.builders import reference

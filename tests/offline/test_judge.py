@@ -15,8 +15,8 @@ from pulumi_policy import EnforcementLevel, PolicyConfigSchema, ResourceValidati
 from pulumi_policy.deserialize import deserialize_properties
 from pulumi_policy.policy import _PolicyAnalyzerServicer
 
+from fleet.facts.errors import InputError
 from fleet.loading.stackfile import StackConfig
-from offline.errors import InputError
 from offline.judge import analyze_request, configure, judge, stack_request
 from offline.record import record
 from tests.day import AS_OF

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from markdown_it import MarkdownIt
 
+from fleet.facts.errors import InputError
 from offline.base import Base
 from offline.cli import ROOT
-from offline.errors import InputError
 from offline.judge import Verdict
 from offline.markdown import markdown, wrong_input
 from offline.plan import Plan

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from fleet.facts.errors import InputError
 from offline.cli import app
-from offline.errors import InputError
 from offline.pack import write_pack
 from policies.rules import RULES
 from tests.builders import ROOT

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from fleet.facts.errors import InputError
 from offline import cli
 from offline.commands import policy_config as command
-from offline.errors import InputError
 from offline.manifests.check import make_check
 from offline.plan import make_plan
 from offline.policyconfig import STACKS, policy_configs, require_current, settings_of, write_policy_configs

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from offline.errors import InputError
+from fleet.facts.errors import InputError
 from offline.policyfile import policy_settings
 
 NAME = "policies/config/dev.json"

@@ -10,11 +10,11 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from fleet.facts.errors import InputError
 from fleet.providers.oke.vm_runner import MachineRunner
 from offline import outfolder
 from offline import render as rendering
 from offline.cli import ROOT, app
-from offline.errors import InputError
 from offline.plan import make_plan
 from offline.record import Resource
 from offline.wire import UNKNOWN, Secret

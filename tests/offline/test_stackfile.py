@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fleet.facts.errors import InputError
 from fleet.loading.go_json import json_text
 from fleet.loading.stackfile import PLACEHOLDER, load, stacks, with_placeholders
-from offline.errors import InputError
 
 PROJECT = "name: gpu-ci\nruntime: python\n"
 

@@ -9,9 +9,9 @@ import botocore.session
 import pytest
 
 from components.eks.gpu_node_group import GpuNodeGroup, GpuNodeGroupArgs
+from fleet.facts.errors import InputError
 from fleet.facts.hardware import machines, preemptible
 from fleet.settings.pool import Capacity, Pool, Role
-from offline.errors import InputError
 from offline.judge import configure
 from offline.judge import judge as judge_recording
 from policies.rules.pools import machine_sign, sold_as_spot
