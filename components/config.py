@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pulumi
 
-from fleet.loading.config import CONFIG_KEYS
-from fleet.loading.load import load_fleet
+from fleet.loading.config import CONFIG_KEYS, load_fleet
 from fleet.providers.fleet import NAMESPACE, Fleet
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from fleet.facts.pricing import Line, Money, total
 from fleet.jobs import stack as stack_jobs
 from fleet.loading import stackfile
-from fleet.loading.load import fleet_of
+from fleet.loading.config import fleet_of
 from fleet.loading.stackfile import StackConfig
 from fleet.prove import bill as billing
 from fleet.prove import placement as placing

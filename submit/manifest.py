@@ -46,10 +46,10 @@ def check(job: Object, source: str = "the manifest") -> None:
 
 def hashed(job: Object) -> dict[str, Any]:
     """The same Job with the hash of its contents as an annotation."""
-    sent = plain(job)
+    sent: dict[str, Any] = plain(job)
     sent.pop("status", None)
     annotations = {key: value for key, value in part(sent, "metadata", "annotations").items() if key != JOB_HASH}
-    sent["metadata"] = {key: value for key, value in sent["metadata"].items() if key != "annotations"}
+    sent["metadata"].pop("annotations", None)
     if annotations:
         sent["metadata"]["annotations"] = annotations
     digest = hashlib.sha256(json.dumps(sent, sort_keys=True).encode()).hexdigest()[:_HASH_SIGNS]

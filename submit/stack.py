@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from fleet.facts import errors
-from fleet.loading.load import fleet_of
+from fleet.loading.config import fleet_of
 from fleet.loading.stackfile import load
 from fleet.providers.fleet import Fleet
 from submit.errors import InputError

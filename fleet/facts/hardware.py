@@ -37,7 +37,7 @@ class Gpu:
     min_driver_branch: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
     """One instance type, shape or owned machine.
 
@@ -49,17 +49,17 @@ class Machine:
 
     name: str
     cloud: str
-    gpus: int
-    gpu: Gpu | None
-    gpu_memory_mib: int
+    gpus: int = 0
+    gpu: Gpu | None = None
+    gpu_memory_mib: int = 0
     vcpus: int
     memory_mib: int
     arch: str
     sockets: int
-    nvme_gb: int
-    network_gbps: float
-    max_pods: int | None
-    bare_metal: bool
+    nvme_gb: int = 0
+    network_gbps: float = 0
+    max_pods: int | None = None
+    bare_metal: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,21 +107,8 @@ def flexible(name: str, ocpus: int, memory: int) -> Machine:
     It has one network card per OCPU, and at least two. Pods have 31 addresses on each card except the first (docs.oracle.com,
     compute shapes and OCI VCN-native pod networking).
     """
-    return Machine(
-        name=name,
-        cloud="oci",
-        gpus=0,
-        gpu=None,
-        gpu_memory_mib=0,
-        vcpus=ocpus * 2,
-        memory_mib=memory,
-        arch="x86_64",
-        sockets=1,
-        nvme_gb=0,
-        network_gbps=0,
-        max_pods=(max(ocpus, 2) - 1) * 31,
-        bare_metal=False,
-    )
+    pods = (max(ocpus, 2) - 1) * 31
+    return Machine(name=name, cloud="oci", vcpus=ocpus * 2, memory_mib=memory, arch="x86_64", sockets=1, max_pods=pods)
 
 
 def price(name: str, region: str, capacity: str) -> Price | None:

@@ -380,14 +380,8 @@ class _Writer(yaml.SafeDumper):  # type: ignore[misc]  # PyYAML has no types
 _Writer.add_representer(str, _Writer.text)
 
 
-def plain(thing: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy as plain dicts and lists, which JSON and YAML writers take."""
-    return {str(key): _plain(value) for key, value in thing.items()}
-
-
-def _plain(thing: Any) -> Any:
+def plain(thing: Any) -> Any:
+    """A copy as plain dicts and lists, which JSON and YAML writers accept."""
     if isinstance(thing, Mapping):
-        return plain(thing)
-    if isinstance(thing, list | tuple):
-        return [_plain(each) for each in thing]
-    return thing
+        return {str(key): plain(value) for key, value in thing.items()}
+    return [plain(each) for each in thing] if isinstance(thing, list | tuple) else thing

@@ -3,37 +3,27 @@
 Needs neither Pulumi nor a cluster. docs/jobs.md has examples.
 """
 
-from fleet.jobs.ask import GpuAsk
 from fleet.jobs.create import create_gpu_job
 from fleet.jobs.errors import JobError, JobProblem, JobRefusedError
-from fleet.jobs.keywords import GpuRequirements, Match, MlWorkload, calculate_gpu_requirements, detect_ml_workload
-from fleet.jobs.manifest import Manifest, manifest
+from fleet.jobs.keywords import calculate_gpu_requirements, detect_ml_workload
+from fleet.jobs.manifest import manifest
 from fleet.jobs.naming import job_name
-from fleet.jobs.options import AskOptions, JobOptions
-from fleet.jobs.place import Candidate, JobPlacement, candidates, place_job, pool_options
-from fleet.jobs.profiles import COUNTS, PROFILES, Amount, Profile
-from fleet.jobs.sizing import Sizing, size
+from fleet.jobs.options import JobOptions
+from fleet.jobs.place import JobPlacement, candidates, place_job, pool_options
+from fleet.jobs.profiles import COUNTS, PROFILES, Amount
+from fleet.jobs.sizing import size
 from fleet.jobs.spec import GpuJobSpec, gpu_ask, gpu_job
 
 __all__ = [
     "COUNTS",
     "PROFILES",
     "Amount",
-    "AskOptions",
-    "Candidate",
-    "GpuAsk",
     "GpuJobSpec",
-    "GpuRequirements",
     "JobError",
     "JobOptions",
     "JobPlacement",
     "JobProblem",
     "JobRefusedError",
-    "Manifest",
-    "Match",
-    "MlWorkload",
-    "Profile",
-    "Sizing",
     "calculate_gpu_requirements",
     "candidates",
     "create_gpu_job",

@@ -73,20 +73,21 @@ def settled(given: AskArguments) -> GpuAsk:
 
 
 def memory_of(given: AskArguments) -> Amount:
-    """MiB: those of the profile for each GPU. With a given limit, half of it is requested, and at least 4Gi for each GPU."""
+    """MiB, with a request of at least 4Gi for each GPU if the limit is given."""
     usual = PROFILES[given.gpu_type].memory.times(given.gpu_count)
-    if given.memory is None:
-        return Amount(given.memory_request or usual.request, usual.limit)
-    least = min(given.memory, MEMORY_A_GPU * given.gpu_count)
-    return Amount(given.memory_request or max(math.ceil(given.memory / 2), least), given.memory)
+    return _amount(usual, given.memory, given.memory_request, MEMORY_A_GPU * given.gpu_count)
 
 
 def cpu_of(given: AskArguments) -> Amount:
-    """Millicores: those of the profile for each GPU. With a given limit, half of it is requested."""
-    usual = PROFILES[given.gpu_type].cpu.times(given.gpu_count)
-    if given.cpu is None:
-        return Amount(given.cpu_request or usual.request, usual.limit)
-    return Amount(given.cpu_request or math.ceil(given.cpu / 2), given.cpu)
+    """Millicores."""
+    return _amount(PROFILES[given.gpu_type].cpu.times(given.gpu_count), given.cpu, given.cpu_request)
+
+
+def _amount(usual: Amount, limit: int | None, request: int | None, least: int = 0) -> Amount:
+    """The given amounts. Without a limit the profile's are used; with one, half of it is requested, and `least` if it allows."""
+    if limit is None:
+        return Amount(request or usual.request, usual.limit)
+    return Amount(request or max(math.ceil(limit / 2), min(limit, least)), limit)
 
 
 def shm_of(given: AskArguments, memory: Amount) -> int:

@@ -57,7 +57,7 @@ _DENIED = re.compile(
     r"|(?:\s+\w+)?\s+(?:(?:is|are)\s+not|isn't|aren't|not)\s+(?:needed|required|necessary|used)\b)"
 )
 _WANTED = re.compile(r"\bha(?:ve|s) no \0|(?:\bnot|\bnever|\bcannot|n't|\bimpossible)\b[^,;:]*\bwithout\b[^,;:]*\0")
-"""A task that lacks a GPU, or cannot run without one, needs it."""
+"""A task that has no GPU, or cannot run without one, needs a GPU."""
 _OTHER_MEANINGS = {
     "cv": (
         "a résumé",
@@ -116,9 +116,9 @@ class MlWorkload:
 
 @dataclass(frozen=True, slots=True)
 class GpuRequirements:
-    """What a task needs: `arguments` are those of `create_gpu_job`.
+    """What a task needs, as `arguments` of `create_gpu_job`.
 
-    `branch` is "large model", "training" or "usual". `matches` are the keywords that were found on the way to it.
+    `branch` is "large model", "training" or "usual". `matches` are the keywords of the branches up to this one.
     """
 
     branch: str
@@ -131,12 +131,12 @@ class GpuRequirements:
 
 
 def detect_ml_workload(requirements: str) -> MlWorkload:
-    """Whether a description tells of machine learning, and by which keywords of the seed's."""
+    """Whether a description is about machine learning, and which of the seed's keywords show it."""
     return MlWorkload(tuple(_matches(requirements, KEYWORDS)))
 
 
 def calculate_gpu_requirements(requirements: str) -> GpuRequirements:
-    """The GPUs and memory for a description: the first branch of the seed's with a keyword that counts, else the usual one."""
+    """The GPUs and memory for a description: the seed's first branch with a keyword that counts, otherwise the usual one."""
     matches: tuple[Match, ...] = ()
     for branch, keywords, arguments in _BRANCHES:
         matches += tuple(_matches(requirements, keywords))

@@ -41,22 +41,21 @@ def manifest(job: GpuJobSpec, target: Target | None = None) -> Manifest:
     queue = {QUEUE_LABEL: given.queue} if given.queue else {}
     metadata = {
         "name": job.name,
-        **({"namespace": given.namespace} if given.namespace else {}),
+        "namespace": given.namespace,
         "labels": given.labels | tags | queue,
         "annotations": given.annotations | {TASK: given.task_id},
     }
     template = {
-        "metadata": {
-            **({"labels": given.labels | tags} if given.labels or tags else {}),
-            # The job ends if the autoscaler removes its node.
-            "annotations": given.annotations | {TASK: given.task_id, SAFE_TO_EVICT: "false"},
-        },
+        # SAFE_TO_EVICT, because the job ends if the autoscaler removes its node.
+        "metadata": _filled(
+            {"labels": given.labels | tags, "annotations": given.annotations | {TASK: given.task_id, SAFE_TO_EVICT: "false"}}
+        ),
         "spec": _pod(job, target),
     }
     made = {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": {name: value for name, value in metadata.items() if value},
+        "metadata": _filled(metadata),
         "spec": {
             "backoffLimit": given.backoff_limit,
             "activeDeadlineSeconds": given.deadline,
@@ -71,22 +70,25 @@ def manifest(job: GpuJobSpec, target: Target | None = None) -> Manifest:
     return copy.deepcopy(made)
 
 
+def _filled(fields: Manifest) -> Manifest:
+    """The fields that have a value."""
+    return {name: value for name, value in fields.items() if value not in (None, "", [], {}, ())}
+
+
 _NO_FAILURE = {"rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]}
 """A pod that lost its node or was preempted does not count as a try (Kubernetes, "Pod failure policy"; only with Never)."""
 
 
 def _tags(task_id: str) -> dict[str, str]:
-    """The task as a label, so that its Job can be found. Empty if it is no valid label value; the annotation always has it."""
+    """The task as a label, by which people find its Job. Empty if it is not a valid label value; the annotation always has it."""
     return {TASK: task_id} if is_label_value(task_id) else {}
 
 
 def _anywhere(ask: GpuAsk) -> Target:
-    """The target of a pod that is bound to no pool. Raises JobError for several shares: only a pool can allow them."""
+    """The target of a pod without a pool. Raises JobError for several shares, because only a pool can allow them."""
     if ask.shared and ask.gpus > 1 and not ask.unplaced_resource.startswith(MIG_RESOURCE):
-        message = (
-            "several shares may be of one GPU and are no larger share; ask for 1, or give the fleet with a pool that allows it"
-        )
-        raise JobError((JobProblem("gpu_count", "several_shares", message, str(ask.gpus)),))
+        why = "several shares may be of one GPU and are no larger share; ask for 1, or give the fleet with a pool that allows it"
+        raise JobError((JobProblem("gpu_count", "several_shares", why, str(ask.gpus)),))
     capacity = "spot" if ask.spot else "on-demand"
     held = dict.fromkeys(each for row in PROVIDERS.values() for each in row.profile.pod_tolerations(capacity))
     return Target({}, tuple(held), "", ask.unplaced_resource, mounts_shm=True)
@@ -94,17 +96,15 @@ def _anywhere(ask: GpuAsk) -> Target:
 
 def _pod(job: GpuJobSpec, target: Target) -> Manifest:
     given = job.given
-    selector, affinity = _selector(job.ask, target), _affinity(job.ask, bound=bool(target.selector))
-    volumes = [each.volume for each in mounts(job, own_shm=target.mounts_shm)]
-    return {
+    spec = {
         "restartPolicy": job.restart_policy,
         "priorityClassName": job.priority_class,
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
-        **({"imagePullSecrets": [{"name": name} for name in given.pull_secrets]} if given.pull_secrets else {}),
-        **({"runtimeClassName": target.runtime_class} if target.runtime_class else {}),
-        **({"nodeSelector": selector} if selector else {}),
-        **({"affinity": {"nodeAffinity": affinity}} if affinity else {}),
+        "imagePullSecrets": [{"name": name} for name in given.pull_secrets],
+        "runtimeClassName": target.runtime_class,
+        "nodeSelector": _selector(job.ask, target),
+        "affinity": _affinity(job.ask, bound=bool(target.selector)),
         "tolerations": manifests(target.tolerations),
         "securityContext": CONFINED_POD
         | {
@@ -115,19 +115,19 @@ def _pod(job: GpuJobSpec, target: Target) -> Manifest:
             "fsGroupChangePolicy": "OnRootMismatch",
         },
         "containers": [_container(job, target)],
-        **({"volumes": volumes} if volumes else {}),
+        "volumes": [each.volume for each in mounts(job, own_shm=target.mounts_shm)],
     }
+    return _filled(spec)
 
 
 def _container(job: GpuJobSpec, target: Target) -> Manifest:
     ask, given = job.ask, job.given
     gpus = {target.resource: str(ask.gpus)}
-    mounted = [each.mount for each in mounts(job, own_shm=target.mounts_shm)]
-    return {
+    container = {
         "name": "worker",
         "image": given.image,
-        **({"command": list(given.command)} if given.command else {}),
-        **({"args": list(given.args)} if given.args else {}),
+        "command": list(given.command),
+        "args": list(given.args),
         "env": list(_variables(job)),
         "resources": {
             "requests": {
@@ -139,8 +139,9 @@ def _container(job: GpuJobSpec, target: Target) -> Manifest:
             "limits": {"cpu": cpu_text(ask.cpu.limit), "memory": memory_text(ask.memory.limit), **gpus},
         },
         "securityContext": CONFINED,
-        **({"volumeMounts": mounted} if mounted else {}),
+        "volumeMounts": [each.mount for each in mounts(job, own_shm=target.mounts_shm)],
     }
+    return _filled(container)
 
 
 def _variables(job: GpuJobSpec) -> Iterator[Manifest]:
@@ -156,7 +157,7 @@ def _selector(ask: GpuAsk, target: Target) -> dict[str, str]:
 
 
 def _affinity(ask: GpuAsk, *, bound: bool) -> Manifest:
-    """What a node selector cannot express: one of several values, values to avoid, and preferences."""
+    """The requirements that a node selector cannot express: one of several values, values to avoid, and preferences."""
     required = []
     if len(ask.instance_types) > 1:
         required.append(_one_of(INSTANCE_TYPE_LABEL, list(ask.instance_types)))
@@ -173,7 +174,7 @@ def _affinity(ask: GpuAsk, *, bound: bool) -> Manifest:
             {"weight": weight, "preference": {"matchExpressions": [_one_of(ACCELERATOR_LABEL, [PROFILES[name].accelerator])]}}
             for name, weight in ask.gpu_types.items()
         ]
-    return found
+    return {"nodeAffinity": found} if found else {}
 
 
 def _one_of(label: str, values: list[str]) -> Manifest:

@@ -31,7 +31,8 @@ from fleet.settings.pool import Pool
 class Candidate:
     """A pool and the `reasons` why it cannot hold a job; none if it can.
 
-    `price` is that of its most expensive machine for an hour, as the pool buys it. `weight` is the job's preference for its GPU.
+    `price` is the price per hour of its most expensive machine, at the pool's capacity type. `weight` is the job's preference for
+    its GPU.
     """
 
     cluster: str
@@ -65,7 +66,7 @@ class Candidate:
 
     @property
     def most(self) -> int:
-        """How many such jobs the whole pool runs at once, on its smallest instance type."""
+        """How many of these jobs the whole pool runs at the same time, on its smallest instance type."""
         return min(found.count for found in self.fits) * self.host.count
 
 
@@ -125,7 +126,7 @@ def candidates(
 ) -> tuple[Candidate, ...]:
     """Every pool of the stack, or of one `cluster` or `pool`: the best first, those that cannot hold the job last.
 
-    A job of a `queue` or of a team's `namespace` needs a pool of which that team has enough quota. Raises JobError for a cluster
+    A job of a `queue` or of a team's `namespace` needs a pool for which that team has enough quota. Raises JobError for a cluster
     or pool that does not exist.
     """
     _require(fleet, cluster, pool)
@@ -179,13 +180,10 @@ def pool_options(fleet: Fleet, cluster: str | None, pool: str | None) -> dict[st
 
 
 def options_of(pool: Pool) -> dict[str, Any]:
-    """What a job asks that runs in this pool: its GPU, and spot machines or shares of GPUs if the pool has these."""
+    """The options of a job that runs in this pool: its GPU type, and `spot` and `shared` as the pool has them."""
     gpu = pool.machines[0].gpu
-    return {
-        "gpu_type": gpu_type(gpu.name) if gpu else "",
-        "spot": pool.capacity == hardware.SPOT,
-        "shared": pool.sharing is not None,
-    }
+    spot, shared = pool.capacity == hardware.SPOT, pool.sharing is not None
+    return {"gpu_type": gpu_type(gpu.name) if gpu else "", "spot": spot, "shared": shared}
 
 
 def _other_gpu(ask: GpuAsk, pool: Pool) -> str:

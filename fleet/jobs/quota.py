@@ -1,6 +1,6 @@
-"""Whether Kueue can ever admit a job to a pool: the queue in which it waits, and the most that one job of its team gets there.
+"""Whether Kueue can ever admit a job to a pool: the job's queue, and the most that one job of its team gets there.
 
-Jobs of other teams end at some time, so only limits count: the team's quota, and what the other teams of its cohort lend.
+Jobs of other teams end at some time, so only limits count: the team's quota, and the quota that other teams of its cohort lend.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from fleet.settings.queues import Queues, Quota
 
 
 def queued(job: GpuJobSpec, queues: Queues | None) -> GpuJobSpec:
-    """The job with its queue. In a team's namespace, LocalQueue `default` takes a Job that names none, so the job names it."""
+    """The job with its queue. A Job without a queue in a team's namespace gets the LocalQueue `default`, so the job names it."""
     queue = queue_of(job.given.queue, job.given.namespace, queues)
     return job if queue == job.given.queue else dataclasses.replace(job, given=job.given.model_copy(update={"queue": queue}))
 
 
 def queue_of(queue: str | None, namespace: str | None, queues: Queues | None) -> str | None:
-    """The queue in which a job waits: the one that it names, or its namespace's. None if it waits in none."""
+    """The queue in which a job waits: the queue that it names, or the queue of its namespace. None without a queue."""
     return queue or team_of(namespace or "", queues) or None
 
 
 def barred(ask: GpuAsk, queue: str | None, namespace: str | None, queues: Queues | None, host: Host) -> str:
-    """Why a job would wait for a pool for ever, and how to fix that. Empty if its queue can admit it."""
+    """Why a job would wait forever for a pool, and how to fix that. Empty if its queue can admit it."""
     waits = queue_of(queue, namespace, queues)
     if waits is None:
         return ""
@@ -44,7 +44,7 @@ def barred(ask: GpuAsk, queue: str | None, namespace: str | None, queues: Queues
 
 
 def most(team: str, quota: Quota, queues: Queues) -> int:
-    """The most units of a pool that one job of the team can get while no other job has any."""
+    """The most units of a pool that one job of the team can get while no other job uses any."""
     if queues.cohort is None:
         return quota.nominal
     everything = quota.nominal + _lent(team, quota.pool, queues)
@@ -71,19 +71,19 @@ def _team(queue: str, namespace: str | None, queues: Queues) -> tuple[str, str]:
 
 
 def _short(ask: GpuAsk, team: str, quota: Quota, queues: Queues, host: Host) -> str:
-    """What a job asks beyond the most that its team can get of a pool; empty if it gets enough."""
+    """The resources of which a job asks for more than its team can get in a pool. Empty if it gets enough."""
     units = most(team, quota, queues)
     rows = tuple(_rows(ask, units, host))
     if not (lacking := [(asked, has) for wanted, left, asked, has in rows if wanted > left]):
         return ""
     wants, gets = (" and ".join(each) for each in zip(*lacking, strict=True))
     if queues.cohort is None:
-        how, mend = "and nobody to borrow from", "raise nominal"
+        how, fix = "and nobody to borrow from", "raise nominal"
     elif units < quota.nominal + _lent(team, quota.pool, queues):
-        how, mend = "with what it may borrow", "raise borrow"
+        how, fix = "with what it may borrow", "raise borrow"
     else:
-        how, mend = "with all that others lend", "raise nominal, or what they lend"
-    return f"team {team} has {gets} of it {how}, the job asks for {wants}; {mend}, or ask for less"
+        how, fix = "with all that others lend", "raise nominal, or what they lend"
+    return f"team {team} has {gets} of it {how}, the job asks for {wants}; {fix}, or ask for less"
 
 
 def _rows(ask: GpuAsk, units: int, host: Host) -> Iterator[tuple[int, int, str, str]]:

@@ -32,21 +32,16 @@ class Rule:
 
 def _memory(given: AskArguments) -> Iterator[JobProblem]:
     memory, least = memory_of(given), MEMORY_A_GPU * given.gpu_count
-    limit, want = memory_text(memory.limit), f"{memory_text(least)}, {memory_text(MEMORY_A_GPU)} for each GPU"
+    limit, request = memory_text(memory.limit), memory_text(memory.request)
+    want = f"{memory_text(least)}, {memory_text(MEMORY_A_GPU)} for each GPU"
     job = f"a job of {given.gpu_count} GPU{'' if given.gpu_count == 1 else 's'}"
     if memory.limit < least:
         yield JobProblem("memory", "least_memory", f"{job} needs at least {want}; raise it", shown(limit))
     elif memory.request < least:
-        yield JobProblem(
-            "memory_request", "least_memory", f"{job} requests at least {want}; raise it", shown(memory_text(memory.request))
-        )
+        yield JobProblem("memory_request", "least_memory", f"{job} requests at least {want}; raise it", shown(request))
     if memory.request > memory.limit:
-        yield JobProblem(
-            "memory_request",
-            "limit",
-            f"above the limit of {limit}; lower it, or raise memory",
-            shown(memory_text(memory.request)),
-        )
+        message = f"above the limit of {limit}; lower it, or raise memory"
+        yield JobProblem("memory_request", "limit", message, shown(request))
 
 
 def _cpu(given: AskArguments) -> Iterator[JobProblem]:
@@ -59,12 +54,8 @@ def _cpu(given: AskArguments) -> Iterator[JobProblem]:
 def _shm(given: AskArguments) -> Iterator[JobProblem]:
     limit = memory_of(given).limit
     if given.shm is not None and given.shm >= limit:
-        yield JobProblem(
-            "shm",
-            "shm",
-            f"files in /dev/shm count against the memory limit of {memory_text(limit)}; lower shm, or raise memory",
-            shown(memory_text(given.shm)),
-        )
+        message = f"files in /dev/shm count against the memory limit of {memory_text(limit)}; lower shm, or raise memory"
+        yield JobProblem("shm", "shm", message, shown(memory_text(given.shm)))
 
 
 def _prefer(given: AskArguments) -> Iterator[JobProblem]:
@@ -93,7 +84,7 @@ def _unfit_machine(given: AskArguments, name: str) -> str:
         return f"has {machine.gpus} of them, the job asks for {given.gpu_count}; name a larger machine, or lower gpu_count"
     if is_shared(given):
         return ""
-    # Without DaemonSets, and with enough disk: both are known only for a pool.
+    # This host has no DaemonSets and enough disk, because only a pool has known values of both.
     ask = settled(given)
     alone = Host(name, (machine,), 1, hardware.ON_DEMAND, 2 * ask.scratch + 64 * 1024, ())
     found = fit(ask, machine, alone)
@@ -101,7 +92,7 @@ def _unfit_machine(given: AskArguments, name: str) -> str:
 
 
 def _devices(given: JobArguments) -> Iterator[JobProblem]:
-    """GPU numbers are those in the container, from 0 to one below its count."""
+    """A container numbers its own GPUs, from 0 on."""
     in_env = given.env.get(VISIBLE)
     if in_env is not None and given.visible_devices is not None:
         yield JobProblem("visible_devices", "visible_devices", f"env has {VISIBLE} too; give one of them")
@@ -132,7 +123,7 @@ def _wrong_numbers(text: str, count: int) -> str:
 
 _SECRET_WORDS = frozenset(("PASSWORD", "PASSWD", "PASSPHRASE", "SECRET", "CREDENTIAL", "CREDENTIALS", "APIKEY"))
 _SECRET_ENDS = ("API_KEY", "ACCESS_KEY", "PRIVATE_KEY", "SECRET_KEY", "AUTH_KEY")
-# Special words of a vocabulary (PAD_TOKEN=<pad>) do not match.
+# Does not match the special words of a vocabulary (PAD_TOKEN=<pad>).
 _LIKE_A_TOKEN = re.compile(r"[A-Za-z0-9+/=_.:~-]{12,}")
 _READ = "looks like a secret, and everyone who can read the Job could read it"
 IN_PYTHON = 'write secret_env={"NAME": ("secret", "key")}'

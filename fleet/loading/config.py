@@ -1,4 +1,4 @@
-"""Reads a stack's parsed config into a fleet: first the settings models, then the rules over the whole fleet."""
+"""From a stack's configuration to its fleet: first the settings models, then the rules over the whole fleet."""
 
 from __future__ import annotations
 
@@ -6,19 +6,21 @@ from collections.abc import Collection, Iterable, Mapping
 
 from fleet.facts.errors import FleetError, Problem
 from fleet.jobs import stack as stack_jobs
+from fleet.loading.stackfile import StackConfig, wrong
 from fleet.prove import namespaces, rules
+from fleet.prove.git_folders import require_folders
 from fleet.providers.fleet import NAMESPACE, SECRETS, Fleet
 from fleet.settings.reading import read
 
 CONFIG_KEYS = tuple(field.alias or name for name, field in Fleet.model_fields.items())
-"""The keys of the config namespace that make the model; `SECRETS` are the others."""
+"""The config keys of the fleet's model. The other keys are `SECRETS`."""
 
 
 def check_keys(keys: Iterable[str], secret: Collection[str]) -> None:
-    """Hold the config's keys (without namespace) to those that exist; `secret` are the encrypted ones.
+    """Check the config's keys (without namespace); `secret` are the encrypted keys.
 
-    Raises FleetError for an unknown key, a secret in clear, and a secret inside the model: that would make a whole key secret
-    and put its plain value in tags and chart values.
+    Raises FleetError for an unknown key, a secret in clear text, and a secret inside the model. Such a secret would make a whole
+    key secret, and its plain text would be in tags and chart values.
     """
     known = ", ".join(sorted({*CONFIG_KEYS, *SECRETS}))
     problems = []
@@ -47,3 +49,22 @@ def load(config: Mapping[str, object]) -> Fleet:
     if found := (*rules.problems(fleet, config), *namespaces.problems(fleet), *stack_jobs.problems(fleet)):
         raise FleetError(found)
     return fleet
+
+
+def load_fleet(config: Mapping[str, object], secret: Collection[str], project: str, stack: str) -> Fleet:
+    """The fleet from the parsed config of our namespace. Keys have no namespace; `secret` are the encrypted keys.
+
+    Raises FleetError with every problem, including unknown keys, and keys that must or must not be secret.
+    """
+    check_keys(sorted(config), secret)
+    fleet = load({key: config[key] for key in CONFIG_KEYS if config.get(key) is not None})
+    require_folders(fleet, project, stack)
+    return fleet
+
+
+def fleet_of(config: StackConfig) -> Fleet:
+    """The fleet of a stack file. Raises InputError with a line for each problem and its place in the file."""
+    try:
+        return load_fleet(*config.of(NAMESPACE), config.project, config.stack)
+    except FleetError as error:
+        raise wrong(config, error) from error

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -102,14 +101,13 @@ def _declared(file: ConfigFile, project: str, key: str, raw: object) -> Declared
 
 def fits(kind: str, items: object, value: object) -> bool:
     """Whether a value is of a declared type. The CLI also takes the text of an integer or boolean."""
-    checks: dict[str, Callable[[], bool]] = {
-        "string": lambda: isinstance(value, str),
-        "integer": lambda: _is_integer(value),
-        "boolean": lambda: isinstance(value, bool) or value in ("true", "false"),
-        "object": lambda: isinstance(value, dict),
-        "array": lambda: isinstance(value, list) and all(fits(*_item_type(items), item) for item in value),
-    }
-    return checks[kind]()
+    if kind == "array":
+        return isinstance(value, list) and all(fits(*_item_type(items), item) for item in value)
+    if kind == "integer":
+        return _is_integer(value)
+    if kind == "boolean":
+        return isinstance(value, bool) or value in ("true", "false")
+    return isinstance(value, {"string": str, "object": dict}[kind])
 
 
 def type_name(kind: object, items: object) -> str:

@@ -7,7 +7,7 @@ import sys
 import typer
 
 from fleet.facts.credentials import mask
-from fleet.loading.load import fleet_of
+from fleet.loading.config import fleet_of
 from fleet.loading.stackfile import load
 from fleet.prove import placement
 from offline.app import DOCUMENT, ROOT, File, Stack, app, exit_status

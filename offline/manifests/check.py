@@ -11,7 +11,7 @@ from pathlib import Path
 
 from fleet.facts.errors import InputError
 from fleet.loading import stackfile
-from fleet.loading.load import fleet_of
+from fleet.loading.config import fleet_of
 from offline.day import day_of
 from offline.judge import Configured, Verdict, configure, judge
 from offline.manifests.objects import Manifest

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fleet.loading import stackfile
-from fleet.loading.load import fleet_of
+from fleet.loading.config import fleet_of
 from fleet.loading.stackfile import StackConfig
 from offline.plan import declared
 from offline.record import Recording, Resource, joined, record

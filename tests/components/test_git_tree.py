@@ -14,7 +14,7 @@ import pytest
 from components.build import build
 from components.config import read_fleet
 from fleet.loading import stackfile
-from fleet.loading.load import fleet_of
+from fleet.loading.config import fleet_of
 from fleet.loading.stackfile import StackConfig
 from fleet.providers.installed import installed
 from fleet.providers.registry import PROVIDERS

@@ -12,7 +12,7 @@ import pytest
 from components.build import build
 from components.config import read_fleet
 from fleet.loading import stackfile
-from fleet.loading.load import fleet_of
+from fleet.loading.config import fleet_of
 from offline.record import Recording, Resource, record
 from offline.wire import Secret
 from tests.components.oke import ANSWERS

@@ -13,8 +13,8 @@ import pytest
 from fleet.facts.scheduling import is_gpu_resource, pool_selector
 from fleet.facts.versions import IMAGES, KUBERNETES, LAUNCHER_IMAGE, OPERATOR_DRIVER
 from fleet.jobs.stack import place_stack_job
+from fleet.loading.config import fleet_of
 from fleet.loading.config import load as load_fleet
-from fleet.loading.load import fleet_of
 from fleet.loading.stackfile import load, stacks
 from fleet.prove import placement
 from fleet.prove.placement import Fit, Host, fit, pool_host

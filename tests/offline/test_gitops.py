@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 from fleet.charts import ARGO_CD
 from fleet.facts.errors import InputError
 from fleet.loading import stackfile
-from fleet.loading.load import fleet_of
+from fleet.loading.config import fleet_of
 from fleet.loading.stackfile import StackConfig
 from fleet.providers.installed import installed
 from fleet.render.gitops.applicationset import TIERS

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from fleet.loading.load import fleet_of
+from fleet.loading.config import fleet_of
 from fleet.loading.stackfile import load
 from offline.cli import ROOT, app
 from offline.inventory.page import document

@@ -11,8 +11,7 @@ from components.build import build
 from components.context import Context
 from components.git import declare
 from fleet.facts.pricing import Line, Money, total
-from fleet.loading.config import load
-from fleet.loading.load import fleet_of
+from fleet.loading.config import fleet_of, load
 from fleet.prove import bill as billing
 from fleet.prove import placement
 from fleet.providers.fleet import Fleet

@@ -12,7 +12,7 @@ import pytest
 from google.protobuf import struct_pb2
 
 from fleet.facts.scheduling import is_gpu_resource
-from fleet.loading.load import fleet_of
+from fleet.loading.config import fleet_of
 from offline.judge import Configured, Verdict, analyze_request, configure, judge, stack_request
 from offline.plan import blocked_of
 from offline.policyfile import policy_settings
