@@ -39,7 +39,7 @@ def connect(kubeconfig: Path | None = None, context: str | None = None, namespac
 def send(job: Object, cluster: Cluster, options: RunOptions = DEFAULT, output: Output | None = None) -> Sent:
     """Send a Job without following it.
 
-    Raises InputError if it is no Job or its name is taken, ApiError if the cluster refuses it, UnreachableError otherwise.
+    Raises InputError if it is not a Job or its name is taken, ApiError if the cluster refuses it, UnreachableError otherwise.
     """
     output = output or Output()
     sent = send_job(cluster, job, options)

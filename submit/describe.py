@@ -79,7 +79,7 @@ class Described:
         return read_job(file), []
 
     def _sizes(self, said: list[str], implied: dict[str, Any]) -> dict[str, Any]:
-        """GPUs and memory: the options that were given, else what the pool implies, else what the requirements need."""
+        """GPUs and memory: from the options, otherwise from the pool, otherwise from the requirements."""
         given = {"gpu_count": self.gpus, "gpu_type": self.gpu_type, "memory": self.memory, "cpu": self.cpu}
         stated = {key: value for key, value in given.items() if value is not None}
         if self.requirements is None:
@@ -139,7 +139,7 @@ def _option(name: str) -> str:
 
 
 def _lines(error: JobError) -> list[str]:
-    """The problems, a line each, with the names of options. If no pool can hold the Job, a line says so first."""
+    """A line for each problem, with the names of options. If no pool can hold the Job, the first line states that."""
     lines = [str(error).splitlines()[0]] if any(problem.rule == "placement" for problem in error.problems) else []
     for problem in error.problems:
         where = problem.field if problem.rule == "placement" else _option(problem.field)

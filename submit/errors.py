@@ -48,7 +48,7 @@ class IdleError(UnreachableError):
 class ApiError(SubmitError):
     """The API server refused a request: its answer as a `Status` object gives it.
 
-    `request` is what was asked: `create jobs.batch a in namespace ml`.
+    `request` describes the request: `create jobs.batch a in namespace ml`.
     """
 
     def __init__(self, request: str, code: int, reason: str, message: str, causes: Sequence[str] = ()) -> None:

@@ -87,7 +87,7 @@ class Follower:
             self._read_logs()
 
     def step(self) -> Result | None:
-        """Do what is due; gives the result once following has ended."""
+        """Do the tasks that are due. Returns the result when following has ended."""
         now = time.monotonic()
         judged = self._status.judge(now, self._began)
         if judged is not None and self._status.ended:
@@ -161,7 +161,7 @@ class Follower:
     # -- requests ----------------------------------------------------------------------------------------------------------
 
     def _read_logs(self) -> None:
-        """Start a reader for every container that has run, and pass on what the pods' statuses say."""
+        """Start a reader for every container that has run, and give each reader the state from its pod's status."""
         for source, state in self._status.logs():
             if source not in self._readers:
                 if len(self._open) >= _READERS:

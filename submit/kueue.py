@@ -1,4 +1,4 @@
-"""Why a suspended Job waits: Kueue's Workload object says it, if there is one."""
+"""Why a suspended Job waits. The source is Kueue's Workload object, if there is one."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class ContainerState:
-    """What a pod's status says of a container. `ended`: it will not run again. `gone`: the pod was deleted."""
+    """The state of a container in its pod's status. `ended`: it will not run again. `gone`: the pod was deleted."""
 
     restarts: int = 0
     ended: bool = False
@@ -159,7 +159,7 @@ class LogReader(StreamReader):
         self._read(previous=False, follow=not state.ended)
         if state.ended:
             return ""
-        # The container has ended or restarts; its status will say which.
+        # The container has ended or restarts. Its status will show which.
         self.backoff.wait()
         return None
 

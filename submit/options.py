@@ -1,4 +1,4 @@
-"""How a Job is run: what the user chooses, and the intervals of the follower."""
+"""How a Job is run: the options of the user, and the intervals of the follower."""
 
 from __future__ import annotations
 

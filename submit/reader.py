@@ -1,4 +1,4 @@
-"""Retries with growing pauses, and the base of what reads streams of the API in a thread."""
+"""Retries with growing pauses, and the base class of readers, which read streams of the API in a thread."""
 
 from __future__ import annotations
 

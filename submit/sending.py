@@ -31,7 +31,7 @@ def send_job(cluster: Cluster, job: Object, options: RunOptions) -> Sent:
     """Create the Job in the cluster's namespace.
 
     A retry creates no second Job: if a response is lost, an existing Job with the same contents counts as created.
-    Raises InputError if it is no Job or its name is taken, ApiError if the cluster refuses it, UnreachableError otherwise.
+    Raises InputError if it is not a Job or its name is taken, ApiError if the cluster refuses it, UnreachableError otherwise.
     """
     check(job)
     own = text(job, "metadata", "namespace")

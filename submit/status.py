@@ -46,7 +46,7 @@ _EVENTS = {
 """Events that are shown, with the words before their message. TriggeredScaleUp and NotTriggerScaleUp come from the Cluster
 Autoscaler, Nominated from Karpenter."""
 _REPEATED_EVENTS = ("FailedScheduling", "Failed", "BackOff", "BackoffLimitExceeded", "DeadlineExceeded")
-"""Warnings that repeat what the status of the pod or Job says."""
+"""Warnings that only repeat the status of the pod or Job."""
 _NOT_SHOWN = {PODS: "pods and logs are not shown", EVENTS: "events are not shown"}
 """What a user misses if a kind cannot be read."""
 
@@ -169,7 +169,7 @@ class JobStatus:
                 self.last = words
             yield Note(who, words)
 
-    # -- what the follower needs -------------------------------------------------------------------------------------------
+    # -- state for the follower --------------------------------------------------------------------------------------------
 
     @property
     def several(self) -> bool:
@@ -190,7 +190,7 @@ class JobStatus:
 
     @property
     def ended(self) -> bool:
-        """Whether the Job's own conditions say that it ended."""
+        """Whether a condition of the Job shows that it has ended."""
         return bool(true_condition(self.job, "Complete") or true_condition(self.job, "Failed"))
 
     def logs(self) -> Iterator[tuple[LogSource, ContainerState]]:

@@ -1,6 +1,6 @@
-"""What credentials look like in a text, and how to show a text without them.
+"""The patterns of credentials in a text, and functions that show a text without them.
 
-The standard library alone, because the published policy pack carries this module. Sources: GitHub, "Token formats"
+Standard library only, because the published policy pack contains this module. Sources: GitHub, "Token formats"
 (docs.github.com, About authentication to GitHub); AWS, "Unique identifiers" (IAM reference); RFC 7468 (PEM), RFC 7519 (JWT),
 RFC 3986 section 3.2.1 (userinfo of a URL); the prefixes of other vendors' tokens as in gitleaks (config/gitleaks.toml).
 """
@@ -13,23 +13,23 @@ from dataclasses import dataclass
 from typing import Any
 
 HIDDEN = "***"
-"""What stands in place of a credential."""
+"""The replacement for a credential."""
 
 GITHUB_TOKEN = "gh[pousr]_"  # noqa: S105 - a prefix
 GITHUB_FINE_GRAINED_TOKEN = "github_pat_"  # noqa: S105 - a prefix
 AWS_KEY_ID = "(?:AKIA|ASIA)[A-Z0-9]{16}"
 PRIVATE_KEY = "-----BEGIN (?:[A-Z0-9]{1,16} ){0,3}PRIVATE KEY-----"
 
-# A quoted text has its line breaks as \n: the letter belongs to no word.
+# In a quoted text a line break is \n, whose letter is not part of the next word.
 _EDGE = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
 _PEM_TEXT = r"[A-Za-z0-9+/=\s\\:,.-]*"
-# A user and a colon; the number after a colon is a port.
+# A user and a colon. A number after the colon would be a port.
 _USER = r"[^/?#\s@:\"'<>]*:(?![0-9]{1,5}(?:[/?#]|$))"
 
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """One form of credential. `mark` is in every text that has it, in lower case; the group `head` of `pattern` may be shown."""
+    """One form of credential. Every text with it contains `mark` in lower case. The group `head` of `pattern` may be shown."""
 
     mark: str
     pattern: re.Pattern[str]
@@ -40,7 +40,7 @@ def _form(mark: str, body: str, head: str = "") -> _Form:
 
 
 _CERTAIN = (
-    # Its text goes with it. One that is cut has no last line.
+    # The pattern includes the text of the key. A key that was cut has no last line.
     _form(
         "private key",
         rf"(?:-{{1,5}})?BEGIN (?:[A-Z0-9]{{1,16}} ){{0,3}}PRIVATE KEY(?: BLOCK)?-----"
@@ -64,10 +64,10 @@ _CERTAIN = (
     _form("age-secret-key-", r"AGE-SECRET-KEY-1[A-Z0-9]{16,}"),
     _form("://", rf"{_USER}[^/\s@]+(?=@)", "://"),
 )
-"""Forms that nothing else has."""
+"""Forms that only credentials have."""
 
 _LIKELY = (
-    # Everything in front of the host, up to the last @; then a password with a slash in it, which no URL should have.
+    # Everything before the host, up to the last @. The next form is a password with a slash, which is not valid in a URL.
     _form("://", r"(?!git@)[^/?#\s\"'<>]+(?=@)", "://"),
     _form("://", rf"{_USER}[^\s@\"'<>]{{1,100}}(?=@)", "://"),
     _form("gh", rf"{GITHUB_TOKEN}\w{{4,}}", _EDGE),
@@ -82,18 +82,18 @@ _LIKELY = (
     _form("=", r"[^&\s\"'#;]+", r"[?&](?i:[\w-]*(?:token|secret|password|signature|sig))="),
     # A pre-authenticated request of OCI's Object Storage.
     _form("/p/", r"[\w-]{20,}(?=/n/)", "/p/"),
-    # An AWS secret access key: 40 characters with all three kinds, which no hash in hexadecimal has.
+    # An AWS secret access key: 40 characters of all three kinds. A hexadecimal hash does not have all three.
     _form(
         "",
         r"(?=[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=]))(?=[^a-z]{0,39}[a-z])(?=[^A-Z]{0,39}[A-Z])(?=[^0-9]{0,39}[0-9]).{40}",
         r"(?:(?<![A-Za-z0-9/+])|(?<=\\[nrt]))",
     ),
 )
-"""Forms that other texts may have as well. Hiding such a text does no harm."""
+"""Forms that other texts may have too. Hiding one of those does no harm."""
 
 
 def mask(text: str) -> str:
-    """The text with `***` in place of every credential in it. Mask before a text is cut: half a credential may look like none."""
+    """The text with `***` for every credential. Mask a text before you cut it: half a credential may match no pattern."""
     lower = text.lower()
     for form in (*_CERTAIN, *_LIKELY):
         if form.mark in lower:
@@ -102,7 +102,7 @@ def mask(text: str) -> str:
 
 
 def masked(value: Any) -> Any:
-    """Plain data with every text in it masked, keys included."""
+    """Plain data with every text masked, including keys."""
     if isinstance(value, str):
         return mask(value)
     if isinstance(value, Mapping):
@@ -111,6 +111,6 @@ def masked(value: Any) -> Any:
 
 
 def holds_credential(text: str) -> bool:
-    """Whether a text has something in it that only a credential looks like."""
+    """Whether a text contains one of the forms that only credentials have."""
     lower = text.lower()
     return any(form.mark in lower and form.pattern.search(text) for form in _CERTAIN)

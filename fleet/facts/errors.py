@@ -1,4 +1,4 @@
-"""Errors of input files: every problem names its place, the rule, the value and how to fix it. None shows a credential."""
+"""Errors of input files. Every error names the place, the rule, the value and how to fix it, and masks credentials."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fleet.facts.credentials import mask, masked
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One violation. `path` leads from the config key to the value. `value` is that value as `shown` gives it, or empty.
+    """One violation. `path` leads from the config key to the value. `value` is that value as `shown` formats it, or empty.
 
     `rule` is the short name of the broken rule.
     """
@@ -35,11 +35,11 @@ class Problem:
 
 
 MOST_PROBLEMS = 100
-"""The most problems that one error shows; it gives the number of the others."""
+"""The most problems that one error shows. It counts the others."""
 
 
 class FleetError(Exception):
-    """The stack's settings cannot be a fleet. Holds the problems found, in the order of the config; `more` were left out."""
+    """The settings of a stack are wrong. `problems` has the order of the config; `more` is the number of problems left out."""
 
     def __init__(self, problems: tuple[Problem, ...], more: int = 0) -> None:
         self.problems = problems[:MOST_PROBLEMS]
@@ -52,8 +52,8 @@ class FleetError(Exception):
 class InputError(Exception):
     """A file that cannot be used: a stack file, project file, manifest or policy config.
 
-    The text is complete for the reader: file and line if known, the key, the rule, the value, how to fix it. Credentials in it
-    are masked. A command line prints it alone and exits with status 2.
+    The text is complete: file and line if they are known, the key, the rule, the value, how to fix it. Credentials are masked. A
+    command line program prints only this text and exits with status 2.
     """
 
     def __init__(self, text: str) -> None:

@@ -1,9 +1,9 @@
-"""Labels, taints, tolerations and selectors: the only place where they are spelled.
+"""Labels, taints, tolerations and selectors. No other module spells them.
 
-Standard library only: the policy pack ships this module.
+Standard library only, because the policy pack contains this module.
 
-A *scheduling contract* is what every target (EKS, OKE, Talos) promises to a pod: GPU nodes carry one taint key, the labels
-of `pool_labels`, and advertise one resource name; a pod with `GPU_TOLERATION` and a selector on `POOL_LABEL` lands there.
+Every provider (EKS, OKE, Talos) keeps the *scheduling contract*: GPU nodes have one taint key and the labels of `pool_labels`,
+and advertise one resource name. A pod with `GPU_TOLERATION` and a selector on `POOL_LABEL` runs on them.
 """
 
 from __future__ import annotations
@@ -16,68 +16,68 @@ from enum import StrEnum
 GPU_RESOURCE = "nvidia.com/gpu"
 RUNTIME_CLASS = "nvidia"
 GPU_PRESENT_LABEL = "nvidia.com/gpu.present"
-"""The label that the device plugin's affinity matches without node feature discovery."""
+"""The label that the device plugin's node affinity requires if node feature discovery does not run."""
 
 PLUGIN_CONFIG_LABEL = "nvidia.com/device-plugin.config"
-"""The label by which the device plugin's chart gives a node one of several configs."""
+"""The label that selects one of the device plugin's configs for a node."""
 PLUGIN_CONFIG_CDI = "cdi"
-"""The config of pools whose containers get their GPUs by the Container Device Interface."""
+"""The config of pools whose containers get their GPUs through the Container Device Interface."""
 
 SHARED_SUFFIX = ".shared"
-"""What the device plugin appends to the name of a resource whose units are shares, if it renames it."""
+"""The suffix that the device plugin appends to the name of a shared resource, if it renames shared resources."""
 MIG_RESOURCE = "nvidia.com/mig-"
 """Prefix of a MIG profile's resource under strategy `mixed`."""
 MIG_CONFIG_LABEL = "nvidia.com/mig.config"
-"""The label by which the operator's MIG manager cuts a node's GPUs."""
+"""The label with the MIG config that the GPU operator's MIG manager applies to a node's GPUs."""
 MPS_LABEL = "nvidia.com/mps.capable"
-"""The label that the MPS control daemon's node selector asks for; feature discovery sets it where it runs, nobody else does."""
+"""The label that the MPS control daemon's node selector requires. Only GPU feature discovery sets it by itself."""
 
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 """Pod annotation: "false" keeps the autoscaler from removing the node under a running job."""
 
 TASK = "gpu-ci/task-id"
-"""Annotation of a GPU job and of its pods: the task as its owner names it. A label too, where that is a label's value."""
+"""Annotation of a GPU job and its pods: the owner's name of the task. A label too, if the name is a valid label value."""
 
 MACHINE_SHAPES = "gpu-ci/machine-shapes"
 MACHINE_CAPACITY = "gpu-ci/machine-capacity"
 MACHINE_DISK = "gpu-ci/machine-disk-gb"
 MACHINE_REGIONS = "gpu-ci/machine-regions"
-"""Pod annotations of a launcher that boots a machine for its job: `machine_annotations`."""
+"""Pod annotations of a launcher that boots a machine for a job; `machine_annotations` creates them."""
 
 JOB_HASH = "gpu-ci/job-hash"
-"""Annotation of a Job that `submit` sent: a hash of what was sent, by which it is known when it is sent again."""
+"""Annotation of a Job that `submit` sent: a hash of its contents, by which `submit` recognizes it when it is sent again."""
 
 REGION = "gpu-ci/region"
-"""Annotation of a storage class: the region of its volumes, by which a bill knows their price."""
+"""Annotation of a storage class: the region of its volumes, which determines their price."""
 
 POOL_LABEL = "gpu-ci/pool"
 ROLE_LABEL = "gpu-ci/role"
 CAPACITY_LABEL = "gpu-ci/capacity"
 CLUSTER_LABEL = "gpu-ci/cluster"
 ACCELERATOR_LABEL = "accelerator"
-"""Alias of seed 001's: the model of a node's GPUs, in Cluster Autoscaler's words. Pods choose by it where they know no pool."""
+"""Seed 001's label for the model of a node's GPUs, in Cluster Autoscaler's spelling. Pods without a pool select nodes by it."""
 INSTANCE_TYPE_LABEL = "node.kubernetes.io/instance-type"
-"""Label of every node: its machine, as the cloud spells it."""
+"""Label of every node: its machine type in the cloud's spelling."""
 
 SYSTEM_POOL = "system"
 """Name and role of the untainted CPU pool: controllers, listeners, CoreDNS."""
 
 
 class Effect(StrEnum):
-    """Taint effects in Kubernetes' spelling; `EKS_EFFECT` has the EKS API's."""
+    """Taint effects in Kubernetes' spelling. `EKS_EFFECT` has the EKS API's spelling."""
 
     NO_SCHEDULE = "NoSchedule"
     PREFER_NO_SCHEDULE = "PreferNoSchedule"
     NO_EXECUTE = "NoExecute"
 
 
-EKS_EFFECT = {Effect.NO_SCHEDULE: "NO_SCHEDULE", Effect.PREFER_NO_SCHEDULE: "PREFER_NO_SCHEDULE", Effect.NO_EXECUTE: "NO_EXECUTE"}
-"""Kubernetes' effect to the EKS API's: node groups refuse the Kubernetes spelling, and the reverse."""
+EKS_EFFECT = {effect: effect.name for effect in Effect}
+"""The EKS API's spelling of each effect. Node groups reject Kubernetes' spelling, and Kubernetes rejects the EKS API's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Taint:
-    """A node taint. `value` is what the provider really sets."""
+    """A node taint. `value` is the value that the provider sets."""
 
     key: str
     value: str
@@ -89,7 +89,7 @@ class Taint:
 
 @dataclass(frozen=True, slots=True)
 class Toleration:
-    """A pod toleration; `value` is empty exactly when `operator` is Exists. An empty effect tolerates every effect."""
+    """A pod toleration. `value` is empty if and only if `operator` is Exists. An empty effect tolerates every effect."""
 
     key: str
     operator: str = "Exists"
@@ -97,7 +97,7 @@ class Toleration:
     effect: str = Effect.NO_SCHEDULE
 
     def covers(self, taint: Taint) -> bool:
-        """Whether this toleration lets a pod onto a node with `taint` (Kubernetes' rules, key-less Exists included)."""
+        """Whether a pod with this toleration may run on a node with `taint`. Exists without a key covers every key."""
         if self.effect and self.effect != taint.effect:
             return False
         if not self.key:
@@ -107,20 +107,20 @@ class Toleration:
         return self.operator == "Exists" or (self.operator in ("Equal", "") and self.value == taint.value)
 
     def manifest(self) -> dict[str, str]:
-        """The toleration as a pod spec holds it."""
+        """The toleration for a pod spec."""
         fields = {"key": self.key, "operator": self.operator, "value": self.value, "effect": str(self.effect)}
         return {name: value for name, value in fields.items() if value}
 
 
 @dataclass(frozen=True, slots=True)
 class SchedulingProfile:
-    """What one provider does to its GPU nodes.
+    """What one provider sets on its GPU nodes, and what its autoscaler can do.
 
-    `gpu_taint` is the taint the nodes carry; `accelerator_label` is a label key that the provider's autoscaler reads to know a
-    GPU node that is still booting (empty: none); `reserved_prefixes` are label domains that the provider or kubelet refuses;
-    `idle_delay_per_pool` says whether its autoscaler can wait per pool before it removes a node; `from_zero` whether it can
-    start the first node of an empty pool, `shares_from_zero` whether also where that pool's GPUs are shared; `spot_taint` is one
-    that the provider puts on spot nodes besides.
+    `gpu_taint`: the taint of the nodes. `accelerator_label`: the label key by which the provider's autoscaler recognizes a GPU
+    node that is still booting; empty if it uses none. `reserved_prefixes`: label domains that the provider or kubelet rejects.
+    `idle_delay_per_pool`: whether each pool can have its own delay before the autoscaler removes an idle node. `from_zero`:
+    whether the autoscaler can start the first node of an empty pool. `shares_from_zero`: whether it can do so if the pool shares
+    its GPUs. `spot_taint`: a second taint that the provider sets on spot nodes.
     """
 
     gpu_taint: Taint
@@ -133,15 +133,15 @@ class SchedulingProfile:
 
     @property
     def tolerations(self) -> tuple[Toleration, ...]:
-        """What a pod needs to run on any GPU node of this provider."""
+        """The tolerations that a pod needs to run on any GPU node of this provider."""
         return (GPU_TOLERATION,) if self.spot_taint is None else (GPU_TOLERATION, Toleration(self.spot_taint.key))
 
     def pod_tolerations(self, capacity: str) -> tuple[Toleration, ...]:
-        """What a pod needs to run on the GPU nodes of a pool of this capacity type."""
+        """The tolerations that a pod needs to run on GPU nodes of this capacity type."""
         return self.tolerations if capacity == "spot" else (GPU_TOLERATION,)
 
     def reserves(self, key: str) -> bool:
-        """Whether a user's label key is in a reserved domain or below one: kubelet exits on node-role.kubernetes.io/…, too."""
+        """Whether a user's label key is in a reserved domain or its subdomain. Kubelet exits on node-role.kubernetes.io/… too."""
         domain, slash, _ = key.partition("/")
         return bool(slash) and f".{domain}/".endswith(tuple(f".{prefix}" for prefix in self.reserved_prefixes))
 
@@ -150,7 +150,7 @@ GPU_TAINT_KEY = "nvidia.com/gpu"
 
 EKS_PROFILE = SchedulingProfile(
     gpu_taint=Taint(GPU_TAINT_KEY, "true", Effect.NO_SCHEDULE),
-    # Cluster Autoscaler's GPU label on AWS; without it a booting GPU node counts as ready and is bought twice.
+    # Cluster Autoscaler's GPU label on AWS. Without it a booting GPU node counts as ready, and the autoscaler buys a second one.
     accelerator_label="k8s.amazonaws.com/accelerator",
     reserved_prefixes=("eks.amazonaws.com/", "kubernetes.io/", "k8s.io/", "node.kubernetes.io/"),
     idle_delay_per_pool=True,
@@ -159,23 +159,23 @@ EKS_PROFILE = SchedulingProfile(
 )
 
 OKE_PROFILE = SchedulingProfile(
-    # OKE sets it by itself; the autoscaler's template of an empty pool has the same key without a value.
+    # OKE itself sets this taint. In the autoscaler's template of an empty pool the key has no value.
     gpu_taint=Taint(GPU_TAINT_KEY, "present", Effect.NO_SCHEDULE),
-    # Its autoscaler looks for no label.
+    # Its autoscaler uses no label.
     accelerator_label="",
     reserved_prefixes=("oci.oraclecloud.com/", "oke.oraclecloud.com/", "kubernetes.io/", "k8s.io/", "node.kubernetes.io/"),
     idle_delay_per_pool=False,
     from_zero=True,
-    # Its template of a node has the GPUs of the shape under the name of whole ones, and no tag changes that.
+    # The autoscaler's template of a node offers the shape's GPUs as whole GPUs, and no tag changes that.
     shares_from_zero=False,
     spot_taint=Taint("oci.oraclecloud.com/oke-is-preemptible", "present", Effect.NO_SCHEDULE),
 )
 
 TALOS_PROFILE = SchedulingProfile(
     gpu_taint=Taint(GPU_TAINT_KEY, "true", Effect.NO_SCHEDULE),
-    # No autoscaler: the machines are there.
+    # There is no autoscaler, because the machines always exist.
     accelerator_label="",
-    # Talos sets labels with kubelet's rights, which the API server's NodeRestriction bounds.
+    # Talos sets labels with kubelet's rights, which the API server's NodeRestriction limits.
     reserved_prefixes=("node-role.kubernetes.io/", "node-restriction.kubernetes.io/", "kubernetes.io/", "k8s.io/"),
     idle_delay_per_pool=False,
     from_zero=False,
@@ -183,10 +183,10 @@ TALOS_PROFILE = SchedulingProfile(
 )
 
 GPU_TOLERATION = Toleration(GPU_TAINT_KEY)
-"""Exists, not Equal: EKS and Talos nodes carry `=true`, OKE sets `=present` itself."""
+"""Exists instead of Equal, because the taint of EKS and Talos nodes has the value `true`, and OKE's has `present`."""
 
 OKE_NO_PLUGIN_LABEL = "oci.oraclecloud.com/disable-gpu-device-plugin"
-"""Node label: "true" keeps OKE's own device plugin off a node, add-on or not (oracle-quickstart/oci-hpc-oke, NVIDIA/aicr)."""
+"""Node label: with "true", OKE's own device plugin does not run on the node (oracle-quickstart/oci-hpc-oke, NVIDIA/aicr)."""
 
 
 # -- priority ----------------------------------------------------------------------------------------------------------
@@ -194,7 +194,7 @@ OKE_NO_PLUGIN_LABEL = "oci.oraclecloud.com/disable-gpu-device-plugin"
 
 @dataclass(frozen=True, slots=True)
 class Priority:
-    """A priority class of pods: where nodes are full, a pod that `preempts` makes room by ending pods of a lower `value`."""
+    """A priority class of pods. If nodes are full, a pod that `preempts` ends pods with a lower `value`."""
 
     name: str
     value: int
@@ -204,7 +204,7 @@ class Priority:
 
 RUNNER_PRIORITY = Priority(
     "gpu-ci-runner",
-    # No class of ours may be above it: only a greater value preempts, and a job that is cut off starts again from nothing.
+    # None of our classes may be higher: only a higher value preempts, and a preempted GitHub job loses all its work.
     1_000_000,
     preempts=False,
     meaning="Runners of GitHub jobs: they end no pod, and none but the system's ends them",
@@ -213,14 +213,14 @@ RUNNER_PRIORITY = Priority(
 HIGH_PRIORITY = Priority("high-priority", 1_000_000, preempts=False, meaning="GPU Jobs that go first; they end no pod")
 MEDIUM_PRIORITY = Priority("medium-priority", 100_000, preempts=False, meaning="GPU Jobs that take their turn; they end no pod")
 JOB_PRIORITIES = (HIGH_PRIORITY, MEDIUM_PRIORITY)
-"""Classes of Jobs, with seed 004's names and values. Where a Job may end another one, its queue says so, not its pods."""
+"""Classes of Jobs, with seed 004's names and values. Queues, not pods, decide whether a Job may end another one."""
 
 
 # -- labels ------------------------------------------------------------------------------------------------------------
 
 
 class Standing(StrEnum):
-    """What this project does with a label or taint that people use."""
+    """How this project treats a label or taint that people use."""
 
     OURS = "ours"
     ALIAS = "alias"
@@ -230,7 +230,7 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One label, taint or annotation of the field: where it comes from, what we do with it, and what to write instead."""
+    """One label, taint or annotation: its source, how this project treats it, and what to write instead."""
 
     kind: str
     text: str
@@ -250,7 +250,7 @@ VOCABULARY: tuple[Term, ...] = (
     Term("label", f"{CAPACITY_LABEL}=<capacity type>", Standing.OURS, "", "gpu-ci"),
     Term("label", f"{CLUSTER_LABEL}=<cluster>", Standing.OURS, "", "gpu-ci"),
     Term("label", "nvidia.com/gpu=true", Standing.OURS, "", "seed 000"),
-    # The device plugin's required node affinity matches this one, not seed 000's.
+    # The device plugin's required node affinity matches this label, not seed 000's.
     Term("label", f"{GPU_PRESENT_LABEL}=true", Standing.OURS, "", "nvidia-device-plugin 0.20.0"),
     Term("label", f"{PLUGIN_CONFIG_LABEL}=<config>", Standing.OURS, "", "nvidia-device-plugin 0.20.0"),
     Term("label", f"{MIG_CONFIG_LABEL}=<all-profile>", Standing.OURS, "", "NVIDIA/mig-parted"),
@@ -280,11 +280,11 @@ VOCABULARY: tuple[Term, ...] = (
     Term("annotation", f"{MACHINE_REGIONS}=<region,…>", Standing.OURS, "", "gpu-ci"),
     Term("annotation", f"{REGION}=<region>", Standing.OURS, "", "gpu-ci"),
 )
-"""Every label and taint that the seeds and the charts use, and every annotation that our pods carry, once each."""
+"""Every label and taint that the seeds and the charts use, and every annotation of our pods."""
 
 
 def term(kind: str, key: str) -> Term | None:
-    """The vocabulary's entry for a key of a kind (label, taint, annotation), or None for a key that nobody claims."""
+    """The entry for a key of a kind (label, taint, annotation). None if the vocabulary does not have it."""
     return next((entry for entry in VOCABULARY if entry.kind == kind and entry.key == key), None)
 
 
@@ -301,10 +301,10 @@ def pool_labels(
     mig_config: str = "",
     mps: bool = False,
 ) -> dict[str, str]:
-    """Node labels of a GPU pool: ours, then the aliases that the seeds' manifests select on.
+    """Node labels of a GPU pool: our own, then the aliases by which the seeds' manifests select nodes.
 
-    `resource` is what its nodes advertise, `plugin_config` the device plugin's config and `mig_config` the MIG manager's, if not
-    their defaults.
+    `resource` is the resource that the nodes advertise. `plugin_config` and `mig_config` are the configs of the device plugin and
+    of the MIG manager, if they are not the default.
     """
     labels = {
         CLUSTER_LABEL: cluster,
@@ -318,7 +318,7 @@ def pool_labels(
         "node-type": "gpu-worker",
         "gpu": "true",
     }
-    # The autoscaler takes a node with its label that never has a whole GPU to offer for one that never boots.
+    # Without whole GPUs the label is wrong: the autoscaler would wait forever for the GPUs of that node.
     if profile.accelerator_label and resource == GPU_RESOURCE:
         labels[profile.accelerator_label] = accelerator
     if plugin_config:
@@ -341,11 +341,11 @@ def pool_selector(pool: str) -> dict[str, str]:
 
 
 def machine_annotations(*, shapes: Iterable[str], capacity: str, disk_gb: int, regions: Iterable[str]) -> dict[str, str]:
-    """What a launcher's pod says of the machine that it boots, in words that a bill is made of.
+    """Annotations of a launcher's pod that describe the machine which it boots.
 
-    Such machines are no resources, so nothing else tells a policy what `maxRunners` of them are and cost. Shapes and regions
-    stand in the order in which they are tried; a machine is one of the shapes, with a boot volume of `disk_gb`. Standing machines
-    are not said: they are an instance pool.
+    The machines are not resources, so policies calculate the cost of `maxRunners` of them from these annotations. Shapes and
+    regions have the order in which the launcher tries them. A machine has one of the shapes, and a boot volume of `disk_gb`.
+    Machines of an instance pool are resources and need no annotation.
     """
     return {
         MACHINE_SHAPES: ",".join(shapes),
@@ -360,26 +360,26 @@ def machine_annotations(*, shapes: Iterable[str], capacity: str, disk_gb: int, r
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 """Label of a Job: the LocalQueue of its namespace in which it waits."""
 QUEUE_PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
-"""Label of a Job: its WorkloadPriorityClass, which orders a queue. Without it the priority class of its pods does."""
+"""Label of a Job: its WorkloadPriorityClass, which orders a queue. Without it the pods' priority class orders the queue."""
 DEFAULT_QUEUE = "default"
-"""Name of the LocalQueue that Kueue gives a Job which names none (kueue v0.19.2 pkg/controller/constants)."""
+"""Name of the LocalQueue that Kueue uses for a Job without a queue (kueue v0.19.2 pkg/controller/constants)."""
 QUEUED_JOB_LABEL = "kueue.x-k8s.io/job-uid"
-"""Label of a Workload: the uid of the Job that it stands for in its queue (the same)."""
+"""Label of a Workload: the uid of its Job (the same source)."""
 
 POD_JOB_LABEL = "batch.kubernetes.io/controller-uid"
-"""Label of a pod: the uid of its Job; the Job controller sets it, and the server makes the Job's selector of it."""
+"""Label of a pod: the uid of its Job. The Job controller sets it, and the Job's selector uses it."""
 
 NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"
-"""The label by which every namespace is known; the API server sets it."""
+"""Label of every namespace with its name. The API server sets it."""
 
 WAIT_FOR = "pulumi.com/waitFor"
-"""Annotation by which Pulumi's Kubernetes provider waits for a condition of an object."""
+"""Annotation of an object: the condition that Pulumi's Kubernetes provider waits for."""
 
 
 def flavor_labels(labels: Mapping[str, str], profile: SchedulingProfile) -> dict[str, str]:
-    """Of a pool's node labels those that tell it from other pools; what all pools have in common tells nothing.
+    """The node labels of a pool by which it differs from other pools.
 
-    By them a queue knows which pool a Job's node selector means; it sees no other label, and it takes eight.
+    Kueue compares a Job's node selector with these labels only. A flavor can have at most eight.
     """
     telling = (POOL_LABEL, ROLE_LABEL, CAPACITY_LABEL, "accelerator", profile.accelerator_label)
     return {key: labels[key] for key in telling if key in labels}
@@ -388,15 +388,15 @@ def flavor_labels(labels: Mapping[str, str], profile: SchedulingProfile) -> dict
 # -- workloads ---------------------------------------------------------------------------------------------------------
 
 POD_SECURITY_LABEL = "pod-security.kubernetes.io/enforce"
-"""Label of a namespace: the Pod Security Standard that the API server holds its pods to."""
+"""Label of a namespace: the Pod Security Standard that the API server enforces for its pods."""
 SKIP_AWAIT = "pulumi.com/skipAwait"
-"""Annotation of an object: "true" keeps `pulumi up` from waiting until it is ready, or a Job until it ends."""
+"""Annotation of an object: with "true", `pulumi up` does not wait until it is ready, or until a Job has ended."""
 DELETION_PROPAGATION = "pulumi.com/deletionPropagationPolicy"
-"""Annotation of an object: whether `pulumi up` deletes what is below it before it, after it, or not at all."""
+"""Annotation of an object: whether `pulumi up` deletes its dependents before it, after it, or not at all."""
 
 
 def workload_labels(kind: str, name: str) -> dict[str, str]:
-    """Labels of all objects of one GPU workload, by which its pods are told from others (Kubernetes' recommended labels)."""
+    """Labels of all objects of one GPU workload, and only of these (Kubernetes' recommended labels)."""
     return {"app.kubernetes.io/name": kind, "app.kubernetes.io/instance": name}
 
 
@@ -415,32 +415,32 @@ def is_gpu_resource(name: str) -> bool:
 # -- autoscaler --------------------------------------------------------------------------------------------------------
 
 TEMPLATE = "k8s.io/cluster-autoscaler/node-template/"
-"""Prefix of the tags that describe a node before it exists."""
+"""Prefix of the tags that describe a node that does not exist yet."""
 DISCOVERY_TAG = "k8s.io/cluster-autoscaler/enabled"
-"""EKS puts it on the groups of its managed node groups, with value true."""
+"""EKS sets this tag on the Auto Scaling groups of managed node groups, with the value true."""
 STORAGE_TAG = "cluster-autoscaler/node-ephemeral-storage"
-"""Tag of an OKE node pool: by it the autoscaler knows the disk of a node that does not exist yet (kubernetes/autoscaler#9637)."""
+"""Tag of an OKE node pool: the disk of a node that does not exist yet, for the autoscaler (kubernetes/autoscaler#9637)."""
 MOST_NODES_TAG = "gpu-ci/max-nodes"
-"""Tag of an OKE node pool that the autoscaler sizes: its most nodes. OKE has no such property, and a preview cannot know the
-autoscaler's argument, which has the pool's OCID in it; so this is how a policy learns it."""
+"""Tag of an OKE node pool that the autoscaler scales: its maximum size. Policies read it from here: OKE has no property for it,
+and a preview does not know the autoscaler's argument, because that contains the pool's OCID."""
 RESERVED_NODES_TAG = "gpu-ci/reserved-nodes"
-"""Tag of a pool in a capacity reservation: the machines that its cloud holds and bills, used or not. The pool itself has no
-more of the reservation than its id."""
+"""Tag of a pool in a capacity reservation: the number of machines that the cloud reserves and bills, used or not. Of the
+reservation, the pool itself has only the id."""
 
 
 def owner_tag(cluster: str) -> str:
-    """The tag, with value owned, by which a group belongs to one cluster."""
+    """The tag that assigns a group to one cluster; its value is owned."""
     return f"k8s.io/cluster-autoscaler/{cluster}"
 
 
 def autoscaler_tags(
     labels: Mapping[str, str], taints: tuple[Taint, ...], resources: Mapping[str, str], idle_delay: str
 ) -> dict[str, str]:
-    """Auto Scaling group tags from which Cluster Autoscaler builds a node that does not exist yet.
+    """Auto Scaling group tags from which Cluster Autoscaler simulates a node that does not exist yet.
 
-    `resources` is what such a node offers to pods: without it the autoscaler reckons with the machine's whole CPU and memory,
-    no ephemeral storage, and its own GPU table. The taint's value must read `value:Effect`; a bare effect is silently ignored
-    (cloudprovider/aws, aws_manager.go). `idle_delay` is a Go duration ("10m0s"), the group's own scale-down delay.
+    `resources` are the resources of the node for pods. Without them the autoscaler assumes the machine's whole CPU and memory, no
+    ephemeral storage, and the GPUs of its own table. The value of a taint must be `value:Effect`; the autoscaler silently ignores
+    an effect alone (cloudprovider/aws, aws_manager.go). `idle_delay` is a Go duration ("10m0s"): the group's scale-down delay.
     """
     tags = {f"{TEMPLATE}label/{key}": value for key, value in labels.items()}
     tags |= {f"{TEMPLATE}taint/{taint.key}": f"{taint.value}:{taint.effect}" for taint in taints}

@@ -1,4 +1,4 @@
-"""What a plain YAML scalar stands for.
+"""The values of plain YAML scalars.
 
 The Pulumi CLI reads with gopkg.in/yaml.v3. That is the core schema of YAML 1.2 with four extensions: an integer may have
 underscores, `0777` is octal, `0b101` is binary, and digits that are not an integer (`08`) are a float. `yes`, `on` and `9:00`
@@ -22,7 +22,7 @@ FLAGS = {
 }
 """More booleans of YAML 1.1."""
 NOT_JSON = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
-"""Numbers that JSON lacks."""
+"""Numbers that JSON does not have."""
 
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _PARTED = re.compile(r"\.[0-9]+(_[0-9]+)*([eE][-+]?[0-9]+(_[0-9]+)*)?")
@@ -32,11 +32,11 @@ _DATE = re.compile(rf"[0-9]{{4}}-[0-9]{{1,2}}-[0-9]{{1,2}}([Tt]{_CLOCK}(Z|[-+][0
 _LARGEST = 2**64
 _SMALLEST = -(2**63)
 _MOST_DIGITS = 20
-"""Of a decimal integer that 64 bits can hold."""
+"""The most digits of a decimal integer of 64 bits."""
 
 
 def plain_number(text: str) -> int | float | str:
-    """The number that a plain scalar spells, or the text itself if it is not a number."""
+    """The number in a plain scalar, or the text itself if it is not a number."""
     # Underscores do not count, except after a leading point: there they must separate digits.
     bare = text.replace("_", "") if text[0] != "." or _PARTED.fullmatch(text) else text
     match = _INTEGER.fullmatch(bare)
@@ -52,13 +52,13 @@ def plain_number(text: str) -> int | float | str:
 
 
 def is_date(text: str) -> bool:
-    """Whether a plain scalar is a date, or a date and time, for a reader that has such a type."""
+    """Whether a plain scalar is a date, or a date and time, for a reader with a type for these."""
     if not _DATE.fullmatch(text):
         return False
     try:
         datetime(*(int(digits) for digits in re.split(r"[-Tt: .Z+]", text)[:6]))  # type: ignore[arg-type]
     except ValueError:
-        return False  # no such date or time: the CLI takes the text
+        return False  # the date or time does not exist: the CLI reads a text
     return True
 
 

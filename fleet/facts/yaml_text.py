@@ -1,8 +1,9 @@
-"""Reads and writes YAML. No other module uses a YAML library. The published policy pack has this one too.
+"""Reads and writes YAML. No other module uses a YAML library. The published policy pack contains this module.
 
 `read_yaml` reads a file as the Pulumi CLI does, `kubernetes_documents` and `helm_values` read a text as kubectl and Helm do
-(`yaml_scalars` has the differences). All of them refuse a duplicate key, deep nesting, and aliases that stand for too much. Of
-PyYAML only the scanner and parser are used: building the values here keeps the schema in one place and gives each key its line.
+(`yaml_scalars` lists the differences). All of them reject a duplicate key, deep nesting, and aliases that add too many values.
+Of PyYAML only the scanner and parser are used. This module builds the values, so that one schema applies and each key has its
+line.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from fleet.facts.places import Below, Lines, Place
 from fleet.facts.yaml_scalars import CONSTANTS, FLAGS, NOT_JSON, is_date, plain_number
 
 YAMLError = yaml.YAMLError
-"""What PyYAML raises. The Kubernetes client raises it too."""
+"""The error of PyYAML. The Kubernetes client raises it too."""
 DEEPEST = 100
-"""Levels of mappings and lists. The Pulumi CLI's limit is 10,000; no settings come near it."""
+"""The most levels of mappings and lists. The Pulumi CLI's limit is 10,000; settings have far fewer."""
 MOST_COPIES = 100_000
-"""Values that aliases may add. A few lines of aliases of aliases can stand for more than any memory holds."""
+"""The most values that aliases may add. A few lines of aliases of aliases can add more values than fit into memory."""
 LONGEST = 65_536
-"""Characters that `helm_values` reads: reading YAML takes time, and values have a few hundred lines."""
+"""The most characters that `helm_values` reads, because parsing is slow. Values have a few hundred lines."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _TAG = "tag:yaml.org,2002:"
@@ -39,7 +40,7 @@ _NOTHING: Below = {}
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One document: its value (None if it is empty) and the 1-based line of every key and item; `()` is where it begins.
+    """One document: its value (None if it is empty) and the 1-based line of every key and item. `()` has its first line.
 
     `fault` is the error to raise if the document is a Kubernetes object.
     """
@@ -121,7 +122,7 @@ def _events(path: str, text: str) -> Iterator[Any]:
 def _bounded(path: str, events: Iterable[Any]) -> Iterator[Any]:
     """The same events. Raises InputError if aliases add too many values, or values nest too deep.
 
-    Takes time and memory by what is written, not by what it stands for.
+    Time and memory depend on the length of the text, not on the number of values that aliases add.
     """
 
     def beyond(rule: str, value: str, fix: str) -> InputError:
@@ -162,7 +163,7 @@ def _bounded(path: str, events: Iterable[Any]) -> Iterator[Any]:
 
 @dataclass(slots=True)
 class _Collection:
-    """A mapping or list that is open: how many values came before it, how many levels and nodes are in it so far."""
+    """A mapping or list that is not complete: the number of values before it, and its levels and nodes so far."""
 
     anchor: str | None
     before: int
@@ -171,13 +172,13 @@ class _Collection:
     nodes: int = 0
 
     def next_is_key(self) -> bool:
-        """Whether the node that comes next is a key of a mapping. Call it once for each node."""
+        """Whether the next node is a key of a mapping. Call it once for each node."""
         self.nodes += 1
         return self.is_mapping and self.nodes % 2 == 1
 
 
 class _Reader:
-    """Builds values from parser events, and the places of what is in each value, as the Pulumi CLI reads a file."""
+    """Builds values and their places from parser events, as the Pulumi CLI reads a file."""
 
     def __init__(self, path: str, text: str) -> None:
         self._path = path
@@ -186,7 +187,7 @@ class _Reader:
         self._fault: InputError | None = None
 
     def starts(self) -> Iterator[Any]:
-        """The event that begins each document. Read the document before the next one is asked for."""
+        """The first event of each document. Read a document before you ask for the next one."""
         return (event for event in self._events if isinstance(event, yaml.DocumentStartEvent))
 
     def document(self) -> Document:
@@ -201,7 +202,7 @@ class _Reader:
         return InputError(f"{self._path}:{event.start_mark.line + 1}: {rule}; got {quoted(value)}; {fix}")
 
     def _node(self, event: Any) -> tuple[object, Below]:
-        """A value, and the places of what is in it: none in a scalar."""
+        """A value, and the places of its keys or items. A scalar has none."""
         if isinstance(event, yaml.AliasEvent):
             return self._alias(event)
         found = self._content(event)
@@ -239,7 +240,7 @@ class _Reader:
             if isinstance(event, yaml.ScalarEvent) and event.value == "<<" and event.style is None:
                 sources, below = self._node(following := next(self._events))
                 merged |= self._merged(following, sources)
-                # A list of sources has its places by position; those are not kept.
+                # The places in a list of sources are by position, and are not kept.
                 elsewhere |= below if isinstance(below, dict) else {}
                 continue
             key = self._key(event)
@@ -287,7 +288,7 @@ class _Reader:
             raise self.error(event, f"!!{kind} needs a value of its kind", self._shown(text), "correct the tag or the value")
         return value
 
-    # What readers do differently:
+    # Subclasses replace the methods below, because readers differ in them.
 
     def _plain(self, event: Any, text: str) -> object:
         """The value of a plain scalar."""
@@ -308,11 +309,11 @@ class _Reader:
         raise self.error(event, "a key must be a string", key, "quote it")
 
     def _foreign(self, event: Any) -> None:
-        """Called for a tag that YAML itself does not define."""
+        """Handle a tag that YAML itself does not define."""
         raise self.error(event, "only YAML's core tags are known", event.tag, "remove the tag")
 
     def _shown(self, value: object) -> object:
-        """What an error shows of a value."""
+        """The value as errors show it."""
         return value
 
 
@@ -360,7 +361,7 @@ _RESERVED = ("true", "false", "yes", "no", "on", "off", "y", "n", "null")
 
 
 def yaml_text(document: Mapping[str, Any]) -> str:
-    """The document in block style, its keys in their order, as YAML that readers of version 1.1 and 1.2 take alike."""
+    """The document in block style with its keys in order. Readers of YAML 1.1 and 1.2 read it in the same way."""
     text: str = yaml.dump(plain(document), Dumper=_Writer, sort_keys=False, width=4096, allow_unicode=True)
     return text
 

@@ -164,7 +164,7 @@ def _affinity(ask: GpuAsk, *, bound: bool) -> Manifest:
     if not bound and len(ask.gpu_types) > 1:
         required.append(_one_of(ACCELERATOR_LABEL, [PROFILES[name].accelerator for name in ask.gpu_types]))
     if not bound and not ask.spot:
-        # A node without the label belongs to no pool of ours, so its capacity type is not known.
+        # A node without the label is not in one of our pools, so its capacity type is not known.
         required.append({"key": CAPACITY_LABEL, "operator": "NotIn", "values": ["spot"]})
     found: Manifest = {}
     if required:

@@ -6,7 +6,7 @@ import hashlib
 import re
 
 LONGEST = 57
-"""A pod's name is that of its Job, a hyphen and five characters. As a host name it has at most 63 (RFC 1123)."""
+"""A pod's name is its Job's name, a hyphen and five characters. It is a host name too, of at most 63 characters (RFC 1123)."""
 _HASH = 8
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _OTHERS = re.compile(r"[^a-z0-9]+")

@@ -1,4 +1,4 @@
-"""Chooses the pool of a stack that runs a job: the cheapest one that can hold it. Otherwise says why no pool can.
+"""Chooses the cheapest pool of a stack that can hold a job, or reports why no pool can.
 
 A pool holds a job if the job fits a fresh node of each instance type of the pool, because the autoscaler may buy any of them. A
 queued job also needs enough quota: its team's own, or quota that the team may borrow.

@@ -16,7 +16,7 @@ from fleet.jobs.rules import VISIBLE
 
 @dataclass(frozen=True, slots=True)
 class GpuJobSpec:
-    """A job with checked arguments: `ask` is what it needs from a node, `given` are all its arguments."""
+    """A job with checked arguments. `ask` is what it needs from a node. `given` has all its arguments."""
 
     ask: GpuAsk
     given: JobArguments

@@ -1,4 +1,4 @@
-"""Places the jobs of a stack in pools, or says why no pool holds a job."""
+"""Places the jobs of a stack in pools, or reports why no pool can hold a job."""
 
 from __future__ import annotations
 

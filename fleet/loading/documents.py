@@ -15,14 +15,14 @@ from fleet.facts.places import Below, Lines, Place
 from fleet.facts.yaml_text import DEEPEST, Document, kubernetes_documents, text_of
 
 _FIRST_LINE = Lines(1)
-"""The lines of a document whose lines are not needed."""
+"""For a document whose other lines are not needed."""
 _LINE = re.compile(r":(?P<line>[0-9]+): ")
 _WORD = re.compile(r'[{}\[\],:]|"(?:[^"\\]|\\.)*"|[^\s{}\[\],:"]+')
 _MOST_DIGITS = 20
 
 
 def documents(path: Path) -> tuple[Document, ...]:
-    """The documents of a file. Raises InputError with file and line for what cannot be read, and OSError as `text_of` does."""
+    """The documents of a file. Raises InputError with file and line if it is not valid, and OSError as `text_of` does."""
     is_json = path.suffix.lower() == ".json"
     text = text_of(path, "JSON" if is_json else "YAML")
     return _json(path, text) if is_json else _yaml(path, text)
@@ -49,17 +49,17 @@ def _json(path: Path, text: str) -> tuple[Document, ...]:
         if not text.lstrip().startswith(("{", "[")):
             return _by_its_looks(path, text)
         if '"apiVersion"' not in text:
-            # Settings of other programs, which may have comments.
+            # A settings file of another program, which may contain comments.
             return (Document(text.strip()[:1] or None, _FIRST_LINE),)
         raise InputError(f"{path}:{error.lineno}: not valid JSON: {error.msg} in column {error.colno}; fix the syntax") from None
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}:1: not JSON that kubectl can read ({error}); write another value, or fewer levels") from None
-    # Most JSON is not Kubernetes': nothing asks for its lines.
+    # Most JSON files are not manifests, and their lines are not needed.
     return (Document(value, _Places(path, text).lines if isinstance(value, dict) and "apiVersion" in value else _FIRST_LINE),)
 
 
 def _by_its_looks(path: Path, text: str) -> tuple[Document, ...]:
-    """Documents of a file that is JSON by its name alone: kubectl tests whether a text begins with a brace."""
+    """Documents of a file with the name of a JSON file but another content. kubectl too checks whether a text begins with a brace."""
     try:
         found = _yaml(path, text)
     except InputError:
@@ -72,9 +72,9 @@ def _by_its_looks(path: Path, text: str) -> tuple[Document, ...]:
 
 
 class _Places:
-    """The place of every key and item of a valid JSON text: `lines`.
+    """`lines` has the place of every key and item of a valid JSON text.
 
-    Raises InputError for a duplicate key, and for values that nest deeper than YAML may.
+    Raises InputError for a duplicate key, and for values that nest deeper than the limit for YAML.
     """
 
     def __init__(self, path: Path, text: str) -> None:
@@ -115,7 +115,7 @@ class _Places:
                 )
             next(self._words)  # the colon
             place = self._value(*next(self._words))
-            # The place of an entry is its key: the value may begin on the next line.
+            # The place of an entry is the line of its key. The value may begin on the next line.
             places[key] = line if isinstance(place, int) else (line, place[1])
         return places
 
@@ -130,7 +130,7 @@ class _Places:
 
 
 def _integer(digits: str) -> int | float:
-    # Python refuses thousands of digits; Kubernetes' integers have far fewer.
+    # Python does not convert thousands of digits. Integers of Kubernetes have far fewer.
     return int(digits) if len(digits) <= _MOST_DIGITS else float(digits)
 
 

@@ -1,4 +1,4 @@
-"""A configuration file: found, read, and named in errors with its lines."""
+"""Reads a configuration file of the Pulumi CLI, and creates errors with its name and lines."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _KEY = re.compile(r"(?:(?P<namespace>[^:]+):(?:config:)?)?(?P<name>[^:]+)")
 
 @dataclass(frozen=True, slots=True)
 class ConfigFile:
-    """A file of the Pulumi CLI with its one document."""
+    """A configuration file and its one document."""
 
     path: Path
     document: Document
 
     @classmethod
     def read(cls, path: Path, rule: str, fix: str) -> ConfigFile:
-        """Raises InputError, with `rule` and `fix` if there is no such file."""
+        """Read a file. Raises InputError if it cannot be used; the text has `rule` and `fix` if the file does not exist."""
         try:
             if path.is_file():
                 return cls(path, read_yaml(path))
@@ -41,18 +41,18 @@ class ConfigFile:
         raise InputError(f"{rule}; {path} {fault}; {fix}")
 
     def mapping(self, at: Keys, value: Any, field: str, fix: str) -> dict[str, Any]:
-        """The value as a mapping, an empty one for None. Raises InputError for any other value."""
+        """The value if it is a mapping; an empty mapping for None. Raises InputError for any other value."""
         if value is not None and not isinstance(value, dict):
             raise self.wrong(at, field, "must be a mapping", value, fix)
         return value or {}
 
     def wrong(self, at: Keys, field: str, rule: str, value: object, fix: str) -> InputError:
-        """The error of a rule at the line of a path."""
+        """The error for a broken rule, with the line of the path `at`."""
         field = field if field.isprintable() else repr(field)
         return InputError(f"{self.path}:{self.document.lines.get(at, 1)}: {field}: {rule}; got {quoted(value)}; {fix}")
 
     def full_key(self, at: Keys, project: str, key: str) -> str:
-        """The key with its namespace: `name` is the project's, and `<namespace>:config:<name>` is an old spelling."""
+        """The key with its namespace. The default is the project. `<namespace>:config:<name>` is an old spelling."""
         match = _KEY.fullmatch(key)
         if match is None:
             raise self.wrong(at, "config", "a key is <namespace>:<name>", key, "correct the key")
@@ -60,11 +60,11 @@ class ConfigFile:
 
 
 def listed(names: Collection[str]) -> str:
-    """Names for an error line."""
+    """Names as text for an error line."""
     return ", ".join(names) or "(there are none)"
 
 
 def meant(word: str, known: Collection[str]) -> str:
-    """How to fix an unknown word: by the known one that is most like it."""
+    """How to fix an unknown word: the most similar known word, if there is one."""
     close = difflib.get_close_matches(word, known, n=1)
     return f"write {close[0]}" if close else "remove it or move it below `config:`"

@@ -15,7 +15,7 @@ from fleet.loading.files import ConfigFile, listed, meant
 
 _TYPES = ("array", "boolean", "integer", "object", "string")
 _DECLARATION_KEYS = ("default", "description", "items", "secret", "type", "value")
-# A term of a range of blang/semver, which the CLI reads: terms side by side are AND, `||` is OR, x is any number.
+# A term of a range of blang/semver, as the CLI reads it: adjacent terms mean AND, `||` means OR, x is any number.
 _VERSIONS = re.compile(r"(?:[<>]=?|={1,2}|!=?)?\d+\.(?:\d+|x)\.(?:\d+|x)(?:[-+][0-9A-Za-z.+-]+)?")
 _PATH_SIGNS = re.compile(r"[.\[\]\"]")
 
@@ -34,7 +34,7 @@ class Declared:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """What a project file says about the stacks."""
+    """The settings of a project file that affect its stacks."""
 
     path: Path
     name: str
@@ -43,7 +43,7 @@ class Project:
 
     @classmethod
     def read(cls, path: Path) -> Project:
-        """Raises InputError for a project file that cannot be used."""
+        """Read a project file. Raises InputError if it cannot be used."""
         file = ConfigFile.read(path, "project: there must be a project file", "run from the project's folder")
         top, start = file.document.value, "start with `name:` and `runtime:`"
         if not isinstance(top, dict):
@@ -75,7 +75,7 @@ def _declared(file: ConfigFile, project: str, key: str, raw: object) -> Declared
     if _PATH_SIGNS.search(full.partition(":")[2]):
         raise wrong("must name a whole key, not a path in one", key, "declare the key")
     if isinstance(raw, str | int | list):
-        # The short form: a plain value is a default for the project's own keys, a value for others'.
+        # The short form: a plain value is the default of the project's own key, and the value of another package's key.
         raw = {"default" if ours else "value": raw}
     if not isinstance(raw, dict):
         raise wrong("must be a string, integer, boolean, list or mapping", raw, "quote it")
@@ -111,7 +111,7 @@ def fits(kind: str, items: object, value: object) -> bool:
 
 
 def type_name(kind: object, items: object) -> str:
-    """A declared type for an error line."""
+    """A declared type as text for an error line."""
     return f"array<{type_name(*_item_type(items))}>" if kind == "array" else str(kind)
 
 

@@ -1,8 +1,8 @@
 """`Pulumi.yaml` and `Pulumi.<stack>.yaml` as the configuration that the Pulumi CLI gives to the program. The only reader of them.
 
 Facts: pulumi/pulumi, sdk/go/common/workspace (`project.go`, `config.go`, `loaders.go`), pkg/resource/plugin/plugin.go and
-sdk/go/common/resource/config (`key.go`, `object.go`, `plaintext.go`). The CLI accepts, and this reader refuses: unknown top-level
-keys, the same key spelled with and without namespace, a missing stack file.
+sdk/go/common/resource/config (`key.go`, `object.go`, `plaintext.go`). Unlike the CLI, this reader rejects unknown top-level keys,
+the same key with and without namespace, and a missing stack file.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fleet.loading.go_json import json_text
 from fleet.loading.project import Declared, Project, fits, type_name
 
 PLACEHOLDER = "[secret]"
-"""Stands for a secret. No secret is decrypted here."""
+"""The value of every secret. This module decrypts no secret."""
 
 _STACK_KEYS = ("config", "encryptedkey", "encryptionsalt", "environment", "mainEnvironment", "secretsprovider")
 _STACK_NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
@@ -31,12 +31,12 @@ _STACK_NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 class StackConfig:
     """One stack's configuration.
 
-    `values`: full key ("gpu-ci:clusters") to text: a scalar's own text, JSON for objects and lists.
-    `objects`: the same keys to what the program gets from that text (JSON parsed; scalars stay text).
-    `secret_keys`: keys that have a secret, whose value is PLACEHOLDER (inside an object: each secret value of it).
-    `positions`: path to 1-based line of `path`, e.g. ("gpu-ci:clusters", "usw2", "pools").
-    `placed`: keys that the stack lacks and that `with_placeholders` added.
-    `environment`: the stack names ESC environments; their values are not read.
+    `values`: text by full key ("gpu-ci:clusters"). A scalar has its own text, objects and lists are JSON.
+    `objects`: the value that the program gets from that text, by the same keys (parsed JSON; scalars stay text).
+    `secret_keys`: keys with a secret. Its value is PLACEHOLDER; in an object, each of its secret values is.
+    `positions`: 1-based line in `path` by path, such as ("gpu-ci:clusters", "usw2", "pools").
+    `placed`: missing keys that `with_placeholders` added.
+    `environment`: whether the stack names ESC environments. Their values are not read.
     """
 
     project: str
@@ -50,11 +50,11 @@ class StackConfig:
     environment: bool = False
 
     def line_of(self, *path: str | int) -> int | None:
-        """The line of a path, or of its nearest ancestor that has one; None if the file has none of them."""
+        """The line of a path, or of its nearest ancestor with a line. None if the file has none of them."""
         return next((self.positions[path[:end]] for end in range(len(path), 0, -1) if path[:end] in self.positions), None)
 
     def of(self, namespace: str) -> tuple[dict[str, object], list[str]]:
-        """(objects by key without the namespace, the secret keys among them) of one namespace."""
+        """The objects of one namespace by key without the namespace, and the secret keys."""
         prefix = f"{namespace}:"
         held = {key.removeprefix(prefix): value for key, value in self.objects.items() if key.startswith(prefix)}
         return held, [key.removeprefix(prefix) for key in self.secret_keys]
@@ -67,7 +67,7 @@ def stacks(root: Path) -> tuple[str, ...]:
 
 
 def load(stack: str, root: Path, project_file: Path | None = None, stack_file: Path | None = None) -> StackConfig:
-    """Read one stack of the project in `root` (`project_file` and `stack_file` name other files).
+    """Read one stack of the project in `root`. `project_file` and `stack_file` replace the usual files.
 
     Raises InputError if the configuration cannot be used.
     """
@@ -84,7 +84,7 @@ def load(stack: str, root: Path, project_file: Path | None = None, stack_file: P
 
 
 def with_placeholders(config: StackConfig, keys: Iterable[str]) -> StackConfig:
-    """The same configuration with a placeholder secret for each key that it lacks; `placed` lists them.
+    """The same configuration with a placeholder secret for each missing key; `placed` lists these keys.
 
     A key without namespace belongs to the project.
     """
@@ -101,7 +101,7 @@ def with_placeholders(config: StackConfig, keys: Iterable[str]) -> StackConfig:
 
 
 def wrong(config: StackConfig, error: FleetError, name: str = "") -> InputError:
-    """Every problem of a config's settings as a line with file and line number; `name` replaces the file's own name."""
+    """An error with a line for each problem of the settings: file, line number, problem. `name` replaces the file's name."""
     return InputError("\n".join(_at(config, problem, name or config.path.name) for problem in error.problems))
 
 
@@ -112,7 +112,7 @@ def _at(config: StackConfig, problem: Problem, name: str) -> str:
 
 
 class _StackFile:
-    """One stack file that becomes a StackConfig."""
+    """Builds a StackConfig from a stack file."""
 
     def __init__(self, file: ConfigFile, project: Project) -> None:
         self._file = file
@@ -154,10 +154,10 @@ class _StackFile:
 
     def _set(self, full: str, value: object) -> None:
         known, secret = _hidden(value)
-        # The CLI warns about an empty value and gives the empty string.
+        # For an empty value the CLI prints a warning and uses the empty string.
         text = known if isinstance(known, str) else "" if known is None else json_text(known)
         self._values[full] = text
-        # Parsed again, because the program gets what JSON keeps: 1.0 arrives as 1.
+        # Parsed again, because the program gets the value that JSON keeps: 1.0 becomes 1.
         self._objects[full] = json.loads(text) if isinstance(known, dict | list) else text
         if secret:
             self._secret.add(full)
