@@ -58,31 +58,9 @@ class Provider:
 
 
 PROVIDERS: dict[str, Provider] = {
-    "eks": Provider(
-        EksCluster,
-        EKS_PROFILE,
-        eks_bill,
-        eks_needs,
-        AWS_TAGS,
-        deployable=True,
-        charts=eks_charts,
-    ),
+    "eks": Provider(EksCluster, EKS_PROFILE, eks_bill, eks_needs, AWS_TAGS, deployable=True, charts=eks_charts),
     "oke": Provider(
-        OkeCluster,
-        OKE_PROFILE,
-        oke_bill,
-        oke_needs,
-        OCI_TAGS,
-        deployable=True,
-        charts=oke_charts,
-        system_pool=oke_system_pool,
+        OkeCluster, OKE_PROFILE, oke_bill, oke_needs, OCI_TAGS, deployable=True, charts=oke_charts, system_pool=oke_system_pool
     ),
-    "talos": Provider(
-        TalosCluster,
-        TALOS_PROFILE,
-        talos_bill,
-        _no_needs,
-        NO_TAGS,
-        deployable=False,
-    ),
+    "talos": Provider(TalosCluster, TALOS_PROFILE, talos_bill, _no_needs, NO_TAGS, deployable=False),
 }

@@ -92,8 +92,5 @@ def require_size(cache: Cache, least: int, most: int, what: str) -> None:
     """Refuse a size outside of what a storage has, in GiB. Raises a settings problem."""
     if not least <= cache.gib <= most:
         raise problem(
-            "cache_range",
-            f"{what} has {least} to {most} GiB; write a size between",
-            at=("size",),
-            value=memory_text(cache.size),
+            "cache_range", f"{what} has {least} to {most} GiB; write a size between", at=("size",), value=memory_text(cache.size)
         )

@@ -250,12 +250,7 @@ class Cluster(Model):
                 at=("delivery",) if self.gitops is None else ("gitops",),
             )
         if self.gitops is not None and (reserved(self.gitops.namespace) or self.gitops.namespace in self.team_namespaces):
-            raise problem(
-                "git_namespace",
-                ARGO_CD_TAKEN,
-                at=("gitops", "namespace"),
-                value=self.gitops.namespace,
-            )
+            raise problem("git_namespace", ARGO_CD_TAKEN, at=("gitops", "namespace"), value=self.gitops.namespace)
         if isinstance(self.secrets_by, Sops) and isinstance(self.SECRETS_BY, ByProgram):
             raise problem(
                 "program_sops",

@@ -63,15 +63,7 @@ def require_driver(machine: hardware.Machine, version: str, *, at: tuple[str, ..
         return
     if gpu.max_driver_branch is not None and branch(version) > gpu.max_driver_branch:
         raise problem(
-            "driver_too_new",
-            f"{at_most(machine.name, gpu)}; " + (mend or "use a driver of that branch"),
-            at=at,
-            value=version,
+            "driver_too_new", f"{at_most(machine.name, gpu)}; " + (mend or "use a driver of that branch"), at=at, value=version
         )
     if gpu.min_driver_branch is not None and branch(version) < gpu.min_driver_branch:
-        raise problem(
-            "driver_too_old",
-            f"{at_least(machine.name, gpu)}; " + (mend or "use a newer driver"),
-            at=at,
-            value=version,
-        )
+        raise problem("driver_too_old", f"{at_least(machine.name, gpu)}; " + (mend or "use a newer driver"), at=at, value=version)

@@ -246,10 +246,7 @@ class EksCluster(Cluster):
                 raise problem("zone", f"not a zone of {self.region}; write for example {self.region}a", at=("zones",), value=zone)
         if len(set(self.zones)) < 2:
             raise problem(
-                "zones",
-                "an EKS control plane needs two different zones at least; add one",
-                at=("zones",),
-                value=list(self.zones),
+                "zones", "an EKS control plane needs two different zones at least; add one", at=("zones",), value=list(self.zones)
             )
         if self.network.vpc_id is None and any(zone[-1] > "g" for zone in self.zones):
             raise problem(

@@ -93,10 +93,7 @@ def _own_pod(runner: MachineRunner, region: str) -> dict[str, Any]:
                 ],
             }
         ],
-        "volumes": [
-            {"name": LAUNCHER, "configMap": {"name": LAUNCHER}},
-            {"name": "tmp", "emptyDir": {"sizeLimit": "64Mi"}},
-        ],
+        "volumes": [{"name": LAUNCHER, "configMap": {"name": LAUNCHER}}, {"name": "tmp", "emptyDir": {"sizeLimit": "64Mi"}}],
     }
 
 
@@ -156,8 +153,4 @@ def _fallback(place: Place) -> tuple[str, ...]:
 
 def _no_fallback(place: Place) -> tuple[str, ...]:
     """The three arguments that switch off CNCF's own defaults: a place without domains is never tried."""
-    return (
-        f"--fallback-region={place.region}",
-        "--fallback-availability-domain=",
-        f"--fallback-subnet-id={place.subnet}",
-    )
+    return (f"--fallback-region={place.region}", "--fallback-availability-domain=", f"--fallback-subnet-id={place.subnet}")

@@ -17,8 +17,7 @@ def _reason(text: str) -> str:
     reason = text.strip()
     if not _LEAST_REASON <= len(reason) <= _MOST_REASON or not reason.isprintable():
         raise problem(
-            "network_reason",
-            f"the plan prints this reason; write it in one line of {_LEAST_REASON} to {_MOST_REASON} characters",
+            "network_reason", f"the plan prints this reason; write it in one line of {_LEAST_REASON} to {_MOST_REASON} characters"
         )
     return reason
 
