@@ -68,7 +68,7 @@ def _dict(value: object) -> object:
 
 
 _VARIABLE = "a variable's name has letters, digits and '_', and does not start with a digit; rename it"
-Variable = Annotated[str, matching(r"[A-Za-z_][A-Za-z0-9_]*", "variable", _VARIABLE, most=253)]
+Variable = Annotated[str, matching("variable", _VARIABLE, r"[A-Za-z_][A-Za-z0-9_]*", most=253)]
 Env = Annotated[dict[Variable, Text], BeforeValidator(_dict)]
 """Environment variables. Errors never show their values."""
 
@@ -76,21 +76,21 @@ Env = Annotated[dict[Variable, Text], BeforeValidator(_dict)]
 
 _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _OBJECT = "an object's name has lower-case letters, digits, '-' and '.', at most 253; rename it"
-ObjectName = Annotated[str, matching(rf"{_LABEL}(\.{_LABEL})*", "object_name", _OBJECT, most=253)]
+ObjectName = Annotated[str, matching("object_name", _OBJECT, rf"{_LABEL}(\.{_LABEL})*", most=253)]
 """Name of a claim, a Secret or a priority class."""
 ObjectNames = Annotated[tuple[ObjectName, ...], BeforeValidator(_one_or_several)]
 """One or several names of objects."""
 
 _SHORT = "lower-case letters, digits and '-', a letter or digit at both ends, at most 63; rename it"
-ShortName = Annotated[str, matching(_LABEL, "name", _SHORT, most=63)]
+ShortName = Annotated[str, matching("name", _SHORT, _LABEL, most=63)]
 """Name of a namespace or a queue: a DNS label."""
 
 
 _PRIORITY = "Kubernetes reserves classes named system-… for system pods; name one of the fleet's"
-PriorityName = Annotated[ObjectName, matching("(?!system-).*", "priority", _PRIORITY)]
+PriorityName = Annotated[ObjectName, matching("priority", _PRIORITY, "(?!system-).*")]
 
 _KEY = "a Secret's key has letters, digits, '-', '_' and '.'; correct it"
-_SecretKey = Annotated[str, matching(r"(?!\.\.|\.$)[-._a-zA-Z0-9]{1,253}", "secret_key", _KEY)]
+_SecretKey = Annotated[str, matching("secret_key", _KEY, r"(?!\.\.|\.$)[-._a-zA-Z0-9]{1,253}")]
 SecretRef = Annotated[tuple[ObjectName, _SecretKey], BeforeValidator(_one_or_several)]
 """The name of a Secret, and a key in it."""
 SecretEnv = Annotated[dict[Variable, SecretRef], BeforeValidator(_dict)]

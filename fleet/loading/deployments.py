@@ -32,52 +32,50 @@ OPERATION = "PULUMI_CI_OPERATION"
 
 Organization = Annotated[
     str,
-    matching(r"[a-z0-9][a-z0-9_-]*", "organization", "an organisation of Pulumi Cloud is lower case; write it as its URL does"),
+    matching("organization", "an organisation of Pulumi Cloud is lower case; write it as its URL does", r"[a-z0-9][a-z0-9_-]*"),
 ]
 Repository = Annotated[
-    str, matching(r"[A-Za-z0-9-]+/[A-Za-z0-9._-]+", "repository", "not a GitHub repository; write owner/name without https://")
+    str, matching("repository", "not a GitHub repository; write owner/name without https://", r"[A-Za-z0-9-]+/[A-Za-z0-9._-]+")
 ]
-Branch = Annotated[str, matching(r"(?!refs/)[^\s:~^?*\[\\]+", "branch", "not the short name of a branch; write for example main")]
+Branch = Annotated[str, matching("branch", "not the short name of a branch; write for example main", r"(?!refs/)[^\s:~^?*\[\\]+")]
 StackName = Annotated[
-    str, matching(r"[A-Za-z0-9_.-]{1,100}", "stack_name", "a stack's name has 1 to 100 letters, digits, _ . or -; correct it")
+    str, matching("stack_name", "a stack's name has 1 to 100 letters, digits, _ . or -; correct it", r"[A-Za-z0-9_.-]{1,100}")
 ]
 Name = Annotated[
-    str, matching(r"[A-Za-z0-9][A-Za-z0-9_.-]*", "cloud_name", "a name has letters, digits, _ . and -, no space; correct it")
+    str, matching("cloud_name", "a name has letters, digits, _ . and -, no space; correct it", r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 ]
 EnvironmentName = Annotated[
     str,
     matching(
-        r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+",
-        "environment_name",
-        "not an ESC environment; write project/name without the organisation",
+        "environment_name", "not an ESC environment; write project/name without the organisation", r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+",
     ),
 ]
 _FILTER = "a path filter is a glob of the whole path below the repository, ! before it excludes; write for example fleet/**"
-PathFilter = Annotated[str, matching(r"!?(?!\./|/)[^\s!]+", "path_filter", _FILTER)]
+PathFilter = Annotated[str, matching("path_filter", _FILTER, r"!?(?!\./|/)[^\s!]+")]
 Variable = Annotated[
-    str, matching(r"[A-Za-z_][A-Za-z0-9_]*", "variable", "an environment variable has letters, digits and _; rename it")
+    str, matching("variable", "an environment variable has letters, digits and _; rename it", r"[A-Za-z_][A-Za-z0-9_]*")
 ]
 SecretKey = Annotated[
-    str, matching(r"[A-Za-z][A-Za-z0-9]*", "secret_key", "a config key of this project has letters and digits; rename it")
+    str, matching("secret_key", "a config key of this project has letters and digits; rename it", r"[A-Za-z][A-Za-z0-9]*")
 ]
-Version = Annotated[QuotedText, matching(r"\d+\.\d+\.\d+", "version", 'not a published version; write for example "0.1.0"')]
+Version = Annotated[QuotedText, matching("version", 'not a published version; write for example "0.1.0"', r"\d+\.\d+\.\d+")]
 _ROLE = "not the ARN of an IAM role; write arn:aws:iam::<account>:role/<name>"
-RoleArn = Annotated[str, matching(r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+", "role_arn", _ROLE)]
+RoleArn = Annotated[str, matching("role_arn", _ROLE, r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+")]
 _IN_NAMES = r"organization\.name|project\.name|stack\.name|deployment\.version|deployment\.id"
 _SESSION = (
     "a session name has letters, digits, _ + = , . @ - and ${organization.name}, ${project.name}, ${stack.name}, "
     "${deployment.version} or ${deployment.id}; correct it"
 )
-SessionName = Annotated[str, matching(rf"(?=.{{2,}})([\w+=,.@-]|\$\{{({_IN_NAMES})\}})+", "session_name", _SESSION)]
+SessionName = Annotated[str, matching("session_name", _SESSION, rf"(?=.{{2,}})([\w+=,.@-]|\$\{{({_IN_NAMES})\}})+")]
 Line = Annotated[
     str,
-    matching(r"\S(.*\S)?", "command", "a pre-run command is one line, each has a shell of its own; write one command an entry"),
+    matching("command", "a pre-run command is one line, each has a shell of its own; write one command an entry", r"\S(.*\S)?"),
 ]
 
 _CRON_FIELD = r"[\d*/,A-Za-z-]+"
 Cron = Annotated[
     str,
-    matching(rf"{_CRON_FIELD}( {_CRON_FIELD}){{4}}", "cron", 'a schedule has five fields, in UTC; write for example "0 5 * * *"'),
+    matching("cron", 'a schedule has five fields, in UTC; write for example "0 5 * * *"', rf"{_CRON_FIELD}( {_CRON_FIELD}){{4}}"),
 ]
 
 

@@ -5,23 +5,21 @@ from __future__ import annotations
 import re
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
-from fleet.settings.model import Model, problem
+from fleet.settings.model import Model, matching
 
 ACTUAL_PERCENT, FORECAST_PERCENT = 80, 100
 """Percent of the budget at which the cloud writes: what is spent, and what the month comes to if it goes on like this."""
 MONTH = 730
 """Hours of a month."""
-_EMAIL = re.compile(r"[^@\s,;]+@[^@\s,;]+\.[^@\s,;]+")
 _RESERVED = re.compile(r".*[@.](example(\.(com|net|org))?|test|invalid|localhost)", re.IGNORECASE)
 """Domains that are nobody's (RFC 2606)."""
 
 
-def _email(text: str) -> str:
-    if not _EMAIL.fullmatch(text):
-        raise problem("email", "not an email address; write for example ci-alerts@example.com")
-    return text
+Email = Annotated[
+    str, matching("email", "not an email address; write for example ci-alerts@example.com", r"[^@\s,;]+@[^@\s,;]+\.[^@\s,;]+")
+]
 
 
 class Budget(Model):
@@ -29,7 +27,7 @@ class Budget(Model):
 
     monthly_usd: Annotated[int, Field(ge=1)]
     """Whole USD; OCI reads the number in the currency of the tenancy's rate card."""
-    emails: Annotated[tuple[Annotated[str, AfterValidator(_email)], ...], Field(min_length=1, max_length=10)]
+    emails: Annotated[tuple[Email, ...], Field(min_length=1, max_length=10)]
     """Who is told. AWS takes ten for each alarm (docs.aws.amazon.com, API_budgets_NotificationWithSubscribers)."""
 
     @property

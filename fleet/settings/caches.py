@@ -75,10 +75,7 @@ class Cache(Model):
         for index, name in enumerate(self.namespaces):
             if name in self.namespaces[:index]:
                 raise problem(
-                    "cache_namespace_twice",
-                    "the cache has this namespace already; remove one",
-                    at=("namespaces", str(index)),
-                    value=name,
+                    "cache_namespace_twice", "the cache has this namespace already; remove one", at=("namespaces", str(index))
                 )
         return self
 

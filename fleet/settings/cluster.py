@@ -227,7 +227,6 @@ class Cluster(Model):
                     if known
                     else "the cluster has no pool; add one",
                     at=("runners", name, "pool"),
-                    value=runner.pool,
                 )
         for index, cidr in enumerate(self.private_egress):
             if not may_open(cidr, self.closed_networks):
@@ -257,7 +256,6 @@ class Cluster(Model):
                 "the ArgoCD that the program installs has no plugin that opens them; "
                 "take program, external-secrets or sealed-secrets",
                 at=("gitops", "secrets", "by"),
-                value="sops",
             )
         return self
 
@@ -274,7 +272,6 @@ class Cluster(Model):
                     f"pool {runner.pool} shares its GPUs and several shares are no larger share; write 1, "
                     "or set allowSeveral in the pool's sharing",
                     at=("runners", name, "gpus"),
-                    value=runner.gpus,
                 )
             if "shm" in runner.model_fields_set and not pool.mounts_shm:
                 raise problem(

@@ -75,7 +75,6 @@ def _require_one_advertiser(name: str, held: EnabledPool, enablement: str) -> No
             "two_advertisers",
             f"{' and '.join(found)} would both advertise this pool's GPUs; use an image without a device plugin of its own",
             at=("pools", name, "image"),
-            value=held.image.name,
         )
     if held.pool.sharing is not None and enablement not in _SHARES[held.pool.sharing.strategy]:
         raise problem(
@@ -83,14 +82,12 @@ def _require_one_advertiser(name: str, held: EnabledPool, enablement: str) -> No
             f"GPUs are shared by {held.pool.sharing.strategy} under enablement "
             f"{' or '.join(_SHARES[held.pool.sharing.strategy])} alone; use that, or remove sharing",
             at=("pools", name, "sharing", "strategy"),
-            value=held.pool.sharing.strategy,
         )
     if enablement == GPU_PLUGIN_ADDON and held.pool.cdi:
         raise problem(
             "addon_cdi",
             f"OKE's add-on gives out GPUs without CDI; remove cdi, or use enablement: {DEVICE_PLUGIN}",
             at=("pools", name, "cdi"),
-            value=True,
         )
 
 
@@ -102,14 +99,12 @@ def _require_driver(name: str, held: EnabledPool, enablement: str, operator: Ope
             f"image {image.name} brings no driver and enablement {enablement} installs none; "
             f"use an image with one, or enablement: {GPU_OPERATOR}",
             at=("pools", name, "image"),
-            value=image.name,
         )
     if image.licensed and operator.driver.license_secret is None:
         raise problem(
             "vgpu_license",
             f"image {image.name} takes a licensed driver; give operator.driver.licenseSecret and repository",
             at=("pools", name, "image"),
-            value=image.name,
         )
     version, at, mend = _driver(name, held, operator)
     for machine in held.pool.machines:
@@ -142,7 +137,6 @@ def _require_mps_apart(pools: Mapping[str, EnabledPool]) -> None:
                 f"the operator tells the plugin of all nodes that MIG parts have names of their own, as in pool {mixed[0]}, and "
                 "with that the plugin refuses MPS; use time-slicing, or give one of the pools another cluster",
                 at=("pools", name, "sharing", "strategy"),
-                value="mps",
             )
 
 

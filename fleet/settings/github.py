@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from fleet.settings.model import YAML_WORDS, Model, QuotedText, problem
+from fleet.settings.model import YAML_WORDS, Model, QuotedText, matching, problem
 
 _SCOPE = re.compile(r"https://[A-Za-z0-9.-]+/[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)?")
 
@@ -24,13 +24,7 @@ def _scope_url(url: str) -> str:
     return url
 
 
-def _digits(text: str) -> str:
-    if not (text.isascii() and text.isdigit()):
-        raise problem("github_id", 'an id is a quoted number, for example "123456"')
-    return text
-
-
-Identifier = Annotated[QuotedText, AfterValidator(_digits)]
+Identifier = Annotated[QuotedText, matching("github_id", 'an id is a quoted number, for example "123456"', "[0-9]+")]
 
 _GROUP = re.compile(r"[A-Za-z][A-Za-z0-9 _.-]*")
 

@@ -2,94 +2,72 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Discriminator, Tag
+from pydantic import Discriminator, Tag
 
-from fleet.settings.model import DnsLabel, Model, problem, told_by
+from fleet.settings.model import DnsLabel, Model, matching, told_by
 
 SECRET_WAYS = ("external-secrets", "sealed-secrets", "sops", "program")
 WAYS = f"the GitHub App's key comes by {', '.join(SECRET_WAYS[:-1])} or {SECRET_WAYS[-1]}; name one in by"
 """What is wrong where settings name none of them."""
 
-_REPOSITORY = re.compile(
-    r"(https://[A-Za-z0-9.-]+(:[0-9]+)?/|ssh://([a-z]+@)?[A-Za-z0-9.-]+(:[0-9]+)?/|[a-z]+@[A-Za-z0-9.-]+:)[\w./-]*\w"
-)
-_REVISION = re.compile(r"[A-Za-z0-9][\w.+/-]*")
-_OBJECT_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
-_PATH = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)*")
-_CIPHERTEXT = re.compile(r"Ag[A-D][A-Za-z0-9+/]{697,}={0,2}")
-"""What `kubeseal --raw` prints: base64 of a length (512, of RSA 4096) in two bytes, as long an RSA block, and the ciphertext
+_PATH = r"[\w-][\w.-]*(/[\w-][\w.-]*)*"
+_CIPHERTEXT = r"Ag[A-D][A-Za-z0-9+/]{697,}={0,2}"
+"""The output of `kubeseal --raw` in base64: two bytes of length (512 for RSA 4096), an RSA block of that length, the ciphertext
 (bitnami-labs/sealed-secrets v0.36.6 pkg/crypto)."""
-_SECRET_KEY = re.compile(r"[\w.:/-]+")
 
-
-def _repository(url: str) -> str:
-    if not _REPOSITORY.fullmatch(url):
-        raise problem(
-            "git_repository",
-            "not the URL of a Git repository without user and password; write for example https://github.com/example/homelab",
-            # Private, for a token may stand in it.
-            private=True,
-        )
-    return url
-
-
-def _revision(name: str) -> str:
-    if not _REVISION.fullmatch(name):
-        raise problem("git_revision", "not a branch, tag or commit; write for example main")
-    return name
-
-
-def _path(path: str) -> str:
-    if not _PATH.fullmatch(path):
-        raise problem("git_path", "not a folder below the repository's root; write for example clusters/home")
-    return path
-
-
-def _file(path: str) -> str:
-    if not _PATH.fullmatch(path):
-        raise problem(
-            "secret_file",
-            "not a file beside the stack file or below; write for example secrets/github-app.enc.yaml",
-            private=True,
-        )
-    return path
-
-
-def _ciphertext(text: str) -> str:
-    if not _CIPHERTEXT.fullmatch(text):
-        raise problem(
-            "sealed_key",
-            "not what kubeseal prints; seal the key with: kubeseal --raw --scope cluster-wide --from-file key.pem",
-            private=True,
-        )
-    return text
-
-
-def _secret_key(text: str) -> str:
-    if not _SECRET_KEY.fullmatch(text):
-        # Private, for it may be the App's own key that stands there.
-        raise problem(
-            "secret_key",
-            "not the name of a key in a secret store; write letters, digits and ._/-, such as gpu-ci/github-app",
-            private=True,
-        )
-    return text
-
-
-def _object_name(text: str) -> str:
-    if len(text) > 253 or not _OBJECT_NAME.fullmatch(text):
-        # Private, for it may be the App's own key that stands there.
-        raise problem(
-            "object_name", "not the name of a Kubernetes object; write lower-case letters, digits, '-' and '.'", private=True
-        )
-    return text
-
-
-ObjectName = Annotated[str, AfterValidator(_object_name)]
-SecretKey = Annotated[str, AfterValidator(_secret_key)]
+# Errors with private=True do not show the value, because people may paste a token or the App's key there.
+Repository = Annotated[
+    str,
+    matching(
+        "git_repository",
+        "not the URL of a Git repository without user and password; write for example https://github.com/example/homelab",
+        r"(https://[A-Za-z0-9.-]+(:[0-9]+)?/|ssh://([a-z]+@)?[A-Za-z0-9.-]+(:[0-9]+)?/|[a-z]+@[A-Za-z0-9.-]+:)[\w./-]*\w",
+        private=True,
+    ),
+]
+Revision = Annotated[
+    str, matching("git_revision", "not a branch, tag or commit; write for example main", r"[A-Za-z0-9][\w.+/-]*")
+]
+Folder = Annotated[str, matching("git_path", "not a folder below the repository's root; write for example clusters/home", _PATH)]
+SecretFile = Annotated[
+    str,
+    matching(
+        "secret_file",
+        "not a file beside the stack file or below; write for example secrets/github-app.enc.yaml",
+        _PATH,
+        private=True,
+    ),
+]
+SealedKey = Annotated[
+    str,
+    matching(
+        "sealed_key",
+        "not what kubeseal prints; seal the key with: kubeseal --raw --scope cluster-wide --from-file key.pem",
+        _CIPHERTEXT,
+        private=True,
+    ),
+]
+SecretKey = Annotated[
+    str,
+    matching(
+        "secret_key",
+        "not the name of a key in a secret store; write letters, digits and ._/-, such as gpu-ci/github-app",
+        r"[\w.:/-]+",
+        private=True,
+    ),
+]
+ObjectName = Annotated[
+    str,
+    matching(
+        "object_name",
+        "not the name of a Kubernetes object; write lower-case letters, digits, '-' and '.'",
+        r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?",
+        most=253,
+        private=True,
+    ),
+]
 
 
 class ExternalSecrets(Model):
@@ -108,7 +86,7 @@ class SealedSecrets(Model):
     """The Sealed Secrets controller opens a ciphertext, which is safe to commit."""
 
     by: Literal["sealed-secrets"]
-    private_key: Annotated[str, AfterValidator(_ciphertext)]
+    private_key: SealedKey
     """The key as `kubeseal --raw --scope cluster-wide` prints it: every runner set's namespace has it."""
 
 
@@ -116,7 +94,7 @@ class Sops(Model):
     """ArgoCD itself opens a Secret that SOPS encrypted, by KSOPS in its repository server."""
 
     by: Literal["sops"]
-    file: Annotated[str, AfterValidator(_file)]
+    file: SecretFile
     """The encrypted Secret, beside the stack file."""
 
 
@@ -142,10 +120,10 @@ AnyGitSecrets = Annotated[
 class GitOps(Model):
     """Where ArgoCD finds what `make render` wrote, and by whom secrets come."""
 
-    repository: Annotated[str, AfterValidator(_repository)]
-    revision: Annotated[str, AfterValidator(_revision)] = "main"
+    repository: Repository
+    revision: Revision = "main"
     """Branch, tag or commit that ArgoCD follows."""
-    path: Annotated[str, AfterValidator(_path)]
+    path: Folder
     """Folder of this cluster in the repository."""
     namespace: DnsLabel = "argocd"
     """Where ArgoCD runs."""

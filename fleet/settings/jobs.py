@@ -77,12 +77,7 @@ class StackJob(Model):
         if self.pool is not None:
             for key, given in (("spot", self.spot), ("shared", self.shared)):
                 if given:
-                    raise problem(
-                        "job_pool_known",
-                        f"{key} chooses among pools, and the job names its own; remove it",
-                        at=(key,),
-                        value=True,
-                    )
+                    raise problem("job_pool_known", f"{key} chooses among pools, and the job names its own; remove it", at=(key,))
         return self
 
 
@@ -107,7 +102,6 @@ def require_jobs(
                 "job_pool",
                 f"no pool of that name in this cluster; name one of: {known}" if known else "the cluster has no pool; add one",
                 at=(*at, "pool"),
-                value=job.pool,
             )
         here = [cache for cache, settings in caches.items() if job.namespace in settings.namespaces]
         if job.cache is not None and job.cache not in here:
@@ -116,7 +110,6 @@ def require_jobs(
                 f"namespace {job.namespace} has {', '.join(here) or 'no cache'}; "
                 "add the namespace to a cache of that name, or name another",
                 at=(*at, "cache"),
-                value=job.cache,
             )
         team = team_of(job.namespace, queues)
         held = f"team {team}, whose queue has its name" if team else "no team with a queue"
@@ -125,7 +118,6 @@ def require_jobs(
                 "job_queue",
                 f"namespace {job.namespace} is of {held}; name that of the namespace's team, or remove queue",
                 at=(*at, "queue"),
-                value=job.queue,
             )
 
 

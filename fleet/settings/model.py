@@ -31,35 +31,41 @@ class Model(BaseModel):
 
 
 def problem(rule: str, message: str, **context: object) -> PydanticCustomError:
-    """An error of a settings rule: `rule` is its short name, `message` says what is wrong and how to mend it."""
+    """The error of a settings rule: `rule` is its short name, `message` says what is wrong and how to fix it.
+
+    `at` is the path of the wrong value below the model; default: the model itself. The error line shows what the stack file has
+    there. `value` is shown instead, and `private=True` shows nothing.
+    """
     return PydanticCustomError(f"gpu_ci_{rule}", "{message}", {"message": message, **context})
 
 
-def matching(form: str, rule: str, message: str, most: int | None = None) -> AfterValidator:
-    """A check that a whole text matches a regular expression, with at most `most` characters. `message` says how to fix it."""
-    compiled = re.compile(form)
+def matching(rule: str, message: str, pattern: str, *, most: int | None = None, private: bool = False) -> AfterValidator:
+    """A validator that refuses a text unless the whole of it matches `pattern` and it has at most `most` characters."""
+    compiled = re.compile(pattern)
 
     def check(text: str) -> str:
         if (most is not None and len(text) > most) or not compiled.fullmatch(text):
-            raise problem(rule, message)
+            raise problem(rule, message, **({"private": True} if private else {}))
         return text
 
     return AfterValidator(check)
 
 
-_DNS_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+def require_once(rule: str, message: str, values: Collection[object], *, at: tuple[str, ...]) -> None:
+    """Refuse a list that has a value twice. Raises a settings problem."""
+    if len(set(values)) < len(values):
+        raise problem(rule, message, at=at)
 
 
-def _dns_label(text: str) -> str:
-    if len(text) > 63 or not _DNS_LABEL.fullmatch(text):
-        raise problem(
-            "name",
-            "a name is a DNS label: lower-case letters, digits and hyphens, a letter first, at most 63 characters; rename it",
-        )
-    return text
-
-
-DnsLabel = Annotated[str, AfterValidator(_dns_label)]
+DnsLabel = Annotated[
+    str,
+    matching(
+        "name",
+        "a name is a DNS label: lower-case letters, digits and hyphens, a letter first, at most 63 characters; rename it",
+        r"[a-z]([-a-z0-9]*[a-z0-9])?",
+        most=63,
+    ),
+]
 """A name that becomes part of Kubernetes objects and label values."""
 
 
@@ -127,37 +133,33 @@ Cidr = Annotated[str, AfterValidator(_cidr)]
 """An IPv4 or IPv6 network in CIDR notation."""
 
 _LABEL_NAME = r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?"
-_LABEL_KEY = re.compile(rf"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?{_LABEL_NAME}")
-_LABEL_VALUE = re.compile(_LABEL_NAME)
-
-
-def _label_key(text: str) -> str:
-    if len(text) > 63 or not _LABEL_KEY.fullmatch(text):
-        raise problem(
-            "label_key",
-            "a label's key is a name, or domain/name, of letters, digits, '-', '_' and '.', at most 63 characters; rename it",
-        )
-    return text
 
 
 def is_label_value(text: str) -> bool:
-    """Whether a text can be the value of a label; Kubernetes would also take an empty one."""
-    return len(text) <= 63 and _LABEL_VALUE.fullmatch(text) is not None
+    """Whether a text can be the value of a label. Kubernetes also accepts an empty one."""
+    return len(text) <= 63 and re.fullmatch(_LABEL_NAME, text) is not None
 
 
-def _label_value(text: str) -> str:
-    if not is_label_value(text):
-        raise problem(
-            "label_value",
-            "a label's value has 1 to 63 letters, digits, '-', '_' and '.', a letter or digit at both ends; rename it",
-        )
-    return text
-
-
-LabelKey = Annotated[str, AfterValidator(_label_key)]
+LabelKey = Annotated[
+    str,
+    matching(
+        "label_key",
+        "a label's key is a name, or domain/name, of letters, digits, '-', '_' and '.', at most 63 characters; rename it",
+        rf"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?{_LABEL_NAME}",
+        most=63,
+    ),
+]
 """Key of a node label. 63 characters in all is the EKS API's limit (labelKey); Kubernetes allows a longer domain."""
 
-LabelValue = Annotated[str, AfterValidator(_label_value)]
+LabelValue = Annotated[
+    str,
+    matching(
+        "label_value",
+        "a label's value has 1 to 63 letters, digits, '-', '_' and '.', a letter or digit at both ends; rename it",
+        _LABEL_NAME,
+        most=63,
+    ),
+]
 """Value of a node label. Kubernetes allows an empty one, the EKS API (labelValue) does not."""
 
 
@@ -254,7 +256,7 @@ class Scale(Model):
     def _rules(self) -> Self:
         """Refuse min above max."""
         if self.min > self.max:
-            raise problem("scale", f"min is above max {self.max}; lower min or raise max", at=("min",), value=self.min)
+            raise problem("scale", f"min is above max {self.max}; lower min or raise max", at=("min",))
         return self
 
 

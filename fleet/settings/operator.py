@@ -2,38 +2,31 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Self
 
 from pydantic import AfterValidator, model_validator
 
 from fleet.facts import versions
 from fleet.settings import compatibility
-from fleet.settings.model import DnsLabel, Model, problem
+from fleet.settings.model import DnsLabel, Model, matching, problem
 
-_PATH = re.compile(r"/[A-Za-z0-9._/-]+")
 _PUBLIC = "nvcr.io/nvidia"
 """Where NVIDIA publishes the driver images of data-centre GPUs; those of vGPU guests are in no public registry."""
-_REPOSITORY = re.compile(r"[a-z0-9][a-z0-9.-]*(:[0-9]+)?(/[a-z0-9._-]+)*")
-
-
-def _host_path(path: str) -> str:
-    if not _PATH.fullmatch(path):
-        raise problem("host_path", "not an absolute path on the node; write for example /etc/containerd/config.toml")
-    return path
-
-
-def _repository(text: str) -> str:
-    if not _REPOSITORY.fullmatch(text):
-        raise problem("repository", "not a registry path without tag; write for example nvcr.io/nvidia")
-    return text
+_HOST_PATH = matching(
+    "host_path", "not an absolute path on the node; write for example /etc/containerd/config.toml", r"/[A-Za-z0-9._/-]+"
+)
+_REPOSITORY = matching(
+    "repository",
+    "not a registry path without tag; write for example nvcr.io/nvidia",
+    r"[a-z0-9][a-z0-9.-]*(:[0-9]+)?(/[a-z0-9._-]+)*",
+)
 
 
 class Driver(Model):
     """The driver that the operator installs on nodes whose image has none."""
 
     version: Annotated[str, AfterValidator(compatibility.driver_version)] = versions.OPERATOR_DRIVER
-    repository: Annotated[str, AfterValidator(_repository)] | None = None
+    repository: Annotated[str, _REPOSITORY] | None = None
     """Registry path of the driver image; NVIDIA's public one by default. vGPU guests need a private one."""
     pull_secrets: tuple[DnsLabel, ...] = ()
     """Names of image pull secrets in the operator's namespace."""
@@ -44,8 +37,8 @@ class Driver(Model):
 class Containerd(Model):
     """Where the node's containerd is, for the toolkit that the operator installs."""
 
-    config: Annotated[str, AfterValidator(_host_path)] | None = None
-    socket: Annotated[str, AfterValidator(_host_path)] | None = None
+    config: Annotated[str, _HOST_PATH] | None = None
+    socket: Annotated[str, _HOST_PATH] | None = None
     default_runtime: bool = True
     """Whether nvidia becomes the runtime of pods that name none."""
 

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from fleet.facts import hardware
 from fleet.facts.scheduling import PLUGIN_CONFIG_CDI, SchedulingProfile, Standing, pool_labels, term
-from fleet.settings.model import Duration, LabelKey, LabelValue, Memory, Model, Nodes, problem
+from fleet.settings.model import Duration, LabelKey, LabelValue, Memory, Model, Nodes, problem, require_once
 from fleet.settings.sharing import AnySharing, Mig, Mps, Replicated, resource_of, units_of
 
 Role = Literal["burst", "release"]
@@ -93,14 +93,12 @@ class Pool(Model):
                 "reservation",
                 "capacity reserved and a reservation (id, zone, count) belong together; give both or neither",
                 at=("capacity",),
-                value=self.capacity,
             )
         if self.reservation is not None and self.nodes.max > self.reservation.count:
             raise problem(
                 "reservation_size",
                 f"the reservation holds {self.reservation.count} machines, a node beyond them never starts; lower max",
                 at=("nodes", "max"),
-                value=self.nodes.max,
             )
         return self
 
@@ -116,20 +114,12 @@ class Pool(Model):
                 "release_spot",
                 "a release pool is never spot: an interruption would abort a release; use on-demand",
                 at=("capacity",),
-                value="spot",
             )
         if len(self.labels) > MAX_LABELS:
-            raise problem(
-                "many_labels",
-                f"a pool has at most {MAX_LABELS} labels of its own; remove some",
-                at=("labels",),
-                value=self.labels,
-            )
+            raise problem("many_labels", f"a pool has at most {MAX_LABELS} labels of its own; remove some", at=("labels",))
         for key in self.labels:
             if (known := term("label", key)) is not None:
-                raise problem(
-                    "claimed_label", _claimed(key, known.standing, known.instead), at=("labels", key), value=self.labels[key]
-                )
+                raise problem("claimed_label", _claimed(key, known.standing, known.instead), at=("labels", key))
         return self
 
     @property
@@ -204,17 +194,12 @@ def config_name(pool: Pool) -> str:
 
 def alike(machines: tuple[hardware.Machine, ...], *, at: tuple[str, ...]) -> None:
     """Refuse machines of different GPUs where any of them may be bought, and one given twice."""
-    value = [machine.name for machine in machines]
     if len({(machine.gpus, machine.gpu, machine.gpu_memory_mib) for machine in machines}) > 1:
         found = ", ".join(map(_gpus, machines))
         raise problem(
-            "mixed_gpus",
-            f"types of one pool have one GPU model, memory and count, here {found}; split the pool",
-            at=at,
-            value=value,
+            "mixed_gpus", f"types of one pool have one GPU model, memory and count, here {found}; split the pool", at=at
         )
-    if len(set(machines)) < len(machines):
-        raise problem("repeated_type", "an instance type is given twice; remove one", at=at, value=value)
+    require_once("repeated_type", "an instance type is given twice; remove one", machines, at=at)
 
 
 def _gpus(machine: hardware.Machine) -> str:

@@ -39,10 +39,7 @@ class Quota(Model):
         """Refuse to lend what is not there: Kueue's webhook does."""
         if self.lend is not None and self.lend > self.nominal:
             raise problem(
-                "queue_lend",
-                f"a team lends of its own, which is {self.nominal} here; lower lend or raise nominal",
-                at=("lend",),
-                value=self.lend,
+                "queue_lend", f"a team lends of its own, which is {self.nominal} here; lower lend or raise nominal", at=("lend",)
             )
         return self
 
@@ -77,10 +74,7 @@ class Team(Model):
         for index, pool in enumerate(pools):
             if pool in pools[:index]:
                 raise problem(
-                    "queue_pool_twice",
-                    "the team has a quota of this pool already; remove one",
-                    at=("quotas", str(index), "pool"),
-                    value=pool,
+                    "queue_pool_twice", "the team has a quota of this pool already; remove one", at=("quotas", str(index), "pool")
                 )
         return self
 
@@ -123,14 +117,12 @@ class Queues(Model):
                         "queue_cohort",
                         f"teams borrow and lend within a cohort; set cohort, or remove {key}",
                         at=("teams", name, "quotas", str(index), key),
-                        value=value,
                     )
         if self.fair_sharing and self.cohort is None:
             raise problem(
                 "queue_fair_sharing",
                 "fair sharing is of what a cohort's teams borrow; set cohort, or remove fairSharing",
                 at=("fairSharing",),
-                value=True,
             )
         for name, team in self.teams.items():
             at = ("teams", name)
@@ -139,7 +131,6 @@ class Queues(Model):
                     "queue_weight",
                     "weights count with fair sharing alone; set fairSharing: true, or remove weight",
                     at=(*at, "weight"),
-                    value=team.weight,
                 )
             if self.cohort is None and not any(quota.nominal for quota in team.quotas):
                 raise problem(
@@ -158,7 +149,6 @@ class Queues(Model):
                 "queue_reclaim",
                 "a team takes back what others borrowed, which needs a cohort; set cohort, or remove reclaimWithinCohort",
                 at=(*at, "reclaimWithinCohort"),
-                value=reclaim,
             )
         if borrow != NEVER and (reclaim == NEVER or self.fair_sharing):
             why = (
@@ -166,7 +156,7 @@ class Queues(Model):
                 if self.fair_sharing
                 else "a team that ends others' Jobs to borrow takes its own back first; set reclaimWithinCohort, or remove it"
             )
-            raise problem("queue_borrow_preemption", why, at=(*at, "borrowWithinCohort"), value=borrow)
+            raise problem("queue_borrow_preemption", why, at=(*at, "borrowWithinCohort"))
 
     @model_validator(mode="after")
     def _one_team_a_namespace(self) -> Self:
@@ -179,7 +169,6 @@ class Queues(Model):
                         "queue_namespace_twice",
                         f"team {holders[namespace]} has this namespace already; remove one",
                         at=("teams", name, "namespaces", str(index)),
-                        value=namespace,
                     )
                 holders[namespace] = name
         return self
@@ -199,7 +188,6 @@ def require_queues(queues: Queues, pools: Mapping[str, Pool]) -> None:
                 "queue_pool",
                 f"no pool of that name in this cluster; name one of: {known}" if known else "the cluster has no pool; add one",
                 at=(*at, "pool"),
-                value=quota.pool,
             )
         handed[quota.pool] += quota.nominal
         most = units(pools[quota.pool])
@@ -209,7 +197,6 @@ def require_queues(queues: Queues, pools: Mapping[str, Pool]) -> None:
                 f"teams have {handed[quota.pool]} of pool {quota.pool} together, which has {most} {pools[quota.pool].resource} "
                 "at most; lower nominal, or raise the pool's nodes.max",
                 at=(*at, "nominal"),
-                value=quota.nominal,
             )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from abc import abstractmethod
 from collections import Counter
 from typing import Annotated, Literal, Self
@@ -10,7 +9,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from fleet.settings.github import RunnerGroup
-from fleet.settings.model import YAML_WORDS, CpuSpan, DnsLabel, Memory, MemorySpan, Model, Scale, memory_text, problem
+from fleet.settings.model import YAML_WORDS, CpuSpan, DnsLabel, Memory, MemorySpan, Model, Scale, matching, memory_text, problem
 
 GENERIC_LABELS = ("self-hosted", "linux", "x64", "gpu", "cuda")
 """Labels that say nothing of one set in particular (seed 000): only the default set of a GitHub scope carries them."""
@@ -50,22 +49,19 @@ def _runner_label(label: str) -> str:
 
 _TAG, _DIGEST = r":(?!latest(?:@|$))[A-Za-z0-9_][A-Za-z0-9_.-]*", r"@sha256:[0-9a-f]{64}"
 # A colon before a slash is a registry's port, which is no version.
-_IMAGE = re.compile(rf"[a-z0-9][a-z0-9._-]*(:[0-9]+(?=/))?[a-z0-9._/-]*({_TAG}({_DIGEST})?|{_DIGEST})")
-
-
-def _image(reference: str) -> str:
-    if not _IMAGE.fullmatch(reference):
-        raise problem(
-            "image",
-            "an image names its version or digest, not latest; write registry/name:version, registry/name@sha256:… or both",
-        )
-    return reference
-
+_IMAGE = rf"[a-z0-9][a-z0-9._-]*(:[0-9]+(?=/))?[a-z0-9._/-]*({_TAG}({_DIGEST})?|{_DIGEST})"
 
 RunnerLabel = Annotated[str, AfterValidator(_runner_label)]
 
-
-ImageReference = Annotated[str, Field(min_length=1), AfterValidator(_image)]
+ImageReference = Annotated[
+    str,
+    Field(min_length=1),
+    matching(
+        "image",
+        "an image names its version or digest, not latest; write registry/name:version, registry/name@sha256:… or both",
+        _IMAGE,
+    ),
+]
 """A container image by version or digest."""
 
 
@@ -91,12 +87,7 @@ class Runner(Model):
         """Refuse a label given twice."""
         counts = Counter(label.lower() for label in self.labels)
         if repeated := sorted({label for label in self.labels if counts[label.lower()] > 1}):
-            raise problem(
-                "labels",
-                f"label given twice: {', '.join(repeated)} (GitHub ignores case); remove one",
-                at=("labels",),
-                value=list(self.labels),
-            )
+            raise problem("labels", f"label given twice: {', '.join(repeated)} (GitHub ignores case); remove one", at=("labels",))
         return self
 
 

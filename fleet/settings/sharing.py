@@ -107,7 +107,6 @@ class Mps(Replicated):
                 "mps_clients",
                 f"MPS has at most {most} clients on {name} ({machine.name}); lower replicas",
                 at=("sharing", "replicas"),
-                value=self.replicas,
             )
 
 
@@ -152,7 +151,6 @@ class Mig(Sharing):
                 "mig_gpu",
                 f"{name} ({machine.name}) has no MIG; use time-slicing or mps, or another type",
                 at=("sharing", "strategy"),
-                value=self.strategy,
             )
         if self.profile not in known:
             raise problem(
@@ -160,7 +158,6 @@ class Mig(Sharing):
                 f"{name} of {machine.gpu_memory_mib / 1024:.0f} GiB ({machine.name}) has no such profile; "
                 f"use one of: {', '.join(known)}",
                 at=("sharing", "profile"),
-                value=self.profile,
             )
 
 

@@ -37,7 +37,6 @@ def require_workloads(workloads: Mapping[str, Workload], pools: Mapping[str, Any
                     "node_port_twice",
                     f"workload {first} has that port of all nodes already; use another",
                     at=("workloads", name, "nodePort", "port"),
-                    value=port,
                 )
 
 
@@ -62,7 +61,7 @@ def require_storage(
                 "workload_class", f"the cluster has no default storage class, so its volume would wait for ever; {known}", at=at
             )
         if named is not None and named.startswith(class_name("")) and named not in classes:
-            raise problem("workload_class_unknown", f"no cache of the cluster has that class; {known}", at=at, value=named)
+            raise problem("workload_class_unknown", f"no cache of the cluster has that class; {known}", at=at)
         for cache, held in caches.items():
             if workload.claim(name) == cache and workload.namespace in held.namespaces:
                 raise problem(
@@ -96,7 +95,6 @@ def _require_pool(name: str, workload: Workload, pools: Mapping[str, Any]) -> No
             "workload_pool",
             f"no pool of that name in this cluster; name one of: {known}" if known else "the cluster has no pool; add one",
             at=("workloads", name, "pool"),
-            value=named,
         )
     pool: Pool = pools[named]
     if not isinstance(workload, PoolWorkload):
@@ -107,7 +105,6 @@ def _require_pool(name: str, workload: Workload, pools: Mapping[str, Any]) -> No
             f"pool {named} shares its GPUs and several shares are no larger share; write 1, or set allowSeveral in the pool's "
             "sharing",
             at=("workloads", name, "gpus"),
-            value=workload.units,
         )
     if "shm" in workload.model_fields_set and not pool.mounts_shm:
         raise problem(

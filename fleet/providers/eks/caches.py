@@ -95,7 +95,6 @@ class EksCache(Cache):
                     "cache_performance",
                     "EFS grows its throughput with its use; iops and throughput are of ebs; remove them",
                     at=(key,),
-                    value=getattr(self, key),
                 )
             return self
         require_size(self, 1, _LARGEST, "a gp3 volume")
@@ -105,13 +104,11 @@ class EksCache(Cache):
                 "cache_iops",
                 f"a gp3 volume of {self.gib} GiB has at most {most} IOPS, {_IOPS_A_GIB} a GiB; lower iops or raise size",
                 at=("iops",),
-                value=self.iops,
             )
         if self.throughput * _IOPS_A_MIBPS > self.iops:
             raise problem(
                 "cache_throughput",
                 f"a MiB/s takes {_IOPS_A_MIBPS} IOPS of gp3, and the volume has {self.iops}; raise iops or lower throughput",
                 at=("throughput",),
-                value=self.throughput,
             )
         return self

@@ -19,11 +19,10 @@ from fleet.settings import compatibility
 from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import EnabledPool, Enablement, require_enablement
 from fleet.settings.endpoint import Endpoint
-from fleet.settings.model import Cidr, DnsLabel, Model, problem
+from fleet.settings.model import Cidr, DnsLabel, Model, matching, problem, require_once
 from fleet.settings.pool import Capacity, Pool, SystemPool
 from fleet.settings.runner import PodRunner, SetName
 
-_PRINCIPAL = re.compile(r"arn:aws:iam::[0-9]{12}:(role|user)/[A-Za-z0-9_+=,.@/-]+")
 _REGION = re.compile(r"(af|ap|ca|eu|il|me|mx|sa|us)-(north|south|east|west|central|(north|south)(east|west))-[1-9]")
 """Regions of the partition `aws`: the program's IAM policies are of that partition."""
 _SUBNET = re.compile(r"subnet-[0-9a-f]{8,17}")
@@ -33,10 +32,14 @@ _NODES = 450
 _VPC = re.compile(r"vpc-[0-9a-f]{8,17}")
 
 
-def _principal(arn: str) -> str:
-    if not _PRINCIPAL.fullmatch(arn):
-        raise problem("principal", "not an IAM principal; write arn:aws:iam::<account>:role/<name> (no assumed-role session)")
-    return arn
+Principal = Annotated[
+    str,
+    matching(
+        "principal",
+        "not an IAM principal; write arn:aws:iam::<account>:role/<name> (no assumed-role session)",
+        r"arn:aws:iam::[0-9]{12}:(role|user)/[A-Za-z0-9_+=,.@/-]+",
+    ),
+]
 
 
 def _quota(code: str) -> str:
@@ -76,10 +79,10 @@ class Network(Model):
         if self.cidr or self.nat_gateways:
             raise problem("given_network", "cidr and natGateways belong to a new VPC; remove them, or remove vpcId")
         if not _VPC.fullmatch(self.vpc_id):
-            raise problem("vpc_id", "not a VPC id; write vpc-… as AWS shows it", at=("vpcId",), value=self.vpc_id)
+            raise problem("vpc_id", "not a VPC id; write vpc-… as AWS shows it", at=("vpcId",))
         for zone, subnet in self.private_subnets.items():
             if not _SUBNET.fullmatch(subnet):
-                raise problem("subnet_id", "not a subnet id; write subnet-…", at=("privateSubnets", zone), value=subnet)
+                raise problem("subnet_id", "not a subnet id; write subnet-…", at=("privateSubnets", zone))
         return self
 
     @property
@@ -111,24 +114,16 @@ class EksPool(Pool):
                 "reservation_type",
                 "a capacity reservation is of one instance type; write one, and a pool for each other",
                 at=("instanceTypes",),
-                value=list(self.instance_types),
             )
         if self.reservation is not None and not _RESERVATION.fullmatch(self.reservation.id):
             raise problem(
-                "reservation_id",
-                "not a capacity reservation's id; write cr-… as AWS shows it",
-                at=("reservation", "id"),
-                value=self.reservation.id,
+                "reservation_id", "not a capacity reservation's id; write cr-… as AWS shows it", at=("reservation", "id")
             )
         if self.reservation is not None and self.zones:
             raise problem(
-                "reserved_zones",
-                "the nodes of a reserved pool stand in the reservation's zone; remove zones",
-                at=("zones",),
-                value=list(self.zones),
+                "reserved_zones", "the nodes of a reserved pool stand in the reservation's zone; remove zones", at=("zones",)
             )
-        if len(set(self.zones)) < len(self.zones):
-            raise problem("repeated_zone", "a zone is given twice; remove one", at=("zones",), value=list(self.zones))
+        require_once("repeated_zone", "a zone is given twice; remove one", self.zones, at=("zones",))
         return self
 
     @property
@@ -144,7 +139,7 @@ class EksCluster(Cluster):
     zones: Annotated[tuple[str, ...], Field(min_length=1)]
     endpoint: Endpoint
     network: Network = Network()
-    admins: tuple[Annotated[str, AfterValidator(_principal)], ...] = ()
+    admins: tuple[Principal, ...] = ()
     """IAM principals with cluster-admin through access entries. Not the one that creates the cluster: EKS gives it one itself
     and refuses a second."""
     log_types: tuple[Literal["api", "audit", "authenticator", "controllerManager", "scheduler"], ...] = (
@@ -240,36 +235,26 @@ class EksCluster(Cluster):
     def _eks_rules(self) -> Self:
         """Refuse what EKS refuses: foreign zones, one zone, an unsupported version, subnets of other zones."""
         if not _REGION.fullmatch(self.region):
-            raise problem("region", "not a commercial AWS region; write for example us-west-2", at=("region",), value=self.region)
+            raise problem("region", "not a commercial AWS region; write for example us-west-2", at=("region",))
         for zone in self.zones:
             if not re.fullmatch(re.escape(self.region) + "[a-z]", zone):
                 raise problem("zone", f"not a zone of {self.region}; write for example {self.region}a", at=("zones",), value=zone)
         if len(set(self.zones)) < 2:
-            raise problem(
-                "zones", "an EKS control plane needs two different zones at least; add one", at=("zones",), value=list(self.zones)
-            )
+            raise problem("zones", "an EKS control plane needs two different zones at least; add one", at=("zones",))
         if self.network.vpc_id is None and any(zone[-1] > "g" for zone in self.zones):
-            raise problem(
-                "zone_letter", "a new VPC has subnets for zones a to g; use those", at=("zones",), value=list(self.zones)
-            )
-        if len(set(self.admins)) < len(self.admins):
-            raise problem("repeated_admin", "a principal is given twice; remove one", at=("admins",), value=list(self.admins))
-        if len(set(self.zones)) < len(self.zones):
-            raise problem("repeated_zone", "a zone is given twice; remove one", at=("zones",), value=list(self.zones))
+            raise problem("zone_letter", "a new VPC has subnets for zones a to g; use those", at=("zones",))
+        require_once("repeated_admin", "a principal is given twice; remove one", self.admins, at=("admins",))
+        require_once("repeated_zone", "a zone is given twice; remove one", self.zones, at=("zones",))
         if self.kubernetes_version not in versions.KUBERNETES:
             known = ", ".join(versions.KUBERNETES)
             raise problem(
-                "kubernetes_version",
-                f"no node image is known for this version; use one of: {known}",
-                at=("kubernetesVersion",),
-                value=self.kubernetes_version,
+                "kubernetes_version", f"no node image is known for this version; use one of: {known}", at=("kubernetesVersion",)
             )
         if self.account_quotas and not self.declare_quotas:
             raise problem(
                 "account_quotas",
                 "quotas are declared with declareQuotas alone; set it to true, or remove accountQuotas",
                 at=("accountQuotas",),
-                value=self.account_quotas,
             )
         if self.network.vpc_id is not None and set(self.network.private_subnets) != set(self.zones):
             raise problem(
@@ -301,7 +286,6 @@ class EksCluster(Cluster):
                     "reservation_zone",
                     "the reservation's zone is none of the cluster's; add it to zones",
                     at=("pools", name, "reservation", "zone"),
-                    value=pool.reservation.zone,
                 )
             for index, zone in enumerate(pool.zones):
                 if zone not in self.zones:
@@ -309,7 +293,6 @@ class EksCluster(Cluster):
                         "pool_zone",
                         "the zone is none of the cluster's; use one of zones",
                         at=("pools", name, "zones", str(index)),
-                        value=zone,
                     )
             for machine in pool.machines:
                 if machine.cloud != "aws":
@@ -325,6 +308,5 @@ class EksCluster(Cluster):
                         "reserved_label",
                         "EKS or kubelet refuses labels of this domain; use one of your own, such as example.com/team",
                         at=("pools", name, "labels", key),
-                        value=pool.labels[key],
                     )
         return self

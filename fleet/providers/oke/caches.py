@@ -85,12 +85,9 @@ class OkeCache(Cache):
                     "cache_transit",
                     "encryptInTransit is of fss; a block volume's traffic is encrypted with its node's; remove it",
                     at=("encryptInTransit",),
-                    value=self.encrypt_in_transit,
                 )
         elif "vpus" in self.model_fields_set:
-            raise problem(
-                "cache_vpus", "vpus are of block volumes, File Storage has none; remove vpus", at=("vpus",), value=self.vpus
-            )
+            raise problem("cache_vpus", "vpus are of block volumes, File Storage has none; remove vpus", at=("vpus",))
         return self
 
 

@@ -288,20 +288,12 @@ class OkeCluster(Cluster):
         """Refuse foreign availability domains, an unsupported version, images that are not named or of another region."""
         for index, domain in enumerate(self.zones):
             if not in_region(domain, self.region):
-                raise problem(
-                    "oke_zone",
-                    f"not an availability domain of {self.region}; use its own",
-                    at=("zones", str(index)),
-                    value=domain,
-                )
+                raise problem("oke_zone", f"not an availability domain of {self.region}; use its own", at=("zones", str(index)))
         require_different(self.zones, at=("zones",))
         if self.kubernetes_version not in versions.OKE_KUBERNETES:
             known = ", ".join(versions.OKE_KUBERNETES)
             raise problem(
-                "oke_version",
-                f"no OKE version is known for this minor; use one of: {known}",
-                at=("kubernetesVersion",),
-                value=self.kubernetes_version,
+                "oke_version", f"no OKE version is known for this minor; use one of: {known}", at=("kubernetesVersion",)
             )
         for name in (SYSTEM_POOL, *(pool.image for pool in self.pools.values())):
             if name not in self.node_images:
@@ -318,7 +310,6 @@ class OkeCluster(Cluster):
                     "node_image_driver",
                     f"an image of kind {kind} brings no driver; remove driver",
                     at=("nodeImages", kind, "driver"),
-                    value=image.driver,
                 )
         for at, ocid in self._here():
             require_region(ocid, self.region, at=at)
@@ -329,14 +320,12 @@ class OkeCluster(Cluster):
                         "pool_zone",
                         "the availability domain is none of the cluster's; use one of zones",
                         at=("pools", name, "zones", str(index)),
-                        value=domain,
                     )
             if pool.reservation is not None and pool.reservation.zone not in self.zones:
                 raise problem(
                     "oke_reservation_zone",
                     "the reservation's availability domain is none of the cluster's; add it to zones",
                     at=("pools", name, "reservation", "zone"),
-                    value=pool.reservation.zone,
                 )
         return self
 
@@ -357,14 +346,9 @@ class OkeCluster(Cluster):
                 at=(key,),
             )
         installed = {AUTOSCALER_ADDON: bool(self.pools), PLUGIN_ADDON: self.enablement == GPU_PLUGIN_ADDON}
-        for name, version in self.addon_versions.items():
+        for name in self.addon_versions:
             if not installed[name]:
-                raise problem(
-                    "addon_absent",
-                    f"this cluster installs no {name}; remove its version",
-                    at=("addonVersions", name),
-                    value=version,
-                )
+                raise problem("addon_absent", f"this cluster installs no {name}; remove its version", at=("addonVersions", name))
         # Oracle's table has one autoscaler for each minor, and Cluster Autoscaler simulates the scheduler of its own minor.
         version = self.addon_versions.get(AUTOSCALER_ADDON, "")
         if version and not version.startswith(f"v{self.kubernetes_version}."):
@@ -374,7 +358,6 @@ class OkeCluster(Cluster):
                 f"{AUTOSCALER_ADDON} must be of the cluster's Kubernetes minor {self.kubernetes_version}; "
                 + (f"write {known}" if known else "write one that `oci ce addon-option list` shows for it"),
                 at=("addonVersions", AUTOSCALER_ADDON),
-                value=version,
             )
         return self
 
@@ -388,7 +371,6 @@ class OkeCluster(Cluster):
                     "cache_attachment",
                     "bare metal and virtual machines attach block volumes differently, and the cluster has both; use fss",
                     at=("caches", name, "storage"),
-                    value=cache.storage,
                 )
         return self
 
@@ -421,7 +403,6 @@ class OkeCluster(Cluster):
                 "addon_advertiser",
                 f"{found}; remove gpuPluginAddon, which follows from enablement, or set another enablement",
                 at=("gpuPluginAddon",),
-                value=self.gpu_plugin_addon,
             )
         enabled = {
             name: EnabledPool(pool, NODE_IMAGES[pool.image], self.image_driver(name), ("nodeImages", pool.image, "driver"))
@@ -441,7 +422,6 @@ class OkeCluster(Cluster):
                             "vm_domain",
                             "standing machines are in the cluster's own availability domains; use one of zones",
                             at=("runners", name, "availabilityDomains", str(index)),
-                            value=domain,
                         )
             if isinstance(runner, VmPerJobRunner) and runner.booted_here:
                 for index, place in enumerate(runner.places):

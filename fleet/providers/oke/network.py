@@ -33,7 +33,6 @@ class OkeNetwork(Model):
                 "network_compartment",
                 "a new VCN is made in the cluster's compartment; remove compartment, or give vcn",
                 at=("compartment",),
-                value=self.compartment,
             )
         if self.vcn is not None and self.cidr is not None:
             raise problem("given_vcn", "cidr belongs to a new VCN; remove it, or remove vcn")

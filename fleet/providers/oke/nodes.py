@@ -52,20 +52,14 @@ class OkePool(Pool):
         """Refuse what OKE cannot make of a pool."""
         if len(self.instance_types) > 1:
             raise problem(
-                "one_shape",
-                "an OKE node pool has one shape; write one, and a pool for each other",
-                at=("instanceTypes",),
-                value=list(self.instance_types),
+                "one_shape", "an OKE node pool has one shape; write one, and a pool for each other", at=("instanceTypes",)
             )
         if self.capacity == "spot":
             require_preemptible(self.machines, at=("instanceTypes",))
         require_different(self.zones, at=("zones",))
         if self.reservation is not None and self.zones:
             raise problem(
-                "reserved_zones",
-                "the nodes of a reserved pool stand in the reservation's zone; remove zones",
-                at=("zones",),
-                value=list(self.zones),
+                "reserved_zones", "the nodes of a reserved pool stand in the reservation's zone; remove zones", at=("zones",)
             )
         for key in self.labels:
             if OKE_PROFILE.reserves(key):
@@ -73,7 +67,6 @@ class OkePool(Pool):
                     "oke_reserved_label",
                     "OKE or kubelet refuses labels of this domain; use one of your own, such as example.com/team",
                     at=("labels", key),
-                    value=self.labels[key],
                 )
         return self
 

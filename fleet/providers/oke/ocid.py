@@ -8,13 +8,11 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from fleet.settings.model import problem
+from fleet.settings.model import matching, problem, require_once
 
 _OCID = re.compile(r"ocid1\.([a-z0-9]+)\.oc1\.([a-z0-9-]*)\.([A-Za-z0-9._-]+)")
 _REGION = re.compile(r"(af|ap|ca|eu|il|me|mx|sa|uk|us)-[a-z]+-[1-9]")
 _DOMAIN = re.compile(r"[A-Za-z0-9]{4}:([A-Z0-9-]+)-AD-[1-3]")
-_PATH = re.compile(r"[\w.-]{1,100}(:[\w.-]{1,100}){0,5}", re.ASCII)
-"""Names of compartments from below the root (docs.oracle.com, managing compartments: six levels)."""
 
 # Commercial regions by their key (oracle/oci-python-sdk 2.189.0, src/oci/regions_definitions.py).
 # One that opens later is a new row.
@@ -69,13 +67,8 @@ _BY_KEY = {
 
 
 def _kind(kind: str) -> AfterValidator:
-    def check(text: str) -> str:
-        found = _OCID.fullmatch(text)
-        if found is None or found[1] != kind:
-            raise problem("ocid", f"not an OCID of kind {kind}; write ocid1.{kind}.oc1.… as the console shows it")
-        return text
-
-    return AfterValidator(check)
+    message = f"not an OCID of kind {kind}; write ocid1.{kind}.oc1.… as the console shows it"
+    return matching("ocid", message, _OCID.pattern.replace("([a-z0-9]+)", kind, 1))
 
 
 TenancyId = Annotated[str, _kind("tenancy")]
@@ -104,13 +97,12 @@ def require_region(ocid: str | None, region: str, *, at: tuple[str, ...]) -> Non
     """Refuse what is of another region; `at` is where the settings have it."""
     found = region_of(ocid) if ocid is not None else ""
     if found not in ("", region):
-        raise problem("ocid_region", f"this OCID is of region {found}; use one of {region}", at=at, value=ocid)
+        raise problem("ocid_region", f"this OCID is of region {found}; use one of {region}", at=at)
 
 
 def require_different(domains: tuple[str, ...], *, at: tuple[str, ...]) -> None:
-    """Refuse an availability domain that stands twice in a list; `at` is where the settings have it."""
-    if len(set(domains)) < len(domains):
-        raise problem("repeated_domain", "an availability domain is given twice; remove one", at=at, value=list(domains))
+    """Refuse a list that has an availability domain twice; `at` is its path in the settings."""
+    require_once("repeated_domain", "an availability domain is given twice; remove one", domains, at=at)
 
 
 def _region(text: str) -> str:
@@ -131,27 +123,24 @@ def _close(text: str) -> list[str]:
     return difflib.get_close_matches(text, _BY_KEY.values(), cutoff=0.7)
 
 
-def _domain(text: str) -> str:
-    if not _DOMAIN.fullmatch(text):
-        raise problem(
-            "availability_domain",
-            "not an availability domain; write it with the tenancy's prefix, as `oci iam availability-domain list` gives it",
-        )
-    return text
-
-
-def _path(text: str) -> str:
-    if not _PATH.fullmatch(text):
-        raise problem(
-            "compartment_path",
-            "not a compartment's path; write its name, below others' names from the root down, such as ci or ci:machines",
-        )
-    return text
-
-
 Region = Annotated[str, AfterValidator(_region)]
-CompartmentPath = Annotated[str, AfterValidator(_path)]
-AvailabilityDomain = Annotated[str, AfterValidator(_domain)]
+CompartmentPath = Annotated[
+    str,
+    matching(
+        "compartment_path",
+        "not a compartment's path; write its name, below others' names from the root down, such as ci or ci:machines",
+        r"(?a:[\w.-]{1,100}(:[\w.-]{1,100}){0,5})",
+    ),
+]
+"""Names of compartments from below the root (docs.oracle.com, managing compartments: six levels)."""
+AvailabilityDomain = Annotated[
+    str,
+    matching(
+        "availability_domain",
+        "not an availability domain; write it with the tenancy's prefix, as `oci iam availability-domain list` gives it",
+        _DOMAIN.pattern,
+    ),
+]
 
 
 def in_region(domain: str, region: str) -> bool:

@@ -6,7 +6,6 @@ registration each and hand it to one machine. So the GitHub App's key stays with
 
 from __future__ import annotations
 
-import re
 from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Annotated, Literal, Self
@@ -26,19 +25,17 @@ from fleet.providers.oke.ocid import (
 )
 from fleet.providers.oke.shape import BootVolume, Shape, require_preemptible
 from fleet.settings import compatibility
-from fleet.settings.model import Duration, Model, Scale, problem
+from fleet.settings.model import Duration, Model, Scale, matching, problem, require_once
 from fleet.settings.pool import Role
 from fleet.settings.runner import ImageReference, Runner
 
-_PACKAGE_VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+-[0-9]+")
 _LEAST_LIFETIME, _MOST_LIFETIME = 600, 5 * 86_400
 """Seconds. GitHub ends a job of a self-hosted runner after five days (docs.github.com, usage limits)."""
 
 
-def _toolkit(version: str) -> str:
-    if not _PACKAGE_VERSION.fullmatch(version):
-        raise problem("toolkit_version", f"not a package version; write for example {versions.VM_TOOLKIT}")
-    return version
+_TOOLKIT = matching(
+    "toolkit_version", f"not a package version; write for example {versions.VM_TOOLKIT}", r"[0-9]+\.[0-9]+\.[0-9]+-[0-9]+"
+)
 
 
 def _lifetime(seconds: int) -> int:
@@ -65,7 +62,6 @@ class Place(Model):
                     "place_domain",
                     f"not an availability domain of {self.region}; use that region's",
                     at=("availabilityDomains", str(index)),
-                    value=domain,
                 )
         require_different(self.availability_domains, at=("availabilityDomains",))
         require_region(self.subnet, self.region, at=("subnet",))
@@ -90,7 +86,7 @@ class MachineRunner(Runner):
     role: Role
     image: MachineImage | None = None
     disk: BootVolume = 400 * 1024
-    toolkit: Annotated[str, AfterValidator(_toolkit)] = versions.VM_TOOLKIT
+    toolkit: Annotated[str, _TOOLKIT] = versions.VM_TOOLKIT
     """Version of the four packages of NVIDIA's container toolkit."""
     nvkind: bool = True
     """Whether jobs make kind clusters with GPUs: installs nvkind, kind, kubectl and helm."""
@@ -139,7 +135,6 @@ class MachineRunner(Runner):
                     "release_vm_spot",
                     "a release job is never on preemptible capacity: an interruption would abort it; use on-demand",
                     at=("capacity",),
-                    value="spot",
                 )
             require_preemptible(self.machines, at=("shapes",))
         if self.image is not None:
@@ -150,7 +145,6 @@ class MachineRunner(Runner):
                 "nvkind_toolkit",
                 f"the pinned nvkind works with toolkit {' and '.join(versions.NVKIND.toolkits)}; use one, or set nvkind: false",
                 at=("toolkit",),
-                value=self.toolkit,
             )
         return self
 
@@ -162,7 +156,6 @@ class MachineRunner(Runner):
                     "machine_arch",
                     f"machines fetch their tools for x86_64, {machine.name} is {machine.arch}; name another shape, or use a pool",
                     at=("shapes", str(index)),
-                    value=machine.name,
                 )
         if len({(machine.gpus, machine.gpu, machine.gpu_memory_mib) for machine in self.machines}) > 1:
             found = ", ".join(f"{machine.name} {machine.gpus}x {machine.gpu.name}" for machine in self.machines if machine.gpu)
@@ -170,10 +163,8 @@ class MachineRunner(Runner):
                 "mixed_shapes",
                 f"shapes of one set have one GPU model and count, here {found}; give each a set of its own",
                 at=("shapes",),
-                value=list(self.shapes),
             )
-        if len(set(self.shapes)) < len(self.shapes):
-            raise problem("repeated_shape", "a shape is given twice; remove one", at=("shapes",), value=list(self.shapes))
+        require_once("repeated_shape", "a shape is given twice; remove one", self.shapes, at=("shapes",))
 
 
 class VmRunner(MachineRunner):
@@ -204,14 +195,12 @@ class VmRunner(MachineRunner):
                 "standing_spot",
                 "OCI keeps no standing machines on preemptible capacity; use on-demand, or kind: vm-per-job",
                 at=("capacity",),
-                value="spot",
             )
         if len(self.shapes) > 1:
             raise problem(
                 "standing_shapes",
                 "standing machines have one shape; write one, and a set for each other, or use kind: vm-per-job",
                 at=("shapes",),
-                value=list(self.shapes),
             )
         require_different(self.availability_domains, at=("availabilityDomains",))
         return self

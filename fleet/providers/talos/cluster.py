@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -19,20 +18,20 @@ from fleet.settings.cluster import Cluster
 from fleet.settings.egress import within
 from fleet.settings.enablement import GPU_OPERATOR, EnabledPool, Enablement, require_enablement
 from fleet.settings.gitops import ByProgram, ExternalSecrets, GitOps, GitSecrets
-from fleet.settings.model import DnsLabel, QuotedText, problem
+from fleet.settings.model import DnsLabel, QuotedText, matching, problem
 from fleet.settings.runner import PodRunner, SetName
 
-_ENDPOINT = re.compile(r"https://([A-Za-z0-9.-]+|\[[0-9a-f:]+\]):[0-9]{1,5}")
 _OPERATOR_FROM = (1, 13)
 """Talos release from which on NVIDIA supports its operator there (NVIDIA/gpu-operator#2731)."""
 _POLICIES_FROM = (1, 13)
 """Talos release whose Flannel can enforce NetworkPolicies (siderolabs/talos v1.13.9, v1alpha1_types.go)."""
 
 
-def _endpoint(url: str) -> str:
-    if not _ENDPOINT.fullmatch(url):
-        raise problem("talos_endpoint", "not the control plane's URL; write for example https://192.0.2.10:6443")
-    return url
+_ENDPOINT = matching(
+    "talos_endpoint",
+    "not the control plane's URL; write for example https://192.0.2.10:6443",
+    r"https://([A-Za-z0-9.-]+|\[[0-9a-f:]+\]):[0-9]{1,5}",
+)
 
 
 def _no_caches(caches: dict[str, Any]) -> dict[str, Any]:
@@ -61,7 +60,7 @@ class TalosCluster(Cluster):
     """What the place is called; no cloud reads it."""
     talos_version: QuotedText = "1.13"
     """Talos minor; its release is pinned in fleet/facts/data/versions.toml."""
-    endpoint: Annotated[str, AfterValidator(_endpoint)]
+    endpoint: Annotated[str, _ENDPOINT]
     """URL of the Kubernetes API: a control-plane host's, or a shared address of all."""
     control_plane: ControlPlane
     system: TalosSystem = TalosSystem()
@@ -165,7 +164,6 @@ class TalosCluster(Cluster):
                 "talos_version",
                 f"no release of this minor is pinned; use one of: {', '.join(versions.TALOS)}",
                 at=("talosVersion",),
-                value=self.talos_version,
             )
         oldest, newest = map(minor, self.release.kubernetes)
         known = [each for each in versions.TALOS_KUBERNETES if oldest <= minor(each) <= newest]
@@ -174,7 +172,6 @@ class TalosCluster(Cluster):
                 "talos_kubernetes",
                 f"no pinned release of this minor goes with Talos {self.talos_version}; use one of: {', '.join(known)}",
                 at=("kubernetesVersion",),
-                value=self.kubernetes_version,
             )
         return self
 
@@ -203,7 +200,6 @@ class TalosCluster(Cluster):
                 "talos_secrets",
                 "nobody runs pulumi up here; take external-secrets, sealed-secrets or sops",
                 at=("gitops", "secrets", "by"),
-                value="program",
             )
         return self
 

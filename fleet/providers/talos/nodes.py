@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import ipaddress
-import re
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
 from fleet.facts.scheduling import TALOS_PROFILE
-from fleet.settings.model import DnsLabel, Memory, Model, Nodes, memory_text, problem
+from fleet.settings.model import DnsLabel, Memory, Model, Nodes, matching, memory_text, problem
 from fleet.settings.pool import Pool
 
-_VOLUME = re.compile(r"[A-Za-z0-9-]{1,34}")
-"""siderolabs/talos v1.13.9 pkg/machinery/config/types/block/user_volume_config.go: a partition's label is `u-` and the name."""
-_DISK = re.compile(r"/dev/[A-Za-z0-9/_.:-]+")
 _TURING = (7, 5)
 """Compute capability from which on NVIDIA's open kernel modules drive a GPU (NVIDIA/open-gpu-kernel-modules README)."""
 
@@ -29,28 +25,28 @@ def _address(text: str) -> str:
     return str(found)
 
 
-def _disk_path(path: str) -> str:
-    if not _DISK.fullmatch(path):
-        raise problem("install_disk", "not a disk; write its device, such as /dev/nvme0n1 or /dev/disk/by-id/…")
-    return path
-
-
-def _volume_name(name: str) -> str:
-    if not _VOLUME.fullmatch(name):
-        raise problem(
-            "volume_name", "not a user volume's name: letters, digits and hyphens, 34 at most; write for example models"
-        )
-    return name
-
-
 HostAddress = Annotated[str, AfterValidator(_address)]
-DiskPath = Annotated[str, AfterValidator(_disk_path)]
+DiskPath = Annotated[
+    str,
+    matching(
+        "install_disk", "not a disk; write its device, such as /dev/nvme0n1 or /dev/disk/by-id/…", r"/dev/[A-Za-z0-9/_.:-]+"
+    ),
+]
+VolumeName = Annotated[
+    str,
+    matching(
+        "volume_name",
+        "not a user volume's name: letters, digits and hyphens, 34 at most; write for example models",
+        r"[A-Za-z0-9-]{1,34}",
+    ),
+]
+"""siderolabs/talos v1.13.9 pkg/machinery/config/types/block/user_volume_config.go: a partition's label is `u-` and the name."""
 
 
 class UserVolume(Model):
     """Room for what a provisioner of local volumes keeps, which Talos mounts at /var/mnt/<name>."""
 
-    name: Annotated[str, AfterValidator(_volume_name)] = "local-path-provisioner"
+    name: VolumeName = "local-path-provisioner"
     disk: DiskPath | None = None
     """Another disk of the machine, which the volume gets whole."""
     ephemeral: Memory | None = None
@@ -82,7 +78,6 @@ class Host(Model):
                 "volume_disk",
                 "Talos is installed there, and takes all of it; name another disk, or give ephemeral in place of disk",
                 at=("volume", "disk"),
-                value=self.volume.disk,
             )
         return self
 
@@ -100,12 +95,7 @@ class Hosts(Nodes):
             return value
         for bound in ("min", "max"):
             if bound in value:
-                raise problem(
-                    "host_count",
-                    f"own machines are all there, and hosts are counted; remove {bound}",
-                    at=(bound,),
-                    value=value[bound],
-                )
+                raise problem("host_count", f"own machines are all there, and hosts are counted; remove {bound}", at=(bound,))
         count = len(hosts) if isinstance(hosts := value.get("hosts"), dict) else 0
         # What is no mapping of hosts is told as that alone, and not as a missing count, too.
         return value | {"min": count, "max": max(count, 1)}
@@ -150,14 +140,10 @@ class TalosPool(Pool):
                     "open_modules",
                     f"NVIDIA's open kernel modules drive GPUs from Turing on, {gpu.name} is older; write proprietary",
                     at=("driver", "kernelModules"),
-                    value="open",
                 )
         if len(self.instance_types) > 1:
             raise problem(
-                "one_machine",
-                "the hosts of a pool are of one kind; write one, and a pool for each other",
-                at=("instanceTypes",),
-                value=list(self.instance_types),
+                "one_machine", "the hosts of a pool are of one kind; write one, and a pool for each other", at=("instanceTypes",)
             )
         for name, host in self.nodes.hosts.items():
             kept = host.volume.ephemeral if host.volume is not None else None
@@ -176,7 +162,6 @@ class TalosPool(Pool):
                     "talos_reserved_label",
                     "kubelet may not set labels of this domain; use one of your own, such as example.com/team",
                     at=("labels", key),
-                    value=self.labels[key],
                 )
         return self
 
