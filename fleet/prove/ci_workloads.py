@@ -7,7 +7,7 @@ group, and case does not count. A set gives what it keeps for each job: a pod it
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,29 +72,14 @@ class CiWorkload:
     kind: bool = False
 
 
+_GENERIC = RunsOn(("self-hosted", "linux", "x64", "gpu"))
 _A10 = RunsOn(("oracle-vm-gpu-a10-1",), "GPUs")
+_TWO_A10 = RunsOn(("oracle-vm-gpu-a10-2",), "GPUs")
 
 CI_WORKLOADS = (
     # Measured: PyTorch 2.10 for CUDA 12.8 takes 7 GiB, its wheels four more while pip installs, and half a GiB to import.
-    CiWorkload(
-        "test-gpu",
-        "test-gpu.yml",
-        RunsOn(("self-hosted", "linux", "x64", "gpu")),
-        gpus=1,
-        cpu=1000,
-        memory=4 * 1024,
-        disk=12 * 1024,
-    ),
-    CiWorkload(
-        "ddp",
-        "gpu-ddp.yml",
-        RunsOn(("oracle-vm-gpu-a10-2",), "GPUs"),
-        gpus=2,
-        cpu=2000,
-        memory=8 * 1024,
-        disk=12 * 1024,
-        whole=True,
-    ),
+    CiWorkload("test-gpu", "test-gpu.yml", _GENERIC, gpus=1, cpu=1000, memory=4 * 1024, disk=12 * 1024),
+    CiWorkload("ddp", "gpu-ddp.yml", _TWO_A10, gpus=2, cpu=2000, memory=8 * 1024, disk=12 * 1024, whole=True),
     # Seed 002. An A10 has 24 GB, of which programs see 22888 MiB. The disk is the runtime's claim (kubeflow/trainer v2.3.0).
     CiWorkload(
         "torchtune-qwen2.5-1.5b-alpaca",
@@ -164,36 +149,29 @@ def _shortages(workload: CiWorkload, found: Placement) -> Iterator[str]:
         yield f"makes kind clusters, which jobs of {name} cannot; use a set of machines with nvkind: true"
     if workload.whole and host.sharing is not None:
         yield f"needs GPUs of its own, and {name} gives shares of GPUs ({host.sharing.strategy}); use a pool that shares none"
-    gives = _gives(found)
-    rows = (
-        ("GPUs", workload.gpus, gives.gpus, str),
-        ("of memory on each GPU", workload.gpu_memory, gives.gpu_memory, memory_text),
-        ("CPU", workload.cpu, gives.cpu, cpu_text),
-        ("of memory", workload.memory, gives.memory, memory_text),
-        ("of disk", workload.disk, gives.disk, memory_text),
-    )
-    for what, asked, given, text in rows:
+    asks = (workload.gpus, workload.gpu_memory, workload.cpu, workload.memory, workload.disk)
+    for (what, text), asked, given in zip(_WORDS, asks, _gives(found), strict=True):
         if asked > given:
             yield f"asks {text(asked)} {what}, {name} gives {text(given)}{_more(what, found)}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Gives:
-    gpus: int
-    gpu_memory: int
-    cpu: int
-    memory: int
-    disk: int
+_WORDS: tuple[tuple[str, Callable[[int], str]], ...] = (
+    ("GPUs", str),
+    ("of memory on each GPU", memory_text),
+    ("CPU", cpu_text),
+    ("of memory", memory_text),
+    ("of disk", memory_text),
+)
+"""What a job asks, in words, and how its amounts are written."""
 
 
-def _gives(found: Placement) -> _Gives:
-    """What any job of a set has for sure: on the worst of its machines, and no more than is kept for it."""
+def _gives(found: Placement) -> tuple[int, int, int, int, int]:
+    """The amounts of `_WORDS` that any job of a set gets for sure: the least of its machines, or what is reserved for a pod."""
     runner, host = found.runner, found.host
-    shares = {machine: host.units(machine) // machine.gpus for machine in host.machines}
-    gpu_memory = min(machine.gpu_memory_mib // shares[machine] for machine in host.machines)
+    gpu_memory = min(machine.gpu_memory_mib // (host.units(machine) // machine.gpus) for machine in host.machines)
     if isinstance(runner, PodRunner):
-        return _Gives(runner.gpus, gpu_memory, runner.cpu.request, runner.memory.request, runner.scratch)
-    return _Gives(
+        return runner.gpus, gpu_memory, runner.cpu.request, runner.memory.request, runner.scratch
+    return (
         min(machine.gpus for machine in host.machines),
         gpu_memory,
         min(machine.vcpus for machine in host.machines) * 1000,

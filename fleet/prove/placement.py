@@ -188,25 +188,19 @@ def _placements(fleet: Fleet, cluster: str, settings: Cluster) -> Iterator[Place
 
 def pool_hosts(settings: Cluster) -> dict[str, Host]:
     """Every pool of a cluster, by its name, as what runs jobs."""
-    pods = _node_pods(settings)
-    return {name: _host(settings, name, pods) for name in settings.pools}
+    # The DaemonSets' pods on GPU nodes: the provider's, then those of charts.
+    pods: tuple[DaemonSet | Pod, ...] = (*daemonsets(settings.provider, settings.node_features), *gpu_node_pods(settings))
+    hosts = {}
+    for name, pool in settings.pools.items():
+        strategies = ("", pool.sharing.strategy if pool.sharing else "")
+        daemons = tuple(pod for pod in pods if isinstance(pod, DaemonSet) or pod.strategy in strategies)
+        hosts[name] = Host(name, pool.machines, pool.nodes.max, pool.capacity, pool.disk, daemons, pool.sharing)
+    return hosts
 
 
 def pool_host(settings: Cluster, pool_name: str) -> Host:
-    """One pool of a cluster as what runs jobs."""
-    return _host(settings, pool_name, _node_pods(settings))
-
-
-def _node_pods(settings: Cluster) -> tuple[DaemonSet | Pod, ...]:
-    """The DaemonSets' pods on GPU nodes: the provider's, then those of charts."""
-    return (*daemonsets(settings.provider, settings.node_features), *gpu_node_pods(settings))
-
-
-def _host(settings: Cluster, name: str, pods: Iterable[DaemonSet | Pod]) -> Host:
-    pool = settings.pools[name]
-    strategies = ("", pool.sharing.strategy if pool.sharing else "")
-    daemons = tuple(pod for pod in pods if isinstance(pod, DaemonSet) or pod.strategy in strategies)
-    return Host(name, pool.machines, pool.nodes.max, pool.capacity, pool.disk, daemons, pool.sharing)
+    """One pool of a cluster as a host of jobs."""
+    return pool_hosts(settings)[pool_name]
 
 
 def _whole(machine: hardware.Machine, disk: int) -> Fit:
@@ -295,26 +289,12 @@ def shortage(runner: Ask, found: Fit, host: Host) -> str:
     offer, machine, disk = found.offer, found.machine, host.disk
     if found.limited_by == host.counted:
         return f"asks {runner.gpus} {host.counted}, {machine.name} has {offer.gpus}"
-    # Every shortage at once: mending one only to meet the next is a tedious way to size a runner.
+    cpu, memory, scratch = runner.cpu.request, runner.memory.request, runner.scratch
+    # Show every shortage at once, so that the reader can fix all of them in one step.
     rows = (
-        (
-            runner.cpu.request,
-            offer.cpu,
-            f"{cpu_text(runner.cpu.request)} CPU",
-            f"{cpu_text(max(offer.cpu, 0))} of {machine.vcpus}",
-        ),
-        (
-            runner.memory.request,
-            offer.memory,
-            memory_text(runner.memory.request),
-            f"{max(offer.memory, 0)}Mi of {memory_text(machine.memory_mib)}",
-        ),
-        (
-            runner.scratch,
-            offer.storage,
-            f"{memory_text(runner.scratch)} of disk",
-            f"{max(offer.storage, 0)}Mi of {memory_text(disk)}",
-        ),
+        (cpu, offer.cpu, f"{cpu_text(cpu)} CPU", f"{cpu_text(max(offer.cpu, 0))} of {machine.vcpus}"),
+        (memory, offer.memory, memory_text(memory), f"{max(offer.memory, 0)}Mi of {memory_text(machine.memory_mib)}"),
+        (scratch, offer.storage, f"{memory_text(scratch)} of disk", f"{max(offer.storage, 0)}Mi of {memory_text(disk)}"),
         (1, offer.pods, "room for a pod", f"{max(offer.pods, 0)} of {allocatable(machine, disk).pods}"),
     )
     asked, left = zip(*((want, rest) for needed, has, want, rest in rows if needed > has), strict=True)

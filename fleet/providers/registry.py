@@ -28,14 +28,6 @@ from fleet.settings.cluster import Cluster
 from fleet.settings.github import GitHub
 
 
-def _no_charts(_settings: Any, _physical_name: str, _github: GitHub) -> tuple[Chart, ...]:
-    return ()
-
-
-def _no_needs(_cluster: Any, _clusters: Iterable[Any]) -> tuple[Need, ...]:
-    return ()
-
-
 @dataclass(frozen=True, slots=True)
 class Provider:
     """What the fleet knows of one target.
@@ -53,7 +45,7 @@ class Provider:
     needs: Callable[[Any, Iterable[Any]], tuple[Need, ...]]
     tags: TagRules
     deployable: bool
-    charts: Callable[[Any, str, GitHub], tuple[Chart, ...]] = _no_charts
+    charts: Callable[[Any, str, GitHub], tuple[Chart, ...]] = lambda *_: ()
     system_pool: Callable[[Any], tuple[Offer, int]] | None = None
 
 
@@ -62,5 +54,5 @@ PROVIDERS: dict[str, Provider] = {
     "oke": Provider(
         OkeCluster, OKE_PROFILE, oke_bill, oke_needs, OCI_TAGS, deployable=True, charts=oke_charts, system_pool=oke_system_pool
     ),
-    "talos": Provider(TalosCluster, TALOS_PROFILE, talos_bill, _no_needs, NO_TAGS, deployable=False),
+    "talos": Provider(TalosCluster, TALOS_PROFILE, talos_bill, lambda *_: (), NO_TAGS, deployable=False),
 }

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import date
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from fleet.facts.node_image import NODE_IMAGES
 from fleet.facts.pods import Level
 from fleet.facts.scheduling import SYSTEM_POOL
 from fleet.settings.budget import Budget
 from fleet.settings.caches import Cache, class_name
 from fleet.settings.egress import closed_networks, may_open
+from fleet.settings.enablement import EnabledPool, require_enablement
 from fleet.settings.gitops import ByProgram, GitOps, GitSecrets, Sops
 from fleet.settings.jobs import StackJob, require_jobs
-from fleet.settings.model import Cidr, DnsLabel, Model, QuotedText, memory_text, problem
+from fleet.settings.model import Cidr, DnsLabel, Model, QuotedText, problem
 from fleet.settings.namespaces import ARGO_CD_TAKEN, levels, reserved
 from fleet.settings.operator import OperatorSettings
+from fleet.settings.pool import require_no_shm, require_one_share, require_pool
 from fleet.settings.queues import Queues, require_queues, units
 from fleet.settings.runner import PodRunner, SetName
 from fleet.settings.sharing import Mig
@@ -219,15 +222,8 @@ class Cluster(Model):
                 value=SYSTEM_POOL,
             )
         for name, runner in self.runners.items():
-            if isinstance(runner, PodRunner) and runner.pool not in self.pools:
-                known = ", ".join(self.pools)
-                raise problem(
-                    "runner_pool",
-                    f"no pool of that name in this cluster; name one of: {known}"
-                    if known
-                    else "the cluster has no pool; add one",
-                    at=("runners", name, "pool"),
-                )
+            if isinstance(runner, PodRunner):
+                require_pool("runner_pool", runner.pool, self.pools, at=("runners", name, "pool"))
         for index, cidr in enumerate(self.private_egress):
             if not may_open(cidr, self.closed_networks):
                 raise problem(
@@ -263,24 +259,24 @@ class Cluster(Model):
     def _shared_rules(self) -> Self:
         """Hold runners to what a pool that shares its GPUs gives."""
         for name, runner in self.runners.items():
-            if not isinstance(runner, PodRunner):
-                continue
-            pool = self.pools[runner.pool]
-            if runner.gpus > 1 and not pool.several:
-                raise problem(
-                    "several_shares",
-                    f"pool {runner.pool} shares its GPUs and several shares are no larger share; write 1, "
-                    "or set allowSeveral in the pool's sharing",
-                    at=("runners", name, "gpus"),
-                )
-            if "shm" in runner.model_fields_set and not pool.mounts_shm:
-                raise problem(
-                    "mps_shm",
-                    f"pool {runner.pool} shares its GPUs by MPS, whose device plugin mounts /dev/shm itself; remove shm",
-                    at=("runners", name, "shm"),
-                    value=memory_text(runner.shm),
-                )
+            if isinstance(runner, PodRunner):
+                pool = self.pools[runner.pool]
+                require_one_share("several_shares", runner.pool, pool, runner.gpus, at=("runners", name, "gpus"))
+                require_no_shm("mps_shm", runner.pool, pool, runner, at=("runners", name))
         return self
+
+    def _require_enablement(self, *, driver_at: Callable[[str, Any], tuple[str, ...]] | None = None, fix: str = "") -> None:
+        """Refuse pools and an enablement that do not fit each other.
+
+        `driver_at` gives the path of the setting that has the driver's version of a pool. `fix` is what to do about a wrong one.
+        """
+        pools = {
+            name: EnabledPool(
+                pool, NODE_IMAGES[pool.image], self.image_driver(name), driver_at(name, pool) if driver_at else (), fix
+            )
+            for name, pool in self.pools.items()
+        }
+        require_enablement(self.enablement, self.operator, pools)
 
     @model_validator(mode="after")
     def _workload_rules(self) -> Self:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Literal
 
 from fleet.facts.node_image import NodeImage
@@ -75,6 +76,7 @@ def _require_one_advertiser(name: str, held: EnabledPool, enablement: str) -> No
             "two_advertisers",
             f"{' and '.join(found)} would both advertise this pool's GPUs; use an image without a device plugin of its own",
             at=("pools", name, "image"),
+            value=held.image.name,
         )
     if held.pool.sharing is not None and enablement not in _SHARES[held.pool.sharing.strategy]:
         raise problem(
@@ -82,12 +84,14 @@ def _require_one_advertiser(name: str, held: EnabledPool, enablement: str) -> No
             f"GPUs are shared by {held.pool.sharing.strategy} under enablement "
             f"{' or '.join(_SHARES[held.pool.sharing.strategy])} alone; use that, or remove sharing",
             at=("pools", name, "sharing", "strategy"),
+            value=held.pool.sharing.strategy,
         )
     if enablement == GPU_PLUGIN_ADDON and held.pool.cdi:
         raise problem(
             "addon_cdi",
             f"OKE's add-on gives out GPUs without CDI; remove cdi, or use enablement: {DEVICE_PLUGIN}",
             at=("pools", name, "cdi"),
+            value=True,
         )
 
 
@@ -99,12 +103,14 @@ def _require_driver(name: str, held: EnabledPool, enablement: str, operator: Ope
             f"image {image.name} brings no driver and enablement {enablement} installs none; "
             f"use an image with one, or enablement: {GPU_OPERATOR}",
             at=("pools", name, "image"),
+            value=image.name,
         )
     if image.licensed and operator.driver.license_secret is None:
         raise problem(
             "vgpu_license",
             f"image {image.name} takes a licensed driver; give operator.driver.licenseSecret and repository",
             at=("pools", name, "image"),
+            value=image.name,
         )
     version, at, mend = _driver(name, held, operator)
     for machine in held.pool.machines:
@@ -137,7 +143,12 @@ def _require_mps_apart(pools: Mapping[str, EnabledPool]) -> None:
                 f"the operator tells the plugin of all nodes that MIG parts have names of their own, as in pool {mixed[0]}, and "
                 "with that the plugin refuses MPS; use time-slicing, or give one of the pools another cluster",
                 at=("pools", name, "sharing", "strategy"),
+                value="mps",
             )
+
+
+_installed = attrgetter("driver", "toolkit", "driver_root")
+"""The facts of a node image that decide what the operator installs."""
 
 
 def _require_one_policy(pools: Mapping[str, EnabledPool], operator: OperatorSettings) -> None:
@@ -155,23 +166,17 @@ def _require_one_policy(pools: Mapping[str, EnabledPool], operator: OperatorSett
                 at=("operator", setting),
             )
     _require_mps_apart(pools)
-    first: tuple[str, EnabledPool] | None = None
-    mig: dict[str, tuple[str, str]] = {}
+    naming = {name: held.pool.sharing.naming for name, held in pools.items() if isinstance(held.pool.sharing, Mig)}
     for name, held in pools.items():
-        if isinstance(held.pool.sharing, Mig):
-            other, naming = mig.setdefault("naming", (name, held.pool.sharing.naming))
-            if held.pool.sharing.naming != naming:
-                raise problem(
-                    "mig_naming",
-                    f"the operator names the parts of all MIG GPUs in one way and pool {other} has {naming}; write the same",
-                    at=("pools", name, "sharing", "naming"),
-                    value=held.pool.sharing.naming,
-                )
-        if first is None:
-            first = (name, held)
-            continue
-        other, rest = first
-        if held.pool.cdi != rest.pool.cdi:
+        if name in naming and naming[name] != naming[other := next(iter(naming))]:
+            raise problem(
+                "mig_naming",
+                f"the operator names the parts of all MIG GPUs in one way and pool {other} has {naming[other]}; write the same",
+                at=("pools", name, "sharing", "naming"),
+                value=naming[name],
+            )
+        other, first = next(iter(pools.items()))
+        if held.pool.cdi != first.pool.cdi:
             raise problem(
                 "operator_cdi",
                 f"the operator has one CDI setting a cluster and pool {other} has the other; set the same, "
@@ -179,14 +184,10 @@ def _require_one_policy(pools: Mapping[str, EnabledPool], operator: OperatorSett
                 at=("pools", name, "cdi"),
                 value=held.pool.cdi,
             )
-        if (held.image.driver, held.image.toolkit, held.image.driver_root) != (
-            rest.image.driver,
-            rest.image.toolkit,
-            rest.image.driver_root,
-        ):
+        if _installed(held.image) != _installed(first.image):
             raise problem(
                 "operator_images",
-                f"the operator installs driver and toolkit on all nodes or none, and pool {other} has image {rest.image.name}; "
+                f"the operator installs driver and toolkit on all nodes or none, and pool {other} has image {first.image.name}; "
                 "use images of one kind in a cluster",
                 at=("pools", name, "image"),
                 value=held.image.name,

@@ -14,6 +14,7 @@ from fleet.facts.scheduling import DEFAULT_QUEUE, JOB_PRIORITIES
 from fleet.settings.caches import Cache
 from fleet.settings.model import Cpu, DnsLabel, Duration, LabelKey, LabelValue, Memory, Model, problem
 from fleet.settings.namespaces import TeamNamespace
+from fleet.settings.pool import require_pool
 from fleet.settings.queues import Queues
 from fleet.settings.workloads import Workload
 
@@ -96,13 +97,8 @@ def require_jobs(
         at = ("jobs", name)
         if name in workloads and workloads[name].namespace == job.namespace:
             raise problem("job_name", f"a workload has that name in namespace {job.namespace}; rename one", at=at, value=name)
-        if job.pool is not None and job.pool not in pools:
-            known = ", ".join(pools)
-            raise problem(
-                "job_pool",
-                f"no pool of that name in this cluster; name one of: {known}" if known else "the cluster has no pool; add one",
-                at=(*at, "pool"),
-            )
+        if job.pool is not None:
+            require_pool("job_pool", job.pool, pools, at=(*at, "pool"))
         here = [cache for cache, settings in caches.items() if job.namespace in settings.namespaces]
         if job.cache is not None and job.cache not in here:
             raise problem(

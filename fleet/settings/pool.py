@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
@@ -240,3 +241,49 @@ class SystemPool(Model):
     def machines(self) -> tuple[hardware.Machine, ...]:
         """The pool's instance types as hardware."""
         return tuple(hardware.machine(name) for name in self.instance_types)
+
+
+def require_pool(rule: str, name: str, pools: Collection[str], *, at: tuple[str, ...]) -> None:
+    """Refuse the name of a pool that the cluster does not have. Raises a settings problem."""
+    if name not in pools:
+        known = ", ".join(pools)
+        raise problem(
+            rule,
+            f"no pool of that name in this cluster; name one of: {known}" if known else "the cluster has no pool; add one",
+            at=at,
+        )
+
+
+def require_one_share(rule: str, name: str, pool: Pool, units: int, *, at: tuple[str, ...]) -> None:
+    """Refuse several units of a pool whose sharing gives a container only one. Raises a settings problem."""
+    if units > 1 and not pool.several:
+        raise problem(
+            rule,
+            f"pool {name} shares its GPUs and several shares are no larger share; write 1, or set allowSeveral in the pool's "
+            "sharing",
+            at=at,
+        )
+
+
+def require_no_shm(rule: str, name: str, pool: Pool, user: Model, *, at: tuple[str, ...]) -> None:
+    """Refuse `shm` in the settings of a runner or workload whose pool shares by MPS. Raises a settings problem."""
+    if "shm" in user.model_fields_set and not pool.mounts_shm:
+        raise problem(
+            rule, f"pool {name} shares its GPUs by MPS, whose device plugin mounts /dev/shm itself; remove shm", at=(*at, "shm")
+        )
+
+
+def require_in_zones(rule: str, message: str, zones: Iterable[str], known: Collection[str], *, at: tuple[str, ...]) -> None:
+    """Refuse a zone that is not one of the cluster's (`known`). `at` is the path of the list. Raises a settings problem."""
+    for index, zone in enumerate(zones):
+        if zone not in known:
+            raise problem(rule, message, at=(*at, str(index)))
+
+
+def require_own_labels(rule: str, who: str, profile: SchedulingProfile, labels: Iterable[str], *, at: tuple[str, ...]) -> None:
+    """Refuse node labels of domains that the provider reserves. `who` refuses them, in words. Raises a settings problem."""
+    for key in labels:
+        if profile.reserves(key):
+            raise problem(
+                rule, f"{who} labels of this domain; use one of your own, such as example.com/team", at=(*at, "labels", key)
+            )

@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 
 from fleet.settings.model import DnsLabel, Model, problem
 from fleet.settings.namespaces import TeamNamespace
-from fleet.settings.pool import Pool
+from fleet.settings.pool import Pool, require_pool
 
 NEVER = "Never"
 _FLAVORS = 64
@@ -182,13 +182,7 @@ def require_queues(queues: Queues, pools: Mapping[str, Pool]) -> None:
     handed: Counter[str] = Counter()
     for team, index, quota in queues.quotas():
         at = ("queues", "teams", team, "quotas", str(index))
-        if quota.pool not in pools:
-            known = ", ".join(pools)
-            raise problem(
-                "queue_pool",
-                f"no pool of that name in this cluster; name one of: {known}" if known else "the cluster has no pool; add one",
-                at=(*at, "pool"),
-            )
+        require_pool("queue_pool", quota.pool, pools, at=(*at, "pool"))
         handed[quota.pool] += quota.nominal
         most = units(pools[quota.pool])
         if handed[quota.pool] > most:

@@ -5,7 +5,6 @@ Facts: NVIDIA/k8s-device-plugin v0.20.0, README and api/config/v1; NVIDIA MIG us
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from functools import cache
 from typing import Annotated, Literal
 
@@ -21,37 +20,10 @@ WAYS = f"GPUs are shared by {', '.join(STRATEGIES[:-1])} or {STRATEGIES[-1]}; na
 """What is wrong where settings name none of them."""
 
 
-class Sharing(Model):
-    """What all ways of sharing answer: how GPUs of a pool are called and counted."""
+class Replicated(Model):
+    """Every GPU advertised `replicas` times by the device plugin."""
 
     strategy: str
-
-    @property
-    @abstractmethod
-    def resource(self) -> str:
-        """The extended resource that the pool's nodes advertise."""
-
-    @property
-    @abstractmethod
-    def several(self) -> bool:
-        """Whether one container may ask for more than one unit."""
-
-    @property
-    @abstractmethod
-    def unit(self) -> str:
-        """One unit in words: "1/4 GPU"."""
-
-    @abstractmethod
-    def shares(self, machine: hardware.Machine) -> int:
-        """How many units one GPU of the machine gives; 0 where it cannot be shared so."""
-
-    @abstractmethod
-    def require(self, machine: hardware.Machine) -> None:
-        """Refuse a machine whose GPUs cannot be shared so. Raises a settings problem."""
-
-
-class Replicated(Sharing):
-    """Every GPU advertised `replicas` times by the device plugin."""
 
     replicas: Annotated[int, Field(ge=2)]
     """Units a GPU. The plugin refuses fewer than 2."""
@@ -114,7 +86,7 @@ def _capability(machine: hardware.Machine) -> tuple[int, ...]:
     return tuple(map(int, machine.gpu.compute_capability.split("."))) if machine.gpu else ()
 
 
-class Mig(Sharing):
+class Mig(Model):
     """Every GPU cut into like parts of one profile, each with memory and compute of its own."""
 
     strategy: Literal["mig"]
@@ -188,11 +160,11 @@ AnySharing = Annotated[
 """One way of sharing, told by `strategy`."""
 
 
-def resource_of(sharing: Sharing | None) -> str:
+def resource_of(sharing: AnySharing | None) -> str:
     """The extended resource that nodes advertise: that of whole GPUs where they are not shared."""
     return sharing.resource if sharing else GPU_RESOURCE
 
 
-def units_of(sharing: Sharing | None, machine: hardware.Machine) -> int:
+def units_of(sharing: AnySharing | None, machine: hardware.Machine) -> int:
     """Units of that resource that one node of a machine offers: its GPUs, or their shares."""
     return machine.gpus * (sharing.shares(machine) if sharing else 1)

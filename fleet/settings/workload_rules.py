@@ -7,7 +7,7 @@ from typing import Any
 
 from fleet.settings.caches import Cache, class_name
 from fleet.settings.model import problem
-from fleet.settings.pool import Pool
+from fleet.settings.pool import require_no_shm, require_one_share, require_pool
 from fleet.settings.workloads import CoralWorkload, NotebookWorkload, PoolWorkload, Workload
 
 
@@ -89,26 +89,7 @@ def _require_pool(name: str, workload: Workload, pools: Mapping[str, Any]) -> No
     named = workload.pool if isinstance(workload, PoolWorkload | CoralWorkload) else None
     if named is None:
         return
-    if named not in pools:
-        known = ", ".join(pools)
-        raise problem(
-            "workload_pool",
-            f"no pool of that name in this cluster; name one of: {known}" if known else "the cluster has no pool; add one",
-            at=("workloads", name, "pool"),
-        )
-    pool: Pool = pools[named]
-    if not isinstance(workload, PoolWorkload):
-        return
-    if workload.units > 1 and not pool.several:
-        raise problem(
-            "workload_shares",
-            f"pool {named} shares its GPUs and several shares are no larger share; write 1, or set allowSeveral in the pool's "
-            "sharing",
-            at=("workloads", name, "gpus"),
-        )
-    if "shm" in workload.model_fields_set and not pool.mounts_shm:
-        raise problem(
-            "workload_mps_shm",
-            f"pool {named} shares its GPUs by MPS, whose device plugin mounts /dev/shm itself; remove shm",
-            at=("workloads", name, "shm"),
-        )
+    require_pool("workload_pool", named, pools, at=("workloads", name, "pool"))
+    if isinstance(workload, PoolWorkload):
+        require_one_share("workload_shares", named, pools[named], workload.units, at=("workloads", name, "gpus"))
+        require_no_shm("workload_mps_shm", named, pools[named], workload, at=("workloads", name))

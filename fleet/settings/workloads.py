@@ -101,8 +101,9 @@ class PoolWorkload(Workload):
 
     @property
     def storage_asked(self) -> Storage | None:
-        """The volume that it keeps its data on, if any."""
-        return None
+        """The volume of its data, if this kind of workload has one."""
+        storage: Storage | None = getattr(self, "storage", None)
+        return storage
 
     def claim(self, name: str) -> str:
         """Name of its claim, given its own."""
@@ -184,11 +185,6 @@ class NotebookWorkload(_Several):
     """Where notebooks are kept. Without it they go with the pod."""
     node_port: NodePort | None = None
 
-    @property
-    def storage_asked(self) -> Storage | None:
-        """As set."""
-        return self.storage
-
 
 class OllamaWorkload(_Several):
     """Ollama, which serves language models to its own namespace."""
@@ -203,11 +199,6 @@ class OllamaWorkload(_Several):
     memory: MemorySpan = _memory("16Gi", "32Gi")
     storage: Storage = _storage("100Gi")
 
-    @property
-    def storage_asked(self) -> Storage | None:
-        """Where its models are."""
-        return self.storage
-
 
 class ComfyuiWorkload(PoolWorkload):
     """ComfyUI, which makes images. It asks one unit: it computes on one GPU, and two shares are no larger share of it."""
@@ -218,11 +209,6 @@ class ComfyuiWorkload(PoolWorkload):
     cpu: CpuSpan = _cpu(4, 8)
     memory: MemorySpan = _memory("16Gi", "24Gi")
     storage: Storage = _storage("100Gi")
-
-    @property
-    def storage_asked(self) -> Storage | None:
-        """Where models, inputs and images are."""
-        return self.storage
 
 
 class CoralWorkload(Workload):

@@ -2458,21 +2458,43 @@ def _raised() -> set[tuple[str, str]]:
     return {(problem.rule, problem.message) for name in (*BROKEN, *TWICE) for problem in _problems(name)}
 
 
-_RAISING = {"problem": 0, "Violation": 0, "matching": 1}
-"""Functions that report a rule, and where the rule stands among their arguments."""
-
-
 def _calls() -> Iterator[tuple[str, str, re.Pattern[str]]]:
-    """(place, rule, pattern of the message) of every `problem(…)` in fleet/, but those that no stack file can break."""
+    """(place, rule, pattern of the message) of every `problem(…)` in fleet/, but those that no stack file can break.
+
+    Some functions raise a problem whose rule is their own first parameter. Each call of one is a rule of its own.
+    """
     # Jobs are asked for from Python too: their rules are in tests/fleet/jobs.
-    for path in sorted(set(SOURCE.rglob("*.py")) - {SOURCE / "loading" / "deployments.py", *SOURCE.glob("jobs/*.py")}):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _RAISING:
-                rule, message, *_ = node.args[_RAISING[node.func.id] :]
-                if path.name == "model.py" and isinstance(rule, ast.Name):
-                    continue  # `matching` passes on what its callers name.
+    paths = sorted(set(SOURCE.rglob("*.py")) - {SOURCE / "loading" / "deployments.py", *SOURCE.glob("jobs/*.py")})
+    trees = [(path, ast.parse(path.read_text(encoding="utf-8"))) for path in paths]
+    shared = {name: message for _, tree in trees for name, message in _shared(tree)}
+    assert len(shared) > 5, "the shared checks were found"
+    for path, tree in trees:
+        inside = {
+            id(node)
+            for each in ast.walk(tree)
+            if isinstance(each, ast.FunctionDef) and each.name in shared
+            for node in ast.walk(each)
+        }
+        for node in ast.walk(tree):
+            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)) or id(node) in inside:
+                continue
+            if node.func.id in ("problem", "Violation", *shared):
+                rule = node.args[0]
+                message = shared.get(node.func.id) or node.args[1]
                 assert isinstance(rule, ast.Constant), f"{path.name}:{node.lineno}: write the rule's name as a literal"
                 yield f"{path.name}:{node.lineno}", str(rule.value), re.compile(_pattern(message), re.DOTALL)
+
+
+def _shared(tree: ast.Module) -> Iterator[tuple[str, ast.expr | None]]:
+    """(name, message) of each function that raises a rule that its caller names; None if its caller gives the message, too."""
+    for each in tree.body:
+        if isinstance(each, ast.FunctionDef):
+            given = [parameter.arg for parameter in each.args.args]
+            for node in ast.walk(each):
+                called = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "problem"
+                if called and isinstance(node, ast.Call) and isinstance(node.args[0], ast.Name) and node.args[0].id == given[0]:
+                    own = not (isinstance(node.args[1], ast.Name) and node.args[1].id in given)
+                    yield each.name, node.args[1] if own else None
 
 
 def _pattern(message: ast.expr) -> str:

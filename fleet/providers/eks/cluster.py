@@ -11,16 +11,15 @@ from pydantic import AfterValidator, Field, model_validator
 
 from fleet.facts import versions
 from fleet.facts.hardware import machines, quota_code
-from fleet.facts.node_image import NODE_IMAGES
 from fleet.facts.scheduling import EKS_PROFILE
 from fleet.providers.eks.caches import EksCache
 from fleet.providers.eks.support import remark
 from fleet.settings import compatibility
 from fleet.settings.cluster import Cluster
-from fleet.settings.enablement import EnabledPool, Enablement, require_enablement
+from fleet.settings.enablement import Enablement
 from fleet.settings.endpoint import Endpoint
 from fleet.settings.model import Cidr, DnsLabel, Model, matching, problem, require_once
-from fleet.settings.pool import Capacity, Pool, SystemPool
+from fleet.settings.pool import Capacity, Pool, SystemPool, require_in_zones, require_own_labels
 from fleet.settings.runner import PodRunner, SetName
 
 _REGION = re.compile(r"(af|ap|ca|eu|il|me|mx|sa|us)-(north|south|east|west|central|(north|south)(east|west))-[1-9]")
@@ -270,11 +269,7 @@ class EksCluster(Cluster):
         """Hold pools and what advertises their GPUs to each other."""
         images = ", ".join(f"{minor} has {row.driver or 'an unknown one'}" for minor, row in versions.KUBERNETES.items())
         fix = f"the driver is in the node image of kubernetesVersion: {images}; use one that fits, or remove the pool"
-        enabled = {
-            name: EnabledPool(pool, NODE_IMAGES[pool.image], self.image_driver(name), driver_fix=fix)
-            for name, pool in self.pools.items()
-        }
-        require_enablement(self.enablement, self.operator, enabled)
+        self._require_enablement(fix=fix)
         return self
 
     @model_validator(mode="after")
@@ -287,13 +282,13 @@ class EksCluster(Cluster):
                     "the reservation's zone is none of the cluster's; add it to zones",
                     at=("pools", name, "reservation", "zone"),
                 )
-            for index, zone in enumerate(pool.zones):
-                if zone not in self.zones:
-                    raise problem(
-                        "pool_zone",
-                        "the zone is none of the cluster's; use one of zones",
-                        at=("pools", name, "zones", str(index)),
-                    )
+            require_in_zones(
+                "pool_zone",
+                "the zone is none of the cluster's; use one of zones",
+                pool.zones,
+                self.zones,
+                at=("pools", name, "zones"),
+            )
             for machine in pool.machines:
                 if machine.cloud != "aws":
                     raise problem(
@@ -302,11 +297,5 @@ class EksCluster(Cluster):
                         at=("pools", name, "instanceTypes"),
                         value=machine.name,
                     )
-            for key in pool.labels:
-                if EKS_PROFILE.reserves(key):
-                    raise problem(
-                        "reserved_label",
-                        "EKS or kubelet refuses labels of this domain; use one of your own, such as example.com/team",
-                        at=("pools", name, "labels", key),
-                    )
+            require_own_labels("reserved_label", "EKS or kubelet refuses", EKS_PROFILE, pool.labels, at=("pools", name))
         return self

@@ -23,20 +23,19 @@ from fleet.providers.oke.ocid import (
     CompartmentPath,
     Region,
     TenancyId,
-    in_region,
     is_example,
     prefix,
-    require_different,
+    require_domains,
     require_region,
 )
 from fleet.providers.oke.runners import AnyRunner, OkePodRunner
 from fleet.providers.oke.vm_runner import MachineRunner, VmPerJobRunner, VmRunner
 from fleet.settings import compatibility
 from fleet.settings.cluster import Cluster
-from fleet.settings.enablement import GPU_PLUGIN_ADDON, EnabledPool, require_enablement
+from fleet.settings.enablement import GPU_PLUGIN_ADDON
 from fleet.settings.endpoint import Endpoint
 from fleet.settings.model import DnsLabel, Duration, problem
-from fleet.settings.pool import idle_delay_range
+from fleet.settings.pool import idle_delay_range, require_in_zones
 from fleet.settings.runner import SetName
 
 
@@ -286,10 +285,9 @@ class OkeCluster(Cluster):
     @model_validator(mode="after")
     def _oke_rules(self) -> Self:
         """Refuse foreign availability domains, an unsupported version, images that are not named or of another region."""
-        for index, domain in enumerate(self.zones):
-            if not in_region(domain, self.region):
-                raise problem("oke_zone", f"not an availability domain of {self.region}; use its own", at=("zones", str(index)))
-        require_different(self.zones, at=("zones",))
+        require_domains(
+            "oke_zone", f"not an availability domain of {self.region}; use its own", self.zones, self.region, at=("zones",)
+        )
         if self.kubernetes_version not in versions.OKE_KUBERNETES:
             known = ", ".join(versions.OKE_KUBERNETES)
             raise problem(
@@ -314,13 +312,13 @@ class OkeCluster(Cluster):
         for at, ocid in self._here():
             require_region(ocid, self.region, at=at)
         for name, pool in self.pools.items():
-            for index, domain in enumerate(pool.zones):
-                if domain not in self.zones:
-                    raise problem(
-                        "pool_zone",
-                        "the availability domain is none of the cluster's; use one of zones",
-                        at=("pools", name, "zones", str(index)),
-                    )
+            require_in_zones(
+                "pool_zone",
+                "the availability domain is none of the cluster's; use one of zones",
+                pool.zones,
+                self.zones,
+                at=("pools", name, "zones"),
+            )
             if pool.reservation is not None and pool.reservation.zone not in self.zones:
                 raise problem(
                     "oke_reservation_zone",
@@ -404,11 +402,7 @@ class OkeCluster(Cluster):
                 f"{found}; remove gpuPluginAddon, which follows from enablement, or set another enablement",
                 at=("gpuPluginAddon",),
             )
-        enabled = {
-            name: EnabledPool(pool, NODE_IMAGES[pool.image], self.image_driver(name), ("nodeImages", pool.image, "driver"))
-            for name, pool in self.pools.items()
-        }
-        require_enablement(self.enablement, self.operator, enabled)
+        self._require_enablement(driver_at=lambda _, pool: ("nodeImages", pool.image, "driver"))
         return self
 
     @model_validator(mode="after")
@@ -416,13 +410,13 @@ class OkeCluster(Cluster):
         """Refuse standing machines outside the cluster's domains, and places of other regions without what they need there."""
         for name, runner in self.machine_runners():
             if isinstance(runner, VmRunner):
-                for index, domain in enumerate(runner.availability_domains):
-                    if domain not in self.zones:
-                        raise problem(
-                            "vm_domain",
-                            "standing machines are in the cluster's own availability domains; use one of zones",
-                            at=("runners", name, "availabilityDomains", str(index)),
-                        )
+                require_in_zones(
+                    "vm_domain",
+                    "standing machines are in the cluster's own availability domains; use one of zones",
+                    runner.availability_domains,
+                    self.zones,
+                    at=("runners", name, "availabilityDomains"),
+                )
             if isinstance(runner, VmPerJobRunner) and runner.booted_here:
                 for index, place in enumerate(runner.places):
                     own = {"subnet": place.subnet, "securityGroup": place.security_group, "image": place.image}

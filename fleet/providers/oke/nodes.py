@@ -12,7 +12,7 @@ from fleet.providers.oke.ocid import AvailabilityDomain, CapacityReservationId, 
 from fleet.providers.oke.shape import BootVolume, Shape, require_preemptible
 from fleet.settings import compatibility
 from fleet.settings.model import Memory, Model, problem
-from fleet.settings.pool import Pool, Reservation
+from fleet.settings.pool import Pool, Reservation, require_own_labels
 
 FLEX_SHAPE = "VM.Standard.E5.Flex"
 """Shape of the system pool: its price stands in the table by OCPU and GB."""
@@ -61,13 +61,7 @@ class OkePool(Pool):
             raise problem(
                 "reserved_zones", "the nodes of a reserved pool stand in the reservation's zone; remove zones", at=("zones",)
             )
-        for key in self.labels:
-            if OKE_PROFILE.reserves(key):
-                raise problem(
-                    "oke_reserved_label",
-                    "OKE or kubelet refuses labels of this domain; use one of your own, such as example.com/team",
-                    at=("labels", key),
-                )
+        require_own_labels("oke_reserved_label", "OKE or kubelet refuses", OKE_PROFILE, self.labels, at=())
         return self
 
 

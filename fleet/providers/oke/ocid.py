@@ -67,8 +67,8 @@ _BY_KEY = {
 
 
 def _kind(kind: str) -> AfterValidator:
-    message = f"not an OCID of kind {kind}; write ocid1.{kind}.oc1.… as the console shows it"
-    return matching("ocid", message, _OCID.pattern.replace("([a-z0-9]+)", kind, 1))
+    pattern = _OCID.pattern.replace("([a-z0-9]+)", kind, 1)
+    return matching("ocid", f"not an OCID of kind {kind}; write ocid1.{kind}.oc1.… as the console shows it", pattern)
 
 
 TenancyId = Annotated[str, _kind("tenancy")]
@@ -97,12 +97,20 @@ def require_region(ocid: str | None, region: str, *, at: tuple[str, ...]) -> Non
     """Refuse what is of another region; `at` is where the settings have it."""
     found = region_of(ocid) if ocid is not None else ""
     if found not in ("", region):
-        raise problem("ocid_region", f"this OCID is of region {found}; use one of {region}", at=at)
+        raise problem("ocid_region", f"this OCID is of region {found}; use one of {region}", at=at, value=ocid)
 
 
 def require_different(domains: tuple[str, ...], *, at: tuple[str, ...]) -> None:
     """Refuse a list that has an availability domain twice; `at` is its path in the settings."""
     require_once("repeated_domain", "an availability domain is given twice; remove one", domains, at=at)
+
+
+def require_domains(rule: str, message: str, domains: tuple[str, ...], region: str, *, at: tuple[str, ...]) -> None:
+    """Refuse an availability domain of another region, and a list that has one twice. `at` is the path of the list."""
+    for index, domain in enumerate(domains):
+        if not in_region(domain, region):
+            raise problem(rule, message, at=(*at, str(index)))
+    require_different(domains, at=at)
 
 
 def _region(text: str) -> str:

@@ -6,9 +6,8 @@ registration each and hand it to one machine. So the GitHub App's key stays with
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -19,8 +18,8 @@ from fleet.providers.oke.ocid import (
     Region,
     SecurityGroupId,
     SubnetId,
-    in_region,
     require_different,
+    require_domains,
     require_region,
 )
 from fleet.providers.oke.shape import BootVolume, Shape, require_preemptible
@@ -56,14 +55,13 @@ class Place(Model):
     @model_validator(mode="after")
     def _rules(self) -> Self:
         """Refuse domains and OCIDs of another region, and a domain given twice."""
-        for index, domain in enumerate(self.availability_domains):
-            if not in_region(domain, self.region):
-                raise problem(
-                    "place_domain",
-                    f"not an availability domain of {self.region}; use that region's",
-                    at=("availabilityDomains", str(index)),
-                )
-        require_different(self.availability_domains, at=("availabilityDomains",))
+        require_domains(
+            "place_domain",
+            f"not an availability domain of {self.region}; use that region's",
+            self.availability_domains,
+            self.region,
+            at=("availabilityDomains",),
+        )
         require_region(self.subnet, self.region, at=("subnet",))
         require_region(self.security_group, self.region, at=("securityGroup",))
         require_region(self.image, self.region, at=("image",))
@@ -80,6 +78,9 @@ class MachineImage(Model):
 class MachineRunner(Runner):
     """A runner that is a whole OCI machine, for one job."""
 
+    called: ClassVar[str]
+    """What runs the jobs, in words."""
+
     shapes: Annotated[tuple[Shape, ...], Field(min_length=1)]
     """In the order in which they are tried."""
     capacity: Literal["on-demand", "spot"]
@@ -91,11 +92,6 @@ class MachineRunner(Runner):
     nvkind: bool = True
     """Whether jobs make kind clusters with GPUs: installs nvkind, kind, kubectl and helm."""
     launcher_image: ImageReference | None = None
-
-    @property
-    @abstractmethod
-    def called(self) -> str:
-        """What runs the jobs, in words."""
 
     @property
     def booted_here(self) -> bool:
@@ -170,16 +166,13 @@ class MachineRunner(Runner):
 class VmRunner(MachineRunner):
     """Standing machines: an instance pool that makes a clean machine for each that a job has used."""
 
+    called: ClassVar[str] = "standing VMs"
+
     kind: Literal["vm"]
     count: Annotated[int, Field(ge=1, le=50)]
     """Machines that stand ready; each is paid for whether a job runs or not."""
     availability_domains: Annotated[tuple[AvailabilityDomain, ...], Field(min_length=1)]
     image: MachineImage
-
-    @property
-    def called(self) -> str:
-        """Standing machines."""
-        return "standing VMs"
 
     @property
     def span(self) -> Scale:
@@ -209,6 +202,8 @@ class VmRunner(MachineRunner):
 class VmPerJobRunner(MachineRunner):
     """A machine for each job: booted when the job is assigned, terminated when it ends."""
 
+    called: ClassVar[str] = "VM per job"
+
     kind: Literal["vm-per-job"]
     scale: Scale
     places: Annotated[tuple[Place, ...], Field(min_length=1)]
@@ -217,11 +212,6 @@ class VmPerJobRunner(MachineRunner):
     """Whose program boots the machine: this project's, or CNCF's published one (docs/oci-runners.md compares them)."""
     lifetime: Annotated[Duration, AfterValidator(_lifetime)] = 86_400
     """A machine older than this is terminated whatever it does, in seconds: nothing leaks for good."""
-
-    @property
-    def called(self) -> str:
-        """A machine a job."""
-        return "VM per job"
 
     @property
     def booted_here(self) -> bool:

@@ -10,13 +10,12 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from fleet.facts import versions
-from fleet.facts.node_image import NODE_IMAGES
 from fleet.facts.versions import minor
 from fleet.providers.talos.nodes import ControlPlane, Host, TalosPool, TalosSystem
 from fleet.providers.talos.release import has_documents
 from fleet.settings.cluster import Cluster
 from fleet.settings.egress import within
-from fleet.settings.enablement import GPU_OPERATOR, EnabledPool, Enablement, require_enablement
+from fleet.settings.enablement import GPU_OPERATOR, Enablement
 from fleet.settings.gitops import ByProgram, ExternalSecrets, GitOps, GitSecrets
 from fleet.settings.model import DnsLabel, QuotedText, matching, problem
 from fleet.settings.runner import PodRunner, SetName
@@ -214,11 +213,7 @@ class TalosCluster(Cluster):
                 at=("enablement",),
                 value=self.enablement,
             )
-        enabled = {
-            name: EnabledPool(pool, NODE_IMAGES[pool.image], self.image_driver(name), ("pools", name, "driver", "tier"))
-            for name, pool in self.pools.items()
-        }
-        require_enablement(self.enablement, self.operator, enabled)
+        self._require_enablement(driver_at=lambda name, _: ("pools", name, "driver", "tier"))
         return self
 
 

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from fleet.facts.scheduling import TALOS_PROFILE
 from fleet.settings.model import DnsLabel, Memory, Model, Nodes, matching, memory_text, problem
-from fleet.settings.pool import Pool
+from fleet.settings.pool import Pool, require_own_labels
 
 _TURING = (7, 5)
 """Compute capability from which on NVIDIA's open kernel modules drive a GPU (NVIDIA/open-gpu-kernel-modules README)."""
@@ -156,13 +156,7 @@ class TalosPool(Pool):
                 )
         if "idle_delay" in self.model_fields_set:
             raise problem("talos_idle", "own machines stay on; remove idleDelay", at=("idleDelay",))
-        for key in self.labels:
-            if TALOS_PROFILE.reserves(key):
-                raise problem(
-                    "talos_reserved_label",
-                    "kubelet may not set labels of this domain; use one of your own, such as example.com/team",
-                    at=("labels", key),
-                )
+        require_own_labels("talos_reserved_label", "kubelet may not set", TALOS_PROFILE, self.labels, at=())
         return self
 
 

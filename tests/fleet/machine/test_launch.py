@@ -83,9 +83,7 @@ def test_standing_machines_come_from_their_pool():
 class LaterRunner(MachineRunner):
     """A kind of machine that no launcher has yet."""
 
-    @property
-    def called(self) -> str:
-        return "later VMs"
+    called = "later VMs"
 
     @property
     def span(self) -> Scale:
