@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -41,7 +41,7 @@ class Provider:
 
     settings: type[Cluster]
     profile: SchedulingProfile
-    bill: Callable[[str, Any, date], tuple[Line, ...]]
+    bill: Callable[[str, Any, date], Iterator[Line]]
     needs: Callable[[Any, Iterable[Any]], tuple[Need, ...]]
     tags: TagRules
     deployable: bool

@@ -279,23 +279,13 @@ class Cluster(Model):
         require_enablement(self.enablement, self.operator, pools)
 
     @model_validator(mode="after")
-    def _workload_rules(self) -> Self:
-        """Hold workloads to the pools and to each other."""
+    def _use_rules(self) -> Self:
+        """Refuse workloads, jobs and team quotas that do not fit the pools, the caches or each other."""
         require_workloads(self.workloads, self.pools, tuple(self._confined()))
         require_storage(self.workloads, self.caches, default_class=self.DEFAULT_CLASS, sells_volumes=self.SELLS_VOLUMES)
         teams = self.queues.teams if self.queues is not None else {}
         require_unqueued(self.workloads, {each: team for team, held in teams.items() for each in held.namespaces})
-        return self
-
-    @model_validator(mode="after")
-    def _job_rules(self) -> Self:
-        """Hold jobs to what the cluster has for them."""
         require_jobs(self.jobs, self.pools, self.caches, self.queues, self.workloads)
-        return self
-
-    @model_validator(mode="after")
-    def _queue_rules(self) -> Self:
-        """Hold the teams' quotas to the pools."""
         if self.queues is not None:
             require_queues(self.queues, self.pools)
         return self

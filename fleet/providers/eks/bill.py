@@ -11,12 +11,8 @@ from fleet.providers.eks.cluster import EksCluster
 from fleet.providers.eks.support import billed
 
 
-def eks_bill(name: str, cluster: EksCluster, day: date) -> tuple[Line, ...]:
+def eks_bill(name: str, cluster: EksCluster, day: date) -> Iterator[Line]:
     """One line each for GPU pools, system pool, control plane, NAT gateways, disks and caches, at the prices of a day."""
-    return tuple(_lines(name, cluster, day))
-
-
-def _lines(name: str, cluster: EksCluster, day: date) -> Iterator[Line]:
     region, system = cluster.region, cluster.system
     for pool_name, pool in cluster.pools.items():
         least_nodes, most_nodes = pool.paid_nodes

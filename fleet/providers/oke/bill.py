@@ -11,12 +11,8 @@ from fleet.providers.oke.cluster import OkeCluster
 from fleet.providers.oke.nodes import FLEX_SHAPE
 
 
-def oke_bill(name: str, cluster: OkeCluster, _day: date) -> tuple[Line, ...]:
+def oke_bill(name: str, cluster: OkeCluster, _day: date) -> Iterator[Line]:
     """One line each for GPU pools, machines that are runners, system pool, control plane, disks and caches."""
-    return tuple(_lines(name, cluster))
-
-
-def _lines(name: str, cluster: OkeCluster) -> Iterator[Line]:
     region, system = cluster.region, cluster.system
     disks = [(system.nodes, system.nodes, system.disk)]
     for pool_name, pool in cluster.pools.items():
@@ -27,7 +23,7 @@ def _lines(name: str, cluster: OkeCluster) -> Iterator[Line]:
         least, most = runner.span.min, runner.span.max
         item = f"machines {set_name}"
         lines = [nodes(name, item, runner.shapes, where, runner.capacity, least, most) for where in cluster.regions_of(runner)]
-        # Which region has a machine is not ours to choose.
+        # The launcher takes the first region with capacity, so the bill has the most expensive one.
         yield max(lines, key=lambda line: (line.dear.unknown, line.dear.usd))
         disks.append((least, most, runner.disk))
     gigabytes = system.memory // 1024

@@ -360,8 +360,11 @@ class OkeCluster(Cluster):
         return self
 
     @model_validator(mode="after")
-    def _oke_caches(self) -> Self:
-        """Refuse block volumes for virtual machines and bare metal at once: a class attaches them in one way."""
+    def _oke_volumes_and_addresses(self) -> Self:
+        """Refuse block volumes for VMs and bare metal together, and a new VCN with too few addresses for permanent nodes.
+
+        A storage class attaches its volumes in one way.
+        """
         metal = {machine.bare_metal for pool in self.pools.values() for machine in pool.machines}
         for name, cache in self.caches.items():
             if not cache.shared and len(metal) > 1:
@@ -370,11 +373,6 @@ class OkeCluster(Cluster):
                     "bare metal and virtual machines attach block volumes differently, and the cluster has both; use fss",
                     at=("caches", name, "storage"),
                 )
-        return self
-
-    @model_validator(mode="after")
-    def _oke_room(self) -> Self:
-        """Refuse a new VCN that has no addresses for what always stands."""
         if self.network.vcn is None:
             least, (subnet, room) = self._addresses()[0], node_subnet(self.network.new_cidr)
             if least > room:
