@@ -1,4 +1,4 @@
-"""What a month may cost before somebody is told."""
+"""A monthly budget and its alarms."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pydantic import Field
 from fleet.settings.model import Model, matching
 
 ACTUAL_PERCENT, FORECAST_PERCENT = 80, 100
-"""Percent of the budget at which the cloud writes: what is spent, and what the month comes to if it goes on like this."""
+"""Percent of the budget at which the cloud sends a mail: of the actual cost, and of the forecast for the month."""
 MONTH = 730
 """Hours of a month."""
 _RESERVED = re.compile(r".*[@.](example(\.(com|net|org))?|test|invalid|localhost)", re.IGNORECASE)
-"""Domains that are nobody's (RFC 2606)."""
+"""Reserved domains (RFC 2606)."""
 
 
 Email = Annotated[
@@ -28,9 +28,9 @@ class Budget(Model):
     monthly_usd: Annotated[int, Field(ge=1)]
     """Whole USD; OCI reads the number in the currency of the tenancy's rate card."""
     emails: Annotated[tuple[Email, ...], Field(min_length=1, max_length=10)]
-    """Who is told. AWS takes ten for each alarm (docs.aws.amazon.com, API_budgets_NotificationWithSubscribers)."""
+    """Recipients of the alarms. AWS allows ten per alarm (docs.aws.amazon.com, API_budgets_NotificationWithSubscribers)."""
 
     @property
     def nobodys(self) -> tuple[str, ...]:
-        """Addresses of an example's, which no mail reaches."""
+        """Addresses in reserved domains, which receive no mail."""
         return tuple(email for email in self.emails if _RESERVED.fullmatch(email))

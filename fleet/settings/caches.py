@@ -1,7 +1,7 @@
 """Caches: volumes of a cluster that outlive the jobs that mount them, for models and data sets.
 
-A cache is a storage class of its own, and a claim of the cache's name in each of its namespaces. Each claim is a volume of its
-own: namespaces share no data.
+A cache has its own storage class, and a claim with the name of the cache in each of its namespaces. Each claim has its own
+volume: namespaces share no data.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from fleet.settings.model import Memory, Model, memory_text, problem
 from fleet.settings.namespaces import TeamNamespace
 
 AccessMode = Literal["ReadWriteOnce", "ReadWriteMany"]
-"""`ReadWriteOnce` is one node at a time, with any number of its pods."""
+"""`ReadWriteOnce` allows one node at a time, with any number of pods."""
 Binding = Literal["WaitForFirstConsumer", "Immediate"]
 
 
@@ -28,27 +28,27 @@ def _whole(mebibytes: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Volumes:
-    """What a storage class says of how volumes are made, but for ids that are known once the cloud's part stands."""
+    """The settings of a storage class, except ids that are known only after the cloud resources exist."""
 
     provisioner: str
     binding: Binding
     parameters: Mapping[str, str]
     grows: bool
-    """Whether a larger claim makes its volume larger, while it is in use too."""
+    """Whether a volume grows with its claim, even while in use."""
 
 
 class Cache(Model):
-    """A cache. A provider's model says which storages it has; `shared` are those that many nodes mount at once."""
+    """A cache. A provider's model lists its kinds of storage. `SHARED` has those that many nodes mount at once."""
 
     SHARED: ClassVar[frozenset[str]] = frozenset()
 
     storage: str
     size: Annotated[Memory, AfterValidator(_whole)]
-    """Of each namespace's volume. Shared file systems have no size: there it is what the bill reckons with at worst."""
+    """Size of each namespace's volume. A shared file system has no size: there it is the worst case of the bill."""
     namespaces: Annotated[tuple[TeamNamespace, ...], Field(min_length=1)]
-    """Those of the jobs that mount it. They are made, unless a queue's team has them anyway."""
+    """Namespaces of the jobs that mount it. The program creates those that no team has."""
     retain: bool = True
-    """Whether a volume stays, with what is in it and what it costs, when its claim is deleted."""
+    """Whether a volume, its data and its cost remain after its claim is deleted."""
 
     @property
     def gib(self) -> int:
@@ -62,11 +62,11 @@ class Cache(Model):
 
     @property
     def access_mode(self) -> AccessMode:
-        """How its claims are mounted."""
+        """Access mode of its claims."""
         return "ReadWriteMany" if self.shared else "ReadWriteOnce"
 
     def parts(self, gib: int) -> Mapping[str, float]:
-        """What is paid by the hour for a volume of its class that is full: how many of each unit of the price table."""
+        """The hourly price of a full volume, as the number of each unit of the price table."""
         return {}
 
     @model_validator(mode="after")
@@ -81,12 +81,12 @@ class Cache(Model):
 
 
 def class_name(cache: str) -> str:
-    """Name of a cache's storage class, which is the whole cluster's."""
+    """Name of a cache's storage class, which exists once per cluster."""
     return f"cache-{cache}"
 
 
 def require_size(cache: Cache, least: int, most: int, what: str) -> None:
-    """Refuse a size outside of what a storage has, in GiB. Raises a settings problem."""
+    """Refuse a size that is not between `least` and `most` GiB. Raises a settings problem."""
     if not least <= cache.gib <= most:
         raise problem(
             "cache_range", f"{what} has {least} to {most} GiB; write a size between", at=("size",), value=memory_text(cache.size)

@@ -29,7 +29,7 @@ from fleet.settings.workloads import AnyWorkload, PoolWorkload, WorkloadName
 
 
 def physical_name(project: str, stack: str, cluster: str) -> str:
-    """What a cluster is called outside: tags, IAM conditions, kubeconfigs and folders in Git need it before it exists."""
+    """The cluster's name in its cloud. Tags, IAM conditions, kubeconfigs and Git folders need it before the cluster exists."""
     return f"{project}-{stack}-{cluster}"
 
 
@@ -40,19 +40,19 @@ class Cluster(Model):
     region: Annotated[str, Field(min_length=1)]
     kubernetes_version: QuotedText
     enablement: Any
-    """What advertises the GPUs of its nodes: the name of a chart, or of what the provider brings."""
+    """What advertises the GPUs of its nodes: the name of a chart or of the provider's add-on."""
     delivery: Literal["helm", "argocd"] = "helm"
-    """Who brings charts and what stands beside them: `pulumi up` itself, or ArgoCD out of a Git repository (docs/gitops.md)."""
+    """Who installs charts and other objects: `pulumi up`, or ArgoCD from a Git repository (docs/gitops.md)."""
     gitops: GitOps | None = None
     """The repository that ArgoCD reads."""
     operator: OperatorSettings | None = None
     private_egress: tuple[Cidr, ...] = ()
-    """Private networks that jobs in pods reach besides the internet: a cache, a package mirror, a VPC's endpoints."""
+    """Private networks that jobs in pods may reach, such as a cache, a package mirror or the endpoints of a VPC."""
     budget: Budget | None = None
     declare_quotas: bool = False
-    """Whether the cloud is told how many GPUs the fleet takes at most: AWS is asked for that much, OCI to allow no more."""
+    """Whether to declare the fleet's maximum number of GPUs: on AWS as a quota request, on OCI as an upper limit."""
     protect: bool = False
-    """Whether Pulumi refuses to delete the control plane, until this is off again."""
+    """Whether Pulumi refuses to delete the control plane."""
     DEFAULT_CLASS: ClassVar[bool] = False
     """Whether the provider's clusters have a default storage class."""
 
@@ -63,67 +63,67 @@ class Cluster(Model):
     """Whether the cluster's certificate authority signs the certificates that kubelets serve with."""
 
     SECRETS_BY: ClassVar[GitSecrets] = ByProgram(by="program")
-    """Who makes the GitHub App's secret, unless gitops says it."""
+    """How the GitHub App's secret is created, unless `gitops.secrets` is set."""
 
     queues: Queues | None = None
     """Queues for the GPU Jobs of teams, by Kueue: docs/queues.md."""
     workloads: dict[WorkloadName, AnyWorkload] = Field(default_factory=dict)
-    """What runs on its GPUs beside CI: docs/workloads.md."""
+    """GPU workloads other than CI (docs/workloads.md)."""
     caches: dict[DnsLabel, Any] = Field(default_factory=dict)
-    """Volumes for models and data sets, which outlive jobs: docs/storage.md."""
+    """Volumes for models and data sets that outlive jobs (docs/storage.md)."""
     jobs: dict[DnsLabel, StackJob] = Field(default_factory=dict)
-    """GPU Jobs that run once, when they are new or changed: docs/storage.md."""
+    """GPU Jobs that run once, when they are new or changed (docs/storage.md)."""
     pools: dict[DnsLabel, Any] = Field(default_factory=dict)
-    """None by default: machines that run one job each need no pool."""
+    """Default: none, because machines that run one job each need no pool."""
     runners: dict[SetName, Any]
 
     @property
     def own_cidr(self) -> str | None:
-        """Range of the network that the program makes for the cluster; None where it stands in a given one."""
+        """Address range of the network that the program creates; None if the cluster uses an existing network."""
         return None
 
     @property
     def by_git(self) -> bool:
-        """Whether ArgoCD delivers what is inside."""
+        """Whether ArgoCD installs the objects of the cluster."""
         return self.delivery == "argocd"
 
     @property
     def secrets_by(self) -> GitSecrets:
-        """Who makes the GitHub App's secret of each runner set."""
+        """How the GitHub App's secret of each runner set is created."""
         return (self.gitops.secrets if self.gitops is not None else None) or self.SECRETS_BY
 
     @property
     def closed_networks(self) -> tuple[str, ...]:
-        """Networks that jobs in pods do not reach, but for `private_egress`."""
+        """Networks that jobs in pods cannot reach, except those in `private_egress`."""
         return closed_networks(self.own_cidr)
 
     @property
     def drivers(self) -> tuple[str, ...]:
-        """Storage drivers that the cluster gets for its caches, by the names of `fleet.facts.versions`."""
+        """Storage drivers for the caches of the cluster, by their names in `fleet.facts.versions`."""
         return ()
 
     @property
     def node_features(self) -> tuple[str, ...]:
-        """What the cluster has that adds to what the provider runs on every node (`fleet.facts.versions.daemonsets`)."""
+        """Features that add DaemonSets to every node (`fleet.facts.versions.daemonsets`)."""
         return self.drivers
 
     @property
     def provided(self) -> frozenset[str]:
-        """Charts for which the provider has an add-on instead, by the release's name."""
+        """Names of the charts that an add-on of the provider replaces."""
         return frozenset()
 
     def image_driver(self, pool: str) -> str | None:
-        """Version of NVIDIA's driver that the node image of a pool brings, where that is known."""
+        """Version of NVIDIA's driver in the node image of a pool; None if unknown."""
         return None
 
     @property
     def team_namespaces(self) -> dict[str, Level]:
-        """Namespaces that the settings name, with the Pod Security Standard that the pods of each are held to."""
+        """Namespaces that the settings name, with the Pod Security Standard of each."""
         confined: dict[str, Level] = dict.fromkeys(self._confined(), "restricted")
         return levels([*confined.items(), *((each.namespace, each.level) for each in self.workloads.values())])
 
     def _confined(self) -> Iterator[str]:
-        """Namespaces whose pods are held to the strictest standard: those of teams, caches and jobs."""
+        """Namespaces with the strictest Pod Security Standard: those of teams, caches and jobs."""
         yield from self.queues.namespaces if self.queues is not None else ()
         for cache in self.caches.values():
             yield from cache.namespaces
@@ -135,25 +135,25 @@ class Cluster(Model):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What an owner should know though the settings are a fleet."""
+        """Warnings about valid settings."""
         return tuple(self._remarks())
 
     def remarks_on(self, day: date) -> Iterator[str]:
-        """What an owner should know on a day, because it changes without an edit: ends of support."""
+        """Warnings that depend on the date, such as the end of support."""
         yield from ()
 
     @property
     def watched(self) -> str:
-        """What the cluster's budget counts, in words that tell one budget's from another's."""
+        """What the cluster's budget counts, in words. Two budgets of one text would count the same."""
         return ""
 
     @property
     def quota_scopes(self) -> tuple[str, ...]:
-        """Where the quotas hold that the cluster would declare."""
+        """The regions or compartments whose quotas the cluster declares."""
         return ()
 
     def _remarks(self) -> Iterator[str]:
-        """What is paid for or kept ready and gets no job, and an alarm that nobody hears."""
+        """Warnings about unused pools, unknown storage classes, MIG naming and budget alarms that reach nobody."""
         if self.budget is not None and self.budget.nobodys:
             yield f"budget.emails: no mail reaches {', '.join(self.budget.nobodys)}; set your own before pulumi up"
         queued = self.queues.pools if self.queues is not None else frozenset()
@@ -165,7 +165,7 @@ class Cluster(Model):
         named |= {job.pool for job in self.jobs.values() if job.pool is not None}
         chosen = {job.gpu_type for job in self.jobs.values()} - {None}
         for name in self.pools:
-            # A job that names a GPU may choose any pool of it.
+            # A job with gpuType may use any pool with that GPU.
             if name not in named | queued and not chosen:
                 yield f"pool {name}: no runner set names it, so it gets no job; name it in one, or remove it"
         yield from self._shared_with_queues()
@@ -181,7 +181,7 @@ class Cluster(Model):
                 )
 
     def _shared_with_queues(self) -> Iterator[str]:
-        """Pools that runner sets and queues together may want more of than there is: runners enter no queue."""
+        """Warnings about pools that are too small for runner sets and queues together. Runners are not in any queue."""
         for name in self.pools:
             handed = self.queues.nominal(name) if self.queues is not None else 0
             asked = sum(
@@ -203,17 +203,17 @@ class Cluster(Model):
                 )
 
     def holdings(self) -> Iterator[tuple[tuple[str, ...], str]]:
-        """(path, what it is, in words) of what no two clusters of a stack may have."""
+        """(path, description) of each thing that only one cluster of a stack may have."""
         if self.gitops is not None:
             yield ("gitops", "path"), f"folder {self.gitops.path} of {self.gitops.repository}"
 
     def tenancies(self) -> Iterator[tuple[tuple[str, ...], str]]:
-        """(path, name) of what its cloud writes with the account in it, such as "abcd:" before OCI's availability domains."""
+        """(path, account) of each value that contains the cloud account, such as "abcd:" in OCI's availability domains."""
         yield from ()
 
     @model_validator(mode="after")
     def _cluster_rules(self) -> Self:
-        """Refuse a pool with the system pool's name, a runner that names no pool, and to open what jobs reach or never may."""
+        """Refuse a pool with the system pool's name, a runner of an unknown pool, and private egress that cannot be opened."""
         if SYSTEM_POOL in self.pools:
             raise problem(
                 "pool_name",
@@ -237,7 +237,7 @@ class Cluster(Model):
 
     @model_validator(mode="after")
     def _delivery_rules(self) -> Self:
-        """Hold delivery and repository to each other."""
+        """Refuse delivery by ArgoCD without a repository, the reverse, and a namespace or secrets that do not fit."""
         if self.by_git != (self.gitops is not None):
             raise problem(
                 "gitops",
@@ -257,7 +257,7 @@ class Cluster(Model):
 
     @model_validator(mode="after")
     def _shared_rules(self) -> Self:
-        """Hold runners to what a pool that shares its GPUs gives."""
+        """Refuse runners that ask for more than a pool with shared GPUs can give."""
         for name, runner in self.runners.items():
             if isinstance(runner, PodRunner):
                 pool = self.pools[runner.pool]

@@ -1,6 +1,6 @@
-"""Which driver drives which GPU, and which versions go together.
+"""Which driver supports which GPU.
 
-NVIDIA names a driver by its branch: 580.159.03 is of R580. The oldest and newest branch of a GPU stand in `data/gpus.csv`.
+A driver version starts with its branch: 580.159.03 is in R580. `data/gpus.csv` has the oldest and newest branch of each GPU.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _DRIVER = re.compile(r"([0-9]{3})\.[0-9]{2,3}(\.[0-9]{2})?")
 
 
 def driver_version(version: str) -> str:
-    """The version, if it is one of NVIDIA's drivers."""
+    """Validate the version of an NVIDIA driver. Raises a settings problem."""
     if not _DRIVER.fullmatch(version):
         raise problem("driver_version", "not a driver's version; write it as nvidia-smi shows it, for example 580.159.03")
     return version
@@ -27,12 +27,12 @@ def branch(version: str) -> int:
 
 
 def at_most(machine: str, gpu: hardware.Gpu) -> str:
-    """In words, the newest branch that drives a machine's GPU."""
+    """A sentence with the newest branch that supports a machine's GPU."""
     return f"{gpu.name} ({machine}) is driven by branch R{gpu.max_driver_branch} at most"
 
 
 def at_least(machine: str, gpu: hardware.Gpu) -> str:
-    """In words, the oldest branch that drives a machine's GPU."""
+    """A sentence with the oldest branch that supports a machine's GPU."""
     return f"{gpu.name} ({machine}) needs branch R{gpu.min_driver_branch} at least"
 
 
@@ -57,7 +57,7 @@ def undeterminable(machines: Iterable[hardware.Machine], fix: str) -> str:
 
 
 def require_driver(machine: hardware.Machine, version: str, *, at: tuple[str, ...], mend: str = "") -> None:
-    """Refuse a driver that does not drive the machine's GPU; `at` is where the settings have it, `mend` what to do about it."""
+    """Refuse a driver that does not support the machine's GPU. `at` is its path in the settings, `mend` the advice to show."""
     gpu = machine.gpu
     if gpu is None:
         return

@@ -1,4 +1,4 @@
-"""Networks that jobs do not reach: pods by NetworkPolicies, OCI machines by security rules. Settings may open some to pods."""
+"""Networks that jobs cannot reach: NetworkPolicies block pods, security rules block OCI machines. Settings can open some."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ INTERNET = "0.0.0.0/0"
 LINK_LOCAL = "169.254.0.0/16"
 """Addresses of the node itself: instance metadata at 169.254.169.254, EKS Pod Identity at 169.254.170.23."""
 CLOSED = ("10.0.0.0/8", "100.64.0.0/10", LINK_LOCAL, "172.16.0.0/12", "192.168.0.0/16", "198.18.0.0/15")
-"""IPv4 networks that are not the internet (RFC 1918, 2544, 3927, 6598): nodes, other pods, services, whatever a VPC is joined to.
+"""IPv4 networks outside of the internet (RFC 1918, 2544, 3927, 6598): nodes, other pods, services, networks peered with a VPC.
 
-EKS pods may have addresses of 100.64.0.0/10 and 198.19.0.0/16 (AWS, "Amazon EKS now supports additional VPC CIDR blocks").
+EKS pods can have addresses of 100.64.0.0/10 and 198.19.0.0/16 (AWS, "Amazon EKS now supports additional VPC CIDR blocks").
 """
 
 
 def closed_networks(own: str | None) -> tuple[str, ...]:
-    """The networks that are closed to jobs; `own` is the range of the cluster's network, which may be a public one.
+    """The networks that jobs cannot reach.
 
-    None: the cluster stands in a given network, whose range is not known.
+    `own` is the range of the cluster's network, which may be public. It is None for an existing network of unknown range.
     """
     return CLOSED if own is None or within(own, CLOSED) else (*CLOSED, own)
 
 
 def may_open(cidr: str, closed: Iterable[str]) -> bool:
-    """Whether settings may open a network to jobs: it lies in a closed one, and not at the node's own addresses."""
+    """Whether settings may open a network to jobs: it is inside a closed one and has no link-local address of the node."""
     return within(cidr, closed) and not ipaddress.ip_network(cidr).overlaps(ipaddress.ip_network(LINK_LOCAL))
 
 
 def within(cidr: str, networks: Iterable[str]) -> bool:
-    """Whether an IPv4 network lies in one of others; one of IPv6 lies in none."""
+    """Whether an IPv4 network is inside one of `networks`. An IPv6 network never is."""
     network = ipaddress.ip_network(cidr)
     return isinstance(network, ipaddress.IPv4Network) and any(network.subnet_of(ipaddress.IPv4Network(each)) for each in networks)

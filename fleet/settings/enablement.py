@@ -1,4 +1,4 @@
-"""Who makes a pool's GPUs schedulable: exactly one advertiser of `nvidia.com/gpu`, on nodes that have or get a driver."""
+"""How a pool's GPUs become schedulable: exactly one advertiser of `nvidia.com/gpu`, on nodes with a driver."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ Enablement = Literal["device-plugin", "gpu-operator"]
 _SHARES = {
     "time-slicing": (DEVICE_PLUGIN, GPU_OPERATOR),
     "mps": (DEVICE_PLUGIN, GPU_OPERATOR),
-    # Only the operator brings a MIG manager, which cuts the GPUs of a node by its label.
+    # Only the operator installs a MIG manager, which partitions the GPUs of a node by its label.
     "mig": (GPU_OPERATOR,),
 }
-"""Under which enablement a way of sharing works, by strategy."""
+"""The enablements that support a sharing strategy, by strategy."""
 
 
 @dataclass(frozen=True, slots=True)
 class EnabledPool:
-    """A pool with its kind of node image and, where the image brings a driver, that driver's version.
+    """A pool, its kind of node image, and the version of the image's driver if it has one.
 
-    `driver_at` is where the settings have that version, empty where they have none. `driver_fix` is what to do about a driver
-    that does not support the pool's GPU, empty for the usual advice.
+    `driver_at` is the path of that version in the settings, empty if no setting has it. `driver_fix` is the advice for a driver
+    that does not support the pool's GPU, empty for the default advice.
     """
 
     pool: Pool
@@ -59,7 +59,7 @@ def require_enablement(enablement: str, operator: OperatorSettings | None, pools
 
 
 def advertisers(enablement: str, image: NodeImage) -> Iterator[str]:
-    """What would advertise the GPUs of a node with this image."""
+    """Everything that would advertise the GPUs of a node with this image."""
     yield {
         DEVICE_PLUGIN: "the device plugin's chart",
         GPU_OPERATOR: "the GPU operator",
@@ -124,7 +124,7 @@ def _require_driver(name: str, held: EnabledPool, enablement: str, operator: Ope
 
 
 def _driver(name: str, held: EnabledPool, operator: OperatorSettings) -> tuple[str | None, tuple[str, ...], str]:
-    """(version, where it stands, how to mend it) of the driver on a pool's nodes."""
+    """(version, path in the settings, advice) of the driver on a pool's nodes."""
     if held.image.driver:
         return held.driver, held.driver_at or ("pools", name, "instanceTypes"), held.driver_fix
     version = operator.driver.version
@@ -134,7 +134,7 @@ def _driver(name: str, held: EnabledPool, operator: OperatorSettings) -> tuple[s
 
 
 def _require_mps_apart(pools: Mapping[str, EnabledPool]) -> None:
-    """Refuse MPS beside parts with names of their own: the operator's variable for MIG reaches every plugin of the cluster."""
+    """Refuse MPS with MIG naming `mixed` in one cluster: the operator's variable for MIG reaches every device plugin."""
     mixed = [name for name, held in pools.items() if isinstance(held.pool.sharing, Mig) and held.pool.sharing.naming == "mixed"]
     for name, held in pools.items():
         if mixed and isinstance(held.pool.sharing, Mps):
@@ -152,7 +152,7 @@ _installed = attrgetter("driver", "toolkit", "driver_root")
 
 
 def _require_one_policy(pools: Mapping[str, EnabledPool], operator: OperatorSettings) -> None:
-    """The operator has one ClusterPolicy, so pools must agree on what stands there, and some image must leave it the work."""
+    """Refuse pools that need different values in the operator's only ClusterPolicy, and operator settings without effect."""
     images = [held.image for held in pools.values()]
     brought = {
         "driver": ("driver", all(image.driver for image in images)),

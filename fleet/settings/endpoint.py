@@ -10,7 +10,7 @@ from pydantic import AfterValidator, model_validator
 from fleet.settings.model import Cidr, Model, problem
 
 _WIDEST = {4: 8, 6: 32}
-"""The shortest prefix of a public network by IP version: no one organisation owns more."""
+"""Shortest allowed prefix of a public network, by IP version. No single organization owns a larger one."""
 _PRIVATE = tuple(map(ipaddress.ip_network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")))
 
 
@@ -26,29 +26,29 @@ def _public_cidr(cidr: str) -> str:
 
 
 class Endpoint(Model):
-    """Who reaches the API server: named public networks, or nobody outside the VPC."""
+    """Who can reach the API server: the listed public networks, or only the VPC."""
 
     public_cidrs: tuple[Annotated[Cidr, AfterValidator(_public_cidr)], ...] = ()
     private: bool = False
     reachable_from: Literal["vpc-agent", "vpn"] | None = None
-    """From where the program reaches a private endpoint."""
+    """How the program reaches a private endpoint."""
     private_cidrs: tuple[Cidr, ...] = ()
-    """Networks let in to a private endpoint; a new VPC lets in itself."""
+    """Networks that may reach a private endpoint. Default: the new VPC itself."""
 
     @property
     def reserved_cidrs(self) -> tuple[str, ...]:
-        """Public networks that are nobody's: placeholders of an example, such as 203.0.113.0/24."""
+        """Reserved networks in `publicCidrs`: placeholders such as 203.0.113.0/24."""
         return tuple(cidr for cidr in self.public_cidrs if not ipaddress.ip_network(cidr).is_global)
 
     def private_sources(self, own: str | None) -> tuple[str, ...]:
-        """Networks that reach the endpoint where it is private: those named, or else `own`, the cluster's new network."""
+        """Networks that may reach a private endpoint: the listed ones, or else `own`, the new network of the cluster."""
         if not self.private:
             return ()
         return self.private_cidrs or ((own,) if own is not None else ())
 
     @model_validator(mode="after")
     def _rules(self) -> Self:
-        """Exactly one way in, and a private endpoint says from where it is reached."""
+        """Refuse an endpoint that is both public and private or neither, and keys that belong to the other kind."""
         if self.private == bool(self.public_cidrs):
             raise problem("endpoint", "give either publicCidrs with your networks or private: true")
         if self.private and self.reachable_from is None:

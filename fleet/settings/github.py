@@ -44,13 +44,13 @@ RunnerGroup = Annotated[str, Field(min_length=1), AfterValidator(_group)]
 
 
 class GitHub(Model):
-    """Where runners register and as which GitHub App; the App's private key is the secret `gpu-ci:githubPrivateKey`."""
+    """The GitHub scope and the GitHub App of the runners. The App's private key is the secret `gpu-ci:githubPrivateKey`."""
 
     url: Annotated[str, AfterValidator(_scope_url)]
     app_id: Identifier
     installation_id: Identifier
     group: RunnerGroup = "default"
-    """Runner group of sets that name none. It must exist on GitHub."""
+    """Default runner group of the sets. It must exist on GitHub."""
 
     @property
     def owner(self) -> str:
@@ -59,7 +59,7 @@ class GitHub(Model):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Example values of the shipped stack files that are still there."""
+        """Warnings about example values of the shipped stack files."""
         examples = {
             "url": self.owner == "github.com/example",
             "appId": self.app_id == "123456",

@@ -1,4 +1,4 @@
-"""Settings of a cluster whose inside ArgoCD keeps as a Git repository has it."""
+"""Settings of a cluster that ArgoCD syncs from a Git repository."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fleet.settings.model import DnsLabel, Model, matching, told_by
 
 SECRET_WAYS = ("external-secrets", "sealed-secrets", "sops", "program")
 WAYS = f"the GitHub App's key comes by {', '.join(SECRET_WAYS[:-1])} or {SECRET_WAYS[-1]}; name one in by"
-"""What is wrong where settings name none of them."""
+"""The error for any other value."""
 
 _PATH = r"[\w-][\w.-]*(/[\w-][\w.-]*)*"
 _CIPHERTEXT = r"Ag[A-D][A-Za-z0-9+/]{697,}={0,2}"
@@ -71,27 +71,27 @@ ObjectName = Annotated[
 
 
 class ExternalSecrets(Model):
-    """The External Secrets operator fetches the key from a store that is not made here."""
+    """The External Secrets operator fetches the key from an existing secret store."""
 
     by: Literal["external-secrets"] = "external-secrets"
     store: ObjectName = "gpu-ci"
     """Name of the ClusterSecretStore."""
     key: SecretKey = "github-app"
-    """Of the entry in the store."""
+    """Name of the entry in the store."""
     property: SecretKey | None = None
-    """Of the value in the entry, where an entry holds several."""
+    """Name of the value, if the entry has several."""
 
 
 class SealedSecrets(Model):
-    """The Sealed Secrets controller opens a ciphertext, which is safe to commit."""
+    """The Sealed Secrets controller decrypts a ciphertext that is safe to commit."""
 
     by: Literal["sealed-secrets"]
     private_key: SealedKey
-    """The key as `kubeseal --raw --scope cluster-wide` prints it: every runner set's namespace has it."""
+    """The key as `kubeseal --raw --scope cluster-wide` prints it: every namespace of a runner set gets it."""
 
 
 class Sops(Model):
-    """ArgoCD itself opens a Secret that SOPS encrypted, by KSOPS in its repository server."""
+    """ArgoCD decrypts a Secret that SOPS encrypted, with KSOPS in its repository server."""
 
     by: Literal["sops"]
     file: SecretFile
@@ -99,7 +99,7 @@ class Sops(Model):
 
 
 class ByProgram(Model):
-    """`pulumi up` writes the Secret, as it does where Helm delivers."""
+    """`pulumi up` writes the Secret, as it does with delivery by Helm."""
 
     by: Literal["program"]
 
@@ -114,11 +114,11 @@ AnyGitSecrets = Annotated[
     | Annotated[ByProgram, Tag("program")],
     Discriminator(told_by("by", SECRET_WAYS), custom_error_type="gpu_ci_git_secrets", custom_error_message=WAYS),
 ]
-"""One way in which the GitHub App's key gets into the cluster, told by `by`."""
+"""How the GitHub App's key gets into the cluster, selected by `by`."""
 
 
 class GitOps(Model):
-    """Where ArgoCD finds what `make render` wrote, and by whom secrets come."""
+    """Where ArgoCD finds the output of `make render`, and how the secrets get into the cluster."""
 
     repository: Repository
     revision: Revision = "main"
@@ -130,4 +130,4 @@ class GitOps(Model):
     project: ObjectName = "default"
     """ArgoCD's project, which must allow the repository and every chart's."""
     secrets: AnyGitSecrets | None = None
-    """By default `pulumi up` writes them where it makes the cluster, and the External Secrets operator elsewhere."""
+    """Default: `pulumi up` if it creates the cluster, else the External Secrets operator."""

@@ -1,7 +1,7 @@
-"""The base of every settings model, and the field types that stack files use.
+"""The base of every settings model, and the field types of stack files.
 
 All models are frozen and forbid unknown keys. They are validated in strict JSON mode: a string is not a number, a number is
-not a string. Quantities are held in one unit each: millicores, MiB, seconds.
+not a string. Each quantity has one unit: millicores, MiB, seconds.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pydantic_core import PydanticCustomError
 
 
 class Model(BaseModel):
-    """Frozen, strict, closed; keys in camelCase."""
+    """Base model: frozen, strict, no unknown keys, keys in camelCase."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -164,7 +164,7 @@ LabelValue = Annotated[
 
 
 def told_by(key: str, known: Collection[str]) -> Callable[[Any], str | None]:
-    """Which model of a union a value is for, by what it says at `key`; None for what is not known there."""
+    """A discriminator: it returns the value of `key`, which selects a model of a union, or None if no model has that value."""
 
     def tag(value: Any) -> str | None:
         named = value.get(key) if isinstance(value, dict) else getattr(value, key, None)
@@ -191,7 +191,7 @@ def go_duration(seconds: int) -> str:
 
 
 YAML_WORDS = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
-"""Words that a chart which forgets its quotes turns into something else than text."""
+"""Words that YAML does not read as text without quotes, which some charts omit."""
 
 
 _TAG = re.compile(r"[\w .:/=+@-]*")
@@ -216,14 +216,14 @@ TagValue = Annotated[str, AfterValidator(_tag_value)]
 
 
 class Span(Model):
-    """A request and a limit in one unit: `request` is what the scheduler reserves."""
+    """A request and a limit in the same unit. The scheduler reserves the request."""
 
     request: Any
     limit: Any
 
     @model_validator(mode="after")
     def _rules(self) -> Self:
-        """Refuse a limit below the request: the API server would."""
+        """Refuse a limit below the request, as the API server does."""
         if self.limit < self.request:
             raise problem("limit", "limit is below request; raise limit or lower request")
         return self
@@ -244,9 +244,9 @@ class MemorySpan(Span):
 
 
 class Scale(Model):
-    """The least and the greatest count of runners.
+    """The minimum and maximum number of runners.
 
-    GitHub takes 10,000 self-hosted runners in one runner group (docs.github.com, usage limits for self-hosted runners).
+    GitHub allows 10,000 self-hosted runners per runner group (docs.github.com, usage limits for self-hosted runners).
     """
 
     min: Annotated[int, Field(ge=0)] = 0
@@ -261,10 +261,10 @@ class Scale(Model):
 
 
 class Nodes(Scale):
-    """The least and the greatest count of a pool's nodes.
+    """The minimum and maximum number of nodes of a pool.
 
-    OKE has 1,000 nodes a node pool (docs.oracle.com, service limits, 2025-03-11). EKS has 450 a managed node group until its
-    quota is raised (docs.aws.amazon.com, EKS service quotas), and gets the same bound: a larger number is a slip of the pen.
+    OKE allows 1,000 nodes per node pool (docs.oracle.com, service limits, 2025-03-11). EKS allows 450 per managed node group
+    until AWS raises the quota (docs.aws.amazon.com, EKS service quotas). Both have the same bound here, to catch typos.
     """
 
     max: Annotated[int, Field(ge=1, le=1000)]

@@ -1,4 +1,4 @@
-"""Namespaces of teams: which names they may have, and to which Pod Security Standard each is held."""
+"""Namespaces of teams: their allowed names, and the Pod Security Standard of each."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from fleet.facts.pods import Level
 from fleet.settings.model import DnsLabel, problem
 
 SMOKE_NAMESPACE = "gpu-smoke"
-"""Smoke tests run there, and nothing else: it is deleted after them."""
+"""Only smoke tests run there. It is deleted after them."""
 TAKEN = "this namespace is the system's, a chart's or a runner set's; name one of a team's own"
-"""What is wrong with a team's namespace that something else has. `fleet.prove.namespaces` finds those that charts have."""
+"""The error for a team's namespace that is already used. `fleet.prove.namespaces` checks the namespaces of charts."""
 ARGO_CD_TAKEN = "this namespace is the system's, a chart's, a runner set's or a team's; give ArgoCD one of its own, as argocd"
-"""The same of the namespace where ArgoCD runs."""
+"""The error for a namespace of ArgoCD that is already used."""
 _RUNNERS = "runners-"
 _LEVELS: tuple[Level, ...] = ("restricted", "baseline", "privileged")
 """From the strictest to the most lenient."""
 
 
 def runner_namespace(runner_set: str) -> str:
-    """The namespace that holds one set's runners and its GitHub App secret, and nothing else."""
+    """The namespace of a runner set. It contains only the runners and the GitHub App secret."""
     return f"{_RUNNERS}{runner_set}"
 
 
 def reserved(namespace: str) -> bool:
-    """Whether a namespace is Kubernetes' own, everybody's (`default`), or one that a runner set has or may get."""
+    """Whether a namespace belongs to Kubernetes or to runner sets, or is `default`."""
     return namespace == "default" or namespace.startswith(("kube-", _RUNNERS))
 
 
@@ -40,11 +40,11 @@ def _free(name: str) -> str:
 
 
 TeamNamespace = Annotated[DnsLabel, AfterValidator(_free)]
-"""A namespace of a team's own."""
+"""A namespace of a team."""
 
 
 def levels(wanted: Iterable[tuple[str, Level]]) -> dict[str, Level]:
-    """Pod Security level of each namespace, sorted by name: the most lenient of those that its users need."""
+    """Pod Security level of each namespace, sorted by name: the most lenient that any of its users needs."""
     found: dict[str, Level] = {}
     for name, level in wanted:
         found[name] = max(level, found.get(name, level), key=_LEVELS.index)

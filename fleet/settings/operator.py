@@ -1,4 +1,4 @@
-"""Settings of NVIDIA's GPU operator, one for a cluster: its ClusterPolicy is a singleton."""
+"""Settings of NVIDIA's GPU operator. A cluster has only one ClusterPolicy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fleet.settings import compatibility
 from fleet.settings.model import DnsLabel, Model, matching, problem
 
 _PUBLIC = "nvcr.io/nvidia"
-"""Where NVIDIA publishes the driver images of data-centre GPUs; those of vGPU guests are in no public registry."""
+"""NVIDIA's public registry of driver images. Driver images of vGPU guests are in no public registry."""
 _HOST_PATH = matching(
     "host_path", "not an absolute path on the node; write for example /etc/containerd/config.toml", r"/[A-Za-z0-9._/-]+"
 )
@@ -40,20 +40,20 @@ class Containerd(Model):
     config: Annotated[str, _HOST_PATH] | None = None
     socket: Annotated[str, _HOST_PATH] | None = None
     default_runtime: bool = True
-    """Whether nvidia becomes the runtime of pods that name none."""
+    """Whether nvidia is the runtime of pods without a runtime class."""
 
 
 class OperatorSettings(Model):
-    """What the operator does beside advertising GPUs."""
+    """What the operator does besides advertising GPUs."""
 
     driver: Driver = Driver()
     containerd: Containerd = Containerd()
     service_monitor: bool = False
-    """Whether the DCGM exporter gets a ServiceMonitor: the cluster must know that kind."""
+    """Whether the DCGM exporter gets a ServiceMonitor. The cluster must have that CRD."""
 
     @model_validator(mode="after")
     def _rules(self) -> Self:
-        """Refuse a licence without the private repository that a vGPU driver comes from."""
+        """Refuse a license secret without the private repository of the vGPU driver."""
         if self.driver.license_secret is not None and self.driver.repository in (None, _PUBLIC):
             raise problem(
                 "vgpu_repository",

@@ -1,4 +1,4 @@
-"""GPU pools and the system pool: groups of like nodes."""
+"""GPU pools and the system pool: groups of identical nodes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fleet.settings.sharing import AnySharing, Mig, Mps, Replicated, resource_of
 
 Role = Literal["burst", "release"]
 Capacity = Literal["on-demand", "spot", "reserved"]
-"""How machines are bought. `spot` is preemptible capacity in OCI's words; `reserved` is paid for whether used or not."""
+"""How machines are bought. OCI calls `spot` preemptible capacity. `reserved` is paid for whether used or not."""
 
 
 def _gpu_machine(name: str) -> str:
@@ -55,11 +55,11 @@ Disk = Annotated[Memory, AfterValidator(_disk)]
 """Size of a root volume in MiB, whole GiB."""
 
 MAX_LABELS = 25
-"""Further labels of a pool: with ours they are tags of its Auto Scaling group, which holds 50."""
+"""Maximum labels that a stack file adds to a pool. All labels become tags of its Auto Scaling group, which can have 50."""
 
 
 class Reservation(Model):
-    """Capacity that a cloud holds for the fleet: `count` machines in one zone, under the cloud's own id."""
+    """A capacity reservation: `count` machines in one zone, with the cloud's id of the reservation."""
 
     id: Annotated[str, Field(min_length=1)]
     zone: Annotated[str, Field(min_length=1)]
@@ -67,7 +67,7 @@ class Reservation(Model):
 
 
 class Pool(Model):
-    """A GPU pool. All its types have the same GPU model and count, so that one pod shape fits them all."""
+    """A GPU pool. All its types have the same GPU model and count, so that the same pods fit all of them."""
 
     instance_types: Annotated[tuple[GpuType, ...], Field(min_length=1)]
     capacity: Capacity
@@ -76,19 +76,19 @@ class Pool(Model):
     role: Role
     nodes: Nodes
     idle_delay: Annotated[Duration, AfterValidator(idle_delay_range)] = 600
-    """How long a node stays unneeded before the autoscaler removes it, in seconds."""
+    """Seconds that a node stays unneeded before the autoscaler removes it."""
     disk: Disk = 200 * 1024
     """Root volume. CUDA images are 10-20 GB each."""
     labels: dict[LabelKey, LabelValue] = Field(default_factory=dict)
-    """Further node labels; the vocabulary's own are set by the program."""
+    """Additional node labels. The program sets the labels of `fleet.facts.scheduling`."""
     cdi: bool = False
-    """Whether containers get their GPUs by the Container Device Interface: docs/cdi.md says when that is safe."""
+    """Whether containers get their GPUs through the Container Device Interface. docs/cdi.md explains when that is safe."""
     sharing: AnySharing | None = None
-    """How a GPU serves several containers: docs/sharing.md. Without it each has whole GPUs."""
+    """How several containers share a GPU (docs/sharing.md). Default: each container has whole GPUs."""
 
     @model_validator(mode="after")
     def _reservation_rules(self) -> Self:
-        """Hold capacity and reservation to each other."""
+        """Refuse a reservation without reserved capacity, the reverse, and more nodes than are reserved."""
         if (self.capacity == "reserved") != (self.reservation is not None):
             raise problem(
                 "reservation",
@@ -105,7 +105,7 @@ class Pool(Model):
 
     @model_validator(mode="after")
     def _pool_rules(self) -> Self:
-        """Refuse mixed hardware, spot for release jobs, and labels that the vocabulary claims."""
+        """Refuse mixed hardware, spot for release jobs, and labels that the program or the provider sets."""
         alike(self.machines, at=("instanceTypes",))
         if self.sharing is not None:
             for machine in self.machines:
@@ -130,7 +130,7 @@ class Pool(Model):
 
     @property
     def paid_nodes(self) -> tuple[int, int]:
-        """The least and greatest count of machines that are paid for: a reservation is paid whole, used or not."""
+        """The minimum and maximum number of machines that are paid for. A reservation is always paid in full."""
         if self.reservation is not None:
             return self.reservation.count, self.reservation.count
         return self.nodes.min, self.nodes.max
@@ -143,30 +143,30 @@ class Pool(Model):
 
     @property
     def resource(self) -> str:
-        """The extended resource that its nodes advertise. Runners, jobs and queues count in its units."""
+        """The extended resource that its nodes advertise. Runners, jobs and queues count its units."""
         return resource_of(self.sharing)
 
     @property
     def shares(self) -> int:
-        """Units of the resource that one GPU gives: 1 where GPUs are not shared."""
+        """Units of the resource per GPU: 1 if the pool does not share its GPUs."""
         return self.sharing.shares(self.machines[0]) if self.sharing else 1
 
     def units(self, machine: hardware.Machine) -> int:
-        """Units of the resource that one node of a machine offers."""
+        """Units of the resource that a node of this machine type offers."""
         return units_of(self.sharing, machine)
 
     @property
     def several(self) -> bool:
-        """Whether one container may ask for more than one unit."""
+        """Whether a container may request more than one unit."""
         return self.sharing is None or self.sharing.several
 
     @property
     def mounts_shm(self) -> bool:
-        """Whether a pod may mount a /dev/shm of its own: under MPS the device plugin mounts there what clients need."""
+        """Whether a pod may mount its own /dev/shm. Under MPS the device plugin mounts /dev/shm for the MPS clients."""
         return not isinstance(self.sharing, Mps)
 
     def node_labels(self, cluster: str, name: str, profile: SchedulingProfile) -> dict[str, str]:
-        """Every label that the program sets on the pool's nodes; its own come first."""
+        """Every label of the pool's nodes: those of the stack file first, then those of the program."""
         return self.labels | pool_labels(
             cluster=cluster,
             pool=name,
@@ -182,9 +182,9 @@ class Pool(Model):
 
 
 def config_name(pool: Pool) -> str:
-    """Name of the device plugin's config for a pool's nodes, which says what is in it; empty for the default one.
+    """Name of the device plugin's config for the nodes of a pool; empty for the default config. The name lists its settings.
 
-    MIG needs none: its manager cuts the GPUs, and how parts are called is set for the whole cluster.
+    MIG needs no config: the MIG manager partitions the GPUs, and the naming of partitions is a setting of the whole cluster.
     """
     parts = []
     if isinstance(pool.sharing, Replicated):
@@ -194,7 +194,7 @@ def config_name(pool: Pool) -> str:
 
 
 def alike(machines: tuple[hardware.Machine, ...], *, at: tuple[str, ...]) -> None:
-    """Refuse machines of different GPUs where any of them may be bought, and one given twice."""
+    """Refuse types of one list with different GPUs, and a type given twice. Raises a settings problem."""
     if len({(machine.gpus, machine.gpu, machine.gpu_memory_mib) for machine in machines}) > 1:
         found = ", ".join(map(_gpus, machines))
         raise problem(
@@ -227,7 +227,7 @@ class SystemPool(Model):
 
     @model_validator(mode="after")
     def _system_rules(self) -> Self:
-        """Refuse an empty system pool: the autoscaler itself runs there, so nothing would ever start."""
+        """Refuse an empty system pool: the autoscaler runs there, so no node would ever start."""
         if self.nodes.min < 1:
             raise problem(
                 "system_size",

@@ -1,6 +1,7 @@
-"""Queues for the GPU Jobs of teams: who has how much of which pool, what is borrowed and lent, and who may end whose Job.
+"""Queues for the GPU Jobs of teams: quotas per pool, borrowing, lending and preemption.
 
-Rules of Kueue's that its CRDs' schemas do not have are here (kubernetes-sigs/kueue v0.19.2, apis/kueue/v1beta2 and pkg/webhooks).
+Some rules of Kueue are not in the schemas of its CRDs. They are here (kubernetes-sigs/kueue v0.19.2, apis/kueue/v1beta2,
+pkg/webhooks).
 """
 
 from __future__ import annotations
@@ -24,19 +25,19 @@ Amount = Annotated[int, Field(ge=0)]
 
 
 class Quota(Model):
-    """What a team has of one pool, in units of the pool's resource."""
+    """A team's quota of one pool, in units of the pool's resource."""
 
     pool: str
     nominal: Amount
-    """Its own: what it gets whatever the others do, once what they borrowed of it is back."""
+    """The team's own quota. It is available again once other teams have returned what they borrowed."""
     borrow: Amount | None = None
-    """The most that it takes of what others leave unused; without it, all of that."""
+    """Maximum units that the team borrows from others. Default: all unused units."""
     lend: Amount | None = None
-    """The most of its own that others take while it does not; without it, all of that."""
+    """Maximum units that other teams may borrow. Default: all unused units."""
 
     @model_validator(mode="after")
     def _lends_its_own(self) -> Self:
-        """Refuse to lend what is not there: Kueue's webhook does."""
+        """Refuse to lend more than the nominal quota, as Kueue's webhook does."""
         if self.lend is not None and self.lend > self.nominal:
             raise problem(
                 "queue_lend", f"a team lends of its own, which is {self.nominal} here; lower lend or raise nominal", at=("lend",)
@@ -45,14 +46,14 @@ class Quota(Model):
 
 
 class Preemption(Model):
-    """Whose Job may be ended for one that waits, in Kueue's words; by default nobody's."""
+    """Which Jobs Kueue may preempt for a waiting Job, with Kueue's values. Default: none."""
 
     within_cluster_queue: Literal["Never", "LowerPriority", "LowerOrNewerEqualPriority"] = "Never"
-    """Of the same team."""
+    """Preempt Jobs of the same team."""
     reclaim_within_cohort: Literal["Never", "LowerPriority", "Any"] = "Never"
-    """Of a team that borrows what is this team's own."""
+    """Preempt Jobs of a team that has borrowed this team's quota."""
     borrow_within_cohort: Literal["Never", "LowerPriority"] = "Never"
-    """Of a team that borrows, for a Job that would borrow too."""
+    """Preempt Jobs of a team that borrows, for a Job that needs to borrow as well."""
 
 
 class Team(Model):
@@ -60,16 +61,16 @@ class Team(Model):
 
     namespaces: Annotated[tuple[TeamNamespace, ...], Field(min_length=1)]
     quotas: Annotated[tuple[Quota, ...], Field(min_length=1, max_length=_FLAVORS)]
-    """In the order in which a Job's pool is looked for. A pool that is not here is closed to the team."""
+    """Kueue tries the pools in this order. A team cannot use a pool that is not listed."""
     strategy: Literal["BestEffortFIFO", "StrictFIFO"] = "BestEffortFIFO"
-    """Whether a Job that fits overtakes an older one that does not."""
+    """BestEffortFIFO lets a Job that fits overtake an older one that does not."""
     weight: Annotated[int, Field(ge=0)] = 1
-    """With fair sharing: its part of what is borrowed, against those of the others. 0 is behind all of them."""
+    """The team's share of borrowed units, relative to other teams, with fair sharing. 0 comes last."""
     preemption: Preemption = Preemption()
 
     @model_validator(mode="after")
     def _one_quota_a_pool(self) -> Self:
-        """Refuse a pool given twice: a flavor stands once in a ClusterQueue."""
+        """Refuse a pool given twice: a ClusterQueue has each flavor once."""
         pools = [quota.pool for quota in self.quotas]
         for index, pool in enumerate(pools):
             if pool in pools[:index]:
@@ -80,11 +81,11 @@ class Team(Model):
 
 
 class Queues(Model):
-    """The queues of a cluster. Teams of a cohort borrow from each other; without a cohort each has its own and no more."""
+    """The queues of a cluster. Teams of a cohort borrow from each other. Without a cohort each team has only its own quota."""
 
     cohort: DnsLabel | None = None
     fair_sharing: bool = False
-    """Whether the team that borrows least, for its weight, is next to borrow; without it the older Job is."""
+    """Whether the team that borrows least for its weight borrows next. Otherwise the oldest Job borrows next."""
     teams: Annotated[dict[DnsLabel, Team], Field(min_length=1)]
 
     @property
@@ -94,11 +95,11 @@ class Queues(Model):
 
     @property
     def pools(self) -> frozenset[str]:
-        """Pools of which some team has a quota."""
+        """Pools that have a quota of any team."""
         return frozenset(quota.pool for _, _, quota in self.quotas())
 
     def nominal(self, pool: str) -> int:
-        """What all teams together have of a pool: however they borrow, their Jobs take no more."""
+        """The sum of all teams' quotas of a pool. Borrowing does not exceed it."""
         return sum(quota.nominal for _, _, quota in self.quotas() if quota.pool == pool)
 
     def quotas(self) -> Iterator[tuple[str, int, Quota]]:
@@ -109,7 +110,7 @@ class Queues(Model):
 
     @model_validator(mode="after")
     def _cohort_rules(self) -> Self:
-        """Refuse borrowing without a cohort, and preemption that Kueue refuses or ignores."""
+        """Refuse borrowing without a cohort, and preemption settings that Kueue rejects or ignores."""
         for name, index, quota in self.quotas():
             for key, value in (("borrow", quota.borrow), ("lend", quota.lend)):
                 if value is not None and self.cohort is None:
@@ -160,7 +161,7 @@ class Queues(Model):
 
     @model_validator(mode="after")
     def _one_team_a_namespace(self) -> Self:
-        """Refuse a namespace of two teams: its Jobs would wait in the queue of one of them."""
+        """Refuse a namespace that two teams have: its Jobs would all wait in the queue of one team."""
         holders: dict[str, str] = {}
         for name, team in self.teams.items():
             for index, namespace in enumerate(team.namespaces):
@@ -175,9 +176,9 @@ class Queues(Model):
 
 
 def require_queues(queues: Queues, pools: Mapping[str, Pool]) -> None:
-    """Refuse quotas of pools that are not there, and more of a pool than it holds. Raises a settings problem.
+    """Refuse quotas of unknown pools, and quotas whose sum is larger than a pool. Raises a settings problem.
 
-    What teams have of a pool adds up to no more than its nodes at their most, whichever of its types they are.
+    A pool has its maximum number of nodes, each of the type with the fewest units.
     """
     handed: Counter[str] = Counter()
     for team, index, quota in queues.quotas():
@@ -195,5 +196,5 @@ def require_queues(queues: Queues, pools: Mapping[str, Pool]) -> None:
 
 
 def units(pool: Pool) -> int:
-    """Units of its resource that a pool has with all its nodes, each of the type with the fewest."""
+    """Units of a pool with its maximum number of nodes, each of the type with the fewest units."""
     return pool.nodes.max * min(map(pool.units, pool.machines))

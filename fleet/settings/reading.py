@@ -1,4 +1,4 @@
-"""Reads a namespace of a project's parsed config into a settings model; every error becomes a path, a rule and a value."""
+"""Reads one namespace of a project's parsed config into a settings model. Each error becomes a path, a rule and a value."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Settings = TypeVar("Settings", bound=BaseModel)
 
 
 def read(root: type[Settings], namespace: str, config: Mapping[str, object]) -> Settings:
-    """The settings of type `root` from a namespace's config, by key without namespace.
+    """Validate the config of a namespace as settings of type `root`. Keys of `config` have no namespace.
 
     Raises FleetError with the problems found.
     """
@@ -33,10 +33,10 @@ def read(root: type[Settings], namespace: str, config: Mapping[str, object]) -> 
 
 
 def _shadow(error: ErrorDetails, foreign: Collection[tuple[int | str, ...]]) -> bool:
-    """Whether an error only follows from another; `foreign` are the places of runners of a kind that their provider has not.
+    """Whether an error is only a consequence of another one.
 
-    Pydantic counts only a list's good items, and calls one of bad items too short as well. A runner of a kind that the provider
-    has not is judged by a model that knows none of its keys.
+    Pydantic counts only the valid items of a list, so a list of invalid items is too short as well. `foreign` has the locations
+    of runners whose kind their provider does not support: the wrong model reads them and rejects all their keys.
     """
     if error["type"] == "too_short" and len(error["input"]) >= error.get("ctx", {})["min_length"]:
         return True
@@ -46,20 +46,21 @@ def _shadow(error: ErrorDetails, foreign: Collection[tuple[int | str, ...]]) -> 
 
 _NO_VALUE = ("missing", "json_invalid")
 _PRIVATE = re.compile("key|secret|token|password|credential|licen[cs]e|^env", re.IGNORECASE)
-"""Unknown keys of such names may hold what nobody should read in an error."""
+"""Unknown keys with such names may contain secrets, so errors do not show their values."""
 _UNION = {"union_tag_invalid": "provider", "union_tag_not_found": "provider", "gpu_ci_runner_kind": "kind"}
-"""The key that tells a union's models apart, by the error of one that fits none."""
+"""The key that selects a model of a union, by the error type if the key is missing or unknown."""
 
 
 def _problem(root: type[BaseModel], namespace: str, error: ErrorDetails) -> Problem:
     """A pydantic error as path, rule and value.
 
-    A rule of a whole model may point further down with `at` and `value`, and keep what stands there to itself with `private`.
+    A rule of a whole model can point to a value below it with `at`, replace the shown value with `value`, and hide it with
+    `private`.
     """
     context = error.get("ctx", {})
     # Pydantic marks a bad key by "[key]" after it; the file has no such key.
     marked = error["loc"][-2:] == (error["input"], "[key]")
-    # An entry that a list of a fixed length lacks stands nowhere: the list does.
+    # A missing entry of a list of fixed length has no location, so show the list.
     short = error["type"] == "missing" and isinstance(error["loc"][-1], int)
     located = tuple(map(str, error["loc"][:-1] if marked or short else error["loc"]))
     at = (_UNION[error["type"]],) if error["type"] in _UNION else tuple(context.get("at", ()))
@@ -72,7 +73,7 @@ def _problem(root: type[BaseModel], namespace: str, error: ErrorDetails) -> Prob
 
 
 def standing(value: Any, at: tuple[str, ...]) -> tuple[bool, Any]:
-    """(whether nothing is there, what is there) at a path below a value."""
+    """(whether the value is missing, the value) at a path below a value."""
     for step in at:
         try:
             value = value[int(step)] if isinstance(value, list) else value[step]
@@ -82,5 +83,5 @@ def standing(value: Any, at: tuple[str, ...]) -> tuple[bool, Any]:
 
 
 def _of_secrets(path: tuple[str, ...]) -> bool:
-    """Whether a value stands where people may paste the GitHub App's key: at or below `gitops.secrets`."""
+    """Whether people may paste the GitHub App's key at this path: at or below `gitops.secrets`."""
     return any(pair == ("gitops", "secrets") for pair in pairwise(path))

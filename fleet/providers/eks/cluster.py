@@ -53,16 +53,16 @@ class Network(Model):
     """The cluster's VPC: a new one, or existing private subnets. Nodes have private addresses either way."""
 
     cidr: Cidr | None = None
-    """Of a new VPC with one public and one private subnet a zone; 10.0.0.0/16 when nothing is given."""
+    """Address range of a new VPC, which has one public and one private subnet per zone. Default: 10.0.0.0/16."""
     nat_gateways: Literal["one", "per-zone"] | None = None
-    """One (the default of a new VPC) is cheaper; per zone survives the loss of a zone and saves cross-zone traffic."""
+    """`one` is the default and cheaper. `per-zone` survives the loss of a zone and avoids traffic between zones."""
     vpc_id: str | None = None
     private_subnets: dict[str, str] = Field(default_factory=dict)
-    """Existing subnets by zone, with a way out (NAT gateway or endpoints) of their own."""
+    """Existing subnets by zone. Each needs its own route out: a NAT gateway or VPC endpoints."""
 
     @model_validator(mode="after")
     def _network_rules(self) -> Self:
-        """Either a new VPC or a given one, and what EC2 refuses."""
+        """Refuse settings that mix a new VPC with an existing one, and values that EC2 refuses."""
         if bool(self.private_subnets) != (self.vpc_id is not None):
             raise problem("given_network", "an existing network needs both vpcId and privateSubnets; give both or neither")
         if self.vpc_id is None:
@@ -90,7 +90,7 @@ class Network(Model):
         return self.cidr or "10.0.0.0/16"
 
     def nat_count(self, zones: int) -> int:
-        """NAT gateways that the program makes."""
+        """Number of NAT gateways that the program creates."""
         if self.vpc_id is not None:
             return 0
         return zones if self.nat_gateways == "per-zone" else 1
@@ -100,14 +100,14 @@ class EksPool(Pool):
     """A GPU pool of EC2 types, as a managed node group."""
 
     image: Literal["al2023-nvidia", "bottlerocket-nvidia"] = "al2023-nvidia"
-    """Kind of node image: AWS' AL2023 with NVIDIA's driver and toolkit is the one that this program builds with."""
+    """Kind of node image. Default: AWS' AL2023, which has NVIDIA's driver and container toolkit."""
     zones: tuple[str, ...] = ()
-    """Its zones, all of the cluster's by default. One where jobs mount disks: the autoscaler knows no more of an empty pool
-    (cloudprovider/aws/README.md, volumes of single zones)."""
+    """Zones of the pool. Default: all zones of the cluster. Use one zone if jobs mount disks, because the autoscaler considers
+    only one zone of an empty pool (cloudprovider/aws/README.md, volumes of single zones)."""
 
     @model_validator(mode="after")
     def _eks_rules(self) -> Self:
-        """Refuse a reservation whose id is not EC2's, or that cannot hold all of the pool's types."""
+        """Refuse a reservation that EC2 cannot use for the pool, and a zone given twice."""
         if self.reservation is not None and len(self.instance_types) > 1:
             raise problem(
                 "reservation_type",
@@ -125,11 +125,6 @@ class EksPool(Pool):
         require_once("repeated_zone", "a zone is given twice; remove one", self.zones, at=("zones",))
         return self
 
-    @property
-    def one_zone(self) -> bool:
-        """Whether all its nodes are in the same zone."""
-        return self.reservation is not None or len(self.zones) == 1
-
 
 class EksCluster(Cluster):
     """An EKS cluster: control plane, system pool, GPU pools as managed node groups."""
@@ -139,15 +134,15 @@ class EksCluster(Cluster):
     endpoint: Endpoint
     network: Network = Network()
     admins: tuple[Principal, ...] = ()
-    """IAM principals with cluster-admin through access entries. Not the one that creates the cluster: EKS gives it one itself
-    and refuses a second."""
+    """IAM principals with cluster-admin through access entries. Do not list the principal that you deploy with: EKS makes the
+    creator an admin and rejects a second entry."""
     log_types: tuple[Literal["api", "audit", "authenticator", "controllerManager", "scheduler"], ...] = (
         "api",
         "audit",
         "authenticator",
     )
     account_quotas: dict[Annotated[str, AfterValidator(_quota)], Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
-    """vCPUs by quota code that the account has already where that is more than the fleet takes: AWS refuses to be told less."""
+    """vCPUs by quota code, for quotas of the account that are larger than the fleet needs: AWS refuses to lower a quota."""
     enablement: Enablement = "device-plugin"
     system: SystemPool = SystemPool()
     caches: dict[DnsLabel, EksCache] = Field(default_factory=dict)
@@ -161,7 +156,7 @@ class EksCluster(Cluster):
 
     @property
     def private_sources(self) -> tuple[str, ...]:
-        """Networks that reach a private endpoint on port 443; EKS itself lets in the nodes alone."""
+        """Networks that reach a private endpoint on port 443. By default EKS allows only the nodes."""
         return self.endpoint.private_sources(self.own_cidr)
 
     @property
@@ -175,26 +170,26 @@ class EksCluster(Cluster):
         return frozenset(self.kubernetes.addons)
 
     def image_driver(self, pool: str) -> str | None:
-        """That of AWS' AL2023 image for the cluster's minor; None where no source names it."""
+        """Driver version of AWS' AL2023 image for the cluster's Kubernetes minor. None if no source names it."""
         return self.kubernetes.driver if self.pools[pool].image == "al2023-nvidia" else None
 
     @property
     def kubernetes(self) -> versions.KubernetesVersion:
-        """What goes with its Kubernetes minor."""
+        """Pinned versions for its Kubernetes minor."""
         return versions.KUBERNETES[self.kubernetes_version]
 
     @property
     def watched(self) -> str:
-        """A budget of AWS' counts by tag, and all of a stack has one."""
+        """An AWS budget counts by tag, and all resources of a stack have the same tag."""
         return "the stack's EKS clusters"
 
     @property
     def quota_scopes(self) -> tuple[str, ...]:
-        """An account has its quotas by region."""
+        """AWS has quotas per region of an account."""
         return (self.region,)
 
     def _remarks(self) -> Iterator[str]:
-        """What keeps `pulumi up` from working or ages soon, though the settings are a fleet."""
+        """Problems that validation cannot reject: `pulumi up` would fail, or a version is unknown."""
         yield from super()._remarks()
         for cidr in self.endpoint.reserved_cidrs:
             yield f"endpoint.publicCidrs: {cidr} is reserved, EKS refuses it; set your own networks before pulumi up"
@@ -215,16 +210,16 @@ class EksCluster(Cluster):
                 )
 
     def remarks_on(self, day: date) -> Iterator[str]:
-        """When support of its Kubernetes minor ends, and what the control plane then costs."""
+        """The end of support for its Kubernetes minor, and the cost of the control plane after that."""
         yield remark(self.kubernetes_version, self.region, day)
 
     def _tied_to_a_zone(self) -> Iterator[str]:
-        """What disks ask of pools. Cluster Autoscaler takes an empty group for one of its first zone alone (aws_manager.go)."""
+        """Limits of disks. Cluster Autoscaler assumes that an empty node group is in its first zone only (aws_manager.go)."""
         disks = [name for name, cache in self.caches.items() if not cache.shared]
         for name in disks:
             yield f"cache {name}: an EBS volume is of one zone and of one node at a time, and so are its jobs; storage efs is not"
         for name, pool in self.pools.items():
-            if disks and pool.nodes.min == 0 and not pool.one_zone:
+            if disks and pool.nodes.min == 0 and pool.reservation is None and len(pool.zones) != 1:
                 yield (
                     f"pool {name}: empty and over several zones it may get no node for a job that mounts {' or '.join(disks)}; "
                     "give it the one zone of those volumes in zones"
@@ -232,7 +227,7 @@ class EksCluster(Cluster):
 
     @model_validator(mode="after")
     def _eks_rules(self) -> Self:
-        """Refuse what EKS refuses: foreign zones, one zone, an unsupported version, subnets of other zones."""
+        """Refuse settings that EKS refuses: foreign zones, a single zone, an unknown version, subnets of other zones."""
         if not _REGION.fullmatch(self.region):
             raise problem("region", "not a commercial AWS region; write for example us-west-2", at=("region",))
         for zone in self.zones:
@@ -266,7 +261,7 @@ class EksCluster(Cluster):
 
     @model_validator(mode="after")
     def _eks_enablement(self) -> Self:
-        """Hold pools and what advertises their GPUs to each other."""
+        """Refuse pools and an enablement that do not fit each other."""
         images = ", ".join(f"{minor} has {row.driver or 'an unknown one'}" for minor, row in versions.KUBERNETES.items())
         fix = f"the driver is in the node image of kubernetesVersion: {images}; use one that fits, or remove the pool"
         self._require_enablement(fix=fix)
@@ -274,7 +269,7 @@ class EksCluster(Cluster):
 
     @model_validator(mode="after")
     def _eks_pool_rules(self) -> Self:
-        """Refuse types of another cloud, reservations elsewhere, and label domains that EKS keeps for itself."""
+        """Refuse types of another cloud, zones outside of the cluster, and labels of domains that EKS reserves."""
         for name, pool in self.pools.items():
             if pool.reservation is not None and pool.reservation.zone not in self.zones:
                 raise problem(

@@ -26,18 +26,18 @@ LAUNCHER_FOLDER = "/etc/gpu-ci"
 LAUNCHER_UID = 10001
 """A user that the image does not have: the files that the launcher reads are readable by all users of its pod."""
 LAUNCHER_POD = Pod(LAUNCHER, 50, 128)
-"""One per machine, on the system pool. Their number is that of the jobs, so no chart has them among its pods."""
+"""One pod per machine, on the system pool. Their number depends on the jobs, so no chart lists them."""
 CNCF_CONFIG_SECRET = "oci-config"  # noqa: S105 - the name of a Kubernetes Secret, not a secret
 CNCF_KEY_SECRET = "oci-api-key"  # noqa: S105 - the name of a Kubernetes Secret, not a secret
 
 _PATIENCE = 600
-"""Seconds that a launcher has to terminate its machine when its pod is told to stop."""
+"""Seconds that a launcher has to terminate its machine after Kubernetes asks its pod to stop."""
 
 
 def launcher_set(name: str, runner: MachineRunner, github_url: str, group: str, *, region: str, compartment: str) -> Chart:
     """One runner scale set of OCI machines.
 
-    `region` is the cluster's, `compartment` the OCID of the one that machines are made in.
+    `region` is the region of the cluster. `compartment` is the OCID of the compartment for the machines.
     """
     if isinstance(runner, VmPerJobRunner) and not runner.booted_here:
         return _set(name, runner, github_url, group, _cncf_pod(runner, compartment), "baseline")
@@ -67,12 +67,12 @@ def _own_pod(runner: MachineRunner, region: str) -> dict[str, Any]:
         # The kind of identity that the SDK uses, and the region whose API it calls.
         "OCI_RESOURCE_PRINCIPAL_VERSION": "2.2",
         "OCI_RESOURCE_PRINCIPAL_REGION": region,
-        # Lines reach the log when they are written.
+        # Print each line to the log at once.
         "PYTHONUNBUFFERED": "1",
     }
     return {
         "serviceAccountName": LAUNCHER,
-        # OKE exchanges this token for rights in OCI. The account has no rights in Kubernetes, and no job runs in this pod.
+        # OKE exchanges this token for OCI permissions. The account has no Kubernetes permissions, and no job runs in this pod.
         "automountServiceAccountToken": True,
         "securityContext": CONFINED_POD | {"runAsUser": LAUNCHER_UID, "runAsGroup": LAUNCHER_UID},
         "containers": [
@@ -81,7 +81,7 @@ def _own_pod(runner: MachineRunner, region: str) -> dict[str, Any]:
                 "image": runner.launcher_image or LAUNCHER_IMAGE,
                 "command": ["python3", f"{LAUNCHER_FOLDER}/{LAUNCHER_PROGRAM}"],
                 "env": [
-                    # Not the host name, which is cut at 63 characters: by this name a launcher finds its machine.
+                    # The launcher finds its machine by this name. The host name would be cut at 63 characters.
                     {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
                     *({"name": key, "value": value} for key, value in environment.items()),
                 ],
@@ -100,9 +100,9 @@ def _own_pod(runner: MachineRunner, region: str) -> dict[str, Any]:
 def _cncf_pod(runner: VmPerJobRunner, compartment: str) -> dict[str, Any]:
     """CNCF's published launcher (cncf/automation@fab8b644 ci/cloudrunners/oci).
 
-    It runs as root in its image and was never tried as another user: hence no `runAsNonRoot`, and a namespace of level baseline.
-    It writes no file, and needs no capability to read secrets and to call OCI. It signs with the API key of a user, which is in
-    two Secrets that their owner creates in the namespace. The chart's own account has no rights.
+    Its image runs as root and was never tested as another user. So there is no `runAsNonRoot`, and the namespace has level
+    baseline. It writes no file and needs no capability. It signs with a user's API key, from two Secrets that you create in the
+    namespace. The chart's service account has no permissions.
     """
     return {
         "automountServiceAccountToken": False,
@@ -135,22 +135,19 @@ def _cncf_arguments(runner: VmPerJobRunner, compartment: str) -> list[str]:
         f"--region={first.region}",
         f"--availability-domain={','.join(first.availability_domains)}",
         f"--subnet-id={first.subnet}",
-        *(chain.from_iterable(map(_fallback, rest)) if rest else _no_fallback(first)),
+        # Without domains the launcher never tries the fallback. Without the arguments it would use CNCF's own defaults.
+        *chain.from_iterable(map(_fallback, rest or (first.model_copy(update={"availability_domains": ()}),))),
         f"--preemptible={'true' if runner.capacity == 'spot' else 'false'}",
-        # Empty: without it the launcher wants rights on a ConfigMap, and a job of its own that runs lost jobs again.
+        # Empty, because otherwise the launcher needs access to a ConfigMap and a job that restarts lost jobs.
         "--preemption-queue-configmap=",
         f"--boot-volume-size-gb={disk_gb(runner.disk)}",
     ]
 
 
 def _fallback(place: Place) -> tuple[str, ...]:
+    """The arguments for a second place."""
     return (
         f"--fallback-region={place.region}",
         f"--fallback-availability-domain={','.join(place.availability_domains)}",
         f"--fallback-subnet-id={place.subnet}",
     )
-
-
-def _no_fallback(place: Place) -> tuple[str, ...]:
-    """The three arguments that switch off CNCF's own defaults: a place without domains is never tried."""
-    return (f"--fallback-region={place.region}", "--fallback-availability-domain=", f"--fallback-subnet-id={place.subnet}")
