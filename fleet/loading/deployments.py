@@ -47,7 +47,9 @@ Name = Annotated[
 EnvironmentName = Annotated[
     str,
     matching(
-        "environment_name", "not an ESC environment; write project/name without the organisation", r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+",
+        "environment_name",
+        "not an ESC environment; write project/name without the organisation",
+        r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+",
     ),
 ]
 _FILTER = "a path filter is a glob of the whole path below the repository, ! before it excludes; write for example fleet/**"
