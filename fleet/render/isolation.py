@@ -32,9 +32,7 @@ def network_policy(
     """
     egress: list[dict[str, Any]] = [
         {
-            "to": [
-                {"namespaceSelector": {"matchLabels": _DNS["namespace"]}, "podSelector": {"matchLabels": _DNS["pod"]}},
-            ],
+            "to": [{"namespaceSelector": {"matchLabels": _DNS["namespace"]}, "podSelector": {"matchLabels": _DNS["pod"]}}],
             "ports": [{"protocol": protocol, "port": 53} for protocol in ("UDP", "TCP")],
         },
         {"to": [_block(INTERNET, closed), *map(_block, opened)]},

@@ -25,10 +25,7 @@ def applicationset(git: GitOps) -> Manifest:
             "goTemplateOptions": ["missingkey=error"],
             "generators": [{"list": {"elements": [{"tier": tier} for tier in TIERS]}}],
             "template": {
-                "metadata": {
-                    "name": NAME + "-{{ .tier }}",
-                    "finalizers": [FINALIZER],
-                },
+                "metadata": {"name": NAME + "-{{ .tier }}", "finalizers": [FINALIZER]},
                 "spec": {
                     "project": git.project,
                     "source": folder(git, "{{ .tier }}") | {"directory": {"recurse": True}},

@@ -27,7 +27,7 @@ DRIFT: dict[str, list[dict[str, Any]]] = {
             "kind": "CustomResourceDefinition",
             "jsonPointers": ["/spec/conversion/webhook/clientConfig/caBundle"],
         },
-    ],
+    ]
 }
 """By chart, as an Application has it."""
 

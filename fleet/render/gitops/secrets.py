@@ -40,10 +40,7 @@ def _external(namespace: str, identity: Mapping[str, str], secrets: ExternalSecr
         "spec": {
             "refreshInterval": "1h",
             "secretStoreRef": {"kind": "ClusterSecretStore", "name": secrets.store},
-            "target": {
-                "name": APP_SECRET,
-                "template": {"engineVersion": "v2", "data": dict(identity) | {KEY: "{{ .key }}"}},
-            },
+            "target": {"name": APP_SECRET, "template": {"engineVersion": "v2", "data": dict(identity) | {KEY: "{{ .key }}"}}},
             "data": [{"secretKey": "key", "remoteRef": remote}],
         },
     }
@@ -99,10 +96,7 @@ def sops_folder(namespace: str) -> dict[str, Manifest]:
         "ksops.yaml": {
             "apiVersion": "viaduct.ai/v1",
             "kind": "ksops",
-            "metadata": {
-                "name": APP_SECRET,
-                "annotations": {"config.kubernetes.io/function": "exec:\n  path: ksops\n"},
-            },
+            "metadata": {"name": APP_SECRET, "annotations": {"config.kubernetes.io/function": "exec:\n  path: ksops\n"}},
             "files": [f"./{ENCRYPTED}"],
         },
     }

@@ -180,11 +180,7 @@ def claim(meta: Meta, suffix: str, storage: Storage) -> Manifest:
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
         "metadata": meta.named(suffix),
-        "spec": {
-            "accessModes": ["ReadWriteOnce"],
-            "resources": {"requests": {"storage": memory_text(storage.size)}},
-        }
-        | named,
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": memory_text(storage.size)}}} | named,
     }
 
 

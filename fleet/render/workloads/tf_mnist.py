@@ -13,12 +13,7 @@ IMAGE = WORKLOAD_IMAGES["tf-mnist"]
 def tf_mnist(meta: parts.Meta, workload: MnistWorkload, target: Target) -> tuple[parts.Manifest, ...]:
     """A Job of `max_steps` steps. It loads the digits from the internet into its scratch folder, which goes with the pod."""
     container = parts.gpu_container(
-        workload,
-        target,
-        "tf-mnist",
-        IMAGE.reference,
-        {"HOME": parts.HOME},
-        args=["--max_steps", str(workload.max_steps)],
+        workload, target, "tf-mnist", IMAGE.reference, {"HOME": parts.HOME}, args=["--max_steps", str(workload.max_steps)]
     )
     mounts = [parts.scratch("scratch", parts.HOME, "2Gi"), *parts.shared_memory(workload, target)]
     pod = parts.gpu_pod(target, container, mounts, MEDIUM_PRIORITY)
