@@ -1,4 +1,4 @@
-"""Smoke tests of GPU pools: that a pod of each gets a GPU which works. They run in a namespace of their own."""
+"""Smoke tests of GPU pools: a pod on each pool must get a working GPU. The tests have their own namespace."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from fleet.prove.room import refusal
 from fleet.providers.target import pool_target
-from fleet.render.workloads.catalogue import MAKERS
-from fleet.render.workloads.home import sealed
+from fleet.render import team_namespace
 from fleet.render.workloads.parts import Manifest, Meta
+from fleet.render.workloads.smoke_job import smoke_job
 from fleet.settings.cluster import Cluster
 from fleet.settings.namespaces import SMOKE_NAMESPACE
 from fleet.settings.workloads import SmokeWorkload
@@ -23,17 +23,17 @@ TESTS: Mapping[str, str] = {
 """The tests by kind of workload, and what each proves."""
 
 _LONGEST = 57
-"""Of a Job's name: its pods are named after it, with a hyphen and five characters, and have 63."""
+"""Characters of a Job's name. Its pods add a hyphen and five characters, and a pod's name has at most 63."""
 _HASH = 8
 
 
 class UnknownPoolError(ValueError):
-    """A pool that the cluster has not; the message names those that it has."""
+    """The cluster has no pool of this name. The message lists its pools."""
 
 
 @dataclass(frozen=True, slots=True)
 class Smoke:
-    """One test of one pool: its Job, or why the pool cannot run it."""
+    """One test of one pool: its Job, or the reason why the pool cannot run it."""
 
     pool: str
     test: str
@@ -42,14 +42,15 @@ class Smoke:
 
 
 def smoke_home() -> tuple[Manifest, Manifest]:
-    """The namespace of the tests and its wall: they need no network."""
-    return sealed(SMOKE_NAMESPACE)
+    """The namespace of the tests, and its NetworkPolicy. The tests need no network, so the policy allows no connection."""
+    closed = {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
+    return team_namespace.namespace(SMOKE_NAMESPACE, "restricted"), team_namespace.wall("workloads", SMOKE_NAMESPACE, closed)
 
 
 def smoke_tests(cluster: Cluster, pools: Collection[str] = ()) -> tuple[Smoke, ...]:
     """The tests of a cluster's pools, or of some of them, in the order of the settings.
 
-    Each asks one unit of its pool's resource. Raises UnknownPoolError.
+    Each test requests one unit of its pool's resource. Raises UnknownPoolError.
     """
     if unknown := [name for name in pools if name not in cluster.pools]:
         known = f"; it has {', '.join(cluster.pools)}" if cluster.pools else "; it has none"
@@ -64,12 +65,11 @@ def _tests(cluster: Cluster, pools: Collection[str]) -> Iterator[Smoke]:
             workload = SmokeWorkload.model_validate({"kind": test, "pool": pool})
             refused = refusal(cluster, workload)
             meta = Meta(smoke_name(pool, test), SMOKE_NAMESPACE, test)
-            made = () if refused else MAKERS[test](meta, workload, target)
-            yield Smoke(pool, test, made[0] if made else None, refused)
+            yield Smoke(pool, test, None if refused else smoke_job(meta, workload, target)[0], refused)
 
 
 def smoke_name(pool: str, test: str) -> str:
-    """Name of a test's Job: smoke-<pool>-<test>; a pool of a long name is told by its beginning and a hash."""
+    """Name of a test's Job: smoke-<pool>-<test>. If it is too long, it has the beginning of the pool's name and a hash."""
     name = f"smoke-{pool}-{test}"
     if len(name) <= _LONGEST:
         return name
