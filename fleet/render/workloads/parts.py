@@ -10,6 +10,7 @@ from fleet.charts.chart import manifests
 from fleet.facts.pods import CONFINED, CONFINED_POD, RUNNER_UID
 from fleet.facts.scheduling import HIGH_PRIORITY, SAFE_TO_EVICT, Priority, workload_labels
 from fleet.providers.target import Target
+from fleet.render.manifest import Manifest, manifest
 from fleet.settings.model import cpu_text, memory_text
 from fleet.settings.workloads import WORKLOAD_IMAGES, PoolWorkload, Storage, Workload
 
@@ -20,9 +21,6 @@ No image here needs its user to have a name, so each container gets its own home
 """
 
 HOME = "/tmp"  # noqa: S108 - a folder of the container, where every user can write
-
-Manifest = dict[str, Any]
-"""One Kubernetes object, with apiVersion, kind and metadata."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +36,9 @@ class Meta:
         """Labels of all objects of the workload. Selectors find its pods by them."""
         return workload_labels(self.kind, self.name)
 
-    def named(self, suffix: str = "") -> Manifest:
-        """The metadata of one object of the workload."""
-        return {"name": self.name + suffix, "namespace": self.namespace, "labels": self.labels}
+    def object(self, api: str, kind: str, spec: Manifest, suffix: str = "") -> Manifest:
+        """One object of the workload, with this spec."""
+        return manifest(api, kind, self.name + suffix, self.namespace, spec, labels=self.labels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,63 +121,41 @@ _KEPT = 3600
 
 def job(meta: Meta, pod: Manifest, *, restart: str = "Never", retries: int = 1) -> Manifest:
     """A Job of one pod. Its time and its retries are limited, and Kubernetes deletes it after it has ended."""
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": meta.named(),
-        "spec": {
-            "activeDeadlineSeconds": _DEADLINE,
-            "backoffLimit": retries,
-            "ttlSecondsAfterFinished": _KEPT,
-            "template": {
-                # The autoscaler must not remove the node while the Job's pod runs.
-                "metadata": {"labels": meta.labels, "annotations": {SAFE_TO_EVICT: "false"}},
-                "spec": {"restartPolicy": restart} | pod,
-            },
-        },
+    # The autoscaler must not remove the node while the Job's pod runs.
+    metadata = {"labels": meta.labels, "annotations": {SAFE_TO_EVICT: "false"}}
+    spec = {
+        "activeDeadlineSeconds": _DEADLINE,
+        "backoffLimit": retries,
+        "ttlSecondsAfterFinished": _KEPT,
+        "template": {"metadata": metadata, "spec": {"restartPolicy": restart} | pod},
     }
+    return meta.object("batch/v1", "Job", spec)
 
 
 def deployment(meta: Meta, pod: Manifest) -> Manifest:
     """A Deployment of one pod. The old pod ends before the new one starts, because both need the same GPU and volume."""
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": meta.named(),
-        "spec": {
-            "replicas": 1,
-            "revisionHistoryLimit": 2,
-            "progressDeadlineSeconds": _DEADLINE,
-            "strategy": {"type": "Recreate"},
-            "selector": {"matchLabels": meta.labels},
-            "template": {"metadata": {"labels": meta.labels}, "spec": pod},
-        },
+    spec = {
+        "replicas": 1,
+        "revisionHistoryLimit": 2,
+        "progressDeadlineSeconds": _DEADLINE,
+        "strategy": {"type": "Recreate"},
+        "selector": {"matchLabels": meta.labels},
+        "template": {"metadata": {"labels": meta.labels}, "spec": pod},
     }
+    return meta.object("apps/v1", "Deployment", spec)
 
 
 def service(meta: Meta, port: int) -> Manifest:
     """A Service inside the cluster, for the container's port `http`."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": meta.named(),
-        "spec": {
-            "type": "ClusterIP",
-            "selector": meta.labels,
-            "ports": [{"name": "http", "port": port, "targetPort": "http", "protocol": "TCP"}],
-        },
-    }
+    ports = [{"name": "http", "port": port, "targetPort": "http", "protocol": "TCP"}]
+    return meta.object("v1", "Service", {"type": "ClusterIP", "selector": meta.labels, "ports": ports})
 
 
 def claim(meta: Meta, suffix: str, storage: Storage) -> Manifest:
     """A claim of a volume for one node at a time."""
     named = {} if storage.storage_class is None else {"storageClassName": storage.storage_class}
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": meta.named(suffix),
-        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": memory_text(storage.size)}}} | named,
-    }
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": memory_text(storage.size)}}}
+    return meta.object("v1", "PersistentVolumeClaim", spec | named, suffix)
 
 
 def serves(port: int, path: str, *, startup_seconds: int) -> Manifest:

@@ -53,13 +53,9 @@ def _allowed(meta: parts.Meta, workload: NotebookWorkload) -> Iterator[parts.Man
     """The NetworkPolicy that allows clients of a node port. Without it a workload's namespace accepts no connection."""
     if workload.node_port is not None:
         clients = [{"ipBlock": {"cidr": cidr}} for cidr in workload.node_port.cidrs]
-        yield {
-            "apiVersion": "networking.k8s.io/v1",
-            "kind": "NetworkPolicy",
-            "metadata": meta.named("-node-port"),
-            "spec": {
-                "podSelector": {"matchLabels": meta.labels},
-                "policyTypes": ["Ingress"],
-                "ingress": [{"from": clients, "ports": [{"protocol": "TCP", "port": PORT}]}],
-            },
+        spec = {
+            "podSelector": {"matchLabels": meta.labels},
+            "policyTypes": ["Ingress"],
+            "ingress": [{"from": clients, "ports": [{"protocol": "TCP", "port": PORT}]}],
         }
+        yield meta.object("networking.k8s.io/v1", "NetworkPolicy", spec, "-node-port")
