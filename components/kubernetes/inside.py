@@ -24,7 +24,7 @@ from components.kubernetes.namespaces import Namespaces, NamespacesArgs
 from components.kubernetes.plain_chart import PlainChart, PlainChartArgs
 from components.kubernetes.priorities import Priorities, PrioritiesArgs
 from components.kubernetes.queue_controller import QueueController, QueueControllerArgs
-from fleet.charts import CONTROLLER
+from fleet.charts.arc import CONTROLLER
 from fleet.jobs.stack import place_stack_job
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import configs_of, enablement_chart, image_of, kueue_chart, plain_charts, pod_set

@@ -19,7 +19,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from fleet.charts import ARGO_CD
+from fleet.charts.argo_cd import ARGO_CD
 from fleet.loading import stackfile
 from fleet.loading.load import fleet_of
 from fleet.loading.stackfile import StackConfig
