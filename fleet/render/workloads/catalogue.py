@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator, Mapping
 
 from fleet.providers.registry import PROVIDERS
 from fleet.providers.target import pool_target
+from fleet.render.manifest import Manifest
 from fleet.render.team_namespace import homes
 from fleet.render.workloads.comfyui import comfyui
 from fleet.render.workloads.coral import coral
 from fleet.render.workloads.ollama import ollama
-from fleet.render.workloads.parts import Manifest, Meta
+from fleet.render.workloads.parts import Meta
 from fleet.render.workloads.smoke_job import COMMANDS, smoke_job
 from fleet.render.workloads.tf_mnist import tf_mnist
 from fleet.render.workloads.tf_notebook import tf_notebook

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from fleet.prove.room import refusal
 from fleet.providers.target import pool_target
 from fleet.render import team_namespace
-from fleet.render.workloads.parts import Manifest, Meta
+from fleet.render.manifest import Manifest
+from fleet.render.workloads.parts import Meta
 from fleet.render.workloads.smoke_job import smoke_job
 from fleet.settings.cluster import Cluster
 from fleet.settings.namespaces import SMOKE_NAMESPACE
