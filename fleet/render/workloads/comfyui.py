@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fleet.providers.target import Target
+from fleet.render.manifest import Manifest
 from fleet.render.workloads import parts
 from fleet.settings.workloads import ComfyuiWorkload
 
@@ -11,7 +12,7 @@ _BUNDLE = "/default-comfyui-bundle/ComfyUI"
 _DATA = "/data"
 
 
-def comfyui(meta: parts.Meta, workload: ComfyuiWorkload, target: Target) -> tuple[parts.Manifest, ...]:
+def comfyui(meta: parts.Meta, workload: ComfyuiWorkload, target: Target) -> tuple[Manifest, ...]:
     """A Deployment, its Service and the volume with models, inputs, outputs and custom nodes.
 
     The pod does not run the image's own script. That script copies the program to /root once, as root, so a newer image would

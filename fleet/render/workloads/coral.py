@@ -6,6 +6,7 @@ from pathlib import Path
 
 from fleet.charts.chart import manifests
 from fleet.facts.scheduling import Toleration
+from fleet.render.manifest import Manifest
 from fleet.render.workloads import parts
 from fleet.settings.workloads import WORKLOAD_IMAGES, CoralWorkload
 
@@ -13,7 +14,7 @@ USB = "/dev/bus/usb"
 CHECK = (Path(__file__).parent / "run" / "coral_check.py").read_text(encoding="utf-8")
 
 
-def coral(meta: parts.Meta, workload: CoralWorkload, tolerations: tuple[Toleration, ...] = ()) -> tuple[parts.Manifest, ...]:
+def coral(meta: parts.Meta, workload: CoralWorkload, tolerations: tuple[Toleration, ...] = ()) -> tuple[Manifest, ...]:
     """A Deployment of one pod on the node that has the stick. `tolerations` are those of the node's pool, if it is in a pool.
 
     The container is root and privileged, and mounts a folder of the host, so it needs the Pod Security level `privileged`. The

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fleet.providers.target import Target
+from fleet.render.manifest import Manifest
 from fleet.render.workloads import parts
 from fleet.settings.workloads import OllamaWorkload
 
@@ -10,7 +11,7 @@ PORT = 11434
 _HOME = "/ollama"
 
 
-def ollama(meta: parts.Meta, workload: OllamaWorkload, target: Target) -> tuple[parts.Manifest, ...]:
+def ollama(meta: parts.Meta, workload: OllamaWorkload, target: Target) -> tuple[Manifest, ...]:
     """A Deployment, its Service and the volume of its models.
 
     Ollama asks for no password, so only its own namespace can reach it. It does not run as root, so its home is the volume

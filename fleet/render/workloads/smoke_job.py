@@ -7,6 +7,7 @@ from pathlib import Path
 
 from fleet.facts.scheduling import RUNNER_PRIORITY
 from fleet.providers.target import Target
+from fleet.render.manifest import Manifest
 from fleet.render.workloads import parts
 from fleet.settings.workloads import SmokeWorkload
 
@@ -21,7 +22,7 @@ COMMANDS: Mapping[str, list[str]] = {
 """The command of each test by kind of workload. It fails without a driver or a GPU."""
 
 
-def smoke_job(meta: parts.Meta, workload: SmokeWorkload, target: Target) -> tuple[parts.Manifest, ...]:
+def smoke_job(meta: parts.Meta, workload: SmokeWorkload, target: Target) -> tuple[Manifest, ...]:
     """The Job of one test.
 
     PyTorch's libraries look for a home and a user name, and the image has no user with our UID. So the Job sets both.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from fleet.facts.scheduling import MEDIUM_PRIORITY
 from fleet.providers.target import Target
+from fleet.render.manifest import Manifest
 from fleet.render.workloads import parts
 from fleet.settings.workloads import MnistWorkload
 
 
-def tf_mnist(meta: parts.Meta, workload: MnistWorkload, target: Target) -> tuple[parts.Manifest, ...]:
+def tf_mnist(meta: parts.Meta, workload: MnistWorkload, target: Target) -> tuple[Manifest, ...]:
     """A Job of `max_steps` steps. It downloads the digits from the internet into a scratch folder of the pod."""
     args = ["--max_steps", str(workload.max_steps)]
     container = parts.gpu_container(workload, target, {"HOME": parts.HOME}, args=args)

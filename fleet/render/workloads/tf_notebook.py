@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from fleet.facts.scheduling import MEDIUM_PRIORITY
 from fleet.providers.target import Target
+from fleet.render.manifest import Manifest
 from fleet.render.workloads import parts
 from fleet.settings.workloads import NotebookWorkload
 
@@ -14,7 +15,7 @@ _FOLDER = "/work"
 TOKEN_KEY = "token"  # noqa: S105 - a key of a Kubernetes Secret, not a secret
 
 
-def tf_notebook(meta: parts.Meta, workload: NotebookWorkload, target: Target) -> tuple[parts.Manifest, ...]:
+def tf_notebook(meta: parts.Meta, workload: NotebookWorkload, target: Target) -> tuple[Manifest, ...]:
     """A Deployment and its Service, port 80 to 8888. Anyone who can open a notebook can run code, so a Secret holds its token."""
     container = parts.gpu_container(
         workload,
@@ -40,7 +41,7 @@ def tf_notebook(meta: parts.Meta, workload: NotebookWorkload, target: Target) ->
     )
 
 
-def _service(meta: parts.Meta, workload: NotebookWorkload) -> parts.Manifest:
+def _service(meta: parts.Meta, workload: NotebookWorkload) -> Manifest:
     service = parts.service(meta, 80)
     if workload.node_port is not None:
         # With Local the pod sees the client's own address, which the network policy checks.
@@ -49,7 +50,7 @@ def _service(meta: parts.Meta, workload: NotebookWorkload) -> parts.Manifest:
     return service
 
 
-def _allowed(meta: parts.Meta, workload: NotebookWorkload) -> Iterator[parts.Manifest]:
+def _allowed(meta: parts.Meta, workload: NotebookWorkload) -> Iterator[Manifest]:
     """The NetworkPolicy that allows clients of a node port. Without it a workload's namespace accepts no connection."""
     if workload.node_port is not None:
         clients = [{"ipBlock": {"cidr": cidr}} for cidr in workload.node_port.cidrs]
