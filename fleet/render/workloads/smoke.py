@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from fleet.prove.room import refusal
@@ -56,17 +56,15 @@ def smoke_tests(cluster: Cluster, pools: Collection[str] = ()) -> tuple[Smoke, .
     if unknown := [name for name in pools if name not in cluster.pools]:
         known = f"; it has {', '.join(cluster.pools)}" if cluster.pools else "; it has none"
         raise UnknownPoolError(f"the cluster has no pool {', '.join(unknown)}{known}")
-    return tuple(_tests(cluster, [name for name in cluster.pools if not pools or name in pools]))
+    return tuple(_test(cluster, pool, test) for pool in cluster.pools if not pools or pool in pools for test in TESTS)
 
 
-def _tests(cluster: Cluster, pools: Collection[str]) -> Iterator[Smoke]:
-    for pool in pools:
-        target = pool_target(cluster, pool)
-        for test in TESTS:
-            workload = SmokeWorkload.model_validate({"kind": test, "pool": pool})
-            refused = refusal(cluster, workload)
-            meta = Meta(smoke_name(pool, test), SMOKE_NAMESPACE, test)
-            yield Smoke(pool, test, None if refused else smoke_job(meta, workload, target)[0], refused)
+def _test(cluster: Cluster, pool: str, test: str) -> Smoke:
+    workload = SmokeWorkload.model_validate({"kind": test, "pool": pool})
+    refused = refusal(cluster, workload)
+    meta = Meta(smoke_name(pool, test), SMOKE_NAMESPACE, test)
+    job = None if refused else smoke_job(meta, workload, pool_target(cluster, pool))[0]
+    return Smoke(pool, test, job, refused)
 
 
 def smoke_name(pool: str, test: str) -> str:
