@@ -326,7 +326,7 @@ def _used_by_mode() -> dict[str, set[str]]:
 def test_every_call_of_the_launcher_is_in_the_table_and_no_other():
     used = set().union(*_used_by_mode().values())
     assert used == CALLS.keys(), "look up what a new call needs"
-    described = json.loads((ROOT / "tests" / "fleet" / "render" / "machine" / "sdk.json").read_text())
+    described = json.loads((ROOT / "tests" / "fleet" / "machine" / "sdk.json").read_text())
     known = {*described["compute"], *described["management"]}
     words = {node.attr for node in ast.walk(ast.parse(LAUNCHER_SOURCE)) if isinstance(node, ast.Attribute)}
     assert used == words & known, "no call by way of a variable of another name"

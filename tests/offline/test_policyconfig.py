@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from offline import cli
+from offline.commands import policy_config as command
 from offline.errors import InputError
 from offline.manifests.check import make_check
 from offline.plan import make_plan
@@ -64,7 +65,7 @@ def test_writing_leaves_the_file_of_a_stack_that_is_not_in_the_toml(tmp_path: Pa
 
 
 def test_the_command_writes_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli, "ROOT", project(tmp_path, '[lab]\nkind = "dev"\n'))
+    monkeypatch.setattr(command, "ROOT", project(tmp_path, '[lab]\nkind = "dev"\n'))
     done = CliRunner().invoke(cli.app, ["policy-config"])
     assert (done.exit_code, done.stdout) == (0, "policies/config/lab.json\n")
     assert json.loads((tmp_path / "policies" / "config" / "lab.json").read_text()) == settings_of({"kind": "dev"})
