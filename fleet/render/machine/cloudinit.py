@@ -86,5 +86,5 @@ def encoded(runner: MachineRunner) -> str:
 
 
 def _indented(text: str) -> str:
-    """Lines of a YAML block; an empty line stays empty."""
+    """The text as an indented YAML block. An empty line stays empty."""
     return "\n".join(f"      {line}" if line else "" for line in text.rstrip("\n").split("\n"))

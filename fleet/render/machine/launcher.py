@@ -153,7 +153,7 @@ class Log:
     write: Callable[[str], object]
 
     def __call__(self, text: str) -> None:
-        """Write a line."""
+        """Write one line."""
         clean = text.replace(self.secret, "***") if self.secret else text
         self.write(clean.replace("\n", " ") + "\n")
 

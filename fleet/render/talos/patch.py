@@ -13,7 +13,8 @@ Document = dict[str, Any]
 
 _API = "v1alpha1"
 _CRI_PART = "/etc/cri/conf.d/20-customization.part"
-"""The one file outside /var that Talos up to 1.13 lets a config create (siderolabs/talos v1.13.9 v1alpha1_sequencer_tasks.go)."""
+"""The only file outside /var that Talos up to 1.13 allows a config to create (siderolabs/talos v1.13.9
+v1alpha1_sequencer_tasks.go)."""
 _CRI_NAME = "nvidia-default-runtime"
 _DELETED = {"$patch": "delete"}
 """With it Talos' strategic merge removes a part. talhelper reads it as a variable, so no file for talhelper has it."""
