@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fleet.charts import Chart, argo_cd
+from fleet.charts.argo_cd import argo_cd
+from fleet.charts.chart import Chart
 from fleet.facts.yaml_text import yaml_text
 from fleet.providers.installed import installed
 from fleet.providers.registry import PROVIDERS

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from fleet.charts import APP_SECRET
+from fleet.charts.arc import APP_SECRET
 from fleet.facts.errors import InputError
 from fleet.facts.limits import read_bytes
 from fleet.facts.yaml_text import kubernetes_documents

@@ -11,7 +11,8 @@ import pulumi
 import pulumi_aws as aws
 
 from components.kubernetes.deliver import Deliver
-from fleet import charts
+from fleet.charts.chart import KUBE_SYSTEM
+from fleet.charts.cluster_autoscaler import AUTOSCALER, cluster_autoscaler
 from fleet.facts.scheduling import DISCOVERY_TAG, owner_tag
 
 POD_IDENTITY_TRUST = json.dumps(
@@ -98,15 +99,15 @@ class EksAutoscaler(pulumi.ComponentResource):
         association = aws.eks.PodIdentityAssociation(
             f"{name}-identity",
             cluster_name=args.cluster_name,
-            namespace=charts.KUBE_SYSTEM,
-            service_account=charts.AUTOSCALER,
+            namespace=KUBE_SYSTEM,
+            service_account=AUTOSCALER,
             role_arn=role.arn,
             opts=child,
         )
         if args.deliver is not None:
             args.deliver(
                 f"{name}-chart",
-                charts.cluster_autoscaler(args.physical_name, args.region, args.kubernetes_version),
+                cluster_autoscaler(args.physical_name, args.region, args.kubernetes_version),
                 parent=self,
                 # A pod gets its credentials when it starts: the association must stand before.
                 depends_on=[rights, association, *args.ready],

@@ -10,7 +10,7 @@ import pulumi_aws as aws
 
 from components.eks.autoscaler import POD_IDENTITY_TRUST
 from components.kubernetes.model_cache import Backing
-from fleet import charts
+from fleet.charts.chart import KUBE_SYSTEM
 from fleet.facts import versions
 from fleet.providers.eks.caches import EBS_DRIVER, EFS_DRIVER, EksCache
 from fleet.providers.eks.cluster import EksCluster
@@ -85,7 +85,7 @@ class EksCaches(pulumi.ComponentResource):
         association = aws.eks.PodIdentityAssociation(
             f"{name}-identity",
             cluster_name=self._args.cluster_name,
-            namespace=charts.KUBE_SYSTEM,
+            namespace=KUBE_SYSTEM,
             service_account=driver.service_account,
             role_arn=role.arn,
             opts=child,

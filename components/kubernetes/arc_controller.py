@@ -11,7 +11,7 @@ import pulumi_kubernetes as kubernetes
 from components.kubernetes.deliver import Deliver, by_helm
 from components.kubernetes.namespace import namespace
 from components.kubernetes.priority_class import priority_class
-from fleet import charts
+from fleet.charts.arc import arc_controller
 from fleet.facts.scheduling import RUNNER_PRIORITY
 
 
@@ -33,7 +33,7 @@ class ArcController(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: ArcControllerArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("gpu-ci:index:ArcController", name, {}, opts)
-        chart = charts.arc_controller()
+        chart = arc_controller()
         home = namespace(f"{name}-namespace", chart, parent=self, depends_on=args.ready)
         self.release = args.deliver(f"{name}-chart", chart, parent=self, depends_on=[home, *args.ready])
         self.priority = priority_class(f"{name}-runner-priority", RUNNER_PRIORITY, parent=self, depends_on=args.ready)

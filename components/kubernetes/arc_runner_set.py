@@ -11,7 +11,7 @@ import pulumi_kubernetes as kubernetes
 from components.kubernetes.deliver import Deliver, by_helm
 from components.kubernetes.isolation import isolate
 from components.kubernetes.namespace import namespace
-from fleet.charts import Chart
+from fleet.charts.chart import Chart
 from fleet.render.isolation import network_policy
 from fleet.settings.egress import CLOSED
 from fleet.settings.github import GitHub

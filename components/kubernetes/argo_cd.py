@@ -10,7 +10,7 @@ import pulumi
 from components.kubernetes.custom import custom
 from components.kubernetes.deliver import by_helm
 from components.kubernetes.namespace import namespace
-from fleet import charts
+from fleet.charts.argo_cd import argo_cd
 from fleet.facts.scheduling import DELETION_PROPAGATION
 from fleet.render.gitops.applicationset import applicationset
 from fleet.settings.gitops import GitOps
@@ -35,7 +35,7 @@ class ArgoCd(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: ArgoCdArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("gpu-ci:index:ArgoCd", name, {}, opts)
-        chart = charts.argo_cd(args.git.namespace)
+        chart = argo_cd(args.git.namespace)
         home = namespace(f"{name}-namespace", chart, parent=self, depends_on=args.ready)
         release = by_helm(f"{name}-chart", chart, parent=self, depends_on=[home, *args.ready])
         root = applicationset(args.git)

@@ -9,7 +9,7 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components.kubernetes.custom import custom
-from fleet.charts import Chart
+from fleet.charts.chart import Chart
 from fleet.render.gitops.application import application
 from fleet.settings.gitops import GitOps
 

@@ -11,7 +11,8 @@ import pulumi_kubernetes as kubernetes
 from components.kubernetes.deliver import Deliver, by_helm
 from components.kubernetes.namespace import namespace
 from components.kubernetes.plugin_configs import config_map
-from fleet.charts import Chart, PluginConfigs
+from fleet.charts.chart import Chart
+from fleet.charts.plugin_configs import PluginConfigs
 from fleet.facts.scheduling import RUNTIME_CLASS
 
 

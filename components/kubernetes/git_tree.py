@@ -12,7 +12,7 @@ from components.kubernetes.custom import custom
 from components.kubernetes.deliver import by_git
 from components.kubernetes.github_secret import in_git
 from components.kubernetes.inside import Inside, furnish, runner_sets
-from fleet.charts import Chart
+from fleet.charts.chart import Chart
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import pod_set
 from fleet.providers.registry import PROVIDERS

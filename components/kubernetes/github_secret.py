@@ -9,7 +9,7 @@ import pulumi_kubernetes as kubernetes
 
 from components.kubernetes.arc_runner_set import MakeSecret
 from components.kubernetes.custom import custom
-from fleet import charts
+from fleet.charts.arc import APP_SECRET
 from fleet.render.gitops.secrets import github_app
 from fleet.settings.github import GitHub
 from fleet.settings.gitops import GitOps, GitSecrets
@@ -25,7 +25,7 @@ def by_program(github: GitHub, private_key: pulumi.Input[str]) -> MakeSecret:
         return [
             kubernetes.core.v1.Secret(
                 logical_name,
-                metadata=kubernetes.meta.v1.ObjectMetaArgs(name=charts.APP_SECRET, namespace=home.metadata.name),
+                metadata=kubernetes.meta.v1.ObjectMetaArgs(name=APP_SECRET, namespace=home.metadata.name),
                 string_data={
                     "github_app_id": github.app_id,
                     "github_app_installation_id": github.installation_id,

@@ -10,7 +10,8 @@ import pulumi
 from components.kubernetes.deliver import Deliver, by_helm
 from components.kubernetes.namespace import namespace
 from components.kubernetes.plugin_configs import config_map
-from fleet.charts import Chart, PluginConfigs
+from fleet.charts.chart import Chart
+from fleet.charts.plugin_configs import PluginConfigs
 
 
 @dataclass(frozen=True, slots=True)

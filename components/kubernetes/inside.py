@@ -24,12 +24,13 @@ from components.kubernetes.namespaces import Namespaces, NamespacesArgs
 from components.kubernetes.plain_chart import PlainChart, PlainChartArgs
 from components.kubernetes.priorities import Priorities, PrioritiesArgs
 from components.kubernetes.queue_controller import QueueController, QueueControllerArgs
-from fleet.charts import CONTROLLER
+from fleet.charts.arc import CONTROLLER
 from fleet.jobs.stack import place_stack_job
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import configs_of, enablement_chart, image_of, kueue_chart, plain_charts, pod_set
 from fleet.providers.oke.vm_runner import MachineRunner
-from fleet.render.queues import Manifest, QueueObjects, queue_objects
+from fleet.render.manifest import Manifest
+from fleet.render.queues import QueueObjects, queue_objects
 from fleet.render.team_namespace import homes
 from fleet.render.workloads.catalogue import workload_objects
 from fleet.settings.caches import class_name

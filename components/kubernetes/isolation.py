@@ -8,7 +8,7 @@ from typing import Any
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-from fleet.charts import Chart
+from fleet.charts.chart import Chart
 from fleet.render.isolation import limit_range, resource_quota
 
 _NAME = "runners"

@@ -9,7 +9,7 @@ import pulumi
 
 from components.kubernetes.custom import custom
 from fleet.facts.scheduling import DEFAULT_QUEUE
-from fleet.render.queues import Manifest
+from fleet.render.manifest import Manifest
 
 _TEAMS = "team"
 """Role of the LocalQueue that has its team's name."""

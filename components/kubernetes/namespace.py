@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-from fleet.charts import Chart
+from fleet.charts.chart import Chart
 from fleet.facts.scheduling import POD_SECURITY_LABEL
 
 

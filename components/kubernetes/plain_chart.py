@@ -9,7 +9,8 @@ import pulumi
 
 from components.kubernetes.deliver import Deliver, by_helm
 from components.kubernetes.namespace import namespace
-from fleet.charts import NAMESPACES, Chart
+from fleet.charts import NAMESPACES
+from fleet.charts.chart import Chart
 
 
 @dataclass(frozen=True, slots=True)

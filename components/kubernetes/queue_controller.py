@@ -10,7 +10,7 @@ import pulumi
 from components.kubernetes.custom import custom
 from components.kubernetes.deliver import Deliver, by_helm
 from components.kubernetes.namespace import namespace
-from fleet.charts import Chart
+from fleet.charts.chart import Chart
 from fleet.render.queues import QueueObjects
 
 

@@ -11,7 +11,8 @@ import pulumi_oci as oci
 
 from components.oci.policy import policy
 from components.oci.rights import AUTOSCALER, AUTOSCALER_NETWORK, Workload, autoscaler_rights
-from fleet import charts
+from fleet.charts.chart import KUBE_SYSTEM
+from fleet.charts.cluster_autoscaler import AUTOSCALER as SERVICE_ACCOUNT
 from fleet.facts.scheduling import SYSTEM_POOL, pool_selector
 from fleet.providers.oke.addons import AUTOSCALER_ADDON
 from fleet.settings.model import Scale, go_duration
@@ -77,7 +78,7 @@ class OkeAutoscaler(pulumi.ComponentResource):
         return policy(
             logical_name,
             pulumi.Output.from_input(args.cluster_id).apply(
-                lambda cluster: autoscaler_rights(Workload(charts.KUBE_SYSTEM, charts.AUTOSCALER, cluster), wanted, compartment)
+                lambda cluster: autoscaler_rights(Workload(KUBE_SYSTEM, SERVICE_ACCOUNT, cluster), wanted, compartment)
             ),
             compartment=compartment,
             description=f"The autoscaler {name} sizes the node pools of its cluster",

@@ -16,7 +16,7 @@ from components.kubernetes.arc_runner_set import Arc, ArcRunnerSet, ArcRunnerSet
 from components.oci.policy import policy
 from components.oci.rights import NETWORK, PER_JOB, STANDING, Workload, launcher_rights
 from components.oci.standing_machines import StandingMachines, standing_machines
-from fleet.charts import Chart
+from fleet.charts.chart import Chart
 from fleet.providers.oke.launcher_set import LAUNCHER, LAUNCHER_PROGRAM, LAUNCHER_SETTINGS, launcher_set
 from fleet.providers.oke.vm_runner import MachineRunner, VmRunner
 from fleet.render.machine.cloudinit import encoded

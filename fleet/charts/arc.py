@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fleet.charts.chart import Chart, Pod, manifests, published, resources
+from fleet.charts.chart import Chart, Pod, manifests, resources
 from fleet.facts.pods import CONFINED, CONFINED_POD, RUNNER_UID, Level
 from fleet.facts.scheduling import (
     GPU_RESOURCE,
@@ -25,17 +25,17 @@ NAMESPACE = "arc-systems"
 CONTROLLER = "arc-controller"
 APP_SECRET = "github-app"  # noqa: S105 - the name of a Kubernetes Secret, not a secret
 RUNNER_CONTAINER = "runner"
-"""Chart and controller find the runner by this name, and give it the registration of its job."""
+"""The chart and the controller find the runner's container by this name. The controller gives it the registration of its job."""
 _CONTROLLER_POD = Pod(CONTROLLER, 100, 256)
 LISTENER = Pod("listener", 50, 128)
-"""Each runner set has one; it waits for jobs on the system pool."""
+"""Each runner set has one listener on the system pool. It waits for jobs."""
 _WAVE_OF_SETS = 5
-"""After all controllers, and after the secrets that the sets need (`WAVE_OF_SECRETS`)."""
+"""The sets come after all controllers and after the secrets that they need (`WAVE_OF_SECRETS`)."""
 
 
 def arc_controller() -> Chart:
-    """The controller of runner scale sets: one per cluster."""
-    return published(
+    """The controller of runner scale sets. Each cluster has one."""
+    return Chart(
         "gha-runner-scale-set-controller",
         CONTROLLER,
         NAMESPACE,
@@ -49,11 +49,11 @@ def arc_controller() -> Chart:
             "flags": {
                 "logLevel": "info",
                 "logFormat": "json",
-                # By this label ArgoCD finds its own objects: it would prune what the controller creates with it (#3533).
+                # ArgoCD finds its own objects by this label. It would delete objects that the controller creates with it (#3533).
                 "excludeLabelPropagationPrefixes": ["argocd.argoproj.io/instance"],
             },
         },
-        [_CONTROLLER_POD],
+        (_CONTROLLER_POD,),
         folder="infrastructure/controllers/arc",
     )
 
@@ -71,9 +71,9 @@ def runner_set(
 ) -> Chart:
     """One runner scale set: ephemeral runners as pods on one pool.
 
-    `tolerations` are those that the pool's nodes need. `runtime_class` is the RuntimeClass that the pod must name to get GPUs,
-    empty for none. `resource` is the extended resource that the pool's nodes advertise. `mounts_shm` says whether the pod may
-    mount its own /dev/shm.
+    `tolerations` are those that the pool's nodes need. `runtime_class` is the RuntimeClass that the pod must name to get GPUs, or
+    empty. `resource` is the extended resource that the pool's nodes advertise. `mounts_shm` says whether the pod may mount its
+    own /dev/shm.
     """
     pod = _runner_pod(runner, tolerations, resource, mounts_shm) | ({"runtimeClassName": runtime_class} if runtime_class else {})
     return scale_set(name, runner, github_url, group, pod)
@@ -88,10 +88,8 @@ def scale_set(
     pod_security: Level = "restricted",
     annotations: Mapping[str, str] | None = None,
 ) -> Chart:
-    """A runner scale set of any kind of runner: `pod` is the spec of the pod that ARC starts for each job, `annotations` are the
-    pod's.
-    """
-    return published(
+    """A runner scale set of any kind of runner. ARC starts a pod for each job: `pod` is its spec, `annotations` are its own."""
+    return Chart(
         "gha-runner-scale-set",
         name,
         runner_namespace(name),
@@ -99,12 +97,12 @@ def scale_set(
             "githubConfigUrl": github_url,
             "githubConfigSecret": APP_SECRET,
             "runnerScaleSetName": name,
-            # The name is a label by itself; the chart adds it.
+            # The chart adds the name as another label.
             "scaleSetLabels": list(runner.labels),
             "runnerGroup": group,
             "minRunners": runner.span.min,
             "maxRunners": runner.span.max,
-            # Without it the chart looks for the controller in the cluster, which a preview does not have.
+            # Without this value the chart searches the cluster for the controller, and a preview has no cluster.
             "controllerServiceAccount": {"namespace": NAMESPACE, "name": CONTROLLER},
             "template": {
                 "metadata": {"annotations": {SAFE_TO_EVICT: "false", **(annotations or {})}},
@@ -118,7 +116,7 @@ def scale_set(
                 }
             },
         },
-        [LISTENER],
+        (LISTENER,),
         folder=f"infrastructure/runners/{name}",
         wave=_WAVE_OF_SETS,
         needs=(CONTROLLER,),
@@ -128,7 +126,9 @@ def scale_set(
 
 def _runner_pod(runner: PodRunner, tolerations: Sequence[Toleration], resource: str, mounts_shm: bool) -> dict[str, Any]:
     gpu = {resource: runner.gpus}
-    scratch = {"ephemeral-storage": memory_text(runner.scratch)}
+    requests = {"cpu": cpu_text(runner.cpu.request), "memory": memory_text(runner.memory.request)} | gpu
+    limits = {"cpu": cpu_text(runner.cpu.limit), "memory": memory_text(runner.memory.limit)} | gpu
+    shm = {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": memory_text(runner.shm)}}
     return {
         "automountServiceAccountToken": False,
         "nodeSelector": pool_selector(runner.pool),
@@ -140,19 +140,10 @@ def _runner_pod(runner: PodRunner, tolerations: Sequence[Toleration], resource: 
                 "image": runner.image or RUNNER_IMAGE,
                 "command": ["/home/runner/run.sh"],
                 "env": [{"name": "NVIDIA_DRIVER_CAPABILITIES", "value": "compute,utility"}],
-                "resources": {
-                    "requests": {"cpu": cpu_text(runner.cpu.request), "memory": memory_text(runner.memory.request)}
-                    | gpu
-                    | scratch,
-                    "limits": {"cpu": cpu_text(runner.cpu.limit), "memory": memory_text(runner.memory.limit)} | gpu,
-                },
+                "resources": {"requests": requests | {"ephemeral-storage": memory_text(runner.scratch)}, "limits": limits},
                 "securityContext": CONFINED,
                 "volumeMounts": [{"name": "shm", "mountPath": "/dev/shm"}] if mounts_shm else [],  # noqa: S108 - a mount point
             }
         ],
-        "volumes": [_shm(runner)] if mounts_shm else [],
+        "volumes": [shm] if mounts_shm else [],
     }
-
-
-def _shm(runner: PodRunner) -> dict[str, Any]:
-    return {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": memory_text(runner.shm)}}

@@ -1,11 +1,11 @@
-"""Values of ArgoCD, which keeps its own cluster as Git has it.
+"""Values of ArgoCD, which applies the manifests of Git to its own cluster.
 
 Facts: argoproj/argo-helm argo-cd-10.1.1, charts/argo-cd/values.yaml.
 """
 
 from __future__ import annotations
 
-from fleet.charts.chart import Chart, Pod, published, resources
+from fleet.charts.chart import Chart, Pod, resources
 from fleet.facts.scheduling import SYSTEM_POOL, pool_selector
 
 ARGO_CD = "argo-cd"
@@ -17,8 +17,8 @@ if obj.status ~= nil and obj.status.health ~= nil then
 end
 return hs
 """
-"""Lua health check: an Application is as healthy as the objects that it created. By default ArgoCD has no such check (argo-cd
-v3.5 docs/operator-manual/health.md), and without it a wave would not wait for the releases of the wave before."""
+"""Health check in Lua: an Application is as healthy as the objects that it created. ArgoCD has no such check by default (argo-cd
+v3.5 docs/operator-manual/health.md). Without it a wave would not wait for the releases of the wave before."""
 
 _CONTROLLER = Pod("argocd-application-controller", 250, 1024)
 _REPO_SERVER = Pod("argocd-repo-server", 100, 512)
@@ -26,18 +26,18 @@ _SERVER = Pod("argocd-server", 50, 128)
 _APPLICATION_SET = Pod("argocd-applicationset-controller", 50, 128)
 _REDIS = Pod("argocd-redis", 50, 64)
 _SECRET_INIT = Pod("argocd-redis-secret-init", 10, 64)
-"""A Job that ends before the others start, so their room includes its."""
+"""A Job that ends before the other pods start, so it needs no room beside them."""
 
 _SYNC_TIMEOUT = 3600
-"""Seconds. A GPU node and the operator's driver take up to half of it."""
+"""Seconds. A new GPU node and the operator's driver need up to half of this time."""
 
 
 def argo_cd(namespace: str) -> Chart:
-    """ArgoCD on the system pool, without single sign-on, notifications and ingress; use `kubectl port-forward` to reach it.
+    """ArgoCD on the system pool, without single sign-on, notifications and ingress. Use `kubectl port-forward` to reach it.
 
-    Repository server and controller hold the rendered manifests of all charts in memory, the operator's CRDs included.
+    The repository server and the controller hold the rendered manifests of all charts in memory, with the operator's CRDs.
     """
-    return published(
+    return Chart(
         "argo-cd",
         ARGO_CD,
         namespace,
@@ -46,7 +46,7 @@ def argo_cd(namespace: str) -> Chart:
             "global": {"nodeSelector": pool_selector(SYSTEM_POOL)},
             "configs": {
                 "cm": {"resource.customizations.health.argoproj.io_Application": APPLICATION_HEALTH},
-                # Ends a sync that waits for an object that never becomes healthy; otherwise no later commit is synced.
+                # Ends a sync that waits for an object that never becomes healthy. Otherwise ArgoCD would sync no later commit.
                 "params": {"controller.sync.timeout.seconds": str(_SYNC_TIMEOUT)},
             },
             "controller": {"resources": resources(_CONTROLLER)},
@@ -58,5 +58,6 @@ def argo_cd(namespace: str) -> Chart:
             "dex": {"enabled": False},
             "notifications": {"enabled": False},
         },
-        [_CONTROLLER, _REPO_SERVER, _SERVER, _APPLICATION_SET, _REDIS],
+        (_CONTROLLER, _REPO_SERVER, _SERVER, _APPLICATION_SET, _REDIS),
+        "infrastructure/controllers/argo-cd",
     )

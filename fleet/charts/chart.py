@@ -1,6 +1,6 @@
-"""What a chart is, and what several charts' values have in common.
+"""A Helm chart as data, and values that several charts share.
 
-Every value is known before the cloud is asked: pods get cloud rights by their identity, and secrets by name. So policies see
+No value depends on an answer of the cloud: pods get cloud permissions by their identity, and secrets by name. So policies see
 every value in a preview, and Git can hold them. Helm ignores keys that a chart does not know, so a test compares every key with
 the chart's own values.
 """
@@ -19,14 +19,14 @@ from fleet.settings.model import cpu_text, memory_text
 KUBE_SYSTEM = "kube-system"
 
 Where = Literal["system pool", "GPU nodes", "all nodes"]
-"""Where a chart's pod runs: once on the system pool, or as a DaemonSet on each GPU node, or on each node of the cluster."""
+"""Where a chart's pod runs: once on the system pool, or as a DaemonSet on each GPU node or on each node of the cluster."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """A pod that a chart creates, and its requests with side cars: `cpu` in millicores, `memory` in MiB.
+    """A pod that a chart creates, and its requests with sidecars: `cpu` in millicores, `memory` in MiB.
 
-    With a `strategy` the DaemonSet runs only on nodes of pools that share their GPUs that way.
+    With a `strategy` the DaemonSet runs only on nodes of pools that share their GPUs by this strategy.
     """
 
     name: str
@@ -36,24 +36,22 @@ class Pod:
     strategy: str = ""
 
     def times(self, containers: int) -> Pod:
-        """The same pod with so many containers that all have the requests of the one."""
+        """The same pod with this number of containers, each with the same requests."""
         return replace(self, cpu=self.cpu * containers, memory=self.memory * containers)
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """One release of a published chart.
+    """The release `name` of a published chart, at its pinned version.
 
     `pods` are the pods that it creates, without those that run jobs. `folder` is where Git has its Application, below the
-    cluster's folder; `wave` is ArgoCD's sync wave. `needs` names the releases that must be there before it and outlive it.
-    `pod_security` is the standard of its namespace, if the chart has a namespace of its own.
+    cluster's folder. `wave` is ArgoCD's sync wave. `needs` names the releases that must exist before it and outlive it.
+    `pod_security` is the standard of its namespace, if the chart has its own namespace.
     """
 
+    chart: str
     name: str
     namespace: str
-    repository: str
-    chart: str
-    version: str
     values: dict[str, Any]
     pods: tuple[Pod, ...]
     folder: str
@@ -61,46 +59,27 @@ class Chart:
     needs: tuple[str, ...] = ()
     pod_security: Level = "restricted"
 
+    @property
+    def repository(self) -> str:
+        """The chart's repository: an https index, or an oci:// registry path without the chart's name."""
+        return versions.CHARTS[self.chart].repository
 
-def published(
-    chart: str,
-    name: str,
-    namespace: str,
-    values: dict[str, Any],
-    pods: Iterable[Pod],
-    *,
-    folder: str = "",
-    wave: int = 0,
-    needs: tuple[str, ...] = (),
-    pod_security: Level = "restricted",
-) -> Chart:
-    """The release `name` of a published chart, at its pinned version. By default its folder is one of a controller's own."""
-    row = versions.CHARTS[chart]
-    return Chart(
-        name,
-        namespace,
-        row.repository,
-        row.name,
-        row.version,
-        values,
-        tuple(pods),
-        folder or f"infrastructure/controllers/{name}",
-        wave,
-        needs,
-        pod_security,
-    )
+    @property
+    def version(self) -> str:
+        """The pinned version."""
+        return versions.CHARTS[self.chart].version
 
 
 def requests(pod: Requests) -> dict[str, Any]:
-    """Requests as a container's resources have them."""
+    """Requests in the form of a container's resources."""
     return {"requests": {"cpu": cpu_text(pod.cpu), "memory": memory_text(pod.memory)}}
 
 
 def resources(pod: Requests) -> dict[str, Any]:
-    """Requests and a memory limit of twice the request. A CPU limit would only throttle a controller; a chart may set one."""
+    """Requests, and a memory limit of twice the request. There is no CPU limit, because it would only throttle a controller."""
     return requests(pod) | {"limits": {"memory": memory_text(pod.memory * 2)}}
 
 
 def manifests(tolerations: Iterable[Toleration]) -> list[dict[str, str]]:
-    """Tolerations as a pod spec holds them."""
+    """Tolerations in the form of a pod spec."""
     return [toleration.manifest() for toleration in tolerations]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fleet.charts.chart import KUBE_SYSTEM, Chart, Pod, published, resources
+from fleet.charts.chart import KUBE_SYSTEM, Chart, Pod, resources
 from fleet.facts import versions
 from fleet.facts.scheduling import SYSTEM_POOL, pool_selector
 
@@ -11,14 +11,14 @@ _POD = Pod(AUTOSCALER, 100, 600)
 
 
 def cluster_autoscaler(cluster: str, region: str, kubernetes: str) -> Chart:
-    """Cluster Autoscaler of the cluster's own minor, on the system pool, with rights by Pod Identity."""
-    return published(
+    """Cluster Autoscaler for the cluster's Kubernetes minor, on the system pool. It gets its AWS permissions by Pod Identity."""
+    return Chart(
         "cluster-autoscaler",
         AUTOSCALER,
         KUBE_SYSTEM,
         {
             "fullnameOverride": AUTOSCALER,
-            # Without both the chart renders no Deployment and says nothing.
+            # Without these two values the chart renders no Deployment and reports no error.
             "autoDiscovery": {"clusterName": cluster},
             "awsRegion": region,
             "image": {"tag": versions.KUBERNETES[kubernetes].cluster_autoscaler},
@@ -26,13 +26,14 @@ def cluster_autoscaler(cluster: str, region: str, kubernetes: str) -> Chart:
             "extraArgs": {
                 "expander": "least-waste",
                 "skip-nodes-with-system-pods": False,
-                # A GPU node boots, joins and pulls in five to ten minutes.
+                # A GPU node needs five to ten minutes to boot, join the cluster and pull images.
                 "max-node-provision-time": "20m",
-                # Ten minutes by default, for all pools: a pool's own shorter idleDelay would mean nothing.
+                # The default is ten minutes for all pools. A pool's shorter idleDelay would then have no effect.
                 "scale-down-delay-after-add": "1m",
             },
             "nodeSelector": pool_selector(SYSTEM_POOL),
             "resources": resources(_POD),
         },
-        [_POD],
+        (_POD,),
+        "infrastructure/controllers/cluster-autoscaler",
     )

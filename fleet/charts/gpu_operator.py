@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from fleet.charts.chart import Chart, Pod, manifests, published, requests
+from fleet.charts.chart import Chart, Pod, manifests, requests
 from fleet.charts.device_plugin import MPS_POD, PLUGIN_POD
 from fleet.charts.plugin_configs import PluginConfigs
 from fleet.facts.node_image import NodeImage
@@ -19,17 +19,17 @@ from fleet.settings.operator import Containerd, Driver, OperatorSettings
 OPERATOR = "gpu-operator"
 NAMESPACE = "gpu-operator"
 _ON_SYSTEM_POOL = (Pod(OPERATOR, 200, 100), Pod("nfd-master", 100, 128), Pod("nfd-gc", 10, 128))
-"""The operator, and master and garbage collector of its node feature discovery, with the requests of their charts (gpu-operator
-v26.7.0, node-feature-discovery 0.19.0)."""
+"""The operator, and the master and garbage collector of its node feature discovery. The requests are those of their charts
+(gpu-operator v26.7.0, node-feature-discovery 0.19.0)."""
 _WORKER = Pod("nfd-worker", 5, 64, on="all nodes")
 _DRIVER = Pod("driver", 50, 128, on="GPU nodes")
 _TOOLKIT = Pod("toolkit", 10, 64, on="GPU nodes")
 _GFD = Pod("gfd", 20, 64, on="GPU nodes")
 _DCGM_EXPORTER = Pod("dcgm-exporter", 100, 512, on="GPU nodes")
-"""It holds 400 to 500 MiB, whatever the number of GPUs (NVIDIA/dcgm-exporter#609, pytorch/ci-infra#1011)."""
+"""It uses 400 to 500 MiB for any number of GPUs (NVIDIA/dcgm-exporter#609, pytorch/ci-infra#1011)."""
 _MIG_MANAGER = Pod("mig-manager", 10, 64, on="GPU nodes")
 _VALIDATOR = Pod("validator", 10, 64, on="GPU nodes")
-"""The operator gives these requests to the init containers of the other operands as well, so no operand requests less."""
+"""The operator also gives these requests to the init containers of the other operands, so no operand requests less."""
 
 
 def gpu_operator(
@@ -41,11 +41,11 @@ def gpu_operator(
     mig: str = "none",
     configs: PluginConfigs | None = None,
 ) -> Chart:
-    """The operator for nodes of one kind of image: it installs what the image does not have.
+    """The operator for nodes of one kind of image. It installs the parts that the image lacks.
 
     `tolerations` are those of the cluster's provider. `cdi` is the setting that all pools share. `mig` is how MIG slices are
-    named (none, single, mixed). `configs` are the device plugin's configs for pools that share GPUs. Operands have requests and
-    no limits: a limit that is too small would stop all GPUs of a node.
+    named (none, single, mixed). `configs` are the device plugin's configs for pools that share GPUs. Operands have requests but
+    no limits, because a limit that is too small would stop all GPUs of a node.
     """
     values: dict[str, Any] = {
         "operator": _on_system_pool() | {"runtimeClass": RUNTIME_CLASS},
@@ -69,23 +69,23 @@ def gpu_operator(
         "node-feature-discovery": {
             "master": _on_system_pool(),
             "gc": _on_system_pool(),
-            # Without its labels a node gets no operands.
+            # A node without the worker's labels gets no operands.
             "worker": {"tolerations": manifests(tolerations), "resources": requests(_WORKER)},
         },
     }
     if image.driver_root:
         values["hostPaths"] = {"driverInstallDir": image.driver_root}
-    # Operands and node feature discovery mount folders of the host, which only this level allows.
-    pods = _pods(image, cuts=mig != "none", configured=configs is not None)
-    return published(OPERATOR, OPERATOR, NAMESPACE, values, pods, pod_security="privileged")
+    # Operands and node feature discovery mount folders of the host. Only this level allows that.
+    pods = tuple(_pods(image, cuts=mig != "none", configured=configs is not None))
+    return Chart(OPERATOR, OPERATOR, NAMESPACE, values, pods, f"infrastructure/controllers/{OPERATOR}", pod_security="privileged")
 
 
 def _pods(image: NodeImage, *, cuts: bool, configured: bool) -> Iterator[Pod]:
-    """The operator's pods. `cuts` says whether GPUs are cut by MIG, `configured` whether the plugin has configs.
+    """The operator's pods. `cuts` says whether MIG cuts GPUs into slices, `configured` whether the plugin has configs.
 
-    With configs, plugin, feature discovery and control daemon of MPS have a second container, config-manager, and the operator
+    With configs the plugin, feature discovery and the control daemon of MPS have a second container, config-manager. The operator
     gives all containers of a pod the same requests (NVIDIA/gpu-operator v26.7.0 controllers/object_controls.go). The MIG manager
-    runs only on nodes whose GPUs have MIG; it is counted on all GPU nodes of a cluster that uses it.
+    runs only on nodes whose GPUs support MIG. Here it counts on all GPU nodes of a cluster that uses it.
     """
     containers = 2 if configured else 1
     yield from _ON_SYSTEM_POOL
@@ -105,13 +105,12 @@ def _pods(image: NodeImage, *, cuts: bool, configured: bool) -> Iterator[Pod]:
 
 
 def runtime_class(image: NodeImage, operator: OperatorSettings, *, cdi: bool) -> str:
-    """The RuntimeClass that a pod must name to get its GPUs under the operator; empty if it needs none.
+    """The RuntimeClass that a pod must name to get its GPUs under the operator. Empty if it needs none.
 
-    With CDI containerd itself gives GPUs to containers. Without it the NVIDIA runtime does: where the operator installs that
+    With CDI containerd itself gives GPUs to containers. Without CDI the NVIDIA runtime does. If the operator installs that
     runtime and does not make it the default, a pod must name it.
     """
-    asked_for = not cdi and not image.toolkit and not operator.containerd.default_runtime
-    return RUNTIME_CLASS if asked_for else ""
+    return "" if cdi or image.toolkit or operator.containerd.default_runtime else RUNTIME_CLASS
 
 
 def _on_system_pool() -> dict[str, Any]:
@@ -119,13 +118,13 @@ def _on_system_pool() -> dict[str, Any]:
 
 
 def _mig_manager(cuts: bool) -> dict[str, Any]:
-    """The MIG manager. On a cloud's machine a GPU cannot be reset alone, so it restarts the node if it must."""
+    """The MIG manager. A cloud VM cannot reset a GPU alone, so the manager restarts the node if necessary."""
     restart = {"env": [{"name": "WITH_REBOOT", "value": "true"}]} if cuts else {}
     return {"enabled": cuts, "resources": requests(_MIG_MANAGER)} | restart
 
 
 def _driver(driver: Driver) -> dict[str, Any]:
-    """The driver as a DaemonSet. The chart's `auto` chooses the kernel modules: V100 and P100 only have proprietary ones."""
+    """The driver as a DaemonSet. The chart's `auto` selects the kernel modules: V100 and P100 have only proprietary ones."""
     values: dict[str, Any] = {"enabled": True, "version": driver.version, "resources": requests(_DRIVER)}
     if driver.repository is not None:
         values["repository"] = driver.repository
@@ -137,7 +136,7 @@ def _driver(driver: Driver) -> dict[str, Any]:
 
 
 def _toolkit(containerd: Containerd) -> dict[str, Any]:
-    """The container toolkit as a DaemonSet, with the variables that the pinned version reads. All are strings.
+    """The container toolkit as a DaemonSet, with the variables that the pinned version reads. All values are strings.
 
     `CONTAINERD_CONFIG` and `CONTAINERD_SOCKET` are paths on the host. Two others of seed 003 have no effect: the operator
     overwrites `CONTAINERD_RUNTIME_CLASS` with `operator.runtimeClass`, and the toolkit reads `CONTAINERD_SET_AS_DEFAULT` only

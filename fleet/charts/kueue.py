@@ -1,4 +1,4 @@
-"""Values of Kueue, which starts the GPU Jobs of teams when their quota has room.
+"""Values of Kueue, which starts a team's GPU Jobs when the team's quota has room.
 
 Facts: kubernetes-sigs/kueue v0.19.2, charts/kueue and apis/config/v1beta2.
 """
@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from fleet.charts.chart import Chart, Pod, published, resources
+from fleet.charts.chart import Chart, Pod, resources
 from fleet.facts.pods import CONFINED, CONFINED_POD
 from fleet.facts.scheduling import NAMESPACE_NAME_LABEL, SYSTEM_POOL, pool_selector
 from fleet.settings.model import go_duration
@@ -19,18 +19,18 @@ NAMESPACE = "kueue-system"
 _POD = Pod(KUEUE, 200, 512)
 
 _READY_WITHIN = 1800
-"""Seconds in which all pods of an admitted Job must run. A GPU node boots and pulls images in ten minutes, and the autoscaler
-gives up on a node after twenty. After this time the Job returns its quota and waits again, so that its owner sees that no
-capacity came."""
+"""Seconds within which all pods of an admitted Job must run. A GPU node boots and pulls images in ten minutes, and the autoscaler
+gives up on a node after twenty. After this time the Job returns its quota and waits again, so its owner sees that there is no
+capacity."""
 
 
 def kueue(namespaces: Iterable[str], *, fair_sharing: bool = False) -> Chart:
-    """Kueue for the Jobs of these namespaces. It neither holds back nor ends Jobs in other namespaces, whatever their labels.
+    """Kueue for the Jobs of these namespaces. It neither delays nor ends Jobs in other namespaces, even if they have its labels.
 
     Its Deployment is ready only when its webhooks answer (cmd/kueue/main.go), so queues can be created once the release is ready.
-    While the webhooks are down, no Job can be created in those namespaces; running Jobs go on.
+    While the webhooks are down, no Job can be created in these namespaces. Running Jobs continue.
     """
-    return published(
+    return Chart(
         "kueue",
         KUEUE,
         NAMESPACE,
@@ -45,27 +45,26 @@ def kueue(namespaces: Iterable[str], *, fair_sharing: bool = False) -> Chart:
                     "containerSecurityContext": CONFINED | {"readOnlyRootFilesystem": True},
                 },
             },
-            # The chart takes one text and reads it as YAML, which includes JSON.
+            # The chart reads this text as YAML, which includes JSON.
             "managerConfig": {"controllerManagerConfigYaml": json.dumps(_config(sorted(namespaces), fair_sharing), indent=2)},
         },
-        [_POD],
+        (_POD,),
         folder="infrastructure/queues",
     )
 
 
 def _config(namespaces: list[str], fair_sharing: bool) -> dict[str, Any]:
+    in_namespaces = {"key": NAMESPACE_NAME_LABEL, "operator": "In", "values": namespaces}
     config = {
         "apiVersion": "config.kueue.x-k8s.io/v1beta2",
         "kind": "Configuration",
         "leaderElection": {"leaderElect": True},
         "integrations": {"frameworks": ["batch/job"]},
-        # A Job without a queue goes to the default queue of its namespace. Outside of these namespaces no webhook is called.
+        # A Job without a queue gets the default queue of its namespace. No webhook is called outside these namespaces.
         "manageJobsWithoutQueueName": False,
-        "managedJobsNamespaceSelector": {
-            "matchExpressions": [{"key": NAMESPACE_NAME_LABEL, "operator": "In", "values": namespaces}]
-        },
+        "managedJobsNamespaceSelector": {"matchExpressions": [in_namespaces]},
         "waitForPodsReady": {"timeout": go_duration(_READY_WITHIN), "blockAdmission": False},
-        # No queue has a quota for disk, and a Job that requests a resource without quota never starts.
+        # No queue has a quota for disk. A Job that requests a resource without a quota never starts.
         "resources": {"excludeResourcePrefixes": ["ephemeral-storage"]},
     }
     # Kueue tries the first strategy before the second (the comment in the chart's values).

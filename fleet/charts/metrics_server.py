@@ -1,11 +1,11 @@
-"""Values of metrics-server, which `kubectl top` and HorizontalPodAutoscalers ask for CPU and memory of pods and nodes.
+"""Values of metrics-server. `kubectl top` and HorizontalPodAutoscalers read CPU and memory of pods and nodes from it.
 
 Facts: kubernetes-sigs/metrics-server v0.9.0, charts/metrics-server 3.13.1.
 """
 
 from __future__ import annotations
 
-from fleet.charts.chart import KUBE_SYSTEM, Chart, Pod, published, resources
+from fleet.charts.chart import KUBE_SYSTEM, Chart, Pod, resources
 from fleet.facts import versions
 from fleet.facts.scheduling import SYSTEM_POOL, pool_selector
 from fleet.settings.cluster import Cluster
@@ -14,15 +14,16 @@ METRICS_SERVER = "metrics-server"
 _POD = Pod(METRICS_SERVER, 100, 200)
 """The chart's own requests, which are enough for 100 nodes."""
 _ANY_CERTIFICATE = "--kubelet-insecure-tls"
-"""Accepts a certificate that the kubelet has signed itself. Signed ones would need a controller that approves each kubelet's
-request: without it a kubelet has no certificate, and `kubectl logs` stops working. The risk: whoever answers in a node's place on
-the cluster's own network gets the token of metrics-server, which may list pods and nodes and read their metrics."""
+"""Accepts a certificate that the kubelet has signed itself. Certificates of the cluster's CA would need a controller that
+approves each kubelet's request. Without an approval a kubelet has no certificate, and `kubectl logs` stops working. The risk: an
+attacker on the cluster's own network who answers in place of a node gets the token of metrics-server. With it one can list pods
+and nodes and read their metrics."""
 
 
 def plain_chart(cluster: Cluster) -> Chart:
     """metrics-server on the system pool."""
     repository, _, tag = versions.CHARTS[METRICS_SERVER].image.partition(":")
-    return published(
+    return Chart(
         METRICS_SERVER,
         METRICS_SERVER,
         KUBE_SYSTEM,
@@ -33,5 +34,6 @@ def plain_chart(cluster: Cluster) -> Chart:
             "nodeSelector": pool_selector(SYSTEM_POOL),
             "resources": resources(_POD),
         },
-        [_POD],
+        (_POD,),
+        f"infrastructure/controllers/{METRICS_SERVER}",
     )

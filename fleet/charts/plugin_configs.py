@@ -1,7 +1,7 @@
 """Configs of NVIDIA's device plugin, one for each kind of pool, in a ConfigMap whose name contains a hash of its content.
 
-The plugin's pods do not notice a changed ConfigMap (NVIDIA/gpu-operator, time-slicing). So a changed one gets another name, and
-the pods are created again. Format: NVIDIA/k8s-device-plugin v0.20.0, api/config/v1.
+The plugin's pods do not notice a changed ConfigMap (NVIDIA/gpu-operator, time-slicing). So a changed ConfigMap gets another name,
+and Kubernetes recreates the pods. Format: NVIDIA/k8s-device-plugin v0.20.0, api/config/v1.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from fleet.settings.pool import Pool, config_name
 from fleet.settings.sharing import Replicated
 
 PLUGIN_CONFIG_DEFAULT = "environment"
-"""The config of nodes without the label: the NVIDIA runtime reads from a container's environment which GPUs it gets."""
+"""The config of nodes without the label. With it the NVIDIA runtime reads a container's GPUs from its environment."""
 _FIELDS = {"time-slicing": "timeSlicing", "mps": "mps"}
 
 
 @dataclass(frozen=True, slots=True)
 class PluginConfigs:
-    """Files by the name that nodes give in their label; nodes without the label get `default`.
+    """Files by the name in the nodes' label. Nodes without the label get `default`.
 
     `cdi` says whether some nodes get their GPUs by the Container Device Interface.
     """
@@ -49,9 +49,10 @@ class PluginConfigs:
 
 
 def plugin_configs(pools: Iterable[Pool], *, by_operator: bool) -> PluginConfigs | None:
-    """The configs that some pools need; None if the plugin's defaults are right for all of them.
+    """The configs that some pools need. None if the plugin's defaults are right for all pools.
 
-    The operator sets how containers get GPUs by variables, which override every config. So under it only sharing needs a config.
+    The operator sets by variables how containers get GPUs, and they override every config. So with the operator only sharing
+    needs a config.
     """
     kinds = {config_name(pool): pool for pool in pools}
     named = {name: pool for name, pool in kinds.items() if name}

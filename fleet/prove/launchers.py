@@ -6,7 +6,7 @@ the cluster's charts. CoreDNS and a provider's own autoscaler are not counted: k
 
 from __future__ import annotations
 
-from fleet.charts import Pod
+from fleet.charts.chart import Pod
 from fleet.facts.offer import less
 from fleet.providers.installed import installed
 from fleet.providers.oke.launcher_set import LAUNCHER_POD

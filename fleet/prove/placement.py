@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from fleet.charts import Pod
+from fleet.charts.chart import Pod
 from fleet.facts import hardware
 from fleet.facts.credentials import mask
 from fleet.facts.offer import DISK_KEPT, DISK_SHARE, Offer, allocatable, for_runners

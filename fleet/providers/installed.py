@@ -7,19 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fleet.charts import (
-    PLAIN,
-    Chart,
-    PluginConfigs,
-    Pod,
-    arc_controller,
-    argo_cd,
-    device_plugin,
-    gpu_operator,
-    kueue,
-    plugin_configs,
-    runner_set,
-)
+from fleet.charts import PLAIN
+from fleet.charts.arc import arc_controller, runner_set
+from fleet.charts.argo_cd import argo_cd
+from fleet.charts.chart import Chart, Pod
+from fleet.charts.device_plugin import device_plugin
+from fleet.charts.gpu_operator import gpu_operator
+from fleet.charts.kueue import kueue
+from fleet.charts.plugin_configs import PluginConfigs, plugin_configs
 from fleet.facts.node_image import NODE_IMAGES, NodeImage
 from fleet.providers.registry import PROVIDERS
 from fleet.providers.target import pool_target

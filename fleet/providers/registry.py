@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from fleet.charts import Chart
+from fleet.charts.chart import Chart
 from fleet.facts.offer import Offer
 from fleet.facts.pricing import Line
 from fleet.facts.scheduling import EKS_PROFILE, OKE_PROFILE, TALOS_PROFILE, SchedulingProfile

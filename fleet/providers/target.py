@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fleet import charts
+from fleet.charts.gpu_operator import runtime_class as operator_runtime_class
 from fleet.facts.node_image import NODE_IMAGES
 from fleet.facts.scheduling import Toleration, pool_selector
 from fleet.providers.registry import PROVIDERS
@@ -48,4 +48,4 @@ def runtime_class(cluster: Cluster) -> str:
     if cluster.enablement != GPU_OPERATOR or first is None:
         return ""
     cdi = any(pool.cdi for pool in cluster.pools.values())
-    return charts.runtime_class(NODE_IMAGES[first.image], cluster.operator or OperatorSettings(), cdi=cdi)
+    return operator_runtime_class(NODE_IMAGES[first.image], cluster.operator or OperatorSettings(), cdi=cdi)

@@ -1,6 +1,6 @@
-"""What keeps a runner set's namespace apart: whom its pods reach, how much it holds, and what a container may take.
+"""The isolation of a runner set's namespace: the network that its pods reach, its quota, and the limits of a container.
 
-Plain specs, made of a set's chart: what is written there of pods, GPUs and runners is not written a second time.
+The specs are made from the set's chart, so facts about pods, GPUs and runners are not repeated here.
 """
 
 from __future__ import annotations
@@ -13,30 +13,29 @@ from fleet.charts.chart import KUBE_SYSTEM, Chart
 from fleet.facts.scheduling import GPU_RESOURCE, is_gpu_resource
 from fleet.settings.egress import CLOSED, INTERNET, LINK_LOCAL
 
-_DNS = {"namespace": {"kubernetes.io/metadata.name": KUBE_SYSTEM}, "pod": {"k8s-app": "kube-dns"}}
-"""CoreDNS, by the labels that it has on EKS and on OKE."""
+_DNS = {
+    "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": KUBE_SYSTEM}},
+    "podSelector": {"matchLabels": {"k8s-app": "kube-dns"}},
+}
+"""CoreDNS, by its labels on EKS and on OKE."""
 _PODS_OF_A_JOB = 3
-"""In ARC's kubernetes modes: the runner's, the job's, and a container step's while that runs (actions/runner-container-hooks)."""
+"""In ARC's kubernetes modes: the runner's pod, the job's pod, and a pod for a container step while that step runs
+(actions/runner-container-hooks)."""
 _SPARE = 2
-"""Pods beside those of runners: the sweep of an OCI set, and one by hand."""
+"""Pods beside those of runners: the sweep of an OCI set, and one that an operator starts by hand."""
 
 
 def network_policy(
     closed: Sequence[str] = CLOSED, opened: Sequence[str] = (), private_ports: Sequence[int] = ()
 ) -> dict[str, Any]:
-    """Spec of a NetworkPolicy for every pod of the namespace: nothing comes in; out go DNS and the internet.
+    """Spec of a NetworkPolicy for every pod of the namespace: no ingress, and egress only to DNS and the internet.
 
-    `opened` are networks that are reached though they lie in `closed`, `private_ports` TCP ports that are reached anywhere but on
-    the node's own addresses. Nothing of IPv6 is allowed: the clusters have none, and an IPv6 exception breaks the whole policy on
-    an IPv4 cluster of EKS (aws/aws-network-policy-agent#631).
+    Pods reach the networks `opened` even if they are inside `closed`. They reach the TCP ports `private_ports` of every address
+    except the node's own ones. No IPv6 is allowed: the clusters have none, and an IPv6 exception breaks the whole policy on an
+    IPv4 cluster of EKS (aws/aws-network-policy-agent#631).
     """
     egress: list[dict[str, Any]] = [
-        {
-            "to": [
-                {"namespaceSelector": {"matchLabels": _DNS["namespace"]}, "podSelector": {"matchLabels": _DNS["pod"]}},
-            ],
-            "ports": [{"protocol": protocol, "port": 53} for protocol in ("UDP", "TCP")],
-        },
+        {"to": [_DNS], "ports": [{"protocol": protocol, "port": 53} for protocol in ("UDP", "TCP")]},
         {"to": [_block(INTERNET, closed), *map(_block, opened)]},
     ]
     if private_ports:
@@ -46,32 +45,32 @@ def network_policy(
 
 
 def resource_quota(chart: Chart) -> dict[str, Any]:
-    """Spec of a ResourceQuota of twice what the set may run: a wall against what is not ARC, never one that ARC meets.
+    """Spec of a ResourceQuota of twice what the set may run. It limits other creators of pods, and ARC never reaches it.
 
-    A pod that is told to stop counts until its grace period ends (Kubernetes, pkg/quota/v1/evaluator/core/pods.go), while ARC has
-    made the next one: at most as many again as there may be runners. ARC 0.13.1 and newer would try again all the same, each half
-    minute (actions/actions-runner-controller#4305); older ones gave the runner up.
+    A pod that is stopping counts until its grace period ends (Kubernetes, pkg/quota/v1/evaluator/core/pods.go), and ARC may
+    already have created the next one. So there are at most twice as many pods as runners. At a quota ARC 0.13.1 and newer would
+    retry every half minute (actions/actions-runner-controller#4305). Older versions gave up the runner.
 
-    Runners that make a pod for each job meet it otherwise: such a pod fails at a quota and its job with it, instead of waiting
-    (actions/runner-container-hooks#229). Their GPUs are capped by `maxRunners` and by the pool's nodes, and by no quota.
+    Runners that create a pod for each job fail at a quota: the pod and its job fail instead of waiting
+    (actions/runner-container-hooks#229). So only `maxRunners` and the pool's nodes limit their GPUs, and no quota does.
     """
     most = 2 * int(chart.values["maxRunners"])
     if _makes_pods(chart):
         return {"hard": {"pods": str(most * _PODS_OF_A_JOB + _SPARE)}}
-    # Whole GPUs are counted in any case: who has shares or a launcher takes none.
+    # The quota always names whole GPUs. A set with shares of GPUs or with a launcher may take none.
     gpus = Counter({GPU_RESOURCE: 0})
     for container in _pod(chart)["containers"]:
         gpus.update({name: count for name, count in container["resources"]["limits"].items() if is_gpu_resource(name)})
-    # Of extended resources a quota takes requests alone. No CPU and no memory: a pod that named none would be refused.
-    wall = {f"requests.{name}": str(most * count) for name, count in gpus.items()}
-    return {"hard": wall | {"pods": str(most + _SPARE)}}
+    # A quota supports only requests of extended resources. It has no CPU and no memory: it would reject a pod without them.
+    hard = {f"requests.{name}": str(most * count) for name, count in gpus.items()}
+    return {"hard": hard | {"pods": str(most + _SPARE)}}
 
 
 def limit_range(chart: Chart) -> dict[str, Any]:
-    """Spec of a LimitRange: a container takes no more than the set's own, and one that names nothing gets the same as that.
+    """Spec of a LimitRange: a container may take as much as the set's own, and gets the same if it names nothing.
 
-    ARC gives up a runner whose pod is refused for anything but a quota, so no bound is below what the chart asks for. GPUs are
-    not in it: from a maximum the API server makes a default, which would hand one to every container.
+    ARC gives up a runner whose pod is rejected for any reason but a quota. So no limit is below the chart's own. GPUs are not in
+    it: the API server uses a maximum as the default, which would give a GPU to every container.
     """
     (container,) = _pod(chart)["containers"]
     limits, requests = (_cpu_and_memory(container["resources"][kind]) for kind in ("limits", "requests"))
@@ -79,7 +78,7 @@ def limit_range(chart: Chart) -> dict[str, Any]:
 
 
 def _makes_pods(chart: Chart) -> bool:
-    """Whether the set's runners make pods of the cluster for their jobs: ARC's kubernetes modes. No set of ours has one."""
+    """Whether the set's runners create pods for their jobs (ARC's kubernetes modes). No set of this project does."""
     return str(chart.values.get("containerMode", {}).get("type", "")).startswith("kubernetes")
 
 

@@ -1,7 +1,8 @@
-"""What Kueue is told of a cluster: a flavor for each pool, a ClusterQueue for each team, its LocalQueues, and priorities.
+"""Kueue's objects for a cluster: a flavor for each pool, a ClusterQueue for each team, its LocalQueues, and priorities.
 
-Pure functions of the settings to plain manifests (kueue.x-k8s.io/v1beta2). CPU and memory go with the GPUs: a team has that part
-of what a pool's nodes leave to pods which its units are of the pool's, so that neither runs out while GPUs are free.
+Pure functions from the settings to plain manifests (kueue.x-k8s.io/v1beta2). A team's quota of CPU and memory follows its quota
+of GPUs: a team with half of a pool's units also gets half of the CPU and memory that the pool's nodes leave to pods. So neither
+runs out while GPUs are free.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from fleet.facts.scheduling import (
     WAIT_FOR,
     Priority,
     SchedulingProfile,
-    Taint,
     flavor_labels,
 )
 from fleet.prove.placement import pool_hosts
 from fleet.prove.shares import Share, share
 from fleet.providers.registry import PROVIDERS
+from fleet.render.manifest import Manifest, manifest
 from fleet.settings.cluster import Cluster
 from fleet.settings.model import cpu_text, memory_text
 from fleet.settings.pool import Pool
@@ -31,12 +32,10 @@ from fleet.settings.queues import Queues, Quota, Team
 
 API = "kueue.x-k8s.io/v1beta2"
 
-Manifest = dict[str, Any]
-
 
 @dataclass(frozen=True, slots=True)
 class TeamQueue:
-    """What Kueue is told of a team: its ClusterQueue, and the LocalQueues of each of its namespaces."""
+    """Kueue's objects for a team: its ClusterQueue, and the LocalQueues of each of its namespaces."""
 
     cluster_queue: Manifest
     local_queues: Mapping[str, tuple[Manifest, ...]]
@@ -49,7 +48,7 @@ class TeamQueue:
 
 @dataclass(frozen=True, slots=True)
 class QueueObjects:
-    """Kueue's objects of a cluster: priorities, a flavor for each pool in some quota, and each team's by its name."""
+    """Kueue's objects for a cluster: priorities, a flavor for each pool that has a quota, and each team's objects by its name."""
 
     priorities: tuple[Manifest, ...]
     flavors: tuple[Manifest, ...]
@@ -57,95 +56,88 @@ class QueueObjects:
 
     @property
     def manifests(self) -> tuple[Manifest, ...]:
-        """All of them. Each names only what stands before it."""
+        """All objects. Each refers only to objects before it."""
         queues = self.teams.values()
-        local_queues = (each for queue in queues for held in queue.local_queues.values() for each in held)
+        local_queues = (each for queue in queues for of_namespace in queue.local_queues.values() for each in of_namespace)
         return (*self.priorities, *self.flavors, *(queue.cluster_queue for queue in queues), *local_queues)
 
 
 def queue_objects(name: str, cluster: Cluster, queues: Queues) -> QueueObjects:
-    """All of Kueue's objects for the queues of the cluster of this name; pools of which no team has a quota get no flavor."""
+    """All of Kueue's objects for the queues of the cluster `name`. A pool gets a flavor only if a team has a quota of it."""
     profile = PROVIDERS[cluster.provider].profile
     pools: dict[str, Pool] = {pool: cluster.pools[pool] for pool in cluster.pools if pool in queues.pools}
     hosts = pool_hosts(cluster)
     shares = {pool: share(hosts[pool]) for pool in pools}
     return QueueObjects(
         priorities=tuple(map(workload_priority, JOB_PRIORITIES)),
-        flavors=tuple(flavor(pool, held, name, profile) for pool, held in pools.items()),
+        flavors=tuple(flavor(pool, settings, name, profile) for pool, settings in pools.items()),
         teams={
             team: TeamQueue(
-                cluster_queue(team, held, queues, pools, shares),
-                {namespace: local_queues(team, namespace) for namespace in held.namespaces},
+                cluster_queue(team, settings, queues, pools, shares),
+                {namespace: local_queues(team, namespace) for namespace in settings.namespaces},
             )
-            for team, held in queues.teams.items()
+            for team, settings in queues.teams.items()
         },
     )
 
 
 def flavor(name: str, pool: Pool, cluster: str, profile: SchedulingProfile) -> Manifest:
-    """ResourceFlavor of a pool: the labels and taints that its nodes have, and the tolerations that its Jobs get.
+    """ResourceFlavor of a pool: the labels and taints of its nodes, and the tolerations that its Jobs get.
 
-    A Job whose selector is of another pool is not let in here; one without a selector gets this pool's.
+    Kueue does not admit a Job here whose selector names another pool. A Job without a selector gets the selector of this pool.
     """
     taints = (profile.gpu_taint, *((profile.spot_taint,) if profile.spot_taint and pool.capacity == "spot" else ()))
-    return _object(
-        "ResourceFlavor",
-        name,
-        spec={
-            "nodeLabels": flavor_labels(pool.node_labels(cluster, name, profile), profile),
-            "nodeTaints": [_taint(taint) for taint in taints],
-            "tolerations": manifests(profile.pod_tolerations(pool.capacity)),
-        },
-    )
+    spec = {
+        "nodeLabels": flavor_labels(pool.node_labels(cluster, name, profile), profile),
+        "nodeTaints": [{"key": taint.key, "value": taint.value, "effect": str(taint.effect)} for taint in taints],
+        "tolerations": manifests(profile.pod_tolerations(pool.capacity)),
+    }
+    return manifest(API, "ResourceFlavor", name, spec=spec)
 
 
 def cluster_queue(name: str, team: Team, queues: Queues, pools: Mapping[str, Pool], shares: Mapping[str, Share]) -> Manifest:
-    """ClusterQueue of a team, in one resource group: CPU and memory may stand in one only, and every pool has them.
+    """ClusterQueue of a team, in one resource group. Every pool has CPU and memory, and Kueue allows each in one group only.
 
-    Each flavor lists all resources in one order, with 0 of what its pool has not, as Kueue's webhook demands. The provider waits
-    until the queue is active, which it is not while a flavor is missing.
+    Kueue's webhook requires that each flavor lists all resources in the same order, with 0 of those that its pool lacks. The
+    provider waits until the queue is active. It is inactive while a flavor is missing.
     """
     resources = sorted({pools[quota.pool].resource for quota in team.quotas})
+    flavors = [
+        {"name": quota.pool, "resources": _quotas(quota, pools[quota.pool], shares[quota.pool], resources)}
+        for quota in team.quotas
+    ]
+    namespaces = {"key": NAMESPACE_NAME_LABEL, "operator": "In", "values": sorted(team.namespaces)}
     spec: dict[str, Any] = {
-        "namespaceSelector": {
-            "matchExpressions": [{"key": NAMESPACE_NAME_LABEL, "operator": "In", "values": sorted(team.namespaces)}]
-        },
+        "namespaceSelector": {"matchExpressions": [namespaces]},
         "queueingStrategy": team.strategy,
         "preemption": {
             "withinClusterQueue": team.preemption.within_cluster_queue,
             "reclaimWithinCohort": team.preemption.reclaim_within_cohort,
             "borrowWithinCohort": {"policy": team.preemption.borrow_within_cohort},
         },
-        "resourceGroups": [
-            {
-                "coveredResources": ["cpu", "memory", *resources],
-                "flavors": [
-                    {"name": quota.pool, "resources": _quotas(quota, pools[quota.pool], shares[quota.pool], resources)}
-                    for quota in team.quotas
-                ],
-            }
-        ],
+        "resourceGroups": [{"coveredResources": ["cpu", "memory", *resources], "flavors": flavors}],
     }
     if queues.cohort is not None:
-        # A name that links queues: without quotas of its own a cohort needs no object.
+        # The name links queues. A cohort without its own quotas needs no object.
         spec["cohortName"] = queues.cohort
     if queues.fair_sharing:
         spec["fairSharing"] = {"weight": str(team.weight)}
-    return _object("ClusterQueue", name, annotations={WAIT_FOR: "condition=Active"}, spec=spec)
+    return manifest(API, "ClusterQueue", name, spec=spec, annotations={WAIT_FOR: "condition=Active"})
 
 
 def local_queues(team: str, namespace: str) -> tuple[Manifest, ...]:
-    """LocalQueues of a namespace: of the team's name for Jobs that say so, and the default for those that name no queue.
+    """LocalQueues of a namespace: one with the team's name, and the default one for Jobs that name no queue.
 
-    Without the second they would go round every queue.
+    Without the default one these Jobs would start without any queue.
     """
     names = dict.fromkeys((team, DEFAULT_QUEUE))
-    return tuple(_object("LocalQueue", name, namespace=namespace, spec={"clusterQueue": team}) for name in names)
+    return tuple(manifest(API, "LocalQueue", name, namespace, {"clusterQueue": team}) for name in names)
 
 
 def workload_priority(priority: Priority) -> Manifest:
-    """WorkloadPriorityClass of the name and value of a class of pods: it orders the queue."""
-    return _object("WorkloadPriorityClass", priority.name, value=priority.value, description=priority.meaning)
+    """WorkloadPriorityClass with the name and value of a PriorityClass. Kueue orders a queue by it."""
+    made = manifest(API, "WorkloadPriorityClass", priority.name)
+    return made | {"value": priority.value, "description": priority.meaning}
 
 
 def _quotas(quota: Quota, pool: Pool, each: Share, resources: list[str]) -> list[Manifest]:
@@ -158,18 +150,3 @@ def _quotas(quota: Quota, pool: Pool, each: Share, resources: list[str]) -> list
         amounts("memory", limits, lambda units: memory_text(units * each.memory)),
         *(amounts(name, limits if name == pool.resource else {"nominalQuota": 0}) for name in resources),
     ]
-
-
-def _taint(taint: Taint) -> dict[str, str]:
-    return {"key": taint.key, "value": taint.value, "effect": str(taint.effect)}
-
-
-def _object(
-    kind: str, name: str, *, namespace: str = "", annotations: Mapping[str, str] | None = None, **fields: Any
-) -> Manifest:
-    metadata: dict[str, Any] = {"name": name}
-    if namespace:
-        metadata["namespace"] = namespace
-    if annotations:
-        metadata["annotations"] = dict(annotations)
-    return {"apiVersion": API, "kind": kind, "metadata": metadata, **fields}

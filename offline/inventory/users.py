@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from fleet.charts import Chart
+from fleet.charts.chart import Chart
 from fleet.facts.scheduling import QUEUE_LABEL
 from fleet.jobs.stack import place_stack_job
 from fleet.prove.placement import Ask

@@ -7,7 +7,8 @@ import pulumi_kubernetes as kubernetes
 import pytest
 
 from components.kubernetes.gpu_operator import GpuOperator, GpuOperatorArgs
-from fleet import charts
+from fleet.charts.gpu_operator import gpu_operator
+from fleet.charts.plugin_configs import plugin_configs
 from fleet.facts.node_image import NODE_IMAGES
 from fleet.facts.scheduling import OKE_PROFILE
 from fleet.settings.operator import OperatorSettings
@@ -19,8 +20,8 @@ RELEASE = "kubernetes:helm.sh/v3:Release"
 NAMESPACE = "kubernetes:core/v1:Namespace"
 
 
-CONFIGS = charts.plugin_configs([pool_of(sharing={"strategy": "time-slicing", "replicas": 4})], by_operator=True)
-CHART = charts.gpu_operator(
+CONFIGS = plugin_configs([pool_of(sharing={"strategy": "time-slicing", "replicas": 4})], by_operator=True)
+CHART = gpu_operator(
     NODE_IMAGES["ubuntu"], OperatorSettings(), cdi=True, tolerations=OKE_PROFILE.tolerations, mig="single", configs=CONFIGS
 )
 

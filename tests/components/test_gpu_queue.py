@@ -15,7 +15,8 @@ import pytest
 from components.kubernetes.gpu_queue import GpuQueue, GpuQueueArgs
 from components.kubernetes.local_queues import LocalQueues, LocalQueuesArgs
 from components.kubernetes.queue_controller import QueueController, QueueControllerArgs
-from fleet import charts
+from fleet.charts.kueue import KUEUE as RELEASE_NAME
+from fleet.charts.kueue import kueue as kueue_chart
 from fleet.facts.scheduling import JOB_PRIORITIES, RUNNER_PRIORITY
 from fleet.loading.stackfile import StackConfig
 from fleet.render.queues import queue_objects
@@ -65,7 +66,7 @@ def prod_with_queues(queues: dict[str, Any] | None = PROD) -> StackConfig:
 
 
 def kueue(recording: Recording) -> Resource:
-    (found,) = [each for each in of_type(recording, RELEASE) if each.inputs["name"] == charts.KUEUE]
+    (found,) = [each for each in of_type(recording, RELEASE) if each.inputs["name"] == RELEASE_NAME]
     return found
 
 
@@ -138,7 +139,7 @@ def _alone() -> None:
     provider = kubernetes.Provider("cluster", kubeconfig="{}")
     opts = pulumi.ResourceOptions(providers=[provider])
     first = kubernetes.core.v1.ConfigMap("ready", opts=pulumi.ResourceOptions(provider=provider))
-    controller = QueueController("queues", QueueControllerArgs(charts.kueue(["ml", "ml-night"]), objects, [first]), opts=opts)
+    controller = QueueController("queues", QueueControllerArgs(kueue_chart(["ml", "ml-night"]), objects, [first]), opts=opts)
     team = objects.teams["ml"]
     queue = GpuQueue("queues.ml", GpuQueueArgs(team, controller.flavors), opts=opts)
     ready = {namespace: [queue.cluster_queue] for namespace in team.local_queues}
@@ -247,7 +248,7 @@ def test_no_class_of_a_cluster_with_queues_ends_a_runner(queued):
 def test_a_cluster_without_queues_has_nothing_of_kueue():
     recording = planned()
     assert list(manifests(recording)) == []
-    assert [each.inputs["name"] for each in of_type(recording, RELEASE) if each.inputs["name"] == charts.KUEUE] == []
+    assert [each.inputs["name"] for each in of_type(recording, RELEASE) if each.inputs["name"] == RELEASE_NAME] == []
     assert {each.inputs["metadata"]["name"] for each in of_type(recording, PRIORITY)} == {RUNNER_PRIORITY.name}
 
 

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 
 from components.kubernetes.arc_runner_set import Arc, ArcRunnerSet, ArcRunnerSetArgs
 from components.kubernetes.inside import Inside, MachineSet, install
-from fleet import charts
+from fleet.charts.arc import CONTROLLER
 from fleet.loading.config import load
 from fleet.providers.installed import plain_charts
 from fleet.providers.oke.cluster import OkeCluster
@@ -79,7 +79,7 @@ def test_a_cluster_of_machines_alone_needs_no_operator():
     recording = build(machine_set, enablement=GPU_OPERATOR, pools={}, runners={"oci": vm_per_job()})
     assert of_type(recording, OPERATOR) == ()
     plain = [chart.name for chart in plain_charts(TypeAdapter(OkeCluster).validate_json(json.dumps(oke_cluster())))]
-    assert [each.inputs["name"] for each in of_type(recording, RELEASE)] == [*plain, charts.CONTROLLER, "oci"]
+    assert [each.inputs["name"] for each in of_type(recording, RELEASE)] == [*plain, CONTROLLER, "oci"]
 
 
 @pytest.mark.parametrize("cdi", [False, True])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fleet import charts
+from fleet.charts.arc import NAMESPACE as CONTROLLER_NAMESPACE
 from fleet.facts.scheduling import GPU_RESOURCE
 from fleet.settings.namespaces import runner_namespace
 from offline.record import Recording, Resource
@@ -69,7 +69,7 @@ def test_every_set_has_a_namespace_of_its_own_apart_from_the_controllers(recordi
     assert len(set(names)) == len(names), "two components of one cluster would fight for a namespace"
     for release in runner_sets(recording):
         assert release.inputs["namespace"] == f"runners-{release.inputs['name']}"
-        assert release.inputs["namespace"] != charts.CONTROLLER_NAMESPACE
+        assert release.inputs["namespace"] != CONTROLLER_NAMESPACE
 
 
 def test_the_app_secret_is_passed_by_name(staging):

@@ -10,8 +10,16 @@ from typing import Any
 import yaml
 
 from components.oci.oci_gpu_runner import SWEEP
-from fleet import charts
-from fleet.charts import Chart
+from fleet.charts.arc import NAMESPACE as CONTROLLER_NAMESPACE
+from fleet.charts.arc import arc_controller
+from fleet.charts.chart import KUBE_SYSTEM, Chart
+from fleet.charts.cluster_autoscaler import AUTOSCALER
+from fleet.charts.device_plugin import NAMESPACE as DEVICE_PLUGIN_NAMESPACE
+from fleet.charts.device_plugin import device_plugin
+from fleet.charts.gpu_operator import NAMESPACE as OPERATOR_NAMESPACE
+from fleet.charts.gpu_operator import OPERATOR
+from fleet.charts.kueue import KUEUE
+from fleet.charts.kueue import NAMESPACE as KUEUE_NAMESPACE
 from fleet.facts.scheduling import RUNTIME_CLASS, system_labels
 from fleet.loading.config import load
 from fleet.providers import fleet as settings
@@ -108,7 +116,7 @@ class Inside:
     def namespaces(self) -> frozenset[str]:
         """Every namespace that something of ours is in."""
         argo = [self.cluster.gitops.namespace] if self.cluster.gitops is not None else []
-        return frozenset((charts.KUBE_SYSTEM, *(chart.namespace for chart in self.charts.values()), *self.teams, *argo))
+        return frozenset((KUBE_SYSTEM, *(chart.namespace for chart in self.charts.values()), *self.teams, *argo))
 
     @property
     def teams(self) -> tuple[str, ...]:
@@ -124,9 +132,9 @@ class Inside:
     @cached_property
     def operands(self) -> frozenset[str]:
         """DaemonSets that the GPU operator makes; none where there is no operator."""
-        if charts.OPERATOR not in self.charts:
+        if OPERATOR not in self.charts:
             return frozenset()
-        values = self.charts[charts.OPERATOR].values
+        values = self.charts[OPERATOR].values
         return frozenset((VALIDATOR, *(name for key, name in OPERANDS.items() if values[key]["enabled"])))
 
     def pod_labels(self, namespace: str) -> dict[str, frozenset[str]]:
@@ -137,31 +145,31 @@ class Inside:
         if namespace in self.runners:
             # actions-runner-controller: controllers/actions.github.com/resourcebuilder.go, newEphemeralRunner.
             return {"app.kubernetes.io/component": frozenset(("runner",)), "actions.github.com/scale-set-name": self.sets}
-        plugin = charts.device_plugin()
+        plugin = device_plugin()
         return {
             # NVIDIA/k8s-device-plugin: deployments/helm/nvidia-device-plugin/templates/_helpers.tpl, templateLabels.
-            charts.DEVICE_PLUGIN_NAMESPACE: {
+            DEVICE_PLUGIN_NAMESPACE: {
                 "app.kubernetes.io/name": frozenset((plugin.chart,)),
                 "app.kubernetes.io/instance": frozenset((plugin.name,)),
             },
             # actions-runner-controller: the controller chart's deployment.yaml; resourcebuilder.go, newAutoScalingListener.
-            charts.CONTROLLER_NAMESPACE: {
+            CONTROLLER_NAMESPACE: {
                 "app.kubernetes.io/component": frozenset(("controller-manager", "runner-scale-set-listener")),
                 "actions.github.com/scale-set-name": self.sets,
             },
             # kubernetes-sigs/kueue v0.19.2: charts/kueue/templates/_helpers.tpl, selectorLabels.
-            charts.KUEUE_NAMESPACE: {
-                "app.kubernetes.io/name": frozenset((charts.KUEUE,)),
+            KUEUE_NAMESPACE: {
+                "app.kubernetes.io/name": frozenset((KUEUE,)),
                 "control-plane": frozenset(("controller-manager",)),
             },
             # NVIDIA/gpu-operator: deployments/gpu-operator/templates/operator.yaml, each operand's DaemonSet, and the subchart.
-            charts.OPERATOR_NAMESPACE: {
-                "app": self.operands | {charts.OPERATOR},
+            OPERATOR_NAMESPACE: {
+                "app": self.operands | {OPERATOR},
                 "app.kubernetes.io/name": frozenset((FEATURE_DISCOVERY,)),
             },
             **self._argo_labels(),
             # aws/eks-node-monitoring-agent 51af5494 (v1.7.0): charts/eks-node-monitoring-agent/templates/dcgm-daemonset.yaml.
-            charts.KUBE_SYSTEM: {"k8s-app": frozenset(("dcgm-server",))} if self.cluster.provider == "eks" else {},
+            KUBE_SYSTEM: {"k8s-app": frozenset(("dcgm-server",))} if self.cluster.provider == "eks" else {},
         }[namespace]
 
     def _argo_labels(self) -> dict[str, dict[str, frozenset[str]]]:
@@ -179,30 +187,30 @@ class Inside:
         return {key: frozenset(names) for key, names in found.items()}
 
     def _objects(self) -> Iterator[tuple[str | None, str, str]]:
-        yield charts.CONTROLLER_NAMESPACE, "deployment", charts.arc_controller().values["fullnameOverride"]
+        yield CONTROLLER_NAMESPACE, "deployment", arc_controller().values["fullnameOverride"]
         if PROVIDERS[self.cluster.provider].deployable:
             # On EKS the chart's fullnameOverride; docs.oracle.com, working with the autoscaler as an add-on, has the same name.
-            yield charts.KUBE_SYSTEM, "deployment", charts.AUTOSCALER
+            yield KUBE_SYSTEM, "deployment", AUTOSCALER
         if self.cluster.provider == "eks":
             # kubernetes/autoscaler cluster-autoscaler-1.34.5: config/flags/flags.go, status-config-map-name.
-            yield charts.KUBE_SYSTEM, "configmap", "cluster-autoscaler-status"
+            yield KUBE_SYSTEM, "configmap", "cluster-autoscaler-status"
         if self.cluster.enablement == GPU_PLUGIN_ADDON:
-            yield charts.KUBE_SYSTEM, "daemonset", OKE_PLUGIN
-        if charts.DEVICE_PLUGIN_NAMESPACE in self.namespaces:
+            yield KUBE_SYSTEM, "daemonset", OKE_PLUGIN
+        if DEVICE_PLUGIN_NAMESPACE in self.namespaces:
             # The chart's fullname is the release's name, since that contains the chart's.
-            yield charts.DEVICE_PLUGIN_NAMESPACE, "daemonset", charts.device_plugin().name
-        if charts.OPERATOR in self.charts:
-            yield charts.OPERATOR_NAMESPACE, "deployment", charts.OPERATOR
+            yield DEVICE_PLUGIN_NAMESPACE, "daemonset", device_plugin().name
+        if OPERATOR in self.charts:
+            yield OPERATOR_NAMESPACE, "deployment", OPERATOR
             # The operator's own Service for it, port 9400 (NVIDIA/gpu-operator, assets/state-dcgm-exporter/0400_service.yaml).
-            yield charts.OPERATOR_NAMESPACE, "service", OPERANDS["dcgmExporter"]
-            yield from ((charts.OPERATOR_NAMESPACE, "daemonset", name) for name in self.operands)
-            yield charts.OPERATOR_NAMESPACE, "daemonset", f"{charts.OPERATOR}-{FEATURE_DISCOVERY}-worker"
+            yield OPERATOR_NAMESPACE, "service", OPERANDS["dcgmExporter"]
+            yield from ((OPERATOR_NAMESPACE, "daemonset", name) for name in self.operands)
+            yield OPERATOR_NAMESPACE, "daemonset", f"{OPERATOR}-{FEATURE_DISCOVERY}-worker"
             # The operator's own (assets/pre-requisites/0200_runtime_class.yaml).
             yield None, "runtimeclass", RUNTIME_CLASS
         yield from self._by_argo()
-        if charts.KUEUE in self.charts:
+        if KUEUE in self.charts:
             # kubernetes-sigs/kueue v0.19.2: charts/kueue/templates/manager/manager.yaml.
-            yield charts.KUEUE_NAMESPACE, "deployment", f"{charts.KUEUE}-controller-manager"
+            yield KUEUE_NAMESPACE, "deployment", f"{KUEUE}-controller-manager"
         for name, chart in self.charts.items():
             if name in self.sets and _ours(chart):
                 yield chart.namespace, "configmap", LAUNCHER
@@ -231,7 +239,7 @@ class Inside:
     @property
     def label_columns(self) -> frozenset[str]:
         """Labels that its nodes have and pages may show: ours, and those that the operator finds out."""
-        return frozenset((*self.node_labels, *(DISCOVERED if charts.OPERATOR in self.charts else ())))
+        return frozenset((*self.node_labels, *(DISCOVERED if OPERATOR in self.charts else ())))
 
 
 def _of(held: dict[str, Any], kind: str, namespace: str) -> bool:

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from fleet import charts
+from fleet.charts.arc import runner_set
+from fleet.charts.device_plugin import device_plugin
+from fleet.charts.gpu_operator import gpu_operator
 from fleet.facts import hardware, versions
 from fleet.facts.node_image import NODE_IMAGES
 from fleet.facts.scheduling import EKS_PROFILE, GPU_RESOURCE, GPU_TOLERATION, Effect, Taint
@@ -29,7 +31,7 @@ from tests.fleet.conformance import STACKS
 EXAMPLE = ROOT / "examples" / "Pulumi.right-size.yaml"
 USW2 = staging().clusters["usw2"]
 SET = USW2.runners["gpu-t4"]
-POD = charts.runner_set("gpu-t4", SET, "https://github.com/example", "gpu").values["template"]["spec"]
+POD = runner_set("gpu-t4", SET, "https://github.com/example", "gpu").values["template"]["spec"]
 
 
 def right_size() -> dict[str, Pool]:
@@ -53,7 +55,7 @@ def test_the_default_image_is_pinned_by_digest_and_a_set_may_have_its_own():
     assert POD["containers"][0]["image"] == versions.RUNNER_IMAGE
     assert "@sha256:" in versions.RUNNER_IMAGE, "a tag may change under a running fleet"
     own = runner_of(image="123456789012.dkr.ecr.us-west-2.amazonaws.com/runner-gpu:1")
-    values = charts.runner_set("own", own, "https://github.com/example", "gpu").values
+    values = runner_set("own", own, "https://github.com/example", "gpu").values
     assert values["template"]["spec"]["containers"][0]["image"] == own.image
 
 
@@ -118,7 +120,7 @@ def test_every_pool_has_a_gpu_that_the_driver_of_the_node_image_drives():
 
 
 def test_no_release_is_older_than_the_guides():
-    assert [int(part) for part in charts.device_plugin().version.split(".")] >= [0, 14, 5]
+    assert [int(part) for part in device_plugin().version.split(".")] >= [0, 14, 5]
 
 
 # -- seed 002: CNCF's runners on OCI -----------------------------------------------------------------------------------
@@ -199,7 +201,7 @@ def test_a_boot_volume_holds_cuda_images(kind):
 
 
 def test_the_operator_brings_no_driver_into_a_kind_cluster():
-    values = charts.gpu_operator(NODE_IMAGES["nvkind"], OperatorSettings(), cdi=False, tolerations=EKS_PROFILE.tolerations).values
+    values = gpu_operator(NODE_IMAGES["nvkind"], OperatorSettings(), cdi=False, tolerations=EKS_PROFILE.tolerations).values
     assert values["driver"] == {"enabled": False}
 
 
@@ -238,7 +240,7 @@ def test_the_fate_of_each_variable_of_the_guide_is_told_as_it_is(variable):
     (row,) = re.findall(rf"^\| `{variable}` \| ([^|]+) \| ([^|]+) \|$", part("layers", "`toolkit.env`"), re.MULTILINE)
     containerd = {"containerd": {"config": "/etc/containerd/config.toml", "socket": "/run/containerd/containerd.sock"}}
     operator = OperatorSettings.model_validate(containerd)
-    values = charts.gpu_operator(NODE_IMAGES["ubuntu"], operator, cdi=False, tolerations=EKS_PROFILE.tolerations).values
+    values = gpu_operator(NODE_IMAGES["ubuntu"], operator, cdi=False, tolerations=EKS_PROFILE.tolerations).values
     written = variable in {entry["name"] for entry in values["toolkit"]["env"]}
     assert ("not written" in row[1]) is not written
     assert (row[0] == "yes") is written

@@ -18,8 +18,14 @@ from ruamel.yaml import YAML
 
 from components.oci.autoscaler import addon_values
 from components.oci.oci_gpu_runner import sweep_spec
-from fleet import charts
-from fleet.charts import Chart
+from fleet.charts.arc import CONTROLLER, arc_controller, runner_set
+from fleet.charts.argo_cd import ARGO_CD, argo_cd
+from fleet.charts.chart import Chart
+from fleet.charts.cluster_autoscaler import AUTOSCALER, cluster_autoscaler
+from fleet.charts.device_plugin import device_plugin
+from fleet.charts.gpu_operator import OPERATOR, gpu_operator
+from fleet.charts.kueue import KUEUE, kueue
+from fleet.charts.plugin_configs import plugin_configs as plugin_configs_chart
 from fleet.facts.node_image import NODE_IMAGES
 from fleet.facts.scheduling import (
     GPU_RESOURCE,
@@ -207,7 +213,7 @@ def _config(pool: Pool) -> str:
 
 def called(pool: Pool, settings: Cluster) -> str:
     """What a pool's GPUs are called, as the device plugin reads its config or the operator its MIG strategy."""
-    configs = charts.plugin_configs(settings.pools.values(), by_operator=settings.enablement == GPU_OPERATOR)
+    configs = plugin_configs_chart(settings.pools.values(), by_operator=settings.enablement == GPU_OPERATOR)
     name = pool.node_labels("c", "p", PROVIDERS[settings.provider].profile).get(PLUGIN_CONFIG_LABEL, "")
     told = YAML(typ="safe", pure=True).load(configs.files[name]) if configs and name else {}
     shared = told.get("sharing", {})
@@ -281,30 +287,28 @@ def cluster_charts(fleet: Fleet, cluster: str, stack: str = "test") -> dict[str,
     settings = fleet.clusters[cluster]
     profile, url = PROVIDERS[settings.provider].profile, fleet.github.url
     cdi = any(pool.cdi for pool in settings.pools.values())
-    configs = charts.plugin_configs(settings.pools.values(), by_operator=settings.enablement == GPU_OPERATOR)
+    configs = plugin_configs_chart(settings.pools.values(), by_operator=settings.enablement == GPU_OPERATOR)
     mig = next((pool.sharing.naming for pool in settings.pools.values() if isinstance(pool.sharing, Mig)), "none")
-    found = [charts.arc_controller()]
+    found = [arc_controller()]
     if settings.gitops is not None and PROVIDERS[settings.provider].deployable:
-        found.append(charts.argo_cd(settings.gitops.namespace))
+        found.append(argo_cd(settings.gitops.namespace))
     if _our_autoscaler(settings):
-        found.append(charts.cluster_autoscaler(physical(stack, cluster), settings.region, settings.kubernetes_version))
+        found.append(cluster_autoscaler(physical(stack, cluster), settings.region, settings.kubernetes_version))
     if settings.enablement == DEVICE_PLUGIN:
-        found.append(charts.device_plugin(profile.tolerations, configs))
+        found.append(device_plugin(profile.tolerations, configs))
     if settings.enablement == GPU_OPERATOR and settings.pools:
         image = NODE_IMAGES[next(iter(settings.pools.values())).image]
         operator = settings.operator or OperatorSettings()
-        found.append(charts.gpu_operator(image, operator, cdi=cdi, tolerations=profile.tolerations, mig=mig, configs=configs))
+        found.append(gpu_operator(image, operator, cdi=cdi, tolerations=profile.tolerations, mig=mig, configs=configs))
     if settings.queues is not None:
-        found.append(charts.kueue(settings.queues.namespaces, fair_sharing=settings.queues.fair_sharing))
+        found.append(kueue(settings.queues.namespaces, fair_sharing=settings.queues.fair_sharing))
     found += plain_charts(settings)
     for name, runner in settings.runners.items():
         group = fleet.group_of(runner)
         if isinstance(runner, PodRunner):
             pool = settings.pools[runner.pool]
             tolerations = profile.pod_tolerations(pool.capacity)
-            found.append(
-                charts.runner_set(name, runner, url, group, tolerations, resource=pool.resource, mounts_shm=pool.mounts_shm)
-            )
+            found.append(runner_set(name, runner, url, group, tolerations, resource=pool.resource, mounts_shm=pool.mounts_shm))
         elif isinstance(runner, MachineRunner):
             found.append(_launchers(settings, name, runner, url, group))
     return {chart.name: chart for chart in found}
@@ -330,13 +334,13 @@ def sweep_pod(chart: Chart) -> dict[str, Any] | None:
 def _pods(fleet: Fleet, cluster: str) -> Iterator[Pods]:
     settings, made = fleet.clusters[cluster], cluster_charts(fleet, cluster)
     gpu_pools, system = frozenset(settings.pools), frozenset({SYSTEM_POOL})
-    yield pods_of("ARC's controller", system, made[charts.CONTROLLER].values)
+    yield pods_of("ARC's controller", system, made[CONTROLLER].values)
     for chart in plain_charts(settings):
         yield pods_of(chart.name, system, chart.values)
-    if charts.ARGO_CD in made:
-        yield pods_of("ArgoCD", system, made[charts.ARGO_CD].values["global"])
+    if ARGO_CD in made:
+        yield pods_of("ArgoCD", system, made[ARGO_CD].values["global"])
     if _our_autoscaler(settings):
-        yield pods_of("autoscaler", system, made[charts.AUTOSCALER].values)
+        yield pods_of("autoscaler", system, made[AUTOSCALER].values)
     elif "template" in provided()[settings.provider]:
         yield pods_of("autoscaler", system, _addon_spec(settings))
     for name, runner in settings.runners.items():
@@ -350,12 +354,12 @@ def _pods(fleet: Fleet, cluster: str) -> Iterator[Pods]:
     if settings.enablement == DEVICE_PLUGIN:
         mps = frozenset(name for name, pool in settings.pools.items() if isinstance(pool.sharing, Mps))
         yield from _device_plugin(made["nvidia-device-plugin"].values, gpu_pools, mps)
-    if charts.OPERATOR in made:
-        yield from _operator(made[charts.OPERATOR].values, gpu_pools)
+    if OPERATOR in made:
+        yield from _operator(made[OPERATOR].values, gpu_pools)
     if "plugin" in provided()[settings.provider]:
         yield _provider_plugin(settings, gpu_pools)
     if settings.queues is not None:
-        yield pods_of("Kueue", system, made[charts.KUEUE].values["controllerManager"])
+        yield pods_of("Kueue", system, made[KUEUE].values["controllerManager"])
         for flavor in queue_objects(cluster, settings, settings.queues).flavors:
             yield _queued(flavor)
 
@@ -422,7 +426,7 @@ def contract(fleet: Fleet, cluster: str) -> Contract:
     system = Node(f"{cluster}/{SYSTEM_POOL}", SYSTEM_POOL, system_labels(cluster), ())
     nodes = [node for name, pool in settings.pools.items() for node in _pool_nodes(cluster, settings, name, pool)]
     configs = None
-    told = charts.plugin_configs(settings.pools.values(), by_operator=settings.enablement == GPU_OPERATOR)
+    told = plugin_configs_chart(settings.pools.values(), by_operator=settings.enablement == GPU_OPERATOR)
     if settings.enablement == DEVICE_PLUGIN or told:
         configs = frozenset(told.files if told else ())
     booting = provided()[settings.provider].get("template", {}).get("booting-label", "")

@@ -13,8 +13,13 @@ import pytest
 from pydantic import TypeAdapter
 from ruamel.yaml import YAML
 
-from fleet import charts
-from fleet.charts import Chart, arc_controller, argo_cd, cluster_autoscaler, device_plugin, kueue, plugin_configs, runner_set
+from fleet.charts.arc import APP_SECRET, CONTROLLER, arc_controller, runner_set
+from fleet.charts.argo_cd import argo_cd
+from fleet.charts.chart import Chart
+from fleet.charts.cluster_autoscaler import cluster_autoscaler
+from fleet.charts.device_plugin import device_plugin
+from fleet.charts.kueue import kueue
+from fleet.charts.plugin_configs import plugin_configs
 from fleet.facts import versions
 from fleet.facts.scheduling import (
     EKS_PROFILE,
@@ -275,9 +280,9 @@ def test_sets_and_controller_agree_on_the_service_account() -> None:
 
 def test_every_release_that_is_needed_exists() -> None:
     names = {chart.name for chart in ALL}
-    assert {need for chart in ALL for need in chart.needs} == {charts.CONTROLLER}
-    assert names >= {charts.CONTROLLER}
-    assert all(chart.needs == (charts.CONTROLLER,) for chart in SETS), "a set waits for its controller"
+    assert {need for chart in ALL for need in chart.needs} == {CONTROLLER}
+    assert names >= {CONTROLLER}
+    assert all(chart.needs == (CONTROLLER,) for chart in SETS), "a set waits for its controller"
 
 
 def test_two_calls_give_equal_charts_that_share_nothing() -> None:
@@ -303,7 +308,7 @@ def test_no_value_holds_a_secret(chart: Chart) -> None:
     found = [(path, value) for path, value in leaves(chart.values) if path not in switches]
     assert [path for path, value in found if secret.search(path) or secret.search(str(value))] == []
     if "githubConfigSecret" in chart.values:
-        assert chart.values["githubConfigSecret"] == charts.APP_SECRET, "the name of a secret, not a secret"
+        assert chart.values["githubConfigSecret"] == APP_SECRET, "the name of a secret, not a secret"
 
 
 @each_chart

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from fleet import charts
+from fleet.charts.argo_cd import ARGO_CD
+from fleet.charts.cluster_autoscaler import AUTOSCALER
 from fleet.facts.scheduling import (
     EKS_EFFECT,
     GPU_PRESENT_LABEL,
@@ -514,9 +515,9 @@ def test_the_program_installs_the_charts_that_are_held_here(built: tuple[Fleet, 
         releases = dict(_releases(recording, cluster_name))
         held = cluster_charts(fleet, cluster_name, recording.stack)
         if not settings.pools:
-            held.pop(charts.AUTOSCALER, None)
+            held.pop(AUTOSCALER, None)
         for name, chart in held.items():
-            by = APPLICATION if settings.by_git and name != charts.ARGO_CD else RELEASE
+            by = APPLICATION if settings.by_git and name != ARGO_CD else RELEASE
             assert releases.pop(name) == (by, chart.namespace, chart.version, _plain(chart.values)), name
         assert releases == {}, "a chart whose pods nobody holds to the contract"
 

@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
-from fleet import charts
-from fleet.charts import Chart, PluginConfigs, gpu_operator, plugin_configs, runtime_class
+from fleet.charts.chart import Chart
+from fleet.charts.device_plugin import device_plugin
+from fleet.charts.gpu_operator import gpu_operator, runtime_class
+from fleet.charts.plugin_configs import PluginConfigs, plugin_configs
 from fleet.facts.node_image import NODE_IMAGES
 from fleet.facts.scheduling import EKS_PROFILE, OKE_PROFILE, system_labels
 from fleet.facts.versions import CHARTS
@@ -274,7 +276,7 @@ def test_every_operand_that_runs_has_requests_and_no_limits(image: str, settings
 
 
 def test_the_plugin_requests_the_same_with_the_operator_and_without() -> None:
-    assert values("ubuntu")["devicePlugin"]["resources"] == charts.device_plugin().values["resources"]
+    assert values("ubuntu")["devicePlugin"]["resources"] == device_plugin().values["resources"]
 
 
 # -- the RuntimeClass of runners ---------------------------------------------------------------------------------------

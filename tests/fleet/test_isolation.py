@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from fleet import charts
-from fleet.charts import Chart
+from fleet.charts.arc import runner_set
+from fleet.charts.chart import Chart
 from fleet.facts.scheduling import GPU_RESOURCE, is_gpu_resource
 from fleet.loading.config import load
 from fleet.render.isolation import limit_range, network_policy, resource_quota
@@ -258,7 +258,7 @@ def test_launchers_may_take_no_gpu() -> None:
 @pytest.mark.parametrize("mode", ["kubernetes", "kubernetes-novolume"])
 def test_a_quota_of_gpus_stands_where_runners_wait_at_it_and_nowhere_else(mode: str) -> None:
     """A pod that a runner makes for its job fails at a quota, and the job with it (actions/runner-container-hooks#229)."""
-    plain = charts.runner_set("gpu", runner_of(scale={"max": 4}), URL, "gpu")
+    plain = runner_set("gpu", runner_of(scale={"max": 4}), URL, "gpu")
     assert resource_quota(plain)["hard"] == {"requests.nvidia.com/gpu": "8", "pods": "10"}
     making = replace(plain, values=plain.values | {"containerMode": {"type": mode}})
     assert resource_quota(making)["hard"] == {"pods": "26"}, "runner, job and container step, twice, and two"
@@ -306,7 +306,7 @@ def test_every_pod_of_a_set_is_admitted_as_it_is(chart: Chart) -> None:
 @given(runners("t4", []))
 def test_limits_and_quota_of_any_runner_class_admit_it_and_nothing_larger(held: dict[str, Any]) -> None:
     runner = TypeAdapter(PodRunner).validate_json(json.dumps(held))
-    chart = charts.runner_set("gpu", runner, URL, "gpu")
+    chart = runner_set("gpu", runner, URL, "gpu")
     (container,) = chart.values["template"]["spec"]["containers"]
     spec = limit_range(chart)
     assert admitted(spec, container)
@@ -357,5 +357,5 @@ def test_the_validation_finds_a_misspelt_key() -> None:
 
 def test_a_quota_names_extended_resources_by_the_one_prefix_that_is_allowed() -> None:
     """Kubernetes, pkg/quota/v1/evaluator/core/pods.go: `requests.` alone, since they cannot be overcommitted."""
-    hard = resource_quota(charts.runner_set("gpu", runner_of(gpus=8), URL, "gpu"))["hard"]
+    hard = resource_quota(runner_set("gpu", runner_of(gpus=8), URL, "gpu"))["hard"]
     assert {name for name in hard if GPU_RESOURCE in name} == {f"requests.{GPU_RESOURCE}"}

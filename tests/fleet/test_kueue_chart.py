@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from fleet.charts import CONTROLLER_NAMESPACE, KUBE_SYSTEM, KUEUE_NAMESPACE, kueue
+from fleet.charts.arc import NAMESPACE as CONTROLLER_NAMESPACE
+from fleet.charts.chart import KUBE_SYSTEM
+from fleet.charts.kueue import NAMESPACE as KUEUE_NAMESPACE
+from fleet.charts.kueue import kueue
 from fleet.facts.scheduling import system_labels
 from fleet.settings.namespaces import runner_namespace
 from tests.builders import reference

@@ -9,8 +9,8 @@ import kubernetes_validate
 import pytest
 from pydantic import TypeAdapter
 
-from fleet import charts
-from fleet.charts import Chart
+from fleet.charts.arc import CONTROLLER
+from fleet.charts.chart import Chart
 from fleet.facts import hardware, pricing
 from fleet.facts.scheduling import (
     MACHINE_CAPACITY,
@@ -97,7 +97,7 @@ def test_a_set_of_machines_is_named_and_sized_as_its_class(name: str) -> None:
     assert values["scaleSetLabels"] == list(runner.labels)
     assert values["runnerGroup"] == "GPUs"
     assert (values["minRunners"], values["maxRunners"]) == (runner.span.min, runner.span.max)
-    assert chart(name).needs == (charts.CONTROLLER,)
+    assert chart(name).needs == (CONTROLLER,)
 
 
 def test_as_many_launchers_as_machines_stand_ready() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fleet import charts
+from fleet.charts.arc import arc_controller
 from fleet.charts.device_plugin import PLUGIN_POD
 from fleet.facts import hardware
 from fleet.facts.offer import allocatable, least
@@ -530,8 +530,8 @@ def test_the_proof_reckons_with_what_the_charts_ask() -> None:
         assert _asks(chart.values["template"]["spec"]) == (LAUNCHER_POD.cpu, LAUNCHER_POD.memory), name
         (listener,) = chart.pods
         assert _asks(chart.values["listenerTemplate"]["spec"]) == (listener.cpu, listener.memory), name
-    (controller,) = charts.arc_controller().pods
-    assert asks(charts.arc_controller().values["resources"]) == (controller.cpu, controller.memory)
+    (controller,) = arc_controller().pods
+    assert asks(arc_controller().values["resources"]) == (controller.cpu, controller.memory)
 
 
 def _room_of(**changes: Any) -> int | None:

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from fleet import charts
-from fleet.charts import Chart
+from fleet.charts.arc import arc_controller, runner_set
+from fleet.charts.chart import Chart
+from fleet.charts.device_plugin import device_plugin
 from fleet.providers.oke.launcher_set import launcher_set
 from fleet.providers.oke.vm_runner import MachineRunner, VmPerJobRunner, VmRunner
 from fleet.settings.model import CpuSpan, MemorySpan, Scale
@@ -88,11 +89,11 @@ def cncf() -> VmPerJobRunner:
 
 
 def controller_pod() -> dict[str, Any]:
-    values = charts.arc_controller().values
+    values = arc_controller().values
     return {"securityContext": values["podSecurityContext"], "containers": [{"securityContext": values["securityContext"]}]}
 
 
-PODS = charts.runner_set("gpu", RUNNER, URL, "gpu")
+PODS = runner_set("gpu", RUNNER, URL, "gpu")
 STANDING = launcher(TypeAdapter(VmRunner).validate_json(json.dumps(vm())))
 PER_JOB = launcher(TypeAdapter(VmPerJobRunner).validate_json(json.dumps(vm_per_job())))
 CNCF = launcher(cncf())
@@ -115,12 +116,12 @@ def test_pods_pass_the_standard_of_their_namespace(pod):
 @pytest.mark.parametrize(
     ("chart", "level"),
     [
-        (charts.arc_controller(), "restricted"),
+        (arc_controller(), "restricted"),
         (PODS, "restricted"),
         (STANDING, "restricted"),
         (PER_JOB, "restricted"),
         (CNCF, "baseline"),
-        (charts.device_plugin(), "privileged"),
+        (device_plugin(), "privileged"),
     ],
 )
 def test_a_namespace_enforces_the_tightest_standard_that_its_pods_pass(chart, level):

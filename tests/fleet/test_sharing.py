@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from fleet.charts import PLUGIN_CONFIG_DEFAULT, PluginConfigs, plugin_configs
+from fleet.charts.plugin_configs import PLUGIN_CONFIG_DEFAULT, PluginConfigs, plugin_configs
 from fleet.facts import hardware
 from fleet.facts.scheduling import EKS_PROFILE, PLUGIN_CONFIG_LABEL, is_gpu_resource
 from fleet.loading.config import load

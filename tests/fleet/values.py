@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from fleet.charts import Chart
+from fleet.charts.chart import Chart
 from fleet.facts.scheduling import Toleration
 from tests.builders import reference
 from tests.yaml12 import read

@@ -19,7 +19,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from fleet.charts import ARGO_CD
+from fleet.charts.argo_cd import ARGO_CD
 from fleet.facts.errors import InputError
 from fleet.loading import stackfile
 from fleet.loading.config import fleet_of

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from fleet import charts
+from fleet.charts.arc import arc_controller
+from fleet.charts.cluster_autoscaler import cluster_autoscaler
+from fleet.charts.device_plugin import device_plugin
 from policies.rules.chart_version_pinned import RULE
 from policies.rules.kinds import APPLICATION, RELEASE
 from tests.policies.applications import application
@@ -86,7 +88,7 @@ def test_an_archive_by_https_has_a_source() -> None:
 
 
 def test_the_charts_of_this_project_pass() -> None:
-    for chart in (charts.arc_controller(), charts.device_plugin(), charts.cluster_autoscaler("c", "us-west-2", "1.34")):
+    for chart in (arc_controller(), device_plugin(), cluster_autoscaler("c", "us-west-2", "1.34")):
         oci = chart.repository.startswith("oci://")
         where = (
             {"chart": f"{chart.repository}/{chart.chart}"}

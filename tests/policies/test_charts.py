@@ -11,7 +11,10 @@ from typing import Any
 
 import pytest
 
-from fleet import charts as ours
+from fleet.charts.arc import arc_controller
+from fleet.charts.argo_cd import argo_cd
+from fleet.charts.cluster_autoscaler import cluster_autoscaler
+from fleet.charts.device_plugin import device_plugin
 from fleet.facts import versions
 from offline.policyfile import policy_settings
 from policies.rules import RULES, Rule, charts
@@ -384,7 +387,7 @@ def test_published_gpu_charts_take_of_the_node_what_the_table_says(name: str, tm
 @pytest.mark.reference
 def test_argo_cds_processes_read_the_parameters_that_ours_sets(tmp_path: Path) -> None:
     """The chart hands any key on to its ConfigMap: one that no process reads would be as if it were not there."""
-    chart = ours.argo_cd("argocd")
+    chart = argo_cd("argocd")
     manifests = render(published("argo-cd"), chart.values, tmp_path, name="argocd", namespace="argocd")
     workloads = [each for kind in ("StatefulSet", "Deployment") for each in of_kind(manifests, kind)]
     containers = [container for each in workloads for container in each["spec"]["template"]["spec"]["containers"]]
@@ -400,10 +403,10 @@ def test_argo_cds_processes_read_the_parameters_that_ours_sets(tmp_path: Path) -
 
 def test_our_own_charts_are_the_ones_of_the_table() -> None:
     made = (
-        ours.arc_controller(),
-        ours.argo_cd("argocd"),
-        ours.device_plugin(),
-        ours.cluster_autoscaler("c", "us-west-2", "1.34"),
+        arc_controller(),
+        argo_cd("argocd"),
+        device_plugin(),
+        cluster_autoscaler("c", "us-west-2", "1.34"),
     )
     assert {each.chart for each in made} < set(charts.DEFAULTS)
     assert release(GPU_POD)["chart"].endswith(SET)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from fleet.charts import runner_set
+from fleet.charts.arc import runner_set
 from fleet.facts.scheduling import EKS_PROFILE, OKE_PROFILE, SchedulingProfile, pool_selector
 from fleet.providers.oke.launcher_set import launcher_set
 from fleet.providers.oke.runners import AnyRunner

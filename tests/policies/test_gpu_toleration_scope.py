@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from fleet.charts import Chart, arc_controller, device_plugin
+from fleet.charts.arc import arc_controller
+from fleet.charts.chart import Chart
+from fleet.charts.device_plugin import device_plugin
 from fleet.facts.scheduling import EKS_PROFILE
 from policies.rules.gpu_toleration_scope import CONTROLLERS, RULE
 from tests.policies.cases import Case

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from fleet import charts
+from fleet.charts.arc import arc_controller
+from fleet.charts.cluster_autoscaler import cluster_autoscaler
+from fleet.charts.device_plugin import device_plugin
 from fleet.facts import versions
 from policies.rules.images import Reference, parsed
 from policies.rules.images_pinned import REGISTRIES, RULE, WORKLOAD_IMAGES
@@ -208,7 +210,7 @@ def named(chart: str, values: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_the_charts_of_this_project_run_pinned_images_from_allowed_registries() -> None:
-    for chart in (charts.arc_controller(), charts.device_plugin(), charts.cluster_autoscaler("c", "us-west-2", "1.34")):
+    for chart in (arc_controller(), device_plugin(), cluster_autoscaler("c", "us-west-2", "1.34")):
         assert judge(RULE, RELEASE, named(chart.chart, chart.values)) == CLEAN, chart.name
 
 

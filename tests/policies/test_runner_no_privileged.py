@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
-from fleet import charts
+from fleet.charts.arc import arc_controller
+from fleet.charts.cluster_autoscaler import cluster_autoscaler
+from fleet.charts.device_plugin import device_plugin
+from fleet.charts.plugin_configs import plugin_configs
 from policies.rules.kinds import APPLICATION, RELEASE
 from policies.rules.runner_no_privileged import RULE
 from tests.builders import pool_of
@@ -204,8 +207,8 @@ def installed(chart: str, values: dict[str, Any], namespace: str = "a", name: st
 
 
 def test_a_chart_that_needs_the_node_is_exempt_where_this_project_puts_it() -> None:
-    configs = charts.plugin_configs([pool_of(cdi=True)], by_operator=False)
-    for chart in (charts.device_plugin(), charts.device_plugin(configs=configs)):
+    configs = plugin_configs([pool_of(cdi=True)], by_operator=False)
+    for chart in (device_plugin(), device_plugin(configs=configs)):
         assert judge(RULE, RELEASE, installed(chart.chart, chart.values, chart.namespace, chart.name)) == CLEAN
     (message,) = judge(RULE, RELEASE, installed("nvidia-device-plugin", {})).messages
     assert message == (
@@ -215,7 +218,7 @@ def test_a_chart_that_needs_the_node_is_exempt_where_this_project_puts_it() -> N
 
 
 def test_charts_that_need_no_node_pass() -> None:
-    for chart in (charts.arc_controller(), charts.cluster_autoscaler("c", "us-west-2", "1.34")):
+    for chart in (arc_controller(), cluster_autoscaler("c", "us-west-2", "1.34")):
         assert judge(RULE, RELEASE, installed(chart.chart, chart.values)) == CLEAN
 
 

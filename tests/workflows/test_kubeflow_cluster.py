@@ -16,7 +16,7 @@ import kubernetes_validate
 import pytest
 from ruamel.yaml import YAML
 
-from fleet import charts
+from fleet.charts.gpu_operator import gpu_operator
 from fleet.facts import versions
 from fleet.facts.node_image import NODE_IMAGES
 from fleet.facts.scheduling import EKS_PROFILE, GPU_RESOURCE
@@ -142,7 +142,7 @@ def test_the_operator_brings_neither_driver_nor_toolkit(good):
     assert f"--repo {chart.repository} --version {chart.version} " in call
     said = dict(re.findall(r"--set (\w+)\.enabled=(\w+)", call))
     image = NODE_IMAGES["nvkind"]
-    ours = charts.gpu_operator(image, OperatorSettings(), cdi=True, tolerations=EKS_PROFILE.tolerations).values
+    ours = gpu_operator(image, OperatorSettings(), cdi=True, tolerations=EKS_PROFILE.tolerations).values
     assert {name: str(ours[name]["enabled"]).lower() for name in ("driver", "toolkit", "cdi")} == {
         name: said[name] for name in ("driver", "toolkit", "cdi")
     }, "as a fleet's own operator would be set on such nodes"

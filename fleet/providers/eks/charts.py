@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from fleet.charts import Chart, cluster_autoscaler
+from fleet.charts.chart import Chart
+from fleet.charts.cluster_autoscaler import cluster_autoscaler
 from fleet.providers.eks.cluster import EksCluster
 from fleet.settings.github import GitHub
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fleet.charts import Chart
+from fleet.charts.chart import Chart
 from fleet.providers.oke.cluster import OkeCluster
 from fleet.providers.oke.launcher_set import launcher_set
 from fleet.settings.github import GitHub

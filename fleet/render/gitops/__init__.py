@@ -1,1 +1,1 @@
-"""What ArgoCD reads: charts as Applications, objects in their order, secrets that Git never holds in clear."""
+"""The objects that ArgoCD reads: charts as Applications, the order of objects, and secrets that Git never holds in clear."""

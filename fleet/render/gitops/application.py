@@ -1,22 +1,21 @@
-"""A chart as an ArgoCD Application: the second way to hand a chart to a cluster (argoproj.io/v1alpha1, ArgoCD v3)."""
+"""A chart as an ArgoCD Application (argoproj.io/v1alpha1, ArgoCD v3). With it ArgoCD installs the chart instead of Pulumi."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
 
-from fleet.charts import Chart
+from fleet.charts.chart import Chart
 from fleet.render.gitops.drift import DRIFT
 from fleet.render.gitops.manifest import COMPARE
 from fleet.render.gitops.waves import WAVE
+from fleet.render.manifest import Manifest, manifest
 from fleet.settings.gitops import GitOps
-
-Manifest = dict[str, Any]
 
 API = "argoproj.io/v1alpha1"
 IN_CLUSTER = "https://kubernetes.default.svc"
-"""The cluster that ArgoCD itself runs in."""
+"""The cluster in which ArgoCD itself runs."""
 FINALIZER = "resources-finalizer.argocd.argoproj.io"
-"""With it ArgoCD removes the objects of an Application that is removed."""
+"""With it ArgoCD deletes the objects of an Application when the Application is deleted."""
 _ON_SERVER = {COMPARE: "ServerSideDiff=true"}
 """The API server computes the differences. ArgoCD's own comparison for server-side apply reports defaults of CRDs as differences
 (argo-cd v3.5 docs/user-guide/diff-strategies.md, NVIDIA/gpu-operator#2795)."""
@@ -29,7 +28,7 @@ def application_name(chart: Chart) -> str:
 
 
 def application(chart: Chart, git: GitOps) -> Manifest:
-    """The release as an Application: the pinned version and the same values; manual changes are reverted.
+    """The release as an Application: the pinned version and the same values. ArgoCD reverts manual changes.
 
     ArgoCD writes a registry of charts without `oci://` (argo-cd v3.5 docs/user-guide/helm.md).
     """
@@ -39,36 +38,37 @@ def application(chart: Chart, git: GitOps) -> Manifest:
         "targetRevision": chart.version,
         "helm": {"releaseName": chart.name, "valuesObject": chart.values},
     }
-    return {
-        "apiVersion": API,
-        "kind": "Application",
-        "metadata": {
-            "name": application_name(chart),
-            "namespace": git.namespace,
-            "annotations": {WAVE: str(chart.wave)} | _ON_SERVER,
-            "finalizers": [FINALIZER],
-        },
-        "spec": {
-            "project": git.project,
-            "source": source,
-            "destination": {"server": IN_CLUSTER, "namespace": chart.namespace},
-            # CRDs of ARC and Kueue are larger than the annotation of a client-side apply.
-            "syncPolicy": sync_policy("ServerSideApply=true"),
-        }
-        | ({"ignoreDifferences": DRIFT[chart.chart]} if chart.chart in DRIFT else {}),
-    }
+    annotations = {WAVE: str(chart.wave)} | _ON_SERVER
+    # CRDs of ARC and Kueue are larger than the annotation of a client-side apply.
+    made = application_of(application_name(chart), git, source, chart.namespace, annotations, "ServerSideApply=true")
+    if chart.chart in DRIFT:
+        made["spec"]["ignoreDifferences"] = DRIFT[chart.chart]
+    return made
+
+
+def application_of(
+    name: str, git: GitOps, source: Manifest, namespace: str, annotations: Mapping[str, str], *options: str
+) -> Manifest:
+    """An Application that applies `source` to `namespace`. `options` are further options of its syncs."""
+    spec = spec_of(git, source, namespace) | {"syncPolicy": sync_policy(*options)}
+    return manifest(API, "Application", name, git.namespace, spec, annotations=annotations, finalizers=[FINALIZER])
+
+
+def spec_of(git: GitOps, source: Manifest, namespace: str) -> Manifest:
+    """Spec of an Application: the project, the source, and the namespace of ArgoCD's own cluster."""
+    return {"project": git.project, "source": source, "destination": {"server": IN_CLUSTER, "namespace": namespace}}
 
 
 def folder(git: GitOps, below: str) -> Manifest:
-    """The source that is a folder below the cluster's in Git."""
+    """The source for a folder below the cluster's folder in Git."""
     return {"repoURL": git.repository, "targetRevision": git.revision, "path": f"{git.path}/{below}"}
 
 
 def sync_policy(*options: str) -> Manifest:
-    """Git decides: ArgoCD reverts manual changes, and removes what is removed from Git.
+    """ArgoCD reverts manual changes, and deletes objects that are removed from Git.
 
-    A failed sync is retried for about an hour, with the newest commit; an endless retry would block the commit that fixes it. A
-    kind that another release of the same sync brings is not looked up before that release is there.
+    It retries a failed sync for about an hour, with the newest commit. An endless retry would block the commit that fixes it.
+    `SkipDryRunOnMissingResource` allows objects whose CRD is installed by another release of the same sync.
     """
     return {
         "automated": {"prune": True, "selfHeal": True},

@@ -1,4 +1,4 @@
-"""An object as Git has it: without what only Pulumi reads, with what ArgoCD does."""
+"""An object as Git holds it: without Pulumi's annotations, and with ArgoCD's."""
 
 from __future__ import annotations
 
@@ -8,33 +8,31 @@ from typing import Any
 from fleet.render.gitops.waves import WAVE, wave
 
 SYNC_OPTIONS = "argocd.argoproj.io/sync-options"
-"""Annotation of an object: how ArgoCD applies it."""
+"""Annotation of an object: the options with which ArgoCD applies it."""
 _PULUMI = "pulumi.com/"
 COMPARE = "argocd.argoproj.io/compare-options"
-"""Annotation: how ArgoCD compares an object, or all of an Application."""
-_OPTIONS = dict.fromkeys(
-    # What the API server does not let change is made anew, and only then: most of a Job, a LocalQueue's queue, a class's value.
-    ("Deployment", "Job", "LocalQueue", "PriorityClass", "RuntimeClass"),
-    "Force=true",
-)
+"""Annotation: how ArgoCD compares an object, or all objects of an Application."""
+_FORCED = ("Deployment", "Job", "LocalQueue", "PriorityClass", "RuntimeClass")
+"""Kinds with immutable fields: most of a Job, a LocalQueue's queue, a class's value. If such a field changes, ArgoCD recreates
+the object."""
 _KEPT = {SYNC_OPTIONS: "Delete=false,Prune=false", COMPARE: "IgnoreExtraneous"}
-"""Of what holds models and data: it outlives a slip of the pen in Git, and is no difference then."""
+"""For objects that hold models and data. ArgoCD keeps them after a mistake in Git, and reports no difference for them."""
 _CLAIM, _SPACE = "PersistentVolumeClaim", "Namespace"
 
 
 def committed(manifest: Mapping[str, Any], later: int = 0) -> dict[str, Any]:
-    """The object with its wave, so many `later` than its kind's; the rest as the program declares it.
+    """The object with its wave, which is `later` waves after the wave of its kind. The rest is as the program declares it.
 
-    A Job loses its time to live: the Job controller would remove it, and ArgoCD run it again, for ever.
+    A Job loses its time to live. Otherwise the Job controller would delete it and ArgoCD would run it again, without end.
     """
     metadata = dict(manifest["metadata"])
     annotations = {key: value for key, value in metadata.pop("annotations", {}).items() if not key.startswith(_PULUMI)}
-    # The one object that no Application holds.
+    # An ApplicationSet is the only object that belongs to no Application.
     if manifest["kind"] != "ApplicationSet":
         annotations[WAVE] = str(wave(manifest, later))
-    if manifest["kind"] in _OPTIONS:
-        annotations[SYNC_OPTIONS] = _OPTIONS[manifest["kind"]]
-    # A namespace of teams, which come later than others, goes with all claims in it.
+    if manifest["kind"] in _FORCED:
+        annotations[SYNC_OPTIONS] = "Force=true"
+    # Only namespaces of teams have a later wave. Deleting one would delete all claims in it.
     if manifest["kind"] == _CLAIM or (manifest["kind"] == _SPACE and later):
         annotations |= _KEPT
     made = {"apiVersion": manifest["apiVersion"], "kind": manifest["kind"]}

@@ -1,7 +1,7 @@
-"""The order in which ArgoCD creates the objects of one Application, and in reverse removes them.
+"""The order in which ArgoCD creates the objects of one Application. ArgoCD deletes them in the reverse order.
 
-A wave starts when the wave before is healthy. Objects of one wave do not wait for each other, so an object that may be unhealthy
-without harm to others shares a wave with them.
+A wave starts when the wave before it is healthy. Objects of one wave do not wait for each other. So an object whose bad health
+must not delay others is in the same wave as they are.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ WAVE = "argocd.argoproj.io/sync-wave"
 """Annotation of an object: its wave, a whole number as text."""
 
 WAVE_OF_SECRETS = 4
-"""After all controllers: a secret store that does not answer delays runners, but no driver."""
+"""After all controllers, so that a secret store that does not answer delays the runners but no driver."""
 _WAVES = {
-    # What pods name, and what must exist before the first pod.
+    # Objects that pods name, and objects that must exist before the first pod.
     "PriorityClass": -3,
     "RuntimeClass": -1,
     "Namespace": -2,
@@ -23,7 +23,7 @@ _WAVES = {
     "ResourceQuota": -1,
     "LimitRange": -1,
     "ConfigMap": -1,
-    # Kueue's chart brings these kinds; each names the one before.
+    # Kueue's chart installs these kinds. Each refers to the one before it.
     "WorkloadPriorityClass": 1,
     "ResourceFlavor": 1,
     "ClusterQueue": 2,
@@ -32,12 +32,13 @@ _WAVES = {
     "SealedSecret": WAVE_OF_SECRETS,
 }
 TEAMS_LATER = 3
-"""How many waves later the namespaces of teams come, with their policies: so objects with Kueue's finalizers go before Kueue."""
+"""How many waves later the namespaces and policies of teams come. So objects with Kueue's finalizers are deleted before Kueue."""
 _OTHERS = 0
-"""All objects of a workload: a claim is bound only when a pod uses it, so no wave can wait for it. A chart has its own wave."""
+"""The wave of all objects of a workload. A claim is bound only when a pod uses it, so no wave can wait for a claim. A chart has
+its own wave."""
 
 
 def wave(manifest: Mapping[str, Any], later: int = 0) -> int:
-    """The wave of an object: its own annotation, or the wave of its kind and `later` waves more."""
-    said = manifest["metadata"].get("annotations", {}).get(WAVE)
-    return int(said) if said is not None else _WAVES.get(manifest["kind"], _OTHERS) + later
+    """The wave of an object: its own annotation, or the wave of its kind plus `later`."""
+    own = manifest["metadata"].get("annotations", {}).get(WAVE)
+    return int(own) if own is not None else _WAVES.get(manifest["kind"], _OTHERS) + later

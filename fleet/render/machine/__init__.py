@@ -1,1 +1,1 @@
-"""The software of OCI machines that run jobs: what each runs at boot, and the launcher that hands it one job."""
+"""The software of OCI machines that run jobs: the boot script, and the launcher that gives a machine its job."""

@@ -1,6 +1,6 @@
-"""What a machine that runs jobs gets as cloud-init user data: `bootstrap.sh`, its settings, and the order to run it once.
+"""The cloud-init user data of a machine that runs jobs: `bootstrap.sh`, its settings, and the command that runs it once.
 
-There is no secret in it and no SSH key: whoever may read the instance may read this. The job's registration comes later, by
+It holds no secret and no SSH key, because anyone who can read the instance can read it. The job's registration comes later, by
 another metadata key.
 """
 
@@ -16,7 +16,7 @@ from fleet.providers.oke.vm_runner import MachineRunner, VmPerJobRunner
 BOOTSTRAP = "/usr/local/sbin/gpu-ci-bootstrap"
 SETTINGS = "/etc/gpu-ci/bootstrap.env"
 STARTED = "/var/lib/gpu-ci/started"
-"""The bootstrap makes this file first: where it exists, the machine has been booted before."""
+"""The bootstrap creates this file first. If it exists, the machine has been booted before."""
 
 METADATA_LIMIT = 32_000
 """Bytes of an instance's metadata and extended metadata together (OCI SDK for Python, LaunchInstanceDetails.metadata)."""
@@ -27,7 +27,7 @@ _SCRIPT = (Path(__file__).parent / "bootstrap.sh").read_text(encoding="ascii")
 
 
 def settings(runner: MachineRunner) -> dict[str, str]:
-    """The bootstrap's settings by name. Raises ValueError for a runner without an image of ours: CNCF's launcher boots others."""
+    """The bootstrap's settings by name. Raises ValueError for a runner without an image: CNCF's launcher boots other images."""
     if runner.image is None:
         raise ValueError("a machine without an image has no bootstrap; give image with id and driver")
     found = {
@@ -36,27 +36,21 @@ def settings(runner: MachineRunner) -> dict[str, str]:
         "TOOLKIT": runner.toolkit,
         "RUNNER_IMAGE": versions.RUNNER_IMAGE,
         "NVKIND": versions.NVKIND.version if runner.nvkind else "",
-        # Such a machine waits for its job without end, the other kind has it from the start.
+        # A standing machine waits for its job without a time limit. A machine per job has its job from the start.
         "STANDING": "" if isinstance(runner, VmPerJobRunner) else "yes",
     }
     if runner.nvkind:
-        kubectl, helm, kind = (versions.DOWNLOADS[name] for name in ("kubectl", "helm", "kind"))
-        found |= {
-            "GO": versions.NVKIND.go,
-            "KUBECTL_URL": kubectl.url,
-            "KUBECTL_SHA256": kubectl.sha256,
-            "HELM_URL": helm.url,
-            "HELM_SHA256": helm.sha256,
-            "KIND_URL": kind.url,
-            "KIND_SHA256": kind.sha256,
-        }
+        found["GO"] = versions.NVKIND.go
+        for name in ("kubectl", "helm", "kind"):
+            tool = versions.DOWNLOADS[name]
+            found |= {f"{name.upper()}_URL": tool.url, f"{name.upper()}_SHA256": tool.sha256}
     return found
 
 
 def user_data(runner: MachineRunner) -> str:
-    """The cloud-config of a runner's machines as plain ASCII: what a reviewer reads. Raises ValueError as `settings` does."""
+    """The cloud-config of a runner's machines as plain ASCII, for a reviewer. Raises ValueError as `settings` does."""
     env = "".join(f"{name}={shlex.quote(value)}\n" for name, value in settings(runner).items())
-    # bootcmd runs at every boot, runcmd at the first one only.
+    # bootcmd runs at every boot, runcmd only at the first.
     again = f"test ! -e {STARTED} || exec {BOOTSTRAP}"
     text = f"""#cloud-config
 disable_root: true
@@ -81,7 +75,7 @@ runcmd:
 
 
 def encoded(runner: MachineRunner) -> str:
-    """The user data as OCI takes it, in base64. Raises ValueError where it leaves no room for the job's registration."""
+    """The user data in base64, as OCI takes it. Raises ValueError if it leaves no room for the job's registration."""
     data = base64.b64encode(user_data(runner).encode("ascii")).decode("ascii")
     if len(data) + REGISTRATION_ROOM > METADATA_LIMIT:
         raise ValueError(
@@ -92,5 +86,5 @@ def encoded(runner: MachineRunner) -> str:
 
 
 def _indented(text: str) -> str:
-    """Lines of a YAML block; an empty line stays empty."""
+    """The text as an indented YAML block. An empty line stays empty."""
     return "\n".join(f"      {line}" if line else "" for line in text.rstrip("\n").split("\n"))

@@ -1,4 +1,4 @@
-"""The launcher as it is delivered: its program as text, and its config as a pure function of a runner and of ids known late."""
+"""The launcher's program as text, and its config as a pure function of a runner and of ids that the cloud assigns."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from fleet.render.machine.cloudinit import encoded
 LAUNCHER_SOURCE = (Path(__file__).parent / "launcher.py").read_text(encoding="ascii")
 
 STANDING_LIFETIME = 7 * 86_400
-"""Seconds from when a standing machine gets a registration, idle or not, until it is replaced. A job has five days at most
-(docs.github.com, usage limits for self-hosted runners); one that starts in the last hours here is lost."""
+"""Seconds from when a standing machine gets a registration until it is replaced, even if it is idle. A job may run for five days
+(docs.github.com, usage limits for self-hosted runners). A job that starts in the last hours of this time is lost."""
 
 
 def launcher_config(
@@ -28,11 +28,11 @@ def launcher_config(
     pool: str | None = None,
     tags: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """The launcher's config, as its docstring has it.
+    """The launcher's config, in the form of the launcher's docstring.
 
-    `name` must be of this set alone in the compartment: machines that bear it are this set's to remove. `region`, `subnet` and
-    `security_group` are the cluster's, and serve every place without its own; standing machines need `pool` instead, the OCID of
-    their instance pool. Raises ValueError where an id is missing.
+    Only this set may have `name` in the compartment, because it removes machines with this name. `region`, `subnet` and
+    `security_group` are the cluster's, for places that name none. Standing machines need `pool` instead, the OCID of their
+    instance pool. Raises ValueError if an id is missing.
     """
     shared = {"set": name, "compartment": compartment, "tags": dict(tags or {})}
     if isinstance(runner, VmRunner):
@@ -57,8 +57,8 @@ def launcher_config(
 def _place(runner: VmPerJobRunner, place: Place, subnet: str | None, security_group: str | None) -> dict[str, Any]:
     image = place.image or (runner.image.id if runner.image else None)
     found = {"subnet": place.subnet or subnet, "securityGroup": place.security_group or security_group, "image": image}
-    for what, held in found.items():
-        if held is None:
+    for what, value in found.items():
+        if value is None:
             raise ValueError(f"a place in {place.region} has no {what}; give the cluster's or its own")
     return {
         "region": place.region,

@@ -1,18 +1,19 @@
 """Gives one job's registration to one OCI machine, waits until the machine has run the job, and removes the machine.
 
-A runner pod of a scale set runs this alone: Python 3.9 or newer with Oracle's SDK, which `connect` alone imports. It gets from
-ARC the environment variable ACTIONS_RUNNER_INPUT_JITCONFIG, one job's registration, and from Kubernetes POD_NAME (or HOSTNAME,
-which Kubernetes cuts at 63 characters), the runner's name. Oracle's SDK signs by the pod's service account. `launcher.py sweep`
-instead removes what earlier launchers left, for a CronJob. The file in GPU_CI_LAUNCHER, /etc/gpu-ci/launcher.json by default, is
+A runner pod of a scale set runs this file alone. It needs Python 3.9 or newer and Oracle's SDK, which only `connect` imports. ARC
+sets the environment variable ACTIONS_RUNNER_INPUT_JITCONFIG, one job's registration. Kubernetes sets POD_NAME (or HOSTNAME, which
+Kubernetes cuts at 63 characters), the runner's name. Oracle's SDK signs with the pod's service account. A CronJob runs
+`launcher.py sweep`, which removes machines that earlier launchers left. The environment variable GPU_CI_LAUNCHER names the config
+file, by default /etc/gpu-ci/launcher.json:
 
     {"mode": "per-job" | "standing",
-     "set": name in the tags of this set's machines, alone in its compartment,
+     "set": name in the tags of this set's machines, which no other set of the compartment has,
      "compartment": OCID of the machines' compartment,
-     "lifetime": seconds after which a machine is removed whatever it does: since its launch, or since it got its job,
+     "lifetime": seconds from a machine's launch, or from when it got its job, until it is removed in any case,
      "tags": {freeform tag: value},
 
      per-job:
-     "shapes": [name, ...]                    each in all places before the next
+     "shapes": [name, ...]                    each is tried in all places before the next
      "places": [{"region", "availabilityDomains": [name, ...], "subnet", "securityGroups": [OCID, ...], "image"}, ...]
      "disk": GB of the boot volume
      "preemptible": true | false
@@ -21,14 +22,14 @@ instead removes what earlier launchers left, for a CronJob. The file in GPU_CI_L
      standing:
      "region": name
      "pool": OCID of the instance pool
-     "count": how many machines the pool is to have}
+     "count": number of machines that the pool should have}
 
-A machine has the freeform tags gpu-ci-set and, once it has a job, gpu-ci-runner. ARC makes a pod anew with the same registration:
-the machine that bears the runner's name is taken on again. A machine tells each step of its boot by a line on its serial console,
-and how its job went by one more.
+A machine has the freeform tags gpu-ci-set and, once it has a job, gpu-ci-runner. ARC can recreate a pod with the same
+registration. The new pod then continues with the machine that has the runner's name. A machine writes a line on its serial
+console for each step of its boot, and one more line with the result of its job.
 
-Exit status: 0 when the machine reports done. 1 otherwise, and ARC may use the registration again; but 0 where it is too old for
-that, and ARC gets a new one. Never 7: ARC takes that for a runner version out of support.
+Exit status: 0 if the machine reports done. 1 otherwise, and ARC may use the registration again. If the registration is too old
+for that, the status is 0, and ARC gets a new one. Never 7, which means to ARC that the runner version is no longer supported.
 """
 
 from __future__ import annotations
@@ -45,78 +46,79 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 JIT_VARIABLE = "ACTIONS_RUNNER_INPUT_JITCONFIG"
 JIT_KEY = "gpu-ci-jit"
-"""Metadata key of the registration. A machine reads it at /opc/v2/instance/metadata/gpu-ci-jit; Oracle documents that address for
-keys of `metadata` (docs.oracle.com, getting instance metadata), and not for those of `extended_metadata`."""
+"""Metadata key of the registration. A machine reads it at /opc/v2/instance/metadata/gpu-ci-jit. Oracle documents this address for
+keys of `metadata` (docs.oracle.com, getting instance metadata), but not for keys of `extended_metadata`."""
 SET_TAG = "gpu-ci-set"
 RUNNER_TAG = "gpu-ci-runner"
 CLAIMED_TAG = "gpu-ci-claimed"
 """Seconds since 1970 at which a standing machine got its job."""
 
 POLL = 15.0
-"""Seconds between two looks, more or less: launchers that start together do not ask together."""
+"""Seconds between two polls. Each wait is varied at random, so that launchers which start together do not poll together."""
 CONSOLE_EVERY = 120.0
-"""Seconds between two looks at the console of a running machine: Oracle's documentation does not say that a machine which powers
-itself off is shown as STOPPED."""
+"""Seconds between two reads of the console of a running machine. The console is read because Oracle's documentation does not say
+that a machine which powers itself off is shown as STOPPED."""
 CAPTURE_LOOKS = 20
 CAPTURE_WAIT = 3.0
 CAPTURE_SECONDS = CAPTURE_LOOKS * CAPTURE_WAIT
-"""Seconds that one reading of a console takes at most, apart from the calls themselves."""
+"""Seconds that one read of a console takes at most, without the time of the calls themselves."""
 GRACE = 4 * (CONSOLE_EVERY + 2 * POLL) + CAPTURE_SECONDS
-"""Seconds that a machine which has ended is left to its own launcher, which reads its console four times in that time: some of
-these reads can fail, by too many requests or because a sweep captures the same console."""
+"""Seconds for which sweeps leave a machine that has ended to its own launcher. The launcher reads its console four times in that
+time. Some of these reads can fail, because of too many requests or because a sweep captures the same console."""
 SWEEP_EVERY = GRACE
-"""Seconds between two sweeps of a launcher: the second one removes what the first one saw stopped."""
+"""Seconds between two sweeps of a launcher. The second sweep removes machines that were already stopped in the first."""
 SWEEP_CONSOLES = 40
 """Consoles of running machines that one sweep reads at most, in random order. Each takes four calls or more."""
 SWEEP_READING = 240.0
-"""Seconds after which one round of a sweep starts to read no further console."""
+"""Seconds after which one round of a sweep reads no further console."""
 SWEEP_DEADLINE = 1500
-"""Seconds after which Kubernetes ends the CronJob's sweep (activeDeadlineSeconds). What the first round saw is in memory alone,
-so both rounds and the grace between them must fit."""
+"""Seconds after which Kubernetes ends the CronJob's sweep (activeDeadlineSeconds). The results of the first round are only in
+memory, so both rounds and GRACE between them must fit in this time."""
 REMOVE_TRIES = 8
 BOOT_DEADLINE = 3600.0
-"""Seconds from a machine's launch to its job. The bootstrap ends itself before that, by minutes: bare metal starts it late."""
+"""Seconds from a machine's launch to its job. The bootstrap ends itself minutes earlier, because bare metal starts it late."""
 CLAIM_DEADLINE = 900.0
-"""Seconds from the claim of a standing machine to its job: what is written shows up inside within a minute."""
+"""Seconds from the claim of a standing machine to its job. New metadata is visible inside the machine within a minute."""
 REGISTRATION_LIFE = 12 * 3600.0
 """Seconds for which a registration is used. GitHub removes an ephemeral runner that has not connected for more than a day
 (docs.github.com, communicating with self-hosted runners)."""
 LAUNCH_WAITS = (5.0, 10.0, 20.0, 40.0)
-"""Seconds before each repetition of a launch that the service was too busy for, or did not answer."""
+"""Seconds before each retry of a launch. A launch is retried if the service was too busy or did not answer."""
 CONSOLE_BYTES = 10_000_000
 CONSOLE_FULL = 900_000
-"""Characters of a console whose beginning is taken for lost: Oracle returns up to a megabyte of the most recent output
-(docs.oracle.com, CaptureConsoleHistory). A shorter one can have lost it too."""
+"""Characters from which on the beginning of a console is assumed to be lost. Oracle returns up to a megabyte of the most recent
+output (docs.oracle.com, CaptureConsoleHistory). A shorter console can have lost its beginning too."""
 GONE = ("TERMINATING", "TERMINATED")
 NOT_YET = ("PROVISIONING", "STARTING")
 NOT_RUNNING = (*GONE, *NOT_YET, "STOPPED")
 NO_CANDIDATE = (*NOT_RUNNING, "STOPPING")
-"""What a pool's list says of members that cannot be claimed. Its words are documented nowhere: another one is no obstacle."""
+"""States in a pool's list of members that cannot be claimed. Oracle does not document the list's states, so a member in any other
+state may be claimed."""
 CAPACITY_CODES = ("LimitExceeded", "QuotaExceeded")
 STATUS = re.compile(r"gpu-ci status=(done|failed) step=[a-z]+ code=[0-9]+(?: reason=[A-Za-z0-9._,:/-]*)?")
 STEP = re.compile(r"gpu-ci step=([a-z]+)")
 
 
 class Stop(Exception):  # noqa: N818 - a request, not an error
-    """Kubernetes asked the pod to end."""
+    """Kubernetes has asked the pod to end."""
 
 
 class Failed(Exception):  # noqa: N818 - the outcome, by its name
-    """The job will not run, or has not run, on the machine; the message says why."""
+    """The job will not run, or has not run, on the machine. The message gives the reason."""
 
 
 class Gone(Failed):
-    """There is no machine any more."""
+    """The machine no longer exists."""
 
 
 class NeverRan(Gone):
-    """The machine was accepted and then not made: late news of a lack of capacity."""
+    """OCI accepted the launch and then created no machine, because there was no capacity."""
 
 
 class Clock:
@@ -126,7 +128,7 @@ class Clock:
         self._stopped = threading.Event()
 
     def stop(self, *_: object) -> None:
-        """Handle SIGTERM. Calls that are under way end first, so that no machine is made without our knowing its id."""
+        """Handle SIGTERM. Calls in progress end first, so that no machine is created whose id is unknown."""
         self._stopped.set()
 
     def now(self) -> float:
@@ -134,34 +136,34 @@ class Clock:
         return time.time()
 
     def wait(self, seconds: float) -> None:
-        """Wait. Raises Stop as soon as the pod is to end."""
+        """Wait. Raises Stop as soon as the pod must end."""
         if self._stopped.wait(seconds):
             raise Stop
 
     def pause(self, seconds: float) -> None:
-        """Wait, even when the pod is to end."""
+        """Wait, even if the pod must end."""
         time.sleep(seconds)
 
 
+@dataclass(frozen=True, repr=False)
 class Log:
-    """Lines on standard output, never with the registration in them."""
+    """Lines on standard output. The registration, `secret`, is masked in them."""
 
-    def __init__(self, secret: str, write: Callable[[str], object]) -> None:
-        self._secret = secret
-        self._write = write
+    secret: str
+    write: Callable[[str], object]
 
     def __call__(self, text: str) -> None:
-        """Write a line."""
-        clean = text.replace(self._secret, "***") if self._secret else text
-        self._write(clean.replace("\n", " ") + "\n")
+        """Write one line."""
+        clean = text.replace(self.secret, "***") if self.secret else text
+        self.write(clean.replace("\n", " ") + "\n")
 
 
 @dataclass(frozen=True)
 class Cloud:
-    """What is used of Oracle's SDK.
+    """The parts of Oracle's SDK that a launcher uses.
 
-    `compute` and `management` give a region's ComputeClient and ComputeManagementClient, `models` is oci.core.models.
-    `service_error` is what a call raises that the service refused (status, code, message), `errors` whatever a call can raise.
+    `compute` and `management` return a region's ComputeClient and ComputeManagementClient. `models` is oci.core.models.
+    A call that the service rejects raises `service_error` (status, code, message). `errors` are all errors that a call can raise.
     """
 
     compute: Callable[[str], Any]
@@ -173,7 +175,7 @@ class Cloud:
 
 @dataclass(frozen=True)
 class Machine:
-    """An instance, as it was read last. `etag` is empty where it was listed."""
+    """An instance as last read. `etag` is empty if it comes from a list."""
 
     region: str
     instance: Any
@@ -197,13 +199,13 @@ class Machine:
 
 @dataclass(frozen=True)
 class Console:
-    """What a serial console has shown."""
+    """The output of a serial console."""
 
     text: str
 
     @property
     def status(self) -> str | None:
-        """The status line. The last one: the one before could only be of an earlier boot."""
+        """The last status line. An earlier one could only come from an earlier boot."""
         found = [match.group() for match in STATUS.finditer(self.text)]
         return found[-1] if found else None
 
@@ -213,18 +215,18 @@ class Console:
         return [match.group(1) for match in STEP.finditer(self.text)]
 
     def lacks_job(self, *, watched: bool) -> bool:
-        """Whether this proves that the machine's job has not begun. An empty or a full console proves nothing.
+        """Whether this console proves that the machine's job has not begun. An empty or a full console proves nothing.
 
-        Oracle returns the most recent output. A console that shows an earlier step of the boot therefore shows `step=job` too, if
-        the machine wrote it. A console without any step may have lost them all. It is proof only for a launcher that has
-        `watched` the machine since it got its job, and would have seen `step=job`.
+        Oracle returns the most recent output. So a console that shows an earlier step of the boot also shows `step=job`, if the
+        machine wrote it. A console without any step may have lost them all. It is proof only for a launcher that has `watched`
+        the machine since it got its job: that launcher would have seen `step=job`.
         """
         readable = bool(self.text.strip()) and len(self.text) < CONSOLE_FULL
         return readable and "job" not in self.steps and (watched or bool(self.steps))
 
 
 def told(error: BaseException) -> str:
-    """An error of the SDK in one line. Its own text is pages of advice."""
+    """An error of the SDK in one line. The error's own text has many lines of advice."""
     status = getattr(error, "status", None)
     if status is None:
         return f"{type(error).__name__}: {error}"
@@ -232,53 +234,46 @@ def told(error: BaseException) -> str:
 
 
 def is_capacity(error: Any) -> bool:
-    """Whether another shape or place may have what this one has not."""
+    """Whether the error is a lack of capacity, which another shape or place may have."""
     message = str(error.message).lower()
     out = "out of host capacity" in message or "out of capacity" in message
     return out or error.code in CAPACITY_CODES or (error.code == "InternalError" and "capacity" in message)
 
 
 def is_passing(error: Any) -> bool:
-    """Whether the same call may go well in a moment: too many requests, a fault of the service, or no answer at all."""
+    """Whether the same call may soon succeed: the error is too many requests, a fault of the service, or no answer."""
     status = getattr(error, "status", None)
     return status is None or status == 429 or status >= 500
 
 
+@dataclass(eq=False, repr=False)
 class Machines(ABC):
-    """Where a set's machines come from and go to. `since` is when a machine's lifetime began, None where it has not."""
+    """The source of a set's machines for one launcher. `jit` is the registration of its job, `chance` its random numbers."""
 
-    def __init__(
-        self,
-        config: dict[str, Any],
-        runner: str,
-        jit: str,
-        cloud: Cloud,
-        clock: Clock,
-        log: Log,
-        chance: random.Random | None = None,
-    ) -> None:
-        self.config = config
-        self.runner = runner
-        self.jit = jit
-        self.cloud = cloud
-        self.clock = clock
-        self.log = log
-        self.chance = chance or random.SystemRandom()
-        self.started = self.held_since = clock.now()
+    config: dict[str, Any]
+    runner: str
+    jit: str
+    cloud: Cloud
+    clock: Clock
+    log: Log
+    chance: random.Random = field(default_factory=random.SystemRandom)
+
+    def __post_init__(self) -> None:
+        self.started = self.held_since = self.clock.now()
         self._stopped_since: dict[str, float] = {}
-        # When a console showed that a machine is over, and its status: None where its job has not begun in time.
+        # When a console showed that a machine is over, and its status. The status is None if its job has not begun in time.
         self._over_since: dict[str, tuple[float, str | None]] = {}
         self._next_sweep = 0.0
 
-    # -- what differs by mode --------------------------------------------------------------------------------------------
+    # -- differs by mode -------------------------------------------------------------------------------------------------
 
     @abstractmethod
     def everyone(self) -> Iterator[Machine]:
-        """Every machine of the set that is not gone."""
+        """Every machine of the set that is neither terminating nor terminated."""
 
     @abstractmethod
     def since(self, machine: Machine) -> float | None:
-        """When the machine's lifetime began, in seconds since 1970."""
+        """When the machine's lifetime began, in seconds since 1970. None if it has not begun."""
 
     @abstractmethod
     def obtain(self) -> Machine:
@@ -286,30 +281,30 @@ class Machines(ABC):
 
     @abstractmethod
     def due(self, machine: Machine) -> float | None:
-        """When the machine's job must have begun, in seconds since 1970; None where it has not got one."""
+        """The time by which the machine's job must have begun, in seconds since 1970. None if it has no job."""
 
     @abstractmethod
     def discard(self, machine: Machine) -> None:
         """Ask the cloud once to remove a machine."""
 
-    def refill(self) -> None:  # noqa: B027 - machines of one job each have nothing to refill
-        """Have as many machines as there should be, where that is not a launcher's doing alone."""
+    def refill(self) -> None:  # noqa: B027 - machines that are launched per job need no refill
+        """Restore the number of machines, if the set keeps a fixed number."""
 
-    # -- what both do ----------------------------------------------------------------------------------------------------
+    # -- common to both modes --------------------------------------------------------------------------------------------
 
     def rest(self) -> None:
-        """Wait for the next look."""
+        """Wait until the next poll."""
         self.clock.wait(POLL * self.chance.uniform(0.8, 1.2))
 
     def failed(self) -> int:
-        """The exit status of a job that did not run: 0 where its registration is too old for ARC to try it again."""
+        """The exit status of a job that did not run: 0 if its registration is too old for another try, otherwise 1."""
         if self.clock.now() - self.held_since < REGISTRATION_LIFE:
             return 1
         self.log("the registration is too old to be used again; the exit status is 0, so that ARC gets a new one")
         return 0
 
     def read(self, region: str, instance_id: str) -> Machine:
-        """A machine as it is now."""
+        """Read a machine's current state."""
         answer = self.cloud.compute(region).get_instance(instance_id)
         return Machine(region, answer.data, str(answer.headers.get("etag") or ""))
 
@@ -324,12 +319,12 @@ class Machines(ABC):
             more = {"page": answer.next_page}
 
     def mine(self) -> Machine | None:
-        """The machine that has this runner's registration already, from a pod that was here before."""
+        """The machine that already has this runner's registration, from an earlier pod."""
         found = [machine for machine in self.everyone() if machine.tags.get(RUNNER_TAG) == self.runner]
         return found[0] if found else None
 
     def after_unknown(self, error: Exception) -> Machine:
-        """The machine that a call made whose answer got lost. Raises Failed where there is none."""
+        """The machine that a call created although its answer was lost. Raises Failed if there is none."""
         self.log(f"no answer, looking whether it was done: {told(error)}")
         self.clock.wait(POLL)
         found = self.mine()
@@ -354,7 +349,7 @@ class Machines(ABC):
         self.log(f"{machine.id} is left to a later sweep")
 
     def console(self, machine: Machine) -> Console | None:
-        """A machine's serial console, None where it cannot be read. The content of an unfinished capture is not read."""
+        """A machine's serial console, or None if it cannot be read. The content of an unfinished capture is not read."""
         compute = self.cloud.compute(machine.region)
         history: Any = None
         try:
@@ -390,9 +385,10 @@ class Machines(ABC):
         return due is not None and self.clock.now() >= due
 
     def sweep(self) -> None:
-        """Remove what other launchers of the set left behind. Nothing that goes wrong here keeps this one from its job.
+        """Remove machines that other launchers of the set left. An error here does not stop this launcher's job.
 
-        Reads no console of a running machine: all launchers of a set together would read each of them again and again.
+        A sweep of a launcher reads no console of a running machine. Otherwise all launchers of a set would read each of them
+        again and again.
         """
         now = self.clock.now()
         if now >= self._next_sweep:
@@ -400,10 +396,10 @@ class Machines(ABC):
             self._sweep(consoles=0)
 
     def sweep_twice(self) -> None:
-        """Remove what launchers left, and read the consoles of running machines for it.
+        """Remove machines that launchers left. For this, read the consoles of running machines.
 
-        The second round, GRACE later, removes each machine that has ended or has not begun its job in time, if its own launcher
-        has not removed it by then.
+        The second round runs GRACE later. It removes each machine that has ended or has not begun its job in time, unless its own
+        launcher has removed it.
         """
         self._sweep(consoles=SWEEP_CONSOLES)
         if self._stopped_since or self._over_since:
@@ -411,7 +407,7 @@ class Machines(ABC):
             self._sweep(consoles=0)
 
     def _sweep(self, consoles: int) -> None:
-        """Go over the machines of other runners once; `consoles` is how many consoles of running machines may be read."""
+        """Check the machines of other runners once, and read the consoles of at most `consoles` running machines."""
         until = self.clock.now() + SWEEP_READING
         running: list[Machine] = []
         try:
@@ -429,9 +425,9 @@ class Machines(ABC):
             self.log(f"sweep ended early: {told(error)}")
 
     def _remove_if_over(self, machine: Machine, until: float) -> bool:
-        """Remove a machine that is older than its lifetime, or that was seen to be over GRACE ago. Whether it did so.
+        """Remove a machine that is older than its lifetime, or that was found to be over at least GRACE ago.
 
-        Starts to read no console after `until`.
+        Reads no console after `until`. Returns whether the machine was over.
         """
         now, since = self.clock.now(), self.since(machine)
         if since is not None and now - since > self.config["lifetime"] + GRACE:
@@ -444,7 +440,7 @@ class Machines(ABC):
             return False
         if status is not None:
             return self._swept(machine, f"has ended though it is {machine.state}, and no launcher removed it: {status}")
-        # Its job may have begun since then.
+        # Its job may have begun in the meantime.
         console = self.console(machine) if now < until else None
         if console is None or not self._late(machine, console):
             return False
@@ -453,10 +449,11 @@ class Machines(ABC):
         )
 
     def _read_running(self, machine: Machine) -> None:
-        """Read the console of a machine that is not shown as stopped.
+        """Read the console of a machine that OCI does not show as stopped.
 
-        Its status line means that it has ended. Oracle's documentation does not say that a machine which powers itself off is
-        shown as STOPPED, and bills it until it is terminated. Without its launcher it would stay for its whole lifetime.
+        A status line means that the machine has ended. Oracle's documentation does not say that a machine which powers itself off
+        is shown as STOPPED. Oracle bills the machine until it is terminated. Without its launcher it would stay for its whole
+        lifetime.
         """
         console = self.console(machine)
         if console is None:
@@ -470,12 +467,15 @@ class Machines(ABC):
         self._over_since[machine.id] = self.clock.now(), console.status
 
     def _late(self, machine: Machine, console: Console) -> bool:
-        """Whether the machine's job should have begun, and the console proves that it has not. A sweep has watched no machine."""
+        """Whether the machine's job should have begun, and the console proves that it has not.
+
+        A sweep has not watched the machine since it got its job.
+        """
         return self.overdue(machine) and console.status is None and console.lacks_job(watched=False)
 
     def _swept(self, machine: Machine, why: str) -> bool:
         self.log(f"{machine.id} {why}")
-        # The next sweep tries again; the other machines do not wait for this one.
+        # The next sweep tries again, so the other machines do not wait for this one.
         self.remove(machine, tries=1)
         return True
 
@@ -483,23 +483,14 @@ class Machines(ABC):
 class PerJob(Machines):
     """A machine is launched for the job and terminated after it."""
 
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self._untried = self._everywhere()
-
-    def _everywhere(self) -> Iterator[tuple[str, dict[str, Any], str]]:
-        """Shapes in order, places in order, domains in order."""
-        for shape in self.config["shapes"]:
-            for place in self.config["places"]:
-                for domain in place["availabilityDomains"]:
-                    yield shape, place, domain
-
-    def _regions(self) -> list[str]:
-        return list(dict.fromkeys(place["region"] for place in self.config["places"]))
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        places = [(place, domain) for place in self.config["places"] for domain in place["availabilityDomains"]]
+        self._untried = iter([(shape, *where) for shape in self.config["shapes"] for where in places])
 
     def everyone(self) -> Iterator[Machine]:
-        """In every region; one that does not answer keeps nobody from the others."""
-        for region in self._regions():
+        """Machines of every region. A region that does not answer is left out."""
+        for region in dict.fromkeys(place["region"] for place in self.config["places"]):
             try:
                 listed = list(self.pages(self.cloud.compute(region).list_instances, self.config["compartment"]))
             except self.cloud.errors as error:
@@ -511,15 +502,15 @@ class PerJob(Machines):
                     yield machine
 
     def since(self, machine: Machine) -> float | None:
-        """Its launch."""
+        """The time of its launch."""
         return float(machine.instance.time_created.timestamp())
 
     def due(self, machine: Machine) -> float | None:
-        """Some time after its launch."""
+        """BOOT_DEADLINE after its launch."""
         return float(machine.instance.time_created.timestamp()) + BOOT_DEADLINE
 
     def obtain(self) -> Machine:
-        """Launch a machine at the first place that has one. Called again, it goes on after that place."""
+        """Launch a machine in the first place that has one. A second call continues with the next place."""
         for shape, place, domain in self._untried:
             self.clock.wait(0)
             machine = self._launch(shape, place, domain)
@@ -528,7 +519,7 @@ class PerJob(Machines):
         raise Failed("no capacity for any shape in any place")
 
     def _launch(self, shape: str, place: dict[str, Any], domain: str) -> Machine | None:
-        """A machine, None where this place has none; raises Failed where no other would have one either."""
+        """A machine, or None if this place has none. Raises Failed if no other place would have one either."""
         where, waits = f"{shape} in {domain}", iter(LAUNCH_WAITS)
         while True:
             try:
@@ -550,14 +541,15 @@ class PerJob(Machines):
                 return machine
 
     def _launch_once(self, shape: str, place: dict[str, Any], domain: str) -> Any:
-        """A call that the service takes for the same one as before, so that repeated it makes no second machine."""
-        # Of this process alone: a pod made anew is to get a new machine, not the one that was terminated. At most 64 characters.
+        """Launch a machine with a retry token. A repeated call with the same token creates no second machine."""
+        # The token is unique to this process: a recreated pod must get a new machine, not the one that was terminated. OCI allows
+        # 64 characters.
         call = json.dumps([self.runner, self.started, shape, place, domain], sort_keys=True)
         token = hashlib.sha256(call.encode()).hexdigest()
         return self.cloud.compute(place["region"]).launch_instance(self._details(shape, place, domain), opc_retry_token=token)
 
     def _none_here(self, error: Any, place: dict[str, Any]) -> bool:
-        """Whether another place may have what this one refuses. That the pod's identity holds in other regions is not known."""
+        """Whether another place may still have a machine. It is not known whether other regions accept the pod's identity."""
         foreign = place["region"] != self.config["places"][0]["region"]
         return is_capacity(error) or (foreign and error.status in (401, 404))
 
@@ -577,7 +569,7 @@ class PerJob(Machines):
             ),
             metadata={"user_data": config["userData"], JIT_KEY: self.jit},
             instance_options=models.InstanceOptions(are_legacy_imds_endpoints_disabled=True),
-            # Paravirtualized disks alone have it; bare metal has other ones.
+            # Only paravirtualized disks support it, and bare metal has other disks.
             is_pv_encryption_in_transit_enabled=True if shape.startswith("VM.") else None,
             agent_config=models.LaunchInstanceAgentConfigDetails(
                 are_all_plugins_disabled=True, is_management_disabled=True, is_monitoring_disabled=True
@@ -587,16 +579,16 @@ class PerJob(Machines):
         )
 
     def discard(self, machine: Machine) -> None:
-        """Terminate it, boot volume and all."""
+        """Terminate the machine and its boot volume."""
         self.cloud.compute(machine.region).terminate_instance(machine.id, preserve_boot_volume=False)
 
 
 class Standing(Machines):
-    """A machine of an instance pool is taken for the job and detached after it; the pool makes a new one."""
+    """A machine of an instance pool is claimed for the job and detached after it. The pool then creates a new one."""
 
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        # A claim is for good: a machine that runs for another launcher need not be read again.
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        # A claim is final, so a machine that runs for another launcher need not be read again.
         self._taken: dict[str, Machine] = {}
 
     def everyone(self) -> Iterator[Machine]:
@@ -604,7 +596,10 @@ class Standing(Machines):
         return self._members(GONE)
 
     def _members(self, without: tuple[str, ...]) -> Iterator[Machine]:
-        """Members, without those that the list shows in a state; in no order, lest all launchers start at the same one."""
+        """Members in random order, so that not all launchers start with the same one.
+
+        Members that the list shows in one of the states `without` are left out.
+        """
         members = self.cloud.management(self.config["region"]).list_instance_pool_instances
         listed = list(self.pages(members, self.config["compartment"], self.config["pool"]))
         self.chance.shuffle(listed)
@@ -617,7 +612,7 @@ class Standing(Machines):
                     yield machine
 
     def _read_member(self, instance_id: str) -> Machine | None:
-        """A member as it is now, None where it is gone."""
+        """Read a member's current state. None if it no longer exists."""
         try:
             machine = self.read(self.config["region"], instance_id)
         except self.cloud.service_error as error:
@@ -629,18 +624,18 @@ class Standing(Machines):
         return None if machine.state in GONE else machine
 
     def since(self, machine: Machine) -> float | None:
-        """When it got its job: a machine that waits for one does not age."""
+        """When it got its job. The lifetime of a machine that waits for a job has not begun."""
         claimed = machine.tags.get(CLAIMED_TAG, "")
         return float(claimed) if claimed.isdigit() else None
 
     def due(self, machine: Machine) -> float | None:
-        """Some time after the claim, or after the launch where it was claimed while it booted."""
+        """CLAIM_DEADLINE after its claim, but not before BOOT_DEADLINE after its launch: it may still boot when it is claimed."""
         since = self.since(machine)
         launched = float(machine.instance.time_created.timestamp())
         return None if since is None else max(since + CLAIM_DEADLINE, launched + BOOT_DEADLINE)
 
     def obtain(self) -> Machine:
-        """Claim a running machine that has no job, or wait for one, but not for longer than the registration is good."""
+        """Claim a running machine that has no job, or wait for one for as long as the registration is valid."""
         self.log("waiting for a machine of the pool that has no job")
         while self.clock.now() - self.started < REGISTRATION_LIFE:
             try:
@@ -657,7 +652,7 @@ class Standing(Machines):
         raise Failed(f"no machine of the pool had no job for {REGISTRATION_LIFE / 3600:.0f} hours")
 
     def _mine_if_any(self, error: Exception) -> Machine | None:
-        """The machine that a claim took whose answer got lost."""
+        """The machine that a claim took although its answer was lost."""
         try:
             return self.after_unknown(error)
         except Failed:
@@ -667,19 +662,19 @@ class Standing(Machines):
             return None
 
     def _claim(self, machine: Machine) -> bool:
-        """Take a machine, unless it has changed since it was read: another launcher took it."""
+        """Claim a machine. Returns False if it has changed since it was read, because another launcher claimed it."""
         if not machine.etag:
             raise Failed(f"{machine.id} was read without an etag, and cannot be claimed safely")
         details = self.cloud.models.UpdateInstanceDetails(
             freeform_tags={**machine.tags, RUNNER_TAG: self.runner, CLAIMED_TAG: str(int(self.clock.now()))},
-            # The map replaces the one that is there. OCI rejects an update that leaves out or changes user_data or
-            # ssh_authorized_keys (docs.oracle.com, updating instance metadata), so all keys go along as they were read.
+            # This map replaces the instance's metadata. OCI rejects an update that leaves out or changes user_data or
+            # ssh_authorized_keys (docs.oracle.com, updating instance metadata), so the update sends all keys as they were read.
             metadata={**(machine.instance.metadata or {}), JIT_KEY: self.jit},
         )
         try:
             self.cloud.compute(machine.region).update_instance(machine.id, details, if_match=machine.etag)
         except self.cloud.service_error as error:
-            # A refusal is certain; after any other answer the machine may be ours.
+            # After a 4xx answer the machine is certainly not claimed. After any other answer it may be.
             if not 400 <= getattr(error, "status", 0) < 500:
                 raise
             self.log(f"{machine.id} is not to be had: {told(error)}")
@@ -687,10 +682,10 @@ class Standing(Machines):
         return True
 
     def discard(self, machine: Machine) -> None:
-        """Detach it, which terminates it, and have the pool make another.
+        """Detach the machine, which terminates it. The pool then creates another.
 
-        A pool that scales lets nothing be detached. Then the machine is terminated as it is, for it is paid until it is gone. The
-        pool makes another all the same (docs.oracle.com, managing compute instances, limitations).
+        OCI allows no detachment while a pool scales. Then the machine is terminated in its pool, because it costs money until it
+        is terminated. The pool creates another in this case too (docs.oracle.com, managing compute instances, limitations).
         """
         details = self.cloud.models.DetachInstancePoolInstanceDetails(
             instance_id=machine.id, is_decrement_size=False, is_auto_terminate=True
@@ -704,9 +699,10 @@ class Standing(Machines):
             self.cloud.compute(machine.region).terminate_instance(machine.id, preserve_boot_volume=False)
 
     def refill(self) -> None:
-        """Set a pool's size back that has shrunk: after a day without capacity OCI takes for its size what is there.
+        """Restore the size of a pool that has shrunk. After a day without capacity OCI lowers a pool's size to its machines.
 
-        The same page has it. The size is never lowered: that would end the oldest machine, busy or not.
+        The source is the page named in `discard`. This never lowers the size, because that would end the oldest machine, even if
+        it runs a job.
         """
         management, wanted = self.cloud.management(self.config["region"]), self.config["count"]
         try:
@@ -723,10 +719,10 @@ MODES: dict[str, type[PerJob] | type[Standing]] = {"per-job": PerJob, "standing"
 
 @dataclass
 class Watch:
-    """Looks at one machine until it has ended.
+    """Polls one machine until it has ended.
 
-    `state` is what it was last, `ran` whether it may have run, `adopted` whether an earlier pod got the machine, `working`
-    whether its console has shown that its job began.
+    `state` is its last known state. `ran` says whether it may have run, `adopted` whether an earlier pod got the machine, and
+    `working` whether its console has shown that its job began.
     """
 
     machines: Machines
@@ -737,7 +733,7 @@ class Watch:
     working: bool = False
 
     def until_its_end(self) -> str | None:
-        """The status line that the machine wrote, None where none can be read. Raises Failed, Stop."""
+        """The status line that the machine wrote, or None if none can be read. Raises Failed and Stop."""
         machines = self.machines
         next_look = machines.clock.now() + CONSOLE_EVERY
         while True:
@@ -757,7 +753,7 @@ class Watch:
             machines.rest()
 
     def _read(self) -> bool:
-        """See how the machine is; False where that is not to be known now. Raises Gone."""
+        """Read the machine's state. Returns False if it cannot be read now. Raises Gone."""
         machines, before = self.machines, self.machine
         try:
             self.machine = machines.read(before.region, before.id)
@@ -765,7 +761,7 @@ class Watch:
             if getattr(error, "status", None) == 404:
                 raise Gone(f"{before.id} is gone without a status") from None
             machines.log(f"{before.id} cannot be read: {told(error)}")
-            # What happened in the meantime is not known.
+            # It may have run in the meantime.
             self.ran = True
             return False
         if self.machine.state != self.state:
@@ -779,14 +775,14 @@ class Watch:
         return True
 
     def _last_words(self) -> str | None:
-        """Of a machine that is off."""
+        """The status of a machine that is off, or None if its console shows none."""
         console = self.machines.console(self.machine)
         if console is not None and console.status is None:
             self.machines.log(f"{self.machine.id}: its console shows {told_steps(console)}")
         return console.status if console is not None else None
 
     def _look(self) -> str | None:
-        """The status of a machine that seems to run. Raises Failed where its job should have begun, and has not."""
+        """The status of a machine that seems to run. Raises Failed if its job should have begun and has not."""
         machines = self.machines
         console = machines.console(self.machine)
         if console is not None:
@@ -802,12 +798,12 @@ class Watch:
 
 
 def told_steps(console: Console) -> str:
-    """How far a boot came."""
+    """The last step of a boot, for messages."""
     return f"step {console.steps[-1]}" if console.steps else "no step of the boot"
 
 
 def left(machines: Machines) -> Machine | None:
-    """A machine that was made for this runner by a pod before, or by a call whose answer nobody waited for."""
+    """A machine that an earlier pod created for this runner, or a call of this pod that was interrupted."""
     try:
         return machines.mine()
     except machines.cloud.errors as error:
@@ -816,7 +812,7 @@ def left(machines: Machines) -> Machine | None:
 
 
 def serve(machines: Machines) -> int:
-    """Run this pod's job on a machine. The exit status."""
+    """Run this pod's job on a machine. Returns the exit status."""
     log = machines.log
     machine: Machine | None = None
     try:
@@ -854,7 +850,7 @@ def serve(machines: Machines) -> int:
 
 
 def clean(machines: Machines) -> int:
-    """Remove what launchers left, once. The exit status."""
+    """Remove machines that launchers left, and refill the pool. Returns the exit status."""
     try:
         machines.sweep_twice()
         machines.refill()
@@ -864,7 +860,7 @@ def clean(machines: Machines) -> int:
 
 
 def connect() -> Cloud:
-    """Oracle's SDK, signing with the pod's workload identity."""
+    """Oracle's SDK. It signs with the pod's workload identity."""
     oci = importlib.import_module("oci")
     signer = oci.auth.signers.get_oke_workload_identity_resource_principal_signer()
     clients: dict[tuple[str, str], Any] = {}
@@ -879,15 +875,15 @@ def connect() -> Cloud:
         management=lambda region: client("ComputeManagementClient", region),
         models=oci.core.models,
         service_error=oci.exceptions.ServiceError,
-        # Transport errors of the SDK's requests are OSErrors; a token that cannot be renewed is a RuntimeError.
+        # Transport errors of the SDK's requests are OSErrors. A token that cannot be renewed raises a RuntimeError.
         errors=(oci.exceptions.ServiceError, oci.exceptions.ClientError, OSError, RuntimeError),
     )
 
 
 def main() -> int:
-    """Read the pod's surroundings and do what it is for."""
+    """Read the pod's environment and config, and run its job or a sweep. Returns the exit status."""
     sweeping = sys.argv[1:] == ["sweep"]
-    # Out of the environment at once: nothing that starts from here needs it.
+    # Remove the registration from the environment at once. No child process needs it.
     jit = os.environ.pop(JIT_VARIABLE, "")
     runner = "" if sweeping else os.environ.get("POD_NAME") or os.environ.get("HOSTNAME") or ""
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # a TextIO in typeshed, a TextIOWrapper here

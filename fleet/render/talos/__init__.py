@@ -1,1 +1,1 @@
-"""What machines of a Talos cluster boot, as files: talhelper's config, patches of machine configs, schematics of images."""
+"""The files that machines of a Talos cluster boot from: talhelper's config, config patches, and schematics of images."""

@@ -15,9 +15,10 @@ from fleet.render.talos.volumes import volume_documents, volume_file
 
 
 def talos_files(name: str, cluster: TalosCluster) -> dict[str, str]:
-    """Text of every file by its path in the folder. There is no secret in any: talhelper or talosctl makes those.
+    """Text of every file by its path in the folder. No file holds a secret: talhelper or talosctl creates the secrets.
 
-    `talconfig.yaml` names those of `patches/`. `hosts/` says for talosctl alone what talhelper has from `talconfig.yaml`.
+    `talconfig.yaml` names the files of `patches/`. `hosts/` gives talosctl, used without talhelper, the settings of
+    `talconfig.yaml`.
     """
     of_cluster = tuple(groups(name, cluster))
     made = {"talconfig.yaml": _text(f"machines of {name}, for talhelper", talconfig(name, cluster, of_cluster))}

@@ -1,4 +1,4 @@
-"""What a machine is told beyond what its config's generator writes, as the release wants it said."""
+"""Settings of a machine that the generator of its config does not write, in the form of its Talos release."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ Document = dict[str, Any]
 
 _API = "v1alpha1"
 _CRI_PART = "/etc/cri/conf.d/20-customization.part"
-"""The one file outside /var that Talos up to 1.13 lets a config create (siderolabs/talos v1.13.9 v1alpha1_sequencer_tasks.go)."""
+"""The only file outside /var that Talos up to 1.13 allows a config to create (siderolabs/talos v1.13.9
+v1alpha1_sequencer_tasks.go)."""
 _CRI_NAME = "nvidia-default-runtime"
 _DELETED = {"$patch": "delete"}
-"""Has Talos' strategic merge remove a part. talhelper takes it for a variable, so no file that talhelper reads has it."""
+"""With it Talos' strategic merge removes a part. talhelper reads it as a variable, so no file for talhelper has it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """A machine's part of a config, in no release's words.
+    """A machine's part of a config, independent of the Talos release.
 
-    `runtime` is containerd's default one. `policies` has Flannel enforce NetworkPolicies, `no_network` leaves the network to
-    another; `takes_pods` keeps a control plane without its taint.
+    `runtime` is containerd's default runtime. With `policies` Flannel enforces NetworkPolicies. With `no_network` Talos installs
+    no network plugin. With `takes_pods` a control plane has no taint.
     """
 
     hostname: str = ""
@@ -38,17 +39,13 @@ class Patch:
     takes_pods: bool = False
 
     def documents(self, talos_version: str) -> tuple[Document, ...]:
-        """The patch for a Talos minor; nothing where there is nothing to say."""
-        return (*self._host(), *(self._documents() if has_documents(talos_version) else self._fields()))
-
-    def _host(self) -> Iterator[Document]:
-        """As every release that is pinned has it."""
-        if self.hostname:
-            # Without `auto: off` it conflicts with the name that the generator has Talos make up.
-            yield document("HostnameConfig", auto="off", hostname=self.hostname)
+        """The patch for a Talos minor. Empty if there is nothing to set."""
+        # Without `auto: off` it conflicts with the host name that Talos generates.
+        named = (document("HostnameConfig", auto="off", hostname=self.hostname),) if self.hostname else ()
+        return (*named, *(self._documents() if has_documents(talos_version) else self._fields()))
 
     def _fields(self) -> Iterator[Document]:
-        """As fields of the v1alpha1 config, which Talos has up to 1.13."""
+        """Fields of the v1alpha1 config, for Talos up to 1.13."""
         machine: Document = {}
         if self.kernel_modules:
             machine["kernel"] = {"modules": [{"name": name} for name in self.kernel_modules]}
@@ -57,7 +54,7 @@ class Patch:
         if self.runtime:
             machine["files"] = [{"path": _CRI_PART, "op": "create", "content": _default_runtime(self.runtime)}]
         if self.taint is not None:
-            # nodeTaints of a worker is refused by NodeRestriction, and its labels with it (siderolabs/talos#8193, #10935).
+            # NodeRestriction rejects nodeTaints of a worker, and its labels with them (siderolabs/talos#8193, #10935).
             taint = {"key": self.taint.key, "value": self.taint.value, "effect": str(self.taint.effect)}
             machine["kubelet"] = {"extraConfig": {"registerWithTaints": [taint]}}
         if self.labels:
@@ -73,7 +70,7 @@ class Patch:
             yield found
 
     def _documents(self) -> Iterator[Document]:
-        """As documents, which Talos has from 1.14 on. There kubelet registers with the taint of `KubeNodeConfig`."""
+        """Documents, for Talos from 1.14 on. There the kubelet registers with the taint of `KubeNodeConfig`."""
         for name in self.kernel_modules:
             yield document("KernelModuleConfig", name=name)
         if self.sysctls:
@@ -86,7 +83,7 @@ class Patch:
         if self.taint is not None:
             node["taints"] = {self.taint.key: f"{self.taint.value}:{self.taint.effect}"}
         if self.takes_pods:
-            # talosctl gen config writes the control plane's taint, and has no option that would leave it out.
+            # talosctl gen config writes the control plane's taint, and has no option to omit it.
             node["taints"] = _DELETED
         if node:
             yield document("KubeNodeConfig", **node)
@@ -97,11 +94,11 @@ class Patch:
 
 
 def document(kind: str, **parts: Any) -> Document:
-    """A document of Talos' config besides the v1alpha1 one."""
+    """A document of Talos' config beside the v1alpha1 config."""
     return {"apiVersion": _API, "kind": kind} | parts
 
 
 def _default_runtime(name: str) -> str:
-    """containerd's config, plugin as of containerd 2 (seed 004; siderolabs/docs v1.13 nvidia-gpu.mdx)."""
+    """containerd's config. The plugin's name is the one of containerd 2 (seed 004; siderolabs/docs v1.13 nvidia-gpu.mdx)."""
     plugin = '"io.containerd.cri.v1.runtime"'
     return f'[plugins]\n  [plugins.{plugin}]\n    [plugins.{plugin}.containerd]\n      default_runtime_name = "{name}"\n'

@@ -1,4 +1,4 @@
-"""A cluster as talhelper's talconfig.yaml: versions, hosts, images, and the patches that tell machines the rest."""
+"""A cluster as talhelper's talconfig.yaml: versions, hosts, images, and patches with all other settings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fleet.render.talos.volumes import volume_file
 
 
 def talconfig(name: str, cluster: TalosCluster, groups: Iterable[Group]) -> dict[str, Any]:
-    """The file for talhelper 3 (budimanjojo/talhelper v3.1.16 pkg/config/schemas/talconfig.json), which has no secrets."""
+    """The file for talhelper 3 (budimanjojo/talhelper v3.1.16 pkg/config/schemas/talconfig.json). It holds no secret."""
     made: dict[str, Any] = {
         "clusterName": name,
         "talosVersion": cluster.release.release,

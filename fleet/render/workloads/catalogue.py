@@ -6,27 +6,31 @@ from collections.abc import Callable, Iterator, Mapping
 
 from fleet.providers.registry import PROVIDERS
 from fleet.providers.target import pool_target
+from fleet.render.manifest import Manifest
 from fleet.render.team_namespace import homes
-from fleet.render.workloads import comfyui, coral, device_query, nvidia_smi, ollama, pytorch, tf_mnist, tf_notebook
-from fleet.render.workloads.parts import Manifest, Meta
+from fleet.render.workloads.comfyui import comfyui
+from fleet.render.workloads.coral import coral
+from fleet.render.workloads.ollama import ollama
+from fleet.render.workloads.parts import Meta
+from fleet.render.workloads.smoke_job import COMMANDS, smoke_job
+from fleet.render.workloads.tf_mnist import tf_mnist
+from fleet.render.workloads.tf_notebook import tf_notebook
 from fleet.settings.cluster import Cluster
 from fleet.settings.workloads import CoralWorkload, PoolWorkload, Workload
 
 MAKERS: Mapping[str, Callable[..., tuple[Manifest, ...]]] = {
-    "nvidia-smi": nvidia_smi.nvidia_smi,
-    "pytorch": pytorch.pytorch,
-    "device-query": device_query.device_query,
-    "tf-mnist": tf_mnist.tf_mnist,
-    "tf-notebook": tf_notebook.tf_notebook,
-    "ollama": ollama.ollama,
-    "comfyui": comfyui.comfyui,
-    "coral": coral.coral,
+    **dict.fromkeys(COMMANDS, smoke_job),
+    "tf-mnist": tf_mnist,
+    "tf-notebook": tf_notebook,
+    "ollama": ollama,
+    "comfyui": comfyui,
+    "coral": coral,
 }
-"""What makes the manifests of each kind: `make(meta, settings, target)`."""
+"""The function that makes the manifests of each kind: `make(meta, settings, target)`."""
 
 
 def workload_objects(cluster: Cluster, name: str) -> tuple[Manifest, ...]:
-    """The manifests of one workload of a cluster, without its namespace, in the order in which they are to be applied."""
+    """The manifests of one workload of a cluster, without its namespace, in the order to apply them in."""
     workload: Workload = cluster.workloads[name]
     meta = Meta(name, workload.namespace, workload.kind)
     make = MAKERS[workload.kind]
@@ -38,10 +42,10 @@ def workload_objects(cluster: Cluster, name: str) -> tuple[Manifest, ...]:
 
 
 def objects(cluster: Cluster) -> Iterator[Manifest]:
-    """Every manifest of a cluster's workloads: their namespaces with the walls first."""
-    held = {each.namespace for each in cluster.workloads.values()}
+    """Every manifest of a cluster's workloads. Their namespaces with the network policies come first."""
+    used = {each.namespace for each in cluster.workloads.values()}
     for name, home in homes(cluster).items():
-        if name in held:
+        if name in used:
             yield from home.manifests
     for name in cluster.workloads:
         yield from workload_objects(cluster, name)

@@ -2,48 +2,37 @@
 
 from __future__ import annotations
 
-from fleet.facts.scheduling import HIGH_PRIORITY
 from fleet.providers.target import Target
+from fleet.render.manifest import Manifest
 from fleet.render.workloads import parts
-from fleet.settings.workloads import WORKLOAD_IMAGES, ComfyuiWorkload
+from fleet.settings.workloads import ComfyuiWorkload
 
-IMAGE = WORKLOAD_IMAGES["comfyui"]
 PORT = 8188
 _BUNDLE = "/default-comfyui-bundle/ComfyUI"
 _DATA = "/data"
 
 
-def comfyui(meta: parts.Meta, workload: ComfyuiWorkload, target: Target) -> tuple[parts.Manifest, ...]:
-    """A Deployment, its Service and the volume with models, inputs, outputs and nodes of one's own.
+def comfyui(meta: parts.Meta, workload: ComfyuiWorkload, target: Target) -> tuple[Manifest, ...]:
+    """A Deployment, its Service and the volume with models, inputs, outputs and custom nodes.
 
-    The image's script is passed over: it copies the program to /root as root, once, so that a newer image would run the old one.
-    The manager of nodes stays behind with it: it installs code from the internet while ComfyUI runs.
+    The pod does not run the image's own script. That script copies the program to /root once, as root, so a newer image would
+    still run the old program. It also starts the manager of nodes, which installs code from the internet while ComfyUI runs.
     """
+    main = [
+        f"{_BUNDLE}/main.py",
+        "--listen=0.0.0.0",
+        f"--port={PORT}",
+        f"--base-directory={_DATA}",
+        # By default the database is beside the program, where only root can write.
+        f"--database-url=sqlite:///{_DATA}/comfyui.db",
+    ]
     container = parts.gpu_container(
         workload,
         target,
-        "comfyui",
-        IMAGE.reference,
         {"HOME": _DATA, "USER": "comfyui", "PYTHONDONTWRITEBYTECODE": "1"},
-        command=[
-            "sh",
-            "-c",
-            # It lists this folder before it makes any.
-            f'mkdir -p {_DATA}/custom_nodes && exec python3 "$@"',
-            "sh",
-            f"{_BUNDLE}/main.py",
-            "--listen=0.0.0.0",
-            f"--port={PORT}",
-            f"--base-directory={_DATA}",
-            # By itself it is beside the program, where only root writes.
-            f"--database-url=sqlite:///{_DATA}/comfyui.db",
-        ],
-        ports=[{"name": "http", "containerPort": PORT}],
-        **parts.probes("/system_stats", startup_seconds=600),
+        # ComfyUI lists custom_nodes before it creates any folder.
+        command=["sh", "-c", f'mkdir -p {_DATA}/custom_nodes && exec python3 "$@"', "sh", *main],
+        **parts.serves(PORT, "/system_stats", startup_seconds=600),
     )
-    mounts = [parts.claimed("data", _DATA, workload.claim(meta.name)), *parts.shared_memory(workload, target)]
-    return (
-        parts.claim(meta, workload.KEPT, workload.storage),
-        parts.service(meta, PORT, "http"),
-        parts.deployment(meta, parts.gpu_pod(target, container, mounts, HIGH_PRIORITY)),
-    )
+    volume = parts.claimed("data", _DATA, workload.claim(meta.name))
+    return parts.model_server(meta, workload, target, container, volume, workload.storage, PORT)

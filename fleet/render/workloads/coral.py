@@ -6,24 +6,25 @@ from pathlib import Path
 
 from fleet.charts.chart import manifests
 from fleet.facts.scheduling import Toleration
+from fleet.render.manifest import Manifest
 from fleet.render.workloads import parts
 from fleet.settings.workloads import WORKLOAD_IMAGES, CoralWorkload
 
-IMAGE = WORKLOAD_IMAGES["coral"]
 USB = "/dev/bus/usb"
 CHECK = (Path(__file__).parent / "run" / "coral_check.py").read_text(encoding="utf-8")
 
 
-def coral(meta: parts.Meta, workload: CoralWorkload, tolerations: tuple[Toleration, ...] = ()) -> tuple[parts.Manifest, ...]:
-    """A Deployment of one pod on the node with the stick; `tolerations` are those of the node's pool, if it is of one.
+def coral(meta: parts.Meta, workload: CoralWorkload, tolerations: tuple[Toleration, ...] = ()) -> tuple[Manifest, ...]:
+    """A Deployment of one pod on the node that has the stick. `tolerations` are those of the node's pool, if it is in a pool.
 
-    Root, privileged and with a folder of the host, so of the Pod Security level `privileged`: the kernel's device cgroup lets no
-    other container open a USB device that a hostPath shows (kubernetes/kubernetes#105761, google-coral/edgetpu#488), the files
-    belong to root, and the stick gets another file when it loads its firmware, so one file of it would not do.
+    The container is root and privileged, and mounts a folder of the host, so it needs the Pod Security level `privileged`. The
+    kernel's device cgroup lets no other container open a USB device that a hostPath shows (kubernetes/kubernetes#105761,
+    google-coral/edgetpu#488), and the device files belong to root. The pod mounts the whole folder because the stick gets another
+    device file when it loads its firmware.
     """
     container = {
         "name": "coral",
-        "image": workload.image or IMAGE.reference,
+        "image": workload.image or WORKLOAD_IMAGES["coral"].reference,
         "command": list(workload.command or ("python3", "-u", "-c", CHECK)),
         "resources": parts.resources(workload, {}),
         "securityContext": {"privileged": True},

@@ -1,4 +1,4 @@
-"""What the manifests of several workloads have in common."""
+"""Parts of manifests that several kinds of workload share."""
 
 from __future__ import annotations
 
@@ -8,26 +8,24 @@ from typing import Any
 
 from fleet.charts.chart import manifests
 from fleet.facts.pods import CONFINED, CONFINED_POD, RUNNER_UID
-from fleet.facts.scheduling import SAFE_TO_EVICT, Priority, workload_labels
+from fleet.facts.scheduling import HIGH_PRIORITY, SAFE_TO_EVICT, Priority, workload_labels
 from fleet.providers.target import Target
+from fleet.render.manifest import Manifest, manifest
 from fleet.settings.model import cpu_text, memory_text
-from fleet.settings.workloads import PoolWorkload, Storage, Workload
+from fleet.settings.workloads import WORKLOAD_IMAGES, PoolWorkload, Storage, Workload
 
 UID = RUNNER_UID
-"""User and group of all containers here, for an MPS server works for one user at a time and the pool's runners are 1001.
+"""User and group of all containers here. An MPS server serves one user at a time, and the pool's runners are user 1001.
 
-No image needs its user to have a name, so each gets a home of its own.
+No image here needs its user to have a name, so each container gets its own home folder.
 """
 
-HOME = "/tmp"  # noqa: S108 - a folder of the container, where every user may write
-
-Manifest = dict[str, Any]
-"""One Kubernetes object, with apiVersion, kind and metadata."""
+HOME = "/tmp"  # noqa: S108 - a folder of the container, where every user can write
 
 
 @dataclass(frozen=True, slots=True)
 class Meta:
-    """What an object is called, where it is, and of which kind of workload it is a part."""
+    """The name and namespace of an object, and the kind of its workload."""
 
     name: str
     namespace: str
@@ -35,24 +33,24 @@ class Meta:
 
     @property
     def labels(self) -> dict[str, str]:
-        """Labels of all objects of the workload; they tell its pods from others."""
+        """Labels of all objects of the workload. Selectors find its pods by them."""
         return workload_labels(self.kind, self.name)
 
-    def named(self, suffix: str = "") -> Manifest:
-        """The metadata of one of its objects."""
-        return {"name": self.name + suffix, "namespace": self.namespace, "labels": self.labels}
+    def object(self, api: str, kind: str, spec: Manifest, suffix: str = "") -> Manifest:
+        """One object of the workload, with this spec."""
+        return manifest(api, kind, self.name + suffix, self.namespace, spec, labels=self.labels)
 
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """A volume and where the container has it."""
+    """A volume, and the path at which the container mounts it."""
 
     path: str
     volume: Manifest
 
 
 def scratch(name: str, path: str, size: str) -> Mount:
-    """An empty folder that goes with the pod."""
+    """An empty folder that is deleted with the pod."""
     return Mount(path, {"name": name, "emptyDir": {"sizeLimit": size}})
 
 
@@ -62,7 +60,7 @@ def claimed(name: str, path: str, claim_name: str) -> Mount:
 
 
 def shared_memory(workload: PoolWorkload, target: Target) -> list[Mount]:
-    """A /dev/shm of the workload's size: the 64 MiB that a container has by itself break data loaders."""
+    """A /dev/shm of the workload's size. Data loaders fail with a container's default of 64 MiB."""
     if not target.mounts_shm:
         return []
     volume = {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": memory_text(workload.shm)}}
@@ -70,34 +68,32 @@ def shared_memory(workload: PoolWorkload, target: Target) -> list[Mount]:
 
 
 def resources(workload: Workload, extended: Mapping[str, int]) -> Manifest:
-    """Requests and limits; of extended resources both are the same, as the API server demands."""
-    requests = {
-        "cpu": cpu_text(workload.cpu.request),
-        "memory": memory_text(workload.memory.request),
-        "ephemeral-storage": memory_text(workload.scratch),
-    }
+    """Requests and limits. The API server requires that both are the same for extended resources."""
+    requests = {"cpu": cpu_text(workload.cpu.request), "memory": memory_text(workload.memory.request)}
     limits = {"cpu": cpu_text(workload.cpu.limit), "memory": memory_text(workload.memory.limit)}
-    return {"requests": {**requests, **extended}, "limits": {**limits, **extended}}
+    scratch = {"ephemeral-storage": memory_text(workload.scratch)}
+    return {"requests": requests | scratch | dict(extended), "limits": limits | dict(extended)}
 
 
-def gpu_container(workload: PoolWorkload, target: Target, name: str, image: str, env: Mapping[str, str], **more: Any) -> Manifest:
-    """A container that takes the workload's units of the pool's resource, without its mounts. `more` are fields of its own."""
+def gpu_container(workload: PoolWorkload, target: Target, env: Mapping[str, str], **more: Any) -> Manifest:
+    """A container that takes the workload's units of the pool's resource, without its mounts. `more` are further fields.
+
+    Its name is the kind of the workload. The settings may replace the kind's image.
+    """
+    variables = {"NVIDIA_DRIVER_CAPABILITIES": "compute,utility", **env}
     return {
-        "name": name,
-        "image": workload.image or image,
-        "env": [
-            {"name": key, "value": value}
-            for key, value in ({"NVIDIA_DRIVER_CAPABILITIES": "compute,utility"} | dict(env)).items()
-        ],
+        "name": workload.kind,
+        "image": workload.image or WORKLOAD_IMAGES[workload.kind].reference,
+        "env": [{"name": key, "value": value} for key, value in variables.items()],
         "resources": resources(workload, {target.resource: workload.units}),
         "securityContext": CONFINED,
     } | more
 
 
 def gpu_pod(target: Target, container: Manifest, mounts: Sequence[Mount], priority: Priority) -> Manifest:
-    """Spec of a pod on the target with one container, held to the Pod Security Standard `restricted`."""
+    """Spec of a pod on the target with one container. It meets the Pod Security Standard `restricted`."""
     return {
-        # What serves needs no right in the cluster, and environment variables of every Service only confuse it.
+        # A workload needs no rights in the cluster. The environment variables of every Service could only change its behavior.
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "priorityClassName": priority.name,
@@ -118,82 +114,68 @@ def _mounted(container: Manifest, mounts: Sequence[Mount]) -> Manifest:
 
 
 _DEADLINE = 3600
-"""Seconds for all tries of a Job: a node has to start and an image of 10 GB to come first."""
+"""Seconds for all tries of a Job. First a node must start and pull an image of 10 GB."""
 _KEPT = 3600
-_TRIES = 1
+"""Seconds for which a Job that has ended is kept."""
 
 
-def job(meta: Meta, pod: Manifest, *, restart: str = "Never", retries: int = _TRIES) -> Manifest:
-    """A Job of one pod, which ends, is cleared away, and is not tried without end."""
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": meta.named(),
-        "spec": {
-            "activeDeadlineSeconds": _DEADLINE,
-            "backoffLimit": retries,
-            "ttlSecondsAfterFinished": _KEPT,
-            "template": {
-                # A node that the autoscaler takes away ends the Job's pod.
-                "metadata": {"labels": meta.labels, "annotations": {SAFE_TO_EVICT: "false"}},
-                "spec": {"restartPolicy": restart} | pod,
-            },
-        },
+def job(meta: Meta, pod: Manifest, *, restart: str = "Never", retries: int = 1) -> Manifest:
+    """A Job of one pod. Its time and its retries are limited, and Kubernetes deletes it after it has ended."""
+    # The autoscaler must not remove the node while the Job's pod runs.
+    metadata = {"labels": meta.labels, "annotations": {SAFE_TO_EVICT: "false"}}
+    spec = {
+        "activeDeadlineSeconds": _DEADLINE,
+        "backoffLimit": retries,
+        "ttlSecondsAfterFinished": _KEPT,
+        "template": {"metadata": metadata, "spec": {"restartPolicy": restart} | pod},
     }
+    return meta.object("batch/v1", "Job", spec)
 
 
 def deployment(meta: Meta, pod: Manifest) -> Manifest:
-    """A Deployment of one pod. The old pod goes before the new one comes: both would want the same GPU and volume."""
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": meta.named(),
-        "spec": {
-            "replicas": 1,
-            "revisionHistoryLimit": 2,
-            "progressDeadlineSeconds": _DEADLINE,
-            "strategy": {"type": "Recreate"},
-            "selector": {"matchLabels": meta.labels},
-            "template": {"metadata": {"labels": meta.labels}, "spec": pod},
-        },
+    """A Deployment of one pod. The old pod ends before the new one starts, because both need the same GPU and volume."""
+    spec = {
+        "replicas": 1,
+        "revisionHistoryLimit": 2,
+        "progressDeadlineSeconds": _DEADLINE,
+        "strategy": {"type": "Recreate"},
+        "selector": {"matchLabels": meta.labels},
+        "template": {"metadata": {"labels": meta.labels}, "spec": pod},
     }
+    return meta.object("apps/v1", "Deployment", spec)
 
 
-def service(meta: Meta, port: int, target_port: str) -> Manifest:
-    """A Service inside the cluster."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": meta.named(),
-        "spec": {
-            "type": "ClusterIP",
-            "selector": meta.labels,
-            "ports": [{"name": "http", "port": port, "targetPort": target_port, "protocol": "TCP"}],
-        },
-    }
+def service(meta: Meta, port: int) -> Manifest:
+    """A Service inside the cluster, for the container's port `http`."""
+    ports = [{"name": "http", "port": port, "targetPort": "http", "protocol": "TCP"}]
+    return meta.object("v1", "Service", {"type": "ClusterIP", "selector": meta.labels, "ports": ports})
 
 
 def claim(meta: Meta, suffix: str, storage: Storage) -> Manifest:
-    """A volume for one node at a time."""
+    """A claim of a volume for one node at a time."""
     named = {} if storage.storage_class is None else {"storageClassName": storage.storage_class}
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": meta.named(suffix),
-        "spec": {
-            "accessModes": ["ReadWriteOnce"],
-            "resources": {"requests": {"storage": memory_text(storage.size)}},
-        }
-        | named,
-    }
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": memory_text(storage.size)}}}
+    return meta.object("v1", "PersistentVolumeClaim", spec | named, suffix)
 
 
-def probes(path: str, *, startup_seconds: int) -> Manifest:
-    """HTTP probes of port `http`: what starts within `startup_seconds` is then asked every ten."""
+def serves(port: int, path: str, *, startup_seconds: int) -> Manifest:
+    """Fields of a container that serves HTTP: its port `http`, and probes of `path`.
+
+    The server has `startup_seconds` to start. After that each probe runs every ten seconds.
+    """
     get = {"httpGet": {"path": path, "port": "http"}, "timeoutSeconds": 5}
     return {
+        "ports": [{"name": "http", "containerPort": port}],
         "startupProbe": get | {"periodSeconds": 10, "failureThreshold": startup_seconds // 10},
         "readinessProbe": get | {"periodSeconds": 10},
-        # A server at work on a GPU may be slow to answer: a minute of silence is not yet its death.
+        # A server that uses its GPU may answer slowly, so it is restarted only after two minutes without an answer.
         "livenessProbe": get | {"periodSeconds": 10, "failureThreshold": 12},
     }
+
+
+def model_server(
+    meta: Meta, workload: PoolWorkload, target: Target, container: Manifest, volume: Mount, storage: Storage, port: int
+) -> tuple[Manifest, ...]:
+    """The claim, Service and Deployment of a server that keeps its models in a volume."""
+    pod = gpu_pod(target, container, [volume, *shared_memory(workload, target)], HIGH_PRIORITY)
+    return claim(meta, workload.KEPT, storage), service(meta, port), deployment(meta, pod)

@@ -1,25 +1,18 @@
-"""TensorFlow learns handwritten digits (seed 003): the demonstration of Azure's documentation, on any cluster."""
+"""TensorFlow learns handwritten digits (seed 003). The example is from Azure's documentation and runs on any cluster."""
 
 from __future__ import annotations
 
 from fleet.facts.scheduling import MEDIUM_PRIORITY
 from fleet.providers.target import Target
+from fleet.render.manifest import Manifest
 from fleet.render.workloads import parts
-from fleet.settings.workloads import WORKLOAD_IMAGES, MnistWorkload
-
-IMAGE = WORKLOAD_IMAGES["tf-mnist"]
+from fleet.settings.workloads import MnistWorkload
 
 
-def tf_mnist(meta: parts.Meta, workload: MnistWorkload, target: Target) -> tuple[parts.Manifest, ...]:
-    """A Job of `max_steps` steps. It loads the digits from the internet into its scratch folder, which goes with the pod."""
-    container = parts.gpu_container(
-        workload,
-        target,
-        "tf-mnist",
-        IMAGE.reference,
-        {"HOME": parts.HOME},
-        args=["--max_steps", str(workload.max_steps)],
-    )
+def tf_mnist(meta: parts.Meta, workload: MnistWorkload, target: Target) -> tuple[Manifest, ...]:
+    """A Job of `max_steps` steps. It downloads the digits from the internet into a scratch folder of the pod."""
+    args = ["--max_steps", str(workload.max_steps)]
+    container = parts.gpu_container(workload, target, {"HOME": parts.HOME}, args=args)
     mounts = [parts.scratch("scratch", parts.HOME, "2Gi"), *parts.shared_memory(workload, target)]
     pod = parts.gpu_pod(target, container, mounts, MEDIUM_PRIORITY)
     return (parts.job(meta, pod, restart="OnFailure", retries=3),)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fleet.render.workloads import coral, pytorch
+from fleet.render.workloads import coral, smoke_job
 
 
 class Matrix:
@@ -49,7 +49,7 @@ def run_pytorch(monkeypatch: pytest.MonkeyPatch, *, gpus: int = 1, wrong: bool =
     )
     fake = SimpleNamespace(__version__="2.10.0", version=SimpleNamespace(cuda="12.8"), cuda=cuda, ones=ones)
     monkeypatch.setitem(sys.modules, "torch", fake)
-    exec(compile(pytorch.SCRIPT, "smoke", "exec"), {"__name__": "__main__"})  # noqa: S102 - our own program
+    exec(compile(smoke_job.PYTORCH_SCRIPT, "smoke", "exec"), {"__name__": "__main__"})  # noqa: S102 - our own program
 
 
 def test_pytorch_tells_of_its_gpu_and_that_it_computes(monkeypatch, capsys):
