@@ -10,6 +10,7 @@ from typing import Any
 import pulumi
 import pulumi_aws as aws
 
+from components.component import Component
 from components.kubernetes.deliver import Deliver
 from fleet.charts.chart import KUBE_SYSTEM
 from fleet.charts.cluster_autoscaler import AUTOSCALER, cluster_autoscaler
@@ -83,14 +84,13 @@ class EksAutoscalerArgs:
     deliver: Deliver | None
 
 
-class EksAutoscaler(pulumi.ComponentResource):
+class EksAutoscaler(Component[EksAutoscalerArgs]):
     """A role, its association with the autoscaler's service account, and the chart."""
 
     role_arn: pulumi.Output[str]
     """Of the autoscaler's IAM role."""
 
-    def __init__(self, name: str, args: EksAutoscalerArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("gpu-ci:index:EksAutoscaler", name, {}, opts)
+    def declare(self, name: str, args: EksAutoscalerArgs) -> dict[str, Any]:
         child = pulumi.ResourceOptions(parent=self)
         role = aws.iam.Role(f"{name}-role", assume_role_policy=POD_IDENTITY_TRUST, opts=child)
         rights = aws.iam.RolePolicy(
@@ -113,4 +113,4 @@ class EksAutoscaler(pulumi.ComponentResource):
                 depends_on=[rights, association, *args.ready],
             )
         self.role_arn = role.arn
-        self.register_outputs({"roleArn": self.role_arn})
+        return {"roleArn": self.role_arn}

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pulumi
 import pulumi_aws as aws
 
+from components.component import Component
 from components.eks.autoscaler import POD_IDENTITY_TRUST
 from components.kubernetes.model_cache import Backing
 from fleet.charts.chart import KUBE_SYSTEM
@@ -51,7 +52,7 @@ class EksCachesArgs:
     ready: Sequence[pulumi.Resource]
 
 
-class EksCaches(pulumi.ComponentResource):
+class EksCaches(Component[EksCachesArgs]):
     """A driver for each storage that a cache has, as an EKS add-on; an EFS file system for each cache that is one.
 
     The drivers' DaemonSets tolerate every taint by themselves, so they run on GPU nodes (values.yaml of both charts:
@@ -61,9 +62,7 @@ class EksCaches(pulumi.ComponentResource):
     backings: dict[str, Backing]
     """What each cache stands on, by its name."""
 
-    def __init__(self, name: str, args: EksCachesArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("gpu-ci:index:EksCaches", name, {}, opts)
-        self._name, self._args = name, args
+    def declare(self, name: str, args: EksCachesArgs) -> None:
         drivers = {addon: self._driver(addon) for addon in args.settings.drivers}
         doors = self._doors() if EFS_DRIVER in drivers else None
         self.backings = {}
@@ -74,7 +73,6 @@ class EksCaches(pulumi.ComponentResource):
                 self.backings[cache_name] = Backing(volumes, {"fileSystemId": files.id}, [driver, *targets])
             else:
                 self.backings[cache_name] = Backing(volumes, ready=[driver])
-        self.register_outputs({})
 
     def _driver(self, addon: str) -> aws.eks.Addon:
         """The add-on, whose controller has rights of its own instead of the nodes'."""

@@ -12,6 +12,7 @@ import pulumi_aws as aws
 import pulumi_eks as eks
 import pulumi_kubernetes as kubernetes
 
+from components.component import Component
 from components.eks.autoscaler import EksAutoscaler, EksAutoscalerArgs
 from components.eks.governance import budget, quotas
 from components.eks.managed_nodes import ManagedNodes, managed_nodes
@@ -53,7 +54,7 @@ class EksGpuClusterArgs:
     quotas: Mapping[str, int] = field(default_factory=dict)
 
 
-class EksGpuCluster(pulumi.ComponentResource):
+class EksGpuCluster(Component[EksGpuClusterArgs]):
     """Control plane by `eks.Cluster`; everything that policies judge is a resource of its own beside it."""
 
     cluster_name: pulumi.Output[str]
@@ -66,8 +67,7 @@ class EksGpuCluster(pulumi.ComponentResource):
     security_group_id: pulumi.Output[str]
     """Of the group that EKS gives control plane and nodes."""
 
-    def __init__(self, name: str, args: EksGpuClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("gpu-ci:index:EksGpuCluster", name, {}, opts)
+    def declare(self, name: str, args: EksGpuClusterArgs) -> dict[str, Any]:
         settings = args.settings
         if settings.budget is not None:
             budget(name, settings.budget, args.tags[STACK_TAG], parent=self)
@@ -111,9 +111,7 @@ class EksGpuCluster(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions(parent=self, providers=[self.kubernetes_provider]),
         )
         """The autoscaler's rights, and its chart where Helm brings it."""
-        self.register_outputs(
-            {"clusterName": self.cluster_name, "kubeconfig": self.kubeconfig, "nodeRoleArn": self.node_role_arn}
-        )
+        return {"clusterName": self.cluster_name, "kubeconfig": self.kubeconfig, "nodeRoleArn": self.node_role_arn}
 
     def subnets_of(self, pool: EksPool) -> list[pulumi.Input[str]]:
         """The private subnets that a pool's nodes may stand in: a reservation holds machines in one zone."""
@@ -130,9 +128,7 @@ class EksGpuCluster(pulumi.ComponentResource):
         if given.vpc_id is not None:
             return given.vpc_id, [given.private_subnets[zone] for zone in settings.zones]
         network = EksNetwork(
-            f"{name}-network",
-            EksNetworkArgs(settings.region, settings.zones, given),
-            opts=pulumi.ResourceOptions(parent=self),
+            f"{name}-network", EksNetworkArgs(settings.region, settings.zones, given), opts=pulumi.ResourceOptions(parent=self)
         )
         return network.vpc_id, list(network.private_subnet_ids)
 

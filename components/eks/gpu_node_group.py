@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pulumi
 import pulumi_aws as aws
 
+from components.component import Component
 from components.eks.managed_nodes import ManagedNodes, managed_nodes
 from fleet.facts.offer import allocatable, least
 from fleet.facts.scheduling import EKS_PROFILE, GPU_RESOURCE, TEMPLATE, autoscaler_tags
@@ -33,14 +35,13 @@ class GpuNodeGroupArgs:
     ready: Sequence[pulumi.Resource]
 
 
-class GpuNodeGroup(pulumi.ComponentResource):
+class GpuNodeGroup(Component[GpuNodeGroupArgs]):
     """A launch template, a node group with the GPU taint, and the tags by which the autoscaler knows a node before it exists."""
 
     node_group_name: pulumi.Output[str]
     """Physical name of the node group."""
 
-    def __init__(self, name: str, args: GpuNodeGroupArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("gpu-ci:index:GpuNodeGroup", name, {}, opts)
+    def declare(self, name: str, args: GpuNodeGroupArgs) -> dict[str, Any]:
         pool = args.pool
         labels = pool.node_labels(args.cluster, args.pool_name, EKS_PROFILE)
         group = managed_nodes(
@@ -74,7 +75,7 @@ class GpuNodeGroup(pulumi.ComponentResource):
                 opts=pulumi.ResourceOptions(parent=self),
             )
         self.node_group_name = group.node_group_name
-        self.register_outputs({"nodeGroupName": self.node_group_name})
+        return {"nodeGroupName": self.node_group_name}
 
 
 def _scaling_group(found: Sequence[aws.eks.outputs.NodeGroupResource] | None) -> str | None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ipaddress
 from dataclasses import dataclass
+from typing import Any
 
 import pulumi
 import pulumi_aws as aws
 
+from components.component import Component
 from fleet.providers.eks.cluster import Network
 
 _SPLIT = 3
@@ -25,7 +27,7 @@ class EksNetworkArgs:
     network: Network
 
 
-class EksNetwork(pulumi.ComponentResource):
+class EksNetwork(Component[EksNetworkArgs]):
     """A new VPC with a private and a public subnet a zone."""
 
     vpc_id: pulumi.Output[str]
@@ -33,8 +35,7 @@ class EksNetwork(pulumi.ComponentResource):
     private_subnet_ids: list[pulumi.Output[str]]
     """One a zone, in the order of the zones, usable once their route out stands."""
 
-    def __init__(self, name: str, args: EksNetworkArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("gpu-ci:index:EksNetwork", name, {}, opts)
+    def declare(self, name: str, args: EksNetworkArgs) -> dict[str, Any]:
         child = pulumi.ResourceOptions(parent=self)
         vpc = aws.ec2.Vpc(
             f"{name}-vpc",
@@ -91,7 +92,7 @@ class EksNetwork(pulumi.ComponentResource):
             opts=child,
         )
         self.vpc_id = vpc.id
-        self.register_outputs({"vpcId": self.vpc_id, "privateSubnetIds": self.private_subnet_ids})
+        return {"vpcId": self.vpc_id, "privateSubnetIds": self.private_subnet_ids}
 
     def _subnet(self, name: str, kind: str, vpc: aws.ec2.Vpc, zone: str, cidr: str) -> aws.ec2.Subnet:
         return aws.ec2.Subnet(

@@ -20,11 +20,7 @@ from fleet.providers.fleet import Fleet
 def build(name: str, settings: EksCluster, fleet: Fleet, context: Context, private_key: pulumi.Output[str]) -> dict[str, object]:
     """The cluster `name` of the fleet with its pools and runner sets. Returns the stack outputs that belong to it."""
     cloud: list[pulumi.ProviderResource] = [
-        aws.Provider(
-            f"{name}-aws",
-            region=settings.region,
-            default_tags=aws.ProviderDefaultTagsArgs(tags=context.tags),
-        ),
+        aws.Provider(f"{name}-aws", region=settings.region, default_tags=aws.ProviderDefaultTagsArgs(tags=context.tags)),
         # Remote components run in this provider; default ones are off.
         eks.Provider(f"{name}-eks"),
     ]
@@ -58,11 +54,7 @@ def build(name: str, settings: EksCluster, fleet: Fleet, context: Context, priva
         backings=_backings(name, settings, context, cluster, cloud) if settings.caches else {},
         cloud=(cluster.autoscaler,),
     )
-    return {
-        "clusterName": cluster.cluster_name,
-        "kubeconfig": cluster.kubeconfig,
-        "runsOn": install(inside, fleet, private_key),
-    }
+    return {"clusterName": cluster.cluster_name, "kubeconfig": cluster.kubeconfig, "runsOn": install(inside, fleet, private_key)}
 
 
 def _backings(

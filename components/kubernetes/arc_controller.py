@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pulumi
 import pulumi_kubernetes as kubernetes
 
+from components.component import Component
 from components.kubernetes.deliver import Deliver, by_helm
 from components.kubernetes.namespace import namespace
 from components.kubernetes.priority_class import priority_class
@@ -23,7 +24,7 @@ class ArcControllerArgs:
     deliver: Deliver = by_helm
 
 
-class ArcController(pulumi.ComponentResource):
+class ArcController(Component[ArcControllerArgs]):
     """Actions Runner Controller and the priority class of its runners. Runner sets depend on both, so they are removed first."""
 
     release: pulumi.Resource
@@ -31,10 +32,8 @@ class ArcController(pulumi.ComponentResource):
     priority: kubernetes.scheduling.v1.PriorityClass
     """The class that runner pods name; without it the API server rejects them."""
 
-    def __init__(self, name: str, args: ArcControllerArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("gpu-ci:index:ArcController", name, {}, opts)
+    def declare(self, name: str, args: ArcControllerArgs) -> None:
         chart = arc_controller()
         home = namespace(f"{name}-namespace", chart, parent=self, depends_on=args.ready)
         self.release = args.deliver(f"{name}-chart", chart, parent=self, depends_on=[home, *args.ready])
         self.priority = priority_class(f"{name}-runner-priority", RUNNER_PRIORITY, parent=self, depends_on=args.ready)
-        self.register_outputs({})

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pulumi
 import pulumi_kubernetes as kubernetes
 
+from components.component import Component
 from components.kubernetes.deliver import Deliver, by_helm
 from components.kubernetes.isolation import isolate
 from components.kubernetes.namespace import namespace
@@ -57,14 +59,13 @@ class ArcRunnerSetArgs:
     private_ports: Sequence[int] = ()
 
 
-class ArcRunnerSet(pulumi.ComponentResource):
+class ArcRunnerSet(Component[ArcRunnerSetArgs]):
     """A namespace of its own with the GitHub App's secret and a scale set of ephemeral, unprivileged runners."""
 
     runs_on: pulumi.Output[list[str]]
     """Labels that reach the set, its name first."""
 
-    def __init__(self, name: str, args: ArcRunnerSetArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("gpu-ci:index:ArcRunnerSet", name, {}, opts)
+    def declare(self, name: str, args: ArcRunnerSetArgs) -> dict[str, Any]:
         chart, arc = args.chart, args.arc
         home = namespace(f"{name}-namespace", chart, parent=self, depends_on=arc.ready)
         walls = isolate(name, chart, home.metadata.name, network_policy(arc.closed, args.opened, args.private_ports), parent=self)
@@ -79,4 +80,4 @@ class ArcRunnerSet(pulumi.ComponentResource):
                 replace_on=_REPLACE_ON,
             )
         self.runs_on = pulumi.Output.from_input([chart.name, *chart.values["scaleSetLabels"]])
-        self.register_outputs({"runsOn": self.runs_on})
+        return {"runsOn": self.runs_on}

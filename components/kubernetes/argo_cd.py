@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pulumi
 
+from components.component import Component
 from components.kubernetes.custom import custom
 from components.kubernetes.deliver import by_helm
 from components.kubernetes.namespace import namespace
@@ -27,14 +28,13 @@ class ArgoCdArgs:
     needed: Sequence[pulumi.Resource]
 
 
-class ArgoCd(pulumi.ComponentResource):
+class ArgoCd(Component[ArgoCdArgs]):
     """ArgoCD's release and the ApplicationSet that leads it to the cluster's folder.
 
     A private repository also needs a Secret with its credentials in ArgoCD's namespace, which is not made here (docs/gitops.md).
     """
 
-    def __init__(self, name: str, args: ArgoCdArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("gpu-ci:index:ArgoCd", name, {}, opts)
+    def declare(self, name: str, args: ArgoCdArgs) -> None:
         chart = argo_cd(args.git.namespace)
         home = namespace(f"{name}-namespace", chart, parent=self, depends_on=args.ready)
         release = by_helm(f"{name}-chart", chart, parent=self, depends_on=[home, *args.ready])
@@ -42,4 +42,3 @@ class ArgoCd(pulumi.ComponentResource):
         # ArgoCD itself removes what it made, so it goes after that.
         root["metadata"]["annotations"] = {DELETION_PROPAGATION: "foreground"}
         custom(f"{name}-applicationset", root, parent=self, depends_on=[release, *args.needed])
-        self.register_outputs({})

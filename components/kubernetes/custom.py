@@ -26,9 +26,6 @@ def custom(
         logical_name,
         dict(manifest),
         pulumi.ResourceOptions(
-            parent=parent,
-            depends_on=list(depends_on),
-            replace_on_changes=list(replace_on),
-            delete_before_replace=True,
+            parent=parent, depends_on=list(depends_on), replace_on_changes=list(replace_on), delete_before_replace=True
         ),
     )

@@ -60,10 +60,7 @@ def by_helm(
         skip_await=False,
         disable_openapi_validation=None if validate else True,
         opts=pulumi.ResourceOptions(
-            parent=parent,
-            depends_on=list(depends_on),
-            replace_on_changes=list(replace_on),
-            delete_before_replace=True,
+            parent=parent, depends_on=list(depends_on), replace_on_changes=list(replace_on), delete_before_replace=True
         ),
     )
     return release
@@ -73,12 +70,7 @@ def by_git(git: GitOps) -> Deliver:
     """The chart as an Application, which Git has; ArgoCD replaces nothing and asks the cluster itself what it knows."""
 
     def deliver(
-        logical_name: str,
-        chart: Chart,
-        *,
-        parent: pulumi.Resource,
-        depends_on: Sequence[pulumi.Resource],
-        **_: object,
+        logical_name: str, chart: Chart, *, parent: pulumi.Resource, depends_on: Sequence[pulumi.Resource], **_: object
     ) -> pulumi.Resource:
         return custom(logical_name, application(chart, git), parent=parent, depends_on=depends_on)
 

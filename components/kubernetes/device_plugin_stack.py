@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pulumi
 import pulumi_kubernetes as kubernetes
 
+from components.component import Component
 from components.kubernetes.deliver import Deliver, by_helm
 from components.kubernetes.namespace import namespace
 from components.kubernetes.plugin_configs import config_map
@@ -31,14 +33,13 @@ class DevicePluginStackArgs:
     handler: str = ""
 
 
-class DevicePluginStack(pulumi.ComponentResource):
+class DevicePluginStack(Component[DevicePluginStackArgs]):
     """The DaemonSet that advertises `nvidia.com/gpu`, in its own namespace."""
 
     namespace_name: pulumi.Output[str]
     """Where the DaemonSet runs."""
 
-    def __init__(self, name: str, args: DevicePluginStackArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("gpu-ci:index:DevicePluginStack", name, {}, opts)
+    def declare(self, name: str, args: DevicePluginStackArgs) -> dict[str, Any]:
         home = namespace(f"{name}-namespace", args.chart, parent=self, depends_on=args.ready)
         told = config_map(f"{name}-configs", args.configs, home, parent=self)
         args.deliver(f"{name}-chart", args.chart, parent=self, depends_on=[home, *told, *args.ready])
@@ -50,4 +51,4 @@ class DevicePluginStack(pulumi.ComponentResource):
                 opts=pulumi.ResourceOptions(parent=self, depends_on=list(args.ready), delete_before_replace=True),
             )
         self.namespace_name = home.metadata.name
-        self.register_outputs({"namespaceName": self.namespace_name})
+        return {"namespaceName": self.namespace_name}

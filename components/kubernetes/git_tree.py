@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pulumi
 import pulumi_kubernetes as kubernetes
 
+from components.component import Component
 from components.context import Context
 from components.kubernetes.custom import custom
 from components.kubernetes.deliver import by_git
@@ -35,14 +36,13 @@ class GitTreeArgs:
     deployable: bool
 
 
-class GitTree(pulumi.ComponentResource):
+class GitTree(Component[GitTreeArgs]):
     """What no other component declares in Git: the provider's own charts, and the ApplicationSet if no program applies it.
 
     If a program creates the namespaces of runner sets, also the sets' releases, and their secrets unless the program writes them.
     """
 
-    def __init__(self, name: str, args: GitTreeArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("gpu-ci:index:GitTree", name, {}, opts)
+    def declare(self, name: str, args: GitTreeArgs) -> None:
         inside, github = args.inside, args.fleet.github
         for chart in PROVIDERS[inside.settings.provider].charts(inside.settings, args.physical_name, github):
             self._deliver(name, inside, chart)
@@ -54,7 +54,6 @@ class GitTree(pulumi.ComponentResource):
                 custom(f"{name}.{namespace}.github-app", each, parent=self, depends_on=())
             if isinstance(runner, PodRunner):
                 self._deliver(name, inside, pod_set(inside.settings, set_name, runner, github))
-        self.register_outputs({})
 
     def _deliver(self, name: str, inside: Inside, chart: Chart) -> None:
         """Dots separate names from the settings, because a runner set may have the name of a chart."""

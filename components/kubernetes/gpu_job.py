@@ -9,6 +9,7 @@ from typing import Any
 import pulumi
 import pulumi_kubernetes as kubernetes
 
+from components.component import Component
 from fleet.facts.scheduling import DELETION_PROPAGATION, SKIP_AWAIT
 
 
@@ -20,7 +21,7 @@ class GpuJobArgs:
     ready: Sequence[pulumi.Resource]
 
 
-class GpuJob(pulumi.ComponentResource):
+class GpuJob(Component[GpuJobArgs]):
     """A `batch/v1` Job under its own name, and nothing that waits for it: it may stand in a queue for hours.
 
     A changed Job is another run. It replaces the old one, which is deleted first for they have one name, and ends with its pods:
@@ -30,8 +31,7 @@ class GpuJob(pulumi.ComponentResource):
     job_name: pulumi.Output[str]
     """By which `kubectl logs job/<name>` finds it."""
 
-    def __init__(self, name: str, args: GpuJobArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("gpu-ci:index:GpuJob", name, {}, opts)
+    def declare(self, name: str, args: GpuJobArgs) -> dict[str, Any]:
         metadata = args.manifest["metadata"]
         waits = {
             SKIP_AWAIT: "true",
@@ -52,4 +52,4 @@ class GpuJob(pulumi.ComponentResource):
             ),
         )
         self.job_name = made.metadata.apply(lambda found: found.name)
-        self.register_outputs({"jobName": self.job_name})
+        return {"jobName": self.job_name}

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pulumi
 
+from components.component import Component
 from components.kubernetes.deliver import Deliver, by_helm
 from components.kubernetes.namespace import namespace
 from components.kubernetes.plugin_configs import config_map
@@ -27,7 +29,7 @@ class GpuOperatorArgs:
     deliver: Deliver = by_helm
 
 
-class GpuOperator(pulumi.ComponentResource):
+class GpuOperator(Component[GpuOperatorArgs]):
     """The operator in its own namespace, in which the secrets that its settings name (pull, license) must be.
 
     It creates the RuntimeClass `nvidia`, so none is declared here.
@@ -36,8 +38,7 @@ class GpuOperator(pulumi.ComponentResource):
     namespace_name: pulumi.Output[str]
     """Where operator and operands run."""
 
-    def __init__(self, name: str, args: GpuOperatorArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("gpu-ci:index:GpuOperator", name, {}, opts)
+    def declare(self, name: str, args: GpuOperatorArgs) -> dict[str, Any]:
         home = namespace(f"{name}-namespace", args.chart, parent=self, depends_on=args.ready)
         told = config_map(f"{name}-configs", args.configs, home, parent=self)
         args.deliver(
@@ -49,4 +50,4 @@ class GpuOperator(pulumi.ComponentResource):
             validate=False,
         )
         self.namespace_name = home.metadata.name
-        self.register_outputs({"namespaceName": self.namespace_name})
+        return {"namespaceName": self.namespace_name}

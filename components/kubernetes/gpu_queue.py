@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pulumi
 
+from components.component import Component
 from components.kubernetes.custom import custom
 from fleet.render.queues import TeamQueue
 
@@ -19,14 +20,12 @@ class GpuQueueArgs:
     flavors: Mapping[str, pulumi.Resource]
 
 
-class GpuQueue(pulumi.ComponentResource):
+class GpuQueue(Component[GpuQueueArgs]):
     """A team's ClusterQueue. The team's namespaces reach it by LocalQueues, which are not here: a namespace may change teams."""
 
     cluster_queue: pulumi.CustomResource
     """Active once it is made."""
 
-    def __init__(self, name: str, args: GpuQueueArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("gpu-ci:index:GpuQueue", name, {}, opts)
+    def declare(self, name: str, args: GpuQueueArgs) -> None:
         needed = [args.flavors[pool] for pool in args.queue.flavors]
         self.cluster_queue = custom(f"{name}-queue", args.queue.cluster_queue, parent=self, depends_on=needed)
-        self.register_outputs({})

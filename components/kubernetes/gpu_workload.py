@@ -9,6 +9,7 @@ from typing import Any
 import pulumi
 import pulumi_kubernetes as kubernetes
 
+from components.component import Component
 from fleet.facts.scheduling import SKIP_AWAIT
 
 _KINDS: Mapping[str, tuple[Callable[..., pulumi.Resource], str]] = {
@@ -36,15 +37,14 @@ class GpuWorkloadArgs:
     ready: Sequence[pulumi.Resource]
 
 
-class GpuWorkload(pulumi.ComponentResource):
+class GpuWorkload(Component[GpuWorkloadArgs]):
     """A Deployment or Job on a GPU pool, with its Service, volume and network policy where it has them.
 
     Nothing waits for it: an empty pool takes minutes to start a node, an image of 10 GB some more, and a notebook starts when
     somebody has made the Secret with its token.
     """
 
-    def __init__(self, name: str, args: GpuWorkloadArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("gpu-ci:index:GpuWorkload", name, {}, opts)
+    def declare(self, name: str, args: GpuWorkloadArgs) -> None:
         made: list[pulumi.Resource] = []
         for manifest in args.manifests:
             metadata = manifest["metadata"]
@@ -57,4 +57,3 @@ class GpuWorkload(pulumi.ComponentResource):
                     opts=pulumi.ResourceOptions(parent=self, depends_on=[*args.ready, *made], delete_before_replace=True),
                 )
             )
-        self.register_outputs({})

@@ -16,12 +16,7 @@ _NAME = "runners"
 
 
 def isolate(
-    logical_name: str,
-    chart: Chart,
-    namespace: pulumi.Input[str],
-    network_policy: Mapping[str, Any],
-    *,
-    parent: pulumi.Resource,
+    logical_name: str, chart: Chart, namespace: pulumi.Input[str], network_policy: Mapping[str, Any], *, parent: pulumi.Resource
 ) -> list[pulumi.Resource]:
     """A NetworkPolicy of the given spec, a ResourceQuota and a LimitRange for the pods of a set; they stand before its release.
 

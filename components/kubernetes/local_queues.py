@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pulumi
 
+from components.component import Component
 from components.kubernetes.custom import custom
 from fleet.facts.scheduling import DEFAULT_QUEUE
 from fleet.render.manifest import Manifest
@@ -26,7 +28,7 @@ class LocalQueuesArgs:
     ready: Mapping[str, Sequence[pulumi.Resource]]
 
 
-class LocalQueues(pulumi.ComponentResource):
+class LocalQueues(Component[LocalQueuesArgs]):
     """The LocalQueues of all namespaces of a cluster.
 
     A namespace has one of a name, whichever team's it is. So neither parent nor logical name tells the team: a namespace that
@@ -36,15 +38,14 @@ class LocalQueues(pulumi.ComponentResource):
     queues: pulumi.Output[dict[str, list[str]]]
     """Names that a Job may give in its queue label, by namespace."""
 
-    def __init__(self, name: str, args: LocalQueuesArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("gpu-ci:index:LocalQueues", name, {}, opts)
+    def declare(self, name: str, args: LocalQueuesArgs) -> dict[str, Any]:
         self._made: dict[str, tuple[pulumi.Resource, ...]] = {
             namespace: tuple(self._declare(f"{name}.{namespace}", each, args.ready[namespace]) for each in manifests)
             for namespace, manifests in args.manifests.items()
         }
         found = {namespace: [each["metadata"]["name"] for each in held] for namespace, held in args.manifests.items()}
         self.queues = pulumi.Output.from_input(found)
-        self.register_outputs({"queues": self.queues})
+        return {"queues": self.queues}
 
     def of(self, namespace: str) -> tuple[pulumi.Resource, ...]:
         """What a Job of the namespace waits for; nothing where it has no queue."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import pulumi
 import pulumi_kubernetes as kubernetes
 
+from components.component import Component
 from fleet.facts.scheduling import REGION
 from fleet.settings.caches import Cache, Volumes, class_name
 from fleet.settings.model import memory_text
@@ -40,7 +41,7 @@ class ModelCacheArgs:
     protect: bool
 
 
-class ModelCache(pulumi.ComponentResource):
+class ModelCache(Component[ModelCacheArgs]):
     """Volumes that outlive jobs. A claim that is deleted leaves its volume in the cloud, unless the settings say otherwise."""
 
     storage_class: kubernetes.storage.v1.StorageClass
@@ -48,12 +49,10 @@ class ModelCache(pulumi.ComponentResource):
     claims: dict[str, kubernetes.core.v1.PersistentVolumeClaim]
     """By namespace."""
 
-    def __init__(self, name: str, args: ModelCacheArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("gpu-ci:index:ModelCache", name, {}, opts)
+    def declare(self, name: str, args: ModelCacheArgs) -> None:
         self.storage_class = self._storage_class(f"{name}-class", args)
         # A dot before what the settings name: no two joins of names meet.
         self.claims = {namespace: self._claim(f"{name}.{namespace}", args, namespace) for namespace in args.homes}
-        self.register_outputs({})
 
     def _storage_class(self, name: str, args: ModelCacheArgs) -> kubernetes.storage.v1.StorageClass:
         volumes = args.backing.volumes

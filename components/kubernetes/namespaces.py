@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pulumi
 import pulumi_kubernetes as kubernetes
 
+from components.component import Component
 from fleet.render.team_namespace import Home
 
 
@@ -19,20 +20,18 @@ class NamespacesArgs:
     ready: Sequence[pulumi.Resource]
 
 
-class Namespaces(pulumi.ComponentResource):
+class Namespaces(Component[NamespacesArgs]):
     """The namespaces that something of a cluster's settings names and no chart has for itself, with all that walls them in.
 
     Names of objects tell the namespace and not who uses it, so that another user is no other object.
     """
 
-    def __init__(self, name: str, args: NamespacesArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("gpu-ci:index:Namespaces", name, {}, opts)
+    def declare(self, name: str, args: NamespacesArgs) -> None:
         self._spaces: dict[str, kubernetes.core.v1.Namespace] = {}
         self._walls: dict[str, list[pulumi.Resource]] = {}
         for namespace, home in args.homes.items():
             # A dot before what the settings name: no two joins of names meet.
             self._declare(f"{name}.{namespace}", namespace, home, args.ready)
-        self.register_outputs({})
 
     def get(self, namespace: str) -> kubernetes.core.v1.Namespace:
         """The one object of a namespace. Raises KeyError for one that is in no settings."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pulumi
 
+from components.component import Component
 from components.kubernetes.deliver import Deliver, by_helm
 from components.kubernetes.namespace import namespace
 from fleet.charts import NAMESPACES
@@ -25,13 +26,11 @@ class PlainChartArgs:
     deliver: Deliver = by_helm
 
 
-class PlainChart(pulumi.ComponentResource):
+class PlainChart(Component[PlainChartArgs]):
     """The chart, in a namespace of its own if it has one."""
 
-    def __init__(self, name: str, args: PlainChartArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("gpu-ci:index:PlainChart", name, {}, opts)
+    def declare(self, name: str, args: PlainChartArgs) -> None:
         before = list(args.ready)
         if args.chart.namespace in NAMESPACES:
             before.append(namespace(f"{name}-namespace", args.chart, parent=self, depends_on=args.ready))
         args.deliver(f"{name}-chart", args.chart, parent=self, depends_on=before)
-        self.register_outputs({})

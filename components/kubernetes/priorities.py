@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pulumi
 import pulumi_kubernetes as kubernetes
 
+from components.component import Component
 from components.kubernetes.priority_class import priority_class
 from fleet.facts.scheduling import JOB_PRIORITIES
 
@@ -19,15 +20,13 @@ class PrioritiesArgs:
     ready: Sequence[pulumi.Resource]
 
 
-class Priorities(pulumi.ComponentResource):
+class Priorities(Component[PrioritiesArgs]):
     """Classes that pods name: without them the API server refuses the pods."""
 
     classes: tuple[kubernetes.scheduling.v1.PriorityClass, ...]
     """What a workload waits for."""
 
-    def __init__(self, name: str, args: PrioritiesArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("gpu-ci:index:Priorities", name, {}, opts)
+    def declare(self, name: str, args: PrioritiesArgs) -> None:
         self.classes = tuple(
             priority_class(f"{name}-{each.name}", each, parent=self, depends_on=args.ready) for each in JOB_PRIORITIES
         )
-        self.register_outputs({})

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pulumi
 
+from components.component import Component
 from components.kubernetes.custom import custom
 from components.kubernetes.deliver import Deliver, by_helm
 from components.kubernetes.namespace import namespace
@@ -28,7 +29,7 @@ class QueueControllerArgs:
     deliver: Deliver = by_helm
 
 
-class QueueController(pulumi.ComponentResource):
+class QueueController(Component[QueueControllerArgs]):
     """Kueue in a namespace of its own. Queues and their namespaces wait for it, and so are removed before it.
 
     Its webhooks judge what is made and its finalizers hold what is deleted: without it neither would end. Names of what the
@@ -40,8 +41,7 @@ class QueueController(pulumi.ComponentResource):
     flavors: dict[str, pulumi.Resource]
     """The flavor of each pool that has one, by the pool's name."""
 
-    def __init__(self, name: str, args: QueueControllerArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("gpu-ci:index:QueueController", name, {}, opts)
+    def declare(self, name: str, args: QueueControllerArgs) -> None:
         home = namespace(f"{name}-namespace", args.chart, parent=self, depends_on=args.ready)
         self.release = args.deliver(f"{name}-chart", args.chart, parent=self, depends_on=[home, *args.ready])
         for each in args.objects.priorities:
@@ -51,4 +51,3 @@ class QueueController(pulumi.ComponentResource):
             for each in args.objects.flavors
             for pool in [each["metadata"]["name"]]
         }
-        self.register_outputs({})

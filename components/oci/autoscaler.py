@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import pulumi
 import pulumi_oci as oci
 
+from components.component import Component
 from components.oci.policy import policy
 from components.oci.rights import AUTOSCALER, AUTOSCALER_NETWORK, Workload, autoscaler_rights
 from fleet.charts.chart import KUBE_SYSTEM
@@ -43,11 +44,10 @@ class OkeAutoscalerArgs:
     ready: Sequence[pulumi.Resource]
 
 
-class OkeAutoscaler(pulumi.ComponentResource):
+class OkeAutoscaler(Component[OkeAutoscalerArgs]):
     """The add-on, which knows its pools by OCID, and a policy for its service account by workload identity."""
 
-    def __init__(self, name: str, args: OkeAutoscalerArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("gpu-ci:index:OkeAutoscaler", name, {}, opts)
+    def declare(self, name: str, args: OkeAutoscalerArgs) -> None:
         rights = [self._policy(f"{name}-rights", name, args, AUTOSCALER, args.compartment)]
         if args.network != args.compartment:
             rights.append(self._policy(f"{name}-network-rights", name, args, AUTOSCALER_NETWORK, args.network))
@@ -70,7 +70,6 @@ class OkeAutoscaler(pulumi.ComponentResource):
             # Its pod asks for credentials when it starts: the policy must stand before.
             opts=pulumi.ResourceOptions(parent=self, depends_on=[*rights, *args.ready]),
         )
-        self.register_outputs({})
 
     def _policy(
         self, logical_name: str, name: str, args: OkeAutoscalerArgs, wanted: Sequence[str], compartment: str

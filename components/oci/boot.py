@@ -35,7 +35,4 @@ def node_metadata() -> dict[str, str]:
 
     A node pool has no other setting for the latter (docs.oracle.com, configuring IMDS for worker nodes).
     """
-    return {
-        "areLegacyImdsEndpointsDisabled": "true",
-        "user_data": base64.b64encode(NODE_SCRIPT.encode()).decode(),
-    }
+    return {"areLegacyImdsEndpointsDisabled": "true", "user_data": base64.b64encode(NODE_SCRIPT.encode()).decode()}

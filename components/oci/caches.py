@@ -9,6 +9,7 @@ from typing import Any
 import pulumi
 import pulumi_oci as oci
 
+from components.component import Component
 from components.kubernetes.model_cache import Backing
 from components.oci.policy import policy
 from components.oci.rights import file_system_network_rights, file_system_rights
@@ -37,7 +38,7 @@ class OkeCachesArgs:
     ready: Sequence[pulumi.Resource]
 
 
-class OkeCaches(pulumi.ComponentResource):
+class OkeCaches(Component[OkeCachesArgs]):
     """One mount target for all file systems, which the driver makes with an export there for each claim.
 
     Left to itself the driver makes a mount target a claim, of which an availability domain has two until Oracle raises its limit.
@@ -46,9 +47,8 @@ class OkeCaches(pulumi.ComponentResource):
     backings: dict[str, Backing]
     """What each cache stands on, by its name."""
 
-    def __init__(self, name: str, args: OkeCachesArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("gpu-ci:index:OkeCaches", name, {}, opts)
-        self._name, self._args, settings = name, args, args.settings
+    def declare(self, name: str, args: OkeCachesArgs) -> None:
+        settings = args.settings
         target, stands = self._file_storage() if settings.shares_files else (None, ())
         domain, source = settings.zones[0], settings.own_cidr or INTERNET
         self.backings = {
@@ -59,7 +59,6 @@ class OkeCaches(pulumi.ComponentResource):
             else Backing(cache.block_volumes(args.tags, settings.attachment), ready=args.ready)
             for cache_name, cache in settings.caches.items()
         }
-        self.register_outputs({})
 
     def _file_storage(self) -> tuple[oci.filestorage.MountTarget, tuple[pulumi.Resource, ...]]:
         """The mount target, and all that stands before a job may mount a file system."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ipaddress
 from dataclasses import dataclass
+from typing import Any
 
 import pulumi
 import pulumi_oci as oci
 
+from components.component import Component
 from components.oci.services import oracle_services
 from fleet.providers.oke.addresses import node_subnet
 
@@ -25,7 +27,7 @@ class OkeNetworkArgs:
     tags: dict[str, str]
 
 
-class OkeNetwork(pulumi.ComponentResource):
+class OkeNetwork(Component[OkeNetworkArgs]):
     """A new VCN: a private node subnet with a NAT and a service gateway, and an endpoint subnet, public if the endpoint is.
 
     Its default security list lets nothing in and nothing out: traffic goes by the groups of `OkeSecurity` alone.
@@ -38,9 +40,7 @@ class OkeNetwork(pulumi.ComponentResource):
     endpoint_subnet_id: pulumi.Output[str]
     """Regional; public only where the endpoint is."""
 
-    def __init__(self, name: str, args: OkeNetworkArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("gpu-ci:index:OkeNetwork", name, {}, opts)
-        self._name, self._args = name, args
+    def declare(self, name: str, args: OkeNetworkArgs) -> dict[str, Any]:
         child = pulumi.ResourceOptions(parent=self)
         nodes, endpoint = subnet_cidrs(args.cidr)
         vcn = oci.core.Vcn(
@@ -71,9 +71,7 @@ class OkeNetwork(pulumi.ComponentResource):
         self.endpoint_subnet_id = self._subnet(
             "endpoint", vcn, endpoint, public or private, closed, private=args.private_endpoint
         ).id
-        self.register_outputs(
-            {"vcnId": self.vcn_id, "nodeSubnetId": self.node_subnet_id, "endpointSubnetId": self.endpoint_subnet_id}
-        )
+        return {"vcnId": self.vcn_id, "nodeSubnetId": self.node_subnet_id, "endpointSubnetId": self.endpoint_subnet_id}
 
     def _private_routes(self, vcn: oci.core.Vcn) -> oci.core.RouteTable:
         """To Oracle's services by the service gateway, which costs nothing; to the internet by NAT."""

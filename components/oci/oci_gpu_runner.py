@@ -12,6 +12,7 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 import pulumi_oci as oci
 
+from components.component import Component
 from components.kubernetes.arc_runner_set import Arc, ArcRunnerSet, ArcRunnerSetArgs, Companions
 from components.oci.policy import policy
 from components.oci.rights import NETWORK, PER_JOB, STANDING, Workload, launcher_rights
@@ -55,7 +56,7 @@ class OciGpuRunnerArgs:
     ready: Sequence[pulumi.Resource]
 
 
-class OciGpuRunner(pulumi.ComponentResource):
+class OciGpuRunner(Component[OciGpuRunnerArgs]):
     """A runner scale set of launchers, and for standing machines (kind vm) their instance pool.
 
     A launcher signs as its own service account (OKE workload identity), so there is no dynamic group, neither for it nor for the
@@ -68,8 +69,7 @@ class OciGpuRunner(pulumi.ComponentResource):
     instance_pool_id: pulumi.Output[str] | None
     """OCID of the standing machines' pool; None for a machine a job."""
 
-    def __init__(self, name: str, args: OciGpuRunnerArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("gpu-ci:index:OciGpuRunner", name, {}, opts)
+    def declare(self, name: str, args: OciGpuRunnerArgs) -> dict[str, Any]:
         runner = args.runner
         chart = launcher_set(
             args.set_name, runner, args.arc.github.url, args.group, region=args.region, compartment=args.compartment
@@ -89,7 +89,7 @@ class OciGpuRunner(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions(parent=self),
         )
         self.runs_on = runner_set.runs_on
-        self.register_outputs({"runsOn": self.runs_on, "instancePoolId": self.instance_pool_id})
+        return {"runsOn": self.runs_on, "instancePoolId": self.instance_pool_id}
 
     def _standing(self, name: str, args: OciGpuRunnerArgs, runner: VmRunner, user_data: str) -> oci.core.InstancePool:
         return standing_machines(

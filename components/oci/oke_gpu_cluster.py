@@ -6,11 +6,13 @@ import ipaddress
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pulumi
 import pulumi_kubernetes as kubernetes
 import pulumi_oci as oci
 
+from components.component import Component
 from components.oci.governance import Tenancy, budget, quota
 from components.oci.managed_nodes import Flex, NodePlace, OkeNodes, managed_nodes
 from components.oci.network import OkeNetwork, OkeNetworkArgs
@@ -42,7 +44,7 @@ class OkeGpuClusterArgs:
     quotas: Sequence[str] = ()
 
 
-class OkeGpuCluster(pulumi.ComponentResource):
+class OkeGpuCluster(Component[OkeGpuClusterArgs]):
     """An enhanced cluster: add-ons and workload identity need that type. Pods have addresses of the VCN."""
 
     cluster_id: pulumi.Output[str]
@@ -57,8 +59,7 @@ class OkeGpuCluster(pulumi.ComponentResource):
     machines_id: pulumi.Output[str] | None
     """Security group of machines that run jobs; None where no runner set has such."""
 
-    def __init__(self, name: str, args: OkeGpuClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("gpu-ci:index:OkeGpuCluster", name, {}, opts)
+    def declare(self, name: str, args: OkeGpuClusterArgs) -> dict[str, Any]:
         settings = args.settings
         self._govern(name, args)
         self.vcn_id, self.node_subnet_id, endpoint_subnet_id = self._network(name, args)
@@ -96,15 +97,13 @@ class OkeGpuCluster(pulumi.ComponentResource):
         """What a chart needs to run: system nodes, and a way to the API. CoreDNS comes with the cluster."""
         if settings.enablement == GPU_PLUGIN_ADDON:
             self._gpu_plugin(name, settings)
-        self.register_outputs(
-            {
-                "clusterId": self.cluster_id,
-                "kubeconfig": self.kubeconfig,
-                "nodeSubnetId": self.node_subnet_id,
-                "workersId": self.workers_id,
-                "machinesId": self.machines_id,
-            }
-        )
+        return {
+            "clusterId": self.cluster_id,
+            "kubeconfig": self.kubeconfig,
+            "nodeSubnetId": self.node_subnet_id,
+            "workersId": self.workers_id,
+            "machinesId": self.machines_id,
+        }
 
     def _govern(self, name: str, args: OkeGpuClusterArgs) -> None:
         """Budget and quotas, where the settings have them."""
@@ -131,11 +130,7 @@ class OkeGpuCluster(pulumi.ComponentResource):
         return network.vcn_id, network.node_subnet_id, network.endpoint_subnet_id
 
     def _control_plane(
-        self,
-        name: str,
-        args: OkeGpuClusterArgs,
-        subnet_id: pulumi.Input[str],
-        group_id: pulumi.Input[str],
+        self, name: str, args: OkeGpuClusterArgs, subnet_id: pulumi.Input[str], group_id: pulumi.Input[str]
     ) -> oci.containerengine.Cluster:
         settings = args.settings
         return oci.containerengine.Cluster(
@@ -147,9 +142,7 @@ class OkeGpuCluster(pulumi.ComponentResource):
             vcn_id=self.vcn_id,
             cluster_pod_network_options=[oci.containerengine.ClusterClusterPodNetworkOptionArgs(cni_type="OCI_VCN_IP_NATIVE")],
             endpoint_config=oci.containerengine.ClusterEndpointConfigArgs(
-                subnet_id=subnet_id,
-                is_public_ip_enabled=not settings.endpoint.private,
-                nsg_ids=[group_id],
+                subnet_id=subnet_id, is_public_ip_enabled=not settings.endpoint.private, nsg_ids=[group_id]
             ),
             options=oci.containerengine.ClusterOptionsArgs(
                 add_ons=oci.containerengine.ClusterOptionsAddOnsArgs(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pulumi
 
+from components.component import Component
 from components.oci.managed_nodes import NodePlace, OkeNodes, managed_nodes
 from components.oci.policy import policy
 from components.oci.rights import reservation_rights
@@ -39,7 +41,7 @@ class OkeGpuPoolArgs:
     ready: Sequence[pulumi.Resource]
 
 
-class OkeGpuPool(pulumi.ComponentResource):
+class OkeGpuPool(Component[OkeGpuPoolArgs]):
     """A node pool of one GPU shape. OKE sets the GPU taint by itself.
 
     An update of the image or the version reaches new nodes only. Old ones run their jobs and go when they are idle: OKE's own
@@ -49,8 +51,7 @@ class OkeGpuPool(pulumi.ComponentResource):
     node_pool_id: pulumi.Output[str]
     """OCID, by which the autoscaler knows the pool."""
 
-    def __init__(self, name: str, args: OkeGpuPoolArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("gpu-ci:index:OkeGpuPool", name, {}, opts)
+    def declare(self, name: str, args: OkeGpuPoolArgs) -> dict[str, Any]:
         pool = args.pool
         (machine,) = pool.machines
         labels = pool.node_labels(args.cluster, args.pool_name, OKE_PROFILE)
@@ -83,7 +84,7 @@ class OkeGpuPool(pulumi.ComponentResource):
             parent=self,
         )
         self.node_pool_id = nodes.id
-        self.register_outputs({"nodePoolId": self.node_pool_id})
+        return {"nodePoolId": self.node_pool_id}
 
     def _rights(self, name: str, args: OkeGpuPoolArgs) -> list[pulumi.Resource]:
         """OKE's right to launch nodes in a capacity reservation."""

@@ -10,6 +10,7 @@ from typing import Any
 import pulumi
 import pulumi_oci as oci
 
+from components.component import Component
 from components.oci.services import oracle_services
 from fleet.settings.egress import INTERNET
 
@@ -35,7 +36,7 @@ class OkeSecurityArgs:
     tags: dict[str, str]
 
 
-class OkeSecurity(pulumi.ComponentResource):
+class OkeSecurity(Component[OkeSecurityArgs]):
     """Groups for the API endpoint, for nodes with their pods, and for machines that run jobs. Nobody has SSH.
 
     Rules of endpoint and nodes: docs.oracle.com, example network configurations, VCN-native pods; pods share the nodes' group.
@@ -54,14 +55,12 @@ class OkeSecurity(pulumi.ComponentResource):
     machine_rules: tuple[pulumi.Resource, ...]
     """What must stand before a machine can fetch anything."""
 
-    def __init__(self, name: str, args: OkeSecurityArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("gpu-ci:index:OkeSecurity", name, {}, opts)
-        self._name, self._args = name, args
+    def declare(self, name: str, args: OkeSecurityArgs) -> dict[str, Any]:
         api, workers = self._group("api"), self._group("workers")
         self.api_id, self.workers_id = api.id, workers.id
         self.rules = (*self._api_rules(api), *self._worker_rules(workers))
         self.machines_id, self.machine_rules = self._machines() if args.machines else (None, ())
-        self.register_outputs({"apiId": self.api_id, "workersId": self.workers_id, "machinesId": self.machines_id})
+        return {"apiId": self.api_id, "workersId": self.workers_id, "machinesId": self.machines_id}
 
     def _api_rules(self, api: oci.core.NetworkSecurityGroup) -> list[pulumi.Resource]:
         services = oracle_services(parent=self, after=api)

@@ -25,9 +25,7 @@ def oracle_services(*, parent: pulumi.Resource, after: pulumi.Resource) -> Oracl
     The question waits for `after`: a plan of what does not exist yet asks nobody.
     """
     found = oci.core.get_services_output(
-        filters=[
-            oci.core.GetServicesFilterArgs(name="name", values=["All .* Services In Oracle Services Network"], regex=True),
-        ],
+        filters=[oci.core.GetServicesFilterArgs(name="name", values=["All .* Services In Oracle Services Network"], regex=True)],
         opts=pulumi.InvokeOutputOptions(parent=parent, depends_on=[after]),
     )
     return OracleServices(found.services.apply(_id), found.services.apply(_cidr_block))

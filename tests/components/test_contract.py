@@ -53,7 +53,8 @@ def component_classes() -> dict[str, type[pulumi.ComponentResource]]:
         name: found
         for module in modules
         for name, found in vars(module).items()
-        if inspect.isclass(found) and issubclass(found, pulumi.ComponentResource) and found.__module__ == module.__name__
+        if inspect.isclass(found) and issubclass(found, pulumi.ComponentResource) and not inspect.isabstract(found)
+        if found.__module__ == module.__name__
     }
 
 
