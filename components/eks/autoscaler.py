@@ -11,7 +11,7 @@ import pulumi
 import pulumi_aws as aws
 
 from components.component import Component
-from components.kubernetes.deliver import Deliver
+from components.kubernetes.deliver import Deliver, Delivery
 from fleet.charts.chart import KUBE_SYSTEM
 from fleet.charts.cluster_autoscaler import AUTOSCALER, cluster_autoscaler
 from fleet.facts.scheduling import DISCOVERY_TAG, owner_tag
@@ -31,7 +31,7 @@ POD_IDENTITY_TRUST = json.dumps(
 
 
 def autoscaler_rights(cluster_name: str) -> dict[str, Any]:
-    """The IAM policy: reading is not bound to resources in EC2's API; changing is bound to this cluster's groups by their tags.
+    """The IAM policy. EC2's API cannot limit reads to resources; writes are limited to this cluster's groups by their tags.
 
     Actions: kubernetes/autoscaler, cloudprovider/aws/README.md at 1.34.5.
     """
@@ -73,7 +73,7 @@ def autoscaler_rights(cluster_name: str) -> dict[str, Any]:
 class EksAutoscalerArgs:
     """`physical_name` is the cluster's name as text; `cluster_name` the same with its dependency on the control plane.
 
-    `deliver` brings the chart; None where ArgoCD does.
+    `deliver` installs the chart. It is None if ArgoCD installs it.
     """
 
     physical_name: str
@@ -88,7 +88,7 @@ class EksAutoscaler(Component[EksAutoscalerArgs]):
     """A role, its association with the autoscaler's service account, and the chart."""
 
     role_arn: pulumi.Output[str]
-    """Of the autoscaler's IAM role."""
+    """ARN of the autoscaler's IAM role."""
 
     def declare(self, name: str, args: EksAutoscalerArgs) -> dict[str, Any]:
         child = pulumi.ResourceOptions(parent=self)
@@ -105,12 +105,8 @@ class EksAutoscaler(Component[EksAutoscalerArgs]):
             opts=child,
         )
         if args.deliver is not None:
-            args.deliver(
-                f"{name}-chart",
-                cluster_autoscaler(args.physical_name, args.region, args.kubernetes_version),
-                parent=self,
-                # A pod gets its credentials when it starts: the association must stand before.
-                depends_on=[rights, association, *args.ready],
-            )
+            chart = cluster_autoscaler(args.physical_name, args.region, args.kubernetes_version)
+            # A pod gets its credentials when it starts, so the association must exist before.
+            args.deliver(Delivery(f"{name}-chart", chart, self, [rights, association, *args.ready]))
         self.role_arn = role.arn
         return {"roleArn": self.role_arn}

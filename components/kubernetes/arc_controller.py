@@ -1,4 +1,4 @@
-"""The controller of GitHub's runner scale sets: one per cluster."""
+"""The controller of GitHub's runner scale sets, one per cluster."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components.component import Component
-from components.kubernetes.deliver import Deliver, by_helm
+from components.kubernetes.deliver import Deliver, Delivery, by_helm
 from components.kubernetes.namespace import namespace
 from components.kubernetes.priority_class import priority_class
 from fleet.charts.arc import arc_controller
@@ -30,10 +30,10 @@ class ArcController(Component[ArcControllerArgs]):
     release: pulumi.Resource
     """The controller's release, which removes the finalizers of runner sets."""
     priority: kubernetes.scheduling.v1.PriorityClass
-    """The class that runner pods name; without it the API server rejects them."""
+    """The class that runner pods name. Without it the API server rejects them."""
 
     def declare(self, name: str, args: ArcControllerArgs) -> None:
         chart = arc_controller()
         home = namespace(f"{name}-namespace", chart, parent=self, depends_on=args.ready)
-        self.release = args.deliver(f"{name}-chart", chart, parent=self, depends_on=[home, *args.ready])
+        self.release = args.deliver(Delivery(f"{name}-chart", chart, self, [home, *args.ready]))
         self.priority = priority_class(f"{name}-runner-priority", RUNNER_PRIORITY, parent=self, depends_on=args.ready)

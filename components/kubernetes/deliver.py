@@ -1,9 +1,10 @@
-"""The ways to hand a chart to a cluster: as a Helm release, or as what ArgoCD makes one of."""
+"""How a chart gets into a cluster: as a Helm release, or as an ArgoCD Application in Git."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 import pulumi
 import pulumi_kubernetes as kubernetes
@@ -14,40 +15,34 @@ from fleet.render.gitops.application import application
 from fleet.settings.gitops import GitOps
 
 _TIMEOUT = 600
-"""Seconds that Helm waits: a system node may have to start first."""
+"""Seconds that Helm waits, because a system node may have to start first."""
 
 
-class Deliver(Protocol):
-    """Declares a chart as a resource, whose readiness is that of the release."""
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A chart to deliver.
 
-    def __call__(
-        self,
-        logical_name: str,
-        chart: Chart,
-        *,
-        parent: pulumi.Resource,
-        depends_on: Sequence[pulumi.Resource],
-        replace_on: Sequence[str] = (),
-        validate: bool = True,
-    ) -> pulumi.Resource:
-        """`replace_on` are property paths whose change replaces the release (the old one goes first, since the name is the same);
-        `validate` is whether Helm holds what it renders to the kinds that the cluster knows already.
-        """
+    A change of a property path in `replace_on` replaces the release. The old one is deleted first, because both have one name.
+    `validate`: whether Helm checks its manifests against the kinds that the cluster has now.
+    """
+
+    logical_name: str
+    chart: Chart
+    parent: pulumi.Resource
+    depends_on: Sequence[pulumi.Resource]
+    replace_on: Sequence[str] = ()
+    validate: bool = True
 
 
-def by_helm(
-    logical_name: str,
-    chart: Chart,
-    *,
-    parent: pulumi.Resource,
-    depends_on: Sequence[pulumi.Resource],
-    replace_on: Sequence[str] = (),
-    validate: bool = True,
-) -> pulumi.Resource:
-    """The chart as a Helm release of explicit name and version."""
-    oci = chart.repository.startswith("oci://")
+Deliver = Callable[[Delivery], pulumi.Resource]
+"""Declares a chart as a resource, which is ready when the release is."""
+
+
+def by_helm(what: Delivery) -> pulumi.Resource:
+    """The chart as a Helm release with an explicit name and version."""
+    chart, oci = what.chart, what.chart.repository.startswith("oci://")
     release: pulumi.Resource = kubernetes.helm.v3.Release(
-        logical_name,
+        what.logical_name,
         name=chart.name,
         namespace=chart.namespace,
         chart=f"{chart.repository}/{chart.chart}" if oci else chart.chart,
@@ -58,20 +53,21 @@ def by_helm(
         atomic=True,
         cleanup_on_fail=True,
         skip_await=False,
-        disable_openapi_validation=None if validate else True,
+        disable_openapi_validation=None if what.validate else True,
         opts=pulumi.ResourceOptions(
-            parent=parent, depends_on=list(depends_on), replace_on_changes=list(replace_on), delete_before_replace=True
+            parent=what.parent,
+            depends_on=list(what.depends_on),
+            replace_on_changes=list(what.replace_on),
+            delete_before_replace=True,
         ),
     )
     return release
 
 
 def by_git(git: GitOps) -> Deliver:
-    """The chart as an Application, which Git has; ArgoCD replaces nothing and asks the cluster itself what it knows."""
+    """The chart as an Application in Git. ArgoCD replaces no release, and validates against the cluster itself."""
+    return partial(_application, git)
 
-    def deliver(
-        logical_name: str, chart: Chart, *, parent: pulumi.Resource, depends_on: Sequence[pulumi.Resource], **_: object
-    ) -> pulumi.Resource:
-        return custom(logical_name, application(chart, git), parent=parent, depends_on=depends_on)
 
-    return deliver
+def _application(git: GitOps, what: Delivery) -> pulumi.Resource:
+    return custom(what.logical_name, application(what.chart, git), parent=what.parent, depends_on=what.depends_on)

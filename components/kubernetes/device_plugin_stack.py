@@ -10,7 +10,7 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components.component import Component
-from components.kubernetes.deliver import Deliver, by_helm
+from components.kubernetes.deliver import Deliver, Delivery, by_helm
 from components.kubernetes.namespace import namespace
 from components.kubernetes.plugin_configs import config_map
 from fleet.charts.chart import Chart
@@ -37,12 +37,12 @@ class DevicePluginStack(Component[DevicePluginStackArgs]):
     """The DaemonSet that advertises `nvidia.com/gpu`, in its own namespace."""
 
     namespace_name: pulumi.Output[str]
-    """Where the DaemonSet runs."""
+    """The DaemonSet's namespace."""
 
     def declare(self, name: str, args: DevicePluginStackArgs) -> dict[str, Any]:
         home = namespace(f"{name}-namespace", args.chart, parent=self, depends_on=args.ready)
-        told = config_map(f"{name}-configs", args.configs, home, parent=self)
-        args.deliver(f"{name}-chart", args.chart, parent=self, depends_on=[home, *told, *args.ready])
+        configs = config_map(f"{name}-configs", args.configs, home, parent=self)
+        args.deliver(Delivery(f"{name}-chart", args.chart, self, [home, *configs, *args.ready]))
         if args.handler:
             kubernetes.node.v1.RuntimeClass(
                 f"{name}-runtime-class",

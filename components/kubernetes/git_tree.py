@@ -1,4 +1,4 @@
-"""What Git has of a cluster to which ArgoCD delivers: the same components, with Applications instead of releases."""
+"""The part of a cluster in Git, for ArgoCD: the same components, with Applications instead of releases."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pulumi_kubernetes as kubernetes
 from components.component import Component
 from components.context import Context
 from components.kubernetes.custom import custom
-from components.kubernetes.deliver import by_git
+from components.kubernetes.deliver import Delivery, by_git
 from components.kubernetes.github_secret import in_git
 from components.kubernetes.inside import Inside, furnish, runner_sets
 from fleet.charts.chart import Chart
@@ -37,9 +37,9 @@ class GitTreeArgs:
 
 
 class GitTree(Component[GitTreeArgs]):
-    """What no other component declares in Git: the provider's own charts, and the ApplicationSet if no program applies it.
+    """Objects in Git that no other component declares: the provider's own charts, the ApplicationSet if no program applies it.
 
-    If a program creates the namespaces of runner sets, also the sets' releases, and their secrets unless the program writes them.
+    If a program creates the namespaces of runner sets, also the sets' releases, and their Secrets unless the program writes them.
     """
 
     def declare(self, name: str, args: GitTreeArgs) -> None:
@@ -56,12 +56,12 @@ class GitTree(Component[GitTreeArgs]):
                 self._deliver(name, inside, pod_set(inside.settings, set_name, runner, github))
 
     def _deliver(self, name: str, inside: Inside, chart: Chart) -> None:
-        """Dots separate names from the settings, because a runner set may have the name of a chart."""
-        inside.deliver(f"{name}.{chart.namespace}.{chart.name}", chart, parent=self, depends_on=())
+        """Dots precede names from the settings, because a runner set may have the name of a chart."""
+        inside.deliver(Delivery(f"{name}.{chart.namespace}.{chart.name}", chart, self, ()))
 
 
 def declare(name: str, settings: Cluster, fleet: Fleet, context: Context) -> None:
-    """Declare everything that Git has of the cluster `name`. Raises ValueError for a cluster to which Helm delivers."""
+    """Declare everything of the cluster `name` that is in Git. Raises ValueError if Helm installs the cluster's charts."""
     git = settings.gitops
     if git is None:
         raise ValueError(f"{name}: delivery is {settings.delivery}; Git has nothing of it")

@@ -1,4 +1,4 @@
-"""NVIDIA's GPU operator: driver and toolkit where the node image has none, plugin, feature discovery and DCGM exporter."""
+"""NVIDIA's GPU operator: device plugin, feature discovery, DCGM exporter, and driver and toolkit if the node image has none."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pulumi
 
 from components.component import Component
-from components.kubernetes.deliver import Deliver, by_helm
+from components.kubernetes.deliver import Deliver, Delivery, by_helm
 from components.kubernetes.namespace import namespace
 from components.kubernetes.plugin_configs import config_map
 from fleet.charts.chart import Chart
@@ -30,24 +30,18 @@ class GpuOperatorArgs:
 
 
 class GpuOperator(Component[GpuOperatorArgs]):
-    """The operator in its own namespace, in which the secrets that its settings name (pull, license) must be.
+    """The operator in its own namespace. Create the secrets that its settings name (pull, license) in that namespace.
 
     It creates the RuntimeClass `nvidia`, so none is declared here.
     """
 
     namespace_name: pulumi.Output[str]
-    """Where operator and operands run."""
+    """The namespace of operator and operands."""
 
     def declare(self, name: str, args: GpuOperatorArgs) -> dict[str, Any]:
         home = namespace(f"{name}-namespace", args.chart, parent=self, depends_on=args.ready)
-        told = config_map(f"{name}-configs", args.configs, home, parent=self)
-        args.deliver(
-            f"{name}-chart",
-            args.chart,
-            parent=self,
-            depends_on=[home, *told, *args.ready],
-            # An upgrade may have fields that the cluster's CRDs get only from the chart's own pre-upgrade hook.
-            validate=False,
-        )
+        configs = config_map(f"{name}-configs", args.configs, home, parent=self)
+        # An upgrade may use fields that only the chart's own pre-upgrade hook adds to the cluster's CRDs.
+        args.deliver(Delivery(f"{name}-chart", args.chart, self, [home, *configs, *args.ready], validate=False))
         self.namespace_name = home.metadata.name
         return {"namespaceName": self.namespace_name}

@@ -13,7 +13,7 @@ from components.kubernetes.arc_runner_set import Arc, ArcRunnerSet, ArcRunnerSet
 from components.kubernetes.argo_cd import ArgoCd, ArgoCdArgs
 from components.kubernetes.deliver import Deliver, by_helm
 from components.kubernetes.device_plugin_stack import DevicePluginStack, DevicePluginStackArgs
-from components.kubernetes.github_secret import by_program, nobody_here
+from components.kubernetes.github_secret import by_program
 from components.kubernetes.gpu_job import GpuJob, GpuJobArgs
 from components.kubernetes.gpu_operator import GpuOperator, GpuOperatorArgs
 from components.kubernetes.gpu_queue import GpuQueue, GpuQueueArgs
@@ -123,7 +123,7 @@ def _bootstrap(
         made += [spaces, *_caches(inside, spaces).values()]
     arc = Arc(
         fleet.github,
-        secret if isinstance(inside.settings.secrets_by, ByProgram) else nobody_here,
+        secret if isinstance(inside.settings.secrets_by, ByProgram) else None,
         releases={},
         ready=inside.ready,
         closed=inside.settings.closed_networks,

@@ -1,4 +1,4 @@
-"""A chart that needs nothing but the cluster's settings."""
+"""A chart that needs only the cluster's settings."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pulumi
 
 from components.component import Component
-from components.kubernetes.deliver import Deliver, by_helm
+from components.kubernetes.deliver import Deliver, Delivery, by_helm
 from components.kubernetes.namespace import namespace
 from fleet.charts import NAMESPACES
 from fleet.charts.chart import Chart
@@ -27,10 +27,10 @@ class PlainChartArgs:
 
 
 class PlainChart(Component[PlainChartArgs]):
-    """The chart, in a namespace of its own if it has one."""
+    """The chart, with its namespace if it has its own."""
 
     def declare(self, name: str, args: PlainChartArgs) -> None:
         before = list(args.ready)
         if args.chart.namespace in NAMESPACES:
             before.append(namespace(f"{name}-namespace", args.chart, parent=self, depends_on=args.ready))
-        args.deliver(f"{name}-chart", args.chart, parent=self, depends_on=before)
+        args.deliver(Delivery(f"{name}-chart", args.chart, self, before))

@@ -1,4 +1,4 @@
-"""The device plugin's configs in the cluster."""
+"""The ConfigMap with the device plugin's configs."""
 
 from __future__ import annotations
 
@@ -11,14 +11,9 @@ from fleet.charts.plugin_configs import PluginConfigs
 def config_map(
     logical_name: str, configs: PluginConfigs | None, home: kubernetes.core.v1.Namespace, *, parent: pulumi.Resource
 ) -> list[pulumi.Resource]:
-    """The ConfigMap, if there is anything to tell. A new content has a new name: the new one is made before the old one goes."""
+    """The ConfigMap, if there are configs. New content has a new name, so the old one is deleted only after it exists."""
     if configs is None:
         return []
-    return [
-        kubernetes.core.v1.ConfigMap(
-            logical_name,
-            metadata=kubernetes.meta.v1.ObjectMetaArgs(name=configs.name, namespace=home.metadata.name),
-            data=configs.files,
-            opts=pulumi.ResourceOptions(parent=parent),
-        )
-    ]
+    metadata = kubernetes.meta.v1.ObjectMetaArgs(name=configs.name, namespace=home.metadata.name)
+    opts = pulumi.ResourceOptions(parent=parent)
+    return [kubernetes.core.v1.ConfigMap(logical_name, metadata=metadata, data=configs.files, opts=opts)]

@@ -1,4 +1,4 @@
-"""Kueue, once a cluster, with what all its queues share: flavors and the order of Jobs by priority."""
+"""Kueue, one per cluster, with the flavors and priorities that all its queues share."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pulumi
 
 from components.component import Component
 from components.kubernetes.custom import custom
-from components.kubernetes.deliver import Deliver, by_helm
+from components.kubernetes.deliver import Deliver, Delivery, by_helm
 from components.kubernetes.namespace import namespace
 from fleet.charts.chart import Chart
 from fleet.render.queues import QueueObjects
@@ -17,10 +17,10 @@ from fleet.render.queues import QueueObjects
 
 @dataclass(frozen=True, slots=True)
 class QueueControllerArgs:
-    """`chart` is Kueue's, `objects` what it is told of the cluster.
+    """`chart` is Kueue's, `objects` its configuration for the cluster.
 
-    `ready` are the resources that stand before any chart: control plane, system nodes, and the priority classes of pods, which
-    are not Kueue's and stay without it. `deliver` is who brings charts.
+    `ready` must exist before any chart: control plane, system nodes, and the priority classes of pods, which do not belong to
+    Kueue. `deliver` installs the chart.
     """
 
     chart: Chart
@@ -30,10 +30,10 @@ class QueueControllerArgs:
 
 
 class QueueController(Component[QueueControllerArgs]):
-    """Kueue in a namespace of its own. Queues and their namespaces wait for it, and so are removed before it.
+    """Kueue in its own namespace. Queues and their namespaces depend on it, so they are deleted before it.
 
-    Its webhooks judge what is made and its finalizers hold what is deleted: without it neither would end. Names of what the
-    settings name have a dot before them: no two joins of names meet.
+    Its webhooks check new objects and its finalizers hold deleted ones, so without Kueue neither would finish. A dot precedes
+    names from the settings, so that no two logical names collide.
     """
 
     release: pulumi.Resource
@@ -43,7 +43,7 @@ class QueueController(Component[QueueControllerArgs]):
 
     def declare(self, name: str, args: QueueControllerArgs) -> None:
         home = namespace(f"{name}-namespace", args.chart, parent=self, depends_on=args.ready)
-        self.release = args.deliver(f"{name}-chart", args.chart, parent=self, depends_on=[home, *args.ready])
+        self.release = args.deliver(Delivery(f"{name}-chart", args.chart, self, [home, *args.ready]))
         for each in args.objects.priorities:
             custom(f"{name}-{each['metadata']['name']}", each, parent=self, depends_on=[self.release])
         self.flavors = {
