@@ -1,8 +1,8 @@
-"""`make bench`: what a plan costs beside bare mocks, as ratios within one run.
+"""`make bench`: the time and memory of a plan compared with the SDK's plain mocks, as ratios within one run.
 
-Every figure is the least of several whole processes, run in turns so that a busy machine weighs on all alike. Seconds are
-those of the processor, which other work on the machine stretches least, and are printed with its cores for orientation; only the
-ratios are held against a limit.
+Each figure is the minimum of several whole processes. The cases take turns, so that a busy machine slows all of them equally.
+Seconds are processor time, which other work on the machine affects least. They are printed for orientation, with the number of
+cores. Only the ratios have limits.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from policies.rules import RULES
 
 ROOT = Path(__file__).resolve().parent.parent
 _JUDGING = 1.15
-"""What judging may add."""
+"""Limit of the time with policies, as a multiple of the time without."""
 console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
 
 
@@ -50,7 +50,7 @@ class Case:
 
 
 def measure(cases: Iterable[Case], rounds: int) -> dict[Case, Figure]:
-    """Runs the cases in turns, `rounds` times."""
+    """Run the cases in turns, `rounds` times. Returns the minimum of each."""
     wanted = tuple(cases)
     figures: dict[Case, list[tuple[float, float]]] = {case: [] for case in wanted}
     for _ in range(rounds):
@@ -68,7 +68,7 @@ def _run(case: Case) -> tuple[float, float]:
         errors = process.stderr.read() if process.stderr else b""
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
-    # A fleet of a thousand pools is above its ceilings: a plan that fails is still a plan.
+    # A fleet of a thousand pools exceeds its limits, so its plan fails, but the time still counts.
     if process.returncode not in (0, 1 if case.mode == "plan" else 0):
         console.print(errors.decode(), markup=False)
         raise typer.Exit(process.returncode)
@@ -77,7 +77,7 @@ def _run(case: Case) -> tuple[float, float]:
 
 
 def _counts(sizes: str) -> tuple[int, ...]:
-    """The sizes as numbers; a usage error for what is no rising list of them, for growth is told from first to last."""
+    """The sizes as numbers. Raises a usage error unless they rise, because growth is measured from the first to the last."""
     parts = [part.strip() for part in sizes.split(",")]
     counts = tuple(int(part) for part in parts if re.fullmatch(r"[1-9][0-9]{0,5}", part))
     if len(counts) != len(parts) or any(one >= next_ for one, next_ in itertools.pairwise(counts)):
@@ -114,7 +114,7 @@ def main(
             _row(table, name, "bare mocks", found[bare])
             over += _row(table, name, "recorder alone", found[recorded], found[bare], 1.3, 1.4)
             over += _row(table, name, "plan", found[planned], found[bare], 1.3, 1.4)
-            # Of one process, so that a busy machine weighs on both alike; a plan has more besides than the recorder.
+            # Both are measured in one process, so that a busy machine slows both equally. A plan does more than record.
             rest, policies, resources = _shares(Case("judge", path), turns)
             over += _share(table, name, f"{len(RULES)} policies, {resources:g} resources", policies, rest)
             if count == counts[0]:
@@ -130,7 +130,7 @@ def main(
         if len(counts) > 1:
             least, most = counts[0], counts[-1]
             base = small[nothing].seconds
-            # What start-up costs is no growth.
+            # The start-up time does not grow.
             growth = math.log((plans[most].seconds - base) / (plans[least].seconds - base)) / math.log(most / least)
             console.print(f"growth of the plan from {least} to {most}: exponent {growth:.2f} (limit 1.10)")
             over += [f"growth exponent {growth:.2f} over 1.10"] if growth > 1.1 else []
@@ -140,14 +140,14 @@ def main(
 
 
 def _shares(case: Case, rounds: int) -> tuple[float, float, float]:
-    """The three figures that the process prints, the least of each, taken inside one process: start-up would hide them."""
+    """The three figures that the process prints, the minimum of each. The process measures itself, without its start-up."""
     taken = [list(map(float, subprocess.check_output(_command(case), cwd=ROOT, text=True).split())) for _ in range(rounds)]  # noqa: S603
     first, second, third = (min(figures) for figures in zip(*taken, strict=True))
     return first, second, third
 
 
 def _share(table: Table, fleet: str, process: str, seconds: float, base: float) -> list[str]:
-    """A row for what adds `seconds` to a plan that takes `base` without."""
+    """A row for a part that adds `seconds` to a plan of `base` seconds."""
     ratio = 1 + seconds / base
     table.add_row(fleet, process, f"{seconds:.2f}", "", f"{ratio:.2f}x", f"{_JUDGING}x", "", "")
     return [f"{fleet} {process}: {ratio:.2f}x, limit {_JUDGING}x"] if ratio > _JUDGING else []

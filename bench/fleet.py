@@ -1,4 +1,4 @@
-"""Writes a stack file with as many pools and runner sets as wanted: one that breaks the stack's ceilings and no other policy."""
+"""Writes a stack file with any number of pools and runner sets. It violates the stack's cost limits and no other policy."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _RUNNER = (
 
 
 def write_fleet(count: int, folder: Path) -> Path:
-    """A stack file with `count` pools and as many runner sets, one to a pool."""
+    """Write a stack file with `count` pools and one runner set for each. Returns its path."""
     path = folder / f"Pulumi.bench-{count}.yaml"
     with path.open("w") as file:
         file.write(_HEAD + "      pools:\n" + _FALLBACK)

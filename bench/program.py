@@ -1,11 +1,11 @@
-"""What a measured process does: `python -m bench.program empty|bare|record|judge|server|plan [STACK FILE]`.
+"""The program of a measured process: `python -m bench.program empty|bare|record|judge|server|plan [STACK FILE]`.
 
-- empty: touches the resource modules that an EKS fleet uses, and pulumi_policy, and registers nothing.
-- bare: the fleet's program under the SDK's own mocks.
-- record: the same under our recorder, nothing judged.
-- judge: the same, judged by the whole catalogue.
-- server: the same, judged by the SDK's own server, as an engine would ask it.
-- plan: all of `python -m offline plan`, with its printed report.
+- empty: imports the resource modules that an EKS fleet uses and pulumi_policy, and registers nothing.
+- bare: runs the fleet's program with the SDK's own mocks.
+- record: runs it with our recorder, without policies.
+- judge: records it and checks it against all policies.
+- server: records it and checks it with the SDK's own policy server, as the engine does.
+- plan: runs `python -m offline plan` with its printed report.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 _AS_OF = date(2026, 11, 21)
-"""Any day: no policy of the bench has exceptions."""
+"""Any day works, because the benchmark has no policy exceptions."""
 
 
 def empty() -> None:
-    """Imports alone, under mocks."""
-    import pulumi  # noqa: PLC0415 - what is imported is what is measured
+    """The imports only, with mocks."""
+    import pulumi  # noqa: PLC0415 - the imports are measured
     import pulumi_aws as aws  # noqa: PLC0415
     import pulumi_eks as eks  # noqa: PLC0415
     import pulumi_kubernetes as kubernetes  # noqa: PLC0415
@@ -50,7 +50,7 @@ def empty() -> None:
 
 
 def bare(stack: str, path: Path) -> None:
-    """The fleet under the SDK's mocks."""
+    """The fleet with the SDK's mocks."""
     import pulumi  # noqa: PLC0415
 
     from components.build import build  # noqa: PLC0415
@@ -68,19 +68,19 @@ def bare(stack: str, path: Path) -> None:
 
 
 def recorded(stack: str, path: Path) -> None:
-    """The fleet under our recorder."""
+    """The fleet with our recorder."""
     from offline.record import record  # noqa: PLC0415
 
     record(ROOT / "__main__.py", _config(stack, path))
 
 
 def judged(stack: str, path: Path) -> None:
-    """Prints the processor seconds of the recorder, then of the whole catalogue, and the number of resources."""
+    """Print the processor seconds of the recorder, then of all policies, and the number of resources."""
     from offline.judge import configure, judge  # noqa: PLC0415
     from offline.record import record  # noqa: PLC0415
     from policies.rules import RULES  # noqa: PLC0415
 
-    # As `offline.__main__` has it.
+    # The same setting as in `offline.__main__`.
     gc.set_threshold(100_000, 50, 1000)
     start = time.process_time()
     recording = record(ROOT / "__main__.py", _config(stack, path))
@@ -90,7 +90,7 @@ def judged(stack: str, path: Path) -> None:
 
 
 def served(stack: str, path: Path) -> None:
-    """Prints the processor seconds that the SDK's server takes for one resource after the other, then for the stack."""
+    """Print the processor seconds of the SDK's server for all resources one by one, then for the stack, and their number."""
     from pulumi.runtime import proto  # noqa: PLC0415
     from pulumi_policy import EnforcementLevel  # noqa: PLC0415
     from pulumi_policy.policy import _PolicyAnalyzerServicer  # noqa: PLC0415
@@ -144,7 +144,7 @@ def _echo() -> Any:
 
 
 def main() -> None:
-    """Runs the named mode."""
+    """Run the named mode."""
     mode, *rest = sys.argv[1:]
     if mode == "empty":
         empty()

@@ -1,4 +1,4 @@
-"""Builds every cluster of a fleet, each by its provider's builder."""
+"""Builds every cluster of a fleet, each with its provider's builder."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def _oke() -> Builder:
 
 
 _BUILDERS: dict[str, Callable[[], Builder]] = {"eks": _eks, "oke": _oke}
-"""By provider, of those that `pulumi up` deploys. `components.git` declares the others."""
+"""By provider, for clusters that `pulumi up` deploys. `components.git` declares the others."""
 
 
 def require_deployable(fleet: Fleet, stack: str) -> None:
-    """Raise RunError for a fleet with a provider that nobody deploys: its error says what to run instead."""
+    """Raise RunError if Pulumi does not deploy a provider of the fleet. The error names the command to run instead."""
     for name, cluster in fleet.clusters_by_name():
         if not PROVIDERS[cluster.provider].deployable:
             raise pulumi.RunError(
@@ -51,9 +51,9 @@ def require_deployable(fleet: Fleet, stack: str) -> None:
 
 
 def build(fleet: Fleet, project: str, stack: str, private_key: pulumi.Output[str]) -> dict[str, dict[str, object]]:
-    """Declare the fleet's resources; returns the stack outputs by cluster.
+    """Declare the fleet's resources. Returns the stack outputs by cluster.
 
-    Raises PlacementError before the first resource when a runner set, workload or job fits no node, RunError as
+    Before the first resource, raises PlacementError if a runner set, workload or job fits no node, and RunError as
     `require_deployable` does.
     """
     require_deployable(fleet, stack)

@@ -9,14 +9,14 @@ from fleet.providers.fleet import NAMESPACE, Fleet
 
 
 def read_fleet(config: pulumi.Config) -> Fleet:
-    """The fleet of the stack that runs. Raises FleetError, also for keys of our namespace that are unknown or wrongly secret."""
+    """The fleet of the current stack. Raises FleetError, also for a `gpu-ci` key that is unknown or must not be secret."""
     values = {key: _value(config, key) for key in _keys()}
     secret = [key for key in values if pulumi.runtime.config.is_config_secret(f"{NAMESPACE}:{key}")]
     return load_fleet(values, secret, pulumi.get_project(), pulumi.get_stack())
 
 
 def _value(config: pulumi.Config, key: str) -> object:
-    """A setting's value, None for any other key. A value that is not JSON is text: the SDK's own error would quote all of it."""
+    """A setting's value; None for an unknown key. A value that is not JSON is a string: the SDK's error would quote it."""
     if key not in CONFIG_KEYS:
         return None
     try:
@@ -26,7 +26,7 @@ def _value(config: pulumi.Config, key: str) -> object:
 
 
 def _keys() -> list[str]:
-    """Keys of our namespace that the stack's config holds."""
+    """The `gpu-ci` keys in the stack's config."""
     prefix = f"{NAMESPACE}:"
     held = {**pulumi.runtime.config.get_config_env(), **pulumi.runtime.config.CONFIG.get()}
     return [key.removeprefix(prefix) for key in held if key.startswith(prefix)]

@@ -1,4 +1,4 @@
-"""What every component of a stack shares."""
+"""The names and tags that all components of a stack share."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What Git has of a stack, as a program of its own: `make render` writes what it declares, a plan judges it.
+"""A program that declares the part of a stack that is in Git. `make render` writes it to files, and a plan checks it.
 
-No engine runs it: `pulumi up` makes the clouds and leaves this to ArgoCD.
+Pulumi's engine never runs it: `pulumi up` creates the cloud resources, and ArgoCD installs this part.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from fleet.providers.fleet import NAMESPACE, Fleet
 from fleet.providers.registry import PROVIDERS
 
 _BUILDERS: dict[str, Callable[[str, Any, Fleet, Context], None]] = {"talos": talos.build}
-"""By provider, of those that `pulumi up` does not deploy."""
+"""By provider, for clusters that `pulumi up` does not deploy."""
 
 
 def declare(fleet: Fleet, context: Context) -> None:
-    """Declare what Git has of every cluster that ArgoCD fills."""
+    """Declare the part in Git of every cluster in which ArgoCD installs charts."""
     for name, cluster in fleet.clusters_by_name():
         if not PROVIDERS[cluster.provider].deployable:
             _BUILDERS[cluster.provider](name, cluster, fleet, context)

@@ -1,11 +1,11 @@
-"""What `pulumi -C deployments up` runs: how Pulumi Deployments runs the fleet's stacks."""
+"""The program of `pulumi -C deployments up`: it configures how Pulumi Deployments runs the fleet's stacks."""
 
 import sys
 from pathlib import Path
 
 import pulumi
 
-# `fleet` lies beside this project; last, so that nothing of the repository hides a package.
+# The repository has `fleet`. It comes last on the path, so that no file of the repository hides a package.
 sys.path.append(str(Path(__file__).resolve().parent.parent))
 
 from deployments.config import read_deployments
@@ -20,5 +20,5 @@ except FleetError as error:
     raise pulumi.RunError(str(error)) from error
 pools = declare(settings, config)
 pulumi.export("agentPools", {name: pool.agent_pool_id for name, pool in pools.items()})
-# What an agent shows to be of its pool: secret.
+# Secret tokens with which agents join their pool.
 pulumi.export("agentPoolTokens", {name: pool.token_value for name, pool in pools.items()})

@@ -10,7 +10,7 @@ from fleet.loading.deployments import CONFIG_KEYS, NAMESPACE, Deployments, load
 
 
 def read_deployments(config: pulumi.Config) -> Deployments:
-    """The settings of the stack that runs. Raises FleetError, also for a secret in clear and for keys that nothing names."""
+    """The settings of the current stack. Raises FleetError, also for a plain-text secret and for unknown keys."""
     prefix = f"{NAMESPACE}:"
     held = {**pulumi.runtime.config.get_config_env(), **pulumi.runtime.config.CONFIG.get()}
     keys = [key.removeprefix(prefix) for key in held if key.startswith(prefix)]
@@ -19,11 +19,11 @@ def read_deployments(config: pulumi.Config) -> Deployments:
 
 
 def _value(config: pulumi.Config, key: str) -> Any:
-    """A setting's value: a mapping or a list comes as JSON. Other keys hold secrets, whose values nobody needs here."""
+    """A setting's value; a mapping or a list is JSON. Other keys are secrets, whose values are not needed here."""
     if key not in CONFIG_KEYS:
         return None
     text = config.get(key) or ""
     try:
         return config.get_object(key) if text.startswith(("{", "[")) else text
     except pulumi.ConfigTypeError:
-        return text  # the model says what is wrong with it, the SDK's error would quote it in full
+        return text  # the model reports the mistake; the SDK's error would quote the whole value

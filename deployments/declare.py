@@ -1,6 +1,6 @@
-"""Deployment settings, drift schedule, approval and policy group of each stack, and the agent pools that stacks name.
+"""Declares deployment settings, drift schedule, approval and policy group of each stack, and the agent pools.
 
-What is empty or false is left out wherever the provider leaves it out on reading, or each refresh would find a difference
+Empty and false values are omitted wherever the provider omits them on reading. Otherwise each refresh would find a difference
 (pulumi/pulumi-pulumiservice, provider/pkg/resources/deployment_settings.go, ToPropertyMap).
 """
 
@@ -21,7 +21,7 @@ Pools = Mapping[str, cloud.AgentPool]
 
 
 def declare(settings: Deployments, config: pulumi.Config) -> Pools:
-    """Everything of every stack; `config` holds the secrets. Gives the agent pools that stacks name."""
+    """Declare the resources of every stack. `config` has the secrets. Returns the agent pools by name."""
     pools = {
         name: cloud.AgentPool(
             name,
@@ -59,23 +59,23 @@ def _settings(
             deploy_commits=stack.deploy_on_push,
             # GitHub Actions previews with the pull request's own policies; a second preview would wait in the stack's queue.
             preview_pull_requests=False,
-            # A review stack would be a fleet a pull request.
+            # A review stack would create a fleet for each pull request.
             pull_request_template=False,
             paths=list(stack.paths) or None,
         ),
-        # Dependencies are installed without a setting: Pulumi.yaml says how, and pip holds the lock to its hashes.
+        # No setting installs dependencies: Pulumi.yaml configures that, and pip checks the hashes of the lock file.
         operation_context=cloud.DeploymentSettingsOperationContextArgs(
             oidc=_oidc(stack.aws),
             environment_variables=variables or None,
             pre_run_commands=commands or None,
-            # Of pushes in a row the last one counts.
+            # Only the last of several pushes is deployed.
             options=cloud.OperationContextOptionsArgs(skip_intermediate_deployments=True) if stack.deploy_on_push else None,
         ),
         executor_context=(
             cloud.DeploymentSettingsExecutorContextArgs(executor_image=stack.executor_image) if stack.executor_image else None
         ),
         agent_pool_id=pools[stack.agent_pool].agent_pool_id if stack.agent_pool else None,
-        # Agents of one's own keep what they like.
+        # Self-hosted agents have their own cache.
         cache_options=None if stack.agent_pool else cloud.DeploymentSettingsCacheOptionsArgs(enable=True),
     )
 
@@ -89,7 +89,7 @@ def _oidc(aws: Aws | None) -> cloud.OperationContextOIDCArgs | None:
 
 
 def _drift(settings: Deployments, name: str, stack: Deployment, after: pulumi.Resource) -> None:
-    """The schedule, once there are settings that it can run with."""
+    """The schedule, which needs the deployment settings first."""
     if stack.drift is None:
         return
     cloud.DriftSchedule(
@@ -104,7 +104,7 @@ def _drift(settings: Deployments, name: str, stack: Deployment, after: pulumi.Re
 
 
 def _approval(organization: str, name: str, given: Approval) -> None:
-    """An environment that holds nothing, and the rule that opening it takes an approval."""
+    """An empty environment, and a rule that opening it needs an approval."""
     project, _, environment = given.environment.partition("/")
     door = cloud.Environment(
         f"{name}-approval",
@@ -113,7 +113,7 @@ def _approval(organization: str, name: str, given: Approval) -> None:
         name=environment,
         yaml=pulumi.StringAsset(f"values:\n  stack: {name}\n"),
     )
-    # `ApprovalRule` knows updates of an environment alone; this resource, still a preview, knows opening it.
+    # `ApprovalRule` covers only updates of an environment. This resource, still a preview, covers opening it.
     api.Gate(
         f"{name}-approval",
         org_name=organization,
@@ -132,7 +132,7 @@ def _approval(organization: str, name: str, given: Approval) -> None:
 
 
 def _gate(organization: str, given: Approval | None) -> tuple[str, ...]:
-    """The command that fails, and the run with it, where the run may change something and who started it holds no grant."""
+    """The command that fails a run that may change resources, unless the person who started it has an approval."""
     if given is None:
         return ()
     opened = f"pulumi env open {organization}/{given.environment} > /dev/null"
@@ -140,14 +140,14 @@ def _gate(organization: str, given: Approval | None) -> tuple[str, ...]:
 
 
 def _policies(organization: str, name: str, pack: PolicyPack) -> None:
-    """The group that makes every run of a stack load the published pack, with the config that the plan judges by."""
+    """The group that makes every run of a stack load the published pack, with the same config as the plan."""
     file = _POLICY_CONFIG / f"{name}.json"
     cloud.PolicyGroup(
         name,
         name=f"{PROJECT}-{name}",
         organization_name=organization,
         entity_type="stacks",
-        # An audit group tells afterwards; this one stops the run.
+        # An audit group only reports; this one stops the run.
         mode="preventative",
         stacks=[cloud.PolicyGroupStackReferenceArgs(name=name, routing_project=PROJECT)],
         policy_packs=[

@@ -1,4 +1,4 @@
-"""Cluster Autoscaler of one EKS cluster, with no more rights than it needs."""
+"""Cluster Autoscaler of one EKS cluster, with minimal rights."""
 
 from __future__ import annotations
 

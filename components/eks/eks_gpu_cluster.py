@@ -26,13 +26,13 @@ from fleet.providers.tags import STACK_TAG
 _NODE_POLICIES = ("AmazonEKSWorkerNodePolicy", "AmazonEKS_CNI_Policy", "AmazonEC2ContainerRegistryPullOnly")
 _ADMIN_POLICY = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
 _BEFORE_NODES = ("vpc-cni", "kube-proxy", "eks-pod-identity-agent")
-"""Add-ons without which a node never becomes ready, or a pod never gets its rights."""
+"""Without these add-ons a node never becomes ready, or a pod never gets its rights."""
 _ON_NODES = ("coredns", "eks-node-monitoring-agent", "metrics-server")
-"""Add-ons that wait for a node to run on."""
+"""Add-ons that need a node to run on."""
 _ADDON_VALUES: dict[str, dict[str, Any]] = {
-    # Off by default: NetworkPolicies would be accepted and do nothing. A string (EKS user guide, cni-network-policy-configure).
+    # Off by default: NetworkPolicies would have no effect. The value is a string (EKS user guide, cni-network-policy-configure).
     "vpc-cni": {"enableNetworkPolicy": "true"},
-    # Its GPU health check does not tolerate the GPU taint by itself, and then reports nothing, silently.
+    # By default its GPU health check does not tolerate the GPU taint, and then reports nothing.
     "eks-node-monitoring-agent": {"dcgmAgent": {"tolerations": [GPU_TOLERATION.manifest()]}},
 }
 _NODE_TRUST = json.dumps(
@@ -45,7 +45,7 @@ _NODE_TRUST = json.dumps(
 
 @dataclass(frozen=True, slots=True)
 class EksGpuClusterArgs:
-    """`cluster` is the cluster's name in the settings, `physical_name` its name in AWS; `quotas` are vCPUs by code to declare."""
+    """`cluster` is the cluster's name in the settings, `physical_name` its name in AWS. `quotas` are vCPUs by quota code."""
 
     cluster: str
     physical_name: str
@@ -55,17 +55,17 @@ class EksGpuClusterArgs:
 
 
 class EksGpuCluster(Component[EksGpuClusterArgs]):
-    """Control plane by `eks.Cluster`; everything that policies judge is a resource of its own beside it."""
+    """The control plane is an `eks.Cluster`. Everything that policies check is a separate resource."""
 
     cluster_name: pulumi.Output[str]
-    """The physical name, known in preview, carrying the dependency on the control plane."""
+    """The physical name, which is known in preview and depends on the control plane."""
     kubeconfig: pulumi.Output[str]
     """JSON kubeconfig; its credentials come from the AWS CLI of whoever uses it."""
     node_role_arn: pulumi.Output[str]
     """Of the role that every node has."""
     vpc_id: pulumi.Input[str]
     security_group_id: pulumi.Output[str]
-    """Of the group that EKS gives control plane and nodes."""
+    """Id of the group that EKS gives to control plane and nodes."""
 
     def declare(self, name: str, args: EksGpuClusterArgs) -> dict[str, Any]:
         settings = args.settings
@@ -76,13 +76,13 @@ class EksGpuCluster(Component[EksGpuClusterArgs]):
         self._zones = settings.zones
         control_plane = self._control_plane(name, args)
         self.security_group_id = control_plane.cluster_security_group_id
-        # The bare string would let a node group start before the cluster it joins.
+        # With the plain string a node group could start before its cluster exists.
         self.cluster_name = control_plane.urn.apply(lambda _: args.physical_name)
         self.kubeconfig = control_plane.kubeconfig_json
         self.kubernetes_provider = kubernetes.Provider(
             f"{name}-kubernetes",
             kubeconfig=self.kubeconfig,
-            # Without it any change of the kubeconfig plans the replacement of everything in the cluster.
+            # Without it any change of the kubeconfig would replace every object in the cluster.
             cluster_identifier=args.physical_name,
             enable_server_side_apply=True,
             opts=pulumi.ResourceOptions(parent=self),
@@ -95,9 +95,9 @@ class EksGpuCluster(Component[EksGpuClusterArgs]):
         """What a node needs to join."""
         system = self._system_pool(name, args)
         last = [self._addon(name, addon, settings, [system]) for addon in _ON_NODES]
-        doors = self._doors(name, settings, control_plane)
-        self.ready: tuple[pulumi.Resource, ...] = (system, *last, *doors)
-        """What a chart needs to run: system nodes and name resolution."""
+        access = self._access(name, settings, control_plane)
+        self.ready: tuple[pulumi.Resource, ...] = (system, *last, *access)
+        """These must exist before a chart: system nodes and name resolution."""
         self.autoscaler = EksAutoscaler(
             f"{name}-autoscaler",
             EksAutoscalerArgs(
@@ -114,13 +114,13 @@ class EksGpuCluster(Component[EksGpuClusterArgs]):
         return {"clusterName": self.cluster_name, "kubeconfig": self.kubeconfig, "nodeRoleArn": self.node_role_arn}
 
     def subnets_of(self, pool: EksPool) -> list[pulumi.Input[str]]:
-        """The private subnets that a pool's nodes may stand in: a reservation holds machines in one zone."""
+        """The private subnets of a pool's nodes. A reservation has machines in one zone."""
         zones = (pool.reservation.zone,) if pool.reservation is not None else pool.zones
         return [self.subnets[zone] for zone in zones] or self.subnet_ids
 
     @property
     def subnets(self) -> dict[str, pulumi.Input[str]]:
-        """The private subnets of nodes by zone."""
+        """The nodes' private subnets by zone."""
         return dict(zip(self._zones, self.subnet_ids, strict=True))
 
     def _network(self, name: str, settings: EksCluster) -> tuple[pulumi.Input[str], list[pulumi.Input[str]]]:
@@ -145,7 +145,7 @@ class EksGpuCluster(Component[EksGpuClusterArgs]):
             public_access_cidrs=list(settings.endpoint.public_cidrs) or None,
             authentication_mode=eks.AuthenticationMode.API,
             enabled_cluster_log_types=list(settings.log_types),
-            # Nodes, add-ons and security groups are ours or EKS's own, so that the plan shows and judges them.
+            # This component or EKS creates nodes, add-ons and security groups, so that the plan shows and checks them.
             skip_default_node_group=True,
             skip_default_security_groups=True,
             bootstrap_self_managed_addons=False,
@@ -153,14 +153,14 @@ class EksGpuCluster(Component[EksGpuClusterArgs]):
             coredns_addon_options=eks.CoreDnsAddonOptionsArgs(enabled=False),
             kube_proxy_addon_options=eks.KubeProxyAddonOptionsArgs(enabled=False),
             create_oidc_provider=False,
-            # Besides Pulumi's own protection: this one holds whoever deletes, from a console too.
+            # Unlike Pulumi's own protection, this also blocks a deletion in the console.
             deletion_protection=settings.protect or None,
             tags=args.tags,
             opts=pulumi.ResourceOptions(parent=self, protect=settings.protect),
         )
 
-    def _doors(self, name: str, settings: EksCluster, control_plane: eks.Cluster) -> list[pulumi.Resource]:
-        """What lets the program in to a private endpoint: the cluster's own security group admits its members alone."""
+    def _access(self, name: str, settings: EksCluster, control_plane: eks.Cluster) -> list[pulumi.Resource]:
+        """Access of the program to a private endpoint. The cluster's own security group allows its members only."""
         return [
             aws.vpc.SecurityGroupIngressRule(
                 f"{name}-api-from-{source}",
@@ -177,7 +177,7 @@ class EksGpuCluster(Component[EksGpuClusterArgs]):
 
     def _admins(self, name: str, settings: EksCluster) -> None:
         for principal in settings.admins:
-            # Roles of two accounts may share their last part: account, kind and path make the name.
+            # Roles of two accounts may share their last part, so the name contains account, kind and path.
             who = principal.removeprefix("arn:aws:iam::").replace(":", "-").replace("/", "-")
             entry = aws.eks.AccessEntry(
                 f"{name}-admin-{who}",

@@ -1,4 +1,4 @@
-"""What AWS is told of an EKS fleet's money and quotas. Neither costs anything."""
+"""The budget and the service quotas of an EKS fleet in AWS. Both are free."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from fleet.settings.budget import ACTUAL_PERCENT, FORECAST_PERCENT, Budget
 
 
 def budget(name: str, settings: Budget, stack: str, *, parent: pulumi.Resource) -> aws.budgets.Budget:
-    """The budget `<name>-budget` over all that has the stack's tag, in every region.
+    """The budget `<name>-budget` for all resources with the stack's tag, in every region.
 
-    The tag counts once it is activated as a cost allocation tag, which only the account that pays can do.
+    The tag takes effect once the paying account has activated it as a cost allocation tag.
     """
     alarms = {"ACTUAL": ACTUAL_PERCENT, "FORECASTED": FORECAST_PERCENT}
     return aws.budgets.Budget(
@@ -39,19 +39,19 @@ def budget(name: str, settings: Budget, stack: str, *, parent: pulumi.Resource) 
 
 
 def quotas(name: str, vcpus: Mapping[str, int], *, parent: pulumi.Resource) -> list[aws.servicequotas.ServiceQuota]:
-    """A request for each quota of which the account has less than it is told; AWS is never asked to lower one.
+    """A request for each quota that is below the wanted number of vCPUs. AWS is never asked to lower one.
 
-    Facts: hashicorp/terraform-provider-aws@034cebb6 internal/service/servicequotas/service_quota.go. Nothing waits for AWS'
-    answer, which may take days.
+    Facts: hashicorp/terraform-provider-aws@034cebb6 internal/service/servicequotas/service_quota.go. No resource waits for
+    AWS's answer, which may take days.
     """
     return [
         aws.servicequotas.ServiceQuota(
-            # A number is a request of its own: filed once, and another one for another number.
+            # Each number is its own request, filed once.
             f"{name}-quota-{code}-{wanted}",
             service_code="ec2",
             quota_code=code,
             value=float(wanted),
-            # Else what AWS raises by itself would be asked down again, which it refuses, and what it denies asked for each time.
+            # Otherwise each update would ask AWS to undo its own raises, which it refuses, and repeat denied requests.
             opts=pulumi.ResourceOptions(parent=parent, ignore_changes=["value"]),
         )
         for code, wanted in vcpus.items()

@@ -13,8 +13,8 @@ def launch_template(
 ) -> aws.ec2.LaunchTemplate:
     """IMDSv2 with one hop, so that no pod reads the node's credentials; an encrypted gp3 root volume of `disk` MiB.
 
-    Instance types stay on the node group: through the template a spot pool would have one type. `reservation` is the id of the
-    capacity reservation that its machines run in, and nowhere else.
+    Instance types stay on the node group: in the template a spot pool could have one type only. `reservation` is the id of the
+    only capacity reservation in which its machines run.
     """
     return aws.ec2.LaunchTemplate(
         logical_name,
@@ -30,7 +30,7 @@ def launch_template(
             )
         ],
         capacity_reservation_specification=_within(reservation) if reservation else None,
-        # Default tags of the provider do not reach what EKS launches.
+        # The provider's default tags do not reach the instances that EKS launches.
         tag_specifications=[
             aws.ec2.LaunchTemplateTagSpecificationArgs(resource_type=kind, tags=tags)
             for kind in ("instance", "volume", "network-interface")

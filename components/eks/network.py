@@ -1,9 +1,10 @@
-"""The VPC of an EKS cluster: nodes in private subnets, a way out through NAT gateways."""
+"""The VPC of an EKS cluster: nodes in private subnets, internet access through NAT gateways."""
 
 from __future__ import annotations
 
 import ipaddress
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import pulumi
@@ -13,9 +14,9 @@ from components.component import Component
 from fleet.providers.eks.cluster import Network
 
 _SPLIT = 3
-"""A VPC is cut in eight: seven private subnets by zone letter, the eighth for the small public ones. So a subnet's range depends
-on its own zone alone. The zones stay those of the cluster's creation, because EKS accepts no others (user guide,
-network-reqs)."""
+"""A VPC is split into eight ranges: seven for private subnets by zone letter, the eighth for all public subnets. So a subnet's
+range depends only on its own zone. The zones can never change after the cluster's creation, because EKS accepts no others (user
+guide, network-reqs)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +29,12 @@ class EksNetworkArgs:
 
 
 class EksNetwork(Component[EksNetworkArgs]):
-    """A new VPC with a private and a public subnet a zone."""
+    """A new VPC with a private and a public subnet per zone."""
 
     vpc_id: pulumi.Output[str]
-    """Of the new VPC."""
+    """Id of the new VPC."""
     private_subnet_ids: list[pulumi.Output[str]]
-    """One a zone, in the order of the zones, usable once their route out stands."""
+    """One per zone, in the order of the zones. Each depends on its route to the internet."""
 
     def declare(self, name: str, args: EksNetworkArgs) -> dict[str, Any]:
         child = pulumi.ResourceOptions(parent=self)
@@ -46,43 +47,23 @@ class EksNetwork(Component[EksNetworkArgs]):
             opts=child,
         )
         gateway = aws.ec2.InternetGateway(f"{name}-internet", vpc_id=vpc.id, tags={"Name": name}, opts=child)
-        public_routes = aws.ec2.RouteTable(
-            f"{name}-public",
-            vpc_id=vpc.id,
-            routes=[aws.ec2.RouteTableRouteArgs(cidr_block="0.0.0.0/0", gateway_id=gateway.id)],
-            tags={"Name": f"{name}-public"},
-            opts=child,
-        )
-        public = {zone: self._subnet(name, "public", vpc, zone, _public_cidr(args.network.new_cidr, zone)) for zone in args.zones}
-        ways_out = [
-            aws.ec2.RouteTableAssociation(
-                f"{name}-public-{zone}", subnet_id=subnet.id, route_table_id=public_routes.id, opts=child
-            )
-            for zone, subnet in public.items()
-        ]
-        gateways = [
-            self._nat(name, zone, public[zone], [gateway, *ways_out])
-            for zone in args.zones[: args.network.nat_count(len(args.zones))]
-        ]
+        public_routes = self._routes("public", vpc, gateway_id=gateway.id)
+        cidrs = {zone: _cidrs(args.network.new_cidr, zone) for zone in args.zones}
+        public = {zone: self._subnet("public", vpc, zone, cidrs[zone][0]) for zone in args.zones}
+        access = [self._association(f"public-{zone}", subnet, public_routes) for zone, subnet in public.items()]
+        with_nat = args.zones[: args.network.nat_count(len(args.zones))]
+        gateways = [self._nat(zone, public[zone], [gateway, *access]) for zone in with_nat]
         tables: list[pulumi.Output[str]] = []
         self.private_subnet_ids = []
         for index, zone in enumerate(args.zones):
-            private = self._subnet(name, "private", vpc, zone, _private_cidr(args.network.new_cidr, zone))
-            table = aws.ec2.RouteTable(
-                f"{name}-private-{zone}",
-                vpc_id=vpc.id,
-                routes=[aws.ec2.RouteTableRouteArgs(cidr_block="0.0.0.0/0", nat_gateway_id=gateways[index % len(gateways)].id)],
-                tags={"Name": f"{name}-private-{zone}"},
-                opts=child,
-            )
-            route = aws.ec2.RouteTableAssociation(
-                f"{name}-private-{zone}", subnet_id=private.id, route_table_id=table.id, opts=child
-            )
+            private = self._subnet("private", vpc, zone, cidrs[zone][1])
+            table = self._routes(f"private-{zone}", vpc, nat_gateway_id=gateways[index % len(gateways)].id)
+            route = self._association(f"private-{zone}", private, table)
             tables.append(table.id)
-            # A node that starts before its route stands cannot join: the id carries the association.
-            self.private_subnet_ids.append(pulumi.Output.all(private.id, route.id).apply(_first))
+            # A node that starts before its route exists cannot join, so the id depends on the association.
+            self.private_subnet_ids.append(pulumi.Output.all(private.id, route.id).apply(itemgetter(0)))
         aws.ec2.VpcEndpoint(
-            # Image layers in ECR come from S3: free through the gateway endpoint, paid by the GB through NAT.
+            # ECR stores image layers in S3, which is free through the gateway endpoint but costs per GB through NAT.
             f"{name}-s3",
             vpc_id=vpc.id,
             service_name=f"com.amazonaws.{args.region}.s3",
@@ -94,46 +75,42 @@ class EksNetwork(Component[EksNetworkArgs]):
         self.vpc_id = vpc.id
         return {"vpcId": self.vpc_id, "privateSubnetIds": self.private_subnet_ids}
 
-    def _subnet(self, name: str, kind: str, vpc: aws.ec2.Vpc, zone: str, cidr: str) -> aws.ec2.Subnet:
+    def _subnet(self, kind: str, vpc: aws.ec2.Vpc, zone: str, cidr: str) -> aws.ec2.Subnet:
+        name = f"{self._name}-{kind}-{zone}"
         return aws.ec2.Subnet(
-            f"{name}-{kind}-{zone}",
+            name,
             vpc_id=vpc.id,
             availability_zone=zone,
             cidr_block=cidr,
             map_public_ip_on_launch=False,
-            tags={"Name": f"{name}-{kind}-{zone}"},
+            tags={"Name": name},
             opts=pulumi.ResourceOptions(parent=self),
         )
 
-    def _nat(self, name: str, zone: str, subnet: aws.ec2.Subnet, after: list[pulumi.Resource]) -> aws.ec2.NatGateway:
-        """A NAT gateway that goes before its own way out does: on destroy the sets still sign off at GitHub."""
-        address = aws.ec2.Eip(
-            f"{name}-nat-{zone}", domain="vpc", tags={"Name": f"{name}-nat-{zone}"}, opts=pulumi.ResourceOptions(parent=self)
-        )
-        return aws.ec2.NatGateway(
-            f"{name}-nat-{zone}",
-            subnet_id=subnet.id,
-            allocation_id=address.id,
-            tags={"Name": f"{name}-nat-{zone}"},
-            opts=pulumi.ResourceOptions(parent=self, depends_on=after),
+    def _routes(self, role: str, vpc: aws.ec2.Vpc, **target: pulumi.Input[str]) -> aws.ec2.RouteTable:
+        """A route table whose only route leads to the internet, through a gateway."""
+        return aws.ec2.RouteTable(
+            f"{self._name}-{role}",
+            vpc_id=vpc.id,
+            routes=[aws.ec2.RouteTableRouteArgs(cidr_block="0.0.0.0/0", **target)],
+            tags={"Name": f"{self._name}-{role}"},
+            opts=pulumi.ResourceOptions(parent=self),
         )
 
+    def _association(self, role: str, subnet: aws.ec2.Subnet, table: aws.ec2.RouteTable) -> aws.ec2.RouteTableAssociation:
+        opts = pulumi.ResourceOptions(parent=self)
+        return aws.ec2.RouteTableAssociation(f"{self._name}-{role}", subnet_id=subnet.id, route_table_id=table.id, opts=opts)
 
-def _first(values: list[str]) -> str:
-    return values[0]
-
-
-def _blocks(cidr: str) -> list[ipaddress.IPv4Network]:
-    return list(ipaddress.IPv4Network(cidr).subnets(prefixlen_diff=_SPLIT))
-
-
-def _private_cidr(cidr: str, zone: str) -> str:
-    return str(_blocks(cidr)[_letter(zone)])
-
-
-def _public_cidr(cidr: str, zone: str) -> str:
-    return str(list(_blocks(cidr)[-1].subnets(prefixlen_diff=_SPLIT))[_letter(zone)])
+    def _nat(self, zone: str, subnet: aws.ec2.Subnet, after: list[pulumi.Resource]) -> aws.ec2.NatGateway:
+        """A NAT gateway, deleted before its own routes, so that runner sets can still sign off at GitHub on destroy."""
+        name = f"{self._name}-nat-{zone}"
+        address = aws.ec2.Eip(name, domain="vpc", tags={"Name": name}, opts=pulumi.ResourceOptions(parent=self))
+        opts = pulumi.ResourceOptions(parent=self, depends_on=after)
+        return aws.ec2.NatGateway(name, subnet_id=subnet.id, allocation_id=address.id, tags={"Name": name}, opts=opts)
 
 
-def _letter(zone: str) -> int:
-    return ord(zone[-1]) - ord("a")
+def _cidrs(cidr: str, zone: str) -> tuple[str, str]:
+    """The ranges of a zone's public and private subnets in a VPC."""
+    blocks = list(ipaddress.IPv4Network(cidr).subnets(prefixlen_diff=_SPLIT))
+    letter = ord(zone[-1]) - ord("a")
+    return str(list(blocks[-1].subnets(prefixlen_diff=_SPLIT))[letter]), str(blocks[letter])

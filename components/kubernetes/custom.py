@@ -1,4 +1,4 @@
-"""One way to make an object of a kind that a chart brings."""
+"""Objects of kinds that a chart installs."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def custom(
     depends_on: Sequence[pulumi.Resource],
     replace_on: Sequence[str] = (),
 ) -> pulumi.CustomResource:
-    """The object that a manifest says, by the Kubernetes provider of `parent`.
+    """Declare a manifest's object, with the Kubernetes provider of `parent`.
 
-    The provider's own class for such objects has no field beside metadata and spec, and some kinds have others. `replace_on` are
-    property paths that the API server takes no other value for.
+    The provider's own class for custom objects has only metadata and spec, and some kinds have other fields. `replace_on` are
+    property paths whose value the API server does not let anyone change.
     """
     return pulumi.CustomResource(
         f"kubernetes:{manifest['apiVersion']}:{manifest['kind']}",

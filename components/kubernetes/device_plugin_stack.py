@@ -1,4 +1,4 @@
-"""NVIDIA's device plugin in a cluster whose node images have driver and container toolkit."""
+"""NVIDIA's device plugin, for node images that have driver and container toolkit."""
 
 from __future__ import annotations
 

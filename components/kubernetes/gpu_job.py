@@ -1,4 +1,4 @@
-"""A GPU Job that belongs to a stack: it runs once, when it is new or changed."""
+"""A GPU Job of a stack. It runs once, when it is new or changed."""
 
 from __future__ import annotations
 
@@ -15,27 +15,28 @@ from fleet.facts.scheduling import DELETION_PROPAGATION, SKIP_AWAIT
 
 @dataclass(frozen=True, slots=True)
 class GpuJobArgs:
-    """`manifest` is the Job (`fleet.jobs`), with its namespace. `ready` stands before: namespace and wall, claims, priorities."""
+    """`manifest` is the Job (`fleet.jobs`), with its namespace. `ready` must exist before: namespace with
+    its network policy, claims, priority classes."""
 
     manifest: Mapping[str, Any]
     ready: Sequence[pulumi.Resource]
 
 
 class GpuJob(Component[GpuJobArgs]):
-    """A `batch/v1` Job under its own name, and nothing that waits for it: it may stand in a queue for hours.
+    """A `batch/v1` Job under its own name. No resource waits for it, because it may wait in a queue for hours.
 
-    A changed Job is another run. It replaces the old one, which is deleted first for they have one name, and ends with its pods:
-    no change ever reaches a Job that runs, of which most cannot be changed and the rest is Kueue's.
+    A changed Job is a new run. It replaces the old Job, which is deleted first with its pods because both have one name. A
+    running Job is never changed: most of its fields are immutable, and Kueue owns the rest.
     """
 
     job_name: pulumi.Output[str]
-    """By which `kubectl logs job/<name>` finds it."""
+    """The Job's name, for `kubectl logs job/<name>`."""
 
     def declare(self, name: str, args: GpuJobArgs) -> dict[str, Any]:
         metadata = args.manifest["metadata"]
         waits = {
             SKIP_AWAIT: "true",
-            # The name is free at once; the pods end behind it.
+            # The name is free at once, and the pods end in the background.
             DELETION_PROPAGATION: "background",
         }
         made = kubernetes.batch.v1.Job(
@@ -47,7 +48,7 @@ class GpuJob(Component[GpuJobArgs]):
                 depends_on=list(args.ready),
                 delete_before_replace=True,
                 replace_on_changes=["spec", "metadata.labels", "metadata.annotations"],
-                # Kueue's once the Job is made: a refresh that finds it let in must not run it again.
+                # Kueue owns it once the Job exists. A refresh that finds the Job admitted must not run it again.
                 ignore_changes=["spec.suspend"],
             ),
         )

@@ -1,4 +1,4 @@
-"""One team's queue: what its GPU Jobs wait in until its quota has room."""
+"""One team's queue. Its GPU Jobs wait there until its quota has room."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from fleet.render.queues import TeamQueue
 
 @dataclass(frozen=True, slots=True)
 class GpuQueueArgs:
-    """`queue` is what Kueue is told of the team; `flavors` are those of the cluster's pools by name, and stand before."""
+    """`queue` is the team's configuration of Kueue. `flavors` are the cluster's flavors by pool, which must exist before."""
 
     queue: TeamQueue
     flavors: Mapping[str, pulumi.Resource]
 
 
 class GpuQueue(Component[GpuQueueArgs]):
-    """A team's ClusterQueue. The team's namespaces reach it by LocalQueues, which are not here: a namespace may change teams."""
+    """A team's ClusterQueue. `LocalQueues` declares the LocalQueues that refer to it, because a namespace may change teams."""
 
     cluster_queue: pulumi.CustomResource
-    """Active once it is made."""
+    """Active once it exists."""
 
     def declare(self, name: str, args: GpuQueueArgs) -> None:
         needed = [args.flavors[pool] for pool in args.queue.flavors]

@@ -1,4 +1,4 @@
-"""One GPU workload, as the objects that its settings make."""
+"""One GPU workload: the objects that follow from its settings."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _KINDS: Mapping[str, tuple[Callable[..., pulumi.Resource], str]] = {
     "PersistentVolumeClaim": (kubernetes.core.v1.PersistentVolumeClaim, "volume"),
     "Service": (kubernetes.core.v1.Service, "service"),
 }
-"""Kinds that workloads are made of, and the roles of their objects: of one kind a workload has one.
+"""The kinds of a workload's objects, with the role of each in logical names. A workload has one object of a kind.
 
-Each object is a resource of its own, so that policies see it.
+Each object is its own resource, so that policies see it.
 """
 
 
@@ -30,7 +30,7 @@ class GpuWorkloadArgs:
     """`manifests` are the workload's objects in the order of creation (`fleet.render.workloads.catalogue.workload_objects`).
 
     `ready` exists before them: the namespace with its network isolation, the priority classes that its pods name, and the
-    storage class of its volume if that is a cache's.
+    storage class of its volume if a cache has that class.
     """
 
     manifests: Sequence[Mapping[str, Any]]
@@ -38,10 +38,10 @@ class GpuWorkloadArgs:
 
 
 class GpuWorkload(Component[GpuWorkloadArgs]):
-    """A Deployment or Job on a GPU pool, with its Service, volume and network policy where it has them.
+    """A Deployment or Job on a GPU pool, with its Service, volume and network policy, if any.
 
-    Nothing waits for it: an empty pool takes minutes to start a node, an image of 10 GB some more, and a notebook starts when
-    somebody has made the Secret with its token.
+    No resource waits for it: an empty pool takes minutes to start a node, an image of 10 GB takes more, and a notebook starts
+    only after you have created the Secret with its token.
     """
 
     def declare(self, name: str, args: GpuWorkloadArgs) -> None:

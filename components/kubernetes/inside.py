@@ -1,4 +1,4 @@
-"""What every cluster has inside, on any provider: the chart that makes GPUs schedulable, ARC, and its runner sets."""
+"""The contents of a cluster on any provider: the chart that makes GPUs schedulable, ARC, runner sets, and what teams use."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ from fleet.settings.workloads import PoolWorkload, Workload
 
 
 class RunnerSet(Protocol):
-    """A component that is a runner set."""
+    """A component that declares a runner set."""
 
     runs_on: pulumi.Output[list[str]]
-    """Labels that reach the set, its name first."""
+    """Labels that select the set in `runs-on`, its name first."""
 
 
 MachineSet = Callable[[str, MachineRunner, str, Arc], RunnerSet]
-"""(set name, runner class, runner group, what the cluster's sets share) → the set, a component."""
+"""(set name, runner class, runner group, settings that all sets of the cluster share) → the set, a component."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inside:
-    """What the inside of a cluster needs.
+    """What the contents of a cluster need.
 
     `name` is its name in the settings. `ready` must exist before any chart: control plane and system nodes. `opts` name the
     cluster's Kubernetes provider. `backings` are the cloud's storage for each of its caches. `deliver` installs charts.
@@ -75,9 +75,9 @@ class Inside:
 def install(
     inside: Inside, fleet: Fleet, private_key: pulumi.Input[str], machine_set: MachineSet | None = None
 ) -> dict[str, pulumi.Output[list[str]]]:
-    """Declare a cluster's inside; returns the labels that reach each runner set, by its name.
+    """Declare a cluster's contents. Returns the `runs-on` labels of each runner set, by its name.
 
-    `private_key` is the GitHub App's, a secret. `machine_set` declares a set whose runners are machines. Raises TypeError for a
+    `private_key` is the GitHub App's, a secret. `machine_set` declares a set whose runners are VMs. Raises TypeError for a
     runner class that is not a pod and has no builder.
     """
     secret = by_program(fleet.github, private_key)
@@ -89,7 +89,7 @@ def install(
 
 
 def furnish(inside: Inside, fleet: Fleet, secret: MakeSecret) -> Arc:
-    """Declare the charts that make GPUs schedulable, ARC, and what teams have; returns what runner sets share.
+    """Declare the charts that make GPUs schedulable, ARC, and the teams' objects. Returns what runner sets share.
 
     `secret` declares the GitHub App's secret.
     """
@@ -112,10 +112,11 @@ def furnish(inside: Inside, fleet: Fleet, secret: MakeSecret) -> Arc:
 def _bootstrap(
     inside: Inside, fleet: Fleet, git: GitOps, secret: MakeSecret, machine_set: MachineSet | None
 ) -> dict[str, RunnerSet]:
-    """What only the program knows, the App's key and what the cloud called things, and ArgoCD, which brings all else out of Git.
+    """Declare what only the program can, and ArgoCD, which installs the rest from Git.
 
-    Caches are of the former, and so are all namespaces: one that changed hands with the first cache in it would be deleted, with
-    what people have there. ArgoCD comes last, so that what it made goes first: without its secret no runner set ever ends.
+    Only the program knows the App's key and the cloud's ids, which caches need. It creates all team namespaces too: a namespace
+    that moved here with its first cache would be deleted with everything in it. ArgoCD is declared last, so it and its objects
+    are deleted first: a runner set cannot be deleted without its Secret.
     """
     made: list[pulumi.Resource] = [*inside.cloud]
     if inside.settings.team_namespaces:
@@ -136,7 +137,7 @@ def _bootstrap(
 
 
 def runner_sets(inside: Inside, fleet: Fleet, arc: Arc, machine_set: MachineSet | None = None) -> dict[str, RunnerSet]:
-    """The runner sets by name. Raises TypeError as `install` does."""
+    """Declare the runner sets; returns them by name. Raises TypeError as `install` does."""
     sets: dict[str, RunnerSet] = {}
     for name, runner in inside.settings.runners.items():
         if isinstance(runner, PodRunner):
@@ -151,10 +152,10 @@ def runner_sets(inside: Inside, fleet: Fleet, arc: Arc, machine_set: MachineSet 
 
 
 def _teams(inside: Inside, fleet: Fleet, priority: pulumi.Resource) -> None:
-    """What teams have in the cluster: namespaces, each declared once whatever names it, queues, caches, workloads and jobs.
+    """Declare the teams' objects: namespaces (each once, however many settings name it), queues, caches, workloads and jobs.
 
-    Each is made after what its objects name, so that it is removed before. `priority` is the runners' class, which some
-    workloads and the jobs outside of queues have, too.
+    Each is created after the objects that it refers to, and so deleted before them. `priority` is the runners' priority class,
+    which some workloads and the jobs outside of queues use, too.
     """
     settings = inside.settings
     classes: tuple[pulumi.Resource, ...] = ()
@@ -167,7 +168,7 @@ def _teams(inside: Inside, fleet: Fleet, priority: pulumi.Resource) -> None:
         kueue = QueueController(f"{inside.name}-queues", args, opts=inside.opts)
     if not settings.team_namespaces:
         return
-    # Kueue's webhooks judge what is made in the teams' namespaces.
+    # Kueue's webhooks check new objects in the teams' namespaces.
     ready = (*inside.ready, kueue.release) if kueue is not None else inside.ready
     walls: dict[str, Sequence[pulumi.Resource]] = {}
     caches: dict[str, ModelCache] = {}
@@ -176,24 +177,24 @@ def _teams(inside: Inside, fleet: Fleet, priority: pulumi.Resource) -> None:
         walls = {name: spaces.walled(name) for name in settings.team_namespaces}
         caches = _caches(inside, spaces)
     stands = {name: (*walls.get(name, ()), *classes, priority) for name in settings.team_namespaces}
-    # No Job is among those of a queue's namespace: they wait for no queue.
+    # In a queue's namespace no workload is a Job, so workloads need no queue.
     _workloads(inside, caches, stands)
     if objects is not None and kueue is not None:
         queues = _queues(inside, objects, kueue, walls)
-        # Kueue whole: a Job names one of its priorities, too.
+        # The whole of Kueue, because a Job also names one of its priorities.
         stands = {name: (*held, kueue, *queues.of(name)) for name, held in stands.items()}
     _jobs(inside, fleet, caches, stands)
 
 
 def _namespaces(inside: Inside, ready: Sequence[pulumi.Resource]) -> Namespaces:
-    """Every namespace of a team with its walls, each after what stands `ready`."""
+    """Every team namespace with its network policy and limits, created after `ready`."""
     return Namespaces(f"{inside.name}-namespaces", NamespacesArgs(homes(inside.settings), ready), opts=inside.opts)
 
 
 def _queues(
     inside: Inside, objects: QueueObjects, kueue: QueueController, walls: Mapping[str, Sequence[pulumi.Resource]]
 ) -> LocalQueues:
-    """A queue for each team, and the LocalQueues of all their namespaces; `walls` stand around each."""
+    """A queue for each team, and the LocalQueues of their namespaces. `walls` are each namespace with its isolation."""
     manifests: dict[str, Sequence[Manifest]] = {}
     ready: dict[str, Sequence[pulumi.Resource]] = {}
     for team, queue in objects.teams.items():
@@ -204,7 +205,7 @@ def _queues(
 
 
 def _workloads(inside: Inside, caches: Mapping[str, ModelCache], ready: Mapping[str, Sequence[pulumi.Resource]]) -> None:
-    """The workloads, each after what its namespace has `ready` and the class of its volume where that is a cache's."""
+    """The workloads. Each depends on `ready` of its namespace, and on its volume's storage class if that is a cache's."""
     classes = {class_name(name): cache.storage_class for name, cache in caches.items()}
     for name, workload in inside.settings.workloads.items():
         storage = classes.get(_storage_class(workload))
@@ -214,7 +215,7 @@ def _workloads(inside: Inside, caches: Mapping[str, ModelCache], ready: Mapping[
 
 
 def _storage_class(workload: Workload) -> str:
-    """The class that a workload's volume names, if it has one and names one."""
+    """The storage class that a workload's volume names, or an empty text."""
     asked = workload.storage_asked if isinstance(workload, PoolWorkload) else None
     return (asked.storage_class or "") if asked is not None else ""
 
@@ -239,7 +240,7 @@ def _caches(inside: Inside, spaces: Namespaces) -> dict[str, ModelCache]:
 
 
 def _jobs(inside: Inside, fleet: Fleet, caches: Mapping[str, ModelCache], ready: Mapping[str, Sequence[pulumi.Resource]]) -> None:
-    """The jobs, each after what its namespace has `ready` and the claims that it mounts."""
+    """The jobs. Each depends on `ready` of its namespace and on the claims that it mounts."""
     for name, job in inside.settings.jobs.items():
         manifest = place_stack_job(fleet, inside.name, name).manifest()
         held = (caches[claim].claims.get(job.namespace) for claim in job.claims if claim in caches)
@@ -248,7 +249,7 @@ def _jobs(inside: Inside, fleet: Fleet, caches: Mapping[str, ModelCache], ready:
 
 
 def _enable(inside: Inside) -> None:
-    """The chart that makes GPUs schedulable; where the provider's add-on does, its cluster component switches that on."""
+    """The chart that makes GPUs schedulable. If the provider's add-on does that, the cluster component enables the add-on."""
     settings = inside.settings
     chart, configs, image = enablement_chart(settings), configs_of(settings), image_of(settings)
     if chart is None:

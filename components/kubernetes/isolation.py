@@ -1,4 +1,4 @@
-"""What keeps a runner set's namespace apart from everything else."""
+"""The isolation of a runner set's namespace."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from fleet.charts.chart import Chart
 from fleet.render.isolation import limit_range, resource_quota
 
 _NAME = "runners"
-"""Of all three objects: a namespace has one of each."""
+"""The name of all three objects, because a namespace has one of each."""
 
 
 def isolate(
     logical_name: str, chart: Chart, namespace: pulumi.Input[str], network_policy: Mapping[str, Any], *, parent: pulumi.Resource
 ) -> list[pulumi.Resource]:
-    """A NetworkPolicy of the given spec, a ResourceQuota and a LimitRange for the pods of a set; they stand before its release.
+    """A NetworkPolicy with the given spec, a ResourceQuota and a LimitRange for a set's pods, all created before its release.
 
-    The namespace itself holds its pods to a Pod Security Standard. Its default ServiceAccount stays as it is: no pod of ours has
-    it, and it has no rights.
+    The namespace itself enforces a Pod Security Standard. Its default ServiceAccount is unchanged: it has no rights and none of
+    the runner pods uses it.
     """
     metadata = kubernetes.meta.v1.ObjectMetaArgs(name=_NAME, namespace=namespace)
     opts = pulumi.ResourceOptions(parent=parent, delete_before_replace=True)

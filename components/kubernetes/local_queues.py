@@ -1,4 +1,4 @@
-"""How the Jobs of namespaces reach their teams' queues."""
+"""The LocalQueues through which Jobs of a namespace enter their team's queue."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fleet.facts.scheduling import DEFAULT_QUEUE
 from fleet.render.manifest import Manifest
 
 _TEAMS = "team"
-"""Role of the LocalQueue that has its team's name."""
+"""Role, in logical names, of the LocalQueue with its team's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +31,12 @@ class LocalQueuesArgs:
 class LocalQueues(Component[LocalQueuesArgs]):
     """The LocalQueues of all namespaces of a cluster.
 
-    A namespace has one of a name, whichever team's it is. So neither parent nor logical name tells the team: a namespace that
-    changes teams keeps its LocalQueues' URNs, and their new team replaces them, instead of one being made beside the other.
+    A LocalQueue's name is unique in its namespace, for all teams. So neither parent nor logical name contains the team: if a
+    namespace changes teams, its LocalQueues keep their URNs and are replaced. Otherwise Pulumi would create a second one first.
     """
 
     queues: pulumi.Output[dict[str, list[str]]]
-    """Names that a Job may give in its queue label, by namespace."""
+    """Names that a Job may use in its queue label, by namespace."""
 
     def declare(self, name: str, args: LocalQueuesArgs) -> dict[str, Any]:
         self._made: dict[str, tuple[pulumi.Resource, ...]] = {
@@ -48,7 +48,7 @@ class LocalQueues(Component[LocalQueuesArgs]):
         return {"queues": self.queues}
 
     def of(self, namespace: str) -> tuple[pulumi.Resource, ...]:
-        """What a Job of the namespace waits for; nothing where it has no queue."""
+        """The LocalQueues that a Job of the namespace depends on; empty if the namespace has no queue."""
         return self._made.get(namespace, ())
 
     def _declare(self, name: str, manifest: Manifest, ready: Sequence[pulumi.Resource]) -> pulumi.Resource:
@@ -58,6 +58,6 @@ class LocalQueues(Component[LocalQueuesArgs]):
             manifest,
             parent=self,
             depends_on=ready,
-            # The API server takes no other (apis/kueue/v1beta2/localqueue_types.go).
+            # The field is immutable (apis/kueue/v1beta2/localqueue_types.go).
             replace_on=["spec.clusterQueue"],
         )

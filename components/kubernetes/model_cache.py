@@ -16,9 +16,9 @@ from fleet.settings.model import memory_text
 
 @dataclass(frozen=True, slots=True)
 class Backing:
-    """What a cloud has ready for a cache: how its volumes are made, and what stands before.
+    """A cloud's storage for a cache: how volumes are created, and the resources that must exist before.
 
-    `ids` are further parameters of the storage class, known once the cloud's part stands.
+    `ids` are further parameters of the storage class, known once the cloud's resources exist.
     """
 
     volumes: Volumes
@@ -28,9 +28,9 @@ class Backing:
 
 @dataclass(frozen=True, slots=True)
 class ModelCacheArgs:
-    """`cache` is its name in the settings, which its claims have too. `homes` are its namespaces by name.
+    """`cache` is the cache's name in the settings and the name of its claims. `homes` are its namespaces by name.
 
-    `protect` keeps Pulumi from deleting the claims; `region` says for a bill where the volumes are.
+    With `protect`, Pulumi refuses to delete the claims. `region` is where the volumes are, for the bill.
     """
 
     cache: str
@@ -42,16 +42,16 @@ class ModelCacheArgs:
 
 
 class ModelCache(Component[ModelCacheArgs]):
-    """Volumes that outlive jobs. A claim that is deleted leaves its volume in the cloud, unless the settings say otherwise."""
+    """Volumes that outlive jobs. A deleted claim leaves its volume in the cloud, unless `retain` is false in the settings."""
 
     storage_class: kubernetes.storage.v1.StorageClass
-    """Stands after all that makes its volumes: the driver, and where there are some the mount targets."""
+    """Created after the driver and the mount targets, if any."""
     claims: dict[str, kubernetes.core.v1.PersistentVolumeClaim]
     """By namespace."""
 
     def declare(self, name: str, args: ModelCacheArgs) -> None:
         self.storage_class = self._storage_class(f"{name}-class", args)
-        # A dot before what the settings name: no two joins of names meet.
+        # The dot keeps logical names with names from the settings distinct.
         self.claims = {namespace: self._claim(f"{name}.{namespace}", args, namespace) for namespace in args.homes}
 
     def _storage_class(self, name: str, args: ModelCacheArgs) -> kubernetes.storage.v1.StorageClass:
@@ -67,8 +67,8 @@ class ModelCache(Component[ModelCacheArgs]):
             opts=pulumi.ResourceOptions(
                 parent=self,
                 depends_on=list(args.backing.ready),
-                # The API server takes no other value, and the provider would try to update these two in place
-                # (pulumi/pulumi-kubernetes, provider/pkg/provider/diff.go). Volumes that are there keep what they have.
+                # These two are immutable, but the provider would try to update them in place
+                # (pulumi/pulumi-kubernetes, provider/pkg/provider/diff.go). Existing volumes stay as they are.
                 replace_on_changes=["reclaimPolicy", "volumeBindingMode"],
                 delete_before_replace=True,
             ),
@@ -81,7 +81,7 @@ class ModelCache(Component[ModelCacheArgs]):
             metadata=kubernetes.meta.v1.ObjectMetaArgs(name=args.cache, namespace=args.homes[namespace].metadata.name),
             spec=kubernetes.core.v1.PersistentVolumeClaimSpecArgs(
                 access_modes=[cache.access_mode],
-                # A text, not the class's output: a class that is made anew must not take the claims with it.
+                # A string, not the class's output: replacing the class must not replace the claims.
                 storage_class_name=class_name(args.cache),
                 resources=kubernetes.core.v1.VolumeResourceRequirementsArgs(requests={"storage": memory_text(cache.size)}),
             ),
@@ -90,7 +90,7 @@ class ModelCache(Component[ModelCacheArgs]):
                 depends_on=[self.storage_class],
                 protect=args.protect,
                 delete_before_replace=True,
-                # Where volumes do not grow, the API server refuses a larger claim; and these have no size anyway.
+                # If volumes cannot grow, the API server rejects a larger claim. File systems have no size anyway.
                 ignore_changes=None if args.backing.volumes.grows else ["spec.resources"],
             ),
         )

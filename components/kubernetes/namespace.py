@@ -14,7 +14,7 @@ from fleet.facts.scheduling import POD_SECURITY_LABEL
 def namespace(
     logical_name: str, chart: Chart, *, parent: pulumi.Resource, depends_on: Sequence[pulumi.Resource]
 ) -> kubernetes.core.v1.Namespace:
-    """A chart's own namespace, whose pods the API server holds to a Pod Security Standard."""
+    """A chart's own namespace. The API server enforces a Pod Security Standard for its pods."""
     return kubernetes.core.v1.Namespace(
         logical_name,
         metadata=kubernetes.meta.v1.ObjectMetaArgs(name=chart.namespace, labels={POD_SECURITY_LABEL: chart.pod_security}),

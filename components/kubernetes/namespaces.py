@@ -1,4 +1,4 @@
-"""Namespaces of teams and their walls, each declared once: caches, jobs, queues and workloads of a team share them."""
+"""Team namespaces and their isolation, each declared once: a team's caches, jobs, queues and workloads share them."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from fleet.render.team_namespace import Home
 
 @dataclass(frozen=True, slots=True)
 class NamespacesArgs:
-    """`homes` is what stands in each namespace, by its name (`fleet.render.team_namespace.homes`); `ready` stands before."""
+    """`homes` are each namespace's own objects, by its name (`fleet.render.team_namespace.homes`). `ready` must exist before."""
 
     homes: Mapping[str, Home]
     ready: Sequence[pulumi.Resource]
 
 
 class Namespaces(Component[NamespacesArgs]):
-    """The namespaces that something of a cluster's settings names and no chart has for itself, with all that walls them in.
+    """The namespaces that a cluster's settings name and no chart owns, each with its NetworkPolicy and LimitRange.
 
-    Names of objects tell the namespace and not who uses it, so that another user is no other object.
+    Logical names contain the namespace and not its user, so a new user does not replace the object.
     """
 
     def declare(self, name: str, args: NamespacesArgs) -> None:
         self._spaces: dict[str, kubernetes.core.v1.Namespace] = {}
         self._walls: dict[str, list[pulumi.Resource]] = {}
         for namespace, home in args.homes.items():
-            # A dot before what the settings name: no two joins of names meet.
+            # The dot keeps logical names with names from the settings distinct.
             self._declare(f"{name}.{namespace}", namespace, home, args.ready)
 
     def get(self, namespace: str) -> kubernetes.core.v1.Namespace:
-        """The one object of a namespace. Raises KeyError for one that is in no settings."""
+        """The object of a namespace. Raises KeyError if no settings name it."""
         return self._spaces[namespace]
 
     def walled(self, namespace: str) -> tuple[pulumi.Resource, ...]:
-        """What stands before anything runs in a namespace: itself and its walls. Raises KeyError as `get` does."""
+        """A namespace with its isolation, which must exist before its pods. Raises KeyError as `get` does."""
         return (self._spaces[namespace], *self._walls[namespace])
 
     def _declare(self, name: str, namespace: str, home: Home, ready: Sequence[pulumi.Resource]) -> None:

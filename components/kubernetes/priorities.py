@@ -1,4 +1,4 @@
-"""The priority classes of GPU Jobs and workloads, whether Jobs wait in queues or not."""
+"""The priority classes of GPU Jobs and workloads, with and without queues."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from fleet.facts.scheduling import JOB_PRIORITIES
 
 @dataclass(frozen=True, slots=True)
 class PrioritiesArgs:
-    """`ready` stands before: the control plane."""
+    """`ready` must exist before: the control plane."""
 
     ready: Sequence[pulumi.Resource]
 
 
 class Priorities(Component[PrioritiesArgs]):
-    """Classes that pods name: without them the API server refuses the pods."""
+    """Classes that pods name. Without them the API server rejects the pods."""
 
     classes: tuple[kubernetes.scheduling.v1.PriorityClass, ...]
-    """What a workload waits for."""
+    """A workload depends on all of them."""
 
     def declare(self, name: str, args: PrioritiesArgs) -> None:
         self.classes = tuple(

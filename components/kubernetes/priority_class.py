@@ -13,7 +13,7 @@ from fleet.facts.scheduling import Priority
 def priority_class(
     logical_name: str, priority: Priority, *, parent: pulumi.Resource, depends_on: Sequence[pulumi.Resource]
 ) -> kubernetes.scheduling.v1.PriorityClass:
-    """One of ours, for the whole cluster; no pod has it without naming it."""
+    """A cluster-wide priority class. Only pods that name it have it."""
     return kubernetes.scheduling.v1.PriorityClass(
         logical_name,
         metadata=kubernetes.meta.v1.ObjectMetaArgs(name=priority.name),
@@ -24,7 +24,7 @@ def priority_class(
         opts=pulumi.ResourceOptions(
             parent=parent,
             depends_on=list(depends_on),
-            # The API server takes no other value for either, and the provider would try to update them in place
+            # Both are immutable, but the provider would try to update them in place
             # (pulumi/pulumi-kubernetes, provider/pkg/provider/diff.go).
             replace_on_changes=["value", "preemptionPolicy"],
             delete_before_replace=True,

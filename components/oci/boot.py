@@ -1,4 +1,4 @@
-"""What an OKE node runs at its first boot."""
+"""The script that an OKE node runs at its first boot."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ curl --fail --retry 10 --retry-delay 3 --header "Authorization: Bearer Oracle" -
   base64 --decode >/var/run/oke-init.sh
 bash /var/run/oke-init.sh
 """
-"""Joins the cluster with the whole boot volume in use (docs.oracle.com, custom cloud-init scripts, examples 1 and 5;
-oracle-quickstart/oci-hpc-oke files/oke-ubuntu-cloud-init.sh, where Oracle Linux may have the package too)."""
+"""Grows the root filesystem to the boot volume's size and joins the cluster (docs.oracle.com, custom cloud-init scripts,
+examples 1 and 5; oracle-quickstart/oci-hpc-oke files/oke-ubuntu-cloud-init.sh, where Oracle Linux may have OKE's package too)."""
 
 
 def node_metadata() -> dict[str, str]:
     """Instance metadata of every node: the script, and no metadata without OCI's own header (IMDSv1).
 
-    A node pool has no other setting for the latter (docs.oracle.com, configuring IMDS for worker nodes).
+    A node pool has no other setting to require that header (docs.oracle.com, configuring IMDS for worker nodes).
     """
     return {"areLegacyImdsEndpointsDisabled": "true", "user_data": base64.b64encode(NODE_SCRIPT.encode()).decode()}

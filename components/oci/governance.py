@@ -1,4 +1,4 @@
-"""What OCI is told of an OKE cluster's money and quotas, in the tenancy's root compartment. Neither costs anything."""
+"""The budget and the quotas of an OKE cluster in the tenancy's root compartment. Both are free."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fleet.settings.budget import ACTUAL_PERCENT, FORECAST_PERCENT, Budget
 
 @dataclass(frozen=True, slots=True)
 class Tenancy:
-    """The tenancy's OCID, and `iam`, the provider of its home region."""
+    """The tenancy's OCID, and the provider of its home region (`iam`)."""
 
     ocid: str
     iam: pulumi.ProviderResource
@@ -22,11 +22,11 @@ class Tenancy:
 def budget(
     name: str, settings: Budget, target: str, tenancy: Tenancy, *, called: str, tags: dict[str, str], parent: pulumi.Resource
 ) -> oci.budget.Budget:
-    """The budget `<name>-budget` over a compartment and those below it, shown as `called`, with its two alarms."""
+    """The budget `<name>-budget` for a compartment and those below it, displayed as `called`, with its two alarms."""
     opts = pulumi.ResourceOptions(parent=parent, provider=tenancy.iam)
     made = oci.budget.Budget(
         f"{name}-budget",
-        # Wherever its target is (docs.oracle.com, budgets overview).
+        # Always the root compartment, wherever the target is (docs.oracle.com, budgets overview).
         compartment_id=tenancy.ocid,
         target_type="COMPARTMENT",
         targets=[target],
@@ -56,7 +56,7 @@ def budget(
 def quota(
     name: str, statements: Sequence[str], tenancy: Tenancy, *, called: str, tags: dict[str, str], parent: pulumi.Resource
 ) -> oci.limits.Quota:
-    """The quota policy `<name>-quotas`: no more GPUs than the fleet takes, whoever asks for them. What runs already stays."""
+    """The quota policy `<name>-quotas`: for all users together, no more GPUs than the fleet uses. Running instances stay."""
     return oci.limits.Quota(
         f"{name}-quotas",
         compartment_id=tenancy.ocid,

@@ -1,4 +1,4 @@
-"""An OKE cluster ready for GPU pools: network, enhanced control plane, untainted system pool, OKE's add-ons on or off."""
+"""An OKE cluster ready for GPU pools: network, enhanced control plane, untainted system pool, OKE's add-ons."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from fleet.providers.oke.nodes import FLEX_SHAPE
 from fleet.settings.enablement import GPU_PLUGIN_ADDON
 
 _SERVICES = ("10.96.0.0/16", "10.97.0.0/16")
-"""Ranges of Kubernetes services: OKE's default, and the next for a VCN that covers it."""
+"""Ranges of Kubernetes services: OKE's default, and the next range for a VCN that overlaps the default."""
 
 
 @dataclass(frozen=True, slots=True)
 class OkeGpuClusterArgs:
     """`cluster` is the cluster's name in the settings, `physical_name` its name in OCI.
 
-    `iam` is the provider of the tenancy's home region; `quotas` are statements to declare.
+    `iam` is the provider of the tenancy's home region. `quotas` are quota statements.
     """
 
     cluster: str
@@ -45,7 +45,7 @@ class OkeGpuClusterArgs:
 
 
 class OkeGpuCluster(Component[OkeGpuClusterArgs]):
-    """An enhanced cluster: add-ons and workload identity need that type. Pods have addresses of the VCN."""
+    """An enhanced cluster, which add-ons and workload identity require. Pods have addresses of the VCN."""
 
     cluster_id: pulumi.Output[str]
     """OCID, known once the control plane stands."""
@@ -57,7 +57,7 @@ class OkeGpuCluster(Component[OkeGpuClusterArgs]):
     workers_id: pulumi.Output[str]
     """Security group of nodes and pods."""
     machines_id: pulumi.Output[str] | None
-    """Security group of machines that run jobs; None where no runner set has such."""
+    """Security group of VMs that run jobs; None if no runner set has any."""
 
     def declare(self, name: str, args: OkeGpuClusterArgs) -> dict[str, Any]:
         settings = args.settings
@@ -83,18 +83,18 @@ class OkeGpuCluster(Component[OkeGpuClusterArgs]):
         self.kubernetes_provider = kubernetes.Provider(
             f"{name}-kubernetes",
             kubeconfig=self.kubeconfig,
-            # Without it any change of the kubeconfig plans the replacement of everything in the cluster.
+            # Without it any change of the kubeconfig would replace every object in the cluster.
             cluster_identifier=args.physical_name,
             enable_server_side_apply=True,
             opts=pulumi.ResourceOptions(parent=self),
         )
         self.before_nodes: tuple[pulumi.Resource, ...] = security.rules
-        """What a node needs to join."""
+        """These must exist before a node can join."""
         self.before_machines: tuple[pulumi.Resource, ...] = security.machine_rules
         """What a machine that runs jobs needs to reach the internet."""
         system = self._system_pool(name, args)
         self.ready: tuple[pulumi.Resource, ...] = (system, *security.rules)
-        """What a chart needs to run: system nodes, and a way to the API. CoreDNS comes with the cluster."""
+        """These must exist before a chart: system nodes and access to the API. Every cluster has CoreDNS."""
         if settings.enablement == GPU_PLUGIN_ADDON:
             self._gpu_plugin(name, settings)
         return {
@@ -106,7 +106,7 @@ class OkeGpuCluster(Component[OkeGpuClusterArgs]):
         }
 
     def _govern(self, name: str, args: OkeGpuClusterArgs) -> None:
-        """Budget and quotas, where the settings have them."""
+        """Budget and quotas, if the settings have them."""
         settings, called = args.settings, args.physical_name
         if settings.tenancy is None:
             return
@@ -157,7 +157,7 @@ class OkeGpuCluster(Component[OkeGpuClusterArgs]):
         )
 
     def _kubeconfig(self, settings: OkeCluster) -> pulumi.Output[str]:
-        """Asked of OKE, which alone knows the cluster's CA; unknown until the cluster stands."""
+        """Read from OKE, because only OKE knows the cluster's CA. Unknown until the cluster exists."""
         found = oci.containerengine.get_cluster_kube_config_output(
             cluster_id=self.cluster_id,
             endpoint="PRIVATE_ENDPOINT" if settings.endpoint.private else "PUBLIC_ENDPOINT",
@@ -193,7 +193,7 @@ class OkeGpuCluster(Component[OkeGpuClusterArgs]):
         )
 
     def _gpu_plugin(self, name: str, settings: OkeCluster) -> None:
-        """OKE's device plugin. Where something else advertises, the pools' label keeps it off their nodes, add-on or not."""
+        """OKE's device plugin. If another one advertises the GPUs, a label of the pools keeps OKE's off their nodes."""
         spot = any(pool.capacity == "spot" for pool in settings.pools.values())
         tolerations = json.dumps([toleration.manifest() for toleration in OKE_PROFILE.tolerations])
         oci.containerengine.Addon(
@@ -210,7 +210,7 @@ class OkeGpuCluster(Component[OkeGpuClusterArgs]):
 
 
 def api_sources(settings: OkeCluster) -> tuple[str, ...]:
-    """Networks that reach the API: the public ones named, or for a private endpoint those given, or else its new VCN."""
+    """Networks that may use the API: the public CIDRs, or for a private endpoint its sources, by default the new VCN."""
     return settings.endpoint.public_cidrs or settings.endpoint.private_sources(settings.own_cidr)
 
 

@@ -1,4 +1,4 @@
-"""What pods may do in OCI: policy statements for one service account of one cluster, and for OKE itself.
+"""Rights in OCI: policy statements for one service account of one cluster, and for OKE itself.
 
 Workload identity needs no dynamic group: a statement names the namespace, the service account and the cluster.
 """
@@ -19,7 +19,7 @@ class Workload:
 
     @property
     def condition(self) -> str:
-        """The where-clause that fits these pods and no others."""
+        """The where-clause that matches these pods only."""
         return (
             "all {request.principal.type = 'workload', "
             f"request.principal.namespace = '{self.namespace}', "
@@ -64,28 +64,28 @@ _JOIN_NETWORK = (
     "VNIC_CREATE",
 )
 NETWORK = (*_JOIN_NETWORK, *_LEAVE_NETWORK)
-"""Permissions that are also asked for in the network's compartment."""
+"""Permissions that are also needed in the network's compartment."""
 PER_JOB = (*_CONSOLE, *_TERMINATE, "INSTANCE_CREATE", *NETWORK)
-"""Permissions of a launcher that launches and terminates machines; ListInstances and GetInstance need INSTANCE_READ alone."""
+"""Permissions of a launcher that launches and terminates VMs. ListInstances and GetInstance need INSTANCE_READ only."""
 STANDING = (
     *_CONSOLE,
     *_TERMINATE,
     *_LEAVE_NETWORK,
     # UpdateInstance; GetInstancePool and ListInstancePoolInstances; UpdateInstancePool, for the pool's size;
-    # DetachInstancePoolInstance. The pool itself makes the next machine.
+    # DetachInstancePoolInstance. The pool itself creates the next VM.
     "INSTANCE_UPDATE",
     "INSTANCE_POOL_READ",
     "INSTANCE_POOL_UPDATE",
     "INSTANCE_POOL_INSTANCE_DETACH",
 )
-"""Permissions of a launcher that claims machines of a pool, detaches them and has the pool make as many as there should be."""
+"""Permissions of a launcher that claims VMs of a pool, detaches them and sets the pool's size again."""
 
 
 def launcher_rights(workload: Workload, permissions: Sequence[str], compartment: str) -> list[str]:
     """The statement for a launcher: the permissions of the calls that it makes, in one compartment.
 
-    docs.oracle.com, details for the core services, permissions required for each API operation. Instances have no free tag that a
-    policy could ask for: machines in a compartment of their own keep the nodes out of the launcher's reach.
+    docs.oracle.com, details for the core services, permissions required for each API operation. A policy cannot test
+    free-form tags of instances. Put the VMs in their own compartment, so that the launcher has no rights on the nodes.
     """
     return [allow(workload, f"{{{', '.join(sorted(set(permissions)))}}}", compartment)]
 
@@ -93,7 +93,8 @@ def launcher_rights(workload: Workload, permissions: Sequence[str], compartment:
 def reservation_rights(compartment: str) -> Sequence[str]:
     """Statements by which OKE launches nodes in capacity reservations of a compartment.
 
-    docs.oracle.com, capacity reservations for managed nodes, has them for the whole tenancy; a compartment is enough for its own.
+    docs.oracle.com, capacity reservations for managed nodes, grants this for the whole tenancy. The reservations' own
+    compartment is enough.
     """
     return (
         f"Allow service oke to use compute-capacity-reservations in compartment id {compartment}",

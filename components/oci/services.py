@@ -1,4 +1,4 @@
-"""Oracle's own services of a region, as routes and security rules name them."""
+"""The ids of Oracle's own services in a region, for routes and security rules."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class OracleServices:
 
 
 def oracle_services(*, parent: pulumi.Resource, after: pulumi.Resource) -> OracleServices:
-    """Asked of the cloud, which alone knows the id.
+    """Read from the cloud, because only the cloud knows the id.
 
-    The question waits for `after`: a plan of what does not exist yet asks nobody.
+    The request waits for `after`, so a plan of a new network makes no request.
     """
     found = oci.core.get_services_output(
         filters=[oci.core.GetServicesFilterArgs(name="name", values=["All .* Services In Oracle Services Network"], regex=True)],
@@ -32,7 +32,7 @@ def oracle_services(*, parent: pulumi.Resource, after: pulumi.Resource) -> Oracl
 
 
 def _id(listed: Listed) -> str | None:
-    """None where a simulated cloud lists none, which OCI would refuse."""
+    """None if a simulated cloud lists none, which OCI would reject."""
     return listed[0].id if listed else None
 
 

@@ -1,4 +1,4 @@
-"""Declares one Talos cluster of a fleet: what its machines are and what Git has of it."""
+"""Declares one Talos cluster of a fleet: its machines and its part in Git."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from fleet.providers.talos.cluster import TalosCluster
 
 
 def build(name: str, settings: TalosCluster, fleet: Fleet, context: Context) -> None:
-    """The cluster `name` of the fleet, for a plan and for `make render`: nothing of it is deployed by Pulumi."""
+    """The cluster `name` of the fleet, for a plan and for `make render`. Pulumi deploys none of it."""
     for pool_name, pool in settings.pools.items():
         for hostname, host in pool.nodes.hosts.items():
             args = TalosGpuNodeArgs(name, context.cluster_name(name), pool_name, pool, hostname, host)
-            # A dot before what the settings name: no two joins of names meet.
+            # The dot keeps logical names with names from the settings distinct.
             TalosGpuNode(f"{name}.{hostname}", args)
     git_tree.declare(name, settings, fleet, context)

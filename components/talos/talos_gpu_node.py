@@ -1,4 +1,4 @@
-"""One GPU machine of one's own, as its machine config makes it a node."""
+"""One of your own GPU machines, as the node that its machine config creates."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fleet.providers.talos.nodes import Host, TalosPool
 
 @dataclass(frozen=True, slots=True)
 class TalosGpuNodeArgs:
-    """`cluster` and `pool_name` are names in the settings, `physical_name` is the cluster's outside; `hostname` is the host's."""
+    """`cluster` and `pool_name` are names in the settings, `physical_name` is the cluster's full name."""
 
     cluster: str
     physical_name: str
@@ -23,9 +23,10 @@ class TalosGpuNodeArgs:
 
 
 class TalosGpuNode(pulumi.ComponentResource):
-    """What policies and readers see of a machine: type, labels and taints are its inputs. It has no children.
+    """A machine as policies and people see it: type, labels and taints are its inputs. It has inputs and no children, so it does
+    not extend `Component`.
 
-    Taints stand by key as `value:effect`, whatever a Talos release calls the field that sets them (fleet/render/talos/patch.py).
+    Each taint is `value:effect` by key. Talos releases name the field that sets them differently (fleet/render/talos/patch.py).
     """
 
     def __init__(self, name: str, args: TalosGpuNodeArgs, opts: pulumi.ResourceOptions | None = None) -> None:
