@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parent.parent
 _JUDGING = 1.15
 """What judging may add."""
 _PLAN = {1000: (0.6, 0.8)}
-"""What a plan may take of the bare mocks' time and memory, by the number of pools. Smaller fleets do not outweigh start-up."""
+"""What a plan may take of the bare mocks' time and memory, by the number of pools. In smaller fleets start-up dominates."""
 console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
 
 
