@@ -79,7 +79,7 @@ format: .venv/dev ## Format the code
 	$(BIN)/ruff check --fix $(CODE)
 
 bench: .venv/dev ## Time and memory of a plan, as ratios to bare mocks in the same run
-	$(BIN)/python -m bench $(ARGS)
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m bench $(ARGS)
 
 lock: .venv/dev ## Renew the locks from their .in files
 	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.11 --generate-hashes $(ARGS) -o requirements.txt requirements.in
