@@ -15,7 +15,6 @@ from offline.compare import Comparison, Pair
 from offline.judge import Verdict
 from offline.plan import RUNNER_SET, Outcome, Plan
 from offline.record import Resource
-from offline.wire import UNKNOWN
 from offline.words import Place
 
 T = TypeVar("T")
@@ -182,16 +181,5 @@ def _resource(resource: Resource) -> dict[str, Any]:
         "opaque": resource.remote,
         "dependencies": list(resource.dependencies),
         "ignoreChanges": list(resource.ignore_changes),
-        "inputs": _plain(resource.inputs),
+        "inputs": resource.inputs,  # the markers of secrets and unknown values are strings
     }
-
-
-def _plain(value: object) -> object:
-    """The inputs of a resource as JSON. Both markers, for secrets and unknown values, are strings already."""
-    if value is UNKNOWN:
-        return str(value)
-    if isinstance(value, Mapping):
-        return {key: _plain(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
-    return value if isinstance(value, str | int | float | bool) or value is None else str(value)
