@@ -27,7 +27,7 @@ from fleet.settings.namespaces import runner_namespace
 from offline.plan import Plan
 from offline.record import Recording, Resource
 from offline.sops import encrypted_secret
-from offline.wire import Secret, Unknown
+from offline.wire import hidden
 
 _COMPONENTS = "gpu-ci:index:"
 BOOTSTRAP = "bootstrap"
@@ -148,21 +148,9 @@ def _role(role: str) -> str:
 
 def _known(resource: Resource) -> Mapping[str, Any]:
     """The object as Git may have it. Raises TypeError if a part of it is secret, or known only in the cloud."""
-    for value in _leaves(resource.inputs):
-        if isinstance(value, Secret | Unknown):
-            raise TypeError(f"{resource.urn}: a part is secret or not known yet; the program has to make it, not Git")
+    if any(hidden(resource.inputs)):
+        raise TypeError(f"{resource.urn}: a part is secret or not known yet; the program has to make it, not Git")
     return resource.inputs
-
-
-def _leaves(value: object) -> Iterator[object]:
-    if isinstance(value, Mapping):
-        for entry in value.values():
-            yield from _leaves(entry)
-    elif isinstance(value, list | tuple):
-        for entry in value:
-            yield from _leaves(entry)
-    else:
-        yield value
 
 
 def _machines(folder: str, name: str, settings: Cluster) -> Iterator[tuple[str, str]]:

@@ -1,8 +1,8 @@
 """Judges a recording by the rules of the policy pack, in this process.
 
 The rules run through the SDK's own policy objects and proxies, on the data that the engine would send. So the verdicts are the
-same as those that the pack gives over gRPC. The judge is faster: the pack deserializes a resource once for each policy, the judge once for all
-rules of its type, and not at all if no rule reads the type.
+same as those that the pack gives over gRPC. The judge is faster: the pack deserializes a resource once for each policy, the
+judge once for all rules of its type, and not at all if no rule reads the type.
 """
 
 import asyncio

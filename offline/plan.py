@@ -148,7 +148,7 @@ class Plan:
     @property
     def broken(self) -> tuple[Verdict, ...]:
         """Violations of mandatory policies."""
-        return blocked_of(self.verdicts)
+        return self.blocked()
 
     def blocked(self, strict: bool = False) -> tuple[Verdict, ...]:
         """The verdicts that fail the plan: see `blocked_of`."""

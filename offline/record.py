@@ -48,13 +48,6 @@ class ProgramError(Exception):
     """The program does something that the engine would refuse, or that a recording cannot know. The text says how to fix it."""
 
 
-_NOTHING: Mapping[str, Any] = MappingProxyType({})
-
-
-def _nothing() -> Mapping[str, Any]:
-    return _NOTHING  # one for all resources
-
-
 @dataclass(frozen=True, eq=False)
 class Resource:
     """One resource as the program declared it.
@@ -74,10 +67,10 @@ class Resource:
     id: str
     wire: struct_pb2.Struct = field(repr=False)
     provider: str = ""
-    providers: Mapping[str, str] = field(default_factory=_nothing)
+    providers: Mapping[str, str] = field(default_factory=dict)
     provider_resource: "Resource | None" = field(default=None, repr=False)
     dependencies: tuple[str, ...] = ()
-    property_dependencies: Mapping[str, tuple[str, ...]] = field(default_factory=_nothing)
+    property_dependencies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     ignore_changes: tuple[str, ...] = ()
     replace_on_changes: tuple[str, ...] = ()
     additional_secret_outputs: tuple[str, ...] = ()
