@@ -227,9 +227,11 @@ class _Session:
 
 
 _NO_TAGS: Mapping[str, str] = MappingProxyType({})
+Fields = tuple[str, Mapping[str, Any], str, str, sdk.PolicyResourceOptions, sdk.PolicyProviderResource | None]
+"""Type, properties, URN, name, options and provider of a resource."""
 
 
-def arguments_of(fields: tuple[Any, ...], config: Mapping[str, Any]) -> sdk.ResourceValidationArgs:
+def arguments_of(fields: Fields, config: Mapping[str, Any]) -> sdk.ResourceValidationArgs:
     """The arguments of a policy with this config; `fields` come from `Providers.fields`."""
     return sdk.ResourceValidationArgs(*fields, dict(config), _NO_TAGS)
 
@@ -240,7 +242,7 @@ class Providers:
     def __init__(self) -> None:
         self._known: dict[str, sdk.PolicyProviderResource] = {}
 
-    def fields(self, resource: Resource, props: Mapping[str, Any]) -> tuple[Any, ...]:
+    def fields(self, resource: Resource, props: Mapping[str, Any]) -> Fields:
         """The fields that policies and the SDK's PolicyResource share, for a resource with these properties."""
         return resource.type, props, resource.urn, resource.name, _options(resource), self.of(resource)
 

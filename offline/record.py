@@ -18,7 +18,7 @@ import json
 import os
 import re
 import runpy
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -183,7 +183,10 @@ def _run(program: Program, config: StackConfig, preview: bool, monitor: "_Monito
     pulumi.runtime.set_all_config(dict(config.values), sorted(config.secret_keys))
     # The stack trace of a registration takes a fifth of the SDK's time, and only the engine's messages use it.
     no_traces = patch.object(resource_registration, "_get_stack_trace", source_pb2.StackTrace)
-    with _steady_environment(), no_traces, asyncio.Runner(loop_factory=_Loop) as runner:
+    # The environment variables of an outer Pulumi run are not for this program.
+    outer = ("PULUMI_CONFIG", "PULUMI_DISABLE_RESOURCE_REFERENCES")
+    own = patch.dict(os.environ, {name: os.environ[name] for name in os.environ if not name.startswith(outer)}, clear=True)
+    with own, no_traces, asyncio.Runner(loop_factory=_Loop) as runner:
         runner.get_loop().set_exception_handler(lambda *_: None)  # what a failure leaves behind is not interesting
         try:
             runner.run(pulumi.runtime.run_in_stack(body))
@@ -233,17 +236,6 @@ def _forget() -> None:
     for name in ("monitor", "engine", "project", "stack", "dry_run", "organization", "root_directory", "callbacks"):
         setattr(settings.SETTINGS, name, None)
         setattr(settings.SETTINGS, name, None)
-
-
-@contextlib.contextmanager
-def _steady_environment() -> Iterator[None]:
-    """Hide the environment variables of an outer Pulumi run."""
-    outer = ("PULUMI_CONFIG", "PULUMI_DISABLE_RESOURCE_REFERENCES")
-    hidden = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith(outer)}
-    try:
-        yield
-    finally:
-        os.environ.update(hidden)
 
 
 class _Engine:

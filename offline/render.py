@@ -49,7 +49,7 @@ def rendered(plan: Plan) -> dict[str, str]:
 
 
 def differences(plan: Plan, out: Path) -> tuple[str, ...]:
-    """One line for each file of `out` that differs from what the settings give: changed, missing, or no longer rendered.
+    """One line for each file of `out` that differs from the files of the settings: changed, missing, or no longer rendered.
 
     Raises InputError if `out` is not a rendered folder, or cannot be read.
     """

@@ -1,4 +1,4 @@
-"""Kubernetes manifests, judged by the policies of a stack as a plan judges resources."""
+"""Judges Kubernetes manifests by the policies of a stack, as a plan judges resources."""
 
 from __future__ import annotations
 
