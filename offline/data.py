@@ -52,7 +52,7 @@ def _plan(plan: Plan) -> dict[str, Any]:
     idle, worst = plan.cost
     return {
         "stack": plan.config.stack,
-        "clean": plan.clean,
+        "clean": plan.passes(),
         "built": plan.recording is not None,
         "asOf": plan.as_of.isoformat(),
         "secrets": list(plan.secrets),

@@ -210,17 +210,14 @@ class _Session:
         return [verdict for rule in wanted for verdict in _ask(rule, arguments_of(read, rule.config), resource.urn)]
 
     def judge_stack(self, rule: Configured) -> list[Verdict]:
-        self._connect()
-        return _ask(rule, sdk.StackValidationArgs(list(self._resources.values()), dict(rule.config), _NO_TAGS), "")
-
-    def _connect(self) -> None:
-        """Set parents and dependencies to the resources that stack policies read."""
+        """The verdicts of a stack policy. The first call gives the resources their parents and dependencies."""
         for recorded in self._recorded:
             resource = self._resources[recorded.urn]
             resource.parent = self._resources.get(recorded.parent)
             resource.dependencies = self._known(recorded.dependencies)
             resource.property_dependencies = {name: self._known(urns) for name, urns in recorded.property_dependencies.items()}
         self._recorded = []
+        return _ask(rule, sdk.StackValidationArgs(list(self._resources.values()), dict(rule.config), _NO_TAGS), "")
 
     def _known(self, urns: Iterable[str]) -> list[sdk.PolicyResource]:
         return [self._resources[urn] for urn in urns if urn in self._resources]
