@@ -1,4 +1,4 @@
-"""The typer application of `python -m offline`, and what its commands share: options, exit statuses, output."""
+"""The typer application of `python -m offline`, with the options, exit statuses and output that its commands share."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ Annotations = Annotated[bool, typer.Option("--annotations", help="Also print Git
 def exit_status(on_input_error: Callable[[Exception], None] = lambda _: None) -> Iterator[None]:
     """Exit with status 2 on an input error, after `on_input_error` and its lines on stderr; with 70 on any other exception.
 
-    Python's own status is 1, which would tell a pipeline that a proof failed.
+    Python exits with 1 for an exception. A pipeline would take that for a failed proof.
     """
     try:
         yield

@@ -82,10 +82,10 @@ class Comparison:
     @property
     def nothing(self) -> bool:
         """Whether both plans show the same."""
-        told = (self.settings, self.new_verdicts, self.mended, self.new_remediations, self.resources, self.new_remarks)
+        shown = (self.settings, self.new_verdicts, self.mended, self.new_remediations, self.resources, self.new_remarks)
         built = (self.before.recording is None) == (self.after.recording is None)
         moved = any(pair.changed for pair in self.places.values()) or any(pair.changed for pair in self.lines.values())
-        return built and not moved and not any(told)
+        return built and not moved and not any(shown)
 
     @cached_property
     def settings(self) -> tuple[Setting, ...]:
@@ -132,8 +132,8 @@ class Comparison:
         A verdict is not new if only the numbers in its message differ.
         """
         known = set(map(_words, self.before.verdicts))
-        told = (verdict for verdict in self.after.verdicts if verdict.kind != "not-applicable")
-        return tuple(verdict for verdict in told if _words(verdict) not in known) if self.judged else ()
+        applicable = (verdict for verdict in self.after.verdicts if verdict.kind != "not-applicable")
+        return tuple(verdict for verdict in applicable if _words(verdict) not in known) if self.judged else ()
 
     @property
     def newly_broken(self) -> tuple[Verdict, ...]:
@@ -142,7 +142,7 @@ class Comparison:
 
     @cached_property
     def mended(self) -> tuple[Verdict, ...]:
-        """Violations before the change that are fixed: not violated, excepted or undeterminable now. The resource may be gone."""
+        """Violations of the plan before that are gone now, also if the resource is gone. An exception fixes nothing."""
         new = set(self.new_verdicts)
         left = (verdict for verdict in self.after.verdicts if verdict.kind in ("violation", "excepted") or verdict in new)
         still = {(verdict.rule, verdict.urn) for verdict in left}
@@ -246,16 +246,11 @@ def _words(verdict: Verdict) -> tuple[str, str, str, str]:
     return verdict.rule, verdict.urn, verdict.kind, _NUMBER.sub("", verdict.message)
 
 
-def _kind(token: str, pairs: Iterable[Pair[Resource]]) -> Kind:
-    added, removed, changed = [], [], {}
-    for pair in pairs:
-        if pair.before is None:
-            added.append(pair.held.name)
-        elif pair.after is None:
-            removed.append(pair.held.name)
-        elif paths := tuple(_differing(pair.before.inputs, pair.after.inputs, "")):
-            changed[pair.held.name] = paths
-    return Kind(token, tuple(added), tuple(removed), changed)
+def _kind(token: str, pairs: Sequence[Pair[Resource]]) -> Kind:
+    added, removed = (tuple(pair.held.name for pair in pairs if pair.state == state) for state in ("added", "removed"))
+    kept = ((pair.before, pair.after) for pair in pairs if pair.before is not None and pair.after is not None)
+    changed = {after.name: tuple(_differing(before.inputs, after.inputs, "")) for before, after in kept}
+    return Kind(token, added, removed, {name: paths for name, paths in changed.items() if paths})
 
 
 def _differing(before: object, after: object, path: str) -> Iterator[str]:

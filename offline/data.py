@@ -6,6 +6,8 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from pydantic.alias_generators import to_camel
+
 from fleet.facts.credentials import masked
 from fleet.facts.pricing import Line, Money
 from fleet.prove.bill import runner_hour
@@ -15,7 +17,6 @@ from offline.compare import Comparison, Pair
 from offline.judge import Verdict
 from offline.plan import RUNNER_SET, Outcome, Plan
 from offline.record import Resource
-from offline.wire import UNKNOWN
 from offline.words import Place
 
 T = TypeVar("T")
@@ -32,50 +33,43 @@ def document(held: Mapping[str, Any]) -> str:
     return json.dumps(masked(held), indent=2, ensure_ascii=False)
 
 
+def fields_of(found: object, *names: str) -> dict[str, Any]:
+    """These attributes by their names in camelCase."""
+    return {to_camel(name): getattr(found, name) for name in names}
+
+
 def verdict_json(verdict: Verdict) -> dict[str, Any]:
     """A verdict as plain data."""
-    return {"policy": verdict.rule, "level": verdict.level, "kind": verdict.kind, "urn": verdict.urn, "message": verdict.message}
+    return {"policy": verdict.rule} | fields_of(verdict, "level", "kind", "urn", "message")
 
 
 def outcome_json(outcome: Outcome) -> dict[str, Any]:
     """The first facts of an outcome as plain data."""
-    return {
-        "policy": outcome.rule,
-        "level": outcome.level,
-        "state": outcome.state,
-        "judged": outcome.judged,
-        "broken": outcome.broken,
-    }
+    return {"policy": outcome.rule} | fields_of(outcome, "level", "state", "judged", "broken")
 
 
 def _plan(plan: Plan) -> dict[str, Any]:
     idle, worst = plan.cost
     return {
         "stack": plan.config.stack,
-        "clean": plan.clean,
+        "clean": plan.passes(),
         "built": plan.recording is not None,
         "asOf": plan.as_of.isoformat(),
         "secrets": list(plan.secrets),
         "remarks": list(plan.remarks),
         "placement": [_placement(found, plan.fleet.clusters[found.cluster].region) for found in plan.placements],
-        "refused": [
-            {"cluster": each.cluster, "workload": each.workload, "kind": each.kind, "error": each.error}
-            for each in plan.refused
-            if each.kind != RUNNER_SET
-        ],
+        "refused": [fields_of(each, "cluster", "workload", "kind", "error") for each in plan.refused if each.kind != RUNNER_SET],
         "price": {"lines": [_line(line) for line in plan.bill], "idle": _money(idle), "worst": _money(worst)},
         "policyConfig": plan.policy_config,
         "policies": [_outcome(found, plan) for found in plan.outcomes()],
-        "remediations": [{"policy": done.rule, "urn": done.urn, "changes": list(done.changes)} for done in plan.remediations],
+        "remediations": [{"policy": done.rule} | fields_of(done, "urn", "changes") for done in plan.remediations],
         "verdicts": [verdict_json(verdict) for verdict in plan.verdicts],
         "resources": [_resource(resource) for resource in plan.resources],
     }
 
 
 def _placement(found: Placement, region: str) -> dict[str, Any]:
-    return {
-        "cluster": found.cluster,
-        "runnerSet": found.runner_set,
+    return fields_of(found, "cluster", "runner_set") | {
         "runsOn": [found.runner_set, *found.runner.labels],
         "kind": found.runner.kind,
         "pool": found.host.name,
@@ -94,8 +88,7 @@ def _placement(found: Placement, region: str) -> dict[str, Any]:
 
 def _outcome(found: Outcome, plan: Plan) -> dict[str, Any]:
     not_judged = {} if plan.recording is not None else {"state": "not judged"}
-    rest = {"undeterminable": found.undeterminable, "excepted": found.excepted, "remediated": found.remediated}
-    return outcome_json(found) | not_judged | rest
+    return outcome_json(found) | not_judged | fields_of(found, "undeterminable", "excepted", "remediated")
 
 
 def _changes(plan: Plan, base: Base) -> dict[str, Any]:
@@ -105,12 +98,8 @@ def _changes(plan: Plan, base: Base) -> dict[str, Any]:
     found = Comparison(base.plan, plan)
     return {
         "settings": [
-            {
-                "kind": setting.kind,
-                "name": setting.name,
-                "state": setting.state,
-                "values": {path: _sides(value, str) for path, value in setting.values.items()},
-            }
+            fields_of(setting, "kind", "name", "state")
+            | {"values": {path: _sides(value, str) for path, value in setting.values.items()}}
             for setting in found.settings
         ],
         "placement": [
@@ -123,15 +112,7 @@ def _changes(plan: Plan, base: Base) -> dict[str, Any]:
         },
         "newlyBroken": [{"policy": verdict.rule, "urn": verdict.urn} for verdict in found.newly_broken],
         "mended": [{"policy": verdict.rule, "urn": verdict.urn} for verdict in found.mended],
-        "resources": [
-            {
-                "type": kind.type,
-                "added": list(kind.added),
-                "removed": list(kind.removed),
-                "changed": {name: list(paths) for name, paths in kind.changed.items()},
-            }
-            for kind in found.resources
-        ]
+        "resources": [fields_of(kind, "type", "added", "removed", "changed") for kind in found.resources]
         if found.judged
         else None,
         "newRemarks": list(found.new_remarks),
@@ -144,15 +125,8 @@ def _sides(pair: Pair[T], plain: Callable[[T], object]) -> dict[str, Any]:
 
 
 def _place(found: Place) -> dict[str, Any]:
-    return {
-        "pool": found.pool,
-        "asks": found.asks,
-        "fits": list(found.holds),
-        "runners": found.runners,
-        "poolHolds": found.held,
-        "runnerHour": found.hour,
-        "error": found.error,
-    }
+    renamed = {"poolHolds": found.held, "runnerHour": found.hour, "error": found.error}
+    return fields_of(found, "pool", "asks") | {"fits": found.holds} | fields_of(found, "runners") | renamed
 
 
 def _money(money: Money) -> dict[str, Any]:
@@ -160,38 +134,13 @@ def _money(money: Money) -> dict[str, Any]:
 
 
 def _line(line: Line) -> dict[str, Any]:
-    return {
-        "cluster": line.cluster,
-        "item": line.item,
-        "what": line.what,
-        "count": [line.least, line.most],
-        "each": [_money(line.cheap), _money(line.dear)],
-        "idle": _money(line.idle),
-        "worst": _money(line.worst),
-        "sources": list(line.sources),
-    }
+    amounts = {"count": (line.least, line.most), "each": (_money(line.cheap), _money(line.dear))}
+    costs = {"idle": _money(line.idle), "worst": _money(line.worst)}
+    return fields_of(line, "cluster", "item", "what") | amounts | costs | fields_of(line, "sources")
 
 
 def _resource(resource: Resource) -> dict[str, Any]:
-    return {
-        "urn": resource.urn,
-        "type": resource.type,
-        "name": resource.name,
-        "parent": resource.parent,
-        "provider": resource.provider_urn,
-        "opaque": resource.remote,
-        "dependencies": list(resource.dependencies),
-        "ignoreChanges": list(resource.ignore_changes),
-        "inputs": _plain(resource.inputs),
-    }
-
-
-def _plain(value: object) -> object:
-    """The inputs of a resource as JSON. Both markers, for secrets and unknown values, are strings already."""
-    if value is UNKNOWN:
-        return str(value)
-    if isinstance(value, Mapping):
-        return {key: _plain(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
-    return value if isinstance(value, str | int | float | bool) or value is None else str(value)
+    renamed = {"provider": resource.provider_urn, "opaque": resource.remote}
+    # The inputs have markers in place of secrets and unknown values.
+    rest = fields_of(resource, "dependencies", "ignore_changes", "inputs")
+    return fields_of(resource, "urn", "type", "name", "parent") | renamed | rest

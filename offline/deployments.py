@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fleet.facts.errors import FleetError
 from fleet.loading import stackfile
-from fleet.loading.deployments import FILE, NAMESPACE, Deployments, load
+from fleet.loading.deployments import FILE, NAMESPACE, load
 from fleet.loading.stackfile import StackConfig
 from fleet.providers.fleet import Fleet
 
@@ -20,23 +20,16 @@ def reach(config: StackConfig, fleet: Fleet, root: Path) -> tuple[str, ...]:
     Raises InputError for wrong settings, with their lines, and for a private endpoint that no deployment can reach, with its line
     in the stack file.
     """
-    deployments = _deployments(root)
-    if deployments is None:
+    path = root / FILE
+    if not path.parent.exists():
         return ()
+    settings = stackfile.load("main", path.parent, stack_file=path)
+    try:
+        deployments = load(*settings.of(NAMESPACE))
+    except FleetError as error:
+        raise stackfile.wrong(settings, error, FILE) from error
     try:
         deployments.require_reach(config.stack, fleet)
     except FleetError as error:
         raise stackfile.wrong(config, error) from error
     return tuple(deployments.remarks(config.stack, fleet))
-
-
-def _deployments(root: Path) -> Deployments | None:
-    """The deployment settings of the project at `root`; None if it has none."""
-    path = root / FILE
-    if not path.parent.exists():
-        return None
-    config = stackfile.load("main", path.parent, stack_file=path)
-    try:
-        return load(*config.of(NAMESPACE))
-    except FleetError as error:
-        raise stackfile.wrong(config, error, FILE) from error

@@ -28,7 +28,7 @@ from fleet.settings.namespaces import runner_namespace
 from offline.plan import Plan
 from offline.record import Recording, Resource
 from offline.sops import encrypted_secret
-from offline.wire import Secret, Unknown
+from offline.wire import hidden
 
 _COMPONENTS = "gpu-ci:index:"
 BOOTSTRAP = "bootstrap"
@@ -51,9 +51,10 @@ _SHARED = {
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """Where Git has the objects of one cluster: `cluster` is its name in the settings, `charts` are its charts by Application.
+    """The folders in Git for the objects of one cluster. `cluster` is its name in the settings.
 
-    `folders` are those of the components that have a chart, by the component's URN.
+    `charts` has the cluster's charts by the name of their Application. `folders` has the folder of each component with a chart,
+    by the component's URN.
     """
 
     cluster: str
@@ -62,7 +63,7 @@ class _Places:
 
 
 def git_files(plan: Plan) -> Iterator[tuple[str, str]]:
-    """Path and text of every file that Git has of the stack. Raises InputError for a secret that is missing or not encrypted."""
+    """Path and text of each file of the stack in Git. Raises InputError for a secret that is missing or not encrypted."""
     if plan.git is None:
         return
     places = {name: _places(plan, plan.git, name) for name, settings in plan.fleet.clusters_by_name() if settings.by_git}
@@ -78,14 +79,16 @@ def git_files(plan: Plan) -> Iterator[tuple[str, str]]:
             # Git has no empty folders, and an Application needs its folder.
             yield from ((f"{folder}/{tier}/{_KEEP}", "") for tier in TIERS)
             yield from _secrets(folder, settings, root)
-            yield from _machines(folder, name, settings)
+            # Git may have the files that the machines of a cluster boot.
+            boots = machine_files(name, settings)
+            yield from ((f"{folder}/{settings.provider}/{path}", text) for path, text in boots.items())
             if not PROVIDERS[settings.provider].deployable:
                 chart = argo_cd(settings.gitops.namespace)
                 yield f"{folder}/{BOOTSTRAP}/argo-cd.yaml", _INSTALL.format(chart=chart) + yaml_text(chart.values)
 
 
 def waves_later(resource: Resource, git: Recording) -> int:
-    """How many waves later than others of its kind ArgoCD creates an object."""
+    """The number of waves by which ArgoCD creates an object later than other objects of its kind."""
     return TEAMS_LATER if git.by_urn[resource.parent].type == f"{_COMPONENTS}Namespaces" else 0
 
 
@@ -119,10 +122,10 @@ def _place(resource: Resource, places: _Places, git: Recording) -> str:
     kind = parent.type.removeprefix(_COMPONENTS)
     if kind == "GitTree":
         return _of_tree(resource.inputs, places)
-    # After a dot comes a name from the settings: objects of two kinds may have the same name there.
+    # The part after a dot is a name from the settings. Objects of two kinds may have the same name there.
     _, dot, named = resource.name.removeprefix(places.cluster)[1:].partition(".")
     role = resource.name.removeprefix(parent.name)[1:]
-    file = f"{str(resource.inputs['kind']).lower()}-{named}" if dot else _role(role)
+    file = f"{str(resource.inputs['kind']).lower()}-{named}" if dot else {"chart": "application"}.get(role, role)
     if parent.urn in places.folders:
         return f"{places.folders[parent.urn]}/{file}"
     if kind in _SHARED:
@@ -133,7 +136,7 @@ def _place(resource: Resource, places: _Places, git: Recording) -> str:
 
 
 def _of_tree(held: Mapping[str, Any], places: _Places) -> str:
-    """Where an object is that `GitTree` declares: an Application of a chart, or what makes a runner set's secret."""
+    """Path of an object that `GitTree` declares: an Application of a chart, or an object that creates a runner set's secret."""
     if held["kind"] == "ApplicationSet":
         return f"{BOOTSTRAP}/applicationset"
     if _is_release(held):
@@ -143,33 +146,11 @@ def _of_tree(held: Mapping[str, Any], places: _Places) -> str:
     return f"{places.charts[where].folder}/github-app"
 
 
-def _role(role: str) -> str:
-    return "application" if role == "chart" else role
-
-
 def _known(resource: Resource) -> Mapping[str, Any]:
-    """The object as Git may have it. Raises TypeError if a part of it is secret, or known only in the cloud."""
-    for value in _leaves(resource.inputs):
-        if isinstance(value, Secret | Unknown):
-            raise TypeError(f"{resource.urn}: a part is secret or not known yet; the program has to make it, not Git")
+    """The inputs of an object that may be in Git. Raises TypeError if a part is secret, or if only the cloud knows it."""
+    if any(hidden(resource.inputs)):
+        raise TypeError(f"{resource.urn}: a part is secret or not known yet; the program has to make it, not Git")
     return resource.inputs
-
-
-def _leaves(value: object) -> Iterator[object]:
-    if isinstance(value, Mapping):
-        for entry in value.values():
-            yield from _leaves(entry)
-    elif isinstance(value, list | tuple):
-        for entry in value:
-            yield from _leaves(entry)
-    else:
-        yield value
-
-
-def _machines(folder: str, name: str, settings: Cluster) -> Iterator[tuple[str, str]]:
-    """The files that the machines of a cluster boot, in a folder with the provider's name, if Git has them."""
-    for path, text in machine_files(name, settings).items():
-        yield f"{folder}/{settings.provider}/{path}", text
 
 
 def _secrets(folder: str, settings: Cluster, root: Path) -> Iterator[tuple[str, str]]:

@@ -1,12 +1,13 @@
 """Judges a recording by the rules of the policy pack, in this process.
 
-The rules run through the SDK's own policy objects and proxies, on the data that the engine would send. So a verdict is the same
-as the pack's over gRPC. The judge is faster: the pack deserializes a resource once for each policy, the judge once for all
-rules of its type, and not at all if no rule reads the type.
+The rules run through the SDK's own policy objects and proxies, on the data that the engine would send. So the verdicts are the
+same as those that the pack gives over gRPC. The judge is faster: the pack deserializes a resource once for each policy, the
+judge once for all rules of its type, and not at all if no rule reads the type.
 """
 
 import asyncio
 import inspect
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -14,19 +15,10 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Protocol
 
+import pulumi_policy as sdk
 from google.protobuf import json_format, struct_pb2
 from pulumi.runtime import proto
-from pulumi_policy import (
-    EnforcementLevel,
-    PolicyCustomTimeouts,
-    PolicyProviderResource,
-    PolicyResource,
-    PolicyResourceOptions,
-    ResourceValidationArgs,
-    ResourceValidationPolicy,
-    StackValidationArgs,
-    StackValidationPolicy,
-)
+from pulumi_policy import EnforcementLevel, ResourceValidationPolicy, StackValidationPolicy
 from pulumi_policy.deserialize import deserialize_properties
 from pulumi_policy.policy import _NotApplicableError
 from pulumi_policy.proxy import UnknownValueError, unknown_checking_proxy
@@ -100,7 +92,7 @@ class Configured:
 
 
 def judge(recording: Recording, policies: Iterable[Configured]) -> tuple[Verdict, ...]:
-    """All verdicts, by resource in the order of the recording and by policy in the given order, then those of stack policies.
+    """All verdicts, by resource in the order of the recording and by policy in the given order. Stack policies come last.
 
     Disabled policies give no verdict. If a rule raises an exception, it propagates with a note that names the rule and the URN.
     """
@@ -133,10 +125,9 @@ def configure(rules: Iterable[Rule], settings: Settings, as_of: date) -> tuple[C
     schema. Facts: pulumi/pulumi, pkg/resource/analyzer/config.go, which accepts unknown names.
     """
     policies = [(_policy(rule, as_of), rule.types) for rule in rules]
-    names = [policy.name for policy, _ in policies]
-    repeated = {name for name in names if names.count(name) > 1}
-    if repeated:
-        raise ValueError(f"two rules of one id: {', '.join(sorted(repeated))}")
+    names = Counter(policy.name for policy, _ in policies)
+    if repeated := sorted(name for name in names if names[name] > 1):
+        raise ValueError(f"two rules of one id: {', '.join(repeated)}")
     for name in settings:
         if name not in names and name not in (ALL, _ENVIRONMENTS):
             known = ", ".join(sorted(names))
@@ -165,12 +156,8 @@ def _configured(policy: Policy, types: frozenset[str], general: EnforcementLevel
                 f"its properties: {there}"
             )
     config = {name: part["default"] for name, part in known.items() if "default" in part} | given
-    wrong = faults(
-        {"type": "object", "properties": known, "required": (schema.required or ()) if schema is not None else ()},
-        config,
-        policy.name,
-    )
-    if wrong:
+    required = (schema.required or ()) if schema is not None else ()
+    if wrong := faults({"type": "object", "properties": known, "required": required}, config, policy.name):
         raise InputError("\n".join(f"policy config: {fault}; correct the value" for fault in wrong))
     level = own or general or policy.enforcement_level or EnforcementLevel.ADVISORY
     return Configured(policy, types, level, MappingProxyType(_as_sent(config)))
@@ -209,73 +196,60 @@ class _Session:
     def __init__(self, together: frozenset[str]) -> None:
         self._together = together
         self._providers = Providers()
-        self._resources: dict[str, PolicyResource] = {}
+        self._resources: dict[str, sdk.PolicyResource] = {}
         self._recorded: list[Resource] = []
 
     def judge(self, resource: Resource, wanted: Iterable[Configured]) -> list[Verdict]:
         together = resource.type in self._together
         if not (wanted or together):
             return []
-        props = _props(resource)
-        options = _options(resource)
-        provider = self._providers.of(resource)
+        read = self._providers.fields(resource, _props(resource))
         if together:
             self._recorded.append(resource)
-            self._resources[resource.urn] = PolicyResource(
-                resource.type, props, resource.urn, resource.name, options, provider, None, [], {}
-            )
-        verdicts: list[Verdict] = []
-        for rule in wanted:
-            arguments = arguments_of(resource, props, rule.config, options, provider)
-            verdicts += _ask(rule, arguments, resource.urn)
-        return verdicts
+            self._resources[resource.urn] = sdk.PolicyResource(*read, None, [], {})
+        return [verdict for rule in wanted for verdict in _ask(rule, arguments_of(read, rule.config), resource.urn)]
 
     def judge_stack(self, rule: Configured) -> list[Verdict]:
-        self._connect()
-        return _ask(rule, StackValidationArgs(list(self._resources.values()), dict(rule.config), _NO_TAGS), "")
-
-    def _connect(self) -> None:
-        """Set parents and dependencies to the resources that stack policies read."""
+        """The verdicts of a stack policy. The first call gives the resources their parents and dependencies."""
         for recorded in self._recorded:
             resource = self._resources[recorded.urn]
             resource.parent = self._resources.get(recorded.parent)
             resource.dependencies = self._known(recorded.dependencies)
             resource.property_dependencies = {name: self._known(urns) for name, urns in recorded.property_dependencies.items()}
         self._recorded = []
+        return _ask(rule, sdk.StackValidationArgs(list(self._resources.values()), dict(rule.config), _NO_TAGS), "")
 
-    def _known(self, urns: Iterable[str]) -> list[PolicyResource]:
+    def _known(self, urns: Iterable[str]) -> list[sdk.PolicyResource]:
         return [self._resources[urn] for urn in urns if urn in self._resources]
 
 
 _NO_TAGS: Mapping[str, str] = MappingProxyType({})
+Fields = tuple[str, Mapping[str, Any], str, str, sdk.PolicyResourceOptions, sdk.PolicyProviderResource | None]
+"""Type, properties, URN, name, options and provider of a resource."""
 
 
-def arguments_of(
-    resource: Resource,
-    props: Mapping[str, Any],
-    config: Mapping[str, Any],
-    options: PolicyResourceOptions | None = None,
-    provider: PolicyProviderResource | None = None,
-) -> ResourceValidationArgs:
-    """The arguments of a policy for a resource with these properties."""
-    return ResourceValidationArgs(
-        resource.type, props, resource.urn, resource.name, options or _options(resource), provider, dict(config), _NO_TAGS
-    )
+def arguments_of(fields: Fields, config: Mapping[str, Any]) -> sdk.ResourceValidationArgs:
+    """The arguments of a policy with this config; `fields` come from `Providers.fields`."""
+    return sdk.ResourceValidationArgs(*fields, dict(config), _NO_TAGS)
 
 
 class Providers:
     """Provider resources as a policy gets them. Each is read once, because many resources share one."""
 
     def __init__(self) -> None:
-        self._known: dict[str, PolicyProviderResource] = {}
+        self._known: dict[str, sdk.PolicyProviderResource] = {}
 
-    def of(self, resource: Resource) -> PolicyProviderResource | None:
+    def fields(self, resource: Resource, props: Mapping[str, Any]) -> Fields:
+        """The fields that policies and the SDK's PolicyResource share, for a resource with these properties."""
+        return resource.type, props, resource.urn, resource.name, _options(resource), self.of(resource)
+
+    def of(self, resource: Resource) -> sdk.PolicyProviderResource | None:
         """The provider of a resource; None for a default provider."""
         made_by = resource.provider_resource
         if made_by is None:
             return None
         if made_by.urn not in self._known:
-            self._known[made_by.urn] = PolicyProviderResource(made_by.type, _props(made_by), made_by.urn, made_by.name)
+            self._known[made_by.urn] = sdk.PolicyProviderResource(made_by.type, _props(made_by), made_by.urn, made_by.name)
         return self._known[made_by.urn]
 
 
@@ -285,13 +259,13 @@ def _props(resource: Resource) -> Mapping[str, Any]:
     return props
 
 
-def _options(resource: Resource) -> PolicyResourceOptions:
-    return PolicyResourceOptions(
+def _options(resource: Resource) -> sdk.PolicyResourceOptions:
+    return sdk.PolicyResourceOptions(
         resource.protect,
         list(resource.ignore_changes),
         resource.delete_before_replace,
         list(resource.aliases),
-        PolicyCustomTimeouts(*resource.custom_timeouts),
+        sdk.PolicyCustomTimeouts(*resource.custom_timeouts),
         list(resource.additional_secret_outputs),
         resource.parent or None,
     )

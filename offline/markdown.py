@@ -1,4 +1,4 @@
-"""A plan as GitHub Markdown for a pull request comment or a job summary. What a reviewer must see comes first."""
+"""Writes a plan as GitHub Markdown for a pull request comment or a job summary. The most important parts come first."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def _names(names: Iterable[str]) -> str:
 
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[str]], sums: Iterable[Sequence[str]] = ()) -> str:
-    """A table of the first rows, with the rows that sum up all of them."""
+    """A table of the first rows, and the rows with the sums of all rows."""
     held = list(rows)
     return table(columns, [*held[:_MANY], *sums]) + _more(held)
 

@@ -16,8 +16,8 @@ _OLD = "old"
 def replace_folder(out: Path, files: Mapping[str, bytes], mark: str, foreign: str) -> tuple[Path, ...]:
     """Write the files, by their paths below `out`, in place of everything that the folder has; returns them, sorted.
 
-    If `out` is a link, the folder that it leads to is replaced. A folder that is not empty must have the file `mark`; `foreign`
-    says in the error what is wrong otherwise. Raises InputError for such a folder, for the project, the current folder and their
+    If `out` is a link, the folder that it leads to is replaced. A folder that is not empty must have the file `mark`. If it has
+    none, the error says `foreign`. Raises InputError for such a folder, for the project, the current folder and their
     parents, and for a folder that cannot be written.
     """
     try:

@@ -1,8 +1,8 @@
-"""The policy pack as a directory of its own: what `pulumi policy publish` takes.
+"""Writes the policy pack as a folder that `pulumi policy publish` accepts.
 
-It holds the pack's files, the modules and tables of `fleet` that its rules import, and its pinned requirements. Nothing in it
-reaches outside of it. It names no virtual environment: the CLI that publishes the pack runs the Python on PATH, and the CLI that
-downloads the pack makes an environment for it. An environment that the pack names must exist, and would be published too.
+The folder has the pack's files, the modules and tables of `fleet` that its rules import, and its pinned requirements. No file in
+it reads a file outside of it. The pack names no virtual environment: the CLI that publishes it runs the Python on PATH, and the
+CLI that downloads it creates an environment. An environment that the pack names must exist, and would be published too.
 
 Facts: pulumi/pulumi 3.260, pkg/backend/httpstate/policypack.go (Publish, installRequiredPolicy), sdk/go/common/util/archive.
 """
@@ -22,7 +22,7 @@ _BESIDE = b"""
   options:
     virtualenv: ../.venv"""
 _IGNORED = "__pycache__/\nvenv/\n"
-"""Running the pack leaves these folders. The CLI leaves out of the archive what an ignore file names."""
+"""Running the pack creates these folders. The CLI does not archive files that an ignore file names."""
 _TEMPLATES = ("config/*.json", "stacks.toml", "rules/*.py", "rules/*.toml", "__main__.py", "requirements.txt", MARK)
 _CARRIED = ("fleet/__init__.py", "fleet/facts/*.py", "fleet/facts/data/*.csv", "fleet/facts/data/*.toml")
 """The part of `fleet` that the rules may import."""
@@ -31,8 +31,7 @@ _CARRIED = ("fleet/__init__.py", "fleet/facts/*.py", "fleet/facts/data/*.csv", "
 def write_pack(out: Path, root: Path = _ROOT) -> tuple[Path, ...]:
     """Write the pack into the folder `out` and replace a pack that is there; returns its files, sorted.
 
-    Raises InputError for a folder that has something else, and for a folder that an ignore file above it may keep from being
-    published.
+    Raises InputError for a folder with other files, and for a folder below an ignore file: the CLI may not publish its files.
     """
     target = out.resolve()
     if target == root or target in root.parents or root / "policies" == target:

@@ -61,7 +61,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Everything known about a stack before anything is bought. `recording` is None if the placement failed."""
+    """All results for a stack before anything is bought. `recording` is None if the placement failed."""
 
     config: StackConfig
     fleet: Fleet
@@ -84,7 +84,7 @@ class Plan:
     refused: tuple[room.Refusal, ...] = ()
     """Runner sets and workloads that do not fit on the nodes of their pool, and jobs that fit in no pool."""
     git: Recording | None = None
-    """The part of the recording that ArgoCD reads in Git; None if ArgoCD fills no cluster."""
+    """The part of the recording that ArgoCD reads in Git; None if ArgoCD installs nothing in any cluster."""
 
     @property
     def levels(self) -> Mapping[str, str]:
@@ -148,7 +148,7 @@ class Plan:
     @property
     def broken(self) -> tuple[Verdict, ...]:
         """Violations of mandatory policies."""
-        return blocked_of(self.verdicts)
+        return self.blocked()
 
     def blocked(self, strict: bool = False) -> tuple[Verdict, ...]:
         """The verdicts that fail the plan: see `blocked_of`."""
@@ -157,11 +157,6 @@ class Plan:
     def passes(self, strict: bool = False) -> bool:
         """Whether everything can be placed and no verdict fails the plan."""
         return not (self.refused or self.blocked(strict))
-
-    @property
-    def clean(self) -> bool:
-        """Whether everything can be placed and no mandatory policy is violated."""
-        return self.passes()
 
 
 def levels_of(policies: Iterable[Configured]) -> Mapping[str, str]:

@@ -30,7 +30,7 @@ Table = Mapping[str, Any]
 
 
 def settings_of(table: Table) -> dict[str, dict[str, Any]]:
-    """The policy config that the table of a stack gives, in the order of the pack."""
+    """The policy config from the table of a stack, in the order of the pack."""
     found = {}
     for rule in RULES:
         level = rule.levels[table[_KIND]]
@@ -41,7 +41,7 @@ def settings_of(table: Table) -> dict[str, dict[str, Any]]:
 
 
 def policy_configs(root: Path) -> dict[str, str]:
-    """The text of `policies/config/<stack>.json` by that path, for each stack in stacks.toml; none without that file.
+    """The text of `policies/config/<stack>.json` by that path, for each stack in stacks.toml; empty if there is no stacks.toml.
 
     Raises InputError naming the file and the line of the stack or policy for an unknown kind or policy, and for a value that does
     not fit the policy's schema.
@@ -60,7 +60,7 @@ def write_policy_configs(root: Path) -> tuple[str, ...]:
 
 
 def require_current(stack: str, root: Path) -> None:
-    """Raise InputError where the policy config of a stack is not what stacks.toml gives it. A stack that is not there passes."""
+    """Raise InputError if the policy config of a stack differs from stacks.toml. A stack that is not in stacks.toml passes."""
     tables, text = _read(root)
     if stack not in tables:
         return
@@ -78,7 +78,7 @@ def _path(stack: str) -> str:
 
 
 def _read(root: Path) -> tuple[Table, str]:
-    """The tables of stacks.toml and its text; neither without the file."""
+    """The tables of stacks.toml and its text; both are empty if there is no file."""
     path = root / STACKS
     if not path.is_file():
         return {}, ""
@@ -119,7 +119,7 @@ def _check(place: str, policy: str, entry: object) -> None:
 
 
 def _line(text: str, *keys: str) -> int:
-    """The line of the first table header that starts with these keys, or with the first of them; 1 where there is none."""
+    """The line of the first table header that starts with these keys, or with the first of them; 1 if there is none."""
     dotted = r"\s*\.\s*".join(rf"[\"']?{re.escape(key)}[\"']?" for key in keys)
     found = re.search(rf"^\s*\[+\s*{dotted}\s*[.\]]", text, re.M)
     if found is None:

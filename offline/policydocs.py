@@ -1,13 +1,12 @@
-"""`docs/policies.md`, written from the policies themselves and from `policies_head.md`, whose words in capitals are filled in."""
+"""Writes `docs/policies.md` from the policies and from `policies_head.md`, and fills in the head's words in capitals."""
 
 from __future__ import annotations
 
 import inspect
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from policies.rules import CATALOGUE, AnyRule, Rule
 from policies.rules.kinds import POD
@@ -52,7 +51,10 @@ def _section(rule: AnyRule) -> Iterator[str]:
         yield "- *Mends* what it can by itself where its level is remediate."
     if rule.config:
         yield "\n| property | default | meaning |\n|---|---|---|"
-        yield from (f"| `{name}` | {_default(schema)} | {_cell(schema['description'])} |" for name, schema in rule.config.items())
+        yield from (
+            f"| `{name}` | `{_cell(json.dumps(schema['default'], ensure_ascii=False))}` | {_cell(schema['description'])} |"
+            for name, schema in rule.config.items()
+        )
 
 
 def _about(rule: AnyRule) -> str:
@@ -69,11 +71,6 @@ def _kinds(rule: AnyRule) -> Iterator[str]:
         yield from (f"`{token}`" for token in sorted(rule.types - POD))
     else:
         yield from (f"`{token}`" for token in sorted(rule.types))
-
-
-def _default(schema: Mapping[str, Any]) -> str:
-    default = schema["default"]
-    return f"`{_cell(json.dumps(default, ensure_ascii=False))}`"
 
 
 def _cell(text: str) -> str:

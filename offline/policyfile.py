@@ -16,19 +16,19 @@ from fleet.facts.errors import InputError, quoted
 from fleet.facts.limits import read_bytes
 
 _FOLDER = "policies/config"
-_MEND = "fix the file"
+_FIX = "fix the file"
 _TOKEN = re.compile(r'[{}]|(?P<text>"(?:[^"\\]|\\.)*")(?P<key>\s*:)?')
-"""The tokens that tell keys from values in valid JSON: braces, and strings with or without a colon after them."""
+"""The tokens that separate keys from values in valid JSON: braces, and strings with or without a colon after them."""
 
 
 def policy_config(stack: str, root: Path) -> str:
-    """The path of the policy config, or a text that says that there is none."""
+    """The path of the policy config, or a text that says that the file does not exist."""
     name = f"{_FOLDER}/{stack}.json"
     return name if (root / name).is_file() else f"{name} does not exist: strictest levels and default limits"
 
 
 def policy_settings(stack: str, root: Path) -> Mapping[str, object]:
-    """The stack's policy config in the project at `root`. Without a file it is empty, and every policy has its defaults.
+    """The stack's policy config in the project at `root`. If there is no file, it is empty: every policy has its defaults.
 
     `offline.judge.configure` checks the entries. Raises InputError with file and line for text that is not UTF-8, for invalid
     JSON, for JSON that is not an object and for a repeated key, and with the file for a file that cannot be read.
@@ -40,12 +40,12 @@ def policy_settings(stack: str, root: Path) -> Mapping[str, object]:
     try:
         settings = json.loads(text, parse_constant=_no_number)
     except json.JSONDecodeError as error:
-        raise InputError(f"{name}:{error.lineno}: must be JSON; got {error.msg} in column {error.colno}; {_MEND}") from None
+        raise InputError(f"{name}:{error.lineno}: must be JSON; got {error.msg} in column {error.colno}; {_FIX}") from None
     except (ValueError, RecursionError) as error:
         # These errors have no line: NaN, an integer with thousands of digits, thousands of brackets.
-        raise InputError(f"{name}:1: must be JSON that the CLI can read; got {error}; {_MEND}") from None
+        raise InputError(f"{name}:1: must be JSON that the CLI can read; got {error}; {_FIX}") from None
     if not isinstance(settings, dict):
-        line = _line(text, len(text) - len(text.lstrip()))
+        line = text[: len(text) - len(text.lstrip())].count("\n") + 1
         kind = type(settings).__name__
         raise InputError(f"{name}:{line}: a policy config is an object keyed by policy; got a {kind}; write {{}} around entries")
     _refuse_repeats(text, name)
@@ -90,10 +90,6 @@ def _refuse_repeats(text: str, name: str) -> None:
                     f"{name}:{line}: a key may stand once; got {quoted(key)}, on line {first} too; remove one of them"
                 )
             objects[-1][key] = line
-
-
-def _line(text: str, at: int) -> int:
-    return text.count("\n", 0, at) + 1
 
 
 def _no_number(word: str) -> NoReturn:

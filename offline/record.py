@@ -18,11 +18,12 @@ import json
 import os
 import re
 import runpy
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
+from unittest.mock import patch
 
 import pulumi
 from google.protobuf import empty_pb2, struct_pb2
@@ -44,21 +45,14 @@ _ORGANIZATION = "organization"  # the CLI's value for a backend without organiza
 
 
 class ProgramError(Exception):
-    """The program does what the engine would refuse or what a recording cannot know. The text says how to fix it."""
-
-
-_NOTHING: Mapping[str, Any] = MappingProxyType({})
-
-
-def _nothing() -> Mapping[str, Any]:
-    return _NOTHING  # one for all resources
+    """The program does something that the engine would refuse, or that a recording cannot know. The text says how to fix it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Resource:
     """One resource as the program declared it.
 
-    `parent`, `dependencies`, `property_dependencies` and `deleted_with` are URNs; `provider` is "<urn>::<id>" or "". `wire` is
+    `parent`, `dependencies` and `property_dependencies` are URNs; `provider` is "<urn>::<id>" or "". `wire` is
     the Struct of the inputs: do not change it. `custom_timeouts` are seconds (create, update, delete), 0 if not set. `read`
     marks a resource that is looked up, not created. `id` is "" if only the cloud decides it.
     """
@@ -73,10 +67,10 @@ class Resource:
     id: str
     wire: struct_pb2.Struct = field(repr=False)
     provider: str = ""
-    providers: Mapping[str, str] = field(default_factory=_nothing)
+    providers: Mapping[str, str] = field(default_factory=dict)
     provider_resource: "Resource | None" = field(default=None, repr=False)
     dependencies: tuple[str, ...] = ()
-    property_dependencies: Mapping[str, tuple[str, ...]] = field(default_factory=_nothing)
+    property_dependencies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     ignore_changes: tuple[str, ...] = ()
     replace_on_changes: tuple[str, ...] = ()
     additional_secret_outputs: tuple[str, ...] = ()
@@ -84,9 +78,6 @@ class Resource:
     protect: bool = False
     retain_on_delete: bool = False
     delete_before_replace: bool | None = None
-    deleted_with: str = ""
-    import_id: str = ""
-    version: str = ""
     custom_timeouts: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
     @functools.cached_property
@@ -132,14 +123,8 @@ def joined(*recordings: Recording | None) -> Recording:
     Raises ProgramError if two recordings have a resource with the same URN.
     """
     first, *others = (each for each in recordings if each is not None)
-    found = Recording(
-        first.project,
-        first.stack,
-        first.preview,
-        (*first.resources, *(resource for other in others for resource in other.resources[1:])),
-        first.outputs,
-        (*first.messages, *(message for other in others for message in other.messages)),
-    )
+    resources = (*first.resources, *(resource for other in others for resource in other.resources[1:]))
+    found = replace(first, resources=resources, messages=tuple(message for each in (first, *others) for message in each.messages))
     if len(found.by_urn) < len(found.resources):
         twice = next(resource.urn for other in others for resource in other.resources[1:] if resource.urn in first.by_urn)
         raise ProgramError(f"duplicate URN {twice}: the program and what Git has are one stack; give one of the two another name")
@@ -169,8 +154,6 @@ def record(
 
 
 def _run(program: Program, config: StackConfig, preview: bool, monitor: "_Monitor") -> None:
-    loop = _Loop()
-    loop.set_exception_handler(lambda *_: None)  # leftovers of a failure are not interesting
     failures: list[BaseException] = []
 
     async def body() -> None:
@@ -198,14 +181,18 @@ def _run(program: Program, config: StackConfig, preview: bool, monitor: "_Monito
     )
     settings.ROOT.set(None)
     pulumi.runtime.set_all_config(dict(config.values), sorted(config.secret_keys))
-    with _steady_environment(), _no_stack_traces():
+    # The stack trace of a registration takes a fifth of the SDK's time, and only the engine's messages use it.
+    no_traces = patch.object(resource_registration, "_get_stack_trace", source_pb2.StackTrace)
+    # The environment variables of an outer Pulumi run are not for this program.
+    outer = ("PULUMI_CONFIG", "PULUMI_DISABLE_RESOURCE_REFERENCES")
+    own = patch.dict(os.environ, {name: os.environ[name] for name in os.environ if not name.startswith(outer)}, clear=True)
+    with own, no_traces, asyncio.Runner(loop_factory=_Loop) as runner:
+        runner.get_loop().set_exception_handler(lambda *_: None)  # what a failure leaves behind is not interesting
         try:
-            loop.run_until_complete(pulumi.runtime.run_in_stack(body))
-        except BaseException as error:  # noqa: BLE001 - raised again below, after closing
+            runner.run(pulumi.runtime.run_in_stack(body))
+        except BaseException as error:  # noqa: BLE001 - raised again below, after the loop is closed
             failures.append(settings.SETTINGS.rpc_manager.unhandled_exception or error)
-        finally:
-            _close(loop)
-            _forget()
+    _forget()
     if failures:
         raise _own(failures[0])
 
@@ -243,44 +230,12 @@ class _Loop(asyncio.SelectorEventLoop):
         return future
 
 
-def _close(loop: asyncio.AbstractEventLoop) -> None:
-    tasks = asyncio.all_tasks(loop)
-    for task in tasks:
-        task.cancel()
-    if tasks:
-        loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
-    loop.run_until_complete(loop.shutdown_asyncgens())
-    loop.close()
-
-
 def _forget() -> None:
     # The SDK's context properties keep the first value that they get as a process-wide default. Setting None twice (over the
     # value, then over None) clears that default, and frees the memory of the recording.
     for name in ("monitor", "engine", "project", "stack", "dry_run", "organization", "root_directory", "callbacks"):
         setattr(settings.SETTINGS, name, None)
         setattr(settings.SETTINGS, name, None)
-
-
-@contextlib.contextmanager
-def _steady_environment() -> Iterator[None]:
-    """Hide the environment variables of an outer Pulumi run."""
-    names = [name for name in os.environ if name.startswith("PULUMI_CONFIG")]
-    hidden = {name: os.environ.pop(name) for name in (*names, "PULUMI_DISABLE_RESOURCE_REFERENCES") if name in os.environ}
-    try:
-        yield
-    finally:
-        os.environ.update(hidden)
-
-
-@contextlib.contextmanager
-def _no_stack_traces() -> Iterator[None]:
-    """Skip the stack trace of each registration: it takes a fifth of the SDK's time, and only the engine's messages use it."""
-    real = resource_registration._get_stack_trace
-    resource_registration._get_stack_trace = source_pb2.StackTrace
-    try:
-        yield
-    finally:
-        resource_registration._get_stack_trace = real
 
 
 class _Engine:
@@ -298,21 +253,11 @@ class _Engine:
         return engine_pb2.RequirePulumiVersionResponse()  # there is no CLI that could have a wrong version
 
 
-class _NoMocks(mocks.Mocks):
-    """The base class needs mocks. The monitor below does not use them."""
-
-    def call(self, args: Any) -> Any:
-        raise AssertionError("the monitor answers invokes by itself")
-
-    def new_resource(self, args: Any) -> Any:
-        raise AssertionError("the monitor answers registrations by itself")
-
-
 class _Monitor(mocks.MockMonitor):
     """Records requests in wire form and answers them without deserializing."""
 
     def __init__(self, config: StackConfig, preview: bool, answers: Mapping[str, Answer], remedy: Remedy | None = None) -> None:
-        super().__init__(_NoMocks())
+        super().__init__(cast("mocks.Mocks", None))  # the methods below answer every request that the mocks would answer
         self._remedy = remedy
         self.engine = _Engine()
         self._config = config
@@ -322,7 +267,7 @@ class _Monitor(mocks.MockMonitor):
         self._outputs = struct_pb2.Struct()
 
     def recording(self) -> Recording:
-        """What was recorded."""
+        """The recording of all requests so far."""
         return Recording(
             project=self._config.project,
             stack=self._config.stack,
@@ -340,86 +285,55 @@ class _Monitor(mocks.MockMonitor):
         return f"urn:pulumi:{self._config.stack}::{self._config.project}::{type_}::{name}"
 
     def RegisterResource(self, request: Any) -> Any:  # noqa: N802 - gRPC's name
-        """Records the resource and answers with its inputs."""
+        """Record the resource and answer with its inputs."""
         urn = self.make_urn(request.parent, request.type, request.name)
         if request.transforms:
             raise ProgramError(_NO_TRANSFORMS.format(what=f"{request.type} {request.name!r}"))
         identity = request.importId or ("" if self._preview or not request.custom else f"{request.name}-id")
-        if request.remote and self._preview:
-            response = resource_pb2.RegisterResourceResponse(urn=urn, id=identity)
-            inputs = struct_pb2.Struct()
-            inputs.CopyFrom(request.object)
-        else:
-            response = resource_pb2.RegisterResourceResponse(urn=urn, id=identity, object=request.object)
-            inputs = response.object  # shares the memory of the response and frees the request
-        resource = Resource(
-            urn=urn,
-            type=request.type,
-            name=request.name,
-            parent=request.parent,
+        opaque = request.remote and self._preview
+        response = resource_pb2.RegisterResourceResponse(urn=urn, id=identity, object=None if opaque else request.object)
+        resource = self._resource(
+            request,
+            urn,
+            identity,
+            request.object if opaque else response.object,  # the response's copy lets go of the request's memory
             custom=request.custom,
             remote=request.remote,
             read=False,
-            id=identity,
-            wire=inputs,
-            provider=request.provider,
-            providers=_pairs(request.providers),
-            provider_resource=self._provider(request.provider),
-            dependencies=_texts(request.dependencies),
+            providers=dict(request.providers),
             property_dependencies=_dependencies(request.propertyDependencies),
             ignore_changes=tuple(request.ignoreChanges),
             replace_on_changes=tuple(request.replaceOnChanges),
-            additional_secret_outputs=tuple(request.additionalSecretOutputs),
             aliases=self._aliases(request),
             protect=request.protect,
             retain_on_delete=request.retainOnDelete,
             delete_before_replace=request.deleteBeforeReplace if request.deleteBeforeReplaceDefined else None,
-            deleted_with=request.deletedWith,
-            import_id=request.importId,
-            version=request.version,
-            custom_timeouts=_timeouts(request) if request.HasField("customTimeouts") else (0.0, 0.0, 0.0),
+            custom_timeouts=_timeouts(request),
         )
-        mended = self._remedy(resource) if self._remedy is not None and not request.remote else None
-        if mended is not None:
-            response.object.CopyFrom(mended)
+        fixed = self._remedy(resource) if self._remedy is not None and not request.remote else None
+        if fixed is not None:
+            response.object.CopyFrom(fixed)
             resource = replace(resource, wire=response.object)
         self._add(resource)
         return response
 
     def ReadResource(self, request: Any) -> Any:  # noqa: N802 - gRPC's name
-        """Records the lookup. Only the properties that the program gave are known."""
+        """Record the lookup. Only the properties that the program gave are known."""
         urn = self.make_urn(request.parent, request.type, request.name)
         identity = "" if request.id in wire.SENTINELS else request.id
         response = resource_pb2.ReadResourceResponse(urn=urn, id=identity, properties=request.properties)
-        self._add(
-            Resource(
-                urn=urn,
-                type=request.type,
-                name=request.name,
-                parent=request.parent,
-                custom=True,
-                remote=False,
-                read=True,
-                id=identity,
-                wire=response.properties,
-                provider=request.provider,
-                provider_resource=self._provider(request.provider),
-                dependencies=_texts(request.dependencies),
-                additional_secret_outputs=tuple(request.additionalSecretOutputs),
-                version=request.version,
-            )
-        )
+        self._add(self._resource(request, urn, identity, response.properties, custom=True, remote=False, read=True))
         return response
 
     def RegisterResourceOutputs(self, request: Any) -> Any:  # noqa: N802 - gRPC's name
-        """Keeps the stack's outputs."""
+        """Keep the stack's outputs."""
         resource = self._recorded.get(request.urn)
         if resource is not None and resource.type == STACK_TYPE:
             self._outputs.CopyFrom(request.outputs)
         return empty_pb2.Empty()
 
     def Invoke(self, request: Any) -> Any:  # noqa: N802 - gRPC's name
-        """Answers from `answers`; raises ProgramError for any other token."""
+        """Answer from `answers`. Raises ProgramError for any other token."""
         result = struct_pb2.Struct()
         arguments = wire.raw(request.args)
         if request.tok == "pulumi:pulumi:getResource":
@@ -437,16 +351,32 @@ class _Monitor(mocks.MockMonitor):
         return resource_pb2.ResourceInvokeResponse(**{"return": result})
 
     def Call(self, request: Any) -> Any:  # noqa: N802 - gRPC's name
-        """No method of a resource can be called without its provider."""
+        """Refuse the call: a method of a resource runs in its provider."""
         raise ProgramError(f"call {request.tok}: a plan without a cloud cannot call a method; use the resource's outputs")
 
     def RegisterStackTransform(self, request: Any) -> Any:  # noqa: N802 - gRPC's name
-        """Transforms are not run here, so a plan with them would be wrong."""
+        """Refuse transforms: they do not run here, so a plan with them would be wrong."""
         raise ProgramError(_NO_TRANSFORMS.format(what="the stack"))
 
     def RegisterStackInvokeTransform(self, request: Any) -> Any:  # noqa: N802 - gRPC's name
-        """As RegisterStackTransform."""
+        """Refuse transforms of invokes, as RegisterStackTransform does."""
         raise ProgramError(_NO_TRANSFORMS.format(what="the stack's invokes"))
+
+    def _resource(self, request: Any, urn: str, identity: str, inputs: struct_pb2.Struct, **rest: Any) -> Resource:
+        """The resource of a registration or a lookup; `rest` are the fields that the two requests do not share."""
+        return Resource(
+            urn=urn,
+            type=request.type,
+            name=request.name,
+            parent=request.parent,
+            id=identity,
+            wire=inputs,
+            provider=request.provider,
+            provider_resource=self._recorded.get(request.provider.rpartition("::")[0]),
+            dependencies=_texts(request.dependencies),
+            additional_secret_outputs=tuple(request.additionalSecretOutputs),
+            **rest,
+        )
 
     def _add(self, resource: Resource) -> None:
         if resource.urn in self._recorded:
@@ -456,12 +386,7 @@ class _Monitor(mocks.MockMonitor):
             )
         self._recorded[resource.urn] = resource
 
-    def _provider(self, reference: str) -> Resource | None:
-        return self._recorded.get(reference.rpartition("::")[0]) if reference else None
-
     def _aliases(self, request: Any) -> tuple[str, ...]:
-        if not request.aliases and not request.aliasURNs:
-            return ()
         urns = [alias.urn or self._alias(request, alias.spec) for alias in request.aliases]
         return tuple(dict.fromkeys((*urns, *request.aliasURNs)))
 
@@ -479,15 +404,11 @@ _NO_TRANSFORMS = "transforms of {what}: they run in the engine, so a plan would 
 
 
 def _texts(values: Any) -> tuple[str, ...]:
-    return tuple(sorted(values)) if values else ()
-
-
-def _pairs(values: Any) -> Mapping[str, str]:
-    return dict(sorted(values.items())) if values else _NOTHING
+    return tuple(sorted(values))
 
 
 def _dependencies(values: Any) -> Mapping[str, tuple[str, ...]]:
-    # The SDK sends properties without dependencies with an empty list. They are left out.
+    # The SDK sends an empty list for a property without dependencies. Such properties are left out.
     return {key: _texts(values[key].urns) for key in sorted(values) if values[key].urns}
 
 
@@ -496,9 +417,8 @@ _DURATION = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
 
 
 def _timeouts(request: Any) -> tuple[float, float, float]:
-    timeouts = request.customTimeouts
-    create, update, delete = (_seconds(request, text) for text in (timeouts.create, timeouts.update, timeouts.delete))
-    return create, update, delete
+    given = request.customTimeouts
+    return _seconds(request, given.create), _seconds(request, given.update), _seconds(request, given.delete)
 
 
 def _seconds(request: Any, text: str) -> float:

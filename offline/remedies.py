@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 from google.protobuf import struct_pb2
-from pulumi_policy import EnforcementLevel, ResourceValidationArgs, ResourceValidationPolicy
+from pulumi_policy import EnforcementLevel, ResourceValidationPolicy
 from pulumi_policy.deserialize import deserialize_properties, serialize_properties
 from pulumi_policy.proxy import UnknownValueError
 
@@ -34,12 +35,8 @@ class Remedies:
         self._by_type: dict[str, list[Configured]] = {}
         self._providers = Providers()
         for configured in policies:
-            policy = configured.policy
-            if (
-                configured.level is EnforcementLevel.REMEDIATE
-                and isinstance(policy, ResourceValidationPolicy)
-                and policy.has_remediation()
-            ):
+            able = isinstance(configured.policy, ResourceValidationPolicy) and configured.policy.has_remediation()
+            if able and configured.level is EnforcementLevel.REMEDIATE:
                 for token in configured.types:
                     self._by_type.setdefault(token, []).append(configured)
 
@@ -52,23 +49,19 @@ class Remedies:
         props: Mapping[str, object] = deserialize_properties(before, True)
         fixed: struct_pb2.Struct | None = None
         for configured in wanted:
-            after = self._ask(configured, resource, props)
-            if not after:
-                continue
-            props = after
-            fixed = struct_pb2.Struct()
-            fixed.update(serialize_properties(after))
-            told = wire.raw(fixed)
-            changes = tuple(_changes(wire.view(before), wire.view(told)))
-            self.done.append(Remediation(configured.policy.name, resource.urn, changes))
-            before = told
+            if after := self._ask(configured, resource, props):
+                fixed = struct_pb2.Struct()
+                fixed.update(serialize_properties(after))
+                now = wire.raw(fixed)
+                changes = tuple(_changes(wire.view(before), wire.view(now)))
+                self.done.append(Remediation(configured.policy.name, resource.urn, changes))
+                before, props = now, after
         return fixed
 
     def _ask(self, configured: Configured, resource: Resource, props: Mapping[str, object]) -> Mapping[str, object] | None:
         policy: Any = configured.policy
-        provider = self._providers.of(resource)
-        arguments: ResourceValidationArgs = arguments_of(resource, props, configured.config, provider=provider)
         try:
+            arguments = arguments_of(self._providers.fields(resource, props), configured.config)
             found: Mapping[str, object] | None = finished(policy.remediate(arguments))
         except UnknownValueError:
             # The policy's check then reports the resource as undeterminable.
@@ -81,8 +74,8 @@ def _changes(before: object, after: object, path: str = "") -> Iterator[str]:
         for key in sorted({*before, *after}):
             yield from _changes(before.get(key, _ABSENT), after.get(key, _ABSENT), f"{path}.{key}" if path else key)
     elif isinstance(before, list | tuple) and isinstance(after, list | tuple):
-        for index in range(max(len(before), len(after))):
-            yield from _changes(_at(before, index), _at(after, index), f"{path}[{index}]")
+        for index, (old, new) in enumerate(zip_longest(before, after, fillvalue=_ABSENT)):
+            yield from _changes(old, new, f"{path}[{index}]")
     elif isinstance(before, wire.Secret) and isinstance(after, wire.Secret):
         if before.reveal() != after.reveal():
             yield f"{path}: [secret] → [secret]"
@@ -91,10 +84,6 @@ def _changes(before: object, after: object, path: str = "") -> Iterator[str]:
 
 
 _ABSENT = object()
-
-
-def _at(values: list[object] | tuple[object, ...], index: int) -> object:
-    return values[index] if index < len(values) else _ABSENT
 
 
 def _scalar(value: object) -> str:

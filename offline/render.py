@@ -11,6 +11,7 @@ from fleet.facts.yaml_text import yaml_text
 from fleet.providers.oke.vm_runner import MachineRunner
 from fleet.render.machine.cloudinit import user_data
 from fleet.settings.cluster import physical_name
+from offline import wire
 from offline.folders import walk
 from offline.gitops import git_files
 from offline.outfolder import replace_folder
@@ -48,7 +49,7 @@ def rendered(plan: Plan) -> dict[str, str]:
 
 
 def differences(plan: Plan, out: Path) -> tuple[str, ...]:
-    """One line for each file of `out` that differs from what the settings give: changed, missing, or no longer rendered.
+    """One line for each file of `out` that differs from the files of the settings: changed, missing, or no longer rendered.
 
     Raises InputError if `out` is not a rendered folder, or cannot be read.
     """
@@ -123,11 +124,11 @@ def _values(resource: Resource) -> str:
     values = {"values": resource.inputs["values"]}
     head = f"# values of chart {chart} {version}{source}, release {resource.inputs['name']}\n"
     shown = _shown(values).get("values", {})
-    return head + _note(_hidden(values)) + yaml_text(shown if isinstance(shown, Mapping) else {})
+    return head + _note(wire.hidden(values)) + yaml_text(shown if isinstance(shown, Mapping) else {})
 
 
 def _manifest(resource: Resource) -> str:
-    hidden = _hidden(resource.inputs)
+    hidden = wire.hidden(resource.inputs)
     if resource.inputs["kind"] == "Secret":
         hidden = (found for path, value in hidden for found in _named(path, value))
     return _note(hidden) + yaml_text(_shown(resource.inputs))
@@ -140,18 +141,6 @@ def _note(hidden: Iterable[tuple[str, object]]) -> str:
     unknown = [path for path, value in found if isinstance(value, Unknown)]
     lines = (("secret or set beside a secret", secret), ("known only then", unknown))
     return "".join(f"# left out, `pulumi up` sets it ({why}): {', '.join(paths)}\n" for why, paths in lines if paths)
-
-
-def _hidden(value: object, path: str = "") -> Iterator[tuple[str, object]]:
-    """Path and value of each secret and each unknown value."""
-    if isinstance(value, Secret | Unknown):
-        yield path, value
-    elif isinstance(value, Mapping):
-        for key, entry in value.items():
-            yield from _hidden(entry, f"{path}.{key}" if path else str(key))
-    elif isinstance(value, list | tuple):
-        for index, entry in enumerate(value):
-            yield from _hidden(entry, f"{path}[{index}]")
 
 
 def _named(path: str, value: object) -> Iterator[tuple[str, object]]:
@@ -170,8 +159,6 @@ def _shown(value: Mapping[str, object]) -> dict[str, object]:
 
 
 def _part(value: object) -> object:
-    if isinstance(value, Mapping):
-        return _shown(value)
     if isinstance(value, list | tuple):
         return [_part(entry) for entry in value if not isinstance(entry, Secret | Unknown)]
-    return value
+    return _shown(value) if isinstance(value, Mapping) else value

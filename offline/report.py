@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from rich import box
@@ -12,24 +12,9 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
+from offline import words
 from offline.plan import Plan
 from offline.record import Resource
-from offline.words import (
-    alike,
-    count,
-    counted,
-    each,
-    listed,
-    name_of,
-    place,
-    price_notes,
-    refusal_line,
-    short,
-    silent,
-    states,
-    unplaceable,
-    verdict_line,
-)
 
 _FEW = 3
 """Siblings of one type that are listed one by one. More siblings become one line with their count."""
@@ -42,11 +27,11 @@ def report(plan: Plan, console: Console, strict: bool = False) -> None:
         console.print(_heading(f"Resources: {len(plan.resources)}"), _tree(plan), sep="\n")
     console.print()
     console.print(_heading("Placement"), _placement(plan), sep="\n")
-    for remark in (*map(refusal_line, plan.refused), *plan.remarks):
+    for remark in (*map(words.refusal_line, plan.refused), *plan.remarks):
         console.print(Text(f"  ! {remark}", style="yellow"))
     console.print()
     console.print(_heading("Price, USD an hour"), _price(plan), sep="\n")
-    for note in price_notes(plan.bill):
+    for note in words.price_notes(plan.bill):
         console.print(Text(f"  {note}", style="dim"))
     if plan.recording is not None:
         console.print()
@@ -95,7 +80,7 @@ def _grow(branch: Tree, urn: str, children: Mapping[str, list[Resource]]) -> Non
             branch.add(_label(resource))
         elif resource.type not in listed:
             listed.add(resource.type)
-            branch.add(Text.assemble((short(resource.type), "cyan"), f" x{counts[resource.type]}"))
+            branch.add(Text.assemble((words.short(resource.type), "cyan"), f" x{counts[resource.type]}"))
 
 
 def _order(resource: Resource) -> tuple[bool, str, str]:
@@ -107,7 +92,7 @@ def _label(resource: Resource) -> Text:
     told = detail(resource.type, resource.inputs)
     if resource.remote:
         told = f"{told}; opaque: children judged at preview"
-    return Text.assemble((short(resource.type), "cyan"), f" {resource.name}", (f"  {told}" if told else "", "dim"))
+    return Text.assemble((words.short(resource.type), "cyan"), f" {resource.name}", (f"  {told}" if told else "", "dim"))
 
 
 def detail(token: str, inputs: Mapping[str, Any]) -> str:
@@ -147,7 +132,7 @@ def _node_pool(inputs: Mapping[str, object]) -> str:
     config = _object(inputs, "nodeConfigDetails")
     first = _first(config, "placementConfigs")
     bought = "preemptible, " if first.get("preemptibleNodeConfig") else "reserved, " if first.get("capacityReservationId") else ""
-    return f"{inputs['nodeShape']}{size}, {bought}starts with {counted(int(config['size']), 'node', 'nodes')}"
+    return f"{inputs['nodeShape']}{size}, {bought}starts with {words.counted(int(config['size']), 'node', 'nodes')}"
 
 
 def _instance_pool(inputs: Mapping[str, object]) -> str:
@@ -155,7 +140,7 @@ def _instance_pool(inputs: Mapping[str, object]) -> str:
     domains = [place["availabilityDomain"] for place in places] if isinstance(places, list | tuple) else []
     # Without the prefix of the tenancy.
     names = (str(domain).rpartition(":")[2] for domain in domains)
-    return f"{counted(int(float(str(inputs['size']))), 'machine', 'machines')} in {', '.join(names)}"
+    return f"{words.counted(int(float(str(inputs['size']))), 'machine', 'machines')} in {', '.join(names)}"
 
 
 def _object(inputs: Mapping[str, Any], key: str) -> Mapping[str, Any]:
@@ -190,11 +175,11 @@ _DETAILS: Mapping[str, str | Callable[[Mapping[str, object]], str]] = {
 
 
 def _placement(plan: Plan) -> Table:
-    table = _table(
+    table = plain_table(
         "=runner set", "runs-on", "asks", "pool", "a node holds, limited by", ">runners", ">pool holds", ">$/runner-hour"
     )
     for found in plan.placements:
-        told = place(found, plan.fleet.clusters[found.cluster].region)
+        told = words.place(found, plan.fleet.clusters[found.cluster].region)
         runs_on = ", ".join((found.runner_set, *found.runner.labels))
         table.add_row(told.name, runs_on, told.asks, told.pool, "\n".join(told.holds), told.runners, told.held, told.hour)
     return table
@@ -204,9 +189,9 @@ def _placement(plan: Plan) -> Table:
 
 
 def _price(plan: Plan) -> Table:
-    table = _table("cluster", "item", "what", ">count", ">each", ">idle", ">worst")
+    table = plain_table("cluster", "item", "what", ">count", ">each", ">idle", ">worst")
     for line in plan.bill:
-        table.add_row(line.cluster, line.item, line.what, count(line), each(line), str(line.idle), str(line.worst))
+        table.add_row(line.cluster, line.item, line.what, words.count(line), words.each(line), str(line.idle), str(line.worst))
     idle, worst = plan.cost
     table.add_section()
     table.add_row("", "total", "", "", "", str(idle), str(worst), style="bold")
@@ -218,7 +203,7 @@ def _price(plan: Plan) -> Table:
 
 def _policies(plan: Plan) -> Table:
     """The policies that judged at least one resource."""
-    table = _table("policy", "level", "severity", ">judged", ">broken", ">undeterminable", ">excepted", "what it demands")
+    table = plain_table("policy", "level", "severity", ">judged", ">broken", ">undeterminable", ">excepted", "what it demands")
     for found in plan.outcomes():
         if found.judged:
             counts = (str(found.judged), str(found.broken), str(found.undeterminable), str(found.excepted))
@@ -229,34 +214,31 @@ def _policies(plan: Plan) -> Table:
 def _said(plan: Plan) -> Iterator[str]:
     """What the policies changed, then what they report, then the policies without a resource."""
     for done in plan.remediations:
-        yield from (f"remediated by {done.rule}: {name_of(done.urn)}: {change}" for change in done.changes)
-    for verdict, names in alike(verdict for verdict in plan.verdicts if verdict.kind != "not-applicable"):
+        yield from (f"remediated by {done.rule}: {words.name_of(done.urn)}: {change}" for change in done.changes)
+    for verdict, names in words.alike(verdict for verdict in plan.verdicts if verdict.kind != "not-applicable"):
         kind = "" if verdict.kind == "violation" else f" ({verdict.kind})"
         said = f"{verdict.level} {verdict.rule}{kind}"
-        yield f"{said}: {names[0]}: {verdict.message}" if len(names) == 1 else _said_of_many(said, verdict.message, names)
-    idle, disabled = silent(plan.outcomes())
+        many = f"{said}: {len(names)} resources: {verdict.message} ({words.listed(names, _FEW)})"
+        yield f"{said}: {names[0]}: {verdict.message}" if len(names) == 1 else many
+    idle, disabled = words.silent(plan.outcomes())
     if idle:
         yield f"nothing here for {len(idle)} to judge: {', '.join(idle)}"
     if disabled:
         yield f"disabled for this stack: {', '.join(disabled)}"
 
 
-def _said_of_many(said: str, message: str, names: Sequence[str]) -> str:
-    return f"{said}: {len(names)} resources: {message} ({listed(names, _FEW)})"
-
-
 def _verdict(plan: Plan, console: Console, strict: bool) -> None:
     idle, worst = plan.cost
     cost = f"{idle} USD an hour idle, {worst} at worst"
     if plan.recording is None:
-        console.print(Text(f"FAILED: {unplaceable(plan)}, nothing was built or judged; {cost}.", style="bold red"))
+        console.print(Text(f"FAILED: {words.unplaceable(plan)}, nothing was built or judged; {cost}.", style="bold red"))
         return
-    facts = f"{len(plan.resources)} resources; policies: {states(plan.outcomes())}; {cost}."
+    facts = f"{len(plan.resources)} resources; policies: {words.states(plan.outcomes())}; {cost}."
     blocked = plan.blocked(strict)
-    console.print(Text(verdict_line(facts, blocked), style="bold red" if blocked else "bold green"))
+    console.print(Text(words.verdict_line(facts, blocked), style="bold red" if blocked else "bold green"))
 
 
-def _table(*columns: str) -> Table:
+def plain_table(*columns: str) -> Table:
     """A plain table. A heading that starts with > aligns its column to the right, one with = keeps it on one line."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for column in columns:

@@ -1,4 +1,4 @@
-"""A Secret that SOPS encrypted: `make render` copies it into the Git folder only if every value in it is encrypted."""
+"""Reads a Secret that SOPS encrypted. `make render` copies it into the Git folder only if every value in it is encrypted."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ def encrypted_secret(path: Path, name: str) -> str:
         raise InputError(f"{where} is no Secret; write one with the keys {', '.join(_KEYS)}, and {_HOW}")
     if metadata.get("name") != APP_SECRET:
         raise InputError(f"{where} must be of a Secret called {APP_SECRET}, by which runner sets know it; rename it")
-    values = [(key, value) for part in _PARTS for key, value in _entries(found.get(part))]
+    parts = (part for part in map(found.get, _PARTS) if isinstance(part, Mapping))
+    values = [(str(key), value) for part in parts for key, value in part.items()]
     clear = sorted({key for key, value in values if not _ENCRYPTED.fullmatch(str(value))})
     if clear or not _sealed(found.get("sops")):
         raise InputError(f"{where} has values in clear ({', '.join(clear) or 'no sops block'}); {_HOW}")
@@ -53,10 +54,6 @@ def encrypted_secret(path: Path, name: str) -> str:
     if missing := [key for key in _KEYS if key not in dict(values)]:
         raise InputError(f"{where} lacks {', '.join(missing)}; add them, and {_HOW}")
     return text
-
-
-def _entries(part: object) -> list[tuple[str, object]]:
-    return [(str(key), value) for key, value in part.items()] if isinstance(part, Mapping) else []
 
 
 def _sealed(block: object) -> bool:

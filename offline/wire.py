@@ -5,7 +5,7 @@ or a reference to a resource is an object that carries a signature. Facts: pulum
 sdk/go/common/resource/properties.go (signatures) and pkg/resource/plugin/rpc.go (what an analyzer is sent).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from google.protobuf import struct_pb2
@@ -18,18 +18,9 @@ ASSET: Final = "c44067f5952c0a294b673a41bacd8c17"
 ARCHIVE: Final = "0def7320c3a5731c473e5ecbe6d01bc7"
 RESOURCE: Final = "5cf8f73096256a8f31e491e813e4eb8e"
 
-SENTINELS: Final = frozenset(
-    {
-        rpc.UNKNOWN,
-        proxy.UNKNOWN_BOOLEAN_VALUE,
-        proxy.UNKNOWN_NUMBER_VALUE,
-        proxy.UNKNOWN_STRING_VALUE,
-        proxy.UNKNOWN_ARRAY_VALUE,
-        proxy.UNKNOWN_ASSET_VALUE,
-        proxy.UNKNOWN_ARCHIVE_VALUE,
-        proxy.UNKNOWN_OBJECT_VALUE,
-    }
-)
+_UNKNOWNS = (value for name, value in vars(proxy).items() if name.startswith("UNKNOWN_") and name.endswith("_VALUE"))
+SENTINELS: Final[frozenset[str]] = frozenset({rpc.UNKNOWN, *_UNKNOWNS})
+"""The strings that stand for an unknown value: that of the SDK, and those of the policy SDK, one for each type."""
 
 
 class Unknown(str):
@@ -157,3 +148,15 @@ def _object_view(value: dict[str, object]) -> object:
         return _view(_analyzed(value))
     rest = view({key: item for key, item in value.items() if key != SIGNATURE})
     return {{ASSET: "asset", ARCHIVE: "archive"}.get(str(signature), str(signature)): rest}
+
+
+def hidden(value: object, path: str = "") -> Iterator[tuple[str, object]]:
+    """Path and value of each secret and each unknown value of a view."""
+    if isinstance(value, Secret | Unknown):
+        yield path, value
+    elif isinstance(value, Mapping):
+        for key, entry in value.items():
+            yield from hidden(entry, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list | tuple):
+        for index, entry in enumerate(value):
+            yield from hidden(entry, f"{path}[{index}]")

@@ -1,7 +1,7 @@
-"""The page `docs/inventory-<stack>.md`: the GPU pools of a stack, what uses their GPUs, and what that needs of the nodes.
+"""Writes `docs/inventory-<stack>.md`: the GPU pools of a stack, the users of their GPUs, and what these need of the nodes.
 
-It has what `make plan` does not show: what the nodes of each pool advertise, workloads and jobs beside runner sets, images,
-volumes, Pod Security levels and drivers. Prices, policies and resources are in the plan.
+The page shows what `make plan` leaves out: the resources that the nodes of each pool advertise, workloads and jobs, images,
+volumes, Pod Security levels and drivers. The plan shows prices, policies and resources.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _IMAGES = {image.reference: image for image in IMAGES.values()}
 
 
 def document(stack: str, fleet: Fleet) -> str:
-    """The page. Raises JobError for a job that fits in no pool (`offline.plan.unplaced` finds it first)."""
+    """The page. Raises JobError for a job that fits in no pool (`offline.plan.refusals` finds it first)."""
     pieces = [f"# Inventory of stack {code(stack)}", _HEAD.replace("NAME", stack)]
     for name, settings in fleet.clusters_by_name():
         pieces += _cluster(fleet, name, settings)
@@ -79,7 +79,7 @@ def _cluster(fleet: Fleet, name: str, settings: Cluster) -> Iterator[str]:
 
 
 def _advertised(settings: Cluster) -> str:
-    """What makes the GPUs of the nodes schedulable."""
+    """The programs that make the GPUs of the nodes schedulable."""
     images = (NODE_IMAGES[pool.image] for pool in settings.pools.values())
     found = dict.fromkeys(each for image in images for each in advertisers(settings.enablement, image))
     return text(" and ".join(found)) or "nothing: the cluster has no GPU pool"
@@ -113,7 +113,7 @@ _NODES = ("pool", "used by", "driver", "container toolkit", "driver needed", "co
 
 
 def _nodes(settings: Cluster, name: str, found: Iterable[User]) -> Row:
-    """Driver and toolkit of a pool's nodes, and what the pinned images and the GPU need; "not known" if no source says it."""
+    """Driver and toolkit of a pool's nodes, and the needs of the pinned images and the GPU; "not known" if there is no source."""
     kind = NODE_IMAGES[settings.pools[name].image]
     origin = {True: f"in image {code(kind.name)}", False: f"by the GPU operator, on image {code(kind.name)}"}
     driver = settings.image_driver(name) if kind.driver else (settings.operator or OperatorSettings()).driver.version
@@ -191,7 +191,7 @@ def _held(settings: Cluster, user: User) -> str:
 
 
 def _teams(settings: Cluster) -> Iterator[Row]:
-    """What each team has of each pool, whatever the other teams do."""
+    """The share of each pool that a team always has, independent of the other teams."""
     if settings.queues is None:
         return
     for team, _, quota in settings.queues.quotas():
@@ -204,7 +204,7 @@ _SET = ("set", "runs-on", "runner group", ">runners", "runners are")
 
 
 def _set(fleet: Fleet, settings: Cluster, name: str) -> Row:
-    """What a workflow writes to reach a runner set."""
+    """The labels and the runner group that a workflow writes to reach a runner set."""
     runner = settings.runners[name]
     return (
         code(name),
@@ -246,7 +246,7 @@ def _pod(user: User) -> Row:
 
 
 def _mounts(user: User) -> Iterator[str]:
-    """The volumes that reach out of the pod. ConfigMaps and folders that end with the pod are left out."""
+    """Host paths, Secrets and volume claims. ConfigMaps and folders that are deleted with the pod are left out."""
     volumes: Mapping[str, Any] = {volume["name"]: volume for volume in user.spec.get("volumes", ())}
     for mount in user.container.get("volumeMounts", ()):
         at = f" at {code(mount['mountPath'])}{', read only' if mount.get('readOnly') else ''}"

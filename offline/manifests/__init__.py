@@ -1,1 +1,1 @@
-"""Manifests from anywhere, judged by the policies: a tree of Git, somebody's YAML, what `helm template` wrote."""
+"""Checks manifests of any origin by the policies: a Git tree, single YAML files, the output of `helm template`."""

@@ -1,4 +1,4 @@
-"""Kubernetes manifests, judged by the policies of a stack as a plan judges resources."""
+"""Judges Kubernetes manifests by the policies of a stack, as a plan judges resources."""
 
 from __future__ import annotations
 
@@ -67,15 +67,11 @@ class Check:
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
         """Every verdict that applies, sorted by file and line."""
-        held = {each.resource.urn: (index, each) for index, each in enumerate(self.tree.manifests)}
-        found = []
-        for verdict in self.verdicts:
-            if verdict.kind == "not-applicable":
-                continue
-            index, manifest = held.get(verdict.urn, (len(held), None))
-            line = line_of(manifest, verdict.message) if manifest is not None else 0
-            found.append((index, line, Finding(verdict, manifest, line)))
-        return tuple(finding for _, _, finding in sorted(found, key=lambda each: each[:2]))
+        by_urn = {each.resource.urn: each for each in self.tree.manifests}
+        order = {urn: index for index, urn in enumerate(by_urn)}
+        pairs = ((verdict, by_urn.get(verdict.urn)) for verdict in self.verdicts if verdict.kind != "not-applicable")
+        found = (Finding(verdict, each, line_of(each, verdict.message) if each else 0) for verdict, each in pairs)
+        return tuple(sorted(found, key=lambda finding: (order.get(finding.verdict.urn, len(order)), finding.line)))
 
     @cached_property
     def unjudged(self) -> tuple[Unjudged, ...]:

@@ -56,11 +56,6 @@ class Manifest:
         """Kind, namespace and name for people."""
         return f"{self.kind} {_path(mask(self.namespace), mask(self.name))}".rstrip()
 
-    @property
-    def identity(self) -> tuple[str, str, str, str]:
-        """What identifies an object for the API server, in any API version."""
-        return self.group, self.kind, self.namespace, self.name
-
 
 def objects(stack: str, file: str, within: str, document: Document) -> Iterator[Manifest]:
     """The objects of a document, with the items of a list one by one. A document that is not an object has none.

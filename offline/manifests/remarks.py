@@ -43,7 +43,7 @@ def unjudged(manifests: Sequence[Manifest], rules: Iterable[AnyRule]) -> tuple[U
     """The objects that no rule reads, by type, in the order of the files."""
     known = frozenset[str]().union(*(rule.types for rule in rules))
     others = [each for each in manifests if each.resource.type not in known]
-    working = {each.resource.type for each in others if _works(each)}
+    working = {each.resource.type for each in others if each.kind != _DEFINITION and _runs(each.resource.inputs)}
     firsts = {each.resource.type: each for each in reversed(others)}
     counts = Counter(each.resource.type for each in others)
     return tuple(Unjudged(firsts[kind], number, kind in working) for kind, number in counts.items())
@@ -90,10 +90,6 @@ def _over(application: object, at: str) -> Iterator[str]:
         for keys in _SOURCE:
             if walk(source.source, *keys):
                 yield f"{at}{source.at}{'.'.join(keys)}"
-
-
-def _works(manifest: Manifest) -> bool:
-    return manifest.kind != _DEFINITION and _runs(manifest.resource.inputs)
 
 
 def _runs(value: object) -> bool:

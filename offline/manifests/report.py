@@ -7,16 +7,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from offline.annotations import Annotation, shown_from
-from offline.data import document, outcome_json, verdict_json
+from offline.data import document, fields_of, outcome_json, verdict_json
 from offline.manifests.check import Check, Finding
 from offline.manifests.objects import Manifest
 from offline.manifests.remarks import Unjudged
+from offline.report import plain_table
 from offline.words import counted, states, verdict_line
 
 
@@ -75,6 +75,7 @@ def _objects(check: Check) -> str:
 
 def _counts(check: Check) -> dict[str, int]:
     kinds = Counter((verdict.kind, verdict.level) for verdict in check.verdicts)
+    others = {kind: kinds[kind, "mandatory"] + kinds[kind, "advisory"] for kind in ("undeterminable", "excepted")}
     return {
         "files": check.tree.files,
         "documents": check.tree.documents,
@@ -82,17 +83,13 @@ def _counts(check: Check) -> dict[str, int]:
         "policies": sum(bool(found.judged) for found in check.outcomes),
         "broken": kinds["violation", "mandatory"],
         "advisory": kinds["violation", "advisory"],
-        "undeterminable": sum(count for (kind, _), count in kinds.items() if kind == "undeterminable"),
-        "excepted": sum(count for (kind, _), count in kinds.items() if kind == "excepted"),
-    }
+    } | others
 
 
 def _table(check: Check) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     headings = {"policies": "policies that judged", "broken": "broken, mandatory", "advisory": "broken, advisory"}
     counts = _counts(check)
-    for name in counts:
-        table.add_column(headings.get(name, name), justify="right")
+    table = plain_table(*(f">{headings.get(name, name)}" for name in counts))
     table.add_row(*map(str, counts.values()))
     return table
 
@@ -115,9 +112,7 @@ def _check(check: Check, strict: bool) -> dict[str, Any]:
         "passes": check.passes(strict),
         "counts": _counts(check),
         "objects": [
-            _place(each)
-            | {"urn": each.resource.urn, "type": each.resource.type}
-            | {"kind": each.kind, "namespace": each.namespace, "name": each.name}
+            _place(each) | fields_of(each.resource, "urn", "type") | fields_of(each, "kind", "namespace", "name")
             for each in check.tree.manifests
         ],
         "verdicts": [
@@ -135,4 +130,4 @@ def _check(check: Check, strict: bool) -> dict[str, Any]:
 
 
 def _place(manifest: Manifest) -> dict[str, Any]:
-    return {"file": manifest.file, "line": manifest.line}
+    return fields_of(manifest, "file", "line")

@@ -37,7 +37,8 @@ class Tree:
         places: dict[tuple[str, ...], list[Manifest]] = {}
         for each in self.manifests:
             if each.once:
-                places.setdefault(each.identity, []).append(each)
+                # The API server identifies an object by these, in any API version.
+                places.setdefault((each.group, each.kind, each.namespace, each.name), []).append(each)
         return tuple(
             f"{held[0].label} stands {len(held)} times, and the last one applied wins: {', '.join(each.place for each in held)}"
             for held in places.values()

@@ -11,23 +11,19 @@ SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-5, 5), st.sampled_fro
 VALUES = st.recursive(
     SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3)
 )
-TYPES = st.sampled_from(["array", "boolean", "integer", "null", "number", "object", "string"])
+TYPES = st.sampled_from(["array", "boolean", "integer", "number", "object", "string"])
 WORDS = st.fixed_dictionaries(
     {},
     optional={
-        "type": TYPES | st.lists(TYPES, min_size=1, max_size=3, unique=True),
+        "type": TYPES,
         "enum": st.lists(SCALARS, min_size=1, max_size=4),
-        "const": SCALARS,
         "minimum": st.integers(-3, 3),
         "maximum": st.integers(-3, 3),
-        "exclusiveMinimum": st.integers(-3, 3),
-        "exclusiveMaximum": st.integers(-3, 3),
         "minLength": st.integers(0, 3),
         "maxLength": st.integers(0, 3),
         "pattern": st.sampled_from(["a", "^b", "1$"]),
         "minItems": st.integers(0, 3),
         "maxItems": st.integers(0, 3),
-        "uniqueItems": st.booleans(),
         "required": st.lists(st.sampled_from("abc"), max_size=2, unique=True),
         "default": SCALARS,
         "description": st.just("text"),
@@ -68,7 +64,7 @@ def test_a_fault_names_the_place_the_rule_and_the_value(schema, value, text):
     assert faults(schema, value, "p") == [text]
 
 
-@pytest.mark.parametrize("schema", [{"format": "date"}, {"items": {"$ref": "#"}}])
+@pytest.mark.parametrize("schema", [{"format": "date"}, {"const": 1}, {"uniqueItems": True}, {"items": {"$ref": "#"}}])
 def test_a_schema_word_that_is_not_known_is_an_error_and_not_a_rule_silently_lost(schema):
     with pytest.raises(ValueError, match="does not know"):
         faults(schema, ["x"], "p")

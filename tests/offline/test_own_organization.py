@@ -70,7 +70,7 @@ def test_the_step_names_each_of_these_settings() -> None:
 
 def test_the_stack_plans_clean(plan: Plan) -> None:
     assert [(verdict.rule, verdict.message) for verdict in plan.broken] == []
-    assert plan.clean
+    assert plan.passes()
 
 
 def test_no_remark_is_left_of_a_placeholder_that_was_replaced(plan: Plan) -> None:

@@ -37,7 +37,7 @@ def run():
 def test_a_job_that_no_pool_holds_fails_the_plan_before_anything_is_built(tmp_path):
     plan = plan_of(stack(tmp_path, FITS, BIG))
     assert plan.recording is None
-    assert not plan.clean
+    assert not plan.passes()
     assert [(found.cluster, found.workload, found.kind) for found in plan.refused] == [("usw2", "big", "job")]
 
 

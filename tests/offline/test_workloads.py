@@ -35,7 +35,7 @@ def run():
 def test_a_workload_that_does_not_fit_fails_the_plan_before_anything_is_built(tmp_path):
     plan = plan_of(stack(tmp_path, FITS, BIG))
     assert plan.recording is None
-    assert not plan.clean
+    assert not plan.passes()
     assert [(found.cluster, found.workload) for found in plan.refused] == [("usw2", "big")]
 
 
