@@ -76,14 +76,8 @@ def _received(alert: PolicyResource, _: Later) -> bool:
 
 
 _ALARMS: dict[str, tuple[Callable[[Stack, Later], bool], str]] = {
-    AWS: (
-        _aws,
-        f"add an {AWS_BUDGET} with a notification and its subscribers, in a stack file `budget` of an EKS cluster",
-    ),
-    OCI: (
-        _oci,
-        f"add an {OCI_BUDGET} and an {OCI_ALERT} with recipients, in a stack file `budget` of an OKE cluster",
-    ),
+    AWS: (_aws, f"add an {AWS_BUDGET} with a notification and its subscribers, in a stack file `budget` of an EKS cluster"),
+    OCI: (_oci, f"add an {OCI_BUDGET} and an {OCI_ALERT} with recipients, in a stack file `budget` of an OKE cluster"),
 }
 
 RULE = StackRule(

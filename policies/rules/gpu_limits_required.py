@@ -18,17 +18,7 @@ from fleet.facts.scheduling import GPU_RESOURCE, RUNTIME_CLASS, is_gpu_resource
 from . import schema
 from .kinds import HELM, POD, RUNNER_SET
 from .labels import GPU_TAINTS, INSTANCE_TYPE_LABEL, key_means_gpu, means_gpu, telling
-from .pods import (
-    NODE_TERMS,
-    SERVING,
-    Container,
-    PodSpec,
-    containers_of,
-    gpu_amounts,
-    pod_specs,
-    serves_the_node,
-    tolerations,
-)
+from .pods import NODE_TERMS, SERVING, Container, PodSpec, containers_of, gpu_amounts, pod_specs, serves_the_node, tolerations
 from .pools import machine_sign
 from .read import Later, entries, items, keys, label, quantity, shown, strings, text, walk, whole
 from .releases import releases

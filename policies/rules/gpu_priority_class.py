@@ -64,11 +64,7 @@ RULE = Rule(
     types=POD | RUNNER_SET | HELM | CLASSES,
     levels={"dev": "disabled", "staging": "advisory", "prod": "advisory", "homelab": "advisory"},
     config={
-        "ceiling": {
-            "type": "integer",
-            "default": RUNNER_PRIORITY.value,
-            "description": "The greatest value of a priority class.",
-        },
+        "ceiling": {"type": "integer", "default": RUNNER_PRIORITY.value, "description": "The greatest value of a priority class."}
     },
     rationale="A GPU job without a class gives way to all other pods, and one with a class of the system's ends what nodes need.",
     source="https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/",

@@ -23,11 +23,7 @@ _WORKLOADS = {
     "batch/v2alpha1": ("CronJob",),
 }
 _TEMPLATE = ("spec", "template", "spec")
-_SPEC = {
-    "Pod": ("spec",),
-    "PodTemplate": ("template", "spec"),
-    "CronJob": ("spec", "jobTemplate", *_TEMPLATE),
-}
+_SPEC = {"Pod": ("spec",), "PodTemplate": ("template", "spec"), "CronJob": ("spec", "jobTemplate", *_TEMPLATE)}
 
 
 def _tokens(suffix: str) -> dict[str, tuple[str, ...]]:

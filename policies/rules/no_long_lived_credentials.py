@@ -46,11 +46,7 @@ FORBIDDEN = {
 """Kinds that are a credential, or make somebody who needs one."""
 
 _PRIVATE_KEY = "a private key"
-_KINDS = {
-    "github": "a GitHub token",
-    "aws": "an AWS access key id",
-    "key": _PRIVATE_KEY,
-}
+_KINDS = {"github": "a GitHub token", "aws": "an AWS access key id", "key": _PRIVATE_KEY}
 _CREDENTIAL = re.compile(
     rf"(?P<github>\b(?:{GITHUB_TOKEN}[A-Za-z0-9]{{36}}|{GITHUB_FINE_GRAINED_TOKEN}[A-Za-z0-9_]{{22}}))"
     rf"|(?P<aws>\b{AWS_KEY_ID}\b)"

@@ -17,10 +17,7 @@ from .kinds import IAM_ROLE
 from .read import Later, entries, keys, shown, strings, text, walk
 from .rule import PolicyResource, Section, Severity, Stack, StackRule, Violation
 
-ATTACHMENTS = {
-    "aws:iam/rolePolicyAttachment:RolePolicyAttachment": "role",
-    "aws:iam/policyAttachment:PolicyAttachment": "roles",
-}
+ATTACHMENTS = {"aws:iam/rolePolicyAttachment:RolePolicyAttachment": "role", "aws:iam/policyAttachment:PolicyAttachment": "roles"}
 """Token to the property with the roles."""
 ROLE_POLICY = "aws:iam/rolePolicy:RolePolicy"
 IAM_POLICY = "aws:iam/policy:Policy"

@@ -31,11 +31,7 @@ _HERE = ("", "https://kubernetes.default.svc", "in-cluster")
 """How a destination means the cluster that ArgoCD itself runs in."""
 _TEMPLATE, _PATCH = ("spec", "template"), ("spec", "templatePatch")
 
-_HELM: Mapping[str, tuple[str, ...]] = {
-    "version": ("version",),
-    "repository": ("repositoryOpts", "repo"),
-    "values": ("values",),
-}
+_HELM: Mapping[str, tuple[str, ...]] = {"version": ("version",), "repository": ("repositoryOpts", "repo"), "values": ("values",)}
 _ARGO: Mapping[str, tuple[str, ...]] = {
     "version": ("targetRevision",),
     "repository": ("repoURL",),

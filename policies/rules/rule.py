@@ -54,11 +54,7 @@ WHY = "why"
 
 _BY_STRICTNESS = ("disabled", "advisory", "remediate", "mandatory")
 _SHARED: Mapping[str, Mapping[str, Any]] = {
-    WHY: {
-        "type": "string",
-        "default": "",
-        "description": "Why this stack's values differ from the defaults; for people.",
-    },
+    WHY: {"type": "string", "default": "", "description": "Why this stack's values differ from the defaults; for people."},
     exceptions.PROPERTY: EXCEPTIONS,
 }
 

@@ -23,10 +23,7 @@ LEAST: dict[str, tuple[str, ...]] = {
 }
 """The nodes that a pool always keeps. OKE's size is the first number of nodes, and the least where an autoscaler has the rest."""
 
-FIRST: dict[str, tuple[str, ...]] = {
-    EKS_NODE_GROUP: ("scalingConfig", "desiredSize"),
-    AUTO_SCALING_GROUP: ("desiredCapacity",),
-}
+FIRST: dict[str, tuple[str, ...]] = {EKS_NODE_GROUP: ("scalingConfig", "desiredSize"), AUTO_SCALING_GROUP: ("desiredCapacity",)}
 """The nodes that it starts with, where that is another number."""
 
 _MOST: dict[str, tuple[str, ...]] = {

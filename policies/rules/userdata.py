@@ -83,13 +83,7 @@ def script(given: str) -> str:
 
 _AWS: tuple[tuple[str, ...], ...] = (("userData",), ("userDataBase64",))
 _OCI: tuple[tuple[str, ...], ...] = (("metadata", "user_data"), ("extendedMetadata", "user_data"))
-_FIELDS = {
-    EC2_INSTANCE: _AWS,
-    SPOT_REQUEST: _AWS,
-    LAUNCH_TEMPLATE: _AWS,
-    OCI_INSTANCE: _OCI,
-    OCI_INSTANCE_CONFIGURATION: _OCI,
-}
+_FIELDS = {EC2_INSTANCE: _AWS, SPOT_REQUEST: _AWS, LAUNCH_TEMPLATE: _AWS, OCI_INSTANCE: _OCI, OCI_INSTANCE_CONFIGURATION: _OCI}
 
 
 def _unpacked(held: bytes) -> bytes:
