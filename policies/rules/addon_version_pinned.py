@@ -26,10 +26,9 @@ def _check(args: Args, later: Later) -> Iterator[str]:
     if is_hollow(args.resource_type, args.props):
         return
     field, otherwise, example = _VERSIONS[args.resource_type]
-    with later:
-        version = walk(args.props, field)
-        if _WHOLE.match(text(version)) is None:
-            yield f"{field} is {shown(version)}: {otherwise}; write a version such as {example}"
+    version = walk(args.props, field)
+    if _WHOLE.match(text(version)) is None:
+        yield f"{field} is {shown(version)}: {otherwise}; write a version such as {example}"
 
 
 RULE = Rule(

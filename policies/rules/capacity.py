@@ -1,9 +1,9 @@
 """How a pool may buy its machines: `fleet.facts.hardware`'s capacity types (spot, on-demand, reserved).
 
 - EKS: `capacityType`. A group in a capacity reservation is ON_DEMAND and its reservation is in the launch template, so the
-  group's own label `gpu-ci/capacity=reserved` is believed.
+  rules trust the group's own label `gpu-ci/capacity=reserved`.
 - OKE: each placement, preemptible or of a reservation.
-- Karpenter: its requirements, joined by AND. What none of them narrows, it may buy in every way (karpenter.sh, NodePools).
+- Karpenter: its requirements, joined by AND. Without a requirement on it a pool may buy every type (karpenter.sh, NodePools).
 - Auto Scaling groups: the distribution of a mixed instances policy. Without one the launch template decides, which is not
   read.
 """
@@ -26,7 +26,7 @@ _ALL_ON_DEMAND = 100
 
 
 def bought(token: str, props: Any) -> frozenset[str]:
-    """The capacity types that a pool may buy; none where nothing satisfies it. Raises UnknownValueError."""
+    """The capacity types that a pool may buy; none if its requirements exclude all. Raises UnknownValueError."""
     return _READERS[token](props)
 
 

@@ -1,9 +1,9 @@
-"""What charts make of their values where that differs from them, so that rules judge what runs and not only what is written.
+"""What charts add to their values, so that rules judge what runs and not only what is written.
 
-Chart gha-runner-scale-set makes containers and volumes of one value, `containerMode.type`: `added`, `left_out` and `volumes` say
-which (its templates at 0.14.2). The controller makes a second pod of each set, the listener: from `listenerTemplate`, whose
-account it ignores, and with its own image unless the template names one. Of other charts `DEFAULTS` says which images they run
-and what they take of a node (`charts.toml`).
+Chart gha-runner-scale-set makes containers and volumes from one value, `containerMode.type`: `added`, `left_out` and `volumes`
+list them (its templates at 0.14.2). The controller makes a second pod for each set, the listener. It uses `listenerTemplate`,
+ignores the account there, and uses its own image unless the template names one. For other charts, `DEFAULTS` lists the images
+that they run and what they use of a node (`charts.toml`).
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ WORK = "work"
 
 @dataclass(frozen=True, slots=True)
 class DefaultImage:
-    """An image that a chart runs: `values` are what it has at the path `at`, and a release's own go over them key by key.
+    """An image that a chart runs. `values` are the chart's defaults at the path `at`; a release's values override them by key.
 
-    It runs if the flag at `switch` is on; `on` is what holds where that is not set.
+    The image runs if the flag at `switch` is on; `on` is the default of that flag.
     """
 
     at: str
@@ -45,7 +45,7 @@ class DefaultImage:
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """What a chart runs by default, with source and date. `node` says what its pods take of a node, "" for nothing."""
+    """What a chart runs by default, with source and date. `node` says what its pods use of a node, "" for nothing."""
 
     version: str
     source: str
@@ -56,7 +56,7 @@ class Defaults:
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """A container that the scale-set chart makes and no value names: `why` says what makes it."""
+    """A container that the scale-set chart adds and no value names. `why` says which value makes the chart add it."""
 
     body: Mapping[str, Any]
     init: bool
@@ -83,7 +83,7 @@ DEFAULTS, _SCALE_SET = _read()
 
 DIND_IMAGE: str = _SCALE_SET["dind"]
 RUNNER_IMAGE: str = _SCALE_SET["runner"]
-"""Images that the scale-set chart names by itself."""
+"""Images that the scale-set chart uses by default."""
 
 
 def images(chart: str) -> tuple[DefaultImage, ...]:
@@ -97,9 +97,9 @@ def mode(values: Any) -> str:
 
 
 def added(values: Any, later: Later) -> Iterator[Added]:
-    """Containers of the runner pod that no value names, in the pod's order. Unknown parts are put off.
+    """Containers of the runner pod that no value names, in the pod's order. `later` collects unknown values.
 
-    Before Kubernetes 1.29 Docker is no init container that stays but a regular one: nothing here depends on it.
+    Before Kubernetes 1.29 Docker is a regular container and not a sidecar; the rules do not depend on that.
     """
     runners: tuple[Any, ...] = ()
     default: dict[str, Any] = {}
@@ -123,7 +123,7 @@ def left_out(values: Any) -> frozenset[str]:
 
 
 def volumes(values: Any, later: Later) -> Iterator[Mapping[str, Any]]:
-    """Volumes of the runner pod that no value names. Unknown parts are put off."""
+    """Volumes of the runner pod that no value names. `later` collects unknown values."""
     with later:
         found = mode(values)
         brought = Later()
@@ -154,7 +154,7 @@ def _docker() -> dict[str, Any]:
 
 
 def _init_container(runners: Sequence[Any], later: Later) -> dict[str, Any]:
-    """Copies files out of the runner's image. Where that is unknown, the runner's own container has to be judged first."""
+    """The init container that copies files out of the runner's image. If that image is unknown, it has none here."""
     body: dict[str, Any] = {
         "name": "init-dind-externals",
         "command": ["cp"],

@@ -1,6 +1,6 @@
-"""Volumes that Kubernetes makes for claims, as a bill counts them: by the storage class, where the stack has that too.
+"""Volumes that Kubernetes makes for claims, for a bill: the stack's storage class decides the price.
 
-A claim of a class that is not in the stack says nothing of what it is, so it is in no bill.
+If the class is not in the stack, the kind of volume is not known, and the bill leaves the claim out.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from .read import quantity, text, walk
 
 _GIB = 2**30
 _IOPS, _MIBPS, _VPUS = 3_000, 125, 10
-"""What a class gives that says nothing (AWS EBS volume types; oci-cloud-controller-manager)."""
+"""Defaults of a class (AWS EBS volume types; oci-cloud-controller-manager)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """A claim's volume: how many of each unit it has when it is full, and the region that its class names, if it does.
+    """A claim's volume: the amount of each unit when it is full, and the region that its class names, if any.
 
-    `elastic` is one that is paid by what is in it.
+    `elastic` means that the cloud bills only the stored data.
     """
 
     parts: Mapping[str, float]
@@ -35,7 +35,7 @@ class Claimed:
 
 
 def claimed(resource: PolicyResource, resources: Iterable[PolicyResource]) -> Claimed | None:
-    """What a claim is billed as; None for a class that is not in the stack, and for one of no known driver.
+    """The billed volume of a claim; None for a class that is not in the stack or has an unknown driver.
 
     Raises UnknownValueError.
     """
@@ -63,7 +63,7 @@ def _is_class(resource: PolicyResource, name: str, cluster: str) -> bool:
 
 
 def _cluster(resource: PolicyResource) -> str:
-    """What tells one cluster's objects from another's: their provider."""
+    """The provider of a resource, which identifies its cluster."""
     return resource.provider.urn if resource.provider is not None else ""
 
 
@@ -89,4 +89,4 @@ _DRIVERS: Mapping[str, tuple[Callable[[float, Any], dict[str, float]], bool]] = 
     "blockvolume.csi.oraclecloud.com": (_block, False),
     "fss.csi.oraclecloud.com": (lambda gib, _: {"oci-fss-gb": gib}, True),
 }
-"""How volumes of a driver are billed, and whether by what is in them."""
+"""How each driver's volumes are billed, and whether only stored data is."""

@@ -1,9 +1,9 @@
-"""Which cluster a resource of a stack belongs to, as far as the stack tells.
+"""The cluster that a resource of a stack belongs to, if the stack shows it.
 
-EKS pools name their cluster. OKE pools have its OCID, which is unknown before it exists: the cluster that they depend on tells
-instead. What is inside a cluster has the Kubernetes provider's `clusterIdentifier`, which is the physical name in this
-project. Talos nodes have the cluster's name in the settings, with which that ends (`gpu-ci-<stack>-<cluster>`). Of a chart that
-ArgoCD delivers to another cluster nothing tells.
+EKS pools name their cluster. OKE pools have its OCID, which is unknown before it exists, so the cluster that they depend on
+counts instead. Objects in a cluster have the Kubernetes provider's `clusterIdentifier`, in this project the physical name
+(`gpu-ci-<stack>-<cluster>`). Talos nodes have the cluster's name in the settings, the last part of it. The cluster of a chart
+that ArgoCD delivers elsewhere is not known.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .read import Later, line, text, walk
 from .releases import releases
 
 _WAYS = ("urn:", "ocid1.", "arn:")
-"""How an identity starts that is no cluster's name."""
+"""Prefixes of identities that are not names of clusters."""
 _LONGEST = 160
 _NAMES = 5
 """A message shows an OCID or a URN whole."""
@@ -28,26 +28,26 @@ _NAMES = 5
 
 @dataclass(frozen=True, slots=True)
 class Clustered:
-    """A resource and the cluster that it belongs to: its name, URN, OCID or ARN, or "" where nothing tells."""
+    """A resource and the cluster that it belongs to: its name, URN, OCID or ARN, or "" if it is not known."""
 
     resource: PolicyResource
     cluster: str
 
     @property
     def cloud(self) -> str:
-        """The kind of a pool that only one provider's clusters have; "" for what any cluster may have."""
+        """The kind of a pool that only one provider's clusters have; "" for a resource that any cluster may have."""
         token = self.resource.resource_type
         return token if token in (EKS_NODE_GROUP, OKE_NODE_POOL, TALOS_NODE) else ""
 
     def near(self, other: Clustered) -> bool:
-        """Whether both may be in one cluster: a name and an OCID may mean the same one, two different names do not."""
+        """Whether both may be in one cluster. A name and an OCID may mean the same cluster; two different names do not."""
         one, two = self.cluster, other.cluster
         if one and two and one != two and _way(one) == _way(two) and not (self._calls(two) or other._calls(one)):
             return False
         return not (self.cloud and other.cloud) or self.cloud == other.cloud
 
     def _calls(self, cluster: str) -> bool:
-        """Whether this knows the cluster of that physical name by the settings' name alone."""
+        """Whether this names the cluster of that physical name by its name in the settings."""
         return self.cloud == TALOS_NODE and cluster.endswith(f"-{self.cluster}")
 
 
@@ -67,7 +67,7 @@ def cluster_of(resource: PolicyResource) -> str:
 
 
 def clustered(resources: Iterable[PolicyResource], later: Later) -> Iterator[Clustered]:
-    """Resources with their clusters; those whose cluster is unknown are put off."""
+    """Resources with their clusters. `later` collects unknown clusters."""
     for resource in resources:
         with later:
             yield Clustered(resource, cluster_of(resource))
@@ -86,7 +86,7 @@ def names(resources: Iterable[PolicyResource]) -> str:
 
 @lru_cache(maxsize=4096)
 def _way(cluster: str) -> str:
-    """In which of the ways an identity tells a cluster; "" for a name."""
+    """The prefix of an identity; "" for a name."""
     return next((way for way in _WAYS if cluster.startswith(way)), "")
 
 

@@ -1,8 +1,8 @@
-"""The bill of a stack, made of its resources: what an hour costs idle and at worst, item by item.
+"""The bill of a stack, from its resources: the cost of an idle hour and of the worst hour, item by item.
 
-The same arithmetic as the plan's own bill (`fleet.facts.pricing`), on what a policy sees: groups of machines and their disks,
-control planes, NAT gateways, volumes of claims whose storage class is in the stack. Whatever has no price is an item with a
-fault, never one that costs nothing. Traffic, taxes, load balancers and a NAT gateway of OCI's are in neither bill.
+It uses the same arithmetic as the plan's bill (`fleet.facts.pricing`) on the resources that a policy sees: groups of machines
+and their disks, control planes, NAT gateways, volumes of claims whose storage class is in the stack. An item without a price
+has a fault; it never counts as free. Neither bill has traffic, taxes, load balancers or OCI's NAT gateways.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .kinds import CLAIM, EKS_CLUSTER, EKS_COMPONENT, NAT_GATEWAY, OKE_CLUSTER, 
 from .read import Later, line, text, walk
 
 HOURS = 730
-"""In a month, as clouds count."""
+"""Hours of a month, as clouds count."""
 
 UNITS = frozenset((EKS_CLUSTER, EKS_COMPONENT, OKE_CLUSTER, NAT_GATEWAY, CLAIM, STORAGE_CLASS))
 """Resource types billed by the hour that are not machines."""
@@ -39,7 +39,7 @@ _WORDS = {
     "nat-gateway": "NAT gateways",
 }
 SUPPORT_ENDED = _WORDS[EXTENDED]
-"""What the item of control planes in extended support is called."""
+"""The name of the item of control planes in extended support."""
 _ADD = "add it with source and date to fleet/facts/data/prices.csv"
 
 
@@ -55,7 +55,7 @@ class Item:
 def bill(resources: Sequence[PolicyResource], day: date, later: Later) -> tuple[Item, ...]:
     """The items of a stack at the prices of a day.
 
-    What is unknown in a preview is left out and put off, so that the sum is a lower bound.
+    A value that is unknown in a preview is left out and goes to `later`, so the sum is a lower bound.
     """
     found = groups(resources, later)
     return (*map(_machines, found), *_disks(found), *_units(resources, day, later), *_claims(resources, later))
@@ -77,7 +77,7 @@ def _machines(group: Group) -> Item:
 
 
 def _counted(group: Group) -> Line | None:
-    """The line of so many machines, in the dearest of their regions."""
+    """The line of a counted group, in its most expensive region."""
     most = group.most or 0
     least, most = (group.least, most) if group.reserved is None else (group.reserved, group.reserved)
     lines = [_line(group, region, least, most) for region in group.regions]
@@ -92,7 +92,7 @@ def _line(group: Group, region: str, least: int, most: int) -> Line:
 
 
 def _limited(group: Group) -> Line | None:
-    """The line of a NodePool by its limit of GPUs: each costs at most what one does on the type that is dearest so."""
+    """The line of a NodePool by its GPU limit, each GPU at the price of the most expensive type per GPU."""
     if group.gpu_limit is None or not group.choices:
         return None
     each = [
@@ -125,7 +125,7 @@ def _fault(group: Group) -> str:
     return f"{group.name}: no price of {named} is known, and unknown is not nothing; {_ADD}, or use another type"
 
 
-# -- what is no machine ------------------------------------------------------------------------------------------------
+# -- everything but machines ------------------------------------------------------------------------------------------------
 
 
 class _Spans(dict[tuple[str, str], tuple[float, float]]):
@@ -149,7 +149,7 @@ def _disks(found: Iterable[Group]) -> Iterator[Item]:
 
 def _units(resources: Sequence[PolicyResource], day: date, later: Later) -> Iterator[Item]:
     counted = Counter[tuple[str, str]]()
-    # On an engine the component of a control plane shows no version, but its child does. Offline it has no child.
+    # On an engine, a control plane's component shows no version, but its child does. Offline, it has no child.
     doubled = {each.parent.urn for each in resources if each.resource_type == EKS_CLUSTER and each.parent is not None}
     for resource in resources:
         if resource.urn in doubled:
@@ -162,7 +162,7 @@ def _units(resources: Sequence[PolicyResource], day: date, later: Later) -> Iter
 
 
 def _claims(resources: Sequence[PolicyResource], later: Later) -> Iterator[Item]:
-    """A volume is paid whole once it is there, a file system by what is in it: nothing at least."""
+    """A volume costs its whole size once it exists. A file system costs its stored data, so its least is 0."""
     spans = _Spans()
     for resource in resources:
         with later:
@@ -176,7 +176,7 @@ def _claims(resources: Sequence[PolicyResource], later: Later) -> Iterator[Item]
 
 
 def _unit_of(resource: PolicyResource, day: date) -> str:
-    """The unit that prices the resource; "" for one that costs nothing, or is priced with another."""
+    """The unit that prices the resource; "" if it is free or another resource includes its price."""
     token = resource.resource_type
     if token == NAT_GATEWAY:
         return "nat-gateway"
@@ -190,7 +190,7 @@ def _unit_of(resource: PolicyResource, day: date) -> str:
 
 
 def _regions(resource: PolicyResource, resources: Sequence[PolicyResource]) -> tuple[str, ...]:
-    """The region of a resource. A component has none: it is that of what depends on it, or any in which the stack is on AWS."""
+    """The regions of a resource. A component has none of its own: its dependents' count, or else all AWS regions of the stack."""
     if resource.resource_type != EKS_COMPONENT:
         return (region_of(resource),)
     inside = [each for each in resources if any(above.urn == resource.urn for above in each.dependencies)]

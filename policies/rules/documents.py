@@ -1,4 +1,4 @@
-"""IAM policy documents: JSON in a string property, read without an exception whatever it holds."""
+"""IAM policy documents: JSON in a string property. Reading one never raises for invalid JSON."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 from .read import Later, items, keys, text, walk
 
 _LONGEST = 65536
-"""Characters of a document that is read; AWS takes at most 10,240 in a role."""
+"""Longer documents are not read; AWS takes at most 10,240 in a role."""
 
 
 def statements(document: Any, later: Later) -> Iterator[tuple[str, Any]]:
-    """Path ("Statement[0]") and each statement that allows something; none for what is no document. One may stand alone."""
+    """Path ("Statement[0]") and each statement that allows something; none for other text. A list is optional."""
     parsed = _parsed(text(document)) if isinstance(document, str) else document
     found = walk(parsed, "Statement")
     single = [(0, found)] if keys(found) else []

@@ -1,7 +1,8 @@
 """The properties of a resource while a remedy changes them.
 
-The SDK hands a remediation bare properties: an unknown is its sentinel string there, a secret a wrapper, and after an earlier
-remediation a plain dict. A draft hides the difference: `reading` is for `read.py`, `put` and `append` change the properties.
+The SDK gives a remediation bare properties: an unknown value is a sentinel string, a secret is a wrapper. After an earlier
+remediation the properties are a plain dict. A draft hides the difference: `reading` is for `read.py`, `put` and `append`
+change the properties.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pulumi_policy.proxy import unknown_checking_proxy
 Step = str | int
 
 _TARGET = "__target"
-"""Key by which the SDK's proxies give what they wrap."""
+"""Key under which the SDK's proxies return the wrapped value."""
 
 
 class Draft:
@@ -37,7 +38,7 @@ class Draft:
         return self._props if self._dirty else None
 
     def put(self, value: Any, *path: Step) -> bool:
-        """Sets the value at a path of object keys and list indices, making absent objects; False where that cannot be."""
+        """Sets the value at a path of object keys and list indices, creating missing objects; False if that is impossible."""
         *above, last = path
         holder = self._reach(above)
         if isinstance(holder, dict) and isinstance(last, str):
@@ -47,7 +48,7 @@ class Draft:
         return False
 
     def append(self, value: Any, *path: Step) -> bool:
-        """Adds an item to the list at a path, making an absent list; False where something else stands there."""
+        """Adds an item to the list at a path, creating a missing list; False if the value there is not a list."""
         *above, last = path
         holder = self._reach(above)
         if not isinstance(holder, dict) or not isinstance(last, str):
@@ -93,7 +94,7 @@ def _plain(value: Any) -> Any:
 
 
 def _bare(value: Any) -> Any:
-    """A copy with secrets as what they hold."""
+    """A copy with secrets replaced by their values."""
     if isinstance(value, Secret):
         return _bare(value.value)
     if isinstance(value, list):

@@ -30,14 +30,12 @@ def _check(args: Args, later: Later) -> Iterator[str]:
     if token == EKS_COMPONENT:
         yield from _eks("", props, allowed, later)
     elif token == EKS_CLUSTER:
-        with later:
-            yield from _eks("vpcConfig.", walk(props, "vpcConfig"), allowed, later)
+        yield from _eks("vpcConfig.", walk(props, "vpcConfig"), allowed, later)
     elif token == OKE_CLUSTER:
         yield from _oke(props, later)
     elif token == OCI_NSG_RULE:
-        with later:
-            if text(walk(props, "direction")) == "INGRESS":
-                yield from _opened("source", props, ("tcpOptions", "destinationPortRange"))
+        if text(walk(props, "direction")) == "INGRESS":
+            yield from _opened("source", props, ("tcpOptions", "destinationPortRange"))
     else:
         for path, rule in entries(props, "ingressSecurityRules", later):
             with later:
@@ -45,20 +43,19 @@ def _check(args: Args, later: Later) -> Iterator[str]:
 
 
 def _eks(prefix: str, config: Any, allowed: Sequence[str], later: Later) -> Iterator[str]:
-    with later:
-        public = walk(config, "endpointPublicAccess")
-        # Absent is on.
-        if public is not None and not true(public):
-            return
-        cidrs = walk(config, "publicAccessCidrs")
-        if not count(cidrs):
-            yield (
-                f"{prefix}publicAccessCidrs is not set: the API then answers the whole internet; "
-                "name your networks, or write endpointPublicAccess: false"
-            )
-        for index, cidr in items(cidrs, later):
-            if fault := _named(cidr, allowed):
-                yield f"{prefix}publicAccessCidrs[{index}] is {shown(cidr)}: {fault}"
+    public = walk(config, "endpointPublicAccess")
+    # Absent is on.
+    if public is not None and not true(public):
+        return
+    cidrs = walk(config, "publicAccessCidrs")
+    if not count(cidrs):
+        yield (
+            f"{prefix}publicAccessCidrs is not set: the API then answers the whole internet; "
+            "name your networks, or write endpointPublicAccess: false"
+        )
+    for index, cidr in items(cidrs, later):
+        if fault := _named(cidr, allowed):
+            yield f"{prefix}publicAccessCidrs[{index}] is {shown(cidr)}: {fault}"
 
 
 def _named(cidr: Any, allowed: Sequence[str]) -> str:
@@ -75,20 +72,19 @@ def _named(cidr: Any, allowed: Sequence[str]) -> str:
 
 
 def _oke(props: Any, later: Later) -> Iterator[str]:
-    with later:
-        config = walk(props, "endpointConfig")
-        if not keys(config):
-            yield (
-                "endpointConfig is not set: the API then answers the whole internet outside your network, and no security group "
-                "can guard it; set its subnetId"
-            )
-        if not true(walk(config, "isPublicIpEnabled")):
-            return
-        if not count(walk(config, "nsgIds")):
-            yield (
-                "endpointConfig.nsgIds is not set: nothing of its own guards a public API endpoint; "
-                "set a network security group, or write isPublicIpEnabled: false"
-            )
+    config = walk(props, "endpointConfig")
+    if not keys(config):
+        yield (
+            "endpointConfig is not set: the API then answers the whole internet outside your network, and no security group "
+            "can guard it; set its subnetId"
+        )
+    if not true(walk(config, "isPublicIpEnabled")):
+        return
+    if not count(walk(config, "nsgIds")):
+        yield (
+            "endpointConfig.nsgIds is not set: nothing of its own guards a public API endpoint; "
+            "set a network security group, or write isPublicIpEnabled: false"
+        )
 
 
 def _opened(path: str, rule: Any, ports: tuple[str, ...]) -> Iterator[str]:

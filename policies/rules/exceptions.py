@@ -1,7 +1,7 @@
-"""Exceptions from a rule: by URN pattern, with a reason and the day on which they run out.
+"""Exceptions from a rule: by URN pattern, with a reason and an expiry day.
 
-They are part of the rule's config. An exception that has run out is a violation of every resource that it excused, so that
-nobody forgets it.
+They are part of the rule's config. An expired exception is a violation of every resource that it excused, so that nobody
+forgets it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ EXCEPTIONS: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The exception that excuses a resource, if any, and messages about exceptions that no longer can."""
+    """The exception that excuses a resource, if any, and messages about expired exceptions."""
 
     name: str = ""
     why: str = ""
@@ -51,7 +51,7 @@ class Standing:
 
     @property
     def excused(self) -> bool:
-        """Whether an exception stands for the resource."""
+        """Whether a valid exception covers the resource."""
         return bool(self.name)
 
     def reason(self, hidden: list[str]) -> str:
@@ -64,7 +64,7 @@ _NONE = Standing()
 
 
 def standing(config: Mapping[str, Any], urn: str, as_of: date) -> Standing:
-    """How the resource of this URN stands on the day `as_of`."""
+    """The exception that covers the resource of this URN on the day `as_of`."""
     if not config.get(PROPERTY):
         return _NONE
     excusing, faults = _NONE, []
@@ -79,7 +79,7 @@ def standing(config: Mapping[str, Any], urn: str, as_of: date) -> Standing:
 
 
 def run_out(config: Mapping[str, Any], as_of: date) -> Iterator[str]:
-    """Messages for all exceptions that no longer stand, whatever they match."""
+    """Messages for all expired exceptions, whatever they match."""
     return (fault for entry in _entries(config) if (fault := entry.fault(as_of)) is not None)
 
 
@@ -89,7 +89,7 @@ def matches(pattern: str, urn: str) -> bool:
 
 
 def is_exception(reason: str) -> bool:
-    """Whether a policy that says it is not applicable says so because of an exception."""
+    """Whether a policy's reason for "not applicable" is an exception."""
     return reason.startswith(f"{PROPERTY}[")
 
 
@@ -101,7 +101,7 @@ class _Entry:
     expires: str
 
     def fault(self, as_of: date) -> str | None:
-        """Why the exception does not stand on that day."""
+        """Why the exception is not valid on that day; None if it is."""
         try:
             expires = date.fromisoformat(self.expires)
         except ValueError:
@@ -115,7 +115,7 @@ class _Entry:
 
 
 def _entries(config: Mapping[str, Any]) -> Iterator[_Entry]:
-    """The entries in order. Whoever configures the pack holds them to the schema; what is no object is none here."""
+    """The entries in order. The engine checks the config against the schema; this skips entries that are not objects."""
     entries = config.get(PROPERTY)
     for index in range(count(entries)):
         given = entries[index]  # type: ignore[index]  # count says that it is a list

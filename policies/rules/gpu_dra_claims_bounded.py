@@ -16,7 +16,7 @@ from typing import Any
 
 from . import schema
 from .exceptions import matches
-from .kinds import HELM, POD, RUNNER_SET, each, kind_of
+from .kinds import HELM, POD, RUNNER_SET, api_tokens, each, kind_of
 from .places import setting
 from .pods import PodSpec, pod_specs
 from .read import Later, bound, count, entries, shown, strings, text, walk, whole
@@ -28,12 +28,7 @@ MAX_CLAIMS = 1
 
 _VERSIONS = ("v1", "v1beta2", "v1beta1", "v1alpha3", "v1alpha2", "v1alpha1")
 _SPEC = {"ResourceClaim": ("spec",), "ResourceClaimTemplate": ("spec", "spec")}
-CLAIMS = frozenset(
-    f"kubernetes:resource.k8s.io/{version}:{kind}{suffix}"
-    for version in _VERSIONS
-    for kind in _SPEC
-    for suffix in ("", "Patch", "List")
-)
+CLAIMS = api_tokens("resource.k8s.io", _VERSIONS, _SPEC, ("", "Patch", "List"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,17 +11,13 @@ from typing import Any
 
 from fleet.facts.scheduling import RUNNER_PRIORITY
 
-from .kinds import HELM, POD, RUNNER_SET, each
+from .kinds import HELM, POD, RUNNER_SET, api_tokens, each
 from .places import setting
 from .pods import PodSpec, of_gpu_pods
 from .read import Later, bound, quantity, shown, text, walk
 from .rule import Args, Rule, Section, Severity
 
-CLASSES = frozenset(
-    f"kubernetes:scheduling.k8s.io/{version}:PriorityClass{suffix}"
-    for version in ("v1", "v1beta1", "v1alpha1")
-    for suffix in ("", "Patch", "List")
-)
+CLASSES = api_tokens("scheduling.k8s.io", ("v1", "v1beta1", "v1alpha1"), ("PriorityClass",), ("", "Patch", "List"))
 _SYSTEM = "system-"
 """Prefix that Kubernetes keeps for classes of its own."""
 

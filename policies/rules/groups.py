@@ -1,11 +1,11 @@
-"""Groups of like machines that a stack can have: what rules read that add up GPUs, money and quotas.
+"""Groups of identical machines that a stack can have. Rules that add up GPUs, money or quotas read these groups.
 
 A group is an EKS node group, an OKE node pool, an Auto Scaling group, a Karpenter NodePool, an EC2 or OCI instance, a spot
-request, an OCI instance pool with its configuration, or a runner set whose launchers boot a machine for each job, as the
-annotations of its runner pod say. Components are none, for their children are, nor are Talos nodes, which nobody buys by the
-hour. EC2 fleets are left out: their capacity need not be a count of machines.
+request, an OCI instance pool with its configuration, or a runner set whose launchers boot a machine for each job (the
+annotations of its runner pod name that machine). Components do not count, because their children do. Talos nodes do not count,
+because nobody buys them by the hour. EC2 fleets are left out: their capacity need not be a count of machines.
 
-What a launch template or a configuration says is found by the dependencies of its group: ids are unknown before they exist.
+A group's launch template or configuration is found through its dependencies, because ids are unknown before they exist.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from .volumes import Volume, of_ec2, of_oci, of_template
 AWS, OCI = "aws", "oci"
 TIMES = "\N{MULTIPLICATION SIGN}"
 SHOWN = 4
-"""Parts of a sum that a message tells."""
+"""How many parts of a sum a message lists."""
 
 _NODES = ("nodes.min", "nodes.max")
 _JOBS = ("scale.min", "scale.max")
@@ -48,12 +48,12 @@ _STANDING = ("count", "count")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """`least` to `most` machines, each any of `choices`, bought as `capacity` (the dearest way that it may be bought).
+    """`least` to `most` machines, each any of `choices`, bought as `capacity` (the most expensive way that is possible).
 
-    `most` is None where nothing bounds their count; `gpu_limit` bounds their GPUs instead (Karpenter). `reserved` is how many
-    of them a capacity reservation holds. `regions` are those in which one may stand, none where nothing says. `flex` is the
-    OCPUs and GB of a flexible shape. `accelerated` is False where it has no GPU for sure. `settings` name what lowers `least`
-    and `most` in a stack file.
+    `most` is None if nothing bounds their count; `gpu_limit` bounds their GPUs instead (Karpenter). `reserved` is how many of
+    them a capacity reservation holds. `regions` are the regions that a machine may be in, empty if nothing names one. `flex` is
+    the OCPUs and GB of a flexible shape. `accelerated` is False if the group certainly has no GPU. `settings` name the stack
+    file's keys that lower `least` and `most`.
     """
 
     name: str
@@ -88,7 +88,7 @@ class Group:
 
 
 def groups(resources: Sequence[PolicyResource], later: Later) -> tuple[Group, ...]:
-    """The groups of a stack in order; one of which something is unknown is left out and put off."""
+    """The groups of a stack in order. A group with an unknown value is left out, and `later` collects the value."""
     found = []
     for resource in resources:
         for read in _readings(resource, resources, later):
@@ -104,7 +104,7 @@ def groups(resources: Sequence[PolicyResource], later: Later) -> tuple[Group, ..
 def _readings(
     resource: PolicyResource, resources: Sequence[PolicyResource], later: Later
 ) -> Iterator[Callable[[Later], Group | None]]:
-    """What reads the groups of a resource, one each: an Application may install several charts."""
+    """Functions that each read one group of a resource. An Application may install several charts."""
     if resource.resource_type in _READERS:
         yield partial(_READERS[resource.resource_type], resource, resources)
     for release in releases(resource.resource_type, resource.props, later):
@@ -113,13 +113,11 @@ def _readings(
 
 def regions_of(resources: Iterable[PolicyResource], token_prefix: str) -> tuple[str, ...]:
     """The regions in which a stack has resources of a cloud ("aws:"). Raises UnknownValueError."""
-    return tuple(
-        sorted({region for each in resources if each.resource_type.startswith(token_prefix) if (region := region_of(each))})
-    )
+    return tuple(sorted({region_of(each) for each in resources if each.resource_type.startswith(token_prefix)} - {""}))
 
 
 def region_of(resource: PolicyResource) -> str:
-    """The region of a resource: its own, which AWS has, or its provider's; "" where neither says. Raises UnknownValueError."""
+    """The region of a resource: its own (AWS only) or its provider's; "" if neither has one. Raises UnknownValueError."""
     own = text(walk(resource.props, "region")) if resource.resource_type.startswith("aws:") else ""
     return own or (text(walk(resource.provider.props, "region")) if resource.provider is not None else "")
 
@@ -140,7 +138,7 @@ def either(words: Iterable[str]) -> str:
 
 
 def _pool(resource: PolicyResource, later: Later) -> dict[str, Any]:
-    """What all kinds of pools say of themselves."""
+    """The fields of `Group` that every kind of pool has."""
     token, props = resource.resource_type, resource.props
     _, most = sizes.most(token, props, resource.opts)
     return {
@@ -155,22 +153,12 @@ def _pool(resource: PolicyResource, later: Later) -> dict[str, Any]:
 
 
 def _eks(resource: PolicyResource, _: Sequence[PolicyResource], later: Later) -> Group:
+    """An EKS node group or an Auto Scaling group. Only the first has a disk size of its own, and can be reserved."""
     found = _pool(resource, later)
     found["choices"], template = _templated(resource, found["choices"], later)
-    return Group(
-        **found,
-        cloud=AWS,
-        regions=_region(resource),
-        volume=of_ec2(walk(resource.props, "diskSize")) if template is None else of_template(template.props),
-        reserved=_reserved(found, resource, "tags"),
-    )
-
-
-def _scaling_group(resource: PolicyResource, _: Sequence[PolicyResource], later: Later) -> Group:
-    found = _pool(resource, later)
-    found["choices"], template = _templated(resource, found["choices"], later)
-    volume = of_template(template.props) if template is not None else of_ec2(None)
-    return Group(**found, cloud=AWS, regions=_region(resource), volume=volume)
+    volume = of_ec2(walk(resource.props, "diskSize")) if template is None else of_template(template.props)
+    reserved = _reserved(found, resource, "tags")
+    return Group(**found, cloud=AWS, regions=_region(resource), volume=volume, reserved=reserved)
 
 
 def _oke(resource: PolicyResource, _: Sequence[PolicyResource], later: Later) -> Group:
@@ -191,7 +179,7 @@ def _karpenter(resource: PolicyResource, resources: Sequence[PolicyResource], la
     limit = whole(walk(props, "spec", "limits", GPU_RESOURCE))
     found = _pool(resource, later) | {"settings": ("spec.replicas", "spec.limits")}
     if found["most"] is None and walk(props, "spec", "replicas") is not None:
-        # Static capacity: so many nodes and no others (karpenter.sh, spec.replicas).
+        # Static capacity: exactly this many nodes (karpenter.sh, spec.replicas).
         found["most"] = found["least"]
     return Group(
         **found,
@@ -203,7 +191,7 @@ def _karpenter(resource: PolicyResource, resources: Sequence[PolicyResource], la
 
 
 def _reserved(found: dict[str, Any], resource: PolicyResource, tags: str) -> int | None:
-    """Machines that the pool's reservation holds: what its tag says, and without one as many as the pool may use."""
+    """Machines that the pool's reservation holds: the number in its tag, or else the most that the pool may use."""
     if found["capacity"] != RESERVED:
         return None
     told = _natural(walk(resource.props, tags, RESERVED_NODES_TAG))
@@ -232,24 +220,19 @@ def _ec2(resource: PolicyResource, _: Sequence[PolicyResource], later: Later) ->
     )
 
 
-def _oci_instance(resource: PolicyResource, _: Sequence[PolicyResource], later: Later) -> Group:
-    return _launched(resource, resource.props, tuple(choices(kinds.OCI_INSTANCE, resource.props, later)), 1)
-
-
 def _instance_pool(resource: PolicyResource, _: Sequence[PolicyResource], later: Later) -> Group:
     configuration = _behind(resource, "instanceConfigurationId", kinds.OCI_INSTANCE_CONFIGURATION)
-    details, found = None, tuple[Choice, ...]()
-    if configuration is not None:
-        found = tuple(choices(kinds.OCI_INSTANCE_CONFIGURATION, configuration.props, later))
-        details = walk(configuration.props, "instanceDetails", "launchDetails")
-        if details is None:
-            options = walk(configuration.props, "instanceDetails", "options")
-            details = walk(options[0], "launchDetails") if count(options) else None
+    props = {} if configuration is None else configuration.props
+    found = tuple(choices(kinds.OCI_INSTANCE_CONFIGURATION, props, later)) if configuration is not None else ()
+    details = walk(props, "instanceDetails", "launchDetails")
+    if details is None:
+        options = walk(props, "instanceDetails", "options")
+        details = walk(options[0], "launchDetails") if count(options) else None
     return _launched(resource, details, found, _natural(walk(resource.props, "size")))
 
 
 def _launched(resource: PolicyResource, details: Any, found: tuple[Choice, ...], size: int | None) -> Group:
-    """Standing machines of OCI by their launch details."""
+    """OCI machines that run all the time, from their launch details."""
     capacity = ON_DEMAND
     if keys(walk(details, "preemptibleInstanceConfig")):
         capacity = SPOT
@@ -271,7 +254,7 @@ def _launched(resource: PolicyResource, details: Any, found: tuple[Choice, ...],
 
 
 def _runner_set(resource: PolicyResource, release: Release, later: Later) -> Group | None:
-    """The machines that the launchers of a runner set boot; None for a set without launchers, and for any other chart."""
+    """The machines that the launchers of a runner set boot; None for a set without launchers and for any other chart."""
     found = tuple(booted(release, later))
     if not found:
         return None
@@ -307,7 +290,7 @@ def _behind(resource: PolicyResource, field: str, token: str) -> PolicyResource 
 def _templated(
     resource: PolicyResource, found: tuple[Choice, ...], later: Later
 ) -> tuple[tuple[Choice, ...], PolicyResource | None]:
-    """The types of a machine or group, or else those of its launch template; and that template, if it has one."""
+    """The machine types of a machine or group, or else of its launch template; and that template, if there is one."""
     template = _behind(resource, "launchTemplate", kinds.LAUNCH_TEMPLATE)
     if template is not None and not found:
         found = tuple(choices(kinds.LAUNCH_TEMPLATE, template.props, later))
@@ -329,8 +312,7 @@ def _natural(value: Any) -> int | None:
 
 def _flex(config: Any) -> tuple[float, float] | None:
     ocpus, memory = walk(config, "ocpus"), walk(config, "memoryInGbs")
-    sized = isinstance(ocpus, (int, float)) and isinstance(memory, (int, float))
-    return (float(ocpus), float(memory)) if sized else None
+    return (float(ocpus), float(memory)) if isinstance(ocpus, (int, float)) and isinstance(memory, (int, float)) else None
 
 
 def _said(props: Any, *path: str) -> str:
@@ -364,13 +346,15 @@ _LABELS: dict[str, Callable[[Any], Any]] = {
 _READERS: dict[str, Callable[[PolicyResource, Sequence[PolicyResource], Later], Group | None]] = {
     kinds.EKS_NODE_GROUP: _eks,
     kinds.OKE_NODE_POOL: _oke,
-    kinds.AUTO_SCALING_GROUP: _scaling_group,
+    kinds.AUTO_SCALING_GROUP: _eks,
     kinds.KARPENTER_NODE_POOL: _karpenter,
     kinds.EC2_INSTANCE: _ec2,
     kinds.SPOT_REQUEST: _ec2,
-    kinds.OCI_INSTANCE: _oci_instance,
+    kinds.OCI_INSTANCE: lambda each, _, later: _launched(
+        each, each.props, tuple(choices(kinds.OCI_INSTANCE, each.props, later)), 1
+    ),
     kinds.OCI_INSTANCE_POOL: _instance_pool,
 }
 
 MACHINES = frozenset((*_READERS, kinds.LAUNCH_TEMPLATE, kinds.OCI_INSTANCE_CONFIGURATION)) | kinds.HELM
-"""Tokens of groups, and of what they refer to: a rule that reads groups names them all."""
+"""Tokens of groups and of the resources that they refer to. A rule that reads groups needs all of them in its types."""

@@ -1,8 +1,8 @@
-"""Container images: what a reference says, and which ones a chart's values name or leave to the chart.
+"""Container images: the parts of a reference, and the images that a chart's values name or that the chart runs by default.
 
 The grammar of a reference is that of github.com/distribution/reference. In values an image is an object of `repository`, `tag`
 (or `version`) and `digest` (or `sha`), with a `registry` before it or the image's name in `image` behind it; or a text under the
-key `image`. What a chart runs by itself is known of those in `charts.toml` alone.
+key `image`. The default images are known only for the charts in `charts.toml`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .read import Later, keys, label, true, walk
 from .releases import Release
 
 DOCKER_HUB = "docker.io"
-"""The registry of a reference without one."""
+"""The registry of a reference that names none."""
 
 _HOST = r"(?:localhost|[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+)(?::[0-9]{1,5})?|[A-Za-z0-9-]+:[0-9]{1,5}"
 _NAME = r"[a-z0-9]+(?:[._-]+[a-z0-9]+)*"
@@ -45,8 +45,8 @@ class Reference:
 class Named:
     """An image of a chart: where its values name it, and the reference as text.
 
-    `given` is false for what the chart runs by default. A chart that is not in the table may bring what the values lack: the tag
-    where `own_tag`, the repository where `own_repository`.
+    `given` is false for an image that the chart runs by default. A chart that is not in the table may add what the values lack:
+    the tag if `own_tag`, the repository if `own_repository`.
     """
 
     path: str
@@ -58,7 +58,7 @@ class Named:
 
 @lru_cache(maxsize=1024)
 def parsed(reference: str) -> Reference | None:
-    """The parts of a reference; None for what is none."""
+    """The parts of a reference; None for any other text."""
     match = _REFERENCE.fullmatch(reference) if len(reference) <= _LONGEST else None
     if match is None:
         return None
@@ -68,7 +68,7 @@ def parsed(reference: str) -> Reference | None:
 
 
 def of_release(release: Release, later: Later) -> Iterator[Named]:
-    """Images of a chart's release, but for those of its pod templates. Unknown parts are put off."""
+    """Images of a chart's release without those of its pod templates. `later` collects unknown values."""
     with later:
         passing = passed_over(release)
         values = release.values
@@ -76,7 +76,7 @@ def of_release(release: Release, later: Later) -> Iterator[Named]:
 
 
 def of_policy(props: Any, later: Later) -> Iterator[Named]:
-    """Images that the GPU operator's ClusterPolicy names, but for those that it switches off. Unknown parts are put off."""
+    """Images that the GPU operator's ClusterPolicy names and does not switch off. `later` collects unknown values."""
     with later:
         for named in _images("spec", walk(props, "spec"), charts.images(OPERATOR_CHART), SCHEDULING, later):
             if named.given:
@@ -97,7 +97,7 @@ def _images(
 
 
 def _default(path: str, values: Any, default: charts.DefaultImage) -> Iterator[Named]:
-    """An image of a chart in the table, where it is on: its own values with those of the release over them."""
+    """An image of a chart in the table, if it is on: the chart's values, overridden by those of the release."""
     if default.switch:
         flag = walk(values, *default.switch.split("."))
         if not (default.on if flag is None else true(flag)):

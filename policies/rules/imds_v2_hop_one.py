@@ -35,32 +35,28 @@ def _check(args: Args, later: Later) -> Iterator[str]:
 
 
 def _launch_template(props: Any, max_hop: int, later: Later) -> Iterator[str]:
-    with later:
-        yield from _metadata_options("metadataOptions", walk(props, "metadataOptions"), max_hop, later, defaults=False)
+    yield from _metadata_options("metadataOptions", walk(props, "metadataOptions"), max_hop, later, defaults=False)
 
 
 def _instance(props: Any, max_hop: int, later: Later) -> Iterator[str]:
-    with later:
-        # The ids in a launch template reference are unknown before it exists; that it is there is enough.
-        if walk(props, "metadataOptions") is None and keys(walk(props, "launchTemplate")):
-            return
-        yield from _launch_template(props, max_hop, later)
+    # The ids in a launch template reference are unknown before it exists; that it is there is enough.
+    if walk(props, "metadataOptions") is None and keys(walk(props, "launchTemplate")):
+        return
+    yield from _launch_template(props, max_hop, later)
 
 
 def _node_group(props: Any, max_hop: int, later: Later) -> Iterator[str]:
-    with later:
-        if not keys(walk(props, "launchTemplate")):
-            yield (
-                "launchTemplate is not set: EKS then chooses the metadata options; set a launch template with "
-                f"metadataOptions {{httpTokens: required, httpPutResponseHopLimit: {max_hop}}}"
-            )
+    if not keys(walk(props, "launchTemplate")):
+        yield (
+            "launchTemplate is not set: EKS then chooses the metadata options; set a launch template with "
+            f"metadataOptions {{httpTokens: required, httpPutResponseHopLimit: {max_hop}}}"
+        )
 
 
 def _node_class(props: Any, max_hop: int, later: Later) -> Iterator[str]:
-    with later:
-        options = walk(props, "spec", "metadataOptions")
-        if options is not None:
-            yield from _metadata_options("spec.metadataOptions", options, max_hop, later, defaults=True)
+    options = walk(props, "spec", "metadataOptions")
+    if options is not None:
+        yield from _metadata_options("spec.metadataOptions", options, max_hop, later, defaults=True)
 
 
 def _metadata_options(path: str, options: Any, max_hop: int, later: Later, *, defaults: bool) -> Iterator[str]:

@@ -22,26 +22,8 @@ from .pools import FAMILY_LABEL, requirements
 from .read import Later, count, entries, items, keys, shown, strings, text, walk
 from .rule import Args, Rule, Section, Severity
 
-TYPES = (
-    "g4dn.xlarge",
-    "g4dn.2xlarge",
-    "g4dn.4xlarge",
-    "g5.xlarge",
-    "g5.2xlarge",
-    "g5.4xlarge",
-    "g6.xlarge",
-    "g6.2xlarge",
-    "g6.4xlarge",
-    "VM.GPU3.1",
-    "VM.GPU.A10.1",
-    "m5.*",
-    "m6a.*",
-    "m6i.*",
-    "m7a.*",
-    "m7i.*",
-    "t3.*",
-    "VM.Standard.E5.Flex",
-)
+_SMALL = tuple(f"{family}.{size}" for family in ("g4dn", "g5", "g6") for size in ("xlarge", "2xlarge", "4xlarge"))
+TYPES = (*_SMALL, "VM.GPU3.1", "VM.GPU.A10.1", "m5.*", "m6a.*", "m6i.*", "m7a.*", "m7i.*", "t3.*", "VM.Standard.E5.Flex")
 """One small GPU, or none."""
 
 _ALLOWED_TYPES = "allowedInstanceTypes"

@@ -1,12 +1,13 @@
-"""Resource tokens that the rules judge, and where those with a pod spec keep it.
+"""Resource tokens that the rules judge, and the path of the pod spec in those that have one.
 
 Components (`helm.sh/v4:Chart`, `yaml/v2:ConfigGroup`, `gpu-ci:index:*` but one, those of `eks` but two) are in no set: they and
-their children both reach a policy, and the children are the resources that the cloud gets, so only these are judged.
+their children both reach a policy. The children are the resources that the cloud gets, so rules judge only the children.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import product
 from typing import Any
 
 from .read import Later, count, entries, items, keys, walk
@@ -34,6 +35,18 @@ def _tokens(suffix: str) -> dict[str, tuple[str, ...]]:
     }
 
 
+def cloud_tokens(provider: str, **modules: tuple[str, ...]) -> frozenset[str]:
+    """The tokens of kinds of a cloud, by module: `ec2=("Vpc",)` is "aws:ec2/vpc:Vpc"."""
+    return frozenset(
+        f"{provider}:{module}/{kind[0].lower()}{kind[1:]}:{kind}" for module, kinds in modules.items() for kind in kinds
+    )
+
+
+def api_tokens(group: str, versions: Iterable[str], kinds: Iterable[str], suffixes: Iterable[str]) -> frozenset[str]:
+    """The tokens of kinds of a Kubernetes API group in all these versions, with each suffix ("", "Patch", "List")."""
+    return frozenset(f"kubernetes:{group}/{version}:{''.join(kind)}" for version in versions for kind in product(kinds, suffixes))
+
+
 _RUNNER_SET = "kubernetes:actions.github.com/v1alpha1:AutoscalingRunnerSet"
 POD_PATHS = _tokens("") | _tokens("Patch") | {_RUNNER_SET: _TEMPLATE, f"{_RUNNER_SET}Patch": _TEMPLATE}
 """Token to the path of the pod spec in the kind's properties."""
@@ -50,9 +63,9 @@ RELEASE = "kubernetes:helm.sh/v3:Release"
 APPLICATION = "kubernetes:argoproj.io/v1alpha1:Application"
 APPLICATION_SET = "kubernetes:argoproj.io/v1alpha1:ApplicationSet"
 HELM = frozenset((RELEASE, APPLICATION, APPLICATION_SET))
-"""Charts that stay opaque: the values are all that a policy sees. `releases.py` reads them alike.
+"""Kinds that install a chart: a policy sees only the values. `releases.py` reads all of them.
 
-Of ArgoCD's kinds the Patch is left out: it says nothing of the chart that it leaves as it is.
+The Patch tokens of ArgoCD's kinds are left out: a Patch need not name the chart.
 """
 
 EKS_NODE_GROUP = "aws:eks/nodeGroup:NodeGroup"
@@ -61,9 +74,9 @@ KARPENTER_NODE_POOL = "kubernetes:karpenter.sh/v1:NodePool"
 POOLS = frozenset((EKS_NODE_GROUP, OKE_NODE_POOL, KARPENTER_NODE_POOL))
 """Node pools whose nodes join a cluster."""
 TALOS_NODE = "gpu-ci:index:TalosGpuNode"
-"""A GPU machine of somebody's own: a component without children, whose inputs say what its machine config makes of it.
+"""A GPU machine that the user owns: a component without children. Its inputs repeat what its machine config sets.
 
-Offline plans alone have them: to policies of the stack an engine would show a component's outputs, and it has none.
+Only offline plans have it: an engine shows a component's outputs to stack policies, and this component has none.
 """
 NODES = POOLS | {TALOS_NODE}
 """Resource types that set labels and taints of nodes."""
@@ -99,12 +112,7 @@ OCI_SUBNET = "oci:Core/subnet:Subnet"
 NAT_GATEWAY = "aws:ec2/natGateway:NatGateway"
 IAM_ROLE = "aws:iam/role:Role"
 
-QUEUES = frozenset(
-    f"kubernetes:kueue.x-k8s.io/{version}:{kind}{suffix}"
-    for version in ("v1beta1", "v1beta2")
-    for kind in ("ClusterQueue", "Cohort")
-    for suffix in ("", "Patch")
-)
+QUEUES = api_tokens("kueue.x-k8s.io", ("v1beta1", "v1beta2"), ("ClusterQueue", "Cohort"), ("", "Patch"))
 """Kueue's kinds that have quotas."""
 CLUSTER_POLICY = frozenset(("kubernetes:nvidia.com/v1:ClusterPolicy", "kubernetes:nvidia.com/v1:ClusterPolicyPatch"))
 """The GPU operator's settings."""
@@ -127,7 +135,7 @@ AUTOSCALER_CHART = "cluster-autoscaler"
 
 
 def is_hollow(token: str, props: Any) -> bool:
-    """Whether this is a component of `eks` without inputs, as its provider registers it: its children have what was asked of it.
+    """Whether this is a component of `eks` without inputs. Its provider registers it that way; its children have the settings.
 
     Fact: pulumi-eks 4 is built on @pulumi/pulumi 3.173.0, whose components send the engine no inputs (yarn.lock, August 2026).
     """
@@ -135,7 +143,7 @@ def is_hollow(token: str, props: Any) -> bool:
 
 
 def each(token: str, props: Any, later: Later) -> Iterator[tuple[str, Any]]:
-    """Path and properties of what a resource declares: the resource itself, or each item of a list. Unknown items are put off."""
+    """Path and properties of the resource itself, or of each item of a list. `later` collects unknown items."""
     if not token.endswith("List"):
         yield "", props
         return
@@ -144,9 +152,9 @@ def each(token: str, props: Any, later: Later) -> Iterator[tuple[str, Any]]:
 
 
 def launches(props: Any, later: Later) -> Iterator[tuple[str, Any]]:
-    """Path and body of each launch details of an OCI instance configuration; one body that is None where it has none.
+    """Path and body of each launch details of an OCI instance configuration; a single None body if it has none.
 
-    Unknown ones are put off.
+    `later` collects unknown values.
     """
     with later:
         details = walk(props, "instanceDetails")

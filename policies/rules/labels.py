@@ -1,4 +1,4 @@
-"""Which node labels mean a GPU node: derived from `fleet.facts.scheduling`, so that it stays the only place that spells them."""
+"""The node labels of GPU nodes, derived from `fleet.facts.scheduling`, which alone spells them."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ INSTANCE_TYPE_LABEL = "node.kubernetes.io/instance-type"
 """Kubernetes' well-known label; its value is a machine's name."""
 
 PLACEMENT_LABELS = (POOL_LABEL, ROLE_LABEL, CAPACITY_LABEL)
-"""Labels that tell pools apart: a pod that selects on one wants a GPU pool, a pool that carries one may still be a CPU pool."""
+"""Labels that distinguish pools. A pod that selects on one wants a GPU pool; a pool with one may still be a CPU pool."""
 
 _ANY = "*"
 _BOTH = (POOL_LABEL, ROLE_LABEL)
-"""On GPU pools and on the system pool alike: only the value tells."""
+"""GPU pools and the system pool both have these labels, with different values."""
 _ONLY_GPU = {
     key: value
     for key, value in pool_labels(
@@ -41,11 +41,11 @@ GPU_TAINTS = tuple(
     if term.kind == "taint" and term.key == GPU_TAINT_KEY
     for effect in (Effect.NO_SCHEDULE, Effect.NO_EXECUTE)
 )
-"""The taints that GPU nodes carry, by whatever provider, with either effect that keeps pods off."""
+"""The taints of GPU nodes of every provider, with both effects that keep pods off."""
 
 
 def telling(key: str) -> bool:
-    """Whether a label's value can mean a GPU node: the others need not be read, so they may be unknown."""
+    """Whether this label can mark a GPU node. Other labels are not read, so their values may be unknown."""
     return key in (*_BOTH, *_ONLY_GPU, INSTANCE_TYPE_LABEL) or key.startswith(_DISCOVERED)
 
 

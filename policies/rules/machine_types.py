@@ -1,7 +1,7 @@
-"""Which machine types a resource may buy, where it says so, and what is known of them.
+"""The machine types that a resource may buy, the path of each, and its row of the hardware table.
 
-Of a launcher's runner set they are the shapes of its annotation. A type that stands in a launch template is the template's,
-not its group's.
+For a launcher's runner set they are the shapes in its annotation. A type in a launch template belongs to the template, not to
+its group.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from .read import Later, entries, keys, text, walk
 from .releases import Release, releases
 
 ANNOTATIONS = ("template", "metadata", "annotations")
-"""Where in its values the scale-set chart has its runner pod's annotations."""
+"""Path of the runner pod's annotations in the values of the scale-set chart."""
 
 _EKS_DEFAULT = "t3.medium"
-"""What EKS buys where neither the group nor a template names a type (EKS API, CreateNodegroup)."""
+"""The type that EKS buys if neither the group nor a template names one (EKS API, CreateNodegroup)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Choice:
 
     @property
     def gpus(self) -> int | None:
-        """GPUs of one machine; None if it is accelerated and not in the table, so that they cannot be counted."""
+        """GPUs of one machine; None if the machine is accelerated and not in the table."""
         found = self.machine
         if found is not None:
             return found.gpus
@@ -58,7 +58,7 @@ def known(name: str) -> Machine | None:
 
 
 def choices(token: str, props: Any, later: Later) -> Iterator[Choice]:
-    """The machine types that a resource names; none for a kind that has none. Unknown ones are put off."""
+    """The machine types that a resource names; none for a kind without any. `later` collects unknown ones."""
     reader = _READERS.get(token)
     if reader is not None:
         yield from reader(props, later)
@@ -67,7 +67,7 @@ def choices(token: str, props: Any, later: Later) -> Iterator[Choice]:
 
 
 def booted(release: Release, later: Later) -> Iterator[Choice]:
-    """The machine types that the launchers of a release boot; none for any other chart. Unknown ones are put off."""
+    """The machine types that the launchers of a release boot; none for any other chart. `later` collects unknown ones."""
     with later:
         if release.is_scale_set:
             names = text(walk(release.values, *ANNOTATIONS, MACHINE_SHAPES)).split(",")
@@ -77,7 +77,7 @@ def booted(release: Release, later: Later) -> Iterator[Choice]:
 
 
 def gpus_each(found: Sequence[Choice]) -> int | None:
-    """The most GPUs that one machine of the choices has; None where some cannot be counted, or there is no choice."""
+    """The most GPUs that one machine of the choices has; None if some cannot be counted, or there are no choices."""
     counted = [choice.gpus for choice in found]
     return max((each for each in counted if each is not None), default=None) if None not in counted else None
 
@@ -148,4 +148,4 @@ _READERS: dict[str, Callable[[Any, Later], Iterator[Choice]]] = {
     kinds.OCI_INSTANCE_CONFIGURATION: _configuration,
 }
 MACHINE_KINDS = frozenset(_READERS)
-"""Tokens of what names machine types that it buys."""
+"""Tokens of resources that name the machine types that they buy."""

@@ -1,4 +1,4 @@
-"""Objects and texts at any depth of a property whose shape is its owner's own: a chart's values, a container, metadata."""
+"""Objects and texts at any depth of a property without a fixed shape: a chart's values, a container, metadata."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .read import Later, items, keys, shown
 from .releases import Release
 
 SCHEDULING = frozenset(("annotations", "labels", "env", "resources", "tolerations", "nodeSelector", "affinity"))
-"""Keys of values below which a chart keeps no pod, container or image of its own, but often what is known late."""
+"""Keys of values that contain no pod, container or image, but often values that are unknown in a preview."""
 
 _POD_TEMPLATES = frozenset(("template", "listenerTemplate"))
 
@@ -20,7 +20,7 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
 def passed_over(release: Release) -> frozenset[str]:
-    """Keys of a release's values below which nothing is looked for; the scale-set chart's pod templates are judged as pods.
+    """Keys of a release's values that `objects` skips. The scale-set chart's pod templates are judged as pods.
 
     Raises UnknownValueError.
     """
@@ -28,7 +28,7 @@ def passed_over(release: Release) -> frozenset[str]:
 
 
 def objects(value: Any, path: str, later: Later, passing: frozenset[str] = frozenset()) -> Iterator[tuple[str, Any]]:
-    """Path and object of the value and of all below it, but for what is under the keys `passing`. Unknown ones are put off."""
+    """Path and body of each object in the value, without those under the keys `passing`. `later` collects unknown ones."""
     if isinstance(value, Mapping):
         yield path, value
         for key in keys(value):
@@ -41,7 +41,7 @@ def objects(value: Any, path: str, later: Later, passing: frozenset[str] = froze
 
 
 def texts(value: Any, path: str, later: Later) -> Iterator[tuple[str, str]]:
-    """Path and text of the value and of all below it. Unknown ones are put off."""
+    """Path and text of each string in the value. `later` collects unknown ones."""
     if isinstance(value, str):
         yield path, value
         return
@@ -53,6 +53,6 @@ def texts(value: Any, path: str, later: Later) -> Iterator[tuple[str, str]]:
 
 
 def step(path: str, key: str) -> str:
-    """The path of an object's key; a key may be a credential, and is masked."""
+    """The path of an object's key. A key may be a credential, so it is masked."""
     key = mask(key)
     return f"{path}.{key}" if _PLAIN.fullmatch(key) else f"{path}[{shown(key)}]"

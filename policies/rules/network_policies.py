@@ -1,4 +1,4 @@
-"""What a NetworkPolicy denies and what it lets through (kubernetes.io, NetworkPolicy v1)."""
+"""What a NetworkPolicy denies and allows (kubernetes.io, NetworkPolicy v1)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DIRECTIONS = ("Ingress", "Egress")
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 _PORT = 80
-"""At which instance metadata answers; OCI's DNS is at the same address, but another port."""
+"""Port of instance metadata. OCI's DNS has the same address and another port."""
 
 
 def denies(props: Any, direction: str) -> bool:
@@ -42,7 +42,7 @@ def ways_out(props: Any, metadata: tuple[Address, ...], later: Later) -> Iterato
 
 
 def _about(props: Any, direction: str) -> bool:
-    """Whether a policy says anything of a direction; without `policyTypes` of Egress only where it has rules for it."""
+    """Whether a policy applies to a direction. Without `policyTypes` it applies to Egress only if it has egress rules."""
     later = Later()
     types = walk(props, "spec", "policyTypes")
     if not count(types):
@@ -73,7 +73,7 @@ def _reached(addresses: Iterable[Address]) -> str:
 
 
 def _reaches_port(ports: Any) -> bool:
-    """Whether a rule's ports have that of instance metadata; without any it has all. Raises UnknownValueError."""
+    """Whether a rule's ports include the one of instance metadata; a rule without ports has all. Raises UnknownValueError."""
     later = Later()
     if not count(ports):
         return True

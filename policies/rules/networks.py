@@ -11,7 +11,7 @@ IPNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 _LAST_PORT = 65535
 _WIDEST = {4: 8, 6: 16}
-"""Bits of the largest network of one owner, by IP version: two halves of the internet are the internet."""
+"""Prefix length of the largest network that one owner has, by IP version: half of the internet counts as the internet."""
 
 
 def network(value: Any) -> IPNetwork | None:

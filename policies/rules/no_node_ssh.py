@@ -25,13 +25,12 @@ def _check(args: Args, later: Later) -> Iterator[str]:
 
 
 def _node_group(props: Any, later: Later) -> Iterator[str]:
-    with later:
-        access = walk(props, "remoteAccess")
-        if keys(access) and not count(walk(access, "sourceSecurityGroupIds")):
-            yield (
-                "remoteAccess.sourceSecurityGroupIds is not set: port 22 of the nodes is then open to the world; "
-                "remove remoteAccess, or name the security groups that may come in"
-            )
+    access = walk(props, "remoteAccess")
+    if keys(access) and not count(walk(access, "sourceSecurityGroupIds")):
+        yield (
+            "remoteAccess.sourceSecurityGroupIds is not set: port 22 of the nodes is then open to the world; "
+            "remove remoteAccess, or name the security groups that may come in"
+        )
 
 
 def _group(props: Any, later: Later) -> Iterator[str]:
@@ -40,9 +39,8 @@ def _group(props: Any, later: Later) -> Iterator[str]:
 
 
 def _group_rule(props: Any, later: Later) -> Iterator[str]:
-    with later:
-        if text(walk(props, "type")) == "ingress":
-            yield from _aws("", props, "protocol", ("cidrBlocks", "ipv6CidrBlocks"), later)
+    if text(walk(props, "type")) == "ingress":
+        yield from _aws("", props, "protocol", ("cidrBlocks", "ipv6CidrBlocks"), later)
 
 
 def _aws(prefix: str, rule: Any, protocol: str, fields: tuple[str, ...], later: Later) -> Iterator[str]:
@@ -65,28 +63,26 @@ def _aws(prefix: str, rule: Any, protocol: str, fields: tuple[str, ...], later: 
 
 
 def _nsg_rule(props: Any, later: Later) -> Iterator[str]:
-    with later:
-        if text(walk(props, "direction")) == "INGRESS" and from_networks(props):
-            yield from _oci("source", props, walk(props, "tcpOptions", "destinationPortRange"), later)
+    if text(walk(props, "direction")) == "INGRESS" and from_networks(props):
+        yield from _oci("source", props, walk(props, "tcpOptions", "destinationPortRange"))
 
 
 def _security_list(props: Any, later: Later) -> Iterator[str]:
     for path, rule in entries(props, "ingressSecurityRules", later):
         with later:
             if from_networks(rule):
-                yield from _oci(f"{path}.source", rule, walk(rule, "tcpOptions"), later)
+                yield from _oci(f"{path}.source", rule, walk(rule, "tcpOptions"))
 
 
-def _oci(path: str, rule: Any, ports: Any, later: Later) -> Iterator[str]:
-    with later:
-        protocol = label(walk(rule, "protocol")).lower()
-        if protocol not in _TCP:
-            return
-        low, high = (None, None) if protocol == "all" else (walk(ports, "min"), walk(ports, "max"))
-        open_ports = [port for port in PORTS if covers(low, high, port)]
-        source = walk(rule, "source") if open_ports else None
-        if world(source):
-            yield _told(path, source, open_ports)
+def _oci(path: str, rule: Any, ports: Any) -> Iterator[str]:
+    protocol = label(walk(rule, "protocol")).lower()
+    if protocol not in _TCP:
+        return
+    low, high = (None, None) if protocol == "all" else (walk(ports, "min"), walk(ports, "max"))
+    open_ports = [port for port in PORTS if covers(low, high, port)]
+    source = walk(rule, "source") if open_ports else None
+    if world(source):
+        yield _told(path, source, open_ports)
 
 
 def _told(path: str, cidr: Any, ports: list[int]) -> str:

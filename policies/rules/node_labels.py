@@ -1,4 +1,4 @@
-"""Labels of a pool's nodes, and what a pod asks of the labels of its node: selector and required affinity."""
+"""Labels of a pool's nodes, and a pod's conditions on its node's labels: selector and required affinity."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _OWN = frozenset(
 
 
 def labels_of(token: str, props: Any) -> dict[str, str]:
-    """The labels that a pool gives its nodes; the cloud and the device plugin add theirs. Raises UnknownValueError."""
+    """The labels that a pool gives its nodes, without those of the cloud and the device plugin. Raises UnknownValueError."""
     if token in (EKS_NODE_GROUP, TALOS_NODE):
         return _object(walk(props, "labels" if token == EKS_NODE_GROUP else "nodeLabels"))
     later = Later()
     found = {}
     if token == KARPENTER_NODE_POOL:
-        # A requirement that leaves one value is a label of the node too.
+        # A requirement with a single value is a label of the node too.
         for _, key, operator, item in requirements(props, later):
             with later:
                 values = [label(value) for _, value in items(walk(item, "values"), later)]
@@ -44,13 +44,13 @@ def labels_of(token: str, props: Any) -> dict[str, str]:
 
 
 def ours(key: str) -> bool:
-    """Whether only a pool's owner puts this label on a node: no cloud, kubelet or feature discovery does."""
+    """Whether only this project sets the label: no cloud, kubelet or feature discovery does."""
     return key in _OWN or key.partition("/")[0] == _OWN_DOMAIN
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One condition on a label, in the words of an affinity."""
+    """One condition on a label, with an operator of node affinity."""
 
     key: str
     operator: str
@@ -61,7 +61,7 @@ class Ask:
         return f"{line(self.key)} {line(self.operator)}{listed}"
 
     def admits(self, labels: Mapping[str, str], told: frozenset[str]) -> bool:
-        """Whether a node with these labels may meet it. A label outside `told` may be there though the pool does not say so."""
+        """Whether a node with these labels may meet it. A label outside `told` may be there undeclared."""
         value = labels.get(self.key)
         if value is None:
             return self.key not in told or self.operator in ("NotIn", "DoesNotExist")
@@ -80,7 +80,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a pod asks: all of `selector`, and all of one of `terms` if it has any."""
+    """A pod's conditions: every one of `selector`, and every one of some entry of `terms`, if there are any."""
 
     selector: tuple[Ask, ...]
     terms: tuple[tuple[Ask, ...], ...]
@@ -96,7 +96,7 @@ class Wanted:
 
 
 def wanted(spec: Any) -> Wanted:
-    """What a pod spec asks of its node. Raises UnknownValueError."""
+    """A pod spec's conditions on its node. Raises UnknownValueError."""
     selector = tuple(Ask(key, "In", (value,)) for key, value in _object(walk(spec, "nodeSelector")).items())
     later = Later()
     terms = []

@@ -1,4 +1,4 @@
-"""Config files of NVIDIA's device plugin, wherever a resource holds them.
+"""Config files of NVIDIA's device plugin in every resource that may contain one.
 
 Chart nvidia-device-plugin has them in `config.map`, chart gpu-operator in `devicePlugin.config.data` while `create` is on, and a
 ConfigMap in `data`, whatever its keys are called. Each is YAML of version v1 (NVIDIA/k8s-device-plugin, api/config/v1).
@@ -23,14 +23,14 @@ CHART_CONFIG = {PLUGIN_CHART: ("config",), OPERATOR_CHART: ("devicePlugin", "con
 """Where in its values each chart reads its configs."""
 
 _FILES = {PLUGIN_CHART: "map", OPERATOR_CHART: "data"}
-# Keys of a ConfigMap with these endings hold something else.
+# Keys of a ConfigMap with these endings contain something else.
 _NO_CONFIG = (".conf", ".crt", ".csv", ".json", ".pem", ".py", ".sh", ".toml")
 _SIGN = "sharing"
 
 
 @dataclass(frozen=True, slots=True)
 class PluginConfig:
-    """A config file: its place, and what is in it; None if that is not YAML, or too long to be read."""
+    """A config file: its path and its content. `body` is None if the file is not YAML or is too long."""
 
     path: str
     body: Any

@@ -1,7 +1,7 @@
-"""Pods in whatever resource holds them: their specs, containers and GPUs.
+"""Pod specs, containers and GPUs of every resource that has pods.
 
-Of a chart's release these are the two pods of chart gha-runner-scale-set, a runner's and the listener's: what its values say, and
-what the chart makes of them (`charts.py`). ARC's runner set has the same two.
+A release of chart gha-runner-scale-set has two pods, the runner's and the listener's: the rules read its values and what the
+chart adds to them (`charts.py`). ARC's runner set has the same two.
 """
 
 from __future__ import annotations
@@ -22,20 +22,12 @@ from .releases import Release, releases
 
 INIT, REGULAR = "initContainers", "containers"
 NODE_TERMS = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
-"""Where a pod spec keeps its required node affinity: it lands where one of these terms holds."""
+"""Path of a pod spec's required node affinity: a node must meet one of these terms."""
 
 SERVING = (
     # Container names of charts nvidia-device-plugin 0.20 and dcgm-exporter 4.8, then those of plain manifests.
-    "nvidia-device-plugin-init",
-    "nvidia-device-plugin-sidecar",
-    "nvidia-device-plugin-ctr",
-    "gpu-feature-discovery-init",
-    "gpu-feature-discovery-sidecar",
-    "gpu-feature-discovery-ctr",
-    "mps-control-daemon-mounts",
-    "mps-control-daemon-init",
-    "mps-control-daemon-sidecar",
-    "mps-control-daemon-ctr",
+    *(f"{name}-{part}" for name in ("nvidia-device-plugin", "gpu-feature-discovery") for part in ("init", "sidecar", "ctr")),
+    *(f"mps-control-daemon-{part}" for part in ("mounts", "init", "sidecar", "ctr")),
     "exporter",
     "nvidia-device-plugin",
     "dcgm-exporter",
@@ -43,7 +35,7 @@ SERVING = (
 """Names of containers that serve a GPU node without taking a GPU."""
 
 _MANY = 10**6
-"""No message needs a greater number of GPUs."""
+"""Larger numbers of GPUs count as this one."""
 _STEP = re.compile(r"[^.\[\]]+|\[([0-9]+)\]")
 
 
@@ -51,7 +43,7 @@ _STEP = re.compile(r"[^.\[\]]+|\[([0-9]+)\]")
 class Container:
     """`path` within the pod spec ("containers[0]"), the field that holds it, and the container as the wire gives it.
 
-    One that a chart adds is no part of the values: `made` says what makes the chart add it, else "".
+    `made` says which value makes a chart add the container; "" for a container that the values name.
     """
 
     path: str
@@ -62,11 +54,11 @@ class Container:
 
 @dataclass(frozen=True, slots=True)
 class PodSpec:
-    """A pod spec (the SDK's proxy, or junk where the resource holds junk) and where it lies in the resource's properties.
+    """A pod spec (the SDK's proxy, or any junk value that the resource has there) and its path in the resource's properties.
 
-    `added` and `volumes` are what a chart makes besides what its values say, `left_out` names regular containers that it leaves
-    out. `owner` is what says how many such pods there are (the resource's properties, an item of a list, a chart's values),
-    `owner_path` where it lies ("", "items[0].", "values."). A listener is alone: its owner is its own template.
+    `added` and `volumes` are what a chart adds to its values; `left_out` names regular containers that the chart leaves out.
+    `owner` is the object that says how many such pods there are: the resource's properties, an item of a list, or a chart's
+    values. `owner_path` is its path ("", "items[0].", "values."). There is one listener: its owner is its own template.
     """
 
     path: str
@@ -79,9 +71,9 @@ class PodSpec:
 
 
 def pod_specs(token: str, props: Any, later: Later) -> Iterator[PodSpec]:
-    """The pod specs that a resource holds; none for a type or a chart without one. Unknown parts are put off.
+    """The pod specs of a resource; none for a type or a chart without one. `later` collects unknown values.
 
-    A Patch is judged by what it holds, since what it changes is not in the program.
+    A Patch is judged by its own fields, because the object that it changes is not in the program.
     """
     if token in POD_PATHS:
         yield from _at("", props, POD_PATHS[token], later)
@@ -96,7 +88,7 @@ def pod_specs(token: str, props: Any, later: Later) -> Iterator[PodSpec]:
 
 
 def pods_of(release: Release, later: Later) -> Iterator[PodSpec]:
-    """The pod specs that a chart's values hold; none for a chart without one. Unknown parts are put off."""
+    """The pod specs in a chart's values; none for a chart without one. `later` collects unknown values."""
     with later:
         if release.is_scale_set:
             values, path = release.values, f"{release.values_path}."
@@ -105,7 +97,7 @@ def pods_of(release: Release, later: Later) -> Iterator[PodSpec]:
 
 
 def containers_of(pod: PodSpec, later: Later) -> Iterator[Container]:
-    """All containers of a pod: init, regular, then those that a chart adds. Unknown ones are put off."""
+    """All containers of a pod: init, regular, then those that a chart adds. `later` collects unknown ones."""
     for field in (INIT, REGULAR):
         for path, body in entries(pod.spec, field, later):
             with later:
@@ -116,14 +108,14 @@ def containers_of(pod: PodSpec, later: Later) -> Iterator[Container]:
 
 
 def volumes_of(pod: PodSpec, later: Later) -> Iterator[tuple[str, Any]]:
-    """Path within the pod spec and volume of all volumes of a pod. Unknown ones are put off."""
+    """Path within the pod spec and body of each volume of a pod. `later` collects unknown ones."""
     yield from entries(pod.spec, "volumes", later)
     for volume in pod.volumes:
         yield f"volumes[{volume['name']}]", volume
 
 
 def gpu_amounts(container: Container, field: str, later: Later) -> dict[str, Any]:
-    """GPU resources of `resources.limits` or `resources.requests` with their amounts. Unknown ones are put off."""
+    """GPU resources of `resources.limits` or `resources.requests` with their amounts. `later` collects unknown ones."""
     found = {}
     with later:
         amounts = walk(container.body, "resources", field)
@@ -140,7 +132,7 @@ def takes_gpus(pod: PodSpec, later: Later) -> bool:
 
 
 def gpu_count(container: Container, later: Later) -> int:
-    """How many GPUs or slices a container asks for, at least: what is unknown counts nothing and is put off."""
+    """The least number of GPUs or slices that a container asks for: an unknown amount counts as 0 and goes to `later`."""
     limits, requests = (gpu_amounts(container, field, later) for field in ("limits", "requests"))
     return sum(max(_devices(limits.get(name)), _devices(requests.get(name))) for name in {*limits, *requests})
 
@@ -150,14 +142,14 @@ def _devices(amount: Any) -> int:
 
 
 def of_gpu_pods(token: str, props: Any, faults: Callable[[PodSpec, Later], Iterable[str]], later: Later) -> Iterator[str]:
-    """What `faults` says of the resource's pods that take GPUs. Where an unknown may make a pod one of them, it is put off."""
+    """The faults of the resource's pods that take GPUs. If an unknown value may make a pod one of them, `later` collects it."""
     for pod in pod_specs(token, props, later):
         hidden = Later()
         yield from provided(takes_gpus(pod, hidden), hidden, partial(faults, pod), later)
 
 
 def tolerations(holder: Any, later: Later) -> Iterator[tuple[int, Toleration]]:
-    """Index and toleration of all `tolerations` of a pod spec, or of what has them like one. Unknown ones are put off."""
+    """Index and toleration of all `tolerations` of a pod spec, or of a similar object. `later` collects unknown ones."""
     with later:
         for index, item in items(walk(holder, "tolerations"), later):
             with later:
@@ -173,7 +165,7 @@ def tolerations(holder: Any, later: Later) -> Iterator[tuple[int, Toleration]]:
 
 
 def serves_the_node(pod: PodSpec, allowed: Iterable[str], later: Later) -> bool:
-    """Whether all containers, and there are some, have a name that is allowed. An unknown is put off where it decides."""
+    """Whether there are containers and all have an allowed name. `later` collects an unknown value if it decides."""
     unknown, unnamed = Later(), Later()
     containers = tuple(containers_of(pod, unknown))
     for container in containers:
@@ -186,12 +178,12 @@ def serves_the_node(pod: PodSpec, allowed: Iterable[str], later: Later) -> bool:
 
 
 def steps(path: str) -> tuple[str | int, ...]:
-    """A path of ours ("items[0].spec.containers[1]") as object keys and list indices."""
+    """The object keys and list indices of a path such as "items[0].spec.containers[1]"."""
     return tuple(int(match[1]) if match[1] else match[0] for match in _STEP.finditer(path))
 
 
 def _is_gpu(name: str, amounts: Any) -> bool:
-    """A GPU resource, or the first half of one whose dot YAML or `--set` took for nesting."""
+    """Whether this is a GPU resource, or the first half of one: YAML or `--set` may read the dot in its name as nesting."""
     head, _, tail = GPU_RESOURCE.partition(".")
     return is_gpu_resource(name) or (name == head and walk(amounts, head, tail) is not None)
 
@@ -206,7 +198,7 @@ def _at(prefix: str, value: Any, path: tuple[str, ...], later: Later) -> Iterato
 def _runner_pod(prefix: str, values: Any, later: Later) -> Iterator[PodSpec]:
     added = tuple(_added(each) for each in charts.added(values, later))
     volumes = tuple(charts.volumes(values, later))
-    # While the mode is unknown, that container may be left out.
+    # While the mode is unknown, the chart may leave this container out.
     left_out = frozenset((charts.DIND,))
     with later:
         left_out = charts.left_out(values)

@@ -1,7 +1,7 @@
-"""Whether a node pool is a GPU pool, why, which role and which taints it has: for each of `kinds.POOLS`.
+"""Whether and why a node pool is a GPU pool, and its role and taints, for each of `kinds.POOLS`.
 
-Whether it is one is told of an Auto Scaling group too, by the types that it names, and its role by the tag of Cluster
-Autoscaler's. A Talos node is a GPU machine whatever its inputs say, for its component is of nothing else.
+An Auto Scaling group is a GPU pool if it names GPU types, and has the role in Cluster Autoscaler's tag. A Talos node is always a
+GPU machine, because its component exists for nothing else.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .labels import INSTANCE_TYPE_LABEL, PLACEMENT_LABELS, means_gpu, telling
 from .read import Later, entries, gpus, items, keys, label, line, provided, quantity, shown, text, walk
 from .userdata import script
 
-# EC2 families of the accelerated kind start with p or g (p5, g4dn, gr6); OCI names its GPU shapes so.
+# Accelerated EC2 families start with p or g (p5, g4dn, gr6). OCI's GPU shapes start with VM.GPU or BM.GPU.
 _ACCELERATED_FAMILY = re.compile(r"(?:p|gr?)[0-9][0-9a-z-]*")
 _ACCELERATED = re.compile(rf"{_ACCELERATED_FAMILY.pattern}\..*|(?:VM|BM)\.GPU.*", re.DOTALL)
 _ACCELERATED_CATEGORY = ("g", "gr", "p")
@@ -27,7 +27,7 @@ _ACCELERATED_CATEGORY = ("g", "gr", "p")
 FAMILY_LABEL = "karpenter.k8s.aws/instance-family"
 CATEGORY_LABEL = "karpenter.k8s.aws/instance-category"
 _GPU_LABEL_PREFIX = "karpenter.k8s.aws/instance-gpu-"
-# Operators of a requirement that ask for a label; NotIn, DoesNotExist, Lt and Lte keep nodes away from it.
+# Operators of a requirement that ask for a label; NotIn, DoesNotExist, Lt and Lte exclude it.
 _ASKING = ("Exists", "Gt", "Gte")
 
 
@@ -45,7 +45,7 @@ def machine_sign(name: str) -> str:
 
 @lru_cache(maxsize=1024)
 def sold_as_spot(name: str) -> bool:
-    """Whether the machine's cloud sells it as spot; a name that is not in the hardware table is on no list of such machines."""
+    """Whether the machine's cloud sells it as spot; False for a name that is not in the hardware table."""
     try:
         return preemptible(machine(name))
     except UnknownMachine:
@@ -53,17 +53,17 @@ def sold_as_spot(name: str) -> bool:
 
 
 def accelerated(family: str) -> bool:
-    """Whether an EC2 family (g5) or category (g) is of the accelerated kind."""
+    """Whether an EC2 family (g5) or category (g) is accelerated."""
     return family in _ACCELERATED_CATEGORY or _ACCELERATED_FAMILY.fullmatch(family) is not None
 
 
 def gpu_sign(token: str, props: Any, later: Later) -> str:
-    """Where and why the pool is a GPU pool; "" if no known value shows it. Unknown values are put off."""
+    """Where and why the pool is a GPU pool; "" if no known value shows it. `later` collects unknown values."""
     return next(_SIGNS[token](props, later), "")
 
 
 def of_gpu_pool(token: str, props: Any, faults: Callable[[Later], Iterable[str]], later: Later) -> Iterator[str]:
-    """The faults of a pool that is a GPU pool, each with the reason why it is one; put off where an unknown may make it one."""
+    """The faults of a GPU pool, each with the reason why it is one. If an unknown value may make it one, `later` collects it."""
     unsigned = Later()
     sign = gpu_sign(token, props, unsigned)
     yield from provided(bool(sign), unsigned, lambda unsure: (f"{fault} ({sign})" for fault in faults(unsure)), later)
@@ -80,7 +80,7 @@ def template_labels(props: Any) -> Any:
 
 
 def taints(token: str, props: Any, later: Later) -> Iterator[tuple[str, Any]]:
-    """Path and body of each taint that a pool sets. Unknown ones are put off.
+    """Path and body of each taint that a pool sets. `later` collects unknown ones.
 
     OKE has no property for taints: they are an argument of kubelet in the nodes' user data. Taints that OKE adds are left out.
     """
@@ -92,7 +92,7 @@ def taints(token: str, props: Any, later: Later) -> Iterator[tuple[str, Any]]:
 
 
 def requirements(props: Any, later: Later) -> Iterator[tuple[str, str, str, Any]]:
-    """Path, key, operator and the whole of each requirement of a Karpenter NodePool. Unknown ones are put off."""
+    """Path, key, operator and body of each requirement of a Karpenter NodePool. `later` collects unknown ones."""
     for path, item in entries(props, "spec.template.spec.requirements", later):
         with later:
             yield path, text(walk(item, "key")), text(walk(item, "operator")), item
@@ -148,7 +148,7 @@ def _scaling_group(props: Any, later: Later) -> Iterator[str]:
 
 
 def _talos(props: Any, later: Later) -> Iterator[str]:
-    # It is one all the same.
+    # The node is a GPU machine even if its type is unknown.
     with Later():
         if sign := machine_sign(text(walk(props, "instanceType"))):
             yield f"instanceType: {sign}"
@@ -191,7 +191,7 @@ _SIGNS = {
     TALOS_NODE: _talos,
 }
 _ROLE_TAG = f"k8s.io/cluster-autoscaler/node-template/label/{ROLE_LABEL}"
-"""Cluster Autoscaler reads from this tag which label the nodes of an empty group will have."""
+"""Cluster Autoscaler reads the labels of an empty group's future nodes from such tags."""
 _ROLES: dict[str, Callable[[Any], Any]] = {
     EKS_NODE_GROUP: lambda props: walk(props, "labels", ROLE_LABEL),
     OKE_NODE_POOL: lambda props: _entry(walk(props, "initialNodeLabels"), ROLE_LABEL),

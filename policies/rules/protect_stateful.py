@@ -9,22 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .kinds import EKS_CLUSTER, EKS_COMPONENT, OKE_CLUSTER, is_hollow
+from .kinds import EKS_CLUSTER, EKS_COMPONENT, OKE_CLUSTER, cloud_tokens, is_hollow
 from .read import Later, true, walk
 from .rule import Args, Rule, Section, Severity
 
-STATEFUL = frozenset(
-    (
-        EKS_CLUSTER,
-        EKS_COMPONENT,
-        OKE_CLUSTER,
-        "aws:efs/fileSystem:FileSystem",
-        "oci:FileStorage/fileSystem:FileSystem",
-        "aws:kms/key:Key",
-        "oci:Kms/key:Key",
-        "oci:Kms/vault:Vault",
-        "oci:Identity/compartment:Compartment",
-    )
+STATEFUL = (
+    cloud_tokens("aws", efs=("FileSystem",), kms=("Key",))
+    | {EKS_CLUSTER, EKS_COMPONENT, OKE_CLUSTER}
+    | cloud_tokens("oci", FileStorage=("FileSystem",), Kms=("Key", "Vault"), Identity=("Compartment",))
 )
 
 

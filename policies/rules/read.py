@@ -1,8 +1,8 @@
 """Reading resource properties as the wire gives them.
 
-The SDK hands a policy proxies: objects are `Mapping`, lists are `Sequence` (never `dict` and `list`), numbers are floats,
-keys are camelCase, and touching a value that is unknown in preview raises UnknownValueError. Iterating keys and asking a
-length are safe. An exception of any other kind would end the whole run, so nothing here raises one.
+The SDK gives a policy proxies: objects are `Mapping`, lists are `Sequence` (never `dict` and `list`), numbers are floats, keys
+are camelCase. Reading a value that is unknown in preview raises UnknownValueError; keys and lengths are safe to read. Any other
+exception would end the whole run, so nothing here raises one.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Later:
         return self._first is not None
 
     def note(self, error: UnknownValueError) -> None:
-        """Keeps an unknown for later."""
+        """Keep an unknown value, if it is the first one."""
         if self._first is None:
             self._first = error
 
@@ -73,13 +73,13 @@ class Later:
             self.note(other._first)
 
     def settle(self) -> None:
-        """Raises the first unknown, if there was one."""
+        """Raise the first unknown value, if there was one."""
         if self._first is not None:
             raise self._first
 
 
 def provided(holds: bool, hidden: Later, faults: Callable[[Later], Iterable[str]], later: Later) -> Iterator[str]:
-    """The faults, if a condition holds. If only an unknown value (`hidden`) can make it hold, that value is put off instead."""
+    """The faults, if a condition holds. If an unknown value (`hidden`) decides whether it holds, `later` collects it instead."""
     if not (holds or hidden):
         return
     unsure = Later()
@@ -94,7 +94,7 @@ def provided(holds: bool, hidden: Later, faults: Callable[[Later], Iterable[str]
 def walk(value: Any, *path: str) -> Any:
     """The value under nested object keys; None if a key is missing or a value is not an object. Raises UnknownValueError."""
     for key in path:
-        # Not `key in value`: of the SDK's proxies that reads the value. In no order, since this is asked most of all.
+        # Not `key in value`: the SDK's proxies read the value for that. Unsorted, because this is the most frequent call.
         if not isinstance(value, Mapping) or key not in tuple(value):
             return None
         value = value[key]
@@ -102,7 +102,7 @@ def walk(value: Any, *path: str) -> Any:
 
 
 def items(value: Any, later: Later) -> Iterator[tuple[int, Any]]:
-    """Index and item of a list, none for anything else; an unknown item is put off."""
+    """Index and item of a list, none for anything else. `later` collects unknown items."""
     for index in range(count(value)):
         try:
             item = value[index]
@@ -113,14 +113,14 @@ def items(value: Any, later: Later) -> Iterator[tuple[int, Any]]:
 
 
 def entries(holder: Any, path: str, later: Later) -> Iterator[tuple[str, Any]]:
-    """Path ("a.b[0]") and each item of the list at a dotted path of an object. What is unknown is put off."""
+    """Path ("a.b[0]") and each item of the list at a dotted path of an object. `later` collects unknown values."""
     with later:
         for index, item in items(walk(holder, *path.split(".")), later):
             yield f"{path}[{index}]", item
 
 
 def gpus(number: int) -> str:
-    """So many GPUs, for a message."""
+    """A number of GPUs, for a message."""
     return f"{number} GPU{'' if number == 1 else 's'}"
 
 
@@ -130,7 +130,7 @@ def count(value: Any) -> int:
 
 
 def keys(value: Any) -> tuple[str, ...]:
-    """The keys of an object, none for anything else; their values may be unknown. In order, for the wire has none."""
+    """The keys of an object, none for anything else; their values may be unknown. Sorted, because the wire has no order."""
     return tuple(sorted(value)) if isinstance(value, Mapping) else ()
 
 
@@ -147,7 +147,7 @@ def label(value: Any) -> str:
 
 
 def true(value: Any) -> bool:
-    """Whether a flag is on: true, or "true" as some providers spell it."""
+    """Whether a flag is on: true, or "true" as some providers write it."""
     return value is True or text(value).lower() == "true"
 
 
@@ -178,7 +178,7 @@ def bound(config: Mapping[str, Any], name: str, default: int) -> int:
 
 
 def strings(config: Mapping[str, Any], name: str, default: Sequence[str] = ()) -> tuple[str, ...]:
-    """A list of strings from a rule's config, in which nothing is unknown."""
+    """A list of strings from a rule's config, which has no unknown values."""
     return tuple(text(item) for _, item in items(config.get(name, default), Later()))
 
 

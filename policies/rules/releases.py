@@ -1,12 +1,12 @@
-"""Releases of charts, whoever installs them: Helm by a resource of Pulumi's, or ArgoCD by an Application.
+"""Releases of charts, installed by Helm (a resource of Pulumi) or by ArgoCD (an Application).
 
-An Application has one source (`spec.source`) or several (`spec.sources`, which then stand alone), and each that names a chart is
-a release; so is one whose repository is `oci://…`. A source that is a path of a Git repository is none, for what lies there is
-not in the program. An ApplicationSet is read by its template, in which what its generators fill in (`{{…}}`) is unknown, as an
-output is; a template that a generator has of its own is left out.
+An Application has one source (`spec.source`) or several (`spec.sources`, which replace it). Each source that names a chart is a
+release; so is one whose repository is `oci://…`. A source that is a path of a Git repository is not, because the program does
+not have the files there. An ApplicationSet is read through its template. The placeholders that its generators fill in (`{{…}}`)
+are unknown, like an output. A generator's own template is left out.
 
-ArgoCD takes `valuesObject`, or `values`, which is YAML in a text, where that is not set. `parameters` go over both and
-`valueFiles` below, and neither is read here: `unread` names them. (argo-cd 3, docs/user-guide/helm.md and multiple_sources.md;
+ArgoCD uses `valuesObject`, or, if that is not set, `values` (YAML text). `parameters` override both and `valueFiles` come before
+both. The rules read neither: `unread` names them. (argo-cd 3, docs/user-guide/helm.md and multiple_sources.md;
 pkg/apis/application/v1alpha1)
 """
 
@@ -24,11 +24,11 @@ from fleet.facts.yaml_text import helm_values
 from .kinds import APPLICATION, APPLICATION_SET, RELEASE, SCALE_SET_CHART
 from .read import Later, count, entries, keys, text, walk
 
-# What may stand behind a chart's name: the version in an archive's name, a tag or digest.
+# What may follow a chart's name: the version in an archive's name, a tag or digest.
 _CHART_VERSION = re.compile(r"(?:-v?[0-9][^/]*\.tgz)?(?:[:@].*)?$", re.DOTALL)
 _OCI = "oci://"
 _HERE = ("", "https://kubernetes.default.svc", "in-cluster")
-"""How a destination means the cluster that ArgoCD itself runs in."""
+"""How a destination names the cluster that ArgoCD itself runs in."""
 _TEMPLATE, _PATCH = ("spec", "template"), ("spec", "templatePatch")
 
 _HELM: Mapping[str, tuple[str, ...]] = {"version": ("version",), "repository": ("repositoryOpts", "repo"), "values": ("values",)}
@@ -38,29 +38,29 @@ _ARGO: Mapping[str, tuple[str, ...]] = {
     "values": ("helm", "valuesObject"),
     "text": ("helm", "values"),
 }
-# Of a source: what sets values and is not read, and what that is.
+# Fields of a source that set values and that the rules do not read, and the word for each.
 _UNREAD = {"valueFiles": "files", "fileParameters": "files", "parameters": "parameters"}
 
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """What may set values and is not read: where it stands, what it is, and how to mend that."""
+    """Something that may set values and that the rules do not read: its path, what it is, and how to fix that."""
 
     path: str
     what: str
     mend: str
 
     def fault(self, may: str) -> str:
-        """The message of a rule; `may` says what the rule fears of it."""
+        """The message of a rule; `may` is what the unread values could do."""
         return f"{self.path}: {self.what} may {may} and are not read here; {self.mend}"
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A release of a chart. Whatever reads a property raises UnknownValueError.
+    """A release of a chart. Every property that reads a value raises UnknownValueError.
 
-    `source` is the object that names the chart: the resource's properties, or a source of an Application, whose path `at` begins
-    with ("spec.source."). `application` is the whole of that, None for a release of Pulumi's.
+    `source` is the object that names the chart: the resource's properties, or a source of an Application. `at` is the path of
+    that source ("spec.source."). `application` is the whole Application, None for a Helm release of Pulumi.
     """
 
     source: Any
@@ -69,14 +69,14 @@ class Release:
 
     @property
     def name(self) -> str:
-        """The release's name; of an Application its own, unless the source has another."""
+        """The release's name. An Application gives its own name to the release unless the source has another."""
         if self.application is None:
             return text(walk(self.source, "name"))
         return text(walk(self.source, "helm", "releaseName")) or text(walk(self.application, "metadata", "name"))
 
     @property
     def namespace(self) -> str:
-        """The namespace that the chart is made for."""
+        """The namespace that the chart is installed in."""
         if self.application is None:
             return text(walk(self.source, "namespace"))
         own = text(walk(self.source, "helm", "namespace"))
@@ -84,7 +84,7 @@ class Release:
 
     @property
     def is_here(self) -> bool:
-        """Whether it lands in the cluster that the resource is in: ArgoCD may deliver to others."""
+        """Whether the release goes to the resource's own cluster: ArgoCD may deliver to others."""
         destination = walk(self.application, "spec", "destination")
         return all(text(walk(destination, key)) in _HERE for key in ("server", "name"))
 
@@ -95,7 +95,7 @@ class Release:
 
     @property
     def image(self) -> str:
-        """The repository, where that is one chart by itself (ArgoCD 3.1 and newer): its tag, or digest, is the version."""
+        """The repository, if it is a single chart (ArgoCD 3.1 and newer): its tag or digest is the version. Else ""."""
         if self.application is None or text(walk(self.source, "chart")):
             return ""
         address = text(self.repository)
@@ -103,7 +103,7 @@ class Release:
 
     @property
     def chart_path(self) -> str:
-        """Where that stands."""
+        """The path of the property that names the chart."""
         named = self.application is None or text(walk(self.source, "chart"))
         return f"{self.at}chart" if named else self.path("repository")
 
@@ -119,17 +119,17 @@ class Release:
 
     @property
     def version(self) -> Any:
-        """What stands where the version does, whatever it is."""
+        """The value of the version field, of any type."""
         return walk(self.source, *self._fields["version"])
 
     @property
     def repository(self) -> Any:
-        """What stands where the chart's repository does. ArgoCD writes a registry of charts without `oci://`."""
+        """The value of the chart's repository field, of any type. ArgoCD writes a registry of charts without `oci://`."""
         return walk(self.source, *self._fields["repository"])
 
     @property
     def values(self) -> Any:
-        """The values that the resource gives. A text that is not read is unknown."""
+        """The values that the resource gives. A text that is not plain YAML is unknown."""
         given = walk(self.source, *self._fields["values"])
         if self.application is None or given is not None:
             return given
@@ -140,16 +140,16 @@ class Release:
 
     @property
     def values_path(self) -> str:
-        """Where the values stand, or would."""
+        """The path of the values, set or not."""
         written = self.application is not None and walk(self.source, *self._fields["values"]) is None and self._text()
         return self.path("text" if written else "values")
 
     def path(self, field: str) -> str:
-        """Where the resource has, or would have, its "version" or "repository"."""
+        """The path of the resource's "version" or "repository", set or not."""
         return self.at + ".".join(self._fields[field])
 
     def unread(self, later: Later) -> Iterator[Unread]:
-        """What sets values besides, or may. Unknown ones are put off."""
+        """Everything else that sets values, or may. `later` collects unknown values."""
         if self.application is None:
             with later:
                 if count(walk(self.source, "valueYamlFiles")):
@@ -183,7 +183,7 @@ def releases(token: str, props: Any, later: Later) -> Iterator[Release]:
                 found = True
                 yield release
     with later:
-        # A patch is written by the generators and may change all of it.
+        # Generators write the patch, and it may change every field.
         if found and token == APPLICATION_SET and walk(props, *_PATCH):
             raise UnknownValueError(UNKNOWN_STRING_VALUE, list(_PATCH))
 
@@ -207,39 +207,29 @@ def sources(token: str, props: Any, later: Later) -> Iterator[Release]:
 # -- templates ---------------------------------------------------------------------------------------------------------
 
 
-class _Object(Mapping[str, Any]):
-    """An object of an ApplicationSet's template."""
+class _Held:
+    """An object or a list of an ApplicationSet's template."""
 
     __slots__ = ("_held", "_path")
 
-    def __init__(self, held: Mapping[str, Any], path: tuple[str, ...]) -> None:
+    def __init__(self, held: Any, path: tuple[str, ...]) -> None:
         self._held = held
         self._path = path
 
-    def __getitem__(self, key: str) -> Any:
+    def __getitem__(self, key: Any) -> Any:
         return _known(self._held[key], (*self._path, str(key)))
 
+    def __len__(self) -> int:
+        return len(self._held)
+
+
+class _Object(_Held, Mapping[str, Any]):
     def __iter__(self) -> Iterator[str]:
         return iter(self._held)
 
-    def __len__(self) -> int:
-        return len(self._held)
 
-
-class _List(Sequence[Any]):
-    """A list of an ApplicationSet's template."""
-
-    __slots__ = ("_held", "_path")
-
-    def __init__(self, held: Sequence[Any], path: tuple[str, ...]) -> None:
-        self._held = held
-        self._path = path
-
-    def __getitem__(self, index: Any) -> Any:
-        return _known(self._held[index], (*self._path, str(index)))
-
-    def __len__(self) -> int:
-        return len(self._held)
+class _List(_Held, Sequence[Any]):
+    pass
 
 
 def _known(value: Any, path: tuple[str, ...]) -> Any:

@@ -23,56 +23,27 @@ from .rule import Args, Rule, Section, Severity
 
 REQUIRED = ("owner", "cost-center", "stack", "ttl")
 
-NAMESPACE = "kubernetes:core/v1:Namespace"
-AWS = frozenset(
-    (
-        kinds.AWS_SUBNET,
-        kinds.EC2_INSTANCE,
-        kinds.EKS_CLUSTER,
-        kinds.EKS_COMPONENT,
-        kinds.EKS_NODE_GROUP,
-        kinds.IAM_ROLE,
-        kinds.LAUNCH_TEMPLATE,
-        kinds.SECURITY_GROUP,
-        "aws:budgets/budget:Budget",
-        "aws:ebs/volume:Volume",
-        "aws:ec2/capacityReservation:CapacityReservation",
-        "aws:ec2/eip:Eip",
-        kinds.EC2_FLEET,
-        "aws:ec2/internetGateway:InternetGateway",
-        "aws:ec2/natGateway:NatGateway",
-        "aws:ec2/routeTable:RouteTable",
-        "aws:ec2/vpc:Vpc",
-        "aws:ec2/vpcEndpoint:VpcEndpoint",
-        "aws:ecr/repository:Repository",
-        "aws:efs/fileSystem:FileSystem",
-        kinds.EKS_ADDON,
-        "aws:kms/key:Key",
-    )
+_VPC = ("Eip", "InternetGateway", "NatGateway", "RouteTable", "SecurityGroup", "Subnet", "Vpc", "VpcEndpoint")
+AWS = {kinds.EKS_COMPONENT} | kinds.cloud_tokens(
+    "aws",
+    budgets=("Budget",),
+    ebs=("Volume",),
+    ec2=("CapacityReservation", "Fleet", "Instance", "LaunchTemplate", *_VPC),
+    ecr=("Repository",),
+    efs=("FileSystem",),
+    eks=("Addon", "Cluster", "NodeGroup"),
+    iam=("Role",),
+    kms=("Key",),
 )
-OCI = frozenset(
-    (
-        kinds.OCI_SUBNET,
-        kinds.OKE_CLUSTER,
-        kinds.OKE_NODE_POOL,
-        kinds.OCI_INSTANCE_CONFIGURATION,
-        kinds.OCI_INSTANCE,
-        "oci:Budget/budget:Budget",
-        "oci:Core/computeCapacityReservation:ComputeCapacityReservation",
-        "oci:Core/instancePool:InstancePool",
-        "oci:Core/internetGateway:InternetGateway",
-        "oci:Core/natGateway:NatGateway",
-        "oci:Core/networkSecurityGroup:NetworkSecurityGroup",
-        "oci:Core/routeTable:RouteTable",
-        "oci:Core/serviceGateway:ServiceGateway",
-        "oci:Core/vcn:Vcn",
-        "oci:Core/volume:Volume",
-        "oci:FileStorage/fileSystem:FileSystem",
-        "oci:FileStorage/mountTarget:MountTarget",
-        "oci:Identity/policy:Policy",
-        "oci:Kms/key:Key",
-        "oci:Kms/vault:Vault",
-    )
+_VCN = ("InternetGateway", "NatGateway", "NetworkSecurityGroup", "RouteTable", "ServiceGateway", "Subnet", "Vcn")
+OCI = kinds.cloud_tokens(
+    "oci",
+    Budget=("Budget",),
+    ContainerEngine=("Cluster", "NodePool"),
+    Core=("ComputeCapacityReservation", "Instance", "InstanceConfiguration", "InstancePool", "Volume", *_VCN),
+    FileStorage=("FileSystem", "MountTarget"),
+    Identity=("Policy",),
+    Kms=("Key", "Vault"),
 )
 # Parts of what a template launches that cost money; a template without a specification of one launches it bare.
 _LAUNCHED = ("instance", "volume")
@@ -107,7 +78,7 @@ def _mend(args: Args, draft: Draft) -> None:
 def _missing(args: Args, later: Later) -> Iterator[tuple[str, list[str]]]:
     """Where tags are missing, and which."""
     token, props, config = args.resource_type, args.props, args.get_config()
-    if token == NAMESPACE:
+    if token == kinds.NAMESPACE:
         yield from _lacking(_LABELS, _names(config, "labels"), props, later)
         return
     wanted = _names(config, "tags", REQUIRED)
@@ -218,7 +189,7 @@ RULE = Rule(
     order=(Section.HARDENING, 120),
     title="What costs money says whose it is",
     severity=Severity.LOW,
-    types=AWS | OCI | {kinds.AUTO_SCALING_GROUP, NAMESPACE},
+    types=OCI | AWS | {kinds.AUTO_SCALING_GROUP, kinds.NAMESPACE},
     levels={"dev": "remediate", "staging": "remediate", "prod": "mandatory", "homelab": "disabled"},
     config={
         "tags": schema.strings(REQUIRED, "Tags that every resource of a cloud must have."),

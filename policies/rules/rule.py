@@ -33,7 +33,7 @@ from .places import filled
 from .read import Later
 
 __all__ = ["PolicyResource", "Severity"]
-"""What rules need of the SDK besides what stands here."""
+"""The SDK's names that rules import from here."""
 
 Args = ResourceValidationArgs
 STACK_KINDS = ("dev", "staging", "prod", "homelab")
@@ -59,7 +59,7 @@ _SHARED: Mapping[str, Mapping[str, Any]] = {
 }
 
 Check = Callable[[ResourceValidationArgs, Later], Iterable[str]]
-"""Gives the message of each violation that is sure, and puts off an unknown value that could hide another, or raises it."""
+"""Gives the message of each certain violation. An unknown value that could hide another goes to `Later`, or is raised."""
 
 Remedy = Callable[[ResourceValidationArgs, Draft], None]
 """Fixes in the draft what is safe and unambiguous, and leaves unknown values alone. The check then judges the result."""
@@ -86,7 +86,7 @@ Violation = tuple[str, str | None]
 """A message, and the URN of the resource that it is about; None for the stack."""
 
 StackCheck = Callable[[Stack, Later], Iterable[Violation]]
-"""Gives each violation that is sure, and puts off unknown values as `Check` does."""
+"""Gives each certain violation. Unknown values go to `Later`, or are raised."""
 
 NOTHING: tuple[frozenset[str], StackCheck] = (frozenset(), lambda _, __: ())
 """Types and check of a stack rule that does not apply to manifests alone."""
@@ -120,12 +120,12 @@ class _Common:
 
     @property
     def of_manifests(self) -> Self:
-        """The rule for manifests alone: the same, unless it demands what only the program of a cloud declares."""
+        """The rule for manifests without a program: the same, unless it needs resources that only a cloud's program declares."""
         return self
 
     @property
     def schemas(self) -> Mapping[str, Mapping[str, Any]]:
-        """The JSON schema of each config property, those that all rules share included."""
+        """The JSON schema of each config property, with those that all rules share."""
         return {**self.config, **_SHARED}
 
     def _metadata(self) -> dict[str, Any]:
@@ -149,9 +149,9 @@ class Rule(_Common):
     remedy: Remedy | None = None
 
     def policy(self, as_of: date) -> ResourceValidationPolicy:
-        """The rule as the SDK's policy; its callables leave a resource of another type unread.
+        """The rule as the SDK's policy; its callables do not read a resource of another type.
 
-        `as_of` is the day on which exceptions stand or have run out.
+        `as_of` is the day that decides whether an exception is valid.
         """
 
         def validate(args: ResourceValidationArgs, report: ReportViolation) -> None:
@@ -164,10 +164,11 @@ class Rule(_Common):
             if exceptions.standing(args.get_config(), args.urn, as_of).excused:
                 return None
             draft = Draft(args.props)
-            self.remedy(_reading(args, draft.reading), draft)
+            with Later():
+                self.remedy(_reading(args, draft.reading), draft)
             return draft.changed
 
-        # The SDK calls a policy with this callable a remediation; its type speaks of awaitables alone.
+        # The SDK's type allows only awaitables here, but the SDK also calls a plain function.
         mend: Any = remediate if self.remedy is not None else None
         return ResourceValidationPolicy(validate=validate, remediate=mend, **self._metadata())
 
@@ -178,12 +179,13 @@ class Rule(_Common):
         hidden: list[str] = []
         later = Later()
         try:
-            for message in self.check(args, later):
-                told = filled(message, self.id, args.urn)
-                if standing.excused:
-                    hidden.append(told)
-                else:
-                    report(told, None)
+            with later:
+                for message in self.check(args, later):
+                    told = filled(message, self.id, args.urn)
+                    if standing.excused:
+                        hidden.append(told)
+                    else:
+                        report(told, None)
             later.settle()
         except UnknownValueError as unknown:
             if not standing.excused:
@@ -197,8 +199,8 @@ class Rule(_Common):
 class StackRule(_Common):
     """One policy that judges resources of a stack together. The stack's own exceptions have the URN pattern `stack`.
 
-    Some ask for what only the program of a cloud declares: a budget, a quota, a pool of the provider's. `in_manifests` are the
-    types and the check of such a rule where manifests alone are judged; None is the same as ever.
+    Some rules need resources that only a cloud's program declares: a budget, a quota, a provider's pool. For manifests without
+    a program such a rule has the types and the check of `in_manifests`; None means no difference.
     """
 
     check: StackCheck
@@ -210,7 +212,7 @@ class StackRule(_Common):
         return replace(self, types=types, check=check)
 
     def policy(self, as_of: date) -> StackValidationPolicy:
-        """The rule as the SDK's policy; `as_of` is the day whose prices count, and on which exceptions stand or have run out."""
+        """The rule as the SDK's policy; `as_of` is the day for prices and exceptions."""
 
         def validate(args: StackValidationArgs, report: ReportViolation) -> None:
             config = args.get_config()
@@ -230,7 +232,7 @@ class StackRule(_Common):
                         report(told, urn)
                 later.settle()
             except UnknownValueError:
-                # What is unknown may be of any resource, so only an exception of the whole stack is one from it.
+                # The unknown value may belong to any resource, so only an exception of the whole stack covers it.
                 if not (hidden and exceptions.standing(config, exceptions.STACK, as_of).excused):
                     raise
             if hidden:
@@ -240,7 +242,7 @@ class StackRule(_Common):
 
 
 def _stack(args: StackValidationArgs, types: frozenset[str], as_of: date) -> Stack:
-    """The resources of these types, sorted, because an engine gives them in any order."""
+    """The resources of these types, sorted, because an engine gives them in no fixed order."""
     wanted = sorted((each for each in args.resources if each.resource_type in types), key=lambda each: each.urn)
     return Stack(tuple(wanted), args.get_config(), as_of)
 

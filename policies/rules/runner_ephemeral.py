@@ -13,17 +13,14 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from .kinds import HELM
+from .kinds import HELM, api_tokens
 from .read import Later
 from .releases import releases
 from .rule import Args, Rule, Section, Severity
 from .userdata import MACHINES, script, user_data
 
-LEGACY = frozenset(
-    f"kubernetes:actions.summerwind.dev/v1alpha1:{kind}{suffix}"
-    for kind in ("Runner", "RunnerDeployment", "RunnerReplicaSet", "RunnerSet", "HorizontalRunnerAutoscaler")
-    for suffix in ("", "Patch")
-)
+_KINDS = ("Runner", "RunnerDeployment", "RunnerReplicaSet", "RunnerSet", "HorizontalRunnerAutoscaler")
+LEGACY = api_tokens("actions.summerwind.dev", ("v1alpha1",), _KINDS, ("", "Patch"))
 """Kinds of the older controller (actions-runner-controller 0.23.7)."""
 LEGACY_CHART = "actions-runner-controller"
 

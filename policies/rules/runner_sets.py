@@ -1,6 +1,6 @@
 """Runner sets of ARC, and the other resources of a stack in their namespaces.
 
-A namespace is known by its name and by its cluster, as the provider tells it: two clusters may each have one of that name.
+A namespace is identified by its name and its cluster, because two clusters may each have a namespace of that name.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ RUNNER_SETS = HELM | RUNNER_SET
 T = TypeVar("T")
 
 _HOOKS = "ACTIONS_RUNNER_CONTAINER_HOOKS"
-"""Variable by which a runner makes a pod of the cluster for each job, whatever the chart's mode is called."""
+"""With this variable a runner makes a pod in the cluster for each job, whatever the chart's mode is."""
 _DEFAULT = "default"
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A namespace: `cluster` is what its provider tells of it, "" for a default one."""
+    """A namespace. `cluster` is its provider's identity for the cluster, "" for a default provider."""
 
     cluster: str
     name: str
@@ -57,7 +57,7 @@ class RunnerSet:
         return None if self.release is None else self.release.values
 
     def pod(self, later: Later) -> PodSpec | None:
-        """The runner pod. Unknown parts are put off."""
+        """The runner pod. `later` collects unknown values."""
         if self.release is None:
             found = pod_specs(self.resource.resource_type, self.resource.props, later)
         else:
@@ -65,7 +65,7 @@ class RunnerSet:
         return next((pod for pod in found if not pod.path.endswith("listenerTemplate.spec")), None)
 
     def makes_pods(self, later: Later) -> bool:
-        """Whether its runners make a pod of the cluster for each job (ARC's kubernetes modes). An unknown is put off."""
+        """Whether its runners make a pod in the cluster for each job (ARC's kubernetes modes). `later` collects unknowns."""
         unsure = Later()
         with unsure:
             if charts.mode(self.values).startswith(charts.IN_CLUSTER):
@@ -81,7 +81,7 @@ class RunnerSet:
 
 
 def runner_sets(resources: Iterable[PolicyResource], later: Later) -> Iterator[RunnerSet]:
-    """The runner sets among resources; those whose chart or namespace is unknown are put off."""
+    """The runner sets among resources. If a chart or namespace is unknown, `later` collects it instead."""
     for resource in resources:
         if resource.resource_type in RUNNER_SET:
             with later:
@@ -99,9 +99,9 @@ def place_of(resource: PolicyResource) -> Place:
 
 
 def place_of_release(resource: PolicyResource, release: Release) -> Place:
-    """The namespace that a resource's release is made for.
+    """The namespace that a resource's release is installed in.
 
-    Raises UnknownValueError, also where ArgoCD delivers to another cluster, of which the stack says nothing.
+    Raises UnknownValueError, also if ArgoCD delivers to another cluster: the stack has no resources of that cluster.
     """
     if not release.is_here:
         raise UnknownValueError(UNKNOWN_STRING_VALUE, ["spec", "destination"])
@@ -109,9 +109,9 @@ def place_of_release(resource: PolicyResource, release: Release) -> Place:
 
 
 def cluster_of(resource: PolicyResource) -> str:
-    """What tells a resource's cluster from others: the identity that its provider gives it, or else the provider's URN.
+    """The identity of a resource's cluster: its provider's `clusterIdentifier`, or else the provider's URN.
 
-    What ArgoCD reads in Git has a provider of its own, for the same cluster. "" for a default provider.
+    Resources that ArgoCD reads from Git have a separate provider for the same cluster. "" for a default provider.
     """
     if resource.provider is None:
         return ""
@@ -133,7 +133,7 @@ class ByPlace(Generic[T]):
                 self._found.setdefault(place(thing), []).append(thing)
 
     def at(self, place: Place, later: Later) -> list[T]:
-        """Those in a namespace. Others that may be in it are put off."""
+        """The resources in a namespace. If another one may be in it, `later` collects the unknown value."""
         later.join(self._hidden)
         return self._found.get(place, [])
 

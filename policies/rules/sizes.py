@@ -1,4 +1,4 @@
-"""Where each kind of pool says how many nodes it keeps, starts with, and may have."""
+"""Paths of the least, first and largest number of nodes in each kind of pool."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .read import walk, whole
 
 OKE_SIZE = ("nodeConfigDetails", "size")
 OKE_MOST = ("freeformTags", MOST_NODES_TAG)
-"""A pool's maximum is an argument of the autoscaler, which a preview cannot know: it has the pool's OCID in it."""
+"""The tag with the maximum. A preview does not know the autoscaler's argument with it, which contains the pool's OCID."""
 
 LEAST: dict[str, tuple[str, ...]] = {
     EKS_NODE_GROUP: ("scalingConfig", "minSize"),
@@ -21,10 +21,10 @@ LEAST: dict[str, tuple[str, ...]] = {
     OKE_NODE_POOL: OKE_SIZE,
     KARPENTER_NODE_POOL: ("spec", "replicas"),
 }
-"""The nodes that a pool always keeps. OKE's size is the first number of nodes, and the least where an autoscaler has the rest."""
+"""The nodes that a pool always keeps. OKE's size is the first number of nodes, and the least if an autoscaler scales the pool."""
 
 FIRST: dict[str, tuple[str, ...]] = {EKS_NODE_GROUP: ("scalingConfig", "desiredSize"), AUTO_SCALING_GROUP: ("desiredCapacity",)}
-"""The nodes that it starts with, where that is another number."""
+"""The nodes that it starts with, if a separate property says so."""
 
 _MOST: dict[str, tuple[str, ...]] = {
     EKS_NODE_GROUP: ("scalingConfig", "maxSize"),
@@ -39,7 +39,7 @@ def least(token: str, props: Any) -> int:
 
 
 def most(token: str, props: Any, opts: PolicyResourceOptions) -> tuple[tuple[str, ...], Any]:
-    """Path and value of the most nodes that a pool may have; the value is None where it does not say. Raises UnknownValueError.
+    """Path and value of the most nodes that a pool may have; the value is None if it sets none. Raises UnknownValueError.
 
     An OKE pool whose size the program does not own may grow to what its tag says, and to anything without one.
     """
@@ -52,6 +52,6 @@ def most(token: str, props: Any, opts: PolicyResourceOptions) -> tuple[tuple[str
 
 
 def ignored(opts: PolicyResourceOptions, path: tuple[str, ...]) -> bool:
-    """Whether the program leaves a property to others (ignoreChanges): it, all of what holds it, or everything."""
+    """Whether `ignoreChanges` covers a property: its own path, an outer one, or `*`."""
     heads = {".".join(path[: length + 1]) for length in range(len(path))}
     return any(each in heads or each == "*" for each in opts.ignore_changes)

@@ -44,8 +44,8 @@ def _check(args: Args, later: Later) -> Iterator[str]:
     token, props, config = args.resource_type, args.props, args.get_config()
 
     def faults(unsure: Later) -> Iterator[str]:
-        yield from _types(token, props, _number(config.get("minTypes"), MIN_TYPES), config.get("maxSpread", MAX_SPREAD), unsure)
-        yield from _ZONES[token](props, _number(config.get("minZones"), MIN_ZONES), unsure)
+        yield from _types(token, props, whole(config.get("minTypes")) or MIN_TYPES, config.get("maxSpread", MAX_SPREAD), unsure)
+        yield from _ZONES[token](props, whole(config.get("minZones")) or MIN_ZONES, unsure)
 
     spot, unsold = False, Later()
     with unsold:
@@ -136,10 +136,6 @@ def _zone_requirements(props: Any, wanted: int, later: Later) -> Iterator[str]:
 
 def _few_zones(path: str, found: int, what: str, wanted: int, fix: str = _ADD) -> str:
     return f"{path} has {found} {what}{'' if found == 1 else 's'}: a spot GPU pool is in {wanted} zones or more; {fix}"
-
-
-def _number(value: Any, default: int) -> int:
-    return whole(value) or default
 
 
 _ZONES = {

@@ -1,6 +1,7 @@
-"""What a machine is told at boot, as text: user data plain, in base64, compressed, and what it carries in base64 within.
+"""User data of machines as text: plain, base64, compressed, and the base64 texts inside it.
 
-Bounded and total: whatever is no encoding is text, and of what unpacks to more than a machine may get only the beginning is read.
+Decoding never fails: a text that is not encoded stays as it is. Of data that unpacks to more than a machine may get, only the
+beginning is read.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from .kinds import EC2_INSTANCE, LAUNCH_TEMPLATE, OCI_INSTANCE, OCI_INSTANCE_CON
 from .read import Later, text, walk
 
 MACHINES = frozenset((EC2_INSTANCE, SPOT_REQUEST, LAUNCH_TEMPLATE, OCI_INSTANCE, OCI_INSTANCE_CONFIGURATION))
-"""Kinds whose user data may set up anything; that of node pools is their provider's."""
+"""Kinds whose user data may set up anything. The provider writes the user data of node pools."""
 
 _LONGEST = 2**20
 """Characters that are read of a text, encoded or not: a Secret of Kubernetes may hold as many bytes, user data far fewer."""
@@ -30,7 +31,7 @@ _WHOLE = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 
 
 def readings(given: str) -> tuple[str, ...]:
-    """The text itself, what it is the encoding of, and what either carries in base64."""
+    """The text itself, its decoded form, and the decoded base64 texts inside both."""
     found = [(given[:_LONGEST], 0)]
     room = _ROOM
     for read, depth in found:
@@ -47,7 +48,7 @@ def readings(given: str) -> tuple[str, ...]:
 
 
 def decoded(run: str) -> str:
-    """What a text in base64 stands for, unpacked where it is compressed; "" for a text that is none."""
+    """The decoded base64 text, unpacked if it is compressed; "" for any other text."""
     plain = "".join(run[:_LONGEST].split())
     try:
         held = base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
@@ -57,7 +58,7 @@ def decoded(run: str) -> str:
 
 
 def holders(token: str, props: Any, later: Later) -> Iterator[tuple[str, Any]]:
-    """Path and object of what holds the user data of a machine of `MACHINES`. Unknown ones are put off."""
+    """Path and body of each object with user data in a machine of `MACHINES`. `later` collects unknown ones."""
     if token != OCI_INSTANCE_CONFIGURATION:
         yield "", props
         return
@@ -66,7 +67,7 @@ def holders(token: str, props: Any, later: Later) -> Iterator[tuple[str, Any]]:
 
 
 def user_data(token: str, props: Any, later: Later) -> Iterator[tuple[str, str]]:
-    """Path and text of the user data of a machine of `MACHINES`. Unknown ones are put off."""
+    """Path and text of the user data of a machine of `MACHINES`. `later` collects unknown ones."""
     for path, holder in holders(token, props, later):
         for field in _FIELDS[token]:
             with later:

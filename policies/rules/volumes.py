@@ -1,4 +1,4 @@
-"""Disks of a machine, as its bill counts them: root volumes and what else a launch template maps."""
+"""Disks of a machine for its bill: root volumes and the other disks that a launch template maps."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from typing import Any
 
 from .read import Later, items, keys, quantity, text, walk
 
-# Where nothing says more: EKS API, CreateNodegroup (diskSize); the least that OCI makes (API reference, InstanceSourceDetails).
+# Default sizes: EKS API, CreateNodegroup (diskSize); the smallest of OCI (API reference, InstanceSourceDetails).
 _EKS_GB = 20
 _OCI_GB = 50
 _OCI_UNIT = "oci-volume-gb"
-# What EKS' node images map where a template does not say.
+# The volume type of EKS' node images if a template names none.
 _EC2_TYPE = "gp3"
 
 
 @dataclass(frozen=True, slots=True)
 class Volume:
-    """All disks of one machine: `gigabytes` of what `unit` prices (`fleet.facts.hardware.unit_price`)."""
+    """All disks of one machine: `gigabytes` at the price of `unit` (`fleet.facts.hardware.unit_price`)."""
 
     unit: str
     gigabytes: float
 
 
 def of_template(template: Any) -> Volume:
-    """Disks that an EC2 launch template maps; EKS' default where there is none. Raises UnknownValueError."""
+    """Disks that an EC2 launch template maps; EKS' default if it maps none. Raises UnknownValueError."""
     later = Later()
     mapped = [volume for _, each in items(walk(template, "blockDeviceMappings"), later) for volume in _mapped(each)]
     later.settle()
@@ -40,7 +40,7 @@ def of_ec2(size: Any, kind: Any = None) -> Volume:
 
 
 def of_oci(size: Any) -> Volume:
-    """The boot volume of an OCI machine by its size, with the least that OCI makes."""
+    """The boot volume of an OCI machine by its size, with OCI's smallest size as default."""
     return Volume(_OCI_UNIT, _gigabytes(size, _OCI_GB))
 
 

@@ -101,9 +101,8 @@ def _volume(props: Any, kms: bool, later: Later) -> Iterator[tuple[str, str]]:
 
 
 def _storage_class(props: Any, kms: bool, later: Later) -> Iterator[tuple[str, str]]:
-    with later:
-        if text(walk(props, "provisioner")) in _EBS_DRIVERS:
-            yield from _disk("parameters", walk(props, "parameters"), kms, later)
+    if text(walk(props, "provisioner")) in _EBS_DRIVERS:
+        yield from _disk("parameters", walk(props, "parameters"), kms, later)
 
 
 def _transit(path: str, details: Any, later: Later, *shape: str) -> Iterator[tuple[str, str]]:
@@ -124,10 +123,9 @@ def _oci_configuration(props: Any, _: bool, later: Later) -> Iterator[tuple[str,
 
 
 def _oke_pool(props: Any, _: bool, later: Later) -> Iterator[tuple[str, str]]:
-    with later:
-        if text(walk(props, "nodeShape")).startswith(_BARE_METAL):
-            return
-        yield from _transit("nodeConfigDetails.", walk(props, "nodeConfigDetails"), later)
+    if text(walk(props, "nodeShape")).startswith(_BARE_METAL):
+        return
+    yield from _transit("nodeConfigDetails.", walk(props, "nodeConfigDetails"), later)
 
 
 _FAULTS: dict[str, Callable[[Any, bool, Later], Iterator[tuple[str, str]]]] = {

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from policies.rules.kinds import AUTO_SCALING_GROUP, EKS_COMPONENT
-from policies.rules.required_tags import AWS, NAMESPACE, OCI, RULE
+from policies.rules.kinds import AUTO_SCALING_GROUP, EKS_COMPONENT, NAMESPACE
+from policies.rules.required_tags import AWS, OCI, RULE
 from tests.policies.cases import Case
 from tests.policies.fixtures import LAUNCH_TEMPLATE, NODE_GROUP, OCI_INSTANCE
 from tests.policies.harness import CLEAN, UNKNOWN, judge, remedied, said
