@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 from pulumi_policy import PolicyResource
 
@@ -63,7 +62,7 @@ def cluster_of(resource: PolicyResource) -> str:
         return text(walk(resource.props, "name")) or resource.urn
     if any(not release.is_here for release in releases(resource.resource_type, resource.props, Later())):
         return ""
-    return text(walk(_provider(resource), "clusterIdentifier"))
+    return text(walk(resource.provider.props, "clusterIdentifier")) if resource.provider is not None else ""
 
 
 def clustered(resources: Iterable[PolicyResource], later: Later) -> Iterator[Clustered]:
@@ -88,7 +87,3 @@ def names(resources: Iterable[PolicyResource]) -> str:
 def _way(cluster: str) -> str:
     """The prefix of an identity; "" for a name."""
     return next((way for way in _WAYS if cluster.startswith(way)), "")
-
-
-def _provider(resource: PolicyResource) -> Any:
-    return resource.provider.props if resource.provider is not None else None

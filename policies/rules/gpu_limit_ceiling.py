@@ -43,12 +43,9 @@ def _check(args: Args, later: Later) -> Iterator[str]:
     if args.resource_type in QUEUES:
         yield from _queue_faults(args.props, bound(config, "maxPerQueue", PER_QUEUE), later)
     for pod in pod_specs(args.resource_type, args.props, later):
-        yield from _pod_faults(pod, _kind(args.resource_type, pod), config, later)
-
-
-def _kind(token: str, pod: PodSpec) -> str:
-    """The kind that says how many of these pods there are; of listeners there is one a set."""
-    return "" if pod.owner_path.endswith("listenerTemplate.") else kind_of(token)
+        # A runner set has one listener, whatever its number of runners.
+        kind = "" if pod.owner_path.endswith("listenerTemplate.") else kind_of(args.resource_type)
+        yield from _pod_faults(pod, kind, config, later)
 
 
 def _pod_faults(pod: PodSpec, kind: str, config: Mapping[str, Any], later: Later) -> Iterator[str]:

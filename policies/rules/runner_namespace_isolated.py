@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -50,13 +50,11 @@ _LONGEST = 65536
 
 @dataclass(frozen=True, slots=True)
 class _Walls:
-    """What a stack has in its namespaces."""
+    """A stack's resources by namespace; `held` maps a kind to its resources."""
 
     controllers: ByPlace[tuple[PolicyResource, Release]]
     namespaces: ByPlace[PolicyResource]
-    policies: ByPlace[PolicyResource]
-    quotas: ByPlace[PolicyResource]
-    ranges: ByPlace[PolicyResource]
+    held: Mapping[str, ByPlace[PolicyResource]]
 
 
 def _check(stack: Stack, later: Later) -> Iterator[Violation]:
@@ -67,16 +65,14 @@ def _check(stack: Stack, later: Later) -> Iterator[Violation]:
     walls = _Walls(
         ByPlace(_controllers(stack, later), lambda found: place_of_release(*found)),
         ByPlace(stack.of(kinds.NAMESPACE), _named),
-        ByPlace(stack.of(kinds.NETWORK_POLICY), place_of),
-        ByPlace(stack.of(kinds.RESOURCE_QUOTA), place_of),
-        ByPlace(stack.of(kinds.LIMIT_RANGE), place_of),
+        {each: ByPlace(stack.of(each), place_of) for each in (kinds.NETWORK_POLICY, kinds.RESOURCE_QUOTA, kinds.LIMIT_RANGE)},
     )
     judged: set[Place] = set()
     sets = list(runner_sets(stack.resources, later))
     for runner_set in sets:
         yield from _check_token(runner_set, accounts, later)
         yield from _check_controller(runner_set, walls, later)
-        # Several sets may share a namespace: its walls are told of once.
+        # Several sets may share a namespace. Report its faults once.
         if runner_set.place not in judged:
             judged.add(runner_set.place)
             yield from _check_walls(runner_set, walls, metadata, later)
@@ -190,19 +186,19 @@ def _check_walls(runner_set: RunnerSet, walls: _Walls, metadata: tuple[Address, 
     place, urn = runner_set.place, runner_set.resource.urn
     yield from _check_standard(runner_set, walls.namespaces, later)
     for direction in DIRECTIONS:
-        if _lacks(walls.policies, place, partial(denies, direction=direction), later):
+        if _lacks(walls.held[kinds.NETWORK_POLICY], place, partial(denies, direction=direction), later):
             fault = (
                 f"{place}: no NetworkPolicy for all its pods denies {direction} by default; add one with podSelector {{}} and "
                 f"policyTypes [{', '.join(DIRECTIONS)}]"
             )
             yield fault, urn
     # One whose namespace is unknown may open what these close.
-    for policy in walls.policies.at(place, later):
+    for policy in walls.held[kinds.NETWORK_POLICY].at(place, later):
         for fault in ways_out(policy.props, metadata, later):
             yield f"{place}: {fault}", policy.urn
-    if _lacks(walls.quotas, place, lambda props: bool(keys(walk(props, "spec", "hard"))), later):
+    if _lacks(walls.held[kinds.RESOURCE_QUOTA], place, lambda props: bool(keys(walk(props, "spec", "hard"))), later):
         yield f"{place}: no ResourceQuota bounds what its pods take together; add one with spec.hard", urn
-    if _lacks(walls.ranges, place, lambda props: count(walk(props, "spec", "limits")) > 0, later):
+    if _lacks(walls.held[kinds.LIMIT_RANGE], place, lambda props: count(walk(props, "spec", "limits")) > 0, later):
         yield f"{place}: no LimitRange bounds what a container takes that names no limit; add one with spec.limits", urn
 
 

@@ -10,7 +10,7 @@ In a preview on the engine the least count of an OKE pool is its size as last re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from fleet.facts.pricing import Line, Money
 
@@ -32,10 +32,10 @@ def _check(stack: Stack, later: Later) -> Iterator[Violation]:
             yield item.fault, item.group.urn if item.group is not None else None
     idle, worst = sums(items)
     if Money(worst.usd).exceeds(limit := _limit(stack, "worstUsdPerHour", WORST_USD)):
-        yield f"worst hour {worst.usd:.2f} USD is above {limit:.2f}: {_spenders(items, _worst, 1, 'worstUsdPerHour')}", None
+        yield f"worst hour {worst.usd:.2f} USD is above {limit:.2f}: {_spenders(items, 1, 'worstUsdPerHour')}", None
     if Money(idle.usd).exceeds(limit := _limit(stack, "idleUsdPerHour", IDLE_USD)):
         month = f"{idle.usd * HOURS:.0f} a month"
-        yield f"idle hour {idle.usd:.2f} USD ({month}) is above {limit:.2f}: {_spenders(items, _idle, 0, 'idleUsdPerHour')}", None
+        yield f"idle hour {idle.usd:.2f} USD ({month}) is above {limit:.2f}: {_spenders(items, 0, 'idleUsdPerHour')}", None
 
 
 def _limit(stack: Stack, name: str, default: float) -> float:
@@ -43,20 +43,17 @@ def _limit(stack: Stack, name: str, default: float) -> float:
     return default if found is None else float(found)
 
 
-def _worst(line: Line) -> tuple[float, Money]:
-    return line.most, line.worst
+def _side(line: Line, way: int) -> tuple[float, Money]:
+    """Count and cost of a line: idle (0) or at worst (1)."""
+    return ((line.least, line.idle), (line.most, line.worst))[way]
 
 
-def _idle(line: Line) -> tuple[float, Money]:
-    return line.least, line.idle
-
-
-def _spenders(items: Iterable[Item], side: Callable[[Line], tuple[float, Money]], way: int, limit: str) -> str:
+def _spenders(items: Iterable[Item], way: int, limit: str) -> str:
     """What makes the sum, the largest first, and which settings lower the part of it that is told."""
-    paying = sorted((item for item in items if side(item.line)[1].usd), key=lambda item: -side(item.line)[1].usd)
+    paying = sorted((item for item in items if _side(item.line, way)[1].usd), key=lambda item: -_side(item.line, way)[1].usd)
     parts = []
     for item in paying:
-        count, money = side(item.line)
+        count, money = _side(item.line, way)
         parts.append(f"{item.line.item} {count:g} {TIMES} {_usd(item.line.dear.usd)} = {money.usd:.2f}")
     settings = either(_lowered(item.group, way) for item in paying[:SHOWN] if item.group is not None)
     upgrade = ", or upgrade kubernetesVersion" if any(item.line.item == SUPPORT_ENDED for item in paying) else ""
