@@ -9,9 +9,12 @@ from dataclasses import astuple, dataclass, replace
 from fleet.facts import hardware
 from fleet.facts.pods import Requests
 
-# kubelet evicts pods when less than a tenth of the root disk is free, and reserves 1 GiB.
 DISK_SHARE = 0.9
 DISK_KEPT = 1024
+
+
+_Kept = tuple[int, int, int]
+"""The millicores and MiB that kubelet and the system keep, and the most pods."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +30,15 @@ class Offer:
 
 def allocatable(machine: hardware.Machine, disk: int) -> Offer:
     """What a machine with a root disk of `disk` MiB offers after kubelet's reservations, by the rules of the machine's cloud."""
-    return _BY_CLOUD[machine.cloud](machine, disk)
+    cpu, memory, pods = _KEPT[machine.cloud](machine)
+    return Offer(
+        cpu=machine.vcpus * 1000 - cpu,
+        memory=int(machine.memory_mib * _VM_MEMORY) - memory,
+        # kubelet evicts pods when less than a tenth of the root disk is free, and reserves 1 GiB.
+        storage=int(disk * DISK_SHARE) - DISK_KEPT,
+        gpus=machine.gpus,
+        pods=pods,
+    )
 
 
 def for_runners(machine: hardware.Machine, disk: int, daemonsets: Iterable[Requests]) -> Offer:
@@ -51,26 +62,20 @@ def least(offers: Iterable[Offer]) -> Offer:
     return Offer(*map(min, zip(*map(astuple, offers), strict=True)))
 
 
-# -- AWS ---------------------------------------------------------------------------------------------------------------
-
 # A virtual machine has less memory than its type is sold with. Karpenter assumes the same share (vm-memory-overhead-percent).
 _VM_MEMORY = 0.925
 
+# -- AWS ---------------------------------------------------------------------------------------------------------------
 
-def _nodeadm(machine: hardware.Machine, disk: int) -> Offer:
+
+def _nodeadm(machine: hardware.Machine) -> _Kept:
     """EKS nodes: awslabs/amazon-eks-ami, nodeadm/internal/kubelet/config.go.
 
     Reserved: 11 MiB for each pod of the ENI formula and 255 MiB, 6 / 1 / 0.5 / 0.25 % of the cores, 100 MiB before eviction, a
     tenth of the disk and 1 GiB. Managed node groups limit the pods to 110, or to 250 from 30 vCPUs on.
     """
     pods = machine.max_pods or 110
-    return Offer(
-        cpu=machine.vcpus * 1000 - _share_of_cores(machine.vcpus),
-        memory=int(machine.memory_mib * _VM_MEMORY) - (255 + 11 * pods) - 100,
-        storage=int(disk * DISK_SHARE) - DISK_KEPT,
-        gpus=machine.gpus,
-        pods=min(pods, 110 if machine.vcpus < 30 else 250),
-    )
+    return _share_of_cores(machine.vcpus), 255 + 11 * pods + 100, min(pods, 110 if machine.vcpus < 30 else 250)
 
 
 def _share_of_cores(vcpus: int) -> int:
@@ -87,7 +92,7 @@ _MEMORY_STEPS = ((128, 0.02, 9.32), (16, 0.06, 2.6), (8, 0.10, 1.8), (4, 0.20, 1
 _FIRST_CORES = (0, 60, 70, 80, 85, 90)
 
 
-def _oke(machine: hardware.Machine, disk: int) -> Offer:
+def _oke(machine: hardware.Machine) -> _Kept:
     """OKE nodes: oracle/karpenter-provider-oci b26d6563, pkg/providers/instancetype/provider.go, which copies OKE's own script.
 
     Kube-reserved depends on cores and GB in steps. System-reserved is 100m and 100Mi; 100 MiB are kept before eviction. That
@@ -97,32 +102,20 @@ def _oke(machine: hardware.Machine, disk: int) -> Offer:
     kept_cpu = _FIRST_CORES[cores] if cores < len(_FIRST_CORES) else 90 + math.ceil(2.5 * (cores - 5))
     gigabytes = machine.memory_mib / 1024
     kept_memory = next(kept + share * (gigabytes - start) for start, share, kept in _MEMORY_STEPS if gigabytes > start)
-    return Offer(
-        cpu=machine.vcpus * 1000 - kept_cpu - 100,
-        memory=int(machine.memory_mib * _VM_MEMORY) - math.ceil(kept_memory * 1024) - 100 - 100,
-        storage=int(disk * DISK_SHARE) - DISK_KEPT,
-        gpus=machine.gpus,
-        pods=min(machine.max_pods or _PODS, _PODS),
-    )
+    return kept_cpu + 100, math.ceil(kept_memory * 1024) + 100 + 100, min(machine.max_pods or _PODS, _PODS)
 
 
 # -- own machines ------------------------------------------------------------------------------------------------------
 
 
-def _talos(machine: hardware.Machine, disk: int) -> Offer:
+def _talos(machine: hardware.Machine) -> _Kept:
     """Talos nodes: siderolabs/talos v1.13.9 pkg/machinery/constants, KubeletSystemReserved*.
 
     Reserved: 50m and 384 MiB for the system, 100 MiB before eviction, a tenth of the disk and, to be safe, 1 GiB of disk where
     Talos keeps 256 MiB. How much memory firmware and kernel use is not known; the share of a virtual machine is the safe value.
     """
-    return Offer(
-        cpu=machine.vcpus * 1000 - 50,
-        memory=int(machine.memory_mib * _VM_MEMORY) - 384 - 100,
-        storage=int(disk * DISK_SHARE) - DISK_KEPT,
-        gpus=machine.gpus,
-        # kubelet's default, which Talos does not change.
-        pods=_PODS,
-    )
+    # The number of pods is kubelet's default, which Talos does not change.
+    return 50, 384 + 100, _PODS
 
 
-_BY_CLOUD = {"aws": _nodeadm, "oci": _oke, "owned": _talos}
+_KEPT = {"aws": _nodeadm, "oci": _oke, "owned": _talos}

@@ -202,13 +202,9 @@ class Priority:
     meaning: str
 
 
-RUNNER_PRIORITY = Priority(
-    "gpu-ci-runner",
-    # None of our classes may be higher: only a higher value preempts, and a preempted GitHub job loses all its work.
-    1_000_000,
-    preempts=False,
-    meaning="Runners of GitHub jobs: they end no pod, and none but the system's ends them",
-)
+_RUNNERS = "Runners of GitHub jobs: they end no pod, and none but the system's ends them"
+# None of our classes may be higher: only a higher value preempts, and a preempted GitHub job loses all its work.
+RUNNER_PRIORITY = Priority("gpu-ci-runner", 1_000_000, preempts=False, meaning=_RUNNERS)
 
 HIGH_PRIORITY = Priority("high-priority", 1_000_000, preempts=False, meaning="GPU Jobs that go first; they end no pod")
 MEDIUM_PRIORITY = Priority("medium-priority", 100_000, preempts=False, meaning="GPU Jobs that take their turn; they end no pod")
@@ -321,13 +317,8 @@ def pool_labels(
     # Without whole GPUs the label is wrong: the autoscaler would wait forever for the GPUs of that node.
     if profile.accelerator_label and resource == GPU_RESOURCE:
         labels[profile.accelerator_label] = accelerator
-    if plugin_config:
-        labels[PLUGIN_CONFIG_LABEL] = plugin_config
-    if mig_config:
-        labels[MIG_CONFIG_LABEL] = mig_config
-    if mps:
-        labels[MPS_LABEL] = "true"
-    return labels
+    optional = {PLUGIN_CONFIG_LABEL: plugin_config, MIG_CONFIG_LABEL: mig_config, MPS_LABEL: "true" if mps else ""}
+    return labels | {key: value for key, value in optional.items() if value}
 
 
 def system_labels(cluster: str) -> dict[str, str]:

@@ -37,7 +37,8 @@ def manifest(job: GpuJobSpec, target: Target | None = None) -> Manifest:
     if target is None:
         target = _anywhere(job.ask)
     given = job.given
-    tags = _tags(given.task_id)
+    # A label too, by which people find the Job, if the task is a valid label value. The annotation always has it.
+    tags = {TASK: given.task_id} if is_label_value(given.task_id) else {}
     queue = {QUEUE_LABEL: given.queue} if given.queue else {}
     metadata = {
         "name": job.name,
@@ -77,11 +78,6 @@ def _filled(fields: Manifest) -> Manifest:
 
 _NO_FAILURE = {"rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]}
 """A pod that lost its node or was preempted does not count as a try (Kubernetes, "Pod failure policy"; only with Never)."""
-
-
-def _tags(task_id: str) -> dict[str, str]:
-    """The task as a label, by which people find its Job. Empty if it is not a valid label value; the annotation always has it."""
-    return {TASK: task_id} if is_label_value(task_id) else {}
 
 
 def _anywhere(ask: GpuAsk) -> Target:

@@ -59,7 +59,7 @@ def _json(path: Path, text: str) -> tuple[Document, ...]:
 
 
 def _by_its_looks(path: Path, text: str) -> tuple[Document, ...]:
-    """Documents of a file that has the name of a JSON file. kubectl too checks whether the text begins with a brace."""
+    """Documents of a file that is JSON by its name only. kubectl too checks whether the text begins with a brace."""
     try:
         found = _yaml(path, text)
     except InputError:
