@@ -1,4 +1,4 @@
-"""What the caches of a cluster cost an hour, and the volumes of workloads that are of their classes."""
+"""Hourly cost of the caches of a cluster, and of workload volumes that use their storage classes."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from fleet.settings.workloads import PoolWorkload
 
 
 def cache_lines(name: str, cluster: Cluster) -> Iterator[Line]:
-    """A line for each cache, counted in volumes, one a namespace; then one for each workload that has a volume of its class.
+    """A line per cache with one volume per namespace, then a line per workload with a volume of a cache's class.
 
-    A disk is paid whole from the first day on. A file system is paid by what is in it: nothing at least, its nominal size at
-    worst. A volume of another class is of nobody knows what, so it is in no bill.
+    A disk costs its full size from the start. A file system costs what it stores: at least nothing, at worst its nominal size.
+    Volumes of other classes are not in the bill, because their price is unknown.
     """
     classes = {class_name(cache): settings for cache, settings in cluster.caches_by_name()}
     for cache, settings in cluster.caches_by_name():

@@ -1,4 +1,4 @@
-"""The fleet of one stack: all that the stack's config says. `fleet.prove.rules` has the rules over all its clusters."""
+"""The fleet of one stack: the model of its whole config. `fleet.prove.rules` has the rules over all clusters."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fleet.settings.runner import Runner
 
 NAMESPACE = "gpu-ci"
 SECRETS = ("githubPrivateKey",)
-"""Config keys that hold a secret each. They never enter the model: a secret nested in an object makes the object secret."""
+"""Config keys of secrets. They are not in the model, because a nested secret would make the whole object secret."""
 
 
 class _ByProvider:
@@ -40,21 +40,21 @@ class Fleet(Model):
     github: GitHub
     clusters: Annotated[dict[DnsLabel, Annotated[Any, _ByProvider()]], Field(min_length=1)]
     tags: Annotated[dict[TagKey, TagValue], Field(max_length=40)] = Field(default_factory=dict)
-    """Tags of every cloud resource, besides the program's own."""
+    """Tags of every cloud resource, in addition to those of the program."""
 
     @property
     def deployable(self) -> bool:
-        """Whether `pulumi up` makes the clusters: of all, or of none."""
+        """Whether `pulumi up` creates the clusters. A stack has only clusters that it creates, or none."""
         return all(PROVIDERS[settings.provider].deployable for _, settings in self.clusters_by_name())
 
     @property
     def needs_key(self) -> bool:
-        """Whether `pulumi up` writes the GitHub App's key into some cluster, so that the stack's config has to hold it."""
+        """Whether `pulumi up` writes the GitHub App's key into a cluster. The stack's config must then contain it."""
         return any(isinstance(settings.secrets_by, ByProgram) for _, settings in self.clusters_by_name())
 
     @property
     def shared_names(self) -> tuple[str, ...]:
-        """Names that sets of several groups have: a runs-on must then give the group too."""
+        """Names of sets that exist in several groups. A runs-on must then name the group as well."""
         counts = Counter(name for _, name, _ in self.runner_sets())
         return tuple(name for name, count in counts.items() if count > 1)
 
@@ -73,5 +73,5 @@ class Fleet(Model):
                 yield cluster, name, runner
 
     def group_of(self, runner: Runner) -> str:
-        """The runner group a set registers in."""
+        """The runner group of a set."""
         return runner.group or self.github.group

@@ -1,6 +1,6 @@
-"""The charts that a cluster gets, said once.
+"""The charts of a cluster.
 
-Launcher capacity and placement read here what the charts' pods take, GitOps where Git has them; the components install them.
+Launcher capacity and placement count the pods of these charts, GitOps writes them to Git, and the components install them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from fleet.settings.sharing import Mig
 
 
 def installed(cluster: Cluster, physical_name: str, github: GitHub) -> tuple[Chart, ...]:
-    """Every chart of a cluster. `physical_name` is its name in its cloud; `github` is where its runners register."""
+    """Every chart of a cluster. `physical_name` is its name in its cloud, `github` the scope of its runners."""
     return (
         *shared_charts(cluster),
         *PROVIDERS[cluster.provider].charts(cluster, physical_name, github),
@@ -37,7 +37,7 @@ def installed(cluster: Cluster, physical_name: str, github: GitHub) -> tuple[Cha
 
 
 def shared_charts(cluster: Cluster) -> Iterator[Chart]:
-    """The charts that any provider's cluster may have, runner sets apart."""
+    """The charts that clusters of every provider can have, except runner sets."""
     yield arc_controller()
     if (chart := enablement_chart(cluster)) is not None:
         yield chart
@@ -49,7 +49,7 @@ def shared_charts(cluster: Cluster) -> Iterator[Chart]:
 
 
 def enablement_chart(cluster: Cluster) -> Chart | None:
-    """The chart that makes GPUs schedulable; None where the provider's add-on does, and for an operator without nodes."""
+    """The chart that makes GPUs schedulable; None with the provider's add-on, and for an operator without pools."""
     tolerations, configs = PROVIDERS[cluster.provider].profile.tolerations, configs_of(cluster)
     if cluster.enablement == DEVICE_PLUGIN:
         return device_plugin(tolerations, configs)
@@ -60,7 +60,7 @@ def enablement_chart(cluster: Cluster) -> Chart | None:
     return gpu_operator(
         image,
         cluster.operator or OperatorSettings(),
-        # Under the operator all pools agree on both.
+        # With the operator all pools have the same values.
         cdi=any(pool.cdi for pool in pools),
         mig=next((pool.sharing.naming for pool in pools if isinstance(pool.sharing, Mig)), "none"),
         tolerations=tolerations,
@@ -69,12 +69,12 @@ def enablement_chart(cluster: Cluster) -> Chart | None:
 
 
 def configs_of(cluster: Cluster) -> PluginConfigs | None:
-    """The device plugin's configs, if some pool needs one."""
+    """The device plugin's configs, if any pool needs one."""
     return plugin_configs(cluster.pools.values(), by_operator=cluster.enablement == GPU_OPERATOR)
 
 
 def image_of(cluster: Cluster) -> NodeImage | None:
-    """The kind of node image that all pools have, as the operator sees it; None without a pool."""
+    """The node image of the first pool; None without a pool. With the operator all pools have equivalent images."""
     return next((NODE_IMAGES[pool.image] for pool in cluster.pools.values()), None)
 
 
@@ -84,12 +84,12 @@ def kueue_chart(queues: Queues) -> Chart:
 
 
 def plain_charts(cluster: Cluster) -> Iterator[Chart]:
-    """Charts that every cluster gets, without those for which its provider has an add-on."""
+    """Charts of every cluster, except those that an add-on of the provider replaces."""
     yield from (chart for make in PLAIN if (chart := make(cluster)).name not in cluster.provided)
 
 
 def pod_set(cluster: Cluster, name: str, runner: PodRunner, github: GitHub) -> Chart:
-    """The scale set of a runner class whose runners are pods, bound to its pool."""
+    """The scale set of a runner class whose runners are pods of a pool."""
     target = pool_target(cluster, runner.pool)
     return runner_set(
         name,
@@ -104,5 +104,5 @@ def pod_set(cluster: Cluster, name: str, runner: PodRunner, github: GitHub) -> C
 
 
 def gpu_node_pods(cluster: Cluster) -> tuple[Pod, ...]:
-    """The charts' pods on each GPU node; one with a strategy only on nodes of pools that share GPUs that way."""
+    """The charts' pods on each GPU node. A pod with a strategy runs only on nodes that share GPUs that way."""
     return tuple(pod for chart in shared_charts(cluster) for pod in chart.pods if pod.on != "system pool")

@@ -1,4 +1,4 @@
-"""What a fleet at its maximum takes of its clouds' quotas."""
+"""Quotas of the clouds that a fleet needs at its maximum size."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from fleet.facts.hardware import Machine, quota_code, quota_units
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What one pool or set of machines takes of a quota at its maximum.
+    """The units of a quota that one pool or set of machines needs at its maximum size.
 
-    `units` are vCPUs on EC2 and GPUs on OCI; `code` is None where no quota is known that `machine` counts against.
-    `compartment` is an OCID, empty on EC2.
+    `units` are vCPUs on EC2 and GPUs on OCI. `code` is None if the quota of `machine` is unknown. `compartment` is an OCID,
+    empty on EC2.
     """
 
     machine: str
@@ -25,7 +25,7 @@ class Need:
 
 
 def needs(machines: Sequence[Machine], capacity: str, count: int, region: str, compartment: str = "") -> Iterator[Need]:
-    """Those of a group of `count` machines, each of any of some types: of each quota as much as its largest type takes."""
+    """The needs of `count` machines, each of any of the types. The largest type of a quota sets its units."""
     largest: dict[str | None, Machine] = {}
     for machine in sorted(machines, key=quota_units):
         largest[quota_code(machine, capacity)] = machine

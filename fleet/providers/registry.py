@@ -30,13 +30,13 @@ from fleet.settings.github import GitHub
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """What the fleet knows of one target.
+    """The functions and facts of one provider.
 
-    `bill` prices one cluster on a day. `needs` is the quota that a cluster declares, given all clusters of its provider. `tags`
-    are the rules of its cloud. `deployable` says whether `pulumi up` makes it. `charts` are those of its own cloud, given the
-    settings, the cluster's physical name and the GitHub scope. `system_pool` is what one node of the system pool leaves to pods,
-    and the number of nodes, or None if no runner is a machine. `components.build` has the builder of a cluster,
-    `fleet.render.files` the files of its machines.
+    `bill` returns the prices of one cluster on a day. `needs` returns the quotas that a cluster declares, from all clusters of
+    its provider. `tags` are the tag rules of the cloud. `deployable`: whether `pulumi up` creates the cluster. `charts` returns
+    the charts of this provider only, from the settings, the cluster's physical name and the GitHub scope. `system_pool` returns
+    the free room of one node of the system pool and the number of nodes; None if the provider has no machines as runners.
+    `components.build` has the builder of a cluster, `fleet.render.files` the files of its machines.
     """
 
     settings: type[Cluster]

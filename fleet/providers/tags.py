@@ -1,4 +1,4 @@
-"""What each cloud takes as tags of its resources, beside the rules that hold for all."""
+"""Tag rules of each cloud, in addition to the common rules."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import re
 from dataclasses import dataclass
 
 STACK_TAG = "gpu-ci/stack"
-"""Its value is the stack's name; budgets on AWS count what has it."""
+"""Tag with the stack's name. AWS budgets count the resources that have it."""
 
 
 @dataclass(frozen=True, slots=True)
 class TagRules:
-    """`most` tags of the fleet's own; a key is all of `key`, which `words` tell a reader."""
+    """A fleet may have `most` tags. The whole of each key matches `key`, which `words` explains."""
 
     most: int
     key: re.Pattern[str]
@@ -19,10 +19,10 @@ class TagRules:
 
 
 AWS_TAGS = TagRules(40, re.compile(r".{1,128}"), "1 to 128 characters")
-"""EC2 takes 50; the program's own and the provider's need the rest."""
+"""EC2 allows 50. The program and the provider need the rest."""
 
 OCI_TAGS = TagRules(6, re.compile(r"[!-\-/-~]{1,100}"), "1 to 100 ASCII characters without space or full stop")
-"""docs.oracle.com, limits on tags: ten free-form tags, of which the program's own and the launcher's take four."""
+"""docs.oracle.com, limits on tags: ten free-form tags. The program and the launcher use four."""
 
 NO_TAGS = TagRules(40, re.compile(r".{1,128}"), "any characters")
-"""Of what no cloud sells: nothing there is tagged, so whatever the fleet's other clusters take is no fault."""
+"""For own machines, which have no tags. So these rules accept every tag of other clusters."""

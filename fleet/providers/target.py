@@ -1,4 +1,4 @@
-"""The GPU pool of a cluster as a pod of it sees it."""
+"""The settings that a pod needs to run in a GPU pool."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from fleet.settings.pool import Pool
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a pod is to land, and what it must say to get there and to get its GPUs.
+    """The node selector, tolerations and resource of pods of a GPU pool.
 
-    `resource` is what the pool's nodes advertise, `runtime_class` the one that a pod must name, empty where it needs none;
-    `mounts_shm` says whether a pod may mount a /dev/shm of its own.
+    The nodes advertise `resource`. `runtime_class` is empty if a pod needs none. `mounts_shm`: whether a pod may mount its own
+    /dev/shm.
     """
 
     selector: dict[str, str]
@@ -31,7 +31,7 @@ class Target:
 
 
 def pool_target(cluster: Cluster, name: str) -> Target:
-    """The pool of this name in a cluster."""
+    """The target for pods of this pool."""
     pool: Pool = cluster.pools[name]
     return Target(
         pool_selector(name),
@@ -43,7 +43,7 @@ def pool_target(cluster: Cluster, name: str) -> Target:
 
 
 def runtime_class(cluster: Cluster) -> str:
-    """The RuntimeClass that GPU pods of a cluster name, if they must name one."""
+    """The RuntimeClass that GPU pods of a cluster need, or an empty string."""
     first = next(iter(cluster.pools.values()), None)
     if cluster.enablement != GPU_OPERATOR or first is None:
         return ""

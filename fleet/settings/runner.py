@@ -1,4 +1,4 @@
-"""Runner classes: what a workflow's `runs-on` reaches. Those of one provider are in its folder."""
+"""Runner classes, which a workflow selects by `runs-on`. Classes of only one provider are in its folder."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from fleet.settings.github import RunnerGroup
 from fleet.settings.model import YAML_WORDS, CpuSpan, DnsLabel, Memory, MemorySpan, Model, Scale, matching, memory_text, problem
 
 GENERIC_LABELS = ("self-hosted", "linux", "x64", "gpu", "cuda")
-"""Labels that say nothing of one set in particular (seed 000): only the default set of a GitHub scope carries them."""
+"""Labels that fit any set (seed 000): only the default set of a GitHub scope has them."""
 
 KINDS = ("pod", "vm", "vm-per-job")
 """Kinds of runners: a pod of a pool, a standing machine, a machine booted for one job."""
 
 MAX_SET_NAME = 45
-"""The scale-set chart refuses a longer name (gha-runner-scale-set 0.14.2, _helpers.tpl)."""
+"""Maximum characters of a set's name in the scale-set chart (gha-runner-scale-set 0.14.2, _helpers.tpl)."""
 
 MAX_LABELS = 100
-"""Labels of one runner (docs.github.com, REST API, "Create configuration for a just-in-time runner": maximum items 100)."""
+"""Maximum labels per runner (docs.github.com, REST API, "Create configuration for a just-in-time runner": maximum items 100)."""
 
 
 def _set_name(name: str) -> str:
@@ -48,7 +48,7 @@ def _runner_label(label: str) -> str:
 
 
 _TAG, _DIGEST = r":(?!latest(?:@|$))[A-Za-z0-9_][A-Za-z0-9_.-]*", r"@sha256:[0-9a-f]{64}"
-# A colon before a slash is a registry's port, which is no version.
+# A colon before a slash precedes the port of a registry, not a version.
 _IMAGE = rf"[a-z0-9][a-z0-9._-]*(:[0-9]+(?=/))?[a-z0-9._/-]*({_TAG}({_DIGEST})?|{_DIGEST})"
 
 RunnerLabel = Annotated[str, AfterValidator(_runner_label)]
@@ -66,7 +66,7 @@ ImageReference = Annotated[
 
 
 class Runner(Model):
-    """What every runner class has, whatever runs its jobs: each is one runner scale set, one job a runner."""
+    """The settings of every runner class. Each class is one runner scale set, and each runner runs one job."""
 
     kind: str
     labels: Annotated[tuple[RunnerLabel, ...], Field(max_length=MAX_LABELS)] = ()
@@ -75,12 +75,12 @@ class Runner(Model):
     @property
     @abstractmethod
     def span(self) -> Scale:
-        """The least and greatest count of runners."""
+        """The minimum and maximum number of runners."""
 
     @property
     @abstractmethod
     def asks(self) -> str:
-        """What one runner gets, in words: "1 GPU, 4 CPU, 16Gi"."""
+        """The resources of one runner in words: "1 GPU, 4 CPU, 16Gi"."""
 
     @model_validator(mode="after")
     def _labels_once(self) -> Self:
@@ -108,7 +108,7 @@ class PodRunner(Runner):
 
     @property
     def span(self) -> Scale:
-        """The least and greatest count of pods."""
+        """The minimum and maximum number of pods."""
         return self.scale
 
     @property

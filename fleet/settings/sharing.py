@@ -1,6 +1,6 @@
-"""One GPU for several containers: by turns (time-slicing), side by side (MPS), or cut into parts (MIG).
+"""One GPU for several containers: in turns (time-slicing), in parallel (MPS), or as partitions (MIG).
 
-Facts: NVIDIA/k8s-device-plugin v0.20.0, README and api/config/v1; NVIDIA MIG user guide. docs/sharing.md says which to take.
+Facts: NVIDIA/k8s-device-plugin v0.20.0, README and api/config/v1; NVIDIA MIG user guide. docs/sharing.md compares them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fleet.settings.model import Model, problem, told_by
 
 STRATEGIES = ("time-slicing", "mps", "mig")
 WAYS = f"GPUs are shared by {', '.join(STRATEGIES[:-1])} or {STRATEGIES[-1]}; name one in strategy"
-"""What is wrong where settings name none of them."""
+"""The error for any other value."""
 
 
 class Replicated(Model):
@@ -26,37 +26,37 @@ class Replicated(Model):
     strategy: str
 
     replicas: Annotated[int, Field(ge=2)]
-    """Units a GPU. The plugin refuses fewer than 2."""
+    """Units per GPU. The device plugin refuses fewer than 2."""
     rename: bool = True
-    """Whether the units are called `nvidia.com/gpu.shared`, so that nobody takes one for a whole GPU."""
+    """Whether the units are called `nvidia.com/gpu.shared`, so that they are not mistaken for whole GPUs."""
     allow_several: bool = False
-    """Whether a container may ask for several units: it gets no larger share for them, and may get one GPU twice."""
+    """Whether a container may request several units. It gets no larger share, and may get the same GPU twice."""
 
     @property
     def resource(self) -> str:
-        """The plugin's name for shared GPUs, or that of whole ones where it does not rename them."""
+        """The extended resource that the nodes advertise: the name of shared GPUs, or of whole ones without `rename`."""
         return GPU_RESOURCE + SHARED_SUFFIX if self.rename else GPU_RESOURCE
 
     @property
     def several(self) -> bool:
-        """As set: the plugin refuses other requests with UnexpectedAdmissionError."""
+        """Whether a container may request several units; else the plugin refuses it with UnexpectedAdmissionError."""
         return self.allow_several
 
     @property
     def unit(self) -> str:
-        """A fraction of a GPU."""
+        """One unit in words: "1/4 GPU"."""
         return f"1/{self.replicas} GPU"
 
     def shares(self, machine: hardware.Machine) -> int:
-        """The replicas."""
+        """Units per GPU of the machine."""
         return self.replicas
 
     def require(self, machine: hardware.Machine) -> None:
-        """Any NVIDIA GPU takes turns."""
+        """Accept every machine: all NVIDIA GPUs support time-slicing."""
 
 
 class TimeSlicing(Replicated):
-    """Containers take turns on the whole GPU, with nothing between their memory."""
+    """Containers take turns on the whole GPU, without memory isolation."""
 
     strategy: Literal["time-slicing"]
 
@@ -66,12 +66,12 @@ _MPS_CLIENTS = {True: 48, False: 16}
 
 
 class Mps(Replicated):
-    """Containers run side by side, each with an equal share of memory and of compute."""
+    """Containers run in parallel, each with an equal share of memory and compute."""
 
     strategy: Literal["mps"]
 
     def require(self, machine: hardware.Machine) -> None:
-        """Refuse more clients than an MPS server of this GPU has."""
+        """Refuse more clients than an MPS server supports on this GPU. Raises a settings problem."""
         most = _MPS_CLIENTS[_capability(machine) >= (7, 5)]
         if self.replicas > most:
             name = machine.gpu.name if machine.gpu else machine.name
@@ -87,35 +87,35 @@ def _capability(machine: hardware.Machine) -> tuple[int, ...]:
 
 
 class Mig(Model):
-    """Every GPU cut into like parts of one profile, each with memory and compute of its own."""
+    """Every GPU split into partitions of one profile, each with its own memory and compute."""
 
     strategy: Literal["mig"]
     profile: str
     """As in the resource's name: 1g.5gb, 1g.10gb.me."""
     naming: Literal["mixed", "single"] = "mixed"
-    """`mixed` calls a part `nvidia.com/mig-<profile>`, `single` calls it `nvidia.com/gpu`."""
+    """`mixed` names the resource `nvidia.com/mig-<profile>`, `single` names it `nvidia.com/gpu`."""
 
     @property
     def resource(self) -> str:
-        """The profile's own name, or that of GPUs."""
+        """The extended resource that the nodes advertise."""
         return f"{MIG_RESOURCE}{self.profile}" if self.naming == "mixed" else GPU_RESOURCE
 
     @property
     def several(self) -> bool:
-        """Each part is hardware of its own."""
+        """A container may request several units: each partition has its own hardware."""
         return True
 
     @property
     def unit(self) -> str:
-        """A part by its profile."""
+        """One unit in words: "MIG 1g.5gb"."""
         return f"MIG {self.profile}"
 
     def shares(self, machine: hardware.Machine) -> int:
-        """Parts of the profile that one GPU holds."""
+        """Partitions of the profile per GPU of the machine; 0 without such a profile."""
         return profiles(machine).get(self.profile, 0)
 
     def require(self, machine: hardware.Machine) -> None:
-        """Refuse GPUs without MIG, and a profile that is not of their memory."""
+        """Refuse GPUs without MIG, and a profile that the GPU does not have. Raises a settings problem."""
         known = profiles(machine)
         name = machine.gpu.name if machine.gpu else machine.name
         if not known:
@@ -134,7 +134,7 @@ class Mig(Model):
 
 
 def profiles(machine: hardware.Machine) -> dict[str, int]:
-    """MIG profiles of a machine's GPUs and how many parts of each one GPU holds; empty without MIG."""
+    """MIG profiles of a machine's GPUs, with the number of partitions per GPU; empty without MIG."""
     if machine.gpu is None or not machine.gpu.mig:
         return {}
     return _profiles().get((machine.gpu.name, round(machine.gpu_memory_mib / 1024)), {})
@@ -153,18 +153,18 @@ AnySharing = Annotated[
     Discriminator(
         told_by("strategy", STRATEGIES),
         custom_error_type="gpu_ci_sharing_strategy",
-        # No context, which is a dict: a union with None has to be hashed.
+        # No custom_error_context: it is a dict, and a union with None must be hashable.
         custom_error_message=WAYS,
     ),
 ]
-"""One way of sharing, told by `strategy`."""
+"""A way of sharing, selected by `strategy`."""
 
 
 def resource_of(sharing: AnySharing | None) -> str:
-    """The extended resource that nodes advertise: that of whole GPUs where they are not shared."""
+    """The extended resource that nodes advertise; without sharing, the one of whole GPUs."""
     return sharing.resource if sharing else GPU_RESOURCE
 
 
 def units_of(sharing: AnySharing | None, machine: hardware.Machine) -> int:
-    """Units of that resource that one node of a machine offers: its GPUs, or their shares."""
+    """Units of the resource that one machine offers: its GPUs, or their shares."""
     return machine.gpus * (sharing.shares(machine) if sharing else 1)

@@ -21,7 +21,7 @@ _SHORT = "an entry is missing at the end of the list; add it"
 _TOLD_BY = (
     dict.fromkeys((*KINDS, *WORKLOAD_KINDS), "kind") | dict.fromkeys(STRATEGIES, "strategy") | dict.fromkeys(SECRET_WAYS, "by")
 )
-"""By which key a choice is made, if not by `provider`."""
+"""The key that selects a model of a union, by tag, unless the key is `provider`."""
 _MAPPING = "not a mapping; write its keys below it"
 _MEND = {
     "missing": "required key is missing; add it",
@@ -46,7 +46,7 @@ _MEND = {
 
 @runtime_checkable
 class Choices(Protocol):
-    """The mark of an annotation that is a union of models: `choices` has them by tag."""
+    """Metadata of an annotation that is a union of models. `choices` has the models by tag."""
 
     @property
     def choices(self) -> Mapping[str, Any]: ...
@@ -78,7 +78,7 @@ def _instead(key: str, known: tuple[str, ...]) -> str:
 
 
 def _elsewhere(root: type[BaseModel], path: tuple[str, ...]) -> str:
-    """Where an unknown key belongs, if another kind of runner or another provider has it there; else nothing."""
+    """Where an unknown key belongs: to another kind of runner or another provider. Empty if nowhere."""
     walked = list(_walk(root, path[:-1]))
     # The nearest union first: a runner's kind before its cluster's provider.
     for index in reversed([index for index, (_, tag, _) in enumerate(walked) if tag]):
@@ -99,7 +99,7 @@ def _keys(model: type[BaseModel] | None) -> tuple[str, ...]:
 
 
 def is_foreign_kind(error: ErrorDetails) -> bool:
-    """Whether a runner is of a kind that its cluster's provider has not: then its other keys are judged by the wrong model."""
+    """Whether the provider does not support the runner's kind. The wrong model then reads its other keys."""
     return error["type"] == "literal_error" and error["loc"][-1] == "kind" and error["input"] in KINDS
 
 
@@ -112,12 +112,12 @@ def _foreign_kind(kind: str, provider: str, providers: Mapping[str, Any]) -> str
 
 
 def untagged(root: type[BaseModel], location: tuple[str, ...]) -> tuple[str, ...]:
-    """A location below `root` as the file has it: pydantic puts a union's tag after the name of what it judged."""
+    """A location below `root` without the tags of unions, which pydantic adds and the file does not have."""
     return tuple(step for step, tag, _ in _walk(root, location) if not tag)
 
 
 def _model_at(root: type[BaseModel], location: tuple[str, ...]) -> type[BaseModel] | None:
-    """The settings model at a location, or None where there is none."""
+    """The settings model at a location, or None."""
     return _model(_at(root, location))
 
 
@@ -146,7 +146,7 @@ def _choices(annotation: Any) -> dict[str, Any]:
     annotation = _bare(annotation)
     marked = [(mark, part) for part in _parts(annotation) for mark in getattr(part, "__metadata__", ())]
     tagged = {mark.tag: part for mark, part in marked if isinstance(mark, Tag)}
-    # Where it may be left out as well, the union stands beside None.
+    # An optional union is one part of a union with None.
     return tagged or next((found for part in _parts(annotation) if (found := _choices(part))), {})
 
 

@@ -1,4 +1,4 @@
-"""What a cluster's workloads must be to each other and to its pools."""
+"""Rules between the workloads of a cluster, its pools, caches and queues."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from fleet.settings.workloads import CoralWorkload, NotebookWorkload, PoolWorklo
 
 
 def require_workloads(workloads: Mapping[str, Workload], pools: Mapping[str, Any], confined: Collection[str] = ()) -> None:
-    """Refuse an unknown pool, several shares, a /dev/shm under MPS, namespaces of two levels, a port of nodes taken twice.
+    """Refuse an unknown pool, several shares, shm under MPS, a namespace of two levels, a node port used twice.
 
-    `confined` are namespaces that something else holds to the Pod Security Standard `restricted`.
+    `confined` are namespaces that have the Pod Security Standard `restricted` because of other users.
     """
     holders: dict[str, str] = {}
     ports: dict[int, str] = {}
@@ -43,9 +43,9 @@ def require_workloads(workloads: Mapping[str, Workload], pools: Mapping[str, Any
 def require_storage(
     workloads: Mapping[str, Workload], caches: Mapping[str, Cache], *, default_class: bool, sells_volumes: bool
 ) -> None:
-    """Refuse a volume of a class that nobody makes: it would wait for ever.
+    """Refuse a volume whose storage class does not exist: it would stay pending.
 
-    `default_class` says that the provider has one, `sells_volumes` that a cluster of it may have caches.
+    `default_class`: the clusters of the provider have a default class. `sells_volumes`: they can have caches.
     """
     classes = [class_name(cache) for cache in caches]
     add = "add a cache, and name its class: cache-<name>" if sells_volumes else "name one of your own, such as local-path"
@@ -54,7 +54,7 @@ def require_storage(
         if not isinstance(workload, PoolWorkload) or workload.storage_asked is None:
             continue
         named = workload.storage_asked.storage_class
-        # Where storage is left out, it is what has to be written.
+        # If storage is missing, it is the key to add.
         at = ("workloads", name, "storage", *(("storageClass",) if "storage" in workload.model_fields_set else ()))
         if named is None and not default_class:
             raise problem(
@@ -73,7 +73,7 @@ def require_storage(
 
 
 def require_unqueued(workloads: Mapping[str, Workload], teams: Mapping[str, str]) -> None:
-    """Refuse Jobs in namespaces of `teams` (by namespace): Kueue would hold them in a queue that has nothing for them."""
+    """Refuse Jobs in namespaces of `teams` (by namespace): Kueue would keep them in a queue without a quota for them."""
     for name, workload in workloads.items():
         if not workload.stands and workload.namespace in teams:
             raise problem(

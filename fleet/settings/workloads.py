@@ -1,4 +1,4 @@
-"""GPU workloads as settings: what runs in a cluster beside CI, told apart by `kind`."""
+"""Settings of GPU workloads other than CI, selected by `kind`."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ WORKLOAD_IMAGES: dict[str, Image] = {
     "comfyui": IMAGES["comfyui"],
     "coral": IMAGES["tensorflow"],
 }
-"""The image that each kind of workload runs unless its settings name another."""
+"""The default image of each kind of workload."""
 KINDS = tuple(WORKLOAD_IMAGES)
 WAYS = f"a workload is of kind {', '.join(KINDS[:-1])} or {KINDS[-1]}; name one in kind"
-"""What is wrong where settings name none of them."""
+"""The error for any other value."""
 
 MAX_NAME = 45
-"""Of a workload: claims and pods are named after it, with up to 18 characters more, and have 63."""
+"""Maximum characters of a workload's name. Names of claims and pods add up to 18, and may have 63."""
 
 
 def _workload_name(name: str) -> str:
@@ -61,34 +61,34 @@ def _size(mebibytes: int) -> int:
 
 
 class Storage(Model):
-    """A volume of its own. Without a class it is of the cluster's default one, where the provider has such a thing."""
+    """A volume. Without `storageClass` it uses the default class of the cluster, if there is one."""
 
     size: Annotated[Memory, AfterValidator(_size)]
     storage_class: DnsLabel | None = None
 
 
 class Workload(Model):
-    """What every workload has: a namespace, whose pods are held to `level`."""
+    """The settings of every workload. `level` is the Pod Security Standard of its namespace."""
 
     level: ClassVar[Level] = "restricted"
     stands: ClassVar[bool] = False
-    """Whether it keeps running; else it is a Job that ends."""
+    """Whether it keeps running; otherwise it is a Job."""
 
     kind: str
     namespace: TeamNamespace = "ai"
     cpu: CpuSpan
     memory: MemorySpan
     scratch: Memory = 5120
-    """Ephemeral storage requested for what the container writes outside of volumes."""
+    """Ephemeral storage request, for files that the container writes outside of volumes."""
     image: ImageReference | None = None
-    """In place of the pinned one. What it is built for is then not known, and not checked."""
+    """Replaces the pinned image. Its architecture and compute capability are then not checked."""
 
 
 class PoolWorkload(Workload):
-    """A workload of a GPU pool. Each takes one unit of the pool's resource: a GPU, or a share of one."""
+    """A workload of a GPU pool. It takes one unit of the pool's resource: a GPU, or a share of one."""
 
     KEPT: ClassVar[str] = "-data"
-    """What its claim is called after its own name."""
+    """Suffix of its claim's name."""
 
     pool: str
     shm: Memory = 1024
@@ -96,7 +96,7 @@ class PoolWorkload(Workload):
 
     @property
     def units(self) -> int:
-        """Units of the pool's resource that it asks for."""
+        """Units of the pool's resource that it requests."""
         return 1
 
     @property
@@ -106,7 +106,7 @@ class PoolWorkload(Workload):
         return storage
 
     def claim(self, name: str) -> str:
-        """Name of its claim, given its own."""
+        """Name of its claim; `name` is the name of the workload."""
         return name + self.KEPT
 
     @model_validator(mode="after")
@@ -123,7 +123,7 @@ class PoolWorkload(Workload):
 
 
 def _cpu(request: int, limit: int) -> CpuSpan:
-    """A default in cores."""
+    """A default value, in cores."""
     return CpuSpan.model_validate({"request": request, "limit": limit})
 
 
@@ -136,7 +136,7 @@ def _storage(size: str) -> Storage:
 
 
 class SmokeWorkload(PoolWorkload):
-    """A test that a GPU is there and works, as a Job."""
+    """A Job that tests whether a GPU is present and works."""
 
     kind: Literal["nvidia-smi", "pytorch", "device-query"]
     cpu: CpuSpan = _cpu(1, 2)
@@ -144,7 +144,7 @@ class SmokeWorkload(PoolWorkload):
 
 
 class MnistWorkload(PoolWorkload):
-    """TensorFlow's MNIST demonstration of seed 003, as a Job."""
+    """A Job that runs TensorFlow's MNIST demonstration (seed 003)."""
 
     kind: Literal["tf-mnist"]
     cpu: CpuSpan = _cpu(1, 2)
@@ -159,19 +159,19 @@ class _Several(PoolWorkload):
 
     @property
     def units(self) -> int:
-        """As set."""
+        """The GPUs that the settings name."""
         return self.gpus
 
 
 class NodePort(Model):
-    """A port of every node that leads to a workload, for clients in these networks alone."""
+    """A port of every node that forwards to a workload, only for clients in these networks."""
 
     port: Annotated[int, Field(ge=30000, le=32767)]
     cidrs: Annotated[tuple[Cidr, ...], Field(min_length=1)]
 
 
 class NotebookWorkload(_Several):
-    """TensorFlow with Jupyter. Its token is in a Secret that is not made here: key `token` of `tokenSecret`."""
+    """TensorFlow with Jupyter. Its token is key `token` of the Secret `tokenSecret`, which you create."""
 
     KEPT: ClassVar[str] = "-notebooks"
 
@@ -182,7 +182,7 @@ class NotebookWorkload(_Several):
     memory: MemorySpan = _memory("8Gi", "16Gi")
     token_secret: DnsLabel = "notebook-token"  # noqa: S105 - the name of a Kubernetes Secret, not a secret
     storage: Storage | None = None
-    """Where notebooks are kept. Without it they go with the pod."""
+    """Volume for notebooks. Without it they are lost when the pod is deleted."""
     node_port: NodePort | None = None
 
 
@@ -195,13 +195,13 @@ class OllamaWorkload(_Several):
 
     kind: Literal["ollama"]
     cpu: CpuSpan = _cpu(4, 8)
-    # Seed 004's.
+    # From seed 004.
     memory: MemorySpan = _memory("16Gi", "32Gi")
     storage: Storage = _storage("100Gi")
 
 
 class ComfyuiWorkload(PoolWorkload):
-    """ComfyUI, which makes images. It asks one unit: it computes on one GPU, and two shares are no larger share of it."""
+    """ComfyUI, which generates images. It requests one unit, because it uses one GPU and several shares are no larger share."""
 
     stands: ClassVar[bool] = True
 
@@ -214,8 +214,8 @@ class ComfyuiWorkload(PoolWorkload):
 class CoralWorkload(Workload):
     """A Google Coral at a USB port of one node. It takes no GPU.
 
-    `level` is why its namespace is its own: the stick's device file changes while it works, so the pod has the node's folder of
-    USB devices, and opens what is in it as a privileged container.
+    The device file of the stick changes while it works. So a privileged container mounts the node's folder of USB devices, and
+    the workload needs its own namespace.
     """
 
     level: ClassVar[Level] = "privileged"
@@ -224,17 +224,17 @@ class CoralWorkload(Workload):
     kind: Literal["coral"]
     namespace: TeamNamespace = "coral"
     node: Annotated[dict[LabelKey, LabelValue], Field(min_length=1)]
-    """Labels of the node that has the stick."""
+    """Labels that select the node with the stick."""
     pool: str | None = None
-    """The GPU pool that this node is of, if any: its taint is then tolerated."""
+    """The GPU pool of this node, if any. The pod then tolerates its taint."""
     cpu: CpuSpan = _cpu(1, 2)
     memory: MemorySpan = _memory("1Gi", "2Gi")
     command: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
-    """What runs, in place of the check that the stick is there. Belongs to an image of one's own."""
+    """Replaces the check for the stick. Required with your own image."""
 
     @model_validator(mode="after")
     def _image_and_command(self) -> CoralWorkload:
-        """Refuse an image of one's own without command, and the reverse: the check is for the pinned image."""
+        """Refuse your own image without a command, and the reverse: the check needs the pinned image."""
         if (self.image is None) is not (self.command is None):
             raise problem(
                 "coral_command",
@@ -261,4 +261,4 @@ AnyWorkload = Annotated[
         custom_error_context={"message": WAYS},
     ),
 ]
-"""One workload, told by `kind`."""
+"""A workload, selected by `kind`."""

@@ -1,4 +1,4 @@
-"""What an EKS cluster costs an hour."""
+"""The hourly cost of an EKS cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Caches of an EKS cluster: EBS volumes of one node, EFS file systems of all."""
+"""Caches of an EKS cluster: EBS volumes for one node at a time, EFS file systems for all nodes."""
 
 from __future__ import annotations
 
@@ -21,43 +21,43 @@ _LARGEST = 65_536
 _IOPS_A_GIB = 500
 _IOPS_A_MIBPS = 4
 _BASE_IOPS, _BASE_MIBPS = 3_000, 125
-"""What each gp3 volume has, whatever its size."""
+"""Performance of every gp3 volume, for any size."""
 
 _USER = str(RUNNER_UID)
-"""User and group of our containers: an access point makes every file theirs."""
+"""User and group of the program's containers. An access point makes them the owner of every file."""
 
 
 class EksCache(Cache):
-    """`ebs` is a gp3 volume in one zone, mounted on one node at a time; `efs` a file system that all nodes mount."""
+    """`ebs` is a gp3 volume in one zone, mounted on one node at a time. `efs` is a file system that all nodes mount."""
 
     SHARED: ClassVar[frozenset[str]] = frozenset(("efs",))
 
     storage: Literal["ebs", "efs"]
     iops: Annotated[int, Field(ge=_BASE_IOPS, le=80_000)] = _BASE_IOPS
-    """Of a gp3 volume, each one beyond 3,000 paid for."""
+    """IOPS of a gp3 volume. IOPS above 3,000 cost extra."""
     throughput: Annotated[int, Field(ge=_BASE_MIBPS, le=2_000)] = _BASE_MIBPS
-    """Of a gp3 volume in MiB/s, each one beyond 125 paid for."""
+    """Throughput of a gp3 volume in MiB/s. Throughput above 125 costs extra."""
 
     @property
     def driver(self) -> str:
-        """The add-on that makes its volumes."""
+        """The EKS add-on that creates its volumes."""
         return _DRIVERS[self.storage]
 
     def volumes(self, tags: Mapping[str, str]) -> Volumes:
-        """How its volumes are made. Default tags of the AWS provider do not reach them; the drivers' own parameters do."""
+        """The storage class. The drivers set tags from its parameters, because Pulumi's default tags do not reach volumes."""
         return self._ebs(tags) if self.storage == "ebs" else self._efs()
 
     def parts(self, gib: int) -> Mapping[str, float]:
-        """Of EFS what is stored, in its dearest class; what is read and written comes on top."""
+        """As in the base class. EFS is priced by what it stores, in its most expensive class; reads and writes cost extra."""
         return gp3_volume(gib, self.iops, self.throughput) if self.storage == "ebs" else {"efs-gb": gib}
 
     def _ebs(self, tags: Mapping[str, str]) -> Volumes:
-        """Bound where the first pod is placed: a volume made before that may be in a zone that has no node for it.
+        """EBS volumes. They bind when the first pod is scheduled: an earlier volume may be in a zone without a node.
 
         kubernetes-sigs/aws-ebs-csi-driver v1.63.0, docs/parameters.md and docs/tagging.md.
         """
         performance = {"iops": str(self.iops), "throughput": str(self.throughput)}
-        # The driver splits a tag at its first "=", and keeps Kubernetes' keys for itself.
+        # The driver splits a tag at its first "=" and reserves the keys of Kubernetes.
         told = [(key, value) for key, value in tags.items() if "=" not in key and not key.startswith("kubernetes.io")]
         tagged = {f"tagSpecification_{number}": f"{key}={value}" for number, (key, value) in enumerate(told, 1)}
         return Volumes(
@@ -68,9 +68,9 @@ class EksCache(Cache):
         )
 
     def _efs(self) -> Volumes:
-        """An access point a claim, on a folder that is found again when the claim is made anew.
+        """EFS volumes: one access point per claim. A claim that is created again gets the same folder.
 
-        Encrypted on its way by default. kubernetes-sigs/aws-efs-csi-driver v3.4.0, docs/README.md, storage class parameters.
+        Traffic is encrypted by default. kubernetes-sigs/aws-efs-csi-driver v3.4.0, docs/README.md, storage class parameters.
         """
         return Volumes(
             provisioner="efs.csi.aws.com",
@@ -88,7 +88,7 @@ class EksCache(Cache):
 
     @model_validator(mode="after")
     def _gp3_rules(self) -> Self:
-        """Refuse what EC2 refuses of a gp3 volume, and its settings on EFS, which has none such."""
+        """Refuse values that EC2 refuses for a gp3 volume, and iops or throughput with EFS."""
         if self.storage != "ebs":
             for key in sorted({"iops", "throughput"} & self.model_fields_set):
                 raise problem(

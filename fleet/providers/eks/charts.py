@@ -1,4 +1,4 @@
-"""What an EKS cluster runs of its cloud's own: charts beside those that every cluster has."""
+"""The charts that only EKS clusters have."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from fleet.settings.github import GitHub
 
 
 def eks_charts(settings: EksCluster, physical_name: str, github: GitHub) -> tuple[Chart, ...]:
-    """The autoscaler, whose nodes' groups it finds by the cluster's physical name."""
+    """Cluster Autoscaler, which finds its node groups by the cluster's physical name."""
     return (cluster_autoscaler(physical_name, settings.region, settings.kubernetes_version),)

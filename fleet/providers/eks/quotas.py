@@ -1,4 +1,4 @@
-"""EC2's vCPU quotas that the GPU pools of EKS clusters take."""
+"""EC2 vCPU quotas that the GPU pools of EKS clusters need."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fleet.providers.quotas import Need, needs
 
 
 def eks_needs(declaring: EksCluster, clusters: Iterable[EksCluster]) -> tuple[Need, ...]:
-    """Of all GPU pools in a cluster's region: quotas are the region's. A reservation takes its quota whole, used or not."""
+    """The needs of all GPU pools in the cluster's region, because quotas are per region. A reservation counts in full."""
     return tuple(
         need
         for cluster in clusters
@@ -21,7 +21,7 @@ def eks_needs(declaring: EksCluster, clusters: Iterable[EksCluster]) -> tuple[Ne
 
 
 def eks_quotas(declaring: EksCluster, clusters: Iterable[EksCluster]) -> dict[str, int]:
-    """vCPUs by quota code: what the fleet takes, or what the account is said to have if that is more."""
+    """vCPUs by quota code: the need of the fleet, or the quota in `accountQuotas` if that is larger."""
     taken: Counter[str] = Counter()
     for need in eks_needs(declaring, clusters):
         if need.code is not None:

@@ -1,4 +1,4 @@
-"""The plan's remark on EKS support of a Kubernetes minor, and its words in the bill."""
+"""EKS support of a Kubernetes minor, as text for the plan and the bill."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def billed(minor: str, day: date) -> tuple[str, str]:
 
 
 def remark(minor: str, region: str, day: date) -> str:
-    """When support ends, what the control plane costs from then on, and what to do."""
+    """The end of support, the cost of the control plane after that, and what to do."""
     support, cost = EKS_SUPPORT[minor], _cost(region)
     if day < support.standard_until:
         return f"kubernetesVersion: EKS {minor} is in standard support until {support.standard_until}; from that day on, {cost}"

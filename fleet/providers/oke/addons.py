@@ -1,4 +1,4 @@
-"""OKE's add-ons that the program installs, and their versions."""
+"""The OKE add-ons that the program installs, and their versions."""
 
 from __future__ import annotations
 

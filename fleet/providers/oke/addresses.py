@@ -1,7 +1,7 @@
-"""How many addresses of its subnet an OKE node takes, and how many a new VCN's node subnet has.
+"""Addresses that an OKE node uses, and addresses of the node subnet of a new VCN.
 
-Pods have addresses of the VCN. They are not taken pod by pod: a node takes them all when it joins, as many as it may have pods,
-whether those run or not (docs.oracle.com, OCI VCN-native pod networking: "pre-allocated in the pod subnet").
+Pods have addresses of the VCN. A node reserves one for each pod that it may have when it joins, whether the pods run or not
+(docs.oracle.com, OCI VCN-native pod networking: "pre-allocated in the pod subnet").
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ import ipaddress
 import math
 
 _PODS_PER_CARD = 31
-"""Pods' addresses on one network card (the same page)."""
+"""Pod addresses per network card (the same page)."""
 _OCI_KEEPS = 3
-"""Addresses of each subnet: its first two and its last (docs.oracle.com, networking overview)."""
+"""Addresses that OCI reserves in each subnet: the first two and the last (docs.oracle.com, networking overview)."""
 OF_MOUNT_TARGET = 3
-"""Addresses that a mount target of File Storage takes (docs.oracle.com, creating mount targets)."""
+"""Addresses of a mount target of File Storage (docs.oracle.com, creating mount targets)."""
 
 
 def of_node(pods: int) -> int:
-    """Addresses of a node with room for `pods`: one of its own, one for each of them, one for each network card that has theirs.
+    """Addresses of a node for `pods` pods: one for the node, one per pod, one per network card with pod addresses.
 
     The cards are counted as OKE's controller does (dfoster-oracle/oci-cloud-controller-manager@5f6d2207,
     controllers/nativepodnetwork_controller.go).

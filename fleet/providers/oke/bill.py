@@ -1,4 +1,4 @@
-"""What an OKE cluster and its machines cost an hour."""
+"""The hourly cost of an OKE cluster and its machines."""
 
 from __future__ import annotations
 

@@ -10,4 +10,4 @@ class OciBudget(Budget):
     """A budget over a compartment and those below it."""
 
     compartment: CompartmentId | None = None
-    """The cluster's by default; one above both, where machines have a compartment beside it."""
+    """Default: the cluster's. If the machines have another compartment, name one above both."""

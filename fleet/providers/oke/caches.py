@@ -1,4 +1,4 @@
-"""Caches of an OKE cluster: block volumes of one node, file systems of File Storage of all."""
+"""Caches of an OKE cluster: block volumes for one node at a time, File Storage for all nodes."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ _TAGS = "oci.oraclecloud.com/initial-freeform-tags-override"
 
 
 class OkeCache(Cache):
-    """`block` is a block volume in one availability domain, mounted on one node at a time; `fss` a file system that all mount."""
+    """`block` is a block volume in one availability domain, for one node at a time. `fss` is a file system for all nodes."""
 
     SHARED: ClassVar[frozenset[str]] = frozenset(("fss",))
 
     storage: Literal["block", "fss"]
     vpus: Literal[10, 20] = 10
-    """Performance of a block volume, in units a GB: 10 is balanced, 20 higher."""
+    """Performance of a block volume in VPUs per GB: 10 is balanced, 20 is higher."""
     encrypt_in_transit: bool = False
     """Whether a file system's mounts are encrypted; needs Oracle's package oci-fss-utils on every node. Block volumes' always are
     on virtual machines."""
 
     def parts(self, gib: int) -> Mapping[str, float]:
-        """A block volume whole, of a file system what is stored."""
+        """As in the base class. Block volumes are billed by capacity, file systems by usage."""
         return oci_volume(gib, self.vpus) if self.storage == "block" else {"oci-fss-gb": gib}
 
     def block_volumes(self, tags: Mapping[str, str], attachment: Attachment) -> Volumes:
-        """How a block volume is made: bound where the first pod is placed.
+        """The storage class of block volumes. They bind when the first pod is scheduled.
 
         oracle/oci-cloud-controller-manager, pkg/csi/driver/bv_controller.go; encrypted at rest by Oracle's key, as all are.
         """
@@ -48,10 +48,9 @@ class OkeCache(Cache):
         )
 
     def file_systems(self, tags: Mapping[str, str], domain: str, compartment: str, source: str) -> Volumes:
-        """How a file system is made: one a claim, with an export to `source` that makes every file root's, whoever writes it.
+        """The storage class of file systems: one per claim, with an export to `source` that maps every user to root.
 
-        So a job without rights of root writes, which in a new file system of File Storage only root may. The class's mount target
-        comes with the cloud's part. oracle/oci-cloud-controller-manager, pkg/csi/driver/fss_controller.go.
+        So jobs without root can write; in a new file system only root can. The program creates the mount target of the class. oracle/oci-cloud-controller-manager, pkg/csi/driver/fss_controller.go.
         """
         export = {
             "source": source,
@@ -63,7 +62,7 @@ class OkeCache(Cache):
         }
         return Volumes(
             provisioner="fss.csi.oraclecloud.com",
-            # Not before there is a pod: a new policy takes a while to be known everywhere, and `pulumi up` would wait for it.
+            # Wait for the first pod: a new IAM policy takes effect late, and `pulumi up` would wait for it.
             binding="WaitForFirstConsumer",
             parameters={
                 "availabilityDomain": domain,
@@ -77,7 +76,7 @@ class OkeCache(Cache):
 
     @model_validator(mode="after")
     def _oci_rules(self) -> Self:
-        """Refuse a size that no block volume has, and settings of the other storage."""
+        """Refuse a size that a block volume cannot have, and settings of the other kind of storage."""
         if self.storage == "block":
             require_size(self, _SMALLEST, _LARGEST, "a block volume of OCI's")
             if "encrypt_in_transit" in self.model_fields_set:

@@ -1,4 +1,4 @@
-"""What an OKE cluster runs of its cloud's own: charts beside those that every cluster has."""
+"""The charts that only OKE clusters have."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fleet.settings.github import GitHub
 
 
 def oke_charts(settings: OkeCluster, physical_name: str, github: GitHub) -> tuple[Chart, ...]:
-    """The runner sets whose runners are machines: what ARC starts for each is a launcher."""
+    """The runner sets whose runners are machines. ARC starts a launcher for each machine."""
     return tuple(
         launcher_set(
             name, runner, github.url, runner.group or github.group, region=settings.region, compartment=settings.machines_in

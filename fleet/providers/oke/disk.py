@@ -1,8 +1,8 @@
-"""Disks: settings hold MiB, and both clouds take whole GiB, which OCI calls GB."""
+"""Disk sizes: settings are in MiB, both clouds use whole GiB, which OCI calls GB."""
 
 from __future__ import annotations
 
 
 def disk_gb(mebibytes: int) -> int:
-    """A disk's size as a cloud takes it. The settings admit whole GiB alone (fleet.settings.pool.Disk)."""
+    """Size of a disk in GiB. The settings allow only whole GiB (fleet.settings.pool.Disk)."""
     return mebibytes // 1024

@@ -1,4 +1,4 @@
-"""The system pool of an OKE cluster as room for pods."""
+"""Free room for pods in the system pool of an OKE cluster."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fleet.providers.oke.nodes import FLEX_SHAPE
 
 
 def oke_system_pool(cluster: OkeCluster) -> tuple[Offer, int]:
-    """(what a node leaves to pods beside the provider's DaemonSets, number of nodes)."""
+    """(free room of a node after the provider's DaemonSets, number of nodes)."""
     system = cluster.system
     machine = hardware.flexible(FLEX_SHAPE, system.ocpus, system.memory)
     return for_runners(machine, system.disk, daemonsets(cluster.provider)), system.nodes

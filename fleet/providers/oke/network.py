@@ -11,20 +11,20 @@ from fleet.settings.model import Cidr, Model, problem
 
 
 class OkeNetwork(Model):
-    """The cluster's VCN: a new one, or given subnets. Nodes and machines have private addresses either way."""
+    """The cluster's VCN: a new one, or existing subnets. Nodes and machines always have private addresses."""
 
     cidr: Cidr | None = None
-    """Of a new VCN; 10.0.0.0/16 when nothing is given."""
+    """Address range of a new VCN. Default: 10.0.0.0/16."""
     vcn: VcnId | None = None
     endpoint_subnet: SubnetId | None = None
     node_subnet: SubnetId | None = None
-    """Regional, private, with a NAT and a service gateway."""
+    """A regional, private subnet with a NAT gateway and a service gateway."""
     compartment: CompartmentId | None = None
-    """Of a given network, where it is not the cluster's."""
+    """Compartment of an existing network, if it is not the cluster's."""
 
     @model_validator(mode="after")
     def _network_rules(self) -> Self:
-        """Either a new VCN or a given one with both its subnets."""
+        """Refuse settings that mix a new VCN with an existing one, and an existing one without both subnets."""
         given = (self.vcn, self.endpoint_subnet, self.node_subnet)
         if any(given) != all(given):
             raise problem("given_vcn", "an existing network needs vcn, endpointSubnet and nodeSubnet; give all or none")

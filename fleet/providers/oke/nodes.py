@@ -15,9 +15,9 @@ from fleet.settings.model import Memory, Model, problem
 from fleet.settings.pool import Pool, Reservation, require_own_labels
 
 FLEX_SHAPE = "VM.Standard.E5.Flex"
-"""Shape of the system pool: its price stands in the table by OCPU and GB."""
+"""Shape of the system pool. The price table has its price per OCPU and GB."""
 _FLEX_MEMORY = 1049
-"""GB that the shape has at most (docs.oracle.com, compute shapes)."""
+"""Maximum GB of memory of the shape (docs.oracle.com, compute shapes)."""
 
 
 class OciReservation(Reservation):
@@ -40,16 +40,16 @@ class OkePool(Pool):
     instance_types: Annotated[tuple[Shape, ...], Field(min_length=1)]
     reservation: OciReservation | None = None
     disk: BootVolume = 400 * 1024
-    """Boot volume. CUDA images are 10-20 GB each, and OCI's default of 47 GB holds two."""
+    """Boot volume. CUDA images are 10-20 GB each, so OCI's default of 47 GB holds only two."""
     image: Annotated[str, AfterValidator(_node_image)] = "oke-gpu"
     """Kind of node image; nodeImages has its OCID."""
     zones: tuple[AvailabilityDomain, ...] = ()
-    """Its availability domains, all of the cluster's by default: many shapes are in some alone, and a domain without the shape
-    makes the autoscaler give up the whole pool for a while."""
+    """Availability domains of the pool. Default: all of the cluster. Many shapes exist only in some, and a domain without the
+    shape makes the autoscaler back off from the whole pool."""
 
     @model_validator(mode="after")
     def _oke_rules(self) -> Self:
-        """Refuse what OKE cannot make of a pool."""
+        """Refuse pools that OKE cannot create."""
         if len(self.instance_types) > 1:
             raise problem(
                 "one_shape", "an OKE node pool has one shape; write one, and a pool for each other", at=("instanceTypes",)
@@ -66,7 +66,7 @@ class OkePool(Pool):
 
 
 class NodeImageId(Model):
-    """A node image in the cluster's region, and the driver that it brings, as nvidia-smi shows it."""
+    """A node image in the cluster's region, and the version of its driver as nvidia-smi shows it."""
 
     id: ImageId
     driver: Annotated[str, AfterValidator(compatibility.driver_version)] | None = None

@@ -15,7 +15,7 @@ _REGION = re.compile(r"(af|ap|ca|eu|il|me|mx|sa|uk|us)-[a-z]+-[1-9]")
 _DOMAIN = re.compile(r"[A-Za-z0-9]{4}:([A-Z0-9-]+)-AD-[1-3]")
 
 # Commercial regions by their key (oracle/oci-python-sdk 2.189.0, src/oci/regions_definitions.py).
-# One that opens later is a new row.
+# Add a row for each new region.
 _BY_KEY = {
     "lej": "af-casablanca-1",
     "jnb": "af-johannesburg-1",
@@ -81,20 +81,20 @@ CapacityReservationId = Annotated[str, _kind("capacityreservation")]
 
 
 def is_example(ocid: str) -> bool:
-    """Whether an OCID is one of those that stand in for a real one in the project's own stack files."""
+    """Whether an OCID is a placeholder from the project's own stack files."""
     found = _OCID.fullmatch(ocid)
     return found is not None and found[3].startswith("example")
 
 
 def region_of(ocid: str) -> str:
-    """The region that an OCID names, by name or by key; empty where it names none, or one of a key that is not known."""
+    """The region in an OCID, by name or by key; empty if it has none or the key is unknown."""
     found = _OCID.fullmatch(ocid)
     named = found[2] if found else ""
     return _BY_KEY.get(named, named if _REGION.fullmatch(named) else "")
 
 
 def require_region(ocid: str | None, region: str, *, at: tuple[str, ...]) -> None:
-    """Refuse what is of another region; `at` is where the settings have it."""
+    """Refuse an OCID of another region. `at` is its path in the settings. Raises a settings problem."""
     found = region_of(ocid) if ocid is not None else ""
     if found not in ("", region):
         raise problem("ocid_region", f"this OCID is of region {found}; use one of {region}", at=at, value=ocid)
@@ -125,7 +125,7 @@ def _region(text: str) -> str:
 
 
 def _close(text: str) -> list[str]:
-    """Regions that a text may stand for: the one of a key, or those of near names."""
+    """Suggestions for an unknown region: the region of a key, or similar names."""
     if text in _BY_KEY:
         return [_BY_KEY[text]]
     return difflib.get_close_matches(text, _BY_KEY.values(), cutoff=0.7)
@@ -152,7 +152,7 @@ AvailabilityDomain = Annotated[
 
 
 def in_region(domain: str, region: str) -> bool:
-    """Whether a domain is of a region. The oldest regions say less: us-ashburn-1 has US-ASHBURN-AD-1, us-phoenix-1 PHX-AD-1."""
+    """Whether a domain is in a region. The oldest regions have short names: US-ASHBURN-AD-1 in us-ashburn-1, PHX-AD-1."""
     found = _DOMAIN.fullmatch(domain)
     named = found[1].lower() if found else ""
     return named in (region, region.removesuffix("-1")) or _BY_KEY.get(named) == region
@@ -161,6 +161,6 @@ def in_region(domain: str, region: str) -> bool:
 def prefix(domain: str) -> str:
     """The letters before a tenancy's availability domains: abcd:US-SANJOSE-1-AD-1 → abcd.
 
-    They are the tenancy's in every region: cncf/automation (ci/cluster/oci/vm-runners) has bzBe in us-sanjose-1 and us-ashburn-1.
+    A tenancy has the same prefix in every region: cncf/automation (ci/cluster/oci/vm-runners) has bzBe in us-sanjose-1 and us-ashburn-1.
     """
     return domain.partition(":")[0]

@@ -1,4 +1,4 @@
-"""OCI's quotas of GPUs that the pools and machines of OKE clusters take, as statements."""
+"""OCI quota statements for the GPUs of pools and machines of OKE clusters."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from fleet.providers.oke.cluster import OkeCluster
 from fleet.providers.quotas import Need, needs
 
 _REPLACED = 2
-"""Machines of jobs count twice: one that is being terminated may still count while the next one boots."""
+"""Machines of jobs count twice, because a terminating one may still count while the next one boots."""
 
 
 def oke_needs(declaring: OkeCluster, clusters: Iterable[OkeCluster]) -> tuple[Need, ...]:
-    """Of all GPU nodes and machines of the fleet in a cluster's compartments and below those, region by region."""
+    """The needs of all GPU nodes and machines in or below the cluster's compartments, by region."""
     known = tuple(clusters)
     counted = {ocid for _, below in _compartments(declaring, known) for ocid in below}
     return tuple(need for cluster in known for need in _of(cluster) if need.compartment in counted)
@@ -28,10 +28,10 @@ def _of(cluster: OkeCluster) -> Iterator[Need]:
 
 
 def oke_quotas(declaring: OkeCluster, clusters: Iterable[OkeCluster]) -> tuple[str, ...]:
-    """Statements that hold each GPU series to what the fleet takes (docs.oracle.com, quota policy syntax).
+    """Statements that limit each GPU series to the need of the fleet (docs.oracle.com, quota policy syntax).
 
-    Such a quota is each availability domain's, and any of them may get all machines. What is in a compartment counts for those
-    above it too.
+    A quota applies per availability domain, and any domain may get all machines. Resources of a compartment also count in the
+    compartments above it.
     """
     known = tuple(clusters)
     found = oke_needs(declaring, known)

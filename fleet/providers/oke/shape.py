@@ -1,4 +1,4 @@
-"""GPU shapes of OCI and their boot volumes, as settings of nodes and machines name them."""
+"""Types for GPU shapes of OCI and boot volumes in settings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LEAST_VOLUME, _MOST_VOLUME = 50, 32_768
 
 
 def _of_oci(name: object) -> object:
-    """Before the type is looked up: the table has no shape without GPU, and other clouds have no shapes."""
+    """Refuse shapes without GPU and types of other clouds before the lookup, which would call them unknown."""
     if not isinstance(name, str):
         return name
     if name.startswith(("VM.", "BM.")) and ".GPU" not in name:
@@ -45,7 +45,7 @@ BootVolume = Annotated[Disk, AfterValidator(_volume)]
 
 
 def require_preemptible(machines: tuple[hardware.Machine, ...], *, at: tuple[str, ...]) -> None:
-    """Refuse as spot what its cloud does not sell so: of OCI, bare metal and all shapes but a few older ones."""
+    """Refuse spot for machines that OCI does not sell as preemptible: bare metal and most shapes."""
     for machine in machines:
         if not hardware.preemptible(machine):
             what = "bare metal" if machine.bare_metal else "capacity of this shape"
