@@ -1,8 +1,8 @@
-"""Where each runner is placed: how many fit on one machine, which GPUs stay idle, which runners can never be scheduled.
+"""Placement of runners: how many fit on a machine, which GPUs stay idle, which runners can never be scheduled.
 
-A runner set of pods is bound to one pool and must fit on every instance type of it: the autoscaler counts with the smallest, and
-any of them may be bought. Only requests count, as for the scheduler. A runner that is a machine is alone on it. In the cluster
-runs its launcher, which must have room on the system pool.
+A runner set of pods uses one pool and must fit on every instance type of it: the autoscaler assumes the smallest, and any type may
+be bought. Only requests count, as in the scheduler. A runner that is a machine has the machine to itself. Its launcher runs in the
+cluster and needs room on the system pool.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from fleet.settings.sharing import AnySharing, resource_of, units_of
 
 
 class Amount(Protocol):
-    """What is asked of one resource; the scheduler reserves the request."""
+    """The request of one resource, which the scheduler reserves."""
 
     @property
     def request(self) -> int:
@@ -39,7 +39,7 @@ class Amount(Protocol):
 
 
 class Ask(Protocol):
-    """What a runner or a job requests of a machine. `gpus` are units of the host's resource, `scratch` is in MiB."""
+    """The requests of a runner or a job. `gpus` are units of the host's resource, `scratch` is in MiB."""
 
     @property
     def gpus(self) -> int: ...
@@ -53,7 +53,7 @@ class Ask(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """What runs a set's jobs: at most `count` machines, each of one of `machines`. `name` is the pool's or says which machines.
+    """The machines that run a set's jobs: at most `count`, each of one of `machines`. `name` is the pool or the kind of machine.
 
     `disk` is the root disk in MiB. `daemonsets` are the DaemonSets' pods of every node.
     `capacity` is spot, on-demand or reserved.
@@ -78,15 +78,15 @@ class Host:
 
     @property
     def counted(self) -> str:
-        """What its units are called: GPUs, or shares of them."""
+        """The word for its units: GPUs or shares."""
         return "shares" if self.sharing else "GPUs"
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """Runners of one class on one machine: how many fit, what runs out first, how many GPUs stay idle when it is full.
+    """Runners of one class on one machine: how many fit, which resource runs out first, how many GPUs stay idle.
 
-    Where GPUs are shared, `offer` and `stranded` count shares.
+    If GPUs are shared, `offer` and `stranded` count shares.
     """
 
     machine: hardware.Machine
@@ -97,7 +97,7 @@ class Fit:
 
 
 def fit(runner: Ask, machine: hardware.Machine, host: Host) -> Fit:
-    """How many runners of a class, or like jobs, one machine of a host holds."""
+    """How many runners of a class, or equal jobs, one machine of a host holds."""
     offer = replace(for_runners(machine, host.disk, host.daemonsets), gpus=host.units(machine))
     rooms = _rooms(runner, offer, host.counted)
     count = min(rooms.values())
@@ -106,7 +106,7 @@ def fit(runner: Ask, machine: hardware.Machine, host: Host) -> Fit:
 
 
 def _rooms(runner: Ask, offer: Offer, counted: str) -> dict[str, int]:
-    """How many runners each resource alone would hold."""
+    """How many runners each resource would hold on its own."""
     return {
         counted: offer.gpus // runner.gpus,
         "CPU": max(offer.cpu, 0) // runner.cpu.request,
@@ -118,7 +118,7 @@ def _rooms(runner: Ask, offer: Offer, counted: str) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """One runner set on what runs its jobs. `capacity` is how many runners that holds when full, on its worst machine.
+    """One runner set and its host. `capacity` is the number of runners on a full host of the worst machine type.
 
     `launchers` is how many launchers the cluster's system pool holds, for all its sets of machines together; None for pods.
     """
@@ -132,7 +132,7 @@ class Placement:
 
     @property
     def asks(self) -> str:
-        """What one runner gets, in words; a share of a GPU is told as such."""
+        """The resources of one runner in words. A share of a GPU is named as a share."""
         if self.host.sharing is None or not isinstance(self.runner, PodRunner):
             return self.runner.asks
         count, unit = self.runner.gpus, self.host.sharing.unit
@@ -145,7 +145,7 @@ class Placement:
 
     @property
     def capacity(self) -> int:
-        """Runners that the whole host holds, reckoned on the worst type."""
+        """Runners that the whole host holds if all machines are of the worst type."""
         return self.worst.count * self.host.count
 
     @property
@@ -157,7 +157,7 @@ class Placement:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What an owner should know though it works."""
+        """Warnings about a working placement."""
         if self.error:
             return ()
         if isinstance(self.runner, PodRunner):
@@ -166,7 +166,7 @@ class Placement:
 
 
 def place(fleet: Fleet) -> tuple[Placement, ...]:
-    """Every runner set on what runs its jobs, in the order of the config."""
+    """Every runner set and its host, in the order of the config."""
     return tuple(placement for name, cluster in fleet.clusters_by_name() for placement in _placements(fleet, name, cluster))
 
 
@@ -187,7 +187,7 @@ def _placements(fleet: Fleet, cluster: str, settings: Cluster) -> Iterator[Place
 
 
 def pool_hosts(settings: Cluster) -> dict[str, Host]:
-    """Every pool of a cluster, by its name, as what runs jobs."""
+    """Every pool of a cluster as a host of jobs, by name."""
     # The DaemonSets' pods on GPU nodes: the provider's, then those of charts.
     pods: tuple[DaemonSet | Pod, ...] = (*daemonsets(settings.provider, settings.node_features), *gpu_node_pods(settings))
     hosts = {}
@@ -204,7 +204,7 @@ def pool_host(settings: Cluster, pool_name: str) -> Host:
 
 
 def _whole(machine: hardware.Machine, disk: int) -> Fit:
-    """A machine that is its job's alone."""
+    """A machine that runs only one job."""
     return Fit(machine, Offer(machine.vcpus * 1000, machine.memory_mib, disk, machine.gpus, 1), 1, "one job", 0)
 
 
@@ -229,7 +229,7 @@ def overbooked(placements: Iterable[Placement]) -> Iterator[str]:
                 f"the pool has at most {most}: jobs beyond that wait"
             )
     for cluster, sets in of_machines.items():
-        # Those that keep launchers whether a job runs or not come first: what they leave is for the others.
+        # Sets that always keep launchers come first. The others share the rest.
         keeping_first = sorted(sets, key=lambda found: found.runner.span.min == 0)
         room = sets[0].launchers or 0
         if sum(found.runner.span.max for found in sets) > room:
@@ -240,7 +240,7 @@ def overbooked(placements: Iterable[Placement]) -> Iterator[str]:
 
 
 def _shared(sets: Iterable[Placement], room: int) -> str:
-    """Which sets keep launchers at all times, and which are left with too few."""
+    """The sets that always keep launchers, and those that may get too few."""
     keep = [found for found in sets if found.runner.span.min]
     more = [found for found in sets if found.runner.span.max > found.runner.span.min]
     kept = sum(found.runner.span.min for found in keep)
@@ -279,13 +279,13 @@ def require(placements: Iterable[Placement]) -> None:
 
 
 def unfit(runner: Ask, host: Host, fits: Iterable[Fit]) -> str:
-    """Why some machine of a host cannot hold what is asked, and what would; nothing where all can."""
+    """Why a machine of a host cannot hold the requests, and what would help. Empty if all machines can."""
     short = [found for found in fits if found.count == 0]
     return "; ".join(shortage(runner, found, host) for found in short) + _mend(runner, host, short) if short else ""
 
 
 def shortage(runner: Ask, found: Fit, host: Host) -> str:
-    """What is asked of a machine that holds none, and what it has."""
+    """The requests that a machine cannot hold, and what it has."""
     offer, machine, disk = found.offer, found.machine, host.disk
     if found.limited_by == host.counted:
         return f"asks {runner.gpus} {host.counted}, {machine.name} has {offer.gpus}"
@@ -341,7 +341,7 @@ def _remarks(runner: PodRunner, placement: Placement) -> Iterator[str]:
 
 
 def _fallback(runner: VmPerJobRunner) -> Iterator[str]:
-    """In which order the launcher tries what it may boot, where there is a choice."""
+    """The order in which the launcher tries shapes and domains, if there are several."""
     domains = [domain.partition(":")[2] for place in runner.places for domain in place.availability_domains]
     if len(runner.shapes) * len(domains) > 1:
         tries = "; ".join(f"{shape} in {', '.join(domains)}" for shape in runner.shapes)

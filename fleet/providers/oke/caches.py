@@ -50,7 +50,9 @@ class OkeCache(Cache):
     def file_systems(self, tags: Mapping[str, str], domain: str, compartment: str, source: str) -> Volumes:
         """The storage class of file systems: one per claim, with an export to `source` that maps every user to root.
 
-        So jobs without root can write; in a new file system only root can. The program creates the mount target of the class. oracle/oci-cloud-controller-manager, pkg/csi/driver/fss_controller.go.
+        So jobs without root can write; in a new file system only root can. The program creates the mount target of the class.
+
+        Source: oracle/oci-cloud-controller-manager, pkg/csi/driver/fss_controller.go.
         """
         export = {
             "source": source,

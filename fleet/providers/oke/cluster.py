@@ -51,25 +51,25 @@ class OkeCluster(Cluster):
     """Availability domains, in the order in which pools use them."""
     compartment: CompartmentId
     machine_compartment: CompartmentId | None = None
-    """Where machines that run jobs live; one of their own keeps the nodes out of the launchers' reach."""
+    """Compartment of the machines that run jobs. With a separate one the launchers have no access to the nodes."""
     tenancy: TenancyId | None = None
-    """Its OCID: budgets and quotas stand in its root compartment."""
+    """OCID of the tenancy. Budgets and quotas are created in its root compartment."""
     compartment_path: CompartmentPath | None = None
-    """The compartment's name, below others' from the root down: quotas know it by that."""
+    """Path of the compartment from the root down. Quotas refer to it by this path."""
     machine_compartment_path: CompartmentPath | None = None
     home_region: Region | None = None
-    """The tenancy's, where it is not this one: OCI takes policies there alone."""
+    """The tenancy's home region, if it is another one. OCI accepts policies only there."""
     budget: OciBudget | None = None
     endpoint: Endpoint
     network: OkeNetwork = OkeNetwork()
     node_images: dict[DnsLabel, NodeImageId]
-    """OCIDs by kind of node image; `system` is the one without GPU."""
+    """OCIDs by kind of node image. `system` is the image without GPU driver."""
     enablement: Literal["device-plugin", "gpu-operator", "gpu-plugin-addon"] = "gpu-plugin-addon"
     gpu_plugin_addon: bool | None = None
-    """OKE's own device plugin, on or off; by default what the enablement says."""
+    """Whether OKE's own device plugin is on. Default: as the enablement requires."""
     addon_versions: AddonVersions = Field(default_factory=dict)
     idle_delay: Annotated[Duration, AfterValidator(idle_delay_range)] = 600
-    """How long a node of any pool stays unneeded before the autoscaler removes it, in seconds: OKE's has one delay for all."""
+    """Seconds that a node stays unneeded before the autoscaler removes it. OKE has one delay for all pools."""
     system: OkeSystemPool = OkeSystemPool()
     caches: dict[DnsLabel, OkeCache] = Field(default_factory=dict)
     pools: dict[DnsLabel, OkePool] = Field(default_factory=dict)
@@ -77,7 +77,7 @@ class OkeCluster(Cluster):
 
     @property
     def kubernetes(self) -> str:
-        """The Kubernetes version as OKE spells it."""
+        """The Kubernetes version as OKE writes it."""
         return versions.OKE_KUBERNETES[self.kubernetes_version].version
 
     @property
@@ -97,7 +97,7 @@ class OkeCluster(Cluster):
 
     @property
     def shares_files(self) -> bool:
-        """Whether some cache is of File Storage, which needs a mount target."""
+        """Whether a cache uses File Storage, which needs a mount target."""
         return any(cache.shared for cache in self.caches.values())
 
     @property
@@ -109,30 +109,30 @@ class OkeCluster(Cluster):
     def attachment(self) -> Attachment:
         """How block volumes are attached to its nodes.
 
-        A node whose traffic of volumes is encrypted, as that of our virtual machines is, takes none but paravirtualized ones
-        (oracle/oci-cloud-controller-manager, pkg/csi/driver/bv_controller.go); bare metal has none such.
+        Virtual machines encrypt their volume traffic, which allows only paravirtualized attachments
+        (oracle/oci-cloud-controller-manager, pkg/csi/driver/bv_controller.go). Bare metal does not support these.
         """
         metal = any(machine.bare_metal for pool in self.pools.values() for machine in pool.machines)
         return "iscsi" if metal else "paravirtualized"
 
     def image_driver(self, pool: str) -> str | None:
-        """As the settings have read it off the image."""
+        """The driver version that `nodeImages` names for the pool's image."""
         return self.node_images[self.pools[pool].image].driver
 
     @property
     def watched(self) -> str:
-        """A budget of OCI's counts a compartment, and there is one for each."""
+        """An OCI budget counts one compartment."""
         return f"compartment {(self.budget and self.budget.compartment) or self.compartment}"
 
     @property
     def quota_scopes(self) -> tuple[str, ...]:
-        """A quota is a compartment's, whoever uses it."""
+        """OCI has quotas per compartment."""
         return tuple(dict.fromkeys((self.compartment, self.machines_in)))
 
     @property
     def quota_paths(self) -> dict[str, str]:
-        """Paths of the cluster's compartments by OCID, as far as the settings have them."""
-        # The cluster's own last: machines may be said to be in the same one.
+        """The known paths of the cluster's compartments, by OCID."""
+        # The cluster's compartment comes last, because the machines may be in the same one.
         paths = {self.machine_compartment: self.machine_compartment_path, self.compartment: self.compartment_path}
         return {ocid: path for ocid, path in paths.items() if ocid and path}
 
@@ -143,13 +143,13 @@ class OkeCluster(Cluster):
                 yield name, runner
 
     def regions_of(self, runner: MachineRunner) -> tuple[str, ...]:
-        """Regions in which a set's machines may be, in the order in which they are tried."""
+        """Regions of a set's machines, in the order in which the launcher tries them."""
         if isinstance(runner, VmPerJobRunner):
             return tuple(dict.fromkeys(place.region for place in runner.places))
         return (self.region,)
 
     def _remarks(self) -> Iterator[str]:
-        """What keeps `pulumi up` from working, or is nobody's promise, though the settings are a fleet."""
+        """Warnings about valid settings: placeholders, facts without a source, and limits of OCI."""
         yield from super()._remarks()
         if any(map(is_example, self._ocids())):
             yield "OCIDs that begin with example stand in for real ones; set your own before pulumi up"
@@ -226,10 +226,10 @@ class OkeCluster(Cluster):
                 yield f"pool {name}: {compatibility.undeterminable(pool.machines, fix)}"
 
     def _addresses(self) -> tuple[int, int]:
-        """The least and the most addresses of the node subnet that are taken: by nodes with their pods, and by machines.
+        """The minimum and maximum number of addresses of the node subnet in use, by nodes with their pods and by machines.
 
-        At least by the nodes that always stand and the standing machines. At most, each pool and set of machines is full, and a
-        machine a job is in this subnet wherever it may be. Machines and nodes that replace others come on top for a while.
+        The minimum has the permanent nodes and the standing machines. The maximum has full pools and sets, with every machine
+        that may be in this subnet. Replacements of nodes and machines temporarily need more.
         """
         system = hardware.flexible(FLEX_SHAPE, self.system.ocpus, self.system.memory)
         least = most = self.system.nodes * of_node(allocatable(system, self.system.disk).pods)
@@ -256,7 +256,7 @@ class OkeCluster(Cluster):
                 yield from filter(None, (place.subnet, place.security_group, place.image))
 
     def tenancies(self) -> Iterator[tuple[tuple[str, ...], str]]:
-        """Prefixes of availability domains. Those of pools and standing machines are among the cluster's own."""
+        """Prefixes of availability domains. Pools and standing machines use only domains of the cluster."""
         for index, domain in enumerate(self.zones):
             yield ("zones", str(index)), prefix(domain)
         for name, runner in self.machine_runners():
@@ -265,7 +265,7 @@ class OkeCluster(Cluster):
                     yield ("runners", name, "places", str(number), "availabilityDomains", str(index)), prefix(domain)
 
     def _here(self) -> Iterator[tuple[tuple[str, ...], str | None]]:
-        """(path, OCID) of what must be of the cluster's own region."""
+        """(path, OCID) of each resource that must be in the cluster's region."""
         network = self.network
         yield ("network", "vcn"), network.vcn
         yield ("network", "endpointSubnet"), network.endpoint_subnet
@@ -284,7 +284,7 @@ class OkeCluster(Cluster):
 
     @model_validator(mode="after")
     def _oke_rules(self) -> Self:
-        """Refuse foreign availability domains, an unsupported version, images that are not named or of another region."""
+        """Refuse availability domains, images and other OCIDs of another region, an unknown version, and missing images."""
         require_domains(
             "oke_zone", f"not an availability domain of {self.region}; use its own", self.zones, self.region, at=("zones",)
         )
@@ -329,7 +329,7 @@ class OkeCluster(Cluster):
 
     @model_validator(mode="after")
     def _oke_governance(self) -> Self:
-        """Refuse budgets and quotas without what OCI knows them by, and versions of add-ons that are not installed."""
+        """Refuse budgets and quotas without tenancy or paths, and versions of add-ons that are not installed."""
         if self.tenancy is None and (self.budget is not None or self.declare_quotas):
             raise problem(
                 "tenancy",
@@ -387,7 +387,7 @@ class OkeCluster(Cluster):
 
     @model_validator(mode="after")
     def _oke_enablement(self) -> Self:
-        """Hold pools and what advertises their GPUs to each other."""
+        """Refuse pools and an enablement that do not fit each other."""
         by_addon = self.enablement == GPU_PLUGIN_ADDON
         if self.gpu_plugin_addon is not None and self.gpu_plugin_addon != by_addon:
             found = (
@@ -405,7 +405,7 @@ class OkeCluster(Cluster):
 
     @model_validator(mode="after")
     def _oke_machine_rules(self) -> Self:
-        """Refuse standing machines outside the cluster's domains, and places of other regions without what they need there."""
+        """Refuse standing machines outside of the cluster's domains, and places in other regions without network and image."""
         for name, runner in self.machine_runners():
             if isinstance(runner, VmRunner):
                 require_in_zones(

@@ -161,6 +161,7 @@ def in_region(domain: str, region: str) -> bool:
 def prefix(domain: str) -> str:
     """The letters before a tenancy's availability domains: abcd:US-SANJOSE-1-AD-1 → abcd.
 
-    A tenancy has the same prefix in every region: cncf/automation (ci/cluster/oci/vm-runners) has bzBe in us-sanjose-1 and us-ashburn-1.
+    A tenancy has the same prefix in every region:
+    cncf/automation (ci/cluster/oci/vm-runners) has bzBe in us-sanjose-1 and us-ashburn-1.
     """
     return domain.partition(":")[0]

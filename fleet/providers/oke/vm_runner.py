@@ -1,7 +1,7 @@
-"""Runner classes that are OCI machines: a standing pool of them, or one booted for each job.
+"""Runner classes that are OCI machines: a pool of standing machines, or one machine per job.
 
-Both are runner scale sets of the cluster's ARC. Their runner pods are launchers on the system pool, which hold one job's
-registration each and hand it to one machine. So the GitHub App's key stays with ARC, and no machine that runs jobs sees it.
+Both are runner scale sets of the cluster's ARC. Their runner pods are launchers on the system pool. Each launcher passes the
+registration of one job to one machine. So the GitHub App's key stays with ARC, and no machine that runs jobs sees it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _lifetime(seconds: int) -> int:
 
 
 class Place(Model):
-    """Availability domains of one region, tried in order. Another region than the cluster's brings its own network and image."""
+    """Availability domains of one region, tried in order. A place in another region than the cluster needs its own network and image."""
 
     region: Region
     availability_domains: Annotated[tuple[AvailabilityDomain, ...], Field(min_length=1)]
@@ -69,20 +69,20 @@ class Place(Model):
 
 
 class MachineImage(Model):
-    """What a machine boots: an Ubuntu image with NVIDIA's driver in it. The driver's version is asserted at boot."""
+    """The boot image: Ubuntu with NVIDIA's driver. The machine checks the driver's version at boot."""
 
     id: ImageId
     driver: Annotated[str, AfterValidator(compatibility.driver_version)]
 
 
 class MachineRunner(Runner):
-    """A runner that is a whole OCI machine, for one job."""
+    """A runner that is a whole OCI machine for one job."""
 
     called: ClassVar[str]
-    """What runs the jobs, in words."""
+    """The kind of machine, in words."""
 
     shapes: Annotated[tuple[Shape, ...], Field(min_length=1)]
-    """In the order in which they are tried."""
+    """Tried in this order."""
     capacity: Literal["on-demand", "spot"]
     role: Role
     image: MachineImage | None = None
@@ -90,12 +90,12 @@ class MachineRunner(Runner):
     toolkit: Annotated[str, _TOOLKIT] = versions.VM_TOOLKIT
     """Version of the four packages of NVIDIA's container toolkit."""
     nvkind: bool = True
-    """Whether jobs make kind clusters with GPUs: installs nvkind, kind, kubectl and helm."""
+    """Whether jobs create kind clusters with GPUs. Installs nvkind, kind, kubectl and helm."""
     launcher_image: ImageReference | None = None
 
     @property
     def booted_here(self) -> bool:
-        """Whether this project's launcher has its machines, with rights over all instances of their compartment."""
+        """Whether this project's launcher boots the machines. It has permissions on all instances of their compartment."""
         return True
 
     @property
@@ -105,12 +105,12 @@ class MachineRunner(Runner):
 
     @property
     def asks(self) -> str:
-        """A job has the whole machine."""
+        """The resources of one runner in words: the whole machine."""
         return f"{self.machines[0].gpus} GPU, a whole machine"
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What an owner should know though it works."""
+        """Warnings about valid settings."""
         return tuple(self._remarks())
 
     def _remarks(self) -> Iterator[str]:
@@ -118,12 +118,12 @@ class MachineRunner(Runner):
         if self.launcher_image is not None and "@sha256:" not in self.launcher_image:
             yield f"launcher image {self.launcher_image} is a tag, which can change; set launcherImage with a digest"
         if bare := ", ".join(machine.name for machine in self.machines if machine.bare_metal):
-            # docs.oracle.com, Block Volume overview: of bare metal, three CPU shapes alone.
+            # docs.oracle.com, Block Volume overview: for bare metal only three CPU shapes support it.
             yield f"OCI encrypts the disk's traffic of no bare-metal GPU shape ({bare}); use VM shapes where that matters"
 
     @model_validator(mode="after")
     def _machine_rules(self) -> Self:
-        """Refuse shapes that differ, a release on spot, spot where OCI sells none, and tools that do not go together."""
+        """Refuse different shapes, a release on spot, spot that OCI does not sell, and tools that are incompatible."""
         self._shapes_are_alike()
         if self.capacity == "spot":
             if self.role == "release":
@@ -145,7 +145,7 @@ class MachineRunner(Runner):
         return self
 
     def _shapes_are_alike(self) -> None:
-        """Refuse shapes that a job cannot be indifferent to: it may land on any of them."""
+        """Refuse shapes with different GPUs or another architecture, because a job can run on any of them."""
         for index, machine in enumerate(self.machines):
             if machine.arch != "x86_64":
                 raise problem(
@@ -164,24 +164,24 @@ class MachineRunner(Runner):
 
 
 class VmRunner(MachineRunner):
-    """Standing machines: an instance pool that makes a clean machine for each that a job has used."""
+    """Standing machines: an instance pool that replaces each machine after its job."""
 
     called: ClassVar[str] = "standing VMs"
 
     kind: Literal["vm"]
     count: Annotated[int, Field(ge=1, le=50)]
-    """Machines that stand ready; each is paid for whether a job runs or not."""
+    """Number of machines that are always on. Each is paid for whether a job runs or not."""
     availability_domains: Annotated[tuple[AvailabilityDomain, ...], Field(min_length=1)]
     image: MachineImage
 
     @property
     def span(self) -> Scale:
-        """As many runners as machines."""
+        """One runner per machine."""
         return Scale.model_construct(min=self.count, max=self.count)
 
     @model_validator(mode="after")
     def _pool_rules(self) -> Self:
-        """Hold the settings to what an instance pool can be."""
+        """Refuse settings that an instance pool cannot have."""
         if self.capacity == "spot":
             # docs.oracle.com, preemptible instances.
             raise problem(
@@ -207,20 +207,20 @@ class VmPerJobRunner(MachineRunner):
     kind: Literal["vm-per-job"]
     scale: Scale
     places: Annotated[tuple[Place, ...], Field(min_length=1)]
-    """In the order in which they are tried: each shape in every place before the next shape."""
+    """Tried in this order: each shape in every place before the next shape."""
     launcher: Literal["gpu-ci", "cncf"] = "gpu-ci"
-    """Whose program boots the machine: this project's, or CNCF's published one (docs/oci-runners.md compares them)."""
+    """The program that boots the machine: this project's, or CNCF's published one (docs/oci-runners.md compares them)."""
     lifetime: Annotated[Duration, AfterValidator(_lifetime)] = 86_400
-    """A machine older than this is terminated whatever it does, in seconds: nothing leaks for good."""
+    """Maximum age of a machine in seconds. Older machines are terminated even if a job runs, so none leaks."""
 
     @property
     def booted_here(self) -> bool:
-        """CNCF's launcher has a key of its own instead."""
+        """As in the base class. CNCF's launcher has its own API key instead."""
         return self.launcher == "gpu-ci"
 
     @property
     def span(self) -> Scale:
-        """As many runners as the settings say."""
+        """The minimum and maximum number of runners."""
         return self.scale
 
     def _remarks(self) -> Iterator[str]:
@@ -235,7 +235,7 @@ class VmPerJobRunner(MachineRunner):
 
     @model_validator(mode="after")
     def _place_rules(self) -> Self:
-        """Refuse an availability domain that stands in two places: the second try would be the first again."""
+        """Refuse an availability domain in two places: the second try would repeat the first."""
         tried: set[str] = set()
         for index, place in enumerate(self.places):
             if again := sorted(tried.intersection(place.availability_domains)):
@@ -250,7 +250,7 @@ class VmPerJobRunner(MachineRunner):
 
     @model_validator(mode="after")
     def _launcher_rules(self) -> Self:
-        """Hold the settings to what the launcher can do with them."""
+        """Refuse settings that the launcher does not support."""
         if self.booted_here:
             if self.image is None:
                 raise problem(
