@@ -1,7 +1,7 @@
-"""What the workflows of this repository ask of the runner that they name, and whether a fleet gives it.
+"""The requests of this repository's workflows, and whether a fleet's runners fulfill them.
 
-A workflow reaches runner sets by `runs-on` as GitHub matches it: a set must have every label (its name is one) and be in the
-group, and case does not count. A set gives what it keeps for each job: a pod its requests, a machine all that it has.
+GitHub matches `runs-on` to runner sets: a set must have every label (its name is one) and be in the group; case is ignored. A
+set guarantees each job the requests of its pod, or the whole machine.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def _name(found: Placement) -> str:
 
 
 def _shortages(workload: CiWorkload, found: Placement) -> Iterator[str]:
-    """Everything that a set does not give a job."""
+    """Every request of a job that a set does not fulfill."""
     name, runner, host = _name(found), found.runner, found.host
     if found.error:
         yield f"{name} itself cannot be placed: {found.error}"
@@ -181,7 +181,7 @@ def _gives(found: Placement) -> tuple[int, int, int, int, int]:
 
 
 def _more(what: str, found: Placement) -> str:
-    """What a pod may have beyond its requests, where a reader may have taken that for given."""
+    """A note if a pod's limit is above its request, because a reader may expect the limit."""
     runner = found.runner
     if not isinstance(runner, PodRunner):
         return ""

@@ -17,7 +17,7 @@ from fleet.settings.workloads import WORKLOAD_IMAGES, PoolWorkload
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a workload asks of one machine, as placement reckons with it: `gpus` in units of the pool's resource."""
+    """The requests of a workload for placement. `gpus` are units of the pool's resource."""
 
     gpus: int
     cpu: CpuSpan
@@ -80,7 +80,7 @@ def require(fleet: Fleet) -> None:
 
 
 def remarks(fleet: Fleet) -> Iterator[str]:
-    """What an owner should know though it works: nodes that never go, and pools too small for what stands in them."""
+    """Warnings: nodes that never scale down, and pools that running workloads fill."""
     for cluster, settings in fleet.clusters_by_name():
         standing: dict[str, list[tuple[str, PoolWorkload]]] = {}
         for name, workload in settings.workloads.items():

@@ -44,7 +44,7 @@ def _lifetime(seconds: int) -> int:
 
 
 class Place(Model):
-    """Availability domains of one region, tried in order. A place in another region than the cluster needs its own network and image."""
+    """Availability domains of one region, tried in order. Outside of the cluster's region it needs its own network and image."""
 
     region: Region
     availability_domains: Annotated[tuple[AvailabilityDomain, ...], Field(min_length=1)]

@@ -1,4 +1,4 @@
-"""Settings of a Talos cluster on machines of one's own, which ArgoCD fills from Git."""
+"""Settings of a Talos cluster on your own machines, which ArgoCD syncs from Git."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _ENDPOINT = matching(
 
 
 def _no_caches(caches: dict[str, Any]) -> dict[str, Any]:
-    """Before any rule of all clusters reads one: no model of a cache is known here."""
+    """Refuse every cache, before a rule of all clusters reads one: Talos has no model of caches."""
     for name in caches:
         raise problem(
             "talos_cache",
@@ -112,7 +112,7 @@ class TalosCluster(Cluster):
         return (*closed, *(each for each in own if not within(each, closed)))
 
     def holdings(self) -> Iterator[tuple[tuple[str, ...], str]]:
-        """As of every cluster, and its machines."""
+        """As in the base class, and the hosts and addresses of the machines."""
         yield from super().holdings()
         yield ("endpoint",), f"the endpoint {self.endpoint} in {self.region}"
         for path, name, host in self.hosts():
@@ -120,7 +120,7 @@ class TalosCluster(Cluster):
             yield (*path, "address"), f"the address {host.address} in {self.region}"
 
     def image_driver(self, pool: str) -> str | None:
-        """That of the pool's system extensions."""
+        """Driver version of the pool's system extensions."""
         return self.release.drivers[self.pools[pool].driver.tier]
 
     def hosts(self) -> Iterator[tuple[tuple[str, ...], str, Host]]:
@@ -134,7 +134,7 @@ class TalosCluster(Cluster):
                 yield ("pools", pool_name, "nodes", "hosts", name), name, host
 
     def _remarks(self) -> Iterator[str]:
-        """What is an example's, or nobody's promise, though the settings are a fleet."""
+        """Warnings about valid settings: placeholders, pre-releases, network policies."""
         yield from super()._remarks()
         addresses = {host.address for _, _, host in self.hosts()} | {self._endpoint_host}
         if examples := sorted(filter(_documentation, addresses)):
@@ -204,7 +204,7 @@ class TalosCluster(Cluster):
 
     @model_validator(mode="after")
     def _talos_enablement(self) -> Self:
-        """Hold pools and what advertises their GPUs to each other; the operator needs a Talos that it supports."""
+        """Refuse pools and an enablement that do not fit each other, and a Talos release that the operator does not support."""
         if self.enablement == GPU_OPERATOR and minor(self.talos_version) < _OPERATOR_FROM:
             raise problem(
                 "talos_operator",

@@ -97,7 +97,7 @@ class Hosts(Nodes):
             if bound in value:
                 raise problem("host_count", f"own machines are all there, and hosts are counted; remove {bound}", at=(bound,))
         count = len(hosts) if isinstance(hosts := value.get("hosts"), dict) else 0
-        # What is no mapping of hosts is told as that alone, and not as a missing count, too.
+        # If hosts is not a mapping, report only that and not a missing count as well.
         return value | {"min": count, "max": max(count, 1)}
 
 
@@ -109,7 +109,7 @@ class TalosDriver(Model):
 
 
 class TalosPool(Pool):
-    """GPU machines of one's own, all of one kind."""
+    """Your own GPU machines, all of one type."""
 
     capacity: Literal["on-demand"] = "on-demand"
     nodes: Hosts
