@@ -1,8 +1,8 @@
 """Placement of runners: how many fit on a machine, which GPUs stay idle, which runners can never be scheduled.
 
 A runner set of pods uses one pool and must fit on every instance type of it: the autoscaler assumes the smallest, and any type
-may be bought. Only requests count, as in the scheduler. A runner that is a machine has the machine to itself. Its launcher runs in
-the cluster and needs room on the system pool.
+may be bought. Only requests count, as in the scheduler. A runner that is a machine has the machine to itself. Its launcher runs
+in the cluster and needs room on the system pool.
 """
 
 from __future__ import annotations
