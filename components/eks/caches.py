@@ -40,7 +40,7 @@ DRIVERS: Mapping[str, Driver] = {
 class EksCachesArgs:
     """`subnets` are those of nodes by zone; `security_group_id` is of the nodes. `tags` are for volumes that drivers make.
 
-    `ready` stands before a driver: system nodes and name resolution.
+    `ready` must exist before a driver: system nodes and name resolution.
     """
 
     settings: EksCluster
@@ -60,7 +60,7 @@ class EksCaches(Component[EksCachesArgs]):
     """
 
     backings: dict[str, Backing]
-    """What each cache stands on, by its name."""
+    """The storage of each cache, by the cache's name."""
 
     def declare(self, name: str, args: EksCachesArgs) -> None:
         drivers = {addon: self._driver(addon) for addon in args.settings.drivers}
@@ -75,7 +75,7 @@ class EksCaches(Component[EksCachesArgs]):
                 self.backings[cache_name] = Backing(volumes, ready=[driver])
 
     def _driver(self, addon: str) -> aws.eks.Addon:
-        """The add-on, whose controller has rights of its own instead of the nodes'."""
+        """The add-on. Its controller has its own role instead of the nodes' rights."""
         driver, child = DRIVERS[addon], pulumi.ResourceOptions(parent=self)
         name = f"{self._name}-{driver.short}"
         role = aws.iam.Role(f"{name}-role", assume_role_policy=POD_IDENTITY_TRUST, opts=child)
@@ -95,12 +95,12 @@ class EksCaches(Component[EksCachesArgs]):
             addon_version=versions.KUBERNETES[self._args.settings.kubernetes_version].drivers[addon],
             resolve_conflicts_on_create="OVERWRITE",
             resolve_conflicts_on_update="PRESERVE",
-            # A pod gets its credentials when it starts: the association must stand before.
+            # A pod gets its credentials when it starts, so the association must exist before.
             opts=pulumi.ResourceOptions(parent=self, depends_on=[rights, association, *self._args.ready]),
         )
 
     def _doors(self) -> aws.vpc.SecurityGroupIngressRule:
-        """The group of all mount targets, which nodes reach and nothing else; its one rule stands for it."""
+        """The security group of all mount targets. Only nodes reach them; the function returns its one rule."""
         child = pulumi.ResourceOptions(parent=self)
         group = aws.ec2.SecurityGroup(
             f"{self._name}-nfs", vpc_id=self._args.vpc_id, description="File systems of the cluster's caches", opts=child

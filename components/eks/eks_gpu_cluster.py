@@ -110,7 +110,7 @@ class EksGpuCluster(Component[EksGpuClusterArgs]):
             ),
             opts=pulumi.ResourceOptions(parent=self, providers=[self.kubernetes_provider]),
         )
-        """The autoscaler's rights, and its chart where Helm brings it."""
+        """The autoscaler's rights, and its chart if Helm installs it."""
         return {"clusterName": self.cluster_name, "kubeconfig": self.kubeconfig, "nodeRoleArn": self.node_role_arn}
 
     def subnets_of(self, pool: EksPool) -> list[pulumi.Input[str]]:

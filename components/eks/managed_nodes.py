@@ -16,9 +16,9 @@ from fleet.settings.model import Scale
 
 @dataclass(frozen=True, slots=True)
 class ManagedNodes:
-    """A group of like nodes. `cluster_name` carries its dependency on the control plane; `disk` is MiB; `ready` stands before.
+    """A group of equal nodes. `cluster_name` depends on the control plane. `disk` is MiB. `ready` must exist before.
 
-    `reservation` is the id of a capacity reservation, `reserved` how many machines it holds.
+    `reservation` is the id of a capacity reservation, `reserved` the number of its machines.
     """
 
     cluster_name: pulumi.Input[str]

@@ -1,4 +1,4 @@
-"""A cache for models and data sets: a storage class of its own, and a claim in each of its namespaces."""
+"""A cache for models and data sets: its own storage class, and a claim in each of its namespaces."""
 
 from __future__ import annotations
 

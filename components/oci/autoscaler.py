@@ -30,7 +30,7 @@ class ScaledPool:
 @dataclass(frozen=True, slots=True)
 class OkeAutoscalerArgs:
     """`idle_delay` is seconds, one for all pools; `network` is the compartment of the subnets; `version` is the add-on's, or None
-    where Oracle chooses; `iam` is the provider that writes policies; `ready` stands before.
+    where Oracle chooses; `iam` is the provider that writes policies; `ready` must exist before.
     """
 
     cluster_id: pulumi.Input[str]
@@ -67,7 +67,7 @@ class OkeAutoscaler(Component[OkeAutoscalerArgs]):
             ],
             override_existing=True,
             remove_addon_resources_on_delete=True,
-            # Its pod asks for credentials when it starts: the policy must stand before.
+            # Its pod asks for credentials when it starts, so the policy must exist before.
             opts=pulumi.ResourceOptions(parent=self, depends_on=[*rights, *args.ready]),
         )
 

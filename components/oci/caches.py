@@ -1,4 +1,4 @@
-"""What OCI has for the caches of an OKE cluster: a door to File Storage, and rights. The drivers come with every cluster."""
+"""What OCI needs for the caches of an OKE cluster: a mount target of File Storage, and rights. Every cluster has the drivers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PORTMAPPER, _NFS, _NFS_TLS = 111, (2048, 2050), 2051
 class OkeCachesArgs:
     """`subnet_id` and `workers_id` are of the nodes; `iam` is the provider that writes policies.
 
-    `ready` stands before a volume is asked for: system nodes.
+    `ready` must exist before a volume is requested: system nodes.
     """
 
     settings: OkeCluster
@@ -45,7 +45,7 @@ class OkeCaches(Component[OkeCachesArgs]):
     """
 
     backings: dict[str, Backing]
-    """What each cache stands on, by its name."""
+    """The storage of each cache, by the cache's name."""
 
     def declare(self, name: str, args: OkeCachesArgs) -> None:
         settings = args.settings
@@ -61,7 +61,7 @@ class OkeCaches(Component[OkeCachesArgs]):
         }
 
     def _file_storage(self) -> tuple[oci.filestorage.MountTarget, tuple[pulumi.Resource, ...]]:
-        """The mount target, and all that stands before a job may mount a file system."""
+        """The mount target, and all that must exist before a job can mount a file system."""
         args, settings = self._args, self._args.settings
         group = oci.core.NetworkSecurityGroup(
             f"{self._name}-nfs",
@@ -85,7 +85,7 @@ class OkeCaches(Component[OkeCachesArgs]):
         return target, (target, *self._rules(group), *self._policies(), *args.ready)
 
     def _rules(self, group: oci.core.NetworkSecurityGroup) -> list[pulumi.Resource]:
-        """Ports of NFS, from nodes alone (docs.oracle.com, security rules for File Storage)."""
+        """Ports of NFS, open to nodes only (docs.oracle.com, security rules for File Storage)."""
         ports = [(TCP, _PORTMAPPER, _PORTMAPPER), (TCP, *_NFS), (_UDP, _PORTMAPPER, _PORTMAPPER), (_UDP, _NFS[0], _NFS[0])]
         if any(cache.encrypt_in_transit for cache in self._args.settings.caches.values()):
             ports.append((TCP, _NFS_TLS, _NFS_TLS))

@@ -15,7 +15,7 @@ from fleet.providers.oke.disk import disk_gb
 
 @dataclass(frozen=True, slots=True)
 class NodePlace:
-    """Where nodes stand: an availability domain, and a capacity reservation in it if they come out of one."""
+    """Where nodes are placed: an availability domain, and a capacity reservation in it if they use one."""
 
     availability_domain: str
     reservation: str | None = None
@@ -31,7 +31,7 @@ class Flex:
 
 @dataclass(frozen=True, slots=True)
 class OkeNodes:
-    """A pool of like nodes. `cluster_id` carries its dependency on the control plane; `disk` is MiB; `ready` stands before.
+    """A pool of equal nodes. `cluster_id` carries its dependency on the control plane; `disk` is MiB; `ready` must exist before.
 
     `flex` is for flexible shapes alone: on a GPU shape it would make the autoscaler reckon with a node without GPUs.
     `most` says that `size` is only the first one, for the autoscaler owns it up to `most`. `surge` is how many nodes an update
@@ -63,7 +63,7 @@ class OkeNodes:
 
 
 def managed_nodes(name: str, args: OkeNodes, *, parent: pulumi.Resource) -> oci.containerengine.NodePool:
-    """The pool `<name>-nodes`. No SSH key is set: nobody logs in."""
+    """The pool `<name>-nodes`. No SSH key is set, so nobody can log in."""
     told = {} if args.storage is None else {STORAGE_TAG: f"{args.storage}Mi"}
     told |= {} if args.most is None else {MOST_NODES_TAG: str(args.most)}
     told |= {} if args.reserved is None else {RESERVED_NODES_TAG: str(args.reserved)}

@@ -30,13 +30,13 @@ class OkeNetworkArgs:
 class OkeNetwork(Component[OkeNetworkArgs]):
     """A new VCN: a private node subnet with a NAT and a service gateway, and an endpoint subnet, public if the endpoint is.
 
-    Its default security list lets nothing in and nothing out: traffic goes by the groups of `OkeSecurity` alone.
+    Its default security list allows no traffic. Only the groups of `OkeSecurity` allow some.
     """
 
     vcn_id: pulumi.Output[str]
     """Of the new VCN."""
     node_subnet_id: pulumi.Output[str]
-    """Regional and private; usable once its routes stand."""
+    """Regional and private. It is usable once its routes exist."""
     endpoint_subnet_id: pulumi.Output[str]
     """Regional; public only where the endpoint is."""
 
@@ -104,7 +104,7 @@ class OkeNetwork(Component[OkeNetworkArgs]):
         )
 
     def _public_routes(self, vcn: oci.core.Vcn) -> oci.core.RouteTable:
-        """To the internet and nowhere else: for the endpoint alone, whose group says who comes in."""
+        """A route to the internet only, for the endpoint. The endpoint's group decides who can connect."""
         gateway = oci.core.InternetGateway(
             f"{self._name}-internet",
             compartment_id=self._args.compartment,
@@ -162,7 +162,7 @@ class OkeNetwork(Component[OkeNetworkArgs]):
 def subnet_cidrs(cidr: str) -> tuple[str, str]:
     """Ranges of the node and of the endpoint subnet: the first half, and the last sixteen addresses.
 
-    They follow from the VCN's range alone, so nothing that is added later moves them. Every pod has an address of the node
+    They depend only on the VCN's range, so nothing that is added later changes them. Every pod has an address of the node
     subnet; what lies between the two is free.
     """
     network = ipaddress.IPv4Network(cidr)

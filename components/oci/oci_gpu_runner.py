@@ -33,7 +33,7 @@ src/oci/auth/signers/resource_principals_signer.py). Its address is private: a s
 
 @dataclass(frozen=True, slots=True)
 class OciGpuRunnerArgs:
-    """`physical_name` tells the set's machines from all others in the compartment.
+    """`physical_name` identifies the set's machines in the compartment.
 
     `region`, `subnet_id` and `group_id` are the cluster's, the latter of machines that run jobs (None where no set has such
     machines). `compartment` holds the machines, `networks` are the compartments of subnet and group. `iam` is the provider that

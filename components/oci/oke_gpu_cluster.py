@@ -48,11 +48,11 @@ class OkeGpuCluster(Component[OkeGpuClusterArgs]):
     """An enhanced cluster, which add-ons and workload identity require. Pods have addresses of the VCN."""
 
     cluster_id: pulumi.Output[str]
-    """OCID, known once the control plane stands."""
+    """OCID, known once the control plane exists."""
     kubeconfig: pulumi.Output[str]
     """YAML kubeconfig; its credentials come from the OCI CLI of whoever uses it."""
     node_subnet_id: pulumi.Input[str]
-    """Where nodes, pods and machines stand."""
+    """The subnet of nodes, pods and machines."""
     vcn_id: pulumi.Input[str]
     workers_id: pulumi.Output[str]
     """Security group of nodes and pods."""

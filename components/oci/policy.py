@@ -18,7 +18,7 @@ def policy(
     iam: pulumi.ProviderResource,
     parent: pulumi.Resource,
 ) -> oci.identity.Policy:
-    """Statements for one compartment. `iam` is the provider of the tenancy's home region, which alone takes policies."""
+    """Statements for one compartment. `iam` is the provider of the tenancy's home region, where policies must be written."""
     return oci.identity.Policy(
         name,
         compartment_id=compartment,

@@ -51,9 +51,9 @@ class OkeSecurity(Component[OkeSecurityArgs]):
     machines_id: pulumi.Output[str] | None
     """Group of machines that run jobs; None where the cluster has none."""
     rules: tuple[pulumi.Resource, ...]
-    """What must stand before a node can join."""
+    """These must exist before a node can join."""
     machine_rules: tuple[pulumi.Resource, ...]
-    """What must stand before a machine can fetch anything."""
+    """These must exist before a machine can download anything."""
 
     def declare(self, name: str, args: OkeSecurityArgs) -> dict[str, Any]:
         api, workers = self._group("api"), self._group("workers")

@@ -24,7 +24,7 @@ from fleet.settings.enablement import GPU_PLUGIN_ADDON
 def build(name: str, settings: OkeCluster, fleet: Fleet, context: Context, private_key: pulumi.Output[str]) -> dict[str, object]:
     """The cluster `name` of the fleet with its pools and runner sets. Returns the stack outputs that belong to it."""
     cloud = oci.Provider(f"{name}-oci", region=settings.region)
-    # OCI takes policies in the tenancy's home region alone; budgets and quotas are the tenancy's too.
+    # OCI accepts policies only in the tenancy's home region. Budgets and quotas belong to the tenancy too.
     home = settings.home_region
     iam = cloud if home in (None, settings.region) else oci.Provider(f"{name}-oci-home", region=home)
     outside = pulumi.ResourceOptions(providers=[cloud])

@@ -1,4 +1,4 @@
-"""Machines that stand ready for jobs: an instance configuration, and the pool that makes machines by it."""
+"""Machines that wait for jobs: an instance configuration, and the pool that creates machines from it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """How many launchers of machines a cluster's system pool holds.
 
-Each runner that is a machine has a launcher pod there for as long as its job runs. The other pods of the system pool are those of
+Each runner that is a machine has a launcher pod there for as long as its job runs. The other pods of the system pool belong to
 the cluster's charts. CoreDNS and a provider's own autoscaler are not counted: keep some room.
 """
 
@@ -16,9 +16,9 @@ from fleet.settings.github import GitHub
 
 
 def launcher_room(name: str, cluster: Cluster, github: GitHub) -> int | None:
-    """Launchers that the system pool of the cluster `name` holds beside the pods of its charts; 0 where those alone fill it.
+    """Launchers that the system pool of the cluster `name` holds beside the pods of its charts; 0 if the charts fill it.
 
-    None where the provider's clusters have no machines as runners.
+    None if the provider's clusters have no machines as runners.
     """
     system_pool = PROVIDERS[cluster.provider].system_pool
     if system_pool is None:
@@ -38,6 +38,6 @@ def launcher_room(name: str, cluster: Cluster, github: GitHub) -> int | None:
 
 
 def _holds(free: list[int], pod: Pod) -> int:
-    """How many such pods fit into what is free of a node."""
+    """How many of these pods fit into the free part of a node."""
     cpu, memory, pods = free
     return max(min(cpu // pod.cpu, memory // pod.memory, pods), 0)

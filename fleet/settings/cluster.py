@@ -1,4 +1,4 @@
-"""What every cluster has, whatever its provider."""
+"""What clusters of every provider have."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class TalosCluster(Cluster):
     control_plane: ControlPlane
     system: TalosSystem = TalosSystem()
     cni: Literal["flannel", "none"] = "flannel"
-    """Talos' own network, or none where you bring one such as Cilium."""
+    """Talos' own network, or none if you install another, such as Cilium."""
     enablement: Enablement = "gpu-operator"
     delivery: Literal["argocd"] = "argocd"
     gitops: GitOps
@@ -84,7 +84,7 @@ class TalosCluster(Cluster):
 
     @property
     def system_hosts(self) -> dict[str, Host]:
-        """Hosts of the system pool: the control plane's where it has none of its own."""
+        """Hosts of the system pool. Without its own hosts, these are the hosts of the control plane."""
         return self.system.hosts or self.control_plane.hosts
 
     @property
@@ -157,7 +157,7 @@ class TalosCluster(Cluster):
 
     @model_validator(mode="after")
     def _versions_fit(self) -> Self:
-        """Refuse a Talos release that nobody pinned, and a Kubernetes that it does not take."""
+        """Refuse a Talos release that is not pinned, and a Kubernetes version that it does not support."""
         if self.talos_version not in versions.TALOS:
             raise problem(
                 "talos_version",
@@ -190,7 +190,7 @@ class TalosCluster(Cluster):
 
     @model_validator(mode="after")
     def _own_machines(self) -> Self:
-        """Refuse what a cloud would have to sell, such as budgets and quotas; and secrets by a program that never runs."""
+        """Refuse what only a cloud has, such as budgets and quotas, and secrets of a program that never runs."""
         for key, given in (("budget", self.budget), ("declareQuotas", self.declare_quotas), ("protect", self.protect)):
             if given:
                 raise problem("talos_cloud", f"{key} is a cloud's, and nothing is bought here; remove it", at=(key,))

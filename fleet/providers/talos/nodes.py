@@ -50,7 +50,7 @@ class UserVolume(Model):
     disk: DiskPath | None = None
     """Another disk of the machine, which the volume gets whole."""
     ephemeral: Memory | None = None
-    """Or what the install disk keeps for containers and images; the volume gets the rest. Heeded at the first boot alone."""
+    """Or the install disk's space for containers and images; the volume gets the rest. It has an effect only at first boot."""
 
     @model_validator(mode="after")
     def _one_place(self) -> Self:
@@ -161,7 +161,7 @@ class TalosPool(Pool):
 
 
 class TalosSystem(Model):
-    """The untainted CPU nodes: controllers, listeners, CoreDNS. Without hosts of its own the control plane's do that, too."""
+    """The untainted CPU nodes: controllers, listeners, CoreDNS. Without its own hosts, the control plane does this too."""
 
     hosts: dict[DnsLabel, Host] = Field(default_factory=dict)
 
