@@ -15,7 +15,7 @@ from pathlib import Path
 
 from fleet.facts import versions
 
-BUILD_S = 600
+BUILD_S = 300
 """The build takes two to four minutes on two cores."""
 
 
