@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -34,7 +35,7 @@ class Backoff:
 
 
 @dataclass(eq=False)
-class StreamReader:
+class StreamReader(ABC):
     """Reads streams of the API in a daemon thread until `stop`, and reports messages."""
 
     cluster: Cluster
@@ -47,9 +48,9 @@ class StreamReader:
         """Start the thread."""
         threading.Thread(target=self.run, daemon=True).start()
 
+    @abstractmethod
     def run(self) -> None:
         """Read until stopped."""
-        raise NotImplementedError
 
     def stop(self) -> None:
         """End the thread soon."""
