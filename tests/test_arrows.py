@@ -133,7 +133,7 @@ def test_every_package_of_fleet_is_a_floor():
     assert {name.split(".")[1] for name in below("fleet") if "." in name} == set(FLOORS)
 
 
-@pytest.mark.parametrize(("height", "floor"), enumerate(FLOORS))
+@pytest.mark.parametrize(("height", "floor"), list(enumerate(FLOORS)))
 def test_a_floor_imports_itself_and_the_floors_below(height, floor):
     assert astray(f"fleet.{floor}", *(f"fleet.{each}" for each in FLOORS[:height])) == []
 
