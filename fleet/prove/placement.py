@@ -188,19 +188,25 @@ def _placements(fleet: Fleet, cluster: str, settings: Cluster) -> Iterator[Place
 
 def pool_hosts(settings: Cluster) -> dict[str, Host]:
     """Every pool of a cluster as a host of jobs, by name."""
-    # The DaemonSets' pods on GPU nodes: the provider's, then those of charts.
-    pods: tuple[DaemonSet | Pod, ...] = (*daemonsets(settings.provider, settings.node_features), *gpu_node_pods(settings))
-    hosts = {}
-    for name, pool in settings.pools.items():
-        strategies = ("", pool.sharing.strategy if pool.sharing else "")
-        daemons = tuple(pod for pod in pods if isinstance(pod, DaemonSet) or pod.strategy in strategies)
-        hosts[name] = Host(name, pool.machines, pool.nodes.max, pool.capacity, pool.disk, daemons, pool.sharing)
-    return hosts
+    pods = _node_pods(settings)
+    return {name: _host(settings, name, pods) for name in settings.pools}
 
 
 def pool_host(settings: Cluster, pool_name: str) -> Host:
     """One pool of a cluster as a host of jobs."""
-    return pool_hosts(settings)[pool_name]
+    return _host(settings, pool_name, _node_pods(settings))
+
+
+def _node_pods(settings: Cluster) -> tuple[DaemonSet | Pod, ...]:
+    """The DaemonSets' pods on GPU nodes: the provider's, then those of charts."""
+    return (*daemonsets(settings.provider, settings.node_features), *gpu_node_pods(settings))
+
+
+def _host(settings: Cluster, name: str, pods: Iterable[DaemonSet | Pod]) -> Host:
+    pool = settings.pools[name]
+    strategies = ("", pool.sharing.strategy if pool.sharing else "")
+    daemons = tuple(pod for pod in pods if isinstance(pod, DaemonSet) or pod.strategy in strategies)
+    return Host(name, pool.machines, pool.nodes.max, pool.capacity, pool.disk, daemons, pool.sharing)
 
 
 def _whole(machine: hardware.Machine, disk: int) -> Fit:
