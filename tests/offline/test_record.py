@@ -12,6 +12,7 @@ import subprocess
 import sys
 import textwrap
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import pulumi
@@ -22,11 +23,13 @@ import pytest
 from google.protobuf import json_format
 from pulumi.runtime import settings
 
+from fleet.loading import stackfile
 from fleet.loading.stackfile import StackConfig
 from offline import wire
-from offline.record import ProgramError, record
+from offline.record import ProgramError, _Loop, record
 from offline.wire import UNKNOWN, Secret
 
+REPOSITORY = Path(__file__).resolve().parent.parent.parent
 ROOT = "urn:pulumi:dev::gpu-ci::"
 PLAIN = "-----BEGIN PRIVATE KEY-----"
 
@@ -179,6 +182,32 @@ def test_in_preview_what_the_cloud_decides_is_unknown_and_apply_does_not_run_on_
     assert recording.outputs["arn"] is UNKNOWN
     assert recording.outputs["bucket"] == "given"
     assert named(recording, "b").id == ""
+
+
+def test_resources_register_while_the_program_still_runs():
+    seen = []
+    registered = []
+
+    def program():
+        for number in range(60):
+            Bucket(f"b{number}", bucket="x").urn.apply(seen.append)
+        registered.append(len(seen))
+
+    run(program)
+    assert 0 < registered[0] < len(seen) == 60
+
+
+def test_a_recording_does_not_depend_on_when_resources_register(monkeypatch):
+    settings = stackfile.with_placeholders(stackfile.load("prod", REPOSITORY), ["gpu-ci:githubPrivateKey"])
+
+    def recorded(batch):
+        monkeypatch.setattr(_Loop, "_BATCH", batch)
+        return {
+            each.urn: vars(replace(each, provider_resource=None))
+            for each in record(REPOSITORY / "__main__.py", settings).resources
+        }
+
+    assert recorded(1) == recorded(10**9)
 
 
 def test_in_update_mode_ids_are_known_and_apply_runs():
