@@ -6,8 +6,8 @@ stays unknown. All outputs of a remote component are unknown, because its provid
 
 Everything runs on one thread: a request is answered before the next one is made, so timing does not change the order of a
 recording. The program stops now and then until the resources that it has created are registered (`_Loop`).
-Two resources that do not depend on each other may still change places, because the SDK waits for sets, which are
-ordered by memory addresses. The SDK keeps its state in context variables, and each recording has its own context.
+Two resources that do not depend on each other may still change places, because the SDK waits for sets, which are ordered by
+memory addresses. The SDK keeps its state in context variables, and each recording has its own context.
 """
 
 import asyncio

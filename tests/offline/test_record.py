@@ -185,8 +185,8 @@ def test_in_preview_what_the_cloud_decides_is_unknown_and_apply_does_not_run_on_
 
 
 def test_resources_register_while_the_program_still_runs():
-    seen = []
-    registered = []
+    seen: list[str] = []
+    registered: list[int] = []
 
     def program():
         for number in range(60):
