@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from fleet.facts.credentials import mask
@@ -54,5 +55,10 @@ def texts(value: Any, path: str, later: Later) -> Iterator[tuple[str, str]]:
 
 def step(path: str, key: str) -> str:
     """The path of an object's key. A key may be a credential, so it is masked."""
+    return path + _suffix(key)
+
+
+@lru_cache(maxsize=1024)
+def _suffix(key: str) -> str:
     key = mask(key)
-    return f"{path}.{key}" if _PLAIN.fullmatch(key) else f"{path}[{shown(key)}]"
+    return f".{key}" if _PLAIN.fullmatch(key) else f"[{shown(key)}]"

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import cache
 from types import TracebackType
 from typing import Any, Self
 
@@ -91,11 +92,16 @@ def provided(holds: bool, hidden: Later, faults: Callable[[Later], Iterable[str]
         later.join(hidden)
 
 
+@cache
+def _is_mapping(kind: type) -> bool:
+    return issubclass(kind, Mapping)
+
+
 def walk(value: Any, *path: str) -> Any:
     """The value under nested object keys; None if a key is missing or a value is not an object. Raises UnknownValueError."""
     for key in path:
-        # Not `key in value`: the SDK's proxies read the value for that. Unsorted, because this is the most frequent call.
-        if not isinstance(value, Mapping) or key not in tuple(value):
+        # Not `key in value`: the SDK's proxies read the value for that. This is the most frequent call of all rules.
+        if not _is_mapping(type(value)) or key not in iter(value):
             return None
         value = value[key]
     return value
