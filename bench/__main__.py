@@ -29,7 +29,7 @@ from policies.rules import RULES
 
 ROOT = Path(__file__).resolve().parent.parent
 _JUDGING = 1.2
-"""Limit of the time with policies, as a multiple of the time without. It rose from 1.15 when the recorder became a third faster."""
+"""Limit of the time with policies, as a multiple of the time without. It was 1.15 before the recorder became faster."""
 _PLAN = {1000: (0.6, 0.8)}
 """What a plan may take of the bare mocks' time and memory, by the number of pools. In smaller fleets start-up dominates."""
 console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)

@@ -93,7 +93,7 @@ def provided(holds: bool, hidden: Later, faults: Callable[[Later], Iterable[str]
 
 
 @cache
-def _is_mapping(kind: type) -> bool:
+def _is_mapping(kind: type[object]) -> bool:
     return issubclass(kind, Mapping)
 
 
@@ -101,7 +101,8 @@ def walk(value: Any, *path: str) -> Any:
     """The value under nested object keys; None if a key is missing or a value is not an object. Raises UnknownValueError."""
     for key in path:
         # Not `key in value`: the SDK's proxies read the value for that. This is the most frequent call of all rules.
-        if not _is_mapping(type(value)) or key not in iter(value):
+        kind: Any = type(value)
+        if not _is_mapping(kind) or key not in iter(value):
             return None
         value = value[key]
     return value
