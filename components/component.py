@@ -1,11 +1,12 @@
-"""What all components have in common: the type token, and when they register their outputs."""
-
-from __future__ import annotations
+"""What all components have in common: the type token, their inputs, and when they register their outputs."""
 
 from abc import ABC, abstractmethod
-from typing import Any, Generic, TypeVar
+from collections.abc import Mapping
+from typing import Any, Generic, TypeVar, cast
 
 import pulumi
+
+from components.arguments import inputs_of
 
 Args = TypeVar("Args")
 
@@ -13,11 +14,38 @@ Args = TypeVar("Args")
 class Component(pulumi.ComponentResource, ABC, Generic[Args]):
     """A component with the type token `gpu-ci:index:<Class>`. The token is state, so a renamed class replaces the component."""
 
-    def __init__(self, name: str, args: Args, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__(f"gpu-ci:index:{type(self).__name__}", name, {}, opts)
+    def __init__(
+        self, name: str, args: Args, opts: pulumi.ResourceOptions | None = None, *, _inputs: Mapping[str, Any] | None = None
+    ) -> None:
+        super().__init__(f"gpu-ci:index:{type(self).__name__}", name, dict(_inputs or {}), opts)
         self._name, self._args = name, args
+        self._opts = opts or pulumi.ResourceOptions()
         self.register_outputs(self.declare(name, args) or {})
 
     @abstractmethod
     def declare(self, name: str, args: Args) -> dict[str, Any] | None:
         """Declare the children, each with `parent=self` and a logical name that starts with `name`. Returns the outputs."""
+
+
+class PackagedComponent(Component[Args]):
+    """A component of the package: programs in every Pulumi language create it.
+
+    A subclass has its own `__init__(self, name, args, opts=None)`, whose `args` are a TypedDict of plain arguments and inputs
+    (`components.arguments`). `read` makes of them what `declare` needs. It raises InputPropertyError before anything is
+    registered.
+    The children depend on what the component's own option `depends_on` names.
+    """
+
+    def __init__(self, name: str, args: Mapping[str, Any], opts: pulumi.ResourceOptions | None = None) -> None:
+        inputs = inputs_of(type(self), args)
+        super().__init__(name, self.read(inputs), opts, _inputs=inputs)
+
+    @classmethod
+    @abstractmethod
+    def read(cls, inputs: Mapping[str, Any]) -> Args:
+        """Check the inputs and make of them what `declare` needs."""
+
+    @property
+    def _after(self) -> list[pulumi.Resource]:
+        """What the component's caller wants to exist before its children: the SDK does not pass `depends_on` on to children."""
+        return list(cast("list[pulumi.Resource]", self._opts._depends_on_list()))

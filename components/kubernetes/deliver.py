@@ -64,6 +64,11 @@ def by_helm(what: Delivery) -> pulumi.Resource:
     return release
 
 
+def delivery(git: GitOps | None) -> Deliver:
+    """By Git if a repository is given, otherwise by Helm."""
+    return by_git(git) if git is not None else by_helm
+
+
 def by_git(git: GitOps) -> Deliver:
     """The chart as an Application in Git. ArgoCD replaces no release, and validates against the cluster itself."""
     return partial(_application, git)

@@ -10,7 +10,7 @@ import pulumi_kubernetes as kubernetes
 from components.component import Component
 from components.context import Context
 from components.kubernetes.custom import custom
-from components.kubernetes.deliver import Delivery, by_git
+from components.kubernetes.deliver import Delivery
 from components.kubernetes.github_secret import in_git
 from components.kubernetes.inside import Inside, furnish, runner_sets
 from fleet.charts.chart import Chart
@@ -72,7 +72,7 @@ def declare(name: str, settings: Cluster, fleet: Fleet, context: Context) -> Non
         settings=settings,
         ready=(),
         opts=pulumi.ResourceOptions(providers=[kubernetes.Provider(f"{name}-git", cluster_identifier=physical_name)]),
-        deliver=by_git(git),
+        git=git,
         furnished=deployable,
     )
     GitTree(f"{name}-tree", GitTreeArgs(inside, fleet, git, physical_name, deployable), opts=inside.opts)

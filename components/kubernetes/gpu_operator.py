@@ -1,47 +1,134 @@
 """NVIDIA's GPU operator: device plugin, feature discovery, DCGM exporter, and driver and toolkit if the node image has none."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Literal, TypedDict
 
 import pulumi
+from pydantic import Field
 
-from components.component import Component
-from components.kubernetes.deliver import Deliver, Delivery, by_helm
+from components.arguments import settings
+from components.component import PackagedComponent
+from components.kubernetes.args import GitOpsArgs, GpuAccessArgs, TolerationArgs
+from components.kubernetes.deliver import Delivery, delivery
 from components.kubernetes.namespace import namespace
-from components.kubernetes.plugin_configs import config_map
-from fleet.charts.chart import Chart
-from fleet.charts.plugin_configs import PluginConfigs
+from components.kubernetes.plugin_configs import Access, config_map
+from fleet.charts.gpu_operator import gpu_operator
+from fleet.charts.plugin_configs import plugin_configs
+from fleet.facts.node_image import NodeImage
+from fleet.facts.scheduling import GPU_TOLERATION, Toleration
+from fleet.settings.gitops import GitOps
+from fleet.settings.model import LabelKey, LabelValue
+from fleet.settings.operator import OperatorSettings
 
 
-@dataclass(frozen=True, slots=True)
-class GpuOperatorArgs:
-    """`chart` is the operator's, `configs` are the device plugin's configs for single pools, if any.
+class DriverArgs(TypedDict, total=False):
+    """The driver that the operator installs."""
 
-    `ready` must exist before any chart: control plane and system nodes. `deliver` installs the chart.
+    version: str
+    """Default: the version of the pinned operator."""
+    repository: str
+    """Registry path of the driver image, without tag. Default: NVIDIA's public one. vGPU guests need a private one."""
+    pull_secrets: list[str]
+    """Names of image pull secrets in the operator's namespace."""
+    license_secret: str
+    """Name of the secret with client_configuration_token.tok and gridd.conf, for vGPU guests."""
+
+
+class ContainerdArgs(TypedDict, total=False):
+    """The node's containerd, for the toolkit that the operator installs."""
+
+    config: str
+    """Path of its configuration file on the host."""
+    socket: str
+    """Path of its socket on the host."""
+    default_runtime: bool
+    """Whether nvidia is the runtime of pods without a runtime class. Default: true."""
+
+
+class GpuOperatorArgs(TypedDict, total=False):
+    """Arguments of GpuOperator. The component's providers must have the cluster's Kubernetes provider.
+
+    The defaults are for node images with driver and container toolkit, such as the AL2023 NVIDIA image of EKS.
     """
 
-    chart: Chart
-    configs: PluginConfigs | None
-    ready: Sequence[pulumi.Resource]
-    deliver: Deliver = by_helm
+    install_driver: bool
+    """Whether the operator installs the driver, because the node image has none. Default: false."""
+    install_toolkit: bool
+    """Whether the operator installs the container toolkit. Default: false."""
+    device_plugin: bool
+    """Whether the operator runs the device plugin. Default: true."""
+    driver_root: str
+    """Folder of the driver on the host, if it is not /."""
+    driver: DriverArgs
+    """The driver, with `installDriver`."""
+    containerd: ContainerdArgs
+    """Where containerd is, with `installToolkit`."""
+    service_monitor: bool
+    """Whether the DCGM exporter gets a ServiceMonitor. The cluster must have that kind. Default: false."""
+    cdi: bool
+    """Whether all containers get GPUs by the Container Device Interface. Default: false."""
+    mig_strategy: str
+    """How MIG slices are named: none, single or mixed. Default: none."""
+    tolerations: list[TolerationArgs]
+    """Tolerations of the DaemonSets. Default: nvidia.com/gpu, Exists, NoSchedule."""
+    access: list[GpuAccessArgs]
+    """How the containers of each kind of node share GPUs. The label nvidia.com/device-plugin.config of a node names its
+    kind, one of `configNames`."""
+    controller_node_selector: dict[str, str]
+    """Node selector of the operator and of node feature discovery. Default: any node."""
+    gitops: GitOpsArgs
+    """Declare an ArgoCD Application instead of a Helm release."""
 
 
-class GpuOperator(Component[GpuOperatorArgs]):
-    """The operator in its own namespace. Create the secrets that its settings name (pull, license) in that namespace.
+class _Settings(OperatorSettings):
+    install_driver: bool = False
+    install_toolkit: bool = False
+    device_plugin: bool = True
+    driver_root: str = ""
+    cdi: bool = False
+    mig_strategy: Literal["none", "single", "mixed"] = "none"
+    tolerations: tuple[Toleration, ...] = (GPU_TOLERATION,)
+    access: tuple[Access, ...] = ()
+    controller_node_selector: dict[LabelKey, LabelValue] = Field(default_factory=dict)
+    gitops: GitOps | None = None
+
+
+class GpuOperator(PackagedComponent[_Settings]):
+    """The operator in its own namespace. Create the secrets that its arguments name (pull, license) in that namespace.
 
     It creates the RuntimeClass `nvidia`, so none is declared here.
     """
 
     namespace_name: pulumi.Output[str]
     """The namespace of operator and operands."""
+    config_names: pulumi.Output[list[str]]
+    """Values of the label nvidia.com/device-plugin.config that select a config, without the default."""
 
-    def declare(self, name: str, args: GpuOperatorArgs) -> dict[str, Any]:
-        home = namespace(f"{name}-namespace", args.chart, parent=self, depends_on=args.ready)
-        configs = config_map(f"{name}-configs", args.configs, home, parent=self)
+    def __init__(self, name: str, args: GpuOperatorArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(name, args, opts)
+
+    @classmethod
+    def read(cls, inputs: Mapping[str, Any]) -> _Settings:
+        return settings(_Settings, inputs)
+
+    def declare(self, name: str, args: _Settings) -> dict[str, Any]:
+        configs = plugin_configs(args.access, by_operator=True)
+        image = NodeImage(
+            "", not args.install_driver, not args.install_toolkit, not args.device_plugin, (), driver_root=args.driver_root
+        )
+        chart = gpu_operator(
+            image,
+            args,
+            cdi=args.cdi,
+            tolerations=args.tolerations,
+            mig=args.mig_strategy,
+            configs=configs,
+            selector=args.controller_node_selector,
+        )
+        home = namespace(f"{name}-namespace", chart, parent=self, depends_on=self._after)
+        files = config_map(f"{name}-configs", configs, home, parent=self)
         # An upgrade may use fields that only the chart's own pre-upgrade hook adds to the cluster's CRDs.
-        args.deliver(Delivery(f"{name}-chart", args.chart, self, [home, *configs, *args.ready], validate=False))
+        delivery(args.gitops)(Delivery(f"{name}-chart", chart, self, [home, *files, *self._after], validate=False))
         self.namespace_name = home.metadata.name
-        return {"namespaceName": self.namespace_name}
+        self.config_names = pulumi.Output.from_input(configs.labels if configs else [])
+        return {"namespaceName": self.namespace_name, "configNames": self.config_names}

@@ -11,11 +11,12 @@ import pulumi
 from components.kubernetes.arc_controller import ArcController, ArcControllerArgs
 from components.kubernetes.arc_runner_set import Arc, ArcRunnerSet, ArcRunnerSetArgs, MakeSecret
 from components.kubernetes.argo_cd import ArgoCd, ArgoCdArgs
-from components.kubernetes.deliver import Deliver, by_helm
-from components.kubernetes.device_plugin_stack import DevicePluginStack, DevicePluginStackArgs
+from components.kubernetes.deliver import Deliver, delivery
+from components.kubernetes.device_plugin_stack import DevicePluginStack
+from components.kubernetes.enablement import device_plugin_args, gpu_operator_args
 from components.kubernetes.github_secret import by_program
 from components.kubernetes.gpu_job import GpuJob, GpuJobArgs
-from components.kubernetes.gpu_operator import GpuOperator, GpuOperatorArgs
+from components.kubernetes.gpu_operator import GpuOperator
 from components.kubernetes.gpu_queue import GpuQueue, GpuQueueArgs
 from components.kubernetes.gpu_workload import GpuWorkload, GpuWorkloadArgs
 from components.kubernetes.local_queues import LocalQueues, LocalQueuesArgs
@@ -27,7 +28,7 @@ from components.kubernetes.queue_controller import QueueController, QueueControl
 from fleet.charts.arc import CONTROLLER
 from fleet.jobs.stack import place_stack_job
 from fleet.providers.fleet import Fleet
-from fleet.providers.installed import configs_of, enablement_chart, image_of, kueue_chart, plain_charts, pod_set
+from fleet.providers.installed import kueue_chart, plain_charts, pod_set
 from fleet.providers.oke.vm_runner import MachineRunner
 from fleet.render.manifest import Manifest
 from fleet.render.queues import QueueObjects, queue_objects
@@ -35,7 +36,7 @@ from fleet.render.team_namespace import homes
 from fleet.render.workloads.catalogue import workload_objects
 from fleet.settings.caches import class_name
 from fleet.settings.cluster import Cluster
-from fleet.settings.enablement import DEVICE_PLUGIN
+from fleet.settings.enablement import DEVICE_PLUGIN, GPU_OPERATOR
 from fleet.settings.gitops import ByProgram, GitOps
 from fleet.settings.runner import PodRunner
 from fleet.settings.workloads import PoolWorkload, Workload
@@ -57,7 +58,8 @@ class Inside:
     """What the contents of a cluster need.
 
     `name` is its name in the settings. `ready` must exist before any chart: control plane and system nodes. `opts` name the
-    cluster's Kubernetes provider. `backings` are the cloud's storage for each of its caches. `deliver` installs charts.
+    cluster's Kubernetes provider. `backings` are the cloud's storage for each of its caches. With `git` each chart is an ArgoCD
+    Application.
     `furnished` says that another program creates the teams' namespaces and their caches. `cloud` are the cloud's resources that
     the provider's own charts need.
     """
@@ -67,9 +69,14 @@ class Inside:
     ready: Sequence[pulumi.Resource]
     opts: pulumi.ResourceOptions
     backings: Mapping[str, Backing] = field(default_factory=dict)
-    deliver: Deliver = by_helm
+    git: GitOps | None = None
     furnished: bool = False
     cloud: Sequence[pulumi.Resource] = ()
+
+    @property
+    def deliver(self) -> Deliver:
+        """Installs a chart."""
+        return delivery(self.git)
 
 
 def install(
@@ -251,16 +258,11 @@ def _jobs(inside: Inside, fleet: Fleet, caches: Mapping[str, ModelCache], ready:
 def _enable(inside: Inside) -> None:
     """The chart that makes GPUs schedulable. If the provider's add-on does that, the cluster component enables the add-on."""
     settings = inside.settings
-    chart, configs, image = enablement_chart(settings), configs_of(settings), image_of(settings)
-    if chart is None:
-        return
+    opts = pulumi.ResourceOptions.merge(inside.opts, pulumi.ResourceOptions(depends_on=list(inside.ready)))
     if settings.enablement == DEVICE_PLUGIN:
-        handler = image.handler if image is not None else ""
-        plugin = DevicePluginStackArgs(chart, configs, inside.ready, inside.deliver, handler)
-        DevicePluginStack(f"{inside.name}-device-plugin", plugin, opts=inside.opts)
-    else:
-        operator = GpuOperatorArgs(chart, configs, inside.ready, inside.deliver)
-        GpuOperator(f"{inside.name}-gpu-operator", operator, opts=inside.opts)
+        DevicePluginStack(f"{inside.name}-device-plugin", device_plugin_args(settings, inside.git), opts)
+    elif settings.enablement == GPU_OPERATOR and settings.pools:
+        GpuOperator(f"{inside.name}-gpu-operator", gpu_operator_args(settings, inside.git), opts)
 
 
 def _pod_set(inside: Inside, name: str, runner: PodRunner, arc: Arc) -> ArcRunnerSet:

@@ -1,4 +1,4 @@
-"""The ConfigMap with the device plugin's configs."""
+"""The device plugin's configs: their arguments, and the ConfigMap."""
 
 from __future__ import annotations
 
@@ -6,6 +6,15 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from fleet.charts.plugin_configs import PluginConfigs
+from fleet.settings.model import Model
+from fleet.settings.sharing import AnySharing
+
+
+class Access(Model):
+    """How the containers of one kind of node get their GPUs, as an argument of a component."""
+
+    sharing: AnySharing | None = None
+    cdi: bool = False
 
 
 def config_map(

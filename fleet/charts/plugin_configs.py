@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fleet.facts.scheduling import GPU_RESOURCE
-from fleet.settings.pool import Pool, config_name
-from fleet.settings.sharing import Replicated
+from fleet.settings.sharing import GpuAccess, Replicated, config_name
 
 PLUGIN_CONFIG_DEFAULT = "environment"
 """The config of nodes without the label. With it the NVIDIA runtime reads a container's GPUs from its environment."""
@@ -38,6 +37,11 @@ class PluginConfigs:
         digest = hashlib.sha256(json.dumps(self.files, sort_keys=True).encode()).hexdigest()
         return f"device-plugin-configs-{digest[:10]}"
 
+    @property
+    def labels(self) -> list[str]:
+        """Values of the nodes' label that select a config, without the default."""
+        return [name for name in self.files if name != self.default]
+
     def manifest(self, namespace: str) -> dict[str, Any]:
         """The ConfigMap, in the namespace of the plugin's pods."""
         return {
@@ -48,7 +52,7 @@ class PluginConfigs:
         }
 
 
-def plugin_configs(pools: Iterable[Pool], *, by_operator: bool) -> PluginConfigs | None:
+def plugin_configs(pools: Iterable[GpuAccess], *, by_operator: bool) -> PluginConfigs | None:
     """The configs that some pools need. None if the plugin's defaults are right for all pools.
 
     The operator sets by variables how containers get GPUs, and they override every config. So with the operator only sharing
@@ -64,7 +68,7 @@ def plugin_configs(pools: Iterable[Pool], *, by_operator: bool) -> PluginConfigs
     )
 
 
-def _file(pool: Pool, by_operator: bool) -> str:
+def _file(pool: GpuAccess, by_operator: bool) -> str:
     sharing = pool.sharing if isinstance(pool.sharing, Replicated) else None
     return _text(None if by_operator else "cdi-cri" if pool.cdi else "envvar", sharing)
 

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
 
 GPU_RESOURCE = "nvidia.com/gpu"
 RUNTIME_CLASS = "nvidia"
@@ -329,6 +330,10 @@ def system_labels(cluster: str) -> dict[str, str]:
 def pool_selector(pool: str) -> dict[str, str]:
     """The node selector that binds a pod to one pool."""
     return {POOL_LABEL: pool}
+
+
+SYSTEM_SELECTOR: Mapping[str, str] = MappingProxyType(pool_selector(SYSTEM_POOL))
+"""The node selector of controllers, in a cluster with this project's system pool."""
 
 
 def machine_annotations(*, shapes: Iterable[str], capacity: str, disk_gb: int, regions: Iterable[str]) -> dict[str, str]:

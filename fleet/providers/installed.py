@@ -62,10 +62,15 @@ def enablement_chart(cluster: Cluster) -> Chart | None:
         cluster.operator or OperatorSettings(),
         # With the operator all pools have the same values.
         cdi=any(pool.cdi for pool in pools),
-        mig=next((pool.sharing.naming for pool in pools if isinstance(pool.sharing, Mig)), "none"),
+        mig=mig_naming(cluster),
         tolerations=tolerations,
         configs=configs,
     )
+
+
+def mig_naming(cluster: Cluster) -> str:
+    """How the cluster names MIG slices, for the operator: none, single or mixed. All pools with MIG name them in the same way."""
+    return next((pool.sharing.naming for pool in cluster.pools.values() if isinstance(pool.sharing, Mig)), "none")
 
 
 def configs_of(cluster: Cluster) -> PluginConfigs | None:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Collection
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
@@ -69,6 +69,18 @@ DnsLabel = Annotated[
 """A name that becomes part of Kubernetes objects and label values."""
 
 
+RuntimeHandler = Annotated[
+    str,
+    matching(
+        "runtime_handler",
+        "not the name of a container runtime; write lower-case letters, digits and hyphens, such as nvidia",
+        r"[a-z0-9]([-a-z0-9]*[a-z0-9])?",
+        most=63,
+    ),
+]
+"""Name of a runtime in containerd's configuration, as a RuntimeClass has it (Kubernetes node/v1, `handler`)."""
+
+
 def _quoted(value: object) -> object:
     if isinstance(value, int | float) and not isinstance(value, bool):
         raise problem("quote", "YAML read a number here, and would read 1.30 as 1.3; put quotes around what you wrote")
@@ -77,6 +89,17 @@ def _quoted(value: object) -> object:
 
 QuotedText = Annotated[str, BeforeValidator(_quoted)]
 """A string that YAML would read as a number if left unquoted (1.30 becomes 1.3)."""
+
+
+def cpu_text(millicores: int) -> str:
+    """Millicores as Kubernetes writes them: 4000 → "4", 500 → "500m"."""
+    return str(millicores // 1000) if millicores % 1000 == 0 else f"{millicores}m"
+
+
+def memory_text(mebibytes: int) -> str:
+    """MiB as Kubernetes writes them: 16384 → "16Gi", 512 → "512Mi"."""
+    return f"{mebibytes // 1024}Gi" if mebibytes % 1024 == 0 else f"{mebibytes}Mi"
+
 
 _CPU = re.compile(r"([0-9]{1,9})m|([0-9]{1,6}(?:\.[0-9]{1,3})?)")
 
@@ -90,7 +113,7 @@ def _millicores(value: object) -> int:
     return cores
 
 
-Cpu = Annotated[int, BeforeValidator(_millicores)]
+Cpu = Annotated[int, BeforeValidator(_millicores), PlainSerializer(cpu_text)]
 """CPU in millicores."""
 
 _MEMORY = re.compile(r"([0-9]{1,9})(Mi|Gi)")
@@ -103,7 +126,7 @@ def _mebibytes(value: object) -> int:
     return int(match[1]) * (1024 if match[2] == "Gi" else 1)
 
 
-Memory = Annotated[int, BeforeValidator(_mebibytes)]
+Memory = Annotated[int, BeforeValidator(_mebibytes), PlainSerializer(memory_text)]
 """Memory or storage in MiB."""
 
 _DURATION = re.compile(r"([0-9]{1,9})(s|m|h)")
@@ -117,7 +140,7 @@ def _seconds(value: object) -> int:
     return int(match[1]) * _SECONDS[match[2]]
 
 
-Duration = Annotated[int, BeforeValidator(_seconds)]
+Duration = Annotated[int, BeforeValidator(_seconds), PlainSerializer(lambda value: f"{value}s")]
 """A length of time in seconds."""
 
 
@@ -171,16 +194,6 @@ def told_by(key: str, known: Collection[str]) -> Callable[[Any], str | None]:
         return named if named in known else None
 
     return tag
-
-
-def cpu_text(millicores: int) -> str:
-    """Millicores as Kubernetes writes them: 4000 → "4", 500 → "500m"."""
-    return str(millicores // 1000) if millicores % 1000 == 0 else f"{millicores}m"
-
-
-def memory_text(mebibytes: int) -> str:
-    """MiB as Kubernetes writes them: 16384 → "16Gi", 512 → "512Mi"."""
-    return f"{mebibytes // 1024}Gi" if mebibytes % 1024 == 0 else f"{mebibytes}Mi"
 
 
 def go_duration(seconds: int) -> str:

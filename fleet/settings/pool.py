@@ -8,9 +8,9 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from fleet.facts import hardware
-from fleet.facts.scheduling import PLUGIN_CONFIG_CDI, SchedulingProfile, Standing, pool_labels, term
+from fleet.facts.scheduling import SchedulingProfile, Standing, pool_labels, term
 from fleet.settings.model import Duration, LabelKey, LabelValue, Memory, Model, Nodes, problem, require_once
-from fleet.settings.sharing import AnySharing, Mig, Mps, Replicated, resource_of, units_of
+from fleet.settings.sharing import AnySharing, Mig, Mps, config_name, resource_of, units_of
 
 Role = Literal["burst", "release"]
 Capacity = Literal["on-demand", "spot", "reserved"]
@@ -179,18 +179,6 @@ class Pool(Model):
             mig_config=f"all-{self.sharing.profile}" if isinstance(self.sharing, Mig) else "",
             mps=isinstance(self.sharing, Mps),
         )
-
-
-def config_name(pool: Pool) -> str:
-    """Name of the device plugin's config for the nodes of a pool; empty for the default config. The name lists its settings.
-
-    MIG needs no config: the MIG manager partitions the GPUs, and the naming of partitions is a setting of the whole cluster.
-    """
-    parts = []
-    if isinstance(pool.sharing, Replicated):
-        parts += [pool.sharing.strategy, str(pool.sharing.replicas)]
-        parts += ["unrenamed"] * (not pool.sharing.rename) + ["several"] * pool.sharing.allow_several
-    return "-".join([*parts, *[PLUGIN_CONFIG_CDI] * pool.cdi])
 
 
 def alike(machines: tuple[hardware.Machine, ...], *, at: tuple[str, ...]) -> None:

@@ -6,12 +6,12 @@ Facts: NVIDIA/k8s-device-plugin v0.20.0, README and api/config/v1; NVIDIA MIG us
 from __future__ import annotations
 
 from functools import cache
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Protocol
 
 from pydantic import Discriminator, Field, Tag
 
 from fleet.facts import hardware
-from fleet.facts.scheduling import GPU_RESOURCE, MIG_RESOURCE, SHARED_SUFFIX
+from fleet.facts.scheduling import GPU_RESOURCE, MIG_RESOURCE, PLUGIN_CONFIG_CDI, SHARED_SUFFIX
 from fleet.facts.tables import rows
 from fleet.settings.model import Model, problem, told_by
 
@@ -168,3 +168,27 @@ def resource_of(sharing: AnySharing | None) -> str:
 def units_of(sharing: AnySharing | None, machine: hardware.Machine) -> int:
     """Units of the resource that one machine offers: its GPUs, or their shares."""
     return machine.gpus * (sharing.shares(machine) if sharing else 1)
+
+
+class GpuAccess(Protocol):
+    """How the containers of a pool get their GPUs."""
+
+    @property
+    def sharing(self) -> AnySharing | None:
+        """How containers share a GPU; None: a container gets whole GPUs."""
+
+    @property
+    def cdi(self) -> bool:
+        """Whether containers get GPUs by the Container Device Interface."""
+
+
+def config_name(access: GpuAccess) -> str:
+    """Name of the device plugin's config for the nodes of a pool; empty for the default config. The name lists its settings.
+
+    MIG needs no config: the MIG manager partitions the GPUs, and the naming of partitions is a setting of the whole cluster.
+    """
+    parts = []
+    if isinstance(access.sharing, Replicated):
+        parts += [access.sharing.strategy, str(access.sharing.replicas)]
+        parts += ["unrenamed"] * (not access.sharing.rename) + ["several"] * access.sharing.allow_several
+    return "-".join([*parts, *[PLUGIN_CONFIG_CDI] * access.cdi])

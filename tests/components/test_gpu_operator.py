@@ -6,11 +6,12 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 import pytest
 
+from components.kubernetes.enablement import tolerance
 from components.kubernetes.gpu_operator import GpuOperator, GpuOperatorArgs
 from fleet.charts.gpu_operator import gpu_operator
 from fleet.charts.plugin_configs import plugin_configs
 from fleet.facts.node_image import NODE_IMAGES
-from fleet.facts.scheduling import OKE_PROFILE
+from fleet.facts.scheduling import OKE_PROFILE, SYSTEM_SELECTOR
 from fleet.settings.operator import OperatorSettings
 from offline.record import Recording
 from tests.builders import pool_of
@@ -21,23 +22,24 @@ NAMESPACE = "kubernetes:core/v1:Namespace"
 
 
 CONFIGS = plugin_configs([pool_of(sharing={"strategy": "time-slicing", "replicas": 4})], by_operator=True)
-CHART = gpu_operator(
-    NODE_IMAGES["ubuntu"], OperatorSettings(), cdi=True, tolerations=OKE_PROFILE.tolerations, mig="single", configs=CONFIGS
-)
+UBUNTU = NODE_IMAGES["ubuntu"]
+CHART = gpu_operator(UBUNTU, OperatorSettings(), cdi=True, tolerations=OKE_PROFILE.tolerations, mig="single", configs=CONFIGS)
 
 
 def _program() -> None:
     provider = kubernetes.Provider("cluster", kubeconfig="{}")
     ready = kubernetes.core.v1.ConfigMap("ready", opts=pulumi.ResourceOptions(provider=provider))
-    operator = GpuOperator(
-        "iad-gpu-operator",
-        GpuOperatorArgs(
-            chart=CHART,
-            configs=CONFIGS,
-            ready=[ready],
-        ),
-        opts=pulumi.ResourceOptions(providers=[provider]),
-    )
+    args: GpuOperatorArgs = {
+        "install_driver": not UBUNTU.driver,
+        "install_toolkit": not UBUNTU.toolkit,
+        "device_plugin": not UBUNTU.advertises,
+        "cdi": True,
+        "mig_strategy": "single",
+        "tolerations": [tolerance(each) for each in OKE_PROFILE.tolerations],
+        "access": [{"sharing": {"strategy": "time-slicing", "replicas": 4}}],
+        "controller_node_selector": dict(SYSTEM_SELECTOR),
+    }
+    operator = GpuOperator("iad-gpu-operator", args, pulumi.ResourceOptions(providers=[provider], depends_on=[ready]))
     pulumi.export("namespace", operator.namespace_name)
 
 

@@ -18,7 +18,8 @@ from fleet.prove import bill
 from fleet.prove.placement import Placement, place
 from fleet.render.isolation import resource_quota
 from fleet.settings import sharing
-from fleet.settings.pool import Pool, config_name
+from fleet.settings.pool import Pool
+from fleet.settings.sharing import config_name
 from tests.builders import cluster, config, pool, pool_of, reference, runner
 from tests.fleet.conformance import cluster_charts
 

@@ -1,0 +1,144 @@
+"""Plain arguments: every Pulumi language can pass them to a component, and the state shows them.
+
+A component declares its arguments as a TypedDict with snake_case keys. A value is plain (a text, number, list or mapping) if it
+decides names, counts or the content of templates, and otherwise a `pulumi.Input`. Here the arguments become inputs: the
+same values with camelCase keys, as the engine and the settings models have them.
+"""
+
+from __future__ import annotations
+
+import inspect
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import pulumi
+from pydantic import BaseModel
+from pydantic.alias_generators import to_camel
+
+from fleet.facts.errors import FleetError, quoted
+from fleet.settings.reading import read
+
+Settings = TypeVar("Settings", bound=BaseModel)
+_ABSENT = (None, types.NoneType)
+
+
+def inputs_of(component: type[pulumi.ComponentResource], args: Mapping[str, Any]) -> dict[str, Any]:
+    """The inputs of a component from its arguments, without those that are None.
+
+    Whole floats become integers where the TypedDict says `int`, because providers get every number as a float. Raises
+    InputPropertyError for an unknown or missing argument, and for an output where a plain value is necessary.
+    """
+    return _mapping("", args, inspect.get_annotations(component.__init__)["args"])
+
+
+def settings(model: type[Settings], inputs: Mapping[str, Any], names: Mapping[str, str] = types.MappingProxyType({})) -> Settings:
+    """A settings model from inputs that are plain. `names` are the inputs' names by key of the model, where they differ.
+
+    The model's own rules apply. Raises InputPropertyError for the first broken one.
+    """
+    held = {key: inputs[name] for key in _keys(model) if (name := names.get(key, key)) in inputs}
+    try:
+        return read(model, "", held)
+    except FleetError as error:
+        first = error.problems[0]
+        head, *rest = first.path[0].removeprefix(":"), *first.path[1:]
+        path = ".".join([names.get(head, head), *rest])
+        raise _error(path, first.message, first.value) from None
+
+
+def plain(model: BaseModel, *without: str) -> Any:
+    """The settings of a model as arguments, with quantities as in a stack file. Keys of `without` are left out."""
+    return model.model_dump(exclude_unset=True, exclude_none=True, exclude=set(without))
+
+
+def given(**args: Any) -> Any:
+    """The arguments that are not empty. For the others the component has a default."""
+    return {key: value for key, value in args.items() if value}
+
+
+def checked(path: str, value: pulumi.Input[str], check: Callable[[str], object], fix: str) -> pulumi.Input[str]:
+    """The value, or an output of it that fails unless `check` accepts it: at once if it is known, otherwise when it resolves.
+
+    `check` raises ValueError, or returns a false value, for a wrong text. `fix` is the rule and how to fix it.
+    """
+
+    def accept(text: str) -> str:
+        if not check(text):
+            raise _error(path, fix, quoted(text))
+        return text
+
+    if isinstance(value, str):
+        return accept(value)
+    known: pulumi.Output[str] = pulumi.Output.from_input(value)
+    return known.apply(accept)
+
+
+def _keys(model: type[BaseModel]) -> list[str]:
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def _error(path: str, rule: str, value: str = "") -> pulumi.InputPropertyError:
+    error = pulumi.InputPropertyError(path, f"{rule}; got {value}" if value else rule)
+    # The SDK's class has no text of its own, and a Python program prints the exception.
+    error.args = (f"{path}: {error.reason}",)
+    return error
+
+
+def _mapping(path: str, value: Any, kind: Any) -> dict[str, Any]:
+    """The values of a TypedDict with camelCase keys."""
+    hints = kind.__annotations__  # not `get_type_hints`: it fails at the forward reference in `pulumi.Input`
+    if not isinstance(value, Mapping):
+        raise _error(path, f"not a mapping; its keys are {', '.join(hints)}", quoted(value))
+    for key in value:
+        if key not in hints:
+            raise _error(_below(path, key), f"unknown argument; known are {', '.join(hints)}")
+    given = {key: held for key, held in value.items() if held is not None}
+    for key in sorted(kind.__required_keys__ - given.keys()):
+        raise _error(_below(path, key), "required argument is missing; add it")
+    return {to_camel(key): _value(_below(path, to_camel(key)), held, hints[key]) for key, held in given.items()}
+
+
+def _value(path: str, value: Any, hint: Any) -> Any:
+    """A value as its type hint allows it: an output only where the hint is an Input."""
+    options = _options(hint)
+    if isinstance(value, pulumi.Output):
+        if any(isinstance(option, typing.ForwardRef) for option in options):
+            return value
+        raise _error(path, "must be known when the program runs, because names or counts depend on it; pass a plain value")
+    for option in options:
+        origin = typing.get_origin(option)
+        if typing.is_typeddict(option):
+            return _mapping(path, value, option)
+        if origin is list and isinstance(value, Sequence) and not isinstance(value, str):
+            (item,) = typing.get_args(option)
+            return [_value(f"{path}[{index}]", each, item) for index, each in enumerate(value)]
+        if origin is dict and isinstance(value, Mapping):
+            return {key: _value(f"{path}.{key}", each, typing.get_args(option)[1]) for key, each in value.items()}
+        if option is int and isinstance(value, float) and value.is_integer():
+            return int(value)
+    if not any(inspect.isclass(option) and isinstance(value, option) for option in options) and Any not in options:
+        raise _error(path, f"must be {_named(options)}", quoted(value))
+    return value
+
+
+def _options(hint: Any) -> list[Any]:
+    """The types that a hint allows: NotRequired, Optional and Input are unpacked."""
+    origin = typing.get_origin(hint)
+    if origin in (typing.NotRequired, typing.Required):
+        return _options(typing.get_args(hint)[0])
+    if origin in (typing.Union, types.UnionType):
+        return [option for each in typing.get_args(hint) if each not in _ABSENT for option in _options(each)]
+    return [hint]
+
+
+def _named(options: Sequence[Any]) -> str:
+    names = {str: "a text", int: "a whole number", bool: "true or false", float: "a number"}
+    origins = {list: "a list", dict: "a mapping"}
+    found = [names.get(each) or origins.get(typing.get_origin(each) or each, "") for each in options]
+    return " or ".join(dict.fromkeys(filter(None, found))) or "another type"
+
+
+def _below(path: str, key: str) -> str:
+    return f"{path}.{key}" if path else key

@@ -1,0 +1,61 @@
+"""Plain arguments that several components have.
+
+This module and those of packaged components do not use `from __future__ import annotations`: the SDK infers the package's schema
+from the annotations, and fails on annotations that are strings.
+"""
+
+from typing import NotRequired, TypedDict
+
+
+class TolerationArgs(TypedDict):
+    """A pod toleration (Kubernetes core/v1)."""
+
+    key: str
+    """Key of the taint."""
+    operator: NotRequired[str]
+    """Exists or Equal. Default: Exists."""
+    value: NotRequired[str]
+    """Value of the taint, with operator Equal."""
+    effect: NotRequired[str]
+    """NoSchedule, PreferNoSchedule or NoExecute. Default: NoSchedule. An empty text tolerates every effect."""
+
+
+class SharingArgs(TypedDict):
+    """How several containers share a GPU."""
+
+    strategy: str
+    """time-slicing, mps or mig."""
+    replicas: NotRequired[int]
+    """Units of each GPU, with time-slicing and mps. At least 2."""
+    rename: NotRequired[bool]
+    """Whether the units are named nvidia.com/gpu.shared, with time-slicing and mps. Default: true."""
+    allow_several: NotRequired[bool]
+    """Whether a container may request several units, with time-slicing and mps. Default: false."""
+    profile: NotRequired[str]
+    """The MIG profile, such as 1g.10gb, with mig."""
+    naming: NotRequired[str]
+    """mixed (nvidia.com/mig-<profile>) or single (nvidia.com/gpu), with mig. Default: mixed."""
+
+
+class GpuAccessArgs(TypedDict):
+    """How the containers of one kind of node get their GPUs."""
+
+    sharing: NotRequired[SharingArgs]
+    """How containers share a GPU. Default: a container gets whole GPUs."""
+    cdi: NotRequired[bool]
+    """Whether containers get GPUs by the Container Device Interface. Default: false."""
+
+
+class GitOpsArgs(TypedDict):
+    """Where ArgoCD finds its Applications. With it a component declares an Application for Git instead of a Helm release."""
+
+    repository: str
+    """URL of the Git repository, without user and password."""
+    path: str
+    """Folder of the cluster in the repository."""
+    revision: NotRequired[str]
+    """Branch, tag or commit. Default: main."""
+    namespace: NotRequired[str]
+    """Namespace of ArgoCD. Default: argocd."""
+    project: NotRequired[str]
+    """ArgoCD's project. Default: default."""
