@@ -14,12 +14,12 @@ Args = TypeVar("Args")
 class Component(pulumi.ComponentResource, ABC, Generic[Args]):
     """A component with the type token `gpu-ci:index:<Class>`. The token is state, so a renamed class replaces the component."""
 
-    def __init__(
-        self, name: str, args: Args, opts: pulumi.ResourceOptions | None = None, *, _inputs: Mapping[str, Any] | None = None
-    ) -> None:
-        super().__init__(f"gpu-ci:index:{type(self).__name__}", name, dict(_inputs or {}), opts)
-        self._name, self._args = name, args
-        self._opts = opts or pulumi.ResourceOptions()
+    def __init__(self, name: str, args: Args, opts: pulumi.ResourceOptions | None = None) -> None:
+        self._register(name, args, {}, opts)
+
+    def _register(self, name: str, args: Args, inputs: dict[str, Any], opts: pulumi.ResourceOptions | None) -> None:
+        super().__init__(f"gpu-ci:index:{type(self).__name__}", name, inputs, opts)
+        self._name, self._args, self._opts = name, args, opts or pulumi.ResourceOptions()
         self.register_outputs(self.declare(name, args) or {})
 
     @abstractmethod
@@ -38,7 +38,7 @@ class PackagedComponent(Component[Args]):
 
     def __init__(self, name: str, args: Mapping[str, Any], opts: pulumi.ResourceOptions | None = None) -> None:
         inputs = inputs_of(type(self), args)
-        super().__init__(name, self.read(inputs), opts, _inputs=inputs)
+        self._register(name, self.read(inputs), inputs, opts)
 
     @classmethod
     @abstractmethod
