@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +110,7 @@ def helm_values(text: str) -> Any:
 def _events(path: str, text: str) -> Iterator[Any]:
     """The parser's events within the limits. Raises InputError."""
     try:
-        yield from _bounded(path, yaml.parse(text, Loader=_FAST))
+        yield from _bounded(path, _parsed(text))
     except YAMLError as error:
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
         where = f"{path}:{mark.line + 1}" if mark is not None else path
@@ -118,6 +119,17 @@ def _events(path: str, text: str) -> Iterator[Any]:
     except (ValueError, OverflowError):
         # An escape beyond Unicode, or a version of thousands of digits.
         raise InputError(f"{path}: not valid YAML: a number in an escape or directive is too large; correct it") from None
+
+
+def _parsed(text: str) -> Iterator[Any]:
+    """The parser's events. Where libyaml fails, PyYAML's own parser goes on: it accepts more, and its errors are clearer."""
+    count = 0
+    try:
+        for event in yaml.parse(text, Loader=_FAST):
+            count += 1
+            yield event
+    except YAMLError:
+        yield from islice(yaml.parse(text, Loader=yaml.SafeLoader), count, None)
 
 
 def _bounded(path: str, events: Iterable[Any]) -> Iterator[Any]:
