@@ -61,7 +61,7 @@ def _fault(group: Group) -> str:
         )
     if not group.choices and group.most is not None:
         return f"{group.name}: no machine type is named, so its GPUs cannot be counted; name its types"
-    return f"{group.name}: nothing says how many machines it may have, so nothing bounds its GPUs; set its maximum"
+    return f"{group.name}: it has no maximum number of machines, so nothing limits its GPUs; set its maximum"
 
 
 RULE = StackRule(

@@ -58,7 +58,7 @@ def _disk(path: str, disk: Any, kms: bool, later: Later) -> Iterator[tuple[str, 
     if kms:
         with later:
             if not text(walk(disk, "kmsKeyId")):
-                yield f"{path}.kmsKeyId", "is not set: this stack asks for a key of its own; set the ARN of a KMS key"
+                yield f"{path}.kmsKeyId", "is not set: this stack requires its own key; set the ARN of a KMS key"
 
 
 def _launch_template(props: Any, kms: bool, later: Later) -> Iterator[tuple[str, str]]:

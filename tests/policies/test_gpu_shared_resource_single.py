@@ -36,9 +36,8 @@ def taking(amount: Any, name: str = SHARED, field: str = "limits") -> dict[str, 
 
 
 def several(shown: str, name: str = SHARED, field: str = "limits", path: str = "spec", why: str = "") -> str:
-    return (
-        f'{path}.containers[1].resources.{field}["{name}"] is {shown}: {why}several shares are no larger share of a GPU; write 1'
-    )
+    return f'{path}.containers[1].resources.{field}["{name}"] is {shown}: {why}several shares are not a larger '
+        'part of a GPU; write 1'
 
 
 SLICED = f"GPUs of this stack are shared ({config_of(RULE.id, 'timeSliced')}), and "
@@ -58,7 +57,7 @@ def granted(path: str, shown: str, strategy: str = "timeSlicing") -> str:
 
 def inert(path: str) -> str:
     return (
-        f"{path}.sharing is no field of the operator's, which shares no GPU for it; write it into a config of the plugin, "
+        f"{path}.sharing is not a field of the operator, so it shares no GPU; write it into a config of the device plugin, "
         "as a file of devicePlugin.config.data"
     )
 
@@ -156,7 +155,7 @@ def test_mps_refuses_them_by_itself_and_wins_where_both_are_there() -> None:
 
 
 def test_a_config_that_cannot_be_read_is_told() -> None:
-    message = 'values.config.map["any"] is not read here: it is no YAML, or too long; write a config of version v1'
+    message = 'values.config.map["any"] cannot be read: it is not YAML, or too long; write a config of version v1'
     assert judge(RULE, RELEASE, plugin(any="{")) == said(message)
     assert judge(RULE, CONFIG_MAP, {"data": {"any": "sharing: {"}}) == CLEAN, "of a ConfigMap nobody knows whose it is"
 

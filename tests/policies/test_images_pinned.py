@@ -160,7 +160,7 @@ def scale_set(values: dict[str, Any]) -> dict[str, Any]:
 def test_a_set_without_containers_runs_the_charts_own_image() -> None:
     path = "values.template.spec.containers[runner].image"
     latest = "ghcr.io/actions/actions-runner:latest"
-    message = f'{path} is "{latest}", made by the chart, since template.spec.containers is not set: {wordless("latest")}'
+    message = f'{path} is "{latest}", made by the chart, because template.spec.containers is not set: {wordless("latest")}'
     given: list[dict[str, Any]] = [{}, {"template": {"spec": {"nodeSelector": {}}}}]
     for values in given:
         assert judge(RULE, RELEASE, scale_set(values)) == said(message)

@@ -12,7 +12,7 @@ from tests.policies.suite import Suite
 TRANSIT = "isPvEncryptionInTransitEnabled"
 REST = "is {}: what a job leaves on the disk is readable from its snapshot; write true"
 WAY = "is {}: what the machine reads and writes crosses the network in clear; write true"
-KMS = "is not set: this stack asks for a key of its own; set the ARN of a KMS key"
+KMS = "is not set: this stack requires its own key; set the ARN of a KMS key"
 
 
 EBS_CLASS = {"provisioner": "ebs.csi.aws.com", "parameters": {"type": "gp3"}}
