@@ -18,7 +18,7 @@ from fleet.facts.scheduling import GPU_RESOURCE, RUNTIME_CLASS, is_gpu_resource
 
 from . import schema
 from .kinds import HELM, POD, RUNNER_SET
-from .labels import GPU_TAINTS, INSTANCE_TYPE_LABEL, key_means_gpu, means_gpu, telling
+from .labels import GPU_TAINTS, INSTANCE_TYPE_LABEL, key_means_gpu, marks_gpus, means_gpu
 from .pods import NODE_TERMS, SERVING, Container, PodSpec, containers_of, gpu_amounts, pod_specs, serves_the_node, tolerations
 from .pools import machine_sign
 from .read import Later, entries, items, keys, label, quantity, shown, strings, text, walk, whole
@@ -105,7 +105,7 @@ def _signs(spec: Any, containers: tuple[Container, ...], later: Later) -> Iterat
             yield f"tolerations[{index}] covers {taint}"
     with later:
         selector = walk(spec, "nodeSelector")
-        for key in filter(telling, keys(selector)):
+        for key in filter(marks_gpus, keys(selector)):
             with later:
                 if _selects(key, walk(selector, key)):
                     yield f"nodeSelector[{shown(key)}] is {shown(walk(selector, key))}"
@@ -132,7 +132,7 @@ def _selects(key: str, value: Any) -> bool:
 
 def _affinity_sign(expression: Any, later: Later) -> str:
     key = text(walk(expression, "key"))
-    if not telling(key):
+    if not marks_gpus(key):
         return ""
     operator = text(walk(expression, "operator"))
     if operator == "Exists" and key_means_gpu(key):

@@ -42,7 +42,7 @@ spec:
           image: registry.k8s.io/pause:3.10
 """
 HOST = CLEAN.replace("      containers:", "      hostNetwork: true\n      containers:")
-ON_HOST = "spec.template.spec.hostNetwork is true: the pod is then on the node's own network, metadata included; remove it"
+ON_HOST = "spec.template.spec.hostNetwork is true: the pod then uses the node's network, metadata included; remove it"
 
 
 def run(*arguments: str):

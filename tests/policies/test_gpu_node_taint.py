@@ -252,8 +252,10 @@ UNTAINTED = changed(HOST, "nodeTaints", {})
 
 
 def bare(sign: str = HOST_SIGN, key: str = GPU) -> str:
-    return f'nodeTaints: a GPU machine ({sign}) needs a taint {key} with effect NoSchedule or NoExecute; '
+    return (
+        f"nodeTaints: a GPU machine ({sign}) needs a taint {key} with effect NoSchedule or NoExecute; "
         f'add {key}: "true:NoSchedule"'
+    )
 
 
 def weak(written: str) -> str:

@@ -36,8 +36,10 @@ def taking(amount: Any, name: str = SHARED, field: str = "limits") -> dict[str, 
 
 
 def several(shown: str, name: str = SHARED, field: str = "limits", path: str = "spec", why: str = "") -> str:
-    return f'{path}.containers[1].resources.{field}["{name}"] is {shown}: {why}several shares are not a larger '
-        'part of a GPU; write 1'
+    return (
+        f'{path}.containers[1].resources.{field}["{name}"] is {shown}: {why}several shares are not a larger '
+        "part of a GPU; write 1"
+    )
 
 
 SLICED = f"GPUs of this stack are shared ({config_of(RULE.id, 'timeSliced')}), and "
@@ -170,7 +172,7 @@ def test_the_operator_takes_files_while_it_creates_them_and_ignores_sharing_besi
 
 
 def test_value_files_of_these_charts_are_refused() -> None:
-    message = "valueYamlFiles: files may share GPUs and are not read here; move them to values"
+    message = "valueYamlFiles: files may share GPUs and are not read; move them to values"
     assert judge(RULE, RELEASE, plugin() | {"valueYamlFiles": ["text"]}) == said(message)
     assert judge(RULE, RELEASE, {"chart": "kueue", "valueYamlFiles": ["text"]}) == CLEAN
 
