@@ -11,7 +11,7 @@ values of chart gha-runner-scale-set.
   of the stack.
 - In a stack without pools the rule does not judge pods, and in a cluster without GPU pods it does not judge pools: they may be
   in another stack.
-- Of a Talos cluster only the GPU machines are resources, so a pod without GPUs may run on a machine that is no resource.
+- Of a Talos cluster only the GPU machines are resources, so a pod without GPUs may run on a machine that is not a resource.
 """
 
 from __future__ import annotations

@@ -851,7 +851,7 @@ def test_what_the_sources_write_breaks_what_it_does_and_says_where(seeds):
         ("Deployment ai/ollama", "spec.template.spec.tolerations: a pod that takes GPUs must tolerate the taint"),
         (
             "Deployment ai/ollama",
-            'spec.template.spec.containers[0].image is "ollama/ollama:latest": tag "latest" names no version',
+            'spec.template.spec.containers[0].image is "ollama/ollama:latest": tag "latest" is not a version',
         ),
         ("Deployment ai/comfyui", "spec.template.spec.containers[0].resources asks for too many GPUs (2)"),
         ("Deployment ai/comfyui", "spec.template.spec.containers[0].resources.requests.cpu is not set"),

@@ -137,7 +137,7 @@ def test_karpenter_buys_nodes_when_pods_wait_but_keeps_none() -> None:
 def test_a_pool_of_an_unnamed_cluster_may_be_in_any() -> None:
     anywhere = Member(KARPENTER, "gpu", NODE_POOL)
     assert judge_stack(RULE, [anywhere, SYSTEM_POOL]) == CLEAN
-    assert messages(anywhere)[0].startswith("the cluster: none of its node pools (gpu)")
+    assert messages(anywhere)[0].startswith("the cluster: all its node pools (gpu) are tainted")
 
 
 def test_many_pools_are_cut_short() -> None:
