@@ -42,7 +42,7 @@ spec:
           image: registry.k8s.io/pause:3.10
 """
 HOST = CLEAN.replace("      containers:", "      hostNetwork: true\n      containers:")
-ON_HOST = "spec.template.spec.hostNetwork is true: the pod is then on the node's own network, metadata included; remove it"
+ON_HOST = "spec.template.spec.hostNetwork is true: the pod then uses the node's network, metadata included; remove it"
 
 
 def run(*arguments: str):
@@ -532,7 +532,7 @@ def test_an_exception_means_a_file_or_an_object(monkeypatch, tmp_path):
         in before.stdout
     )
     assert "FAILED: 1 mandatory policy violation; " in before.stdout
-    assert "ran out on 2026-12-31" in after.stdout
+    assert "expired on 2026-12-31" in after.stdout
     assert "FAILED: 3 mandatory policy violations; " in after.stdout
 
 
@@ -848,17 +848,17 @@ def test_what_the_sources_write_breaks_what_it_does_and_says_where(seeds):
 @pytest.mark.parametrize(
     ("label", "message"),
     [
-        ("Deployment ai/ollama", "spec.template.spec.tolerations: a pod that takes GPUs tolerates the taint of their nodes"),
+        ("Deployment ai/ollama", "spec.template.spec.tolerations: a pod that takes GPUs must tolerate the taint"),
         (
             "Deployment ai/ollama",
-            'spec.template.spec.containers[0].image is "ollama/ollama:latest": tag "latest" names no version',
+            'spec.template.spec.containers[0].image is "ollama/ollama:latest": tag "latest" is not a version',
         ),
         ("Deployment ai/comfyui", "spec.template.spec.containers[0].resources asks for too many GPUs (2)"),
         ("Deployment ai/comfyui", "spec.template.spec.containers[0].resources.requests.cpu is not set"),
         ("Pod ai/coral", 'spec.volumes[0].hostPath is "/dev/bus/usb": a folder of the node'),
         ("Job training", "spec.activeDeadlineSeconds is not set: a GPU job ends after at most 7200 seconds"),
-        ("Application argocd/gpu-operator", "spec.source.helm.values.devicePlugin.config.sharing is no field of the operator's"),
-        ("Application argocd/gpu-operator", 'spec.source.targetRevision is "26.*": one version exactly'),
+        ("Application argocd/gpu-operator", "spec.source.helm.values.devicePlugin.config.sharing is not a field of the operator"),
+        ("Application argocd/gpu-operator", 'spec.source.targetRevision is "26.*": must be one exact version'),
         ("Application argocd/gpu-runners", "spec.sources[1].helm.valueFiles: files may change the runner pod"),
         ("Application argocd/gpu-runners", "spec.sources[1].helm.valuesObject.runnerGroup is not set"),
     ],

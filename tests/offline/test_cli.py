@@ -201,7 +201,7 @@ def test_an_exception_hides_a_violation_until_its_day_and_then_is_one(monkeypatc
     )
     after = run("plan", "staging", "--file", path, "--as-of", "2027-01-01")
     assert after.exit_code == 1
-    assert "ran out on 2026-12-31" in after.stdout
+    assert "expired on 2026-12-31" in after.stdout
     assert "FAILED: 2 mandatory policy violations" in after.stdout, "what it hid and the exception itself"
 
 
@@ -222,7 +222,7 @@ def test_the_exceptions_of_prod_run_out():
     assert run("plan", "prod", "--as-of", "2027-05-31").exit_code == 0
     late = run("plan", "prod", "--as-of", "2027-06-01")
     assert late.exit_code == 1
-    assert "ran out on 2027-05-31" in late.stdout
+    assert "expired on 2027-05-31" in late.stdout
 
 
 def test_what_a_remediation_changes_is_shown_and_judged(monkeypatch, tmp_path):

@@ -83,7 +83,7 @@ def too_low(names: str, gpus: int, code: str, allowed: int) -> str:
 
 def unbounded(name: str, resource: str = GPU, namespace: str = "runners") -> str:
     return (
-        f'namespace "{namespace}": no {RESOURCE_QUOTA} in it bounds requests.{resource}, which runners of {name} ask for; '
+        f'namespace "{namespace}": no {RESOURCE_QUOTA} in it limits requests.{resource}, which runners of {name} ask for; '
         f'add one with spec.hard["requests.{resource}"]'
     )
 
