@@ -133,7 +133,7 @@ class Follower:
             self._last_shown = time.monotonic()
             self._output.log(f"[{source.pod}/{source.container}] " if self._status.several else "", event.text)
         elif event.what == "delayed":
-            self._say(f"the log of {source.container} is not available yet: {event.text}; retrying")
+            self._say(f"the log of {source.container} is not available yet: {event.text}; trying again")
         else:
             if event.text:
                 self._say(f"the log of {source.container} breaks off: {event.text}")

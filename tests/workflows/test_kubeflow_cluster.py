@@ -378,7 +378,10 @@ def test_a_toolkit_that_does_not_fit_is_told_with_the_pinned_one(machine):
         ("umount: /proc/driver/nvidia: not mounted", "toolkit 1.18 no longer mounts there (NVIDIA/nvkind#61); "),
         ('exec: "nvidia-container-runtime": executable file not found in $PATH', "nvidia-container-runtime not found; install"),
         ("docker: unknown or invalid runtime name: nvidia", "nvidia-container-runtime not found; install"),
-        ("Job for containerd.service failed because the control process exited", "the kind node rejects the configuration of this toolkit"),
+        (
+            "Job for containerd.service failed because the control process exited",
+            "the kind node rejects the configuration of this toolkit",
+        ),
         ("toomanyrequests: You have reached your pull rate limit", "the registry limits pulls; "),
         ("failed to create fsnotify watcher: too many open files", "the machine allows too few inotify instances; "),
         ("something new", "something new"),
