@@ -34,8 +34,8 @@ def _group(name: str) -> str:
     if not _GROUP.fullmatch(name) or name != name.strip() or name.lower() in YAML_WORDS:
         raise problem(
             "runner_group",
-            "a runner group begins with a letter, goes on with letters, digits, spaces, _ . or -, and is no YAML word "
-            "such as on, since the chart does not quote it; rename the group on GitHub",
+            "a runner group starts with a letter, then has letters, digits, spaces, _ . or -, and is not a YAML word "
+            "such as on, because the chart does not quote it; rename the group on GitHub",
         )
     return name
 

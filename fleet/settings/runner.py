@@ -58,7 +58,7 @@ ImageReference = Annotated[
     Field(min_length=1),
     matching(
         "image",
-        "an image names its version or digest, not latest; write registry/name:version, registry/name@sha256:… or both",
+        "an image must name a version or digest, not latest; write registry/name:version, registry/name@sha256:… or both",
         _IMAGE,
     ),
 ]

@@ -243,5 +243,5 @@ def test_machines_said_to_be_in_the_clusters_own_compartment_need_no_second_path
 
 
 def test_clusters_that_share_a_compartment_may_not_both_declare() -> None:
-    with pytest.raises(FleetError, match=re.escape("cluster sjc declares the quotas of ocid1.compartment.oc1..example already")):
+    with pytest.raises(FleetError, match=re.escape("cluster sjc already declares the quotas of ocid1.compartment.oc1..example")):
         read(sjc=oke_cluster(**GOVERNED), more=oke_cluster(**GOVERNED, runners={"more": oke_runner()}))
