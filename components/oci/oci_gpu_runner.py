@@ -13,7 +13,8 @@ import pulumi_kubernetes as kubernetes
 import pulumi_oci as oci
 
 from components.component import Component
-from components.kubernetes.arc_runner_set import Arc, ArcRunnerSet, ArcRunnerSetArgs, Companions
+from components.kubernetes.arc import Arc
+from components.kubernetes.scale_set import Companions, ScaleSet
 from components.oci.policy import policy
 from components.oci.rights import NETWORK, PER_JOB, STANDING, Workload, launcher_rights
 from components.oci.standing_machines import StandingMachines, standing_machines
@@ -83,11 +84,7 @@ class OciGpuRunner(Component[OciGpuRunnerArgs]):
             if isinstance(runner, VmRunner):
                 self.instance_pool_id = self._standing(name, args, runner, user_data).id
             companions, ports = self._companions(name, args, chart), (WORKLOAD_IDENTITY,)
-        runner_set = ArcRunnerSet(
-            f"{name}-set",
-            ArcRunnerSetArgs(chart, args.arc, companions, private_ports=ports),
-            opts=pulumi.ResourceOptions(parent=self),
-        )
+        runner_set = ScaleSet(f"{name}-set", args.arc.parts(chart, companions, ports), opts=pulumi.ResourceOptions(parent=self))
         self.runs_on = runner_set.runs_on
         return {"runsOn": self.runs_on, "instancePoolId": self.instance_pool_id}
 

@@ -6,7 +6,7 @@ import pulumi
 import pulumi_oci as oci
 
 from components.context import Context
-from components.kubernetes.arc_runner_set import Arc
+from components.kubernetes.arc import Arc
 from components.kubernetes.inside import Inside, install
 from components.oci.autoscaler import OkeAutoscaler, OkeAutoscalerArgs, ScaledPool
 from components.oci.caches import OkeCaches, OkeCachesArgs

@@ -10,8 +10,9 @@ import pulumi_kubernetes as kubernetes
 import pytest
 from pydantic import TypeAdapter
 
-from components.kubernetes.arc_runner_set import Arc, ArcRunnerSet, ArcRunnerSetArgs
+from components.kubernetes.arc import Arc
 from components.kubernetes.inside import Inside, MachineSet, install
+from components.kubernetes.scale_set import ScaleSet
 from fleet.charts.arc import CONTROLLER
 from fleet.loading.config import load
 from fleet.providers.installed import plain_charts
@@ -47,7 +48,7 @@ def build(machine_set: MachineSet | None = None, operator: OperatorSettings | No
     return build_alone(program)
 
 
-def machine_set(name: str, runner: MachineRunner, group: str, arc: Arc) -> ArcRunnerSet:
+def machine_set(name: str, runner: MachineRunner, group: str, arc: Arc) -> ScaleSet:
     """A set of machines with a ConfigMap, as a cloud's component makes one."""
     chart = launcher_set(name, runner, arc.github.url, group, region="us-sanjose-1", compartment="ocid1.compartment.oc1..example")
 
@@ -62,7 +63,7 @@ def machine_set(name: str, runner: MachineRunner, group: str, arc: Arc) -> ArcRu
 
     provider = kubernetes.Provider("other", kubeconfig="{}")
     opts = pulumi.ResourceOptions(providers=[provider])
-    return ArcRunnerSet(f"sjc-{name}", ArcRunnerSetArgs(chart, arc, companions), opts=opts)
+    return ScaleSet(f"sjc-{name}", arc.parts(chart, companions), opts=opts)
 
 
 @pytest.mark.parametrize(
