@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import pulumi
 
 from components.arguments import given, plain
 from components.kubernetes.arc_runner_set import ArcRunnerSetArgs
-from components.kubernetes.custom import custom
 from components.kubernetes.deliver import delivery
 from components.kubernetes.enablement import gitops_args, tolerance
 from components.kubernetes.github_secret import by_program
-from components.kubernetes.scale_set import Companions, MakeSecret, ScaleSetArgs
+from components.kubernetes.scale_set import Companions, MakeSecret, ScaleSetArgs, objects
 from fleet.charts.chart import Chart
 from fleet.facts.scheduling import RUNNER_PRIORITY, SYSTEM_SELECTOR
 from fleet.providers.target import pool_target
@@ -66,11 +66,7 @@ class Arc:
         if self.private_key is not None:
             return by_program(self.github, self.private_key)
         manifests = self.manifests(namespace)
-
-        def make(logical_name: str, _: pulumi.Input[str], parent: pulumi.Resource) -> list[pulumi.Resource]:
-            return [custom(logical_name, each, parent=parent, depends_on=()) for each in manifests]
-
-        return make if manifests else None
+        return partial(objects, manifests, namespace) if manifests else None
 
 
 def runner_set_args(cluster: Cluster, name: str, runner: PodRunner, arc: Arc) -> ArcRunnerSetArgs:

@@ -1,6 +1,5 @@
 """One runner scale set whose runners are pods. Workflows use it with `runs-on`."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, NotRequired, TypedDict
@@ -11,10 +10,9 @@ from pydantic import Field
 from components.arguments import settings
 from components.component import PackagedComponent
 from components.kubernetes.args import GitOpsArgs, SpanArgs, TolerationArgs
-from components.kubernetes.custom import custom
 from components.kubernetes.deliver import delivery
 from components.kubernetes.github_secret import by_program
-from components.kubernetes.scale_set import ScaleSetArgs, scale_set
+from components.kubernetes.scale_set import ScaleSetArgs, objects, scale_set
 from fleet.charts.arc import APP_SECRET, CONTROLLER, NAMESPACE, Place, runner_set
 from fleet.facts.scheduling import GPU_RESOURCE, GPU_TOLERATION, Toleration
 from fleet.render.isolation import network_policy
@@ -188,15 +186,9 @@ class ArcRunnerSet(PackagedComponent[Read]):
             secret=by_program(args.app, args.private_key, found.github_secret) if args.app and args.private_key else None,
             deliver=delivery(found.gitops) if found.install_chart else None,
             policy=network_policy(found.closed_networks, found.open_networks) if found.isolate else None,
-            companions=partial(_declare, name, found.manifests),
+            companions=partial(objects, found.manifests, chart.namespace, name),
             owns_namespace=found.create_namespace,
         )
         self.runs_on = scale_set(name, parts, parent=self)
         self.namespace_name = pulumi.Output.from_input(chart.namespace)
         return {"runsOn": self.runs_on, "namespaceName": self.namespace_name}
-
-
-def _declare(
-    name: str, manifests: Sequence[Mapping[str, Any]], _: pulumi.Input[str], parent: pulumi.Resource
-) -> list[pulumi.Resource]:
-    return [custom(f"{name}-{each['metadata']['name']}", each, parent=parent, depends_on=()) for each in manifests]

@@ -15,9 +15,9 @@ from fleet.settings.github import GitHubApp
 def by_program(app: GitHubApp, private_key: pulumi.Input[str], secret_name: str = APP_SECRET) -> MakeSecret:
     """The program writes the Secret. `private_key` is the App's key, a secret."""
 
-    def make(logical_name: str, namespace: pulumi.Input[str], parent: pulumi.Resource) -> Sequence[pulumi.Resource]:
+    def make(name: str, namespace: pulumi.Input[str], parent: pulumi.Resource) -> Sequence[pulumi.Resource]:
         secret = kubernetes.core.v1.Secret(
-            logical_name,
+            f"{name}-github-app",
             metadata=kubernetes.meta.v1.ObjectMetaArgs(name=secret_name, namespace=namespace),
             string_data={
                 "github_app_id": app.app_id,

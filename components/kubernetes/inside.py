@@ -108,7 +108,8 @@ def furnish(inside: Inside, fleet: Fleet, private_key: pulumi.Input[str] | None)
     return Arc(
         fleet.github,
         private_key,
-        after=(*inside.ready, controller.release, controller.priority),
+        # In Git the sync waves order the charts.
+        after=(*inside.ready, controller.priority, *(() if inside.git else (controller.release,))),
         closed=inside.settings.closed_networks,
         git=inside.git,
         secrets=inside.settings.secrets_by,

@@ -9,6 +9,7 @@ from typing import Any
 import pulumi
 
 from components.component import Component
+from components.kubernetes.custom import custom
 from components.kubernetes.deliver import Deliver, Delivery
 from components.kubernetes.isolation import isolate
 from components.kubernetes.namespace import namespace
@@ -19,7 +20,7 @@ from fleet.charts.chart import Chart
 _REPLACE_ON = ("values.scaleSetLabels", "values.githubConfigUrl", "version")
 
 MakeSecret = Callable[[str, pulumi.Input[str], pulumi.Resource], Sequence[pulumi.Resource]]
-"""(logical name, namespace's name with its dependency, parent) → resources that create the GitHub App's Secret there."""
+"""(name of the set's component, namespace's name with its dependency, parent) → resources that create the App's Secret there."""
 Companions = Callable[[pulumi.Input[str], pulumi.Resource], Sequence[pulumi.Resource]]
 """(namespace name, parent) → resources that the set's pods need in their namespace, created before the set below `parent`."""
 
@@ -52,7 +53,7 @@ def scale_set(name: str, args: ScaleSetArgs, *, parent: pulumi.Resource) -> pulu
     if args.policy is not None:
         needed += isolate(name, chart, home, args.policy, parent=parent)
     if args.secret is not None:
-        needed += args.secret(f"{name}-github-app", home, parent)
+        needed += args.secret(name, home, parent)
     if args.companions is not None:
         needed += args.companions(home, parent)
     if args.deliver is not None:
@@ -71,3 +72,22 @@ class ScaleSet(Component[ScaleSetArgs]):
     def declare(self, name: str, args: ScaleSetArgs) -> dict[str, Any]:
         self.runs_on = scale_set(name, args, parent=self)
         return {"runsOn": self.runs_on}
+
+
+def objects(
+    manifests: Sequence[Mapping[str, Any]], namespace: str, name: str, home: pulumi.Input[str], parent: pulumi.Resource
+) -> list[pulumi.Resource]:
+    """Declare manifests below `parent`. Those in the set's namespace wait for it: `home` is its name with the dependency."""
+    within = {"namespace": home}
+    return [
+        custom(
+            f"{name}-{each['metadata']['name']}",
+            {
+                **each,
+                "metadata": each["metadata"] | ({"namespace": home} if each["metadata"].get("namespace") == namespace else {}),
+            },
+            parent=parent,
+            depends_on=(),
+        )
+        for each in manifests
+    ]
