@@ -78,16 +78,10 @@ def objects(
     manifests: Sequence[Mapping[str, Any]], namespace: str, name: str, home: pulumi.Input[str], parent: pulumi.Resource
 ) -> list[pulumi.Resource]:
     """Declare manifests below `parent`. Those in the set's namespace wait for it: `home` is its name with the dependency."""
-    within = {"namespace": home}
-    return [
-        custom(
-            f"{name}-{each['metadata']['name']}",
-            {
-                **each,
-                "metadata": each["metadata"] | ({"namespace": home} if each["metadata"].get("namespace") == namespace else {}),
-            },
-            parent=parent,
-            depends_on=(),
-        )
-        for each in manifests
-    ]
+    found = []
+    for each in manifests:
+        metadata = dict(each["metadata"])
+        if metadata.get("namespace") == namespace:
+            metadata["namespace"] = home
+        found.append(custom(f"{name}-{metadata['name']}", {**each, "metadata": metadata}, parent=parent, depends_on=()))
+    return found
