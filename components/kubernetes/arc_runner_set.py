@@ -63,6 +63,8 @@ class ArcRunnerSetArgs:
 class ArcRunnerSet(Component[ArcRunnerSetArgs]):
     """A scale set of ephemeral, unprivileged runners in its own namespace, with the GitHub App's Secret."""
 
+    namespace: pulumi.Output[str]
+    """Name of the namespace of its runners."""
     runs_on: pulumi.Output[list[str]]
     """Labels that select the set in `runs-on`, its name first."""
 
@@ -76,5 +78,6 @@ class ArcRunnerSet(Component[ArcRunnerSetArgs]):
         if arc.deliver is not None:
             needed = [home, *isolation, *secret, *companions, *(arc.releases[other] for other in chart.needs), *arc.ready]
             arc.deliver(Delivery(f"{name}-chart", chart, self, needed, replace_on=_REPLACE_ON))
+        self.namespace = pulumi.Output.from_input(chart.namespace)
         self.runs_on = pulumi.Output.from_input([chart.name, *chart.values["scaleSetLabels"]])
-        return {"runsOn": self.runs_on}
+        return {"namespace": self.namespace, "runsOn": self.runs_on}

@@ -64,6 +64,8 @@ class OciGpuRunner(Component[OciGpuRunnerArgs]):
     scale set alone: its API key and its rights are its owner's.
     """
 
+    namespace: pulumi.Output[str]
+    """Name of the namespace of its launchers."""
     runs_on: pulumi.Output[list[str]]
     """Labels that reach the set, its name first."""
     instance_pool_id: pulumi.Output[str] | None
@@ -88,8 +90,8 @@ class OciGpuRunner(Component[OciGpuRunnerArgs]):
             ArcRunnerSetArgs(chart, args.arc, companions, private_ports=ports),
             opts=pulumi.ResourceOptions(parent=self),
         )
-        self.runs_on = runner_set.runs_on
-        return {"runsOn": self.runs_on, "instancePoolId": self.instance_pool_id}
+        self.namespace, self.runs_on = runner_set.namespace, runner_set.runs_on
+        return {"namespace": self.namespace, "runsOn": self.runs_on, "instancePoolId": self.instance_pool_id}
 
     def _standing(self, name: str, args: OciGpuRunnerArgs, runner: VmRunner, user_data: str) -> oci.core.InstancePool:
         return standing_machines(
