@@ -15,7 +15,7 @@ from fleet.loading.config import fleet_of
 from fleet.loading.stackfile import StackConfig
 from fleet.prove import bill as billing
 from fleet.prove import placement as placing
-from fleet.prove import room
+from fleet.prove import quotas, room
 from fleet.prove.placement import Placement
 from fleet.providers.fleet import NAMESPACE, SECRETS, Fleet
 from offline import deployments
@@ -112,6 +112,7 @@ class Plan:
             yield from (f"{name}: {remark}" for remark in (*cluster.remarks, *cluster.remarks_on(self.as_of)))
         yield from self.reach
         yield from billing.remarks(self.fleet, self.as_of)
+        yield from quotas.remarks(self.fleet)
         for name in self.fleet.shared_names:
             yield f"runner set {name} is in several runner groups: a runs-on must also name the group"
         for found in self.placements:

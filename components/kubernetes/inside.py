@@ -25,6 +25,7 @@ from components.kubernetes.namespaces import Namespaces, NamespacesArgs
 from components.kubernetes.plain_chart import PlainChart, PlainChartArgs
 from components.kubernetes.priorities import Priorities, PrioritiesArgs
 from components.kubernetes.queue_controller import QueueController, QueueControllerArgs
+from components.outputs import RunnerSetOutputs
 from fleet.jobs.stack import place_stack_job
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import kueue_chart, plain_charts
@@ -45,6 +46,8 @@ from fleet.settings.workloads import PoolWorkload, Workload
 class RunnerSet(Protocol):
     """A component that declares a runner set."""
 
+    namespace_name: pulumi.Output[str]
+    """Name of the namespace of its runners."""
     runs_on: pulumi.Output[list[str]]
     """Labels that select the set in `runs-on`, its name first."""
 
@@ -81,8 +84,8 @@ class Inside:
 
 def install(
     inside: Inside, fleet: Fleet, private_key: pulumi.Input[str], machine_set: MachineSet | None = None
-) -> dict[str, pulumi.Output[list[str]]]:
-    """Declare a cluster's contents. Returns the `runs-on` labels of each runner set, by its name.
+) -> dict[str, RunnerSetOutputs]:
+    """Declare a cluster's contents. Returns the outputs of each runner set, by its name.
 
     `private_key` is the GitHub App's, a secret. `machine_set` declares a set whose runners are VMs. Raises TypeError for a
     runner class that is not a pod and has no builder.
@@ -91,7 +94,7 @@ def install(
         sets = runner_sets(inside, fleet, furnish(inside, fleet, private_key), machine_set)
     else:
         sets = _bootstrap(inside, fleet, inside.settings.gitops, private_key, machine_set)
-    return {name: each.runs_on for name, each in sets.items()}
+    return {name: {"namespace": each.namespace_name, "labels": each.runs_on} for name, each in sets.items()}
 
 
 def furnish(inside: Inside, fleet: Fleet, private_key: pulumi.Input[str] | None) -> Arc:

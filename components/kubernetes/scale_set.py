@@ -68,17 +68,20 @@ class ScaleSet(Component[ScaleSetArgs]):
 
     runs_on: pulumi.Output[list[str]]
     """Labels that select the set in `runs-on`, its name first."""
+    namespace_name: pulumi.Output[str]
+    """The set's namespace."""
 
     def declare(self, name: str, args: ScaleSetArgs) -> dict[str, Any]:
         self.runs_on = scale_set(name, args, parent=self)
-        return {"runsOn": self.runs_on}
+        self.namespace_name = pulumi.Output.from_input(args.chart.namespace)
+        return {"runsOn": self.runs_on, "namespaceName": self.namespace_name}
 
 
 def objects(
     manifests: Sequence[Mapping[str, Any]], namespace: str, name: str, home: pulumi.Input[str], parent: pulumi.Resource
 ) -> list[pulumi.Resource]:
     """Declare manifests below `parent`. Those in the set's namespace wait for it: `home` is its name with the dependency."""
-    found = []
+    found: list[pulumi.Resource] = []
     for each in manifests:
         metadata = dict(each["metadata"])
         if metadata.get("namespace") == namespace:

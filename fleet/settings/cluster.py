@@ -50,7 +50,8 @@ class Cluster(Model):
     """Private networks that jobs in pods may reach, such as a cache, a package mirror or the endpoints of a VPC."""
     budget: Budget | None = None
     declare_quotas: bool = False
-    """Whether to declare the fleet's maximum number of GPUs: on AWS as a quota request, on OCI as an upper limit."""
+    """Whether to declare the fleet's maximum number of GPUs: on AWS as a request for quotas that `accountQuotas` shows to be too
+    small, on OCI as an upper limit."""
     protect: bool = False
     """Whether Pulumi refuses to delete the control plane."""
     DEFAULT_CLASS: ClassVar[bool] = False

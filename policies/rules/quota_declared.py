@@ -2,6 +2,7 @@
 
 - EC2 counts vCPUs by family and purchase option in each region: spot and on demand have separate quotas
   (`fleet.facts.hardware.quota_code`). A reservation always uses all of its machines' quota.
+  Resources do not show what an account has, and a request below that fails. So without a request the rule is undeterminable.
 - OCI counts GPUs by series. A quota is also a limit of each availability domain, and one domain may get all machines. A
   statement names a compartment by a path that no resource has, so the rule adds up the numbers of all compartments in a region.
 - Kubernetes counts the GPUs that a namespace of runners requests, only under `requests.`. The rule ignores runners that create
@@ -25,7 +26,7 @@ from .kinds import RESOURCE_QUOTA
 from .machine_types import known
 from .places import stack_file
 from .pods import containers_of, gpu_amounts
-from .read import Later, items, keys, line, quantity, shown, text, walk
+from .read import Later, UndeterminableError, items, keys, line, quantity, shown, text, walk
 from .rule import PolicyResource, Section, Severity, Stack, StackRule, Violation
 from .runner_sets import RUNNER_SETS, ByPlace, RunnerSet, place_of, runner_sets
 
@@ -103,6 +104,7 @@ def _check_aws(stack: Stack, needs: Mapping[Key, _Need], later: Later) -> Iterat
             if text(walk(quota.props, "serviceCode")) == "ec2":
                 key = region_of(quota), text(walk(quota.props, "quotaCode"))
                 declared[key] = max(declared.get(key, (0.0, "")), (float(quantity(walk(quota.props, "value")) or 0), quota.urn))
+    missing = []
     for (region, code), need in needs.items():
         value, urn = declared.get((region, code), (None, ""))
         takes = f"AWS {line(region)}: {several(need.names)} may take {need.units} vCPUs of quota {code}"
@@ -111,10 +113,13 @@ def _check_aws(stack: Stack, needs: Mapping[Key, _Need], later: Later) -> Iterat
         if hidden:
             later.join(hidden)
         elif value is None:
-            fix = f"declare it with value {need.units} or more, in {stack_file()} by `declareQuotas: true`"
-            yield f"{takes}, and no {SERVICE_QUOTA} declares it; {fix}", None
+            missing.append(
+                f"{takes}: aws service-quotas get-service-quota --region {line(region)} --service-code ec2 --quota-code {code}"
+            )
         else:
             yield f"{takes}, and {value:g} are declared; raise value to {need.units}, or lower nodes.max", urn
+    if missing:
+        later.note(UndeterminableError(f"nothing in the stack shows what the account has; {'; '.join(missing)}"))
 
 
 def _check_oci(stack: Stack, needs: Mapping[Key, _Need], later: Later) -> Iterator[Violation]:
@@ -220,7 +225,7 @@ RULE = StackRule(
     rationale="If the cloud's quota is lower than a pool's maximum, jobs wait until support raises the quota.",
     source="https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html",
     fix=(
-        "AWS: a ServiceQuota of service ec2. OCI: a Quota with a statement for the series. "
+        "AWS: read the quota of the account, and request what is missing. OCI: a Quota with a statement for the series. "
         "Kubernetes: a ResourceQuota with requests.nvidia.com/gpu in the runners' namespace."
     ),
     check=_check,

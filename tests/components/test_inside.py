@@ -43,7 +43,7 @@ def build(machine_set: MachineSet | None = None, operator: OperatorSettings | No
         opts = pulumi.ResourceOptions(providers=[provider])
         ready = [kubernetes.core.v1.ConfigMap("ready", opts=pulumi.ResourceOptions(provider=provider))]
         inside = Inside("sjc", cluster, ready, opts)
-        pulumi.export("runsOn", install(inside, fleet, pulumi.Output.secret("key"), machine_set))
+        pulumi.export("runnerSets", install(inside, fleet, pulumi.Output.secret("key"), machine_set))
 
     return build_alone(program)
 
@@ -115,7 +115,10 @@ def test_a_set_of_machines_is_built_by_the_clouds_own_component():
     recording = build(machine_set, runners={"oci-a10": oke_runner(), "oci": vm_per_job(labels=["a10"], group="GPUs")})
     release = named(recording, "sjc-oci-chart", RELEASE)
     assert release.inputs["values"]["runnerGroup"] == "GPUs"
-    assert recording.outputs["runsOn"] == {"oci-a10": ["oci-a10"], "oci": ["oci", "a10"]}
+    assert recording.outputs["runnerSets"] == {
+        "oci-a10": {"namespace": "runners-oci-a10", "labels": ["oci-a10"]},
+        "oci": {"namespace": "runners-oci", "labels": ["oci", "a10"]},
+    }
 
 
 def test_what_launchers_need_stands_before_their_set():

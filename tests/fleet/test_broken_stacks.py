@@ -1771,11 +1771,6 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "not an EC2 quota that a GPU pool counts against; use one of: L-3819A6DF, L-417A185B, L-7212CCBC, L-C4BD4855, L-DB2E81BA",
         '"L-85EED4F7"',
     ),
-    "account-quotas-undeclared": (
-        "gpu-ci:clusters.usw2.accountQuotas",
-        "accountQuotas has an effect only with declareQuotas; set that to true, or remove accountQuotas",
-        '{"L-DB2E81BA": 64}',
-    ),
     "addon-version": (
         "gpu-ci:clusters.sjc.addonVersions.ClusterAutoscaler",
         "not an add-on's version; write one that `oci ce addon-option list` shows, for example v1.34.2",

@@ -141,8 +141,8 @@ class EksCluster(Cluster):
         "audit",
         "authenticator",
     )
-    account_quotas: dict[Annotated[str, AfterValidator(_quota)], Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
-    """vCPUs by quota code, for quotas of the account that are larger than the fleet needs: AWS refuses to lower a quota."""
+    account_quotas: dict[Annotated[str, AfterValidator(_quota)], Annotated[int, Field(ge=0)]] = Field(default_factory=dict)
+    """vCPUs that the account has in the region, by quota code. `declareQuotas` requests only quotas that are given here."""
     enablement: Enablement = "device-plugin"
     system: SystemPool = SystemPool()
     caches: dict[DnsLabel, EksCache] = Field(default_factory=dict)
@@ -250,12 +250,6 @@ class EksCluster(Cluster):
             known = ", ".join(versions.KUBERNETES)
             raise problem(
                 "kubernetes_version", f"no node image is known for this version; use one of: {known}", at=("kubernetesVersion",)
-            )
-        if self.account_quotas and not self.declare_quotas:
-            raise problem(
-                "account_quotas",
-                "accountQuotas has an effect only with declareQuotas; set that to true, or remove accountQuotas",
-                at=("accountQuotas",),
             )
         if self.network.vpc_id is not None and set(self.network.private_subnets) != set(self.zones):
             raise problem(
