@@ -14,7 +14,7 @@ from fleet.settings.runner import GENERIC_LABELS
 _MAX_CLUSTER = 28
 """IAM role names have 64 characters; the longest is <cluster>-control-plane-eksRole-role and eight of Pulumi's."""
 _MAX_JOINED = 48
-"""Node group names have 63 characters: <cluster>-<pool>-nodes and eight of Pulumi's."""
+"""Node group names have 63 characters: <cluster>-<pool>-nodes and eight of Pulumi's, on EKS also -<zone>."""
 
 Path = tuple[str, ...]
 
@@ -71,8 +71,9 @@ def _names(fleet: Fleet) -> Iterator[Violation]:
         for kind in ("pools", "runners", "workloads", "caches", "jobs"):
             for name in getattr(settings, kind):
                 at = ("clusters", cluster, kind, name)
-                if kind == "pools" and not too_long and len(cluster) + len(name) > _MAX_JOINED:
-                    message = f"cluster and pool names together have at most {_MAX_JOINED} characters; shorten one"
+                most = _MAX_JOINED - settings.group_suffix
+                if kind == "pools" and not too_long and len(cluster) + len(name) > most:
+                    message = f"cluster and pool names together have at most {most} characters; shorten one"
                     yield Violation("joined_length", message, at, name)
                 claims.append(_Claim((kind, f"{cluster}-{name}"), cluster, at))
     for claim, other in _conflicts(claims):
