@@ -4,6 +4,7 @@ Judged: EKS managed node groups, OKE node pools, Karpenter NodePools, Auto Scali
 sets of launchers, whose machines are `maxRunners` times their shape.
 
 - A node counts with the GPUs of the pool's greatest type.
+- A pool on EKS has a node group per zone; their maximums are added up.
 - OKE's autoscaler has a pool's maximum in an argument with the pool's OCID, unknown in a preview: the pool's tag
   `gpu-ci/max-nodes` says it too. A pool whose size is the program's has just that.
 - Karpenter's limits are looked at before it buys, so a burst may pass them by a node or two (karpenter.sh, spec.limits): a
@@ -26,7 +27,7 @@ from .places import setting
 from .pools import of_gpu_pool
 from .read import Later, bound, gpus, line, quantity, shown, walk, whole
 from .releases import Release, releases
-from .rule import Args, Rule, Section, Severity
+from .rule import Args, Section, Severity, StackRule, each
 from .sizes import OKE_MOST, most
 
 PER_POOL = 4
@@ -138,7 +139,7 @@ def _shown_path(path: tuple[str, ...]) -> str:
     return f"{head}[{line(last)}]" if "/" in last else f"{head}.{last}" if head else last
 
 
-RULE = Rule(
+RULE = StackRule(
     id="gpu-pool-max-size",
     order=(Section.COST, 60),
     title="GPU pools have a maximum that was agreed to",
@@ -161,5 +162,5 @@ RULE = Rule(
         f"EKS: lower scalingConfig.maxSize. OKE: tag the pool {OKE_MOST[-1]} with its maximum. Karpenter: set spec.limits of "
         f"{GPU_RESOURCE}. Launchers: lower maxRunners."
     ),
-    check=_check,
+    check=each(_check),
 )

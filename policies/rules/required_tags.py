@@ -1,9 +1,8 @@
 """required-tags: what costs money says whose it is, what it is for and when it may go.
 
-Judged: AWS resources by `tags` and their provider's `defaultTags`; Auto Scaling groups by tags that are propagated; launch
-templates also by `tagSpecifications`, for default tags do not reach what a template launches; OCI resources by `freeformTags` or,
-in any namespace, `definedTags`; namespaces of Kubernetes by labels, where a stack asks for some. A tag counts when it has a
-value.
+Judged: AWS resources by `tags` and their provider's `defaultTags`; Auto Scaling groups by tags that are propagated; OCI resources
+by `freeformTags` or, in any namespace, `definedTags`; namespaces of Kubernetes by labels, where a stack asks for some. A tag
+counts when it has a value. What a launch template launches is judged by `launched-tags`.
 
 The remedy adds the tags for which the config has a value.
 """
@@ -45,23 +44,18 @@ OCI = kinds.cloud_tokens(
     Identity=("Policy",),
     Kms=("Key", "Vault"),
 )
-# Parts of what a template launches that cost money; a template without a specification of one launches it bare.
-_LAUNCHED = ("instance", "volume")
 _LABELS = "metadata.labels"
 _OWN = ("tags", "freeformTags")
 
 
 def _check(args: Args, later: Later) -> Iterator[str]:
-    own: list[str] = []
     for path, missing in _missing(args, later):
         names = ", ".join(missing)
         if path == _LABELS:
             yield f"Missing required labels: {names}. Add them to {path}."
         elif path in _OWN:
-            own = missing
             yield f"Missing required tags: {names}. Set gpu-ci:tags in {stack_file()}."
-        elif missing != own:
-            # What a launch template lacks itself is not reported again for what it launches.
+        else:
             yield f"Missing required tags in {path}: {names}. Set gpu-ci:tags in {stack_file()}."
 
 
@@ -98,8 +92,6 @@ def _missing(args: Args, later: Later) -> Iterator[tuple[str, list[str]]]:
         later.join(unread)
     else:
         yield from found
-    if token == kinds.LAUNCH_TEMPLATE:
-        yield from _specifications(props, wanted, later)
 
 
 def _names(config: Mapping[str, Any], setting: str, default: Sequence[str] = ()) -> list[str]:
@@ -148,17 +140,6 @@ def _propagated(props: Any, later: Later) -> set[str]:
             if true(walk(tag, "propagateAtLaunch")) and label(walk(tag, "value")):
                 found.add(text(walk(tag, "key")))
     return found
-
-
-def _specifications(props: Any, wanted: list[str], later: Later) -> Iterator[tuple[str, list[str]]]:
-    unread = Later()
-    tagged: dict[str, set[str]] = {}
-    for _, specification in entries(props, "tagSpecifications", unread):
-        with unread:
-            kind, tags = text(walk(specification, "resourceType")), walk(specification, "tags")
-            tagged.setdefault(kind, set()).update(name for name in wanted if _set(tags, name, unread))
-    for kind in _LAUNCHED:
-        yield from _unless(f"tagSpecifications of {kind}", wanted, tagged.get(kind, ()), unread, later)
 
 
 def _set(tags: Any, name: str, later: Later) -> bool:

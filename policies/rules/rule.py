@@ -29,6 +29,7 @@ from pulumi_policy.proxy import UnknownValueError
 from . import exceptions
 from .draft import Draft
 from .exceptions import EXCEPTIONS
+from .node_groups import members, pooled
 from .places import filled
 from .read import Later
 
@@ -68,6 +69,8 @@ Remedy = Callable[[ResourceValidationArgs, Draft], None]
 @dataclass(frozen=True, slots=True)
 class Stack:
     """The input of a stack rule: the resources of its types in order of URN, its config, and the day that it judges.
+
+    The node groups of an EKS pool are one resource (`node_groups.py`).
 
     Follow parents and dependencies only to resources of these types, because an offline plan has no others.
     """
@@ -242,9 +245,33 @@ class StackRule(_Common):
 
 
 def _stack(args: StackValidationArgs, types: frozenset[str], as_of: date) -> Stack:
-    """The resources of these types, sorted, because an engine gives them in no fixed order."""
+    """The resources of these types, sorted, because an engine gives them in no fixed order. An EKS pool is one resource."""
     wanted = sorted((each for each in args.resources if each.resource_type in types), key=lambda each: each.urn)
-    return Stack(tuple(wanted), args.get_config(), as_of)
+    return Stack(tuple(pooled(wanted)), args.get_config(), as_of)
+
+
+def each(check: Check) -> StackCheck:
+    """The check of a stack rule that judges each resource by itself, and the node groups of a pool as one."""
+
+    def judge(stack: Stack, later: Later) -> Iterator[Violation]:
+        for resource in stack.resources:
+            args = ResourceValidationArgs(
+                resource.resource_type,
+                resource.props,
+                resource.urn,
+                resource.name,
+                resource.opts,
+                resource.provider,
+                stack.config,
+                {},
+            )
+            count = len(members(resource))
+            together = f" (its {count} node groups together)" if count > 1 else ""
+            with later:
+                for message in check(args, later):
+                    yield f"{message}{together}", resource.urn
+
+    return judge
 
 
 def _reading(args: ResourceValidationArgs, props: Any) -> ResourceValidationArgs:

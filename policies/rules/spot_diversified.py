@@ -6,10 +6,8 @@ Judged: EKS managed node groups, Auto Scaling groups, OKE node pools and Karpent
   them.
 - A type that stands in a launch template is the only one of its group (EKS user guide). OKE has one shape a pool, so it is
   asked for placements alone, and for a shape that OCI sells as preemptible.
-- Subnets count as zones: their ids are all that a preview knows of them. A Karpenter pool is in every zone of its subnets
-  unless a requirement names zones.
-- The zones of an EKS cluster are those of its creation (EKS user guide, network-reqs), and changing the subnets of a managed
-  node group replaces it (`subnet_ids` is ForceNew in terraform-provider-aws). So "add a zone" alone would be wrong advice there.
+- Subnets count as zones: their ids are all that a preview knows of them. A pool on EKS has a node group per zone, and the
+  subnets of all of them count. A Karpenter pool is in every zone of its subnets unless a requirement names zones.
 """
 
 from __future__ import annotations
@@ -26,17 +24,14 @@ from .labels import INSTANCE_TYPE_LABEL
 from .machine_types import Choice, choices, known
 from .pools import of_gpu_pool, requirements, sold_as_spot
 from .read import Later, count, entries, keys, provided, quantity, shown, text, walk, whole
-from .rule import Args, Rule, Section, Severity
+from .rule import Args, Section, Severity, StackRule, each
 
 MIN_TYPES = 2
 MIN_ZONES = 2
 MAX_SPREAD = 2
 
 _ADD = "add one"
-_EKS_ADD = (
-    "give the pool another zone of its cluster, which replaces the node group; a live EKS cluster takes no new zone: there name "
-    "more types and lower minZones"
-)
+_EKS_ADD = "add a node group of the pool in another zone, and let nodes.max be one per zone or more"
 _ZONE_LABEL = "topology.kubernetes.io/zone"
 
 
@@ -150,7 +145,7 @@ _PATHS = {
     KARPENTER_NODE_POOL: f"spec.template.spec.requirements[{INSTANCE_TYPE_LABEL}]",
 }
 
-RULE = Rule(
+RULE = StackRule(
     id="spot-diversified",
     order=(Section.COST, 30),
     title="Spot GPU pools take several types and zones",
@@ -176,8 +171,7 @@ RULE = Rule(
     source="https://docs.aws.amazon.com/eks/latest/userguide/managed-node-groups.html",
     fix=(
         "Name two or more types with the same GPUs and similar CPUs and memory on the pool itself, and two or more zones. "
-        "Choose the zones of an EKS cluster before the first pulumi up: a live cluster takes no new zone. A pool may use any of "
-        "them, but a change replaces its node group, and the jobs there end."
+        "On EKS each zone of a pool is a node group of its own, so adding one changes no other node."
     ),
-    check=_check,
+    check=each(_check),
 )
