@@ -221,8 +221,8 @@ class EksGpuCluster(Component[EksGpuClusterArgs]):
     def _system_pool(self, name: str, args: EksGpuClusterArgs) -> aws.eks.NodeGroup:
         """One node group over the control plane's zones, so that no change of `zones` replaces it.
 
-        Unlike a GPU pool it is not split: system pods restart elsewhere when AZRebalance ends a node, and two nodes must be in two
-        zones, whatever their number.
+        Unlike a GPU pool it is not split: system pods restart elsewhere when AZRebalance ends a node, and AZRebalance keeps the
+        nodes in different zones.
         """
         settings, pool = args.settings, args.settings.system
         tags = fixed_tags(args.stack, args.cluster, SYSTEM_POOL)

@@ -26,8 +26,9 @@ def cluster_autoscaler(cluster: str, region: str, kubernetes: str) -> Chart:
             "extraArgs": {
                 # The groups of one pool waste the same, and among equals the expander chooses at random.
                 "expander": "least-waste",
-                # A scale-up of several nodes spreads over the zones of a pool. Its groups are those with its label: by default the
-                # autoscaler compares all labels, and an empty group has others than one with nodes (buildNodeFromTemplate).
+                # A scale-up of several nodes spreads over the zones of a pool: groups with the same pool label are similar.
+                # By default the autoscaler compares nearly all labels, and an empty group has others than one with nodes
+                # (cloudprovider/aws/aws_manager.go, buildNodeFromTemplate).
                 "balance-similar-node-groups": True,
                 "balancing-label": POOL_LABEL,
                 "skip-nodes-with-system-pods": False,

@@ -73,8 +73,8 @@ def _instances(
         lacking = [name for name in missing if name not in reached]
         if lacking and not unsure:
             yield (
-                f"Missing required tags of its instances: {', '.join(lacking)}. Neither the launch template nor a tag of its Auto "
-                f"Scaling group with propagateAtLaunch has them. Set gpu-ci:tags in {stack_file()}.",
+                f"Missing required tags of its instances: {', '.join(lacking)}. Neither the launch template nor a tag of the "
+                f"Auto Scaling group with propagateAtLaunch has them. Set gpu-ci:tags in {stack_file()}.",
                 user.urn,
             )
         if lacking:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from enum import StrEnum
+from functools import wraps
 from typing import Any, Self
 
 from pulumi_policy import (
@@ -253,6 +254,7 @@ def _stack(args: StackValidationArgs, types: frozenset[str], as_of: date) -> Sta
 def each(check: Check) -> StackCheck:
     """The check of a stack rule that judges each resource by itself, and the node groups of a pool as one."""
 
+    @wraps(check)
     def judge(stack: Stack, later: Later) -> Iterator[Violation]:
         for resource in stack.resources:
             args = ResourceValidationArgs(
