@@ -17,7 +17,6 @@ from typing import Any
 
 from . import schema
 from .kinds import AUTO_SCALING_GROUP, AUTO_SCALING_TAG, EKS_NODE_GROUP, LAUNCH_TEMPLATE
-from .node_groups import members
 from .places import stack_file
 from .read import Later, entries, label, strings, text, true, walk
 from .required_tags import REQUIRED
@@ -29,7 +28,7 @@ VOLUME = ("gpu-ci/stack", "gpu-ci/cluster", "gpu-ci/pool")
 def _check(stack: Stack, later: Later) -> Iterator[Violation]:
     wanted = strings(stack.config, "tags", REQUIRED)
     fixed = strings(stack.config, "volumeTags", VOLUME)
-    groups = [group for pool in stack.of(EKS_NODE_GROUP, AUTO_SCALING_GROUP) for group in members(pool)]
+    groups = list(stack.of(EKS_NODE_GROUP, AUTO_SCALING_GROUP))
     tags = list(stack.of(AUTO_SCALING_TAG))
     for template in stack.of(LAUNCH_TEMPLATE):
         users = [group for group in groups if template.urn in _behind(group, "launchTemplate")]

@@ -17,24 +17,10 @@ from pulumi_policy.proxy import UnknownValueError
 from fleet.facts.scheduling import POOL_LABEL
 
 from .kinds import EKS_NODE_GROUP
-from .read import label, walk, whole
+from .read import Later, label, walk, whole
 
-_ALIKE = (
-    "clusterName",
-    "amiType",
-    "capacityType",
-    "instanceTypes",
-    "labels",
-    "taints",
-    "version",
-    "releaseVersion",
-    "diskSize",
-    "remoteAccess",
-    "launchTemplate",
-    "warmPoolConfig",
-    "tags",
-)
-"""Properties that rules read. Groups of one pool have equal ones, so the first stands for all."""
+_ALIKE = ("clusterName", "region", "amiType", "capacityType", "instanceTypes", "diskSize")
+"""Properties of which size, price and GPUs depend. Groups of one pool have equal ones, so the first stands for all."""
 _SIZES = ("minSize", "maxSize", "desiredSize")
 _UNKNOWN = "\0unknown"
 
@@ -56,14 +42,15 @@ class Pool(PolicyResource):
             _once(each.dependencies for each in groups),
             {field: _once(each.property_dependencies.get(field, ()) for each in groups) for field in fields},
         )
-        self.groups = tuple(groups)
+        self.groups = len(groups)
+        """How many node groups it has."""
 
 
 def pooled(resources: Iterable[PolicyResource]) -> list[PolicyResource]:
     """The resources in order, with the node groups of each EKS pool as one `Pool`, in the place of its first group.
 
-    Groups are of one pool if they have the same pool label, and nothing that a rule reads differs between them but sizes and
-    subnets. Other groups stay by themselves.
+    Groups are of one pool if they have the same pool label in the same cluster, the same machines and the same launch template.
+    Other groups stay by themselves. Rules about taints, labels or versions judge each node group by itself.
     """
     held: dict[Any, list[PolicyResource]] = {}
     for resource in resources:
@@ -71,23 +58,19 @@ def pooled(resources: Iterable[PolicyResource]) -> list[PolicyResource]:
     return [groups[0] if len(groups) == 1 else Pool(groups) for groups in held.values()]
 
 
-def members(resource: PolicyResource) -> tuple[PolicyResource, ...]:
-    """The node groups of a pool; of any other resource itself."""
-    return resource.groups if isinstance(resource, Pool) else (resource,)
-
-
 def _pool(resource: PolicyResource) -> Any:
     """What the groups of a pool have in common; the URN of a resource that is no group of a pool."""
     if resource.resource_type != EKS_NODE_GROUP:
         return resource.urn
-    props = resource.props
-    try:
-        if not label(walk(props, "labels", POOL_LABEL)):
-            return resource.urn
-    except UnknownValueError:
+    props, provider = resource.props, resource.provider
+    name = ""
+    with Later():
+        name = label(walk(props, "labels", POOL_LABEL))
+    if not name:
         return resource.urn
     templates = tuple(each.urn for each in resource.property_dependencies.get("launchTemplate", ()))
-    return (*(_frozen(partial(walk, props, key)) for key in _ALIKE), templates)
+    place = (provider.urn, _frozen(partial(walk, provider.props, "region"))) if provider is not None else None
+    return (name, place, templates, *(_frozen(partial(walk, props, key)) for key in _ALIKE))
 
 
 def _frozen(read: Callable[[], Any]) -> Any:

@@ -30,7 +30,7 @@ from pulumi_policy.proxy import UnknownValueError
 from . import exceptions
 from .draft import Draft
 from .exceptions import EXCEPTIONS
-from .node_groups import members, pooled
+from .node_groups import Pool, pooled
 from .places import filled
 from .read import Later
 
@@ -70,8 +70,6 @@ Remedy = Callable[[ResourceValidationArgs, Draft], None]
 @dataclass(frozen=True, slots=True)
 class Stack:
     """The input of a stack rule: the resources of its types in order of URN, its config, and the day that it judges.
-
-    The node groups of an EKS pool are one resource (`node_groups.py`).
 
     Follow parents and dependencies only to resources of these types, because an offline plan has no others.
     """
@@ -246,9 +244,9 @@ class StackRule(_Common):
 
 
 def _stack(args: StackValidationArgs, types: frozenset[str], as_of: date) -> Stack:
-    """The resources of these types, sorted, because an engine gives them in no fixed order. An EKS pool is one resource."""
+    """The resources of these types, sorted, because an engine gives them in no fixed order."""
     wanted = sorted((each for each in args.resources if each.resource_type in types), key=lambda each: each.urn)
-    return Stack(tuple(pooled(wanted)), args.get_config(), as_of)
+    return Stack(tuple(wanted), args.get_config(), as_of)
 
 
 def each(check: Check) -> StackCheck:
@@ -256,7 +254,7 @@ def each(check: Check) -> StackCheck:
 
     @wraps(check)
     def judge(stack: Stack, later: Later) -> Iterator[Violation]:
-        for resource in stack.resources:
+        for resource in pooled(stack.resources):
             args = ResourceValidationArgs(
                 resource.resource_type,
                 resource.props,
@@ -267,8 +265,7 @@ def each(check: Check) -> StackCheck:
                 stack.config,
                 {},
             )
-            count = len(members(resource))
-            together = f" (its {count} node groups together)" if count > 1 else ""
+            together = f" (its {resource.groups} node groups together)" if isinstance(resource, Pool) else ""
             with later:
                 for message in check(args, later):
                     yield f"{message}{together}", resource.urn

@@ -44,7 +44,7 @@ def test_annotations_stand_on_stderr_beside_any_form(changed):
     for form in ([], ["--json"], ["--markdown"]):
         result = run("plan", "staging", "--file", changed, "--base", str(ROOT), "--annotations", *form)
         (line,) = [line for line in result.stderr.splitlines() if line.startswith("::error ")]
-        assert "title=spot-required-nonprod::usw2-t4-spot-nodes: capacityType is" in line
+        assert "title=spot-required-nonprod::usw2-t4-spot-us-west-2a-nodes: capacityType is" in line
         assert "::error" not in result.stdout
 
 
@@ -55,7 +55,7 @@ def test_the_terminal_says_what_changes_and_then_the_plan(changed):
     for told in (
         "  pool usw2/t4-spot: capacity: spot → on-demand",
         "  pool usw2/t4-spot: nodes.max: 5 → 6",
-        "  newly broken: spot-required-nonprod: usw2-t4-spot-nodes",
+        "  newly broken: spot-required-nonprod: usw2-t4-spot-us-west-2a-nodes",
     ):
         assert told in lines
     assert lines.index(f"gpu-ci plan of stack staging on {AS_OF}") > lines.index("  pool usw2/t4-spot: nodes.max: 5 → 6")
@@ -87,7 +87,7 @@ def test_json_has_what_changes(changed):
     assert changes["mended"] == []
     nodes = next(kind for kind in changes["resources"] if kind["type"] == "aws:eks/nodeGroup:NodeGroup")
     assert nodes["added"] == nodes["removed"] == []
-    assert "capacityType" in nodes["changed"]["usw2-t4-spot-nodes"]
+    assert "capacityType" in nodes["changed"]["usw2-t4-spot-us-west-2a-nodes"]
 
 
 def test_json_without_a_base_has_no_changes():

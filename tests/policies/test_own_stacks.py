@@ -319,7 +319,7 @@ def test_there_is_something_of_our_own_that_each_mutation_breaks(mutation):
 
 def test_a_node_group_without_its_taint_is_told_what_to_add():
     mutation = MUTATIONS["a pool without its taint"]
-    (target,) = [each for each in targets(mutation, "staging") if each.name == "usw2-t4-spot-nodes"]
+    (target,) = [each for each in targets(mutation, "staging") if each.name == "usw2-t4-spot-us-west-2a-nodes"]
     (verdict,) = [each for each in verdicts(among(broken(mutation, target), "staging"), "staging") if each.rule == mutation.rule]
     assert verdict.message == (
         'taints: a GPU pool (amiType is "AL2023_x86_64_NVIDIA") has a taint nvidia.com/gpu with effect NO_SCHEDULE '
