@@ -94,7 +94,7 @@ def test_json_has_the_same_facts():
     assert result.exit_code == 0
     plan = json.loads(result.stdout)
     assert plan["clean"] is True
-    assert len(plan["resources"]) == 108
+    assert len(plan["resources"]) == 106
     assert {placed["runnerSet"]: placed["poolHolds"] for placed in plan["placement"]} == {"gpu-t4": 5, "gpu-t4-release": 2}
     assert plan["price"]["worst"]["atMost"] is True
     assert plan["secrets"] == ["gpu-ci:githubPrivateKey"]
@@ -126,9 +126,9 @@ def test_a_broken_mandatory_policy_is_status_1(tmp_path):
     path = changed(tmp_path, ("capacity: spot", "capacity: on-demand"))
     result = run("plan", "staging", "--file", path)
     assert result.exit_code == 1
-    assert "mandatory spot-required-nonprod: usw2-t4-spot-us-west-2a-nodes" in result.stdout
+    assert "mandatory spot-required-nonprod: 3 resources: capacityType is" in result.stdout
     assert (
-        f"FAILED: 1 mandatory policy violation; 107 resources; policies: {len(RULES) - 2} hold, 1 broken, 1 disabled; "
+        f"FAILED: 3 mandatory policy violations; 105 resources; policies: {len(RULES) - 2} hold, 1 broken, 1 disabled; "
         in result.stdout
     )
 
@@ -178,12 +178,12 @@ def test_a_broken_advisory_policy_is_told_and_does_not_fail(monkeypatch, tmp_pat
     result = run("plan", "staging", "--file", changed(tmp_path, ("capacity: spot", "capacity: on-demand")))
     assert result.exit_code == 0
     assert "policies: 1 broken," in result.stdout
-    assert "advisory spot-required-nonprod: usw2-t4-spot-us-west-2a-nodes" in result.stdout
+    assert "advisory spot-required-nonprod: 3 resources: capacityType is" in result.stdout
 
 
 # -- exceptions, remediations, the undeterminable ------------------------------------------------------------------------
 
-EXCEPTION = {"urn": "*::usw2-t4-spot-us-west-2a-nodes", "reason": "a test of exceptions", "expires": "2026-12-31"}
+EXCEPTION = {"urn": "*::usw2-t4-spot-*-nodes", "reason": "a test of exceptions", "expires": "2026-12-31"}
 
 
 def excepted(monkeypatch, *entries):
@@ -203,17 +203,14 @@ def test_an_exception_hides_a_violation_until_its_day_and_then_is_one(monkeypatc
     after = run("plan", "staging", "--file", path, "--as-of", "2027-01-01")
     assert after.exit_code == 1
     assert "ran out on 2026-12-31" in after.stdout
-    assert "FAILED: 2 mandatory policy violations" in after.stdout, "what it hid and the exception itself"
+    assert "FAILED: 6 mandatory policy violations" in after.stdout, "what it hid and the exception itself"
 
 
 def test_an_exception_that_hides_nothing_is_remarked(monkeypatch):
     excepted(monkeypatch, EXCEPTION)
     result = run("plan", "staging", "--as-of", "2026-12-31")
     assert result.exit_code == 0
-    assert (
-        "! policy spot-required-nonprod: exceptions[0] (*::usw2-t4-spot-us-west-2a-nodes) hides nothing; remove it"
-        in result.stdout
-    )
+    assert "! policy spot-required-nonprod: exceptions[0] (*::usw2-t4-spot-*-nodes) hides nothing; remove it" in result.stdout
 
 
 @pytest.mark.parametrize("urn", ["*::check::*::vendor/*", "*#ai/ollama"])

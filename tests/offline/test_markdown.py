@@ -81,7 +81,7 @@ def test_a_plan_by_itself_has_placement_price_and_remarks_and_folds_the_policies
 
 def test_what_breaks_and_what_it_costs_stand_before_everything_else(shown, wider):
     lines = shown.splitlines()
-    assert lines[0] == "## ❌ `staging`: 1 mandatory policy violation"
+    assert lines[0] == "## ❌ `staging`: 3 mandatory policy violations"
     before, after = staging().cost[1], wider.cost[1]
     assert f"{before} → **{after}** (+{after.usd - before.usd:.3f}) at worst" in lines[2]
     _, (policy, where, why) = tables(shown)[0]

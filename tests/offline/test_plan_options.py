@@ -35,7 +35,7 @@ def changed(tmp_path) -> str:
 def test_markdown_is_all_that_stands_on_stdout_and_the_status_is_the_plans(changed):
     result = run("plan", "staging", "--file", changed, "--base", str(ROOT), "--markdown")
     assert result.exit_code == 1
-    assert result.stdout.startswith("## ❌ `staging`: 1 mandatory policy violation\n")
+    assert result.stdout.startswith("## ❌ `staging`: 3 mandatory policy violations\n")
     assert "| pool `usw2/t4-spot` | `nodes.max` | `5` | `6` |" in result.stdout
     assert "::" not in result.stderr, "annotations are given where they are asked for"
 
@@ -55,11 +55,11 @@ def test_the_terminal_says_what_changes_and_then_the_plan(changed):
     for told in (
         "  pool usw2/t4-spot: capacity: spot → on-demand",
         "  pool usw2/t4-spot: nodes.max: 5 → 6",
-        "  newly broken: spot-required-nonprod: usw2-t4-spot-us-west-2a-nodes",
+        "  newly broken: spot-required-nonprod: 3 resources",
     ):
         assert told in lines
     assert lines.index(f"gpu-ci plan of stack staging on {AS_OF}") > lines.index("  pool usw2/t4-spot: nodes.max: 5 → 6")
-    assert lines[-1].startswith("FAILED: 1 mandatory policy violation; ")
+    assert lines[-1].startswith("FAILED: 3 mandatory policy violations; ")
 
 
 def test_a_value_of_several_lines_is_one_line_and_moves_no_terminal(tmp_path):

@@ -196,7 +196,10 @@ MUTATIONS = {
     "a machine of one's own mislabelled": Mutation(
         "gpu-node-labels", OWN, _always, _own_mislabelled, frozenset({"gpu-node-labels"})
     ),
-    "a spot pool on demand": Mutation("spot-required-nonprod", {NODE_GROUP}, _is_spot_burst, _on_demand, DEARER),
+    # The node groups of the pool that stay on spot are in fewer zones.
+    "a spot pool on demand": Mutation(
+        "spot-required-nonprod", {NODE_GROUP}, _is_spot_burst, _on_demand, DEARER | {"spot-diversified"}
+    ),
     "a preemptible pool on demand": Mutation(
         "spot-required-nonprod", {OKE_POOL}, _is_preemptible_burst, _not_preemptible, DEARER
     ),
