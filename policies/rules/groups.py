@@ -2,8 +2,8 @@
 
 A group is an EKS pool with all its node groups, an OKE node pool, an Auto Scaling group, a Karpenter NodePool, an EC2 or OCI
 instance, a spot request, an OCI instance pool with its configuration, or a runner set whose launchers boot a machine for each
-job (the annotations of its runner pod name that machine). Components do not count, because their children do. Talos nodes do not count,
-because nobody buys them by the hour. EC2 fleets are left out: their capacity need not be a count of machines.
+job (the annotations of its runner pod name that machine). Components do not count, because their children do. Talos nodes do not
+count, because nobody buys them by the hour. EC2 fleets are left out: their capacity need not be a count of machines.
 
 A group's launch template or configuration is found through its dependencies, because ids are unknown before they exist.
 """
