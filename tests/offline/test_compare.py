@@ -38,6 +38,18 @@ def test_a_setting_is_named_by_its_path_with_both_its_values(comparison):
     assert setting.values == {"capacity": Pair("spot", "on-demand"), "nodes.max": Pair("5", "6")}
 
 
+def test_a_changed_tag_is_said_to_reach_new_instances_alone(tmp_path):
+    tagged = plan_of(write(tmp_path, ("owner: ci-platform", "owner: ml")))
+    found = Comparison(staging(), tagged)
+    assert [(setting.name, dict(setting.values)) for setting in found.settings] == [
+        ("", {"tags.owner": Pair("ci-platform", "ml")})
+    ]
+    assert found.new_remarks == found.notes
+    assert found.notes[0].startswith("tags: running EC2 instances keep their old tags, and no node is replaced; ")
+    assert "aws:eks/nodeGroup:NodeGroup" not in {kind.type for kind in found.resources}
+    assert "aws:ec2/launchTemplate:LaunchTemplate" not in {kind.type for kind in found.resources}
+
+
 def test_runner_sets_that_land_elsewhere_are_told_from_those_that_do_not(comparison):
     moved = {name for name, pair in comparison.places.items() if pair.changed}
     assert moved == {"usw2/gpu-t4"}

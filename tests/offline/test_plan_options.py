@@ -55,7 +55,7 @@ def test_the_terminal_says_what_changes_and_then_the_plan(changed):
     for told in (
         "  pool usw2/t4-spot: capacity: spot → on-demand",
         "  pool usw2/t4-spot: nodes.max: 5 → 6",
-        "  newly broken: spot-required-nonprod: 3 resources",
+        "  newly broken: spot-required-nonprod: usw2-t4-spot-us-west-2a-nodes",
     ):
         assert told in lines
     assert lines.index(f"gpu-ci plan of stack staging on {AS_OF}") > lines.index("  pool usw2/t4-spot: nodes.max: 5 → 6")
