@@ -69,7 +69,11 @@ def test_a_zone_less_of_a_pool_removes_its_group_alone() -> None:
 
 @pytest.mark.parametrize("gateways", ["one", "per-zone"])
 def test_a_zone_more_of_the_cluster_adds_its_network_and_the_groups_there(gateways: str) -> None:
-    same = {"network": {"natGateways": gateways}, "controlPlaneZones": ABC[:2], "pools": {"t4": pool(nodes={"max": 3})}}
+    same: dict[str, Any] = {
+        "network": {"natGateways": gateways},
+        "controlPlaneZones": ABC[:2],
+        "pools": {"t4": pool(nodes={"max": 3})},
+    }
     network = {f"usw2-network-{role}-us-west-2c" for role in ("public", "private")}
     if gateways == "per-zone":
         network.add("usw2-network-nat-us-west-2c")
@@ -81,7 +85,7 @@ def test_a_zone_more_of_the_cluster_adds_its_network_and_the_groups_there(gatewa
 
 
 def test_nodes_may_leave_a_zone_of_the_control_plane() -> None:
-    same = {"controlPlaneZones": ABC[:2], "pools": {"t4": pool(nodes={"max": 1})}}
+    same: dict[str, Any] = {"controlPlaneZones": ABC[:2], "pools": {"t4": pool(nodes={"max": 1})}}
     created, deleted, changed = difference(deployed(zones=ABC[:2], **same), deployed(zones=ABC[1:2], **same))
     assert (created, deleted, changed) == (of_zone("t4", "us-west-2b"), of_zone("t4", "us-west-2a"), set())
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import botocore.loaders
 import pytest
 
 from fleet.facts.scheduling import EKS_EFFECT, RESERVED_NODES_TAG
 from fleet.facts.versions import KUBERNETES
 from fleet.loading.config import load
+from fleet.providers.eks.cluster import EksCluster
 from tests.builders import read_stack
 from tests.components.recorded import named, of_type
 from tests.fleet.conformance import STACKS
@@ -86,7 +89,7 @@ def test_a_pool_has_a_node_group_in_each_zone_with_that_zones_subnet_and_its_sha
         if "-private-" in resource.name
     }
     for cluster, settings in fleet.clusters_by_name():
-        for pool, held in settings.pools.items() if settings.provider == "eks" else ():
+        for pool, held in settings.pools.items() if isinstance(settings, EksCluster) else ():
             found = {}
             for group in of_type(recording, POOL):
                 if group.inputs["labels"].items() >= {"gpu-ci/pool": pool, "gpu-ci/cluster": cluster}.items():
@@ -100,7 +103,7 @@ def test_a_pool_has_a_node_group_in_each_zone_with_that_zones_subnet_and_its_sha
 
 
 def test_groups_of_a_pool_share_a_launch_template_and_differ_in_zone_and_sizes_alone(staging):
-    shared = {}
+    shared: dict[str, Any] = {}
     for group in of_type(staging, POOL):
         (template,) = [urn for urn in group.dependencies if ":LaunchTemplate::" in urn]
         own = {key: value for key, value in group.inputs.items() if key not in ("scalingConfig", "subnetIds")}

@@ -196,14 +196,11 @@ def test_an_exception_hides_a_violation_until_its_day_and_then_is_one(monkeypatc
     path = changed(tmp_path, ("capacity: spot", "capacity: on-demand"))
     before = run("plan", "staging", "--file", path, "--as-of", "2026-12-31")
     assert before.exit_code == 0, before.output
-    assert (
-        "mandatory spot-required-nonprod (excepted): usw2-t4-spot-us-west-2a-nodes: exceptions[0], until 2026-12-31: a test"
-        in before.stdout
-    )
+    assert "mandatory spot-required-nonprod (excepted): 3 resources: exceptions[0], until 2026-12-31: a test" in before.stdout
     after = run("plan", "staging", "--file", path, "--as-of", "2027-01-01")
     assert after.exit_code == 1
     assert "ran out on 2026-12-31" in after.stdout
-    assert "FAILED: 6 mandatory policy violations" in after.stdout, "what it hid and the exception itself"
+    assert "FAILED: 6 mandatory policy violations" in after.stdout, "what it hid of three node groups, and the exception itself"
 
 
 def test_an_exception_that_hides_nothing_is_remarked(monkeypatch):
@@ -231,13 +228,14 @@ def test_what_a_remediation_changes_is_shown_and_judged(monkeypatch, tmp_path):
     config = {"all": "disabled", "required-tags": {"enforcementLevel": "remediate", **values}}
     monkeypatch.setattr(offline.plan, "policy_settings", lambda *_: config)
     result = run("plan", "staging")
-    assert 'remediated by required-tags: usw2-t4-spot-us-west-2a-nodes: tags: not set → {team: "ml"}' in result.stdout
+    assert 'remediated by required-tags: usw2-t4-spot-launch: tags: not set → {team: "ml"}' in result.stdout
+    assert 'remediated by required-tags: usw2-t4-spot-us-west-2a-nodes: tags.team: not set → "ml"' in result.stdout
     found = json.loads(run("plan", "staging", "--json").stdout)
     (done,) = [each for each in found["remediations"] if each["urn"].endswith("::usw2-t4-spot-us-west-2a-nodes")]
     assert done["policy"] == "required-tags"
     (nodes,) = [each for each in found["resources"] if each["name"] == "usw2-t4-spot-us-west-2a-nodes"]
-    assert nodes["inputs"]["tags"] == {"team": "ml"}, "the resource is what the engine would make"
-    # A launch template's specifications are left alone, and so the level is mandatory.
+    assert nodes["inputs"]["tags"]["team"] == "ml", "the resource is what the engine would make"
+    # The inputs of a remote component are not changed, and so the level is mandatory.
     assert result.exit_code == 1
 
 

@@ -86,7 +86,7 @@ def test_what_breaks_and_what_it_costs_stand_before_everything_else(shown, wider
     assert f"{before} → **{after}** (+{after.usd - before.usd:.3f}) at worst" in lines[2]
     _, (policy, where, why) = tables(shown)[0]
     assert policy == "`spot-required-nonprod` violation **new**"
-    assert where == "`usw2-t4-spot-us-west-2a-nodes`"
+    assert where == ", ".join(f"`usw2-t4-spot-us-west-2{zone}-nodes`" for zone in "abc")
     assert 'capacityType is "ON_DEMAND"' in why
 
 
