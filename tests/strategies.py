@@ -301,6 +301,7 @@ def clusters(draw: st.DrawFn, sets: dict[str, list[str]]) -> dict[str, Any]:
     enablement, cdi = draw(st.sampled_from(ways))
     optional = {
         "network": networks(zones),
+        "controlPlaneZones": st.just(zones[:2]),
         "system": st.fixed_dictionaries({}, optional=system),
         "admins": st.just(["arn:aws:iam::123456789012:role/ops"]),
         "logTypes": st.lists(st.sampled_from(["api", "audit", "scheduler"]), unique=True),
@@ -622,6 +623,7 @@ _EKS = tuple(
     cluster(
         endpoint=endpoint,
         network=network,
+        controlPlaneZones=["us-west-2a", "us-west-2b"],
         admins=["arn:aws:iam::123456789012:role/ops"],
         logTypes=["api"],
         privateEgress=["10.20.0.0/16"],

@@ -15,13 +15,14 @@ import pulumi_kubernetes as kubernetes
 from components.component import Component
 from components.eks.autoscaler import EksAutoscaler, EksAutoscalerArgs
 from components.eks.governance import budget, quotas
+from components.eks.launch import launch_template
 from components.eks.managed_nodes import ManagedNodes, managed_nodes
 from components.eks.network import EksNetwork, EksNetworkArgs
 from components.kubernetes.deliver import by_helm
 from fleet.facts import versions
-from fleet.facts.scheduling import GPU_TOLERATION, system_labels
-from fleet.providers.eks.cluster import EksCluster, EksPool
-from fleet.providers.tags import STACK_TAG
+from fleet.facts.scheduling import GPU_TOLERATION, SYSTEM_POOL, system_labels
+from fleet.providers.eks.cluster import EksCluster
+from fleet.providers.tags import STACK_TAG, fixed_tags
 
 _NODE_POLICIES = ("AmazonEKSWorkerNodePolicy", "AmazonEKS_CNI_Policy", "AmazonEC2ContainerRegistryPullOnly")
 _ADMIN_POLICY = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
@@ -45,12 +46,16 @@ _NODE_TRUST = json.dumps(
 
 @dataclass(frozen=True, slots=True)
 class EksGpuClusterArgs:
-    """`cluster` is the cluster's name in the settings, `physical_name` its name in AWS. `quotas` are vCPUs by quota code."""
+    """`cluster` is the cluster's name in the settings, `physical_name` its name in AWS. `quotas` are vCPUs by quota code.
+
+    `owner_tags` are those that may change at any time.
+    """
 
     cluster: str
     physical_name: str
     settings: EksCluster
-    tags: dict[str, str]
+    stack: str
+    owner_tags: Mapping[str, str]
     quotas: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -70,10 +75,12 @@ class EksGpuCluster(Component[EksGpuClusterArgs]):
     def declare(self, name: str, args: EksGpuClusterArgs) -> dict[str, Any]:
         settings = args.settings
         if settings.budget is not None:
-            budget(name, settings.budget, args.tags[STACK_TAG], parent=self)
+            budget(name, settings.budget, args.stack, parent=self)
         quotas(name, args.quotas, parent=self)
-        self.vpc_id, self.subnet_ids = self._network(name, settings)
-        self._zones = settings.zones
+        self.vpc_id, self._all_subnets = self._network(name, settings)
+        self._fixed_subnets = [self._all_subnets[zone] for zone in settings.fixed_zones]
+        self.subnets = {zone: self._all_subnets[zone] for zone in settings.zones}
+        """The nodes' private subnets by zone."""
         control_plane = self._control_plane(name, args)
         self.security_group_id = control_plane.cluster_security_group_id
         # With the plain string a node group could start before its cluster exists.
@@ -113,24 +120,17 @@ class EksGpuCluster(Component[EksGpuClusterArgs]):
         """The autoscaler's rights, and its chart if Helm installs it."""
         return {"clusterName": self.cluster_name, "kubeconfig": self.kubeconfig, "nodeRoleArn": self.node_role_arn}
 
-    def subnets_of(self, pool: EksPool) -> list[pulumi.Input[str]]:
-        """The private subnets of a pool's nodes. A reservation has machines in one zone."""
-        zones = (pool.reservation.zone,) if pool.reservation is not None else pool.zones
-        return [self.subnets[zone] for zone in zones] or self.subnet_ids
-
-    @property
-    def subnets(self) -> dict[str, pulumi.Input[str]]:
-        """The nodes' private subnets by zone."""
-        return dict(zip(self._zones, self.subnet_ids, strict=True))
-
-    def _network(self, name: str, settings: EksCluster) -> tuple[pulumi.Input[str], list[pulumi.Input[str]]]:
+    def _network(self, name: str, settings: EksCluster) -> tuple[pulumi.Input[str], Mapping[str, pulumi.Input[str]]]:
+        """The VPC and its private subnets by zone."""
         given = settings.network
         if given.vpc_id is not None:
-            return given.vpc_id, [given.private_subnets[zone] for zone in settings.zones]
+            return given.vpc_id, given.private_subnets
         network = EksNetwork(
-            f"{name}-network", EksNetworkArgs(settings.region, settings.zones, given), opts=pulumi.ResourceOptions(parent=self)
+            f"{name}-network",
+            EksNetworkArgs(settings.region, settings.network_zones, given),
+            opts=pulumi.ResourceOptions(parent=self),
         )
-        return network.vpc_id, list(network.private_subnet_ids)
+        return network.vpc_id, network.private_subnets
 
     def _control_plane(self, name: str, args: EksGpuClusterArgs) -> eks.Cluster:
         settings = args.settings
@@ -139,7 +139,7 @@ class EksGpuCluster(Component[EksGpuClusterArgs]):
             name=args.physical_name,
             version=settings.kubernetes_version,
             vpc_id=self.vpc_id,
-            private_subnet_ids=self.subnet_ids,
+            private_subnet_ids=self._fixed_subnets,
             endpoint_private_access=True,
             endpoint_public_access=not settings.endpoint.private,
             public_access_cidrs=list(settings.endpoint.public_cidrs) or None,
@@ -155,7 +155,7 @@ class EksGpuCluster(Component[EksGpuClusterArgs]):
             create_oidc_provider=False,
             # Unlike Pulumi's own protection, this also blocks a deletion in the console.
             deletion_protection=settings.protect or None,
-            tags=args.tags,
+            tags={**args.owner_tags, STACK_TAG: args.stack},
             opts=pulumi.ResourceOptions(parent=self, protect=settings.protect),
         )
 
@@ -219,23 +219,29 @@ class EksGpuCluster(Component[EksGpuClusterArgs]):
         )
 
     def _system_pool(self, name: str, args: EksGpuClusterArgs) -> aws.eks.NodeGroup:
+        """One node group over the control plane's zones, so that no change of `zones` replaces it.
+
+        Unlike a GPU pool it is not split: system pods restart elsewhere when AZRebalance ends a node, and AZRebalance keeps the
+        nodes in different zones.
+        """
         settings, pool = args.settings, args.settings.system
+        tags = fixed_tags(args.stack, args.cluster, SYSTEM_POOL)
         return managed_nodes(
             f"{name}-system",
             ManagedNodes(
                 cluster_name=self.cluster_name,
                 kubernetes_version=settings.kubernetes_version,
                 node_role_arn=self.node_role_arn,
-                subnet_ids=self.subnet_ids,
                 ami_type="AL2023_x86_64_STANDARD",
                 capacity_type="ON_DEMAND",
                 instance_types=pool.instance_types,
-                disk=pool.disk,
+                template=launch_template(f"{name}-system-launch", pool.disk, tags, None, parent=self),
                 labels=system_labels(args.cluster),
                 taints=(),
-                nodes=pool.nodes,
-                tags=args.tags,
+                owner_tags=args.owner_tags,
                 ready=self.before_nodes,
             ),
+            self._fixed_subnets,
+            pool.nodes,
             parent=self,
         )

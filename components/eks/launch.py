@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pulumi
 import pulumi_aws as aws
 
@@ -9,12 +11,13 @@ from fleet.providers.oke.disk import disk_gb
 
 
 def launch_template(
-    logical_name: str, disk: int, tags: dict[str, str], reservation: str | None, *, parent: pulumi.Resource
+    logical_name: str, disk: int, tags: Mapping[str, str], reservation: str | None, *, parent: pulumi.Resource
 ) -> aws.ec2.LaunchTemplate:
     """IMDSv2 with one hop, so that no pod reads the node's credentials; an encrypted gp3 root volume of `disk` MiB.
 
     Instance types stay on the node group: in the template a spot pool could have one type only. `reservation` is the id of the
-    only capacity reservation in which its machines run.
+    only capacity reservation in which its machines run. EKS replaces every node of a pool whose template changes, so `tags` must
+    never change: owner tags belong on the Auto Scaling groups.
     """
     return aws.ec2.LaunchTemplate(
         logical_name,
@@ -32,7 +35,7 @@ def launch_template(
         capacity_reservation_specification=_within(reservation) if reservation else None,
         # The provider's default tags do not reach the instances that EKS launches.
         tag_specifications=[
-            aws.ec2.LaunchTemplateTagSpecificationArgs(resource_type=kind, tags=tags)
+            aws.ec2.LaunchTemplateTagSpecificationArgs(resource_type=kind, tags=dict(tags))
             for kind in ("instance", "volume", "network-interface")
         ],
         update_default_version=True,

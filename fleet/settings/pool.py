@@ -55,7 +55,7 @@ Disk = Annotated[Memory, AfterValidator(_disk)]
 """Size of a root volume in MiB, whole GiB."""
 
 MAX_LABELS = 25
-"""Maximum labels that a stack file adds to a pool. All labels become tags of its Auto Scaling group, which can have 50."""
+"""Maximum labels that a stack file adds to a pool. Nodes get them by their user data, which EC2 limits to 16 KB."""
 
 
 class Reservation(Model):

@@ -1,9 +1,9 @@
 """Groups of identical machines that a stack can have. Rules that add up GPUs, money or quotas read these groups.
 
-A group is an EKS node group, an OKE node pool, an Auto Scaling group, a Karpenter NodePool, an EC2 or OCI instance, a spot
-request, an OCI instance pool with its configuration, or a runner set whose launchers boot a machine for each job (the
-annotations of its runner pod name that machine). Components do not count, because their children do. Talos nodes do not count,
-because nobody buys them by the hour. EC2 fleets are left out: their capacity need not be a count of machines.
+A group is an EKS pool with all its node groups, an OKE node pool, an Auto Scaling group, a Karpenter NodePool, an EC2 or OCI
+instance, a spot request, an OCI instance pool with its configuration, or a runner set whose launchers boot a machine for each
+job (the annotations of its runner pod name that machine). Components do not count, because their children do. Talos nodes do not
+count, because nobody buys them by the hour. EC2 fleets are left out: their capacity need not be a count of machines.
 
 A group's dependencies show its launch template or configuration, because ids are unknown before they exist.
 """
@@ -31,6 +31,7 @@ from fleet.facts.scheduling import (
 from . import kinds, sizes
 from .capacity import bought
 from .machine_types import ANNOTATIONS, Choice, booted, choices, gpus_each
+from .node_groups import pooled
 from .pools import gpu_sign, template_labels
 from .read import Later, count, items, keys, label, line, text, walk, whole
 from .releases import Release, releases
@@ -90,7 +91,7 @@ class Group:
 def groups(resources: Sequence[PolicyResource], later: Later) -> tuple[Group, ...]:
     """The groups of a stack in order. A group with an unknown value is left out, and `later` collects the value."""
     found = []
-    for resource in resources:
+    for resource in pooled(resources):
         for read in _readings(resource, resources, later):
             unsure = Later()
             with unsure:

@@ -33,7 +33,7 @@ def cluster(**changes):
         cloud = [aws.Provider("aws", region="us-west-2"), eks.Provider("eks")]
         EksGpuCluster(
             "usw2",
-            EksGpuClusterArgs("usw2", "gpu-ci-test-usw2", fleet.clusters["usw2"], {"gpu-ci/stack": "test"}),
+            EksGpuClusterArgs("usw2", "gpu-ci-test-usw2", fleet.clusters["usw2"], "test", {"owner": "ci"}),
             opts=pulumi.ResourceOptions(providers=cloud),
         )
 

@@ -552,13 +552,38 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "subnets-of-other-zones": (
         "gpu-ci:clusters.usw2.network.privateSubnets",
-        "privateSubnets must have one subnet for each of the cluster's zones; use the same zones",
+        "privateSubnets must have one subnet for each zone in zones and controlPlaneZones; use the same zones",
         '["us-west-2a", "us-west-2c"]',
     ),
     "zone-foreign": (
         "gpu-ci:clusters.usw2.zones",
         "not a zone of us-west-2; write for example us-west-2a",
         '"us-east-1b"',
+    ),
+    "control-plane-zone-foreign": (
+        "gpu-ci:clusters.usw2.controlPlaneZones",
+        "not a zone of us-west-2; write for example us-west-2a",
+        '"us-east-1b"',
+    ),
+    "control-plane-zone-letter": (
+        "gpu-ci:clusters.usw2.controlPlaneZones",
+        "a new VPC has subnets for zones a to g; use those",
+        '["us-west-2a", "us-west-2h"]',
+    ),
+    "control-plane-zone-only-one": (
+        "gpu-ci:clusters.usw2.controlPlaneZones",
+        "an EKS control plane needs at least two different zones; add one",
+        '["us-west-2a"]',
+    ),
+    "control-plane-zone-repeated": (
+        "gpu-ci:clusters.usw2.controlPlaneZones",
+        "a zone is given twice; remove one",
+        '["us-west-2a", "us-west-2b", "us-west-2a"]',
+    ),
+    "control-plane-zone-without-subnet": (
+        "gpu-ci:clusters.usw2.network.privateSubnets",
+        "privateSubnets must have one subnet for each zone in zones and controlPlaneZones; use the same zones",
+        '["us-west-2a", "us-west-2b"]',
     ),
     "zone-only-one": (
         "gpu-ci:clusters.usw2.zones",
@@ -860,7 +885,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "names-too-long-together": (
         "gpu-ci:clusters.usw2.pools.t4-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
-        "cluster and pool names together have at most 48 characters; shorten one",
+        "cluster and pool names together have at most 37 characters; shorten one",
         '"t4-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"',
     ),
     "own-label-on-two-sets-of-one-name": (

@@ -160,10 +160,11 @@ def test_our_own_node_groups_are_told_apart_and_the_label_tells_the_truth(capaci
                 cluster_name="gpu-ci-test-usw2",
                 kubernetes_version="1.34",
                 node_role_arn="arn:aws:iam::123456789012:role/node",
-                subnet_ids=["subnet-1"],
+                subnets={"us-west-2a": "subnet-1"},
                 pool_name="a100",
                 pool=pool(capacity),
-                tags={},
+                fixed_tags={},
+                owner_tags={},
                 ready=[],
             ),
         )
