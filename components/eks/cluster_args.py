@@ -1,0 +1,27 @@
+"""From a cluster's settings to the arguments of EksGpuCluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from components.arguments import given, same
+from components.context import Context
+from components.eks.eks_gpu_cluster import EksGpuClusterArgs
+from fleet.providers.eks.cluster import EksCluster
+from fleet.providers.tags import STACK_TAG
+
+
+def eks_gpu_cluster_args(
+    name: str, settings: EksCluster, context: Context, quotas: Mapping[str, int] | None = None
+) -> EksGpuClusterArgs:
+    """The arguments for the cluster `name` of a stack. `quotas` are vCPUs by quota code."""
+    args: EksGpuClusterArgs = {
+        **same(settings, EksGpuClusterArgs),
+        "cluster_name": context.cluster_name(name),
+        "tags": {key: value for key, value in context.tags.items() if key != STACK_TAG},
+        "stack_tag": context.tags[STACK_TAG],
+        **given(quotas=dict(quotas or {})),
+    }
+    if settings.by_git:
+        args["install_autoscaler"] = False
+    return args
