@@ -1,10 +1,13 @@
-"""Plain arguments that the clusters of several clouds have.
+"""Plain arguments that the clusters of several clouds have, and the rule for their names.
 
 The SDK infers the package's schema from the annotations, and fails on annotations that are strings. So this module does not use
 `from __future__ import annotations`.
 """
 
 from typing import TypedDict
+
+from components.arguments import checked
+from fleet.settings.model import is_label_value
 
 
 class EndpointArgs(TypedDict, total=False):
@@ -27,3 +30,9 @@ class BudgetArgs(TypedDict):
     """Whole USD per month."""
     emails: list[str]
     """Recipients of the mails, 1 to 10."""
+
+
+def require_label(name: str) -> None:
+    """Raise InputPropertyError for a component's name that cannot be a label of the cluster's nodes."""
+    fix = "a cluster's name is a label of its nodes: 1 to 63 letters, digits, '-', '_' and '.', a letter or digit at both ends"
+    checked("name", name, is_label_value, f"{fix}; rename it")

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 import pulumi
 import pulumi_aws as aws
@@ -13,7 +13,7 @@ import pulumi_kubernetes as kubernetes
 from pydantic import Field
 
 from components.arguments import checked, known, settings, typed
-from components.cluster_args import BudgetArgs, EndpointArgs
+from components.cluster_args import BudgetArgs, EndpointArgs, require_label
 from components.component import PackagedComponent
 from components.eks.autoscaler import EksAutoscaler, EksAutoscalerArgs
 from components.eks.governance import budget, quotas
@@ -23,8 +23,8 @@ from components.kubernetes.deliver import by_helm
 from fleet.facts import versions
 from fleet.facts.scheduling import GPU_TOLERATION, system_labels
 from fleet.providers.eks.cluster import EksCluster, EksPool, QuotaVcpus, SubnetId, VpcId
-from fleet.providers.tags import STACK_TAG
-from fleet.settings.model import TagKey, TagValue, is_label_value
+from fleet.providers.tags import AWS_TAGS, STACK_TAG
+from fleet.settings.model import TagKey, TagValue
 from fleet.settings.runner import PodRunner
 
 _NODE_POLICIES = ("AmazonEKSWorkerNodePolicy", "AmazonEKS_CNI_Policy", "AmazonEC2ContainerRegistryPullOnly")
@@ -42,7 +42,6 @@ _ADDON_VALUES: dict[str, dict[str, Any]] = {
 _CLUSTER_NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,99}")
 """Source: EKS API, ClusterName."""
 _RENAME = "not a name of an EKS cluster; write 1 to 100 letters, digits, '-' and '_', a letter or digit first"
-_NAME = "the component's name is a label of its nodes: 1 to 63 letters, digits, '-', '_' and '.'; rename it"
 _NODE_TRUST = json.dumps(
     {
         "Version": "2012-10-17",
@@ -133,7 +132,7 @@ class _Settings(EksCluster):
     cluster_name: str | None = None
     install_autoscaler: bool = True
     quotas: QuotaVcpus = Field(default_factory=dict)
-    tags: dict[TagKey, TagValue] = Field(default_factory=dict)
+    tags: Annotated[dict[TagKey, TagValue], Field(max_length=AWS_TAGS.most)] = Field(default_factory=dict)
     stack_tag: TagValue | None = None
 
 
@@ -169,7 +168,7 @@ class EksGpuCluster(PackagedComponent[_Checked]):
     """Id of the security group that EKS gives to control plane and nodes."""
 
     def __init__(self, name: str, args: EksGpuClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        checked("name", name, is_label_value, _NAME)
+        require_label(name)
         super().__init__(name, args, opts)
 
     @classmethod

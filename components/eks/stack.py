@@ -7,8 +7,8 @@ import pulumi_aws as aws
 import pulumi_eks as eks
 
 from components.context import Context
+from components.eks.arguments import eks_gpu_cluster_args
 from components.eks.caches import EksCaches, EksCachesArgs
-from components.eks.cluster_args import eks_gpu_cluster_args
 from components.eks.eks_gpu_cluster import EksGpuCluster
 from components.eks.gpu_node_group import GpuNodeGroup, GpuNodeGroupArgs
 from components.kubernetes.inside import Inside, install

@@ -12,8 +12,8 @@ import pulumi_eks as eks
 import pytest
 
 from components.context import Context
+from components.eks.arguments import eks_gpu_cluster_args
 from components.eks.autoscaler import autoscaler_rights
-from components.eks.cluster_args import eks_gpu_cluster_args
 from components.eks.eks_gpu_cluster import EksGpuCluster
 from fleet.facts.versions import KUBERNETES
 from fleet.loading.config import load
