@@ -50,7 +50,7 @@ _NODE_TRUST = json.dumps(
 )
 
 
-class EksNetworkSettingsArgs(TypedDict, total=False):
+class ClusterVpcArgs(TypedDict, total=False):
     """The cluster's VPC: a new one, or `vpcId` and `privateSubnets` of an existing one. Nodes always have private addresses."""
 
     cidr: str
@@ -99,7 +99,7 @@ class EksGpuClusterArgs(TypedDict):
     """Who can reach the API server."""
     cluster_name: NotRequired[str]
     """The cluster's name in AWS. Default: the component's name."""
-    network: NotRequired[EksNetworkSettingsArgs]
+    network: NotRequired[ClusterVpcArgs]
     """The cluster's VPC. Default: a new VPC 10.0.0.0/16 with one NAT gateway."""
     admins: NotRequired[list[str]]
     """ARNs of IAM roles and users with cluster-admin. Do not list the principal that creates the cluster: EKS makes it an admin

@@ -35,7 +35,7 @@ _SERVICES = ("10.96.0.0/16", "10.97.0.0/16")
 """Ranges of Kubernetes services: OKE's default, and the next range for a VCN that overlaps the default."""
 
 
-class OkeNetworkSettingsArgs(TypedDict, total=False):
+class ClusterVcnArgs(TypedDict, total=False):
     """The cluster's VCN: a new one, or `vcn`, `endpointSubnet` and `nodeSubnet` of an existing one."""
 
     cidr: str
@@ -92,7 +92,7 @@ class OkeGpuClusterArgs(TypedDict):
     """Who can reach the API server."""
     cluster_name: NotRequired[str]
     """The cluster's name in OCI. Default: the component's name."""
-    network: NotRequired[OkeNetworkSettingsArgs]
+    network: NotRequired[ClusterVcnArgs]
     """The cluster's VCN. Default: a new VCN 10.0.0.0/16."""
     system: NotRequired[OkeSystemPoolArgs]
     """The pool for everything that needs no GPU."""
