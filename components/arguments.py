@@ -33,19 +33,28 @@ def inputs_of(component: type[pulumi.ComponentResource], args: Mapping[str, Any]
     return _mapping("", args, inspect.get_annotations(component.__init__)["args"])
 
 
-def settings(model: type[Settings], inputs: Mapping[str, Any], names: Mapping[str, str] = types.MappingProxyType({})) -> Settings:
-    """A settings model from inputs that are plain. `names` are the inputs' names by key of the model, where they differ.
+def settings(
+    model: type[Settings], inputs: Mapping[str, Any], names: Mapping[str, str] = types.MappingProxyType({}), *, at: str = ""
+) -> Settings:
+    """A settings model from inputs that are plain. Inputs that the model does not have are ignored.
 
+    `names` are the names of inputs by their path in the model (`scale.max`), where they differ. `at` is the path of the inputs.
     The model's own rules apply. Raises InputPropertyError for the first broken one.
     """
-    held = {key: inputs[name] for key in _keys(model) if (name := names.get(key, key)) in inputs}
+    held: dict[str, Any] = {key: inputs[key] for key in _keys(model) if key in inputs and key not in names.values()}
+    for path, name in names.items():
+        if name in inputs:
+            *above, last = path.split(".")
+            holder = held
+            for key in above:
+                holder = holder.setdefault(key, {})
+            holder[last] = inputs[name]
     try:
         return read(model, "", held)
     except FleetError as error:
         first = error.problems[0]
-        head, *rest = first.path[0].removeprefix(":"), *first.path[1:]
-        path = ".".join([names.get(head, head), *rest])
-        raise _error(path, first.message, first.value) from None
+        path = ".".join([first.path[0].removeprefix(":"), *first.path[1:]])
+        raise _error(_below(at, names.get(path, path)), first.message, first.value) from None
 
 
 def plain(model: BaseModel, *without: str) -> Any:

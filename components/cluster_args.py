@@ -27,7 +27,7 @@ class BudgetArgs(TypedDict):
     """A monthly budget. It sends mails at 80 % of the actual and at 100 % of the forecast cost. It stops nothing."""
 
     monthly_usd: int
-    """Whole USD per month."""
+    """Whole USD per month. OCI reads the number in the currency of the tenancy's rate card."""
     emails: list[str]
     """Recipients of the mails, 1 to 10."""
 

@@ -15,13 +15,17 @@ def eks_gpu_cluster_args(
     name: str, settings: EksCluster, context: Context, quotas: Mapping[str, int] | None = None
 ) -> EksGpuClusterArgs:
     """The arguments for the cluster `name` of a stack. `quotas` are vCPUs by quota code."""
-    args: EksGpuClusterArgs = {
-        **same(settings, EksGpuClusterArgs),
-        "cluster_name": context.cluster_name(name),
-        "tags": {key: value for key, value in context.tags.items() if key != STACK_TAG},
-        "stack_tag": context.tags[STACK_TAG],
-        **given(quotas=dict(quotas or {})),
-    }
+    network = settings.network
+    args: EksGpuClusterArgs = same(settings, EksGpuClusterArgs) | given(
+        cluster_name=context.cluster_name(name),
+        vpc_cidr=network.cidr,
+        nat_gateways=network.nat_gateways,
+        vpc_id=network.vpc_id,
+        private_subnet_ids=network.private_subnets,
+        quotas=dict(quotas or {}),
+        tags={key: value for key, value in context.tags.items() if key != STACK_TAG},
+        stack_tag=context.tags[STACK_TAG],
+    )
     if settings.by_git:
         args["install_autoscaler"] = False
     return args

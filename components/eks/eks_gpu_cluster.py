@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 import pulumi
@@ -50,19 +51,6 @@ _NODE_TRUST = json.dumps(
 )
 
 
-class ClusterVpcArgs(TypedDict, total=False):
-    """The cluster's VPC: a new one, or `vpcId` and `privateSubnets` of an existing one. Nodes always have private addresses."""
-
-    cidr: str
-    """IPv4 range of a new VPC, /16 to /22. Default: 10.0.0.0/16."""
-    nat_gateways: str
-    """NAT gateways of a new VPC: one, or per-zone. Default: one."""
-    vpc_id: pulumi.Input[str]
-    """Id of an existing VPC."""
-    private_subnets: dict[str, pulumi.Input[str]]
-    """Ids of existing private subnets by zone, one for each zone of the cluster. Each needs its own route to the internet."""
-
-
 class NodeCountArgs(TypedDict):
     """The number of nodes of a pool that is scaled."""
 
@@ -99,8 +87,14 @@ class EksGpuClusterArgs(TypedDict):
     """Who can reach the API server."""
     cluster_name: NotRequired[str]
     """The cluster's name in AWS. Default: the component's name."""
-    network: NotRequired[ClusterVpcArgs]
-    """The cluster's VPC. Default: a new VPC 10.0.0.0/16 with one NAT gateway."""
+    vpc_cidr: NotRequired[str]
+    """IPv4 range of a new VPC, /16 to /22. Default: 10.0.0.0/16."""
+    nat_gateways: NotRequired[str]
+    """NAT gateways of a new VPC: one, or per-zone. Default: one."""
+    vpc_id: NotRequired[pulumi.Input[str]]
+    """Id of an existing VPC. Default: a new VPC."""
+    private_subnet_ids: NotRequired[pulumi.Input[dict[str, pulumi.Input[str]]]]
+    """Ids of private subnets of the existing VPC by zone, one for each of `zones`. Each needs its own route to the internet."""
     admins: NotRequired[list[str]]
     """ARNs of IAM roles and users with cluster-admin. Do not list the principal that creates the cluster: EKS makes it an admin
     and refuses a second entry. Default: none."""
@@ -136,6 +130,19 @@ class _Settings(EksCluster):
     stack_tag: TagValue | None = None
 
 
+_NAMES = {
+    "network.cidr": "vpcCidr",
+    "network.natGateways": "natGateways",
+    "network.vpcId": "vpcId",
+    "network.privateSubnets": "privateSubnetIds",
+}
+
+
+def _of_zone(zone: str, subnets: Mapping[str, str]) -> str:
+    """The subnet of a zone; "" if there is none, which is not the id of a subnet."""
+    return subnets.get(zone, "")
+
+
 @dataclass(frozen=True, slots=True)
 class _Checked:
     """`settings` have example ids where ids are outputs. `vpc_id` and `private_subnets` (by zone) are the real ones.
@@ -145,7 +152,7 @@ class _Checked:
 
     settings: _Settings
     vpc_id: pulumi.Input[str] | None
-    private_subnets: Mapping[str, pulumi.Input[str]]
+    private_subnets: dict[str, pulumi.Input[str]]
 
 
 class EksGpuCluster(PackagedComponent[_Checked]):
@@ -173,17 +180,17 @@ class EksGpuCluster(PackagedComponent[_Checked]):
 
     @classmethod
     def read(cls, inputs: Mapping[str, Any]) -> _Checked:
-        network = inputs.get("network", {})
-        instead = {"vpcId": "vpc-00000000", "privateSubnets": "subnet-00000000"}
-        examples = {key: known(value, instead.get(key, "")) for key, value in network.items()}
-        held = settings(_Settings, {**inputs, "network": examples})
+        vpc_id, subnets = inputs.get("vpcId"), inputs.get("privateSubnetIds", {})
+        if isinstance(subnets, pulumi.Output):
+            subnets = {zone: subnets.apply(partial(_of_zone, zone)) for zone in inputs["zones"]}
+        ids = {"vpcId": known(vpc_id, "vpc-00000000"), "privateSubnetIds": known(subnets, "subnet-00000000")}
+        held = settings(_Settings, {**inputs, **{key: value for key, value in ids.items() if value}}, _NAMES)
         if held.cluster_name is not None:
             checked("clusterName", held.cluster_name, _CLUSTER_NAME.fullmatch, _RENAME)
-        vpc_id, subnets = network.get("vpcId"), network.get("privateSubnets", {})
         return _Checked(
             held,
-            None if vpc_id is None else typed("network.vpcId", vpc_id, VpcId),
-            {zone: typed(f"network.privateSubnets.{zone}", subnet, SubnetId) for zone, subnet in subnets.items()},
+            None if vpc_id is None else typed("vpcId", vpc_id, VpcId),
+            {zone: typed(f"privateSubnetIds.{zone}", subnet, SubnetId) for zone, subnet in subnets.items()},
         )
 
     def declare(self, name: str, args: _Checked) -> dict[str, Any]:
@@ -253,7 +260,7 @@ class EksGpuCluster(PackagedComponent[_Checked]):
         zones = (pool.reservation.zone,) if pool.reservation is not None else pool.zones
         return [self._subnets[zone] for zone in zones] or list(self._subnets.values())
 
-    def _network(self, name: str, args: _Checked) -> tuple[pulumi.Input[str], Mapping[str, pulumi.Input[str]]]:
+    def _network(self, name: str, args: _Checked) -> tuple[pulumi.Input[str], dict[str, pulumi.Input[str]]]:
         """The VPC and its private subnets by zone."""
         settings = args.settings
         if args.vpc_id is not None:

@@ -12,7 +12,7 @@ import pulumi_oci as oci
 from pydantic import AfterValidator, Field
 
 from components.arguments import known, settings, typed
-from components.cluster_args import EndpointArgs, require_label
+from components.cluster_args import BudgetArgs, EndpointArgs, require_label
 from components.component import PackagedComponent
 from components.kubernetes.args import TolerationArgs
 from components.oci.governance import Tenancy, budget, quota
@@ -35,19 +35,6 @@ _SERVICES = ("10.96.0.0/16", "10.97.0.0/16")
 """Ranges of Kubernetes services: OKE's default, and the next range for a VCN that overlaps the default."""
 
 
-class ClusterVcnArgs(TypedDict, total=False):
-    """The cluster's VCN: a new one, or `vcn`, `endpointSubnet` and `nodeSubnet` of an existing one."""
-
-    cidr: str
-    """IPv4 range of a new VCN, /16 to /20. Default: 10.0.0.0/16."""
-    vcn: pulumi.Input[str]
-    """OCID of an existing VCN."""
-    endpoint_subnet: pulumi.Input[str]
-    """OCID of an existing subnet for the API endpoint."""
-    node_subnet: pulumi.Input[str]
-    """OCID of an existing regional, private subnet for nodes and pods, with a NAT gateway and a service gateway."""
-
-
 class OkeSystemPoolArgs(TypedDict, total=False):
     """The untainted CPU pool of shape VM.Standard.E5.Flex. Controllers, listeners, launchers and CoreDNS run on it."""
 
@@ -59,17 +46,6 @@ class OkeSystemPoolArgs(TypedDict, total=False):
     """Number of nodes, 1 to 100. Default: 2."""
     disk: str
     """Boot volume of a node in whole Gi. Default: 100Gi."""
-
-
-class OciBudgetArgs(TypedDict):
-    """A monthly budget. It sends mails at 80 % of the actual and at 100 % of the forecast cost. It stops nothing."""
-
-    monthly_usd: int
-    """Whole units per month, in the currency of the tenancy's rate card."""
-    emails: list[str]
-    """Recipients of the mails, 1 to 10."""
-    compartment: NotRequired[pulumi.Input[str]]
-    """OCID of the compartment that the budget counts, with those below it. Default: the cluster's."""
 
 
 class OkeGpuClusterArgs(TypedDict):
@@ -92,8 +68,14 @@ class OkeGpuClusterArgs(TypedDict):
     """Who can reach the API server."""
     cluster_name: NotRequired[str]
     """The cluster's name in OCI. Default: the component's name."""
-    network: NotRequired[ClusterVcnArgs]
-    """The cluster's VCN. Default: a new VCN 10.0.0.0/16."""
+    vcn_cidr: NotRequired[str]
+    """IPv4 range of a new VCN, /16 to /20. Default: 10.0.0.0/16."""
+    vcn_id: NotRequired[pulumi.Input[str]]
+    """OCID of an existing VCN. It requires both subnets. Default: a new VCN."""
+    endpoint_subnet_id: NotRequired[pulumi.Input[str]]
+    """OCID of an existing subnet for the API endpoint."""
+    node_subnet_id: NotRequired[pulumi.Input[str]]
+    """OCID of an existing regional, private subnet for nodes and pods, with a NAT gateway and a service gateway."""
     system: NotRequired[OkeSystemPoolArgs]
     """The pool for everything that needs no GPU."""
     gpu_plugin: NotRequired[bool]
@@ -109,8 +91,10 @@ class OkeGpuClusterArgs(TypedDict):
     home_region: NotRequired[str]
     """The tenancy's home region. OCI accepts budgets and quotas only there. If it is not `region`, the component creates an OCI
     provider for it, with credentials and settings from the environment. Default: `region`."""
-    budget: NotRequired[OciBudgetArgs]
-    """A budget for a compartment. Default: no budget."""
+    budget: NotRequired[BudgetArgs]
+    """A budget for a compartment and those below it. Default: no budget."""
+    budget_compartment_id: NotRequired[pulumi.Input[str]]
+    """OCID of the compartment that the budget counts. Default: `compartmentId`."""
     quotas: NotRequired[list[str]]
     """Quota policy statements, such as "set compute-core quota … to 8 in compartment ci". Default: none."""
     tags: NotRequired[dict[str, str]]
@@ -148,19 +132,29 @@ class _Settings(OkeCluster):
         return bool(self.quotas) or super().in_tenancy
 
 
-_NAMES = {"compartment": "compartmentId", "tenancy": "tenancyId"}
-_EXAMPLES = {
-    "vcn": "ocid1.vcn.oc1..example",
-    "endpointSubnet": "ocid1.subnet.oc1..example",
-    "nodeSubnet": "ocid1.subnet.oc1..example",
+_NAMES = {
+    "compartment": "compartmentId",
+    "tenancy": "tenancyId",
+    "network.cidr": "vcnCidr",
+    "network.vcn": "vcnId",
+    "network.endpointSubnet": "endpointSubnetId",
+    "network.nodeSubnet": "nodeSubnetId",
 }
-_COMPARTMENT, _TENANCY = "ocid1.compartment.oc1..example", "ocid1.tenancy.oc1..example"
+_KINDS = {"vcnId": VcnId, "endpointSubnetId": SubnetId, "nodeSubnetId": SubnetId}
+_EXAMPLES = {
+    "compartmentId": "ocid1.compartment.oc1..example",
+    "tenancyId": "ocid1.tenancy.oc1..example",
+    "vcnId": "ocid1.vcn.oc1..example",
+    "endpointSubnetId": "ocid1.subnet.oc1..example",
+    "nodeSubnetId": "ocid1.subnet.oc1..example",
+}
+"""What a settings model checks in place of OCIDs that are not known yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Checked:
-    """`settings` have example OCIDs where OCIDs are outputs. The other fields are the real ones. `network` has the keys `vcn`,
-    `endpointSubnet` and `nodeSubnet`. It is empty for a new VCN.
+    """`settings` have example OCIDs where OCIDs are outputs. The other fields are the real ones. `network` has the keys `vcnId`,
+    `endpointSubnetId` and `nodeSubnetId`. It is empty for a new VCN.
     """
 
     settings: _Settings
@@ -200,25 +194,16 @@ class OkeGpuCluster(PackagedComponent[_Checked]):
     def read(cls, inputs: Mapping[str, Any]) -> _Checked:
         region, compartment, tenancy = inputs["region"], inputs["compartmentId"], inputs.get("tenancyId")
         image = typed("systemImageId", inputs["systemImageId"], located(ImageId, region))
-        network, watched = inputs.get("network", {}), inputs.get("budget", {}).get("compartment", compartment)
-        examples: dict[str, Any] = {
-            "nodeImages": {"system": {"id": known(image, "ocid1.image.oc1..example")}},
-            "network": {key: known(value, _EXAMPLES.get(key, "")) for key, value in network.items()},
-            "compartmentId": known(compartment, _COMPARTMENT),
-        }
-        if tenancy is not None:
-            examples["tenancyId"] = known(tenancy, _TENANCY)
-        if "budget" in inputs:
-            examples["budget"] = known(inputs["budget"], _COMPARTMENT)
-        held = settings(_Settings, {**inputs, **examples}, _NAMES)
-        kinds = {"vcn": VcnId, "endpointSubnet": SubnetId, "nodeSubnet": SubnetId}
+        examples = {key: known(inputs[key], example) for key, example in _EXAMPLES.items() if key in inputs}
+        images = {"system": {"id": known(image, "ocid1.image.oc1..example")}}
+        held = settings(_Settings, {**inputs, **examples, "nodeImages": images}, _NAMES)
         return _Checked(
             held,
             typed("compartmentId", compartment, CompartmentId),
             image,
             None if tenancy is None else typed("tenancyId", tenancy, TenancyId),
-            typed("budget.compartment", watched, CompartmentId),
-            {key: typed(f"network.{key}", network[key], located(kind, region)) for key, kind in kinds.items() if key in network},
+            typed("budgetCompartmentId", inputs.get("budgetCompartmentId", compartment), CompartmentId),
+            {key: typed(key, inputs[key], located(kind, region)) for key, kind in _KINDS.items() if key in inputs},
         )
 
     def declare(self, name: str, args: _Checked) -> dict[str, Any]:
@@ -298,7 +283,7 @@ class OkeGpuCluster(PackagedComponent[_Checked]):
         """OCIDs of the VCN, the node subnet and the endpoint subnet."""
         given, settings = args.network, args.settings
         if given:
-            return given["vcn"], given["nodeSubnet"], given["endpointSubnet"]
+            return given["vcnId"], given["nodeSubnetId"], given["endpointSubnetId"]
         network = OkeNetwork(
             f"{name}-network",
             OkeNetworkArgs(args.compartment, settings.network.new_cidr, settings.endpoint.private, self._tags),

@@ -23,13 +23,13 @@ from offline.record import Recording, record
 from tests.components.oke import ANSWERS, CLUSTER, GROUP, NODE_POOL, RULE, SUBNET, the
 from tests.components.recorded import ROOT, before, build_alone, named, of_type
 
-EKS: dict[str, Any] = {
+EKS: Any = {
     "region": "us-west-2",
     "zones": ["us-west-2a", "us-west-2b"],
     "kubernetes_version": "1.34",
     "endpoint": {"public_cidrs": ["203.0.113.0/24"]},
 }
-OKE: dict[str, Any] = {
+OKE: Any = {
     "region": "us-sanjose-1",
     "zones": ["abcd:US-SANJOSE-1-AD-1"],
     "compartment_id": "ocid1.compartment.oc1..exampleci",
@@ -64,7 +64,7 @@ def _oke(name: str, changes: Callable[[], dict[str, Any]]) -> None:
         pulumi.export(output_name, getattr(cluster, output_name))
 
 
-PROGRAMS = {EksGpuCluster: _eks, OkeGpuCluster: _oke}
+PROGRAMS: dict[type, Callable[[str, Callable[[], dict[str, Any]]], None]] = {EksGpuCluster: _eks, OkeGpuCluster: _oke}
 
 
 def built(kind: type, changes: Callable[[], dict[str, Any]] = dict, *, name: str = "gpu", preview: bool = True) -> Recording:
@@ -153,13 +153,12 @@ def test_machines_get_a_security_group_on_request():
 # -- outputs as arguments ----------------------------------------------------------------------------------------------
 
 
-def test_an_eks_cluster_takes_the_outputs_of_a_network():
+@pytest.mark.parametrize("whole", [output, lambda held: {key: output(value) for key, value in held.items()}])
+def test_an_eks_cluster_takes_the_outputs_of_a_network(whole):
     subnets = {zone: f"subnet-0123456789abcde{index}" for index, zone in enumerate(EKS["zones"])}
 
     def network() -> dict[str, Any]:
-        return {
-            "network": {"vpc_id": output("vpc-01234567"), "private_subnets": {key: output(of) for key, of in subnets.items()}}
-        }
+        return {"vpc_id": output("vpc-01234567"), "private_subnet_ids": whole(subnets)}
 
     recording = built(EksGpuCluster, network)
     assert not of_type(recording, "aws:ec2/vpc:Vpc")
@@ -167,7 +166,7 @@ def test_an_eks_cluster_takes_the_outputs_of_a_network():
     assert (inputs["vpcId"], inputs["privateSubnetIds"]) == ("vpc-01234567", list(subnets.values()))
     assert recording.outputs["vpc_id"] == "vpc-01234567"
     assert recording.outputs["private_subnet_ids"] == subnets
-    assert the(recording, "gpu-ci:index:EksGpuCluster").inputs["network"]["vpcId"] == "vpc-01234567"
+    assert the(recording, "gpu-ci:index:EksGpuCluster").inputs["vpcId"] == "vpc-01234567"
 
 
 def test_an_oke_cluster_takes_outputs_for_its_ocids():
@@ -177,24 +176,24 @@ def test_an_oke_cluster_takes_outputs_for_its_ocids():
         "tenancy_id": "ocid1.tenancy.oc1..other",
     }
     network = {
-        "vcn": "ocid1.vcn.oc1.sjc.a",
-        "endpoint_subnet": "ocid1.subnet.oc1.sjc.b",
-        "node_subnet": "ocid1.subnet.oc1.sjc.c",
+        "vcn_id": "ocid1.vcn.oc1.sjc.a",
+        "endpoint_subnet_id": "ocid1.subnet.oc1.sjc.b",
+        "node_subnet_id": "ocid1.subnet.oc1.sjc.c",
     }
     watched = "ocid1.compartment.oc1..watched"
 
     def changes() -> dict[str, Any]:
         return {
-            **{key: output(value) for key, value in ids.items()},
-            "network": {key: output(value) for key, value in network.items()},
-            "budget": BUDGET | {"compartment": output(watched)},
+            **{key: output(value) for key, value in (ids | network).items()},
+            "budget": BUDGET,
+            "budget_compartment_id": output(watched),
         }
 
     recording = built(OkeGpuCluster, changes, preview=False)
     plane, pool = the(recording, CLUSTER).inputs, the(recording, NODE_POOL).inputs
     assert not of_type(recording, SUBNET)
-    assert (plane["compartmentId"], plane["vcnId"]) == (ids["compartment_id"], network["vcn"])
-    assert plane["endpointConfig"]["subnetId"] == network["endpoint_subnet"]
+    assert (plane["compartmentId"], plane["vcnId"]) == (ids["compartment_id"], network["vcn_id"])
+    assert plane["endpointConfig"]["subnetId"] == network["endpoint_subnet_id"]
     assert pool["compartmentId"] == ids["compartment_id"]
     assert pool["nodeSourceDetails"]["imageId"] == ids["system_image_id"]
     assert {each.inputs["compartmentId"] for each in of_type(recording, GROUP)} == {ids["compartment_id"]}
@@ -210,8 +209,16 @@ def test_a_budget_of_oci_counts_the_clusters_compartment_by_default():
 
 # -- what is wrong -----------------------------------------------------------------------------------------------------
 
-VPC = {"vpc_id": "vpc-01234567", "private_subnets": {"us-west-2a": "subnet-01234567", "us-west-2b": "subnet-01234568"}}
-WRONG = [
+VPC: dict[str, Any] = {
+    "vpc_id": "vpc-01234567",
+    "private_subnet_ids": {"us-west-2a": "subnet-01234567", "us-west-2b": "subnet-01234568"},
+}
+VCN = {
+    "vcn_id": "ocid1.vcn.oc1.sjc.a",
+    "endpoint_subnet_id": "ocid1.subnet.oc1.sjc.b",
+    "node_subnet_id": "ocid1.subnet.oc1.sjc.c",
+}
+WRONG: list[tuple[type, Callable[[], dict[str, Any]], str]] = [
     (EksGpuCluster, lambda: {"pools": {}}, "pools: unknown argument; known are region, zones"),
     (EksGpuCluster, lambda: {"region": None}, "region: required argument is missing; add it"),
     (EksGpuCluster, lambda: {"region": "mars"}, 'region: not a commercial AWS region; write for example us-west-2; got "mars"'),
@@ -231,19 +238,22 @@ WRONG = [
         lambda: {"system": {"disks": "1Gi"}},
         "system.disks: unknown argument; known are instance_types, nodes, disk",
     ),
-    (EksGpuCluster, lambda: {"network": {"vpc_id": "vpc-01234567"}}, "network: an existing network needs both vpcId and private"),
-    (EksGpuCluster, lambda: {"network": VPC | {"vpc_id": "vpc"}}, "network.vpcId: not a VPC id; write vpc-… as AWS shows it"),
+    (EksGpuCluster, lambda: {"vpc_id": "vpc-01234567"}, "privateSubnetIds: an existing network needs both vpcId and private"),
+    (EksGpuCluster, lambda: VPC | {"vpc_cidr": "10.0.0.0/16"}, "vpcCidr: cidr and natGateways belong to a new VPC; remove them"),
+    (EksGpuCluster, lambda: {"vpc_cidr": "10.0.0.0/8"}, "vpcCidr: a new VPC is an IPv4 network from /16 to /22"),
+    (EksGpuCluster, lambda: VPC | {"vpc_id": "vpc"}, "vpcId: not a VPC id; write vpc-… as AWS shows it; got"),
+    (EksGpuCluster, lambda: VPC | {"vpc_id": output("vpc")}, "vpcId: not a VPC id; write vpc-… as AWS shows it; got 'vpc'"),
     (
         EksGpuCluster,
-        lambda: {"network": VPC | {"vpc_id": output("vpc")}},
-        "network.vpcId: not a VPC id; write vpc-… as AWS shows",
+        lambda: VPC | {"private_subnet_ids": VPC["private_subnet_ids"] | {"us-west-2b": output("b")}},
+        "privateSubnetIds.us-west-2b: not a subnet id; write subnet-…; got 'b'",
     ),
     (
         EksGpuCluster,
-        lambda: {"network": VPC | {"private_subnets": VPC["private_subnets"] | {"us-west-2b": output("b")}}},
-        "network.privateSubnets.us-west-2b: not a subnet id; write subnet-…; got 'b'",
+        lambda: VPC | {"private_subnet_ids": output({"us-west-2a": "subnet-01234567"})},
+        "privateSubnetIds.us-west-2b: not a subnet id; write subnet-…; got ''",
     ),
-    (EksGpuCluster, lambda: {"network": VPC | {"private_subnets": output({})}}, "network.privateSubnets: must be known when the"),
+    (EksGpuCluster, lambda: VPC | {"private_subnet_ids": {}}, "privateSubnetIds: an existing network needs both vpcId and priv"),
     (EksGpuCluster, lambda: {"admins": ["arn:aws:sts::1:role/x"]}, "admins.0: not an IAM principal"),
     (EksGpuCluster, lambda: {"admins": [output("arn:aws:iam::123456789012:role/ops")]}, "admins[0]: must be known when the"),
     (EksGpuCluster, lambda: {"quotas": {"L-1": 8}}, "quotas.L-1: no quota of EC2's that a pool takes; use one of: "),
@@ -255,6 +265,14 @@ WRONG = [
     (OkeGpuCluster, lambda: {"system_image_id": "ocid1.image.oc1.iad.a"}, "systemImageId: this OCID is of region us-ashburn-1"),
     (OkeGpuCluster, lambda: {"system_image_id": output("ocid1.image.oc1.iad.a")}, "systemImageId: this OCID is of region us-ash"),
     (OkeGpuCluster, lambda: {"region": output("us-sanjose-1")}, "region: must be known when the program runs"),
+    (OkeGpuCluster, lambda: {"vcn_id": output("ocid1.vcn.oc1.sjc.a")}, "endpointSubnetId: an existing network needs vcn, endp"),
+    (
+        OkeGpuCluster,
+        lambda: VCN | {"vcn_id": output("ocid1.vcn.oc1.iad.a")},
+        "vcnId: this OCID is of region us-ashburn-1; use one",
+    ),
+    (OkeGpuCluster, lambda: VCN | {"vcn_id": "ocid1.vcn.oc1.iad.a"}, "vcnId: this OCID is of region us-ashburn-1; use one of"),
+    (OkeGpuCluster, lambda: {"budget_compartment_id": "x"}, "budgetCompartmentId: not an OCID of kind compartment"),
     (OkeGpuCluster, lambda: {"budget": BUDGET}, "tenancyId: budgets and quotas stand in the tenancy's root compartment"),
     (OkeGpuCluster, lambda: {"quotas": ["set compute-core quota"]}, "tenancyId: budgets and quotas stand in the tenancy's root"),
     (OkeGpuCluster, lambda: {"system": {"nodes": 2.5}}, "system.nodes: must be a whole number; got 2.5"),
@@ -293,7 +311,7 @@ def test_a_cluster_waits_for_what_its_caller_names(kind, plane):
 
 @pytest.mark.parametrize("kind", PROGRAMS)
 def test_every_output_of_the_schema_is_one_that_the_cluster_has(kind):
-    schema = json.loads(ComponentProvider([kind], "gpu-ci", "acme", "0.1.0").schema)
+    schema = json.loads(ComponentProvider([kind], "gpu-ci", "acme", "0.1.0").schema or "")
     found = schema["resources"][f"gpu-ci:index:{kind.__name__}"]
     # In an update the recorder leaves out what it does not know.
     outputs = built(kind, lambda: {"machine_security_group": True} if kind is OkeGpuCluster else {}).outputs

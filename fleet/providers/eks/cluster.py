@@ -66,7 +66,11 @@ class Network(Model):
     def _network_rules(self) -> Self:
         """Refuse settings that mix a new VPC with an existing one, and values that EC2 refuses."""
         if bool(self.private_subnets) != (self.vpc_id is not None):
-            raise problem("given_network", "an existing network needs both vpcId and privateSubnets; give both or neither")
+            raise problem(
+                "given_network",
+                "an existing network needs both vpcId and privateSubnets; give both or neither",
+                at=("vpcId",) if self.vpc_id is None else ("privateSubnets",),
+            )
         if self.vpc_id is None:
             # Below /22 there is no room for a public and a private subnet in each of several zones.
             if ":" in self.new_cidr or not 16 <= int(self.new_cidr.partition("/")[2]) <= 22:
@@ -78,7 +82,11 @@ class Network(Model):
                 )
             return self
         if self.cidr or self.nat_gateways:
-            raise problem("given_network", "cidr and natGateways belong to a new VPC; remove them, or remove vpcId")
+            raise problem(
+                "given_network",
+                "cidr and natGateways belong to a new VPC; remove them, or remove vpcId",
+                at=("cidr",) if self.cidr else ("natGateways",),
+            )
         return self
 
     @property
