@@ -204,7 +204,7 @@ class EksGpuCluster(PackagedComponent[_Checked]):
         vpc_id, self._subnets = self._network(name, args)
         control_plane = self._control_plane(name, settings, vpc_id)
         self.vpc_id = pulumi.Output.from_input(vpc_id)
-        self.private_subnet_ids = pulumi.Output.from_input(self._subnets)
+        self.private_subnet_ids = pulumi.Output.all(**self._subnets)
         self.security_group_id = control_plane.cluster_security_group_id
         # With the plain string a node group could start before its cluster exists.
         self.cluster_name = control_plane.urn.apply(lambda _: self._cluster_name)

@@ -1212,9 +1212,9 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "",
     ),
     "vcn-with-cidr": (
-        "gpu-ci:clusters.sjc.network",
+        "gpu-ci:clusters.sjc.network.cidr",
         "cidr belongs to a new VCN; remove it, or remove vcn",
-        '{"cidr": "10.0.0.0/16", "vcn": "ocid1.vcn.oc1..example", "e…',
+        '"10.0.0.0/16"',
     ),
     "vcn-too-small": (
         "gpu-ci:clusters.sjc.network.cidr",
