@@ -153,8 +153,10 @@ _EXAMPLES = {
 
 @dataclass(frozen=True, slots=True)
 class _Checked:
-    """`settings` have example OCIDs where OCIDs are outputs. The other fields are the real ones. `network` has the keys `vcnId`,
-    `endpointSubnetId` and `nodeSubnetId`. It is empty for a new VCN.
+    """`settings` have example OCIDs where OCIDs are outputs. The other fields are the real ones.
+
+    `watched` is the compartment of the budget. `network` has `vcnId`, `endpointSubnetId` and `nodeSubnetId`; it is empty for a
+    new VCN.
     """
 
     settings: _Settings
