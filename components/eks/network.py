@@ -43,7 +43,7 @@ class EksNetwork(Component[EksNetworkArgs]):
             enable_dns_hostnames=True,
             enable_dns_support=True,
             tags={"Name": name},
-            opts=child,
+            opts=pulumi.ResourceOptions(parent=self, depends_on=self._after),
         )
         gateway = aws.ec2.InternetGateway(f"{name}-internet", vpc_id=vpc.id, tags={"Name": name}, opts=child)
         public_routes = self._routes("public", vpc, gateway_id=gateway.id)

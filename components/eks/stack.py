@@ -7,8 +7,9 @@ import pulumi_aws as aws
 import pulumi_eks as eks
 
 from components.context import Context
+from components.eks.arguments import eks_gpu_cluster_args
 from components.eks.caches import EksCaches, EksCachesArgs
-from components.eks.eks_gpu_cluster import EksGpuCluster, EksGpuClusterArgs
+from components.eks.eks_gpu_cluster import EksGpuCluster
 from components.eks.gpu_node_group import GpuNodeGroup, GpuNodeGroupArgs
 from components.kubernetes.inside import Inside, install
 from components.kubernetes.model_cache import Backing
@@ -29,7 +30,7 @@ def build(name: str, settings: EksCluster, fleet: Fleet, context: Context, priva
     quotas = eks_quotas(settings, fleet.clusters_of(settings.provider)) if settings.declare_quotas else {}
     cluster = EksGpuCluster(
         name,
-        EksGpuClusterArgs(name, context.cluster_name(name), settings, context.stack, context.owner_tags, quotas),
+        eks_gpu_cluster_args(name, settings, context, quotas),
         opts=pulumi.ResourceOptions(providers=cloud),
     )
     groups = {

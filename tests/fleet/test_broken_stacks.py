@@ -526,19 +526,19 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         '"fd00::/20"',
     ),
     "vpc-without-subnets": (
-        "gpu-ci:clusters.usw2.network",
+        "gpu-ci:clusters.usw2.network.privateSubnets",
         "an existing network needs both vpcId and privateSubnets; give both or neither",
-        '{"vpcId": "vpc-0123456789abcdef0"}',
+        "",
     ),
     "subnets-without-vpc": (
-        "gpu-ci:clusters.usw2.network",
+        "gpu-ci:clusters.usw2.network.vpcId",
         "an existing network needs both vpcId and privateSubnets; give both or neither",
-        '{"privateSubnets": {"us-west-2a": "subnet-0123456789abcdef0…',
+        "",
     ),
     "vpc-with-cidr": (
-        "gpu-ci:clusters.usw2.network",
+        "gpu-ci:clusters.usw2.network.cidr",
         "cidr and natGateways belong to a new VPC; remove them, or remove vpcId",
-        '{"vpcId": "vpc-0123456789abcdef0", "cidr": "10.0.0.0/16", "…',
+        '"10.0.0.0/16"',
     ),
     "vpc-id": (
         "gpu-ci:clusters.usw2.network.vpcId",
@@ -1238,14 +1238,14 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "96",
     ),
     "vcn-without-subnets": (
-        "gpu-ci:clusters.sjc.network",
+        "gpu-ci:clusters.sjc.network.endpointSubnet",
         "an existing network needs vcn, endpointSubnet and nodeSubnet; give all or none",
-        '{"vcn": "ocid1.vcn.oc1..example"}',
+        "",
     ),
     "vcn-with-cidr": (
-        "gpu-ci:clusters.sjc.network",
+        "gpu-ci:clusters.sjc.network.cidr",
         "cidr belongs to a new VCN; remove it, or remove vcn",
-        '{"cidr": "10.0.0.0/16", "vcn": "ocid1.vcn.oc1..example", "e…',
+        '"10.0.0.0/16"',
     ),
     "vcn-too-small": (
         "gpu-ci:clusters.sjc.network.cidr",

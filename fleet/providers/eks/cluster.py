@@ -25,14 +25,12 @@ from fleet.settings.runner import PodRunner, SetName
 
 _REGION = re.compile(r"(af|ap|ca|eu|il|me|mx|sa|us)-(north|south|east|west|central|(north|south)(east|west))-[1-9]")
 """Regions of the partition `aws`: the program's IAM policies are of that partition."""
-_SUBNET = re.compile(r"subnet-[0-9a-f]{8,17}")
 _RESERVATION = re.compile(r"cr-[0-9a-f]{8,17}")
 _NODES, _GROUPS = 450, 30
 """Default quotas: nodes per managed node group, and groups per cluster (docs.aws.amazon.com, EKS service quotas). AWS raises
 both on request."""
-_VPC = re.compile(r"vpc-[0-9a-f]{8,17}")
-
-
+VpcId = Annotated[str, matching("vpc_id", "not a VPC id; write vpc-… as AWS shows it", r"vpc-[0-9a-f]{8,17}")]
+SubnetId = Annotated[str, matching("subnet_id", "not a subnet id; write subnet-…", r"subnet-[0-9a-f]{8,17}")]
 Principal = Annotated[
     str,
     matching(
@@ -51,6 +49,10 @@ def _quota(code: str) -> str:
     return code
 
 
+QuotaVcpus = dict[Annotated[str, AfterValidator(_quota)], Annotated[int, Field(ge=1)]]
+"""vCPUs by code of an EC2 quota."""
+
+
 class Network(Model):
     """The cluster's VPC: a new one, or existing private subnets. Nodes have private addresses either way."""
 
@@ -58,15 +60,19 @@ class Network(Model):
     """Address range of a new VPC, which has one public and one private subnet per zone. Default: 10.0.0.0/16."""
     nat_gateways: Literal["one", "per-zone"] | None = None
     """`one` is the default and cheaper. `per-zone` survives the loss of a zone and avoids traffic between zones."""
-    vpc_id: str | None = None
-    private_subnets: dict[str, str] = Field(default_factory=dict)
+    vpc_id: VpcId | None = None
+    private_subnets: dict[str, SubnetId] = Field(default_factory=dict)
     """Existing subnets by zone. Each needs its own route out: a NAT gateway or VPC endpoints."""
 
     @model_validator(mode="after")
     def _network_rules(self) -> Self:
         """Refuse settings that mix a new VPC with an existing one, and values that EC2 refuses."""
         if bool(self.private_subnets) != (self.vpc_id is not None):
-            raise problem("given_network", "an existing network needs both vpcId and privateSubnets; give both or neither")
+            raise problem(
+                "given_network",
+                "an existing network needs both vpcId and privateSubnets; give both or neither",
+                at=("vpcId",) if self.vpc_id is None else ("privateSubnets",),
+            )
         if self.vpc_id is None:
             # Below /22 there is no room for a public and a private subnet in each of several zones.
             if ":" in self.new_cidr or not 16 <= int(self.new_cidr.partition("/")[2]) <= 22:
@@ -78,12 +84,11 @@ class Network(Model):
                 )
             return self
         if self.cidr or self.nat_gateways:
-            raise problem("given_network", "cidr and natGateways belong to a new VPC; remove them, or remove vpcId")
-        if not _VPC.fullmatch(self.vpc_id):
-            raise problem("vpc_id", "not a VPC id; write vpc-… as AWS shows it", at=("vpcId",))
-        for zone, subnet in self.private_subnets.items():
-            if not _SUBNET.fullmatch(subnet):
-                raise problem("subnet_id", "not a subnet id; write subnet-…", at=("privateSubnets", zone))
+            raise problem(
+                "given_network",
+                "cidr and natGateways belong to a new VPC; remove them, or remove vpcId",
+                at=("cidr",) if self.cidr else ("natGateways",),
+            )
         return self
 
     @property
@@ -146,7 +151,7 @@ class EksCluster(Cluster):
         "audit",
         "authenticator",
     )
-    account_quotas: dict[Annotated[str, AfterValidator(_quota)], Annotated[int, Field(ge=0)]] = Field(default_factory=dict)
+    account_quotas: QuotaVcpus = Field(default_factory=dict)
     """vCPUs that the account has in the region, by quota code. `declareQuotas` requests only quotas that are given here."""
     enablement: Enablement = "device-plugin"
     system: SystemPool = SystemPool()
