@@ -20,7 +20,8 @@ from components.eks.network import EksNetwork, EksNetworkArgs
 from components.kubernetes.deliver import by_helm
 from fleet.facts import versions
 from fleet.facts.scheduling import GPU_TOLERATION, system_labels
-from fleet.providers.eks.cluster import EksCluster, EksPool
+from fleet.providers.eks.cluster import EksCluster
+from fleet.providers.eks.nodes import EksPool
 from fleet.providers.tags import STACK_TAG
 
 _NODE_POLICIES = ("AmazonEKSWorkerNodePolicy", "AmazonEKS_CNI_Policy", "AmazonEC2ContainerRegistryPullOnly")

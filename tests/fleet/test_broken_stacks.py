@@ -1110,7 +1110,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "reservation-without-reserved": (
         "gpu-ci:clusters.usw2.pools.t4.capacity",
-        "capacity reserved and a reservation (id, zone, count) belong together; give both or neither",
+        "capacity reserved or capacity-block and a reservation (id, zone, count) belong together; give both or neither",
         '"on-demand"',
     ),
     "reservation-too-small": (

@@ -65,7 +65,9 @@ def rows() -> list[dict[str, str]]:
 
 
 def of_aws(name: str, capacity: str) -> str | None:
-    """By a name's letter; on spot P has one quota up to P4, one for P5, and none that a source names for P6."""
+    """By a name's letter; on spot P has one quota up to P4, one for P5, and none that a source names for P6. Blocks have none."""
+    if capacity == "capacity-block":
+        return None
     if name.startswith("g"):
         return "L-3819A6DF" if capacity == "spot" else "L-DB2E81BA"
     if capacity != "spot":
@@ -75,7 +77,7 @@ def of_aws(name: str, capacity: str) -> str | None:
 
 def of_oci(name: str, capacity: str) -> str | None:
     stem = STEMS.get(name.rpartition(".")[0])
-    if stem is None or (capacity == "reserved" and stem in NOT_RESERVED):
+    if stem is None or capacity == "capacity-block" or (capacity == "reserved" and stem in NOT_RESERVED):
         return None
     return f"{stem}-reserved-count" if capacity == "reserved" else f"{stem}-count"
 

@@ -13,19 +13,20 @@ from fleet.facts import versions
 from fleet.facts.hardware import machines, quota_code
 from fleet.facts.scheduling import EKS_PROFILE
 from fleet.providers.eks.caches import EksCache
+from fleet.providers.eks.nodes import EksPool, ending
+from fleet.providers.eks.placement_group import SPREAD_PER_ZONE
 from fleet.providers.eks.support import remark
 from fleet.settings import compatibility
 from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import Enablement
 from fleet.settings.endpoint import Endpoint
 from fleet.settings.model import Cidr, DnsLabel, Model, matching, problem, require_once
-from fleet.settings.pool import Capacity, Pool, SystemPool, require_in_zones, require_own_labels
+from fleet.settings.pool import Capacity, SystemPool, require_in_zones, require_own_labels
 from fleet.settings.runner import PodRunner, SetName
 
 _REGION = re.compile(r"(af|ap|ca|eu|il|me|mx|sa|us)-(north|south|east|west|central|(north|south)(east|west))-[1-9]")
 """Regions of the partition `aws`: the program's IAM policies are of that partition."""
 _SUBNET = re.compile(r"subnet-[0-9a-f]{8,17}")
-_RESERVATION = re.compile(r"cr-[0-9a-f]{8,17}")
 _NODES = 450
 """Default quota of nodes in a managed node group (docs.aws.amazon.com, EKS service quotas); AWS raises it when asked."""
 _VPC = re.compile(r"vpc-[0-9a-f]{8,17}")
@@ -96,36 +97,6 @@ class Network(Model):
         return zones if self.nat_gateways == "per-zone" else 1
 
 
-class EksPool(Pool):
-    """A GPU pool of EC2 types, as a managed node group."""
-
-    image: Literal["al2023-nvidia", "bottlerocket-nvidia"] = "al2023-nvidia"
-    """Kind of node image. Default: AWS' AL2023, which has NVIDIA's driver and container toolkit."""
-    zones: tuple[str, ...] = ()
-    """Zones of the pool. Default: all zones of the cluster. Use one zone if jobs mount disks, because the autoscaler considers
-    only one zone of an empty pool (cloudprovider/aws/README.md, volumes of single zones)."""
-
-    @model_validator(mode="after")
-    def _eks_rules(self) -> Self:
-        """Refuse a reservation that EC2 cannot use for the pool, and a zone given twice."""
-        if self.reservation is not None and len(self.instance_types) > 1:
-            raise problem(
-                "reservation_type",
-                "a capacity reservation is of one instance type; write one, and a pool for each other",
-                at=("instanceTypes",),
-            )
-        if self.reservation is not None and not _RESERVATION.fullmatch(self.reservation.id):
-            raise problem(
-                "reservation_id", "not a capacity reservation's id; write cr-… as AWS shows it", at=("reservation", "id")
-            )
-        if self.reservation is not None and self.zones:
-            raise problem(
-                "reserved_zones", "the nodes of a reserved pool stand in the reservation's zone; remove zones", at=("zones",)
-            )
-        require_once("repeated_zone", "a zone is given twice; remove one", self.zones, at=("zones",))
-        return self
-
-
 class EksCluster(Cluster):
     """An EKS cluster: control plane, system pool, GPU pools as managed node groups."""
 
@@ -158,6 +129,10 @@ class EksCluster(Cluster):
     def private_sources(self) -> tuple[str, ...]:
         """Networks that reach a private endpoint on port 443. By default EKS allows only the nodes."""
         return self.endpoint.private_sources(self.own_cidr)
+
+    def zones_of(self, pool: EksPool) -> tuple[str, ...]:
+        """The zones of a pool's nodes: its reservation's, its own, or all of the cluster."""
+        return (pool.reservation.zone,) if pool.reservation is not None else pool.zones or self.zones
 
     @property
     def drivers(self) -> tuple[str, ...]:
@@ -198,6 +173,12 @@ class EksCluster(Cluster):
         for name, pool in self.pools.items():
             if pool.nodes.max > _NODES:
                 yield f"pool {name}: EKS gives a group {_NODES} nodes until its quota is raised; ask for more, or lower nodes.max"
+        for name, pool in self.pools.items():
+            if pool.efa_interfaces:
+                yield (
+                    f"pool {name}: no pod can request its EFA interfaces (vpc.amazonaws.com/efa) until you install AWS's EFA "
+                    "device plugin; gpu-ci does not install it"
+                )
         yield from self._tied_to_a_zone()
         for name, pool in self.pools.items():
             if self.image_driver(name) is None:
@@ -210,8 +191,11 @@ class EksCluster(Cluster):
                 )
 
     def remarks_on(self, day: date) -> Iterator[str]:
-        """The end of support for its Kubernetes minor, and the cost of the control plane after that."""
+        """The end of support for its Kubernetes minor, the cost of the control plane after that, and ends of reservations."""
         yield remark(self.kubernetes_version, self.region, day)
+        for name, pool in self.pools.items():
+            if pool.reservation is not None and pool.reservation.end_date is not None:
+                yield f"pool {name}: {ending(pool.capacity, pool.reservation.end_date, day)}"
 
     def _tied_to_a_zone(self) -> Iterator[str]:
         """Limits of disks. Cluster Autoscaler assumes that an empty node group is in its first zone only (aws_manager.go)."""
@@ -293,4 +277,11 @@ class EksCluster(Cluster):
                         value=machine.name,
                     )
             require_own_labels("reserved_label", "EKS or kubelet refuses", EKS_PROFILE, pool.labels, at=("pools", name))
+            most = SPREAD_PER_ZONE * len(self.zones_of(pool))
+            if pool.placement_group is not None and pool.placement_group.strategy == "spread" and pool.nodes.max > most:
+                raise problem(
+                    "spread_size",
+                    f"a spread placement group has {SPREAD_PER_ZONE} machines per zone, here {most}; lower max",
+                    at=("pools", name, "nodes", "max"),
+                )
         return self
