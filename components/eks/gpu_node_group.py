@@ -11,18 +11,25 @@ import pulumi_aws as aws
 
 from components.component import Component
 from components.eks.managed_nodes import ManagedNodes, managed_nodes
+from components.eks.node_options import NodeOptions, placement_group
+from fleet.facts.hardware import CAPACITY_BLOCK
 from fleet.facts.offer import allocatable, least
 from fleet.facts.scheduling import EKS_PROFILE, GPU_RESOURCE, TEMPLATE, autoscaler_tags
+from fleet.providers.eks.efa import interfaces
+from fleet.providers.eks.node_config import user_data
+from fleet.providers.eks.nodes import EksPool
 from fleet.settings.model import cpu_text, go_duration
-from fleet.settings.pool import Pool
 
-CAPACITY_TYPE = {"on-demand": "ON_DEMAND", "spot": "SPOT", "reserved": "ON_DEMAND"}
+CAPACITY_TYPE = {"on-demand": "ON_DEMAND", "spot": "SPOT", "reserved": "ON_DEMAND", "capacity-block": "CAPACITY_BLOCK"}
 """Our capacity types in the EKS API's spelling; machines in a capacity reservation are bought on demand."""
 
 
 @dataclass(frozen=True, slots=True)
 class GpuNodeGroupArgs:
-    """`cluster_name` must carry its dependency on the control plane; `ready` are the add-ons and rights a node needs to join."""
+    """`cluster_name` must carry its dependency on the control plane; `ready` are the add-ons and rights a node needs to join.
+
+    `security_group_id` is the cluster's own security group; only a pool with EFA interfaces needs it.
+    """
 
     cluster: str
     cluster_name: pulumi.Input[str]
@@ -30,9 +37,10 @@ class GpuNodeGroupArgs:
     node_role_arn: pulumi.Input[str]
     subnet_ids: Sequence[pulumi.Input[str]]
     pool_name: str
-    pool: Pool
+    pool: EksPool
     tags: dict[str, str]
     ready: Sequence[pulumi.Resource]
+    security_group_id: pulumi.Input[str] | None = None
 
 
 class GpuNodeGroup(Component[GpuNodeGroupArgs]):
@@ -62,6 +70,13 @@ class GpuNodeGroup(Component[GpuNodeGroupArgs]):
                 ready=args.ready,
                 reservation=pool.reservation.id if pool.reservation else None,
                 reserved=pool.reservation.count if pool.reservation else None,
+                options=NodeOptions(
+                    user_data=user_data(pool.node_config) if pool.node_config else None,
+                    capacity_block_type=pool.instance_types[0] if pool.capacity == CAPACITY_BLOCK else None,
+                    interfaces=interfaces(pool.machines[0], pool.efa_interfaces) if pool.efa_interfaces else (),
+                    security_group_id=args.security_group_id,
+                    placement_group=placement_group(name, pool.placement_group, parent=self),
+                ),
             ),
             parent=self,
         )
@@ -83,7 +98,7 @@ def _scaling_group(found: Sequence[aws.eks.outputs.NodeGroupResource] | None) ->
     return found[0].autoscaling_groups[0].name if found else None
 
 
-def _tags(pool: Pool, labels: dict[str, str]) -> dict[str, str]:
+def _tags(pool: EksPool, labels: dict[str, str]) -> dict[str, str]:
     offer = least(allocatable(machine, pool.disk) for machine in pool.machines)
     resources = {
         "cpu": cpu_text(offer.cpu),

@@ -9,8 +9,9 @@ import pulumi
 import pulumi_aws as aws
 
 from components.eks.launch import launch_template
+from components.eks.node_options import NO_OPTIONS, NodeOptions
 from fleet.facts import versions
-from fleet.facts.scheduling import EKS_EFFECT, RESERVED_NODES_TAG, Taint
+from fleet.facts.scheduling import BLOCK_TYPE_TAG, EKS_EFFECT, RESERVED_NODES_TAG, Taint
 from fleet.settings.model import Scale
 
 
@@ -36,11 +37,12 @@ class ManagedNodes:
     ready: Sequence[pulumi.Resource]
     reservation: str | None = None
     reserved: int | None = None
+    options: NodeOptions = NO_OPTIONS
 
 
 def managed_nodes(name: str, args: ManagedNodes, *, parent: pulumi.Resource) -> aws.eks.NodeGroup:
     """The group `<name>-nodes` and its template `<name>-launch`, with a pinned node image."""
-    template = launch_template(f"{name}-launch", args.disk, args.tags, args.reservation, parent=parent)
+    template = launch_template(f"{name}-launch", args.disk, args.tags, args.reservation, parent=parent, options=args.options)
     return aws.eks.NodeGroup(
         f"{name}-nodes",
         cluster_name=args.cluster_name,
@@ -50,7 +52,7 @@ def managed_nodes(name: str, args: ManagedNodes, *, parent: pulumi.Resource) -> 
         version=args.kubernetes_version,
         release_version=versions.KUBERNETES[args.kubernetes_version].ami_release,
         capacity_type=args.capacity_type,
-        instance_types=list(args.instance_types),
+        instance_types=None if args.options.capacity_block_type else list(args.instance_types),
         launch_template=aws.eks.NodeGroupLaunchTemplateArgs(id=template.id, version=template.latest_version.apply(str)),
         labels=dict(args.labels),
         taints=[
@@ -65,7 +67,7 @@ def managed_nodes(name: str, args: ManagedNodes, *, parent: pulumi.Resource) -> 
             # By default the new node starts before the old one goes: a full reservation has no room for it.
             update_strategy="MINIMAL" if args.reservation else None,
         ),
-        tags=None if args.reserved is None else {RESERVED_NODES_TAG: str(args.reserved)},
+        tags=_tags(args) or None,
         # Replaces a node that stays unready, or whose GPU the monitoring agent reports broken.
         node_repair_config=aws.eks.NodeGroupNodeRepairConfigArgs(enabled=True),
         opts=pulumi.ResourceOptions(
@@ -75,3 +77,9 @@ def managed_nodes(name: str, args: ManagedNodes, *, parent: pulumi.Resource) -> 
             ignore_changes=["scalingConfig.desiredSize"],
         ),
     )
+
+
+def _tags(args: ManagedNodes) -> dict[str, str]:
+    """What policies read of a group in a reservation or capacity block."""
+    reserved = {} if args.reserved is None else {RESERVED_NODES_TAG: str(args.reserved)}
+    return reserved | ({BLOCK_TYPE_TAG: args.options.capacity_block_type} if args.options.capacity_block_type else {})

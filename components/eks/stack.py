@@ -43,6 +43,7 @@ def build(name: str, settings: EksCluster, fleet: Fleet, context: Context, priva
                 pool=pool,
                 tags=context.tags,
                 ready=cluster.before_nodes,
+                security_group_id=cluster.security_group_id,
             ),
             opts=pulumi.ResourceOptions(providers=cloud),
         )

@@ -1,7 +1,7 @@
 """The machine types that a resource may buy, the path of each, and its row of the hardware table.
 
 For a launcher's runner set they are the shapes in its annotation. A type in a launch template belongs to the template, not to
-its group.
+its group. EKS allows no other place for the type of a capacity block, so such a group has it in a tag as well.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from fleet.facts.hardware import Machine, UnknownMachine, machine
-from fleet.facts.scheduling import MACHINE_SHAPES
+from fleet.facts.scheduling import BLOCK_TYPE_TAG, MACHINE_SHAPES
 
 from . import kinds
 from .labels import INSTANCE_TYPE_LABEL
@@ -22,6 +22,9 @@ from .releases import Release, releases
 
 ANNOTATIONS = ("template", "metadata", "annotations")
 """Path of the runner pod's annotations in the values of the scale-set chart."""
+
+TAGGED = f'tags["{BLOCK_TYPE_TAG}"]'
+"""Path of the type of a capacity block. What its launch template says counts, where that can be read."""
 
 _EKS_DEFAULT = "t3.medium"
 """The type that EKS buys if neither the group nor a template names one (EKS API, CreateNodegroup)."""
@@ -96,6 +99,8 @@ def _eks(props: Any, later: Later) -> Iterator[Choice]:
         if walk(props, "instanceTypes") is None and not keys(walk(props, "launchTemplate")):
             yield Choice("instanceTypes is not set, so EKS's default", _EKS_DEFAULT)
         yield from _listed("", props, "instanceTypes", later)
+        if text(walk(props, "capacityType")) == "CAPACITY_BLOCK" and (name := text(walk(props, "tags", BLOCK_TYPE_TAG))):
+            yield Choice(TAGGED, name)
 
 
 def _karpenter(props: Any, later: Later) -> Iterator[Choice]:
