@@ -281,7 +281,7 @@ class EksCluster(Cluster):
             if pool.placement_group is not None and pool.placement_group.strategy == "spread" and pool.nodes.max > most:
                 raise problem(
                     "spread_size",
-                    f"a spread placement group has {SPREAD_PER_ZONE} machines per zone, here {most}; lower max",
+                    f"a spread placement group has up to {SPREAD_PER_ZONE} machines in a zone, here {most} in all; lower max",
                     at=("pools", name, "nodes", "max"),
                 )
         return self

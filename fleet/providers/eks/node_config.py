@@ -83,7 +83,10 @@ class KubeletConfig(Model):
         # kubelet's defaults are 85 and 80.
         high, low = self.image_gc_high_threshold_percent, self.image_gc_low_threshold_percent
         if (80 if low is None else low) >= (85 if high is None else high):
-            raise problem("image_gc", "imageGCLowThresholdPercent (default 80) is below imageGCHighThresholdPercent (default 85)")
+            raise problem(
+                "image_gc",
+                "imageGCLowThresholdPercent (default 80) is not below imageGCHighThresholdPercent (default 85); lower it",
+            )
         # nodeadm's defaults from Kubernetes 1.34 on are 150 and 30 seconds.
         whole, critical = self.shutdown_grace_period, self.shutdown_grace_period_critical_pods
         if (30 if critical is None else critical) > (150 if whole is None else whole):
@@ -155,15 +158,17 @@ def _toml(text: str) -> str:
     if holds_credential(text) or {"auth", "password", "identitytoken"} & set(_keys(table)):
         raise problem(
             "containerd_credential",
-            "whoever may describe the launch template reads its user data; use imagePullSecrets, and remove the credential",
+            "anyone who can read the launch template can read its user data; use imagePullSecrets, and remove the credential",
             private=True,
         )
     if unknown := sorted(set(table) - set(_CONTAINERD)):
+        known = ", ".join(_CONTAINERD)
         raise problem(
-            "containerd_key", f"a pool may set {', '.join(_CONTAINERD)} of containerd, not {', '.join(unknown)}; remove it"
+            "containerd_key", f"a pool may set {known} of containerd, not {', '.join(unknown)}; remove it", private=True
         )
     if named := sorted(_RUNTIME_KEYS & set(_keys(table))):
-        raise problem("containerd_runtime", f"the node image sets NVIDIA's runtime in {' and '.join(named)}; remove it")
+        message = f"the node image sets NVIDIA's runtime in {' and '.join(named)}; remove it"
+        raise problem("containerd_runtime", message, private=True)
     return text
 
 
@@ -209,7 +214,7 @@ class FeatureGates(Model):
     InstanceIdNodeName is left out: EKS' access entry for the node role expects the name that EC2's private DNS gives the node.
     """
 
-    fast_image_pull: bool = Field(alias="FastImagePull")
+    fast_image_pull: bool = Field(default=False, alias="FastImagePull")
     """Parallel download and unpacking of images (needs a root disk or array of 600 MiB/s or more)."""
 
 

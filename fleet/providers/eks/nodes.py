@@ -98,7 +98,7 @@ def _capacity_block(pool: EksPool) -> None:
     if pool.reservation.count > MOST_IN_BLOCK:
         raise problem(
             "block_size",
-            f"a capacity block has {MOST_IN_BLOCK} machines at most; buy several, and give each a pool",
+            f"a capacity block has {MOST_IN_BLOCK} machines at most; give each of several blocks a pool",
             at=("reservation", "count"),
         )
 
@@ -106,12 +106,11 @@ def _capacity_block(pool: EksPool) -> None:
 def _efa(pool: EksPool) -> None:
     for name, machine in zip(pool.instance_types, pool.machines, strict=True):
         if pool.efa_interfaces > machine.efa_interfaces:
-            has = (
-                f"{machine.efa_interfaces} EFA interfaces at most; lower efaInterfaces"
-                if machine.efa_interfaces
-                else "no EFA; remove it"
+            raise problem(
+                "efa",
+                f"{name} takes {machine.efa_interfaces or 'no'} EFA interfaces; write as many at most, or use another type",
+                at=("efaInterfaces",),
             )
-            raise problem("efa", f"{name} has {has}, or use another type", at=("efaInterfaces",))
 
 
 def _placement_group(pool: EksPool) -> None:
