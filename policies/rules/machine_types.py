@@ -96,11 +96,12 @@ def _at(*path: str) -> Callable[[Any, Later], Iterator[Choice]]:
 
 def _eks(props: Any, later: Later) -> Iterator[Choice]:
     with later:
-        if walk(props, "instanceTypes") is None and not keys(walk(props, "launchTemplate")):
-            yield Choice("instanceTypes is not set, so EKS's default", _EKS_DEFAULT)
+        if walk(props, "instanceTypes") is None:
+            if name := text(walk(props, "tags", BLOCK_TYPE_TAG)):
+                yield Choice(TAGGED, name)
+            elif not keys(walk(props, "launchTemplate")):
+                yield Choice("instanceTypes is not set, so EKS's default", _EKS_DEFAULT)
         yield from _listed("", props, "instanceTypes", later)
-        if text(walk(props, "capacityType")) == "CAPACITY_BLOCK" and (name := text(walk(props, "tags", BLOCK_TYPE_TAG))):
-            yield Choice(TAGGED, name)
 
 
 def _karpenter(props: Any, later: Later) -> Iterator[Choice]:

@@ -170,6 +170,17 @@ def test_a_reservation_takes_its_quota_whole() -> None:
     assert on_eks(fleet) == {"L-417A185B": 3 * 96}, "EC2 counts what is reserved and unused too"
 
 
+def test_a_capacity_block_requests_no_quota() -> None:
+    block = pool(
+        instanceTypes=["p4d.24xlarge"],
+        capacity="capacity-block",
+        nodes={"max": 1},
+        reservation={"id": "cr-01234567", "zone": "us-west-2a", "count": 3},
+    )
+    fleet = read(usw2=cluster(pools={"a100": block, "t4": pool()}, declareQuotas=True))
+    assert on_eks(fleet) == {"L-DB2E81BA": 2 * 8}, "EC2 limits blocks by their instances, when they are bought"
+
+
 def test_one_cluster_declares_for_all_of_its_region_and_for_no_other() -> None:
     other = cluster(runners={"gpu-more": runner()})
     east = cluster(region="us-east-1", zones=["us-east-1a", "us-east-1b"], runners={"gpu-east": runner()})
