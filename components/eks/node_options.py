@@ -52,12 +52,14 @@ def placement_group(name: str, group: PlacementGroup | None, *, parent: pulumi.R
     """The name of a pool's placement group: that of an existing one, or of the new one `<name>-placement`. None without one."""
     if group is None or group.name is not None:
         return group.name if group else None
-    return aws.ec2.PlacementGroup(
+    created = aws.ec2.PlacementGroup(
         f"{name}-placement",
         strategy=group.strategy,
         partition_count=group.partitions,
         opts=pulumi.ResourceOptions(parent=parent),
-    ).name
+    )
+    named: pulumi.Output[str] = created.name
+    return named
 
 
 def _interface(interface: Interface, security_group: pulumi.Input[str] | None) -> aws.ec2.LaunchTemplateNetworkInterfaceArgs:

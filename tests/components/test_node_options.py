@@ -167,7 +167,7 @@ def test_an_existing_placement_group_is_used_and_not_created() -> None:
 
 
 def test_user_data_is_a_mime_document_with_one_node_config(block: dict[str, Any]) -> None:
-    message = email.message_from_bytes(base64.b64decode(block["userData"], validate=True))
+    message: Any = email.message_from_bytes(base64.b64decode(block["userData"], validate=True))
     assert message.get_content_type() == "multipart/mixed"
     (part,) = message.get_payload()
     assert part.get_content_type() == "application/node.eks.aws", "nodeadm reads parts of this type alone"

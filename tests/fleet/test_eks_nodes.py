@@ -65,7 +65,7 @@ def test_a_plan_says_that_no_pod_gets_an_adapter_without_its_device_plugin() -> 
 
 # -- nodeadm -----------------------------------------------------------------------------------------------------------
 
-EVERYTHING = {
+EVERYTHING: dict[str, Any] = {
     "kubelet": {
         "config": {
             "podPidsLimit": 4096,
@@ -98,7 +98,8 @@ def node_config(settings: dict[str, Any]) -> NodeConfig:
 
 
 def document(settings: dict[str, Any]) -> Any:
-    (part,) = email.message_from_string(user_data(node_config(settings))).get_payload()
+    message: Any = email.message_from_string(user_data(node_config(settings)))
+    (part,) = message.get_payload()
     (found,) = kubernetes_documents("user data", part.get_payload())
     return found.value
 
