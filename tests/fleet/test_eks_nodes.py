@@ -15,7 +15,7 @@ from fleet.facts.yaml_text import kubernetes_documents
 from fleet.loading.config import load
 from fleet.providers.eks.node_config import NodeConfig, user_data
 from fleet.providers.fleet import Fleet
-from tests.builders import cluster, config, pool, reference
+from tests.builders import NODE_CONFIG, cluster, config, pool, reference
 
 BLOCK = {"id": "cr-01234567", "zone": "us-west-2a", "count": 2}
 
@@ -65,33 +65,6 @@ def test_a_plan_says_that_no_pod_gets_an_adapter_without_its_device_plugin() -> 
 
 # -- nodeadm -----------------------------------------------------------------------------------------------------------
 
-EVERYTHING: dict[str, Any] = {
-    "kubelet": {
-        "config": {
-            "podPidsLimit": 4096,
-            "cpuManagerPolicy": "static",
-            "topologyManagerPolicy": "best-effort",
-            "topologyManagerScope": "pod",
-            "serializeImagePulls": False,
-            "maxParallelImagePulls": 8,
-            "registryPullQPS": 0,
-            "registryBurst": 50,
-            "imageGCHighThresholdPercent": 90,
-            "imageGCLowThresholdPercent": 85,
-            "containerLogMaxSize": "50Mi",
-            "containerLogMaxFiles": 3,
-            "shutdownGracePeriod": "5m",
-            "shutdownGracePeriodCriticalPods": "30s",
-        }
-    },
-    "containerd": {
-        "config": '[plugins."io.containerd.cri.v1.images"]\nmax_concurrent_downloads = 10\n',
-        "baseRuntimeSpec": {"process": {"rlimits": [{"type": "RLIMIT_MEMLOCK", "soft": 2**64 - 1, "hard": 2**64 - 1}]}},
-    },
-    "instance": {"localStorage": {"strategy": "RAID0", "mountPath": "/mnt/disks/", "disabledMounts": ["PodLogs", "SOCI"]}},
-    "featureGates": {"FastImagePull": True},
-}
-
 
 def node_config(settings: dict[str, Any]) -> NodeConfig:
     return TypeAdapter(NodeConfig).validate_json(json.dumps(settings))
@@ -105,13 +78,13 @@ def document(settings: dict[str, Any]) -> Any:
 
 
 def test_every_field_reaches_nodeadm_and_what_is_left_out_is_not_written() -> None:
-    spec = document(EVERYTHING)["spec"]
+    spec = document(NODE_CONFIG)["spec"]
     spelled = {"shutdownGracePeriod": "5m0s", "shutdownGracePeriodCriticalPods": "0m30s"}
-    assert spec == EVERYTHING | {"kubelet": {"config": EVERYTHING["kubelet"]["config"] | spelled}}
+    assert spec == NODE_CONFIG | {"kubelet": {"config": NODE_CONFIG["kubelet"]["config"] | spelled}}
     assert document({"featureGates": {}})["spec"] == {"featureGates": {"FastImagePull": False}}
 
 
-@pytest.mark.parametrize("settings", [EVERYTHING, *({key: value} for key, value in EVERYTHING.items())])
+@pytest.mark.parametrize("settings", [NODE_CONFIG, *({key: value} for key, value in NODE_CONFIG.items())])
 def test_nodeadms_schema_accepts_the_document(settings: dict[str, Any]) -> None:
     schema = json.loads(reference("starts/nodeconfig_v1alpha1.json").read_text(encoding="utf-8"))
     jsonschema.validate(document(settings), schema)
