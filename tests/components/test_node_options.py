@@ -75,10 +75,10 @@ def test_a_capacity_block_is_the_market_and_the_only_reservation_of_its_template
 
 
 def test_the_group_of_a_capacity_block_names_no_type_and_one_zone(capacity_block: Recording) -> None:
-    group = named(capacity_block, "use2-h200-block-nodes", GROUP)
+    (group,) = [each for each in of_type(capacity_block, GROUP) if each.inputs["labels"]["gpu-ci/pool"] == "h200-block"]
     assert group.inputs["capacityType"] == "CAPACITY_BLOCK"
     assert "instanceTypes" not in group.inputs, "EKS refuses a type on the group and in the template"
-    assert group.inputs["tags"] == {"gpu-ci/reserved-nodes": "2", "gpu-ci/instance-type": "p5en.48xlarge"}
+    assert {"gpu-ci/reserved-nodes": "2", "gpu-ci/instance-type": "p5en.48xlarge"}.items() <= group.inputs["tags"].items()
     assert group.inputs["labels"]["gpu-ci/capacity"] == "capacity-block"
     assert group.inputs["updateConfig"]["updateStrategy"] == "MINIMAL", "a full block has no room for another machine"
     zones = {
@@ -129,6 +129,8 @@ def test_the_primary_card_of_p6_b300_has_no_adapter() -> None:
 def test_nothing_says_that_nodes_offer_adapters(capacity_block: Recording) -> None:
     """The autoscaler would start a node for a pod that no device plugin lets run there."""
     keys = {tag.inputs["tag"]["key"] for tag in of_type(capacity_block, "aws:autoscaling/tag:Tag")}
+    for group in of_type(capacity_block, GROUP):
+        keys |= {*group.inputs.get("tags", {}), *group.inputs["labels"]}
     assert not [key for key in keys if "vpc.amazonaws.com/efa" in key]
 
 

@@ -1337,7 +1337,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "node-config-too-large": (
         "gpu-ci:clusters.usw2.pools.t4.nodeConfig",
-        "user data of 12526 bytes; it has 12288 at most, shorten it",
+        "user data of 12526 bytes; it has 8192 at most, shorten it",
         "",
     ),
     "capacity-block-on-oke": (

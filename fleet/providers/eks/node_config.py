@@ -18,8 +18,8 @@ from fleet.facts.credentials import holds_credential
 from fleet.facts.yaml_text import yaml_text
 from fleet.settings.model import Duration, Memory, Model, go_duration, matching, memory_text, problem
 
-MOST_BYTES = 12 * 1024
-"""EC2 takes 16 KiB of user data (EC2 user guide, user data). The rest is for the NodeConfig that EKS adds."""
+MOST_BYTES = 8 * 1024
+"""EC2 takes 16 KiB of user data (EC2 user guide, user data). The rest is for the NodeConfig that EKS adds, with all labels."""
 
 _GoDuration = Annotated[Duration, PlainSerializer(go_duration)]
 _Size = Annotated[Memory, PlainSerializer(memory_text)]
