@@ -50,7 +50,7 @@ def managed_nodes(
         version=args.kubernetes_version,
         release_version=versions.KUBERNETES[args.kubernetes_version].ami_release,
         capacity_type=args.capacity_type,
-        instance_types=list(args.instance_types),
+        instance_types=list(args.instance_types) or None,
         launch_template=aws.eks.NodeGroupLaunchTemplateArgs(id=args.template.id, version=args.template.latest_version.apply(str)),
         labels=dict(args.labels),
         taints=[

@@ -47,6 +47,7 @@ def build(name: str, settings: EksCluster, fleet: Fleet, context: Context, priva
                 fixed_tags=fixed_tags(context.stack, name, pool_name),
                 owner_tags=context.owner_tags,
                 ready=cluster.before_nodes,
+                security_group_id=cluster.security_group_id,
             ),
             opts=pulumi.ResourceOptions(providers=cloud),
         )

@@ -423,6 +423,10 @@ RESERVED_NODES_TAG = "gpu-ci/reserved-nodes"
 """Tag of a pool in a capacity reservation: the number of machines that the cloud reserves and bills, used or not. Of the
 reservation, the pool itself has only the id."""
 
+BLOCK_TYPE_TAG = "gpu-ci/instance-type"
+"""Tag of an EKS node group in a capacity block: its instance type. EKS demands the type in the launch template, where rules that
+judge a node group alone cannot see it."""
+
 
 def owner_tag(cluster: str) -> str:
     """The tag that assigns a group to one cluster; its value is owned."""

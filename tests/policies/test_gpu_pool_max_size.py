@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fleet.facts.scheduling import MOST_NODES_TAG
+from fleet.facts.scheduling import BLOCK_TYPE_TAG, MOST_NODES_TAG
 from policies.rules.gpu_pool_max_size import RULE
 from tests.builders import oke_pool
 from tests.components.oke import NODE_POOL as OKE_TOKEN
@@ -97,6 +97,18 @@ def test_gpus_that_cannot_be_counted_are_told() -> None:
     )
     (message,) = judge_alone(RULE, EKS, changed(templated, *MAX, 5)).messages
     assert "5 times 1 GPU or more is more than 4 GPUs" in message
+
+
+def test_the_type_of_a_capacity_block_is_in_its_tag() -> None:
+    """EKS allows the type in the launch template alone, and this rule sees the group alone."""
+    block = changed(SPOT, "instanceTypes", REMOVE) | {
+        "capacityType": "CAPACITY_BLOCK",
+        "launchTemplate": {"id": "lt-1"},
+        "tags": {BLOCK_TYPE_TAG: "p5en.48xlarge"},
+    }
+    (message,) = judge_alone(RULE, EKS, changed(block, *MAX, 2)).messages
+    assert "2 times 8 GPUs is more than 4 GPUs" in message
+    assert judge_alone(RULE, EKS, changed(block, *MAX, 2), {"maxGpusPerPool": 16}) == CLEAN
 
 
 def test_a_pool_of_no_node_needs_no_count() -> None:

@@ -14,18 +14,19 @@ from fleet.facts.hardware import machines, quota_code
 from fleet.facts.scheduling import EKS_PROFILE
 from fleet.providers.eks.caches import EksCache
 from fleet.providers.eks.groups import zone_groups
+from fleet.providers.eks.nodes import EksPool, ending
+from fleet.providers.eks.placement_group import SPREAD_PER_ZONE
 from fleet.providers.eks.support import remark
 from fleet.settings import compatibility
 from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import Enablement
 from fleet.settings.endpoint import Endpoint
 from fleet.settings.model import Cidr, DnsLabel, Model, Nodes, matching, problem, require_once
-from fleet.settings.pool import Capacity, Pool, SystemPool, require_in_zones, require_own_labels
+from fleet.settings.pool import Capacity, SystemPool, require_in_zones, require_own_labels
 from fleet.settings.runner import PodRunner, SetName
 
 _REGION = re.compile(r"(af|ap|ca|eu|il|me|mx|sa|us)-(north|south|east|west|central|(north|south)(east|west))-[1-9]")
 """Regions of the partition `aws`: the program's IAM policies are of that partition."""
-_RESERVATION = re.compile(r"cr-[0-9a-f]{8,17}")
 _NODES, _GROUPS = 450, 30
 """Default quotas: nodes per managed node group, and groups per cluster (docs.aws.amazon.com, EKS service quotas). AWS raises
 both on request."""
@@ -101,35 +102,6 @@ class Network(Model):
         if self.vpc_id is not None:
             return 0
         return zones if self.nat_gateways == "per-zone" else 1
-
-
-class EksPool(Pool):
-    """A GPU pool of EC2 types, as one managed node group per zone."""
-
-    image: Literal["al2023-nvidia", "bottlerocket-nvidia"] = "al2023-nvidia"
-    """Kind of node image. Default: AWS' AL2023, which has NVIDIA's driver and container toolkit."""
-    zones: tuple[str, ...] = ()
-    """Zones of the pool. Default: all zones of the cluster. `nodes` splits over them in this order (`zone_groups`)."""
-
-    @model_validator(mode="after")
-    def _eks_rules(self) -> Self:
-        """Refuse a reservation that EC2 cannot use for the pool, and a zone given twice."""
-        if self.reservation is not None and len(self.instance_types) > 1:
-            raise problem(
-                "reservation_type",
-                "a capacity reservation has one instance type; keep one, and add a pool for each other type",
-                at=("instanceTypes",),
-            )
-        if self.reservation is not None and not _RESERVATION.fullmatch(self.reservation.id):
-            raise problem(
-                "reservation_id", "not a capacity reservation's id; write cr-… as AWS shows it", at=("reservation", "id")
-            )
-        if self.reservation is not None and self.zones:
-            raise problem(
-                "reserved_zones", "the nodes of a reserved pool are in the reservation's zone; remove zones", at=("zones",)
-            )
-        require_once("repeated_zone", "a zone is given twice; remove one", self.zones, at=("zones",))
-        return self
 
 
 class EksCluster(Cluster):
@@ -240,6 +212,12 @@ class EksCluster(Cluster):
                 f"pools: {count} node groups, one per pool and zone and one of the system pool; by default EKS allows {_GROUPS} "
                 "per cluster; ask AWS for more, or give pools fewer zones"
             )
+        for name, pool in self.pools.items():
+            if pool.efa_interfaces:
+                yield (
+                    f"pool {name}: no pod can request its EFA interfaces (vpc.amazonaws.com/efa) until you install AWS's EFA "
+                    "device plugin; gpu-ci does not install it"
+                )
         yield from self._tied_to_a_zone(groups)
         for name, pool in self.pools.items():
             if self.image_driver(name) is None:
@@ -252,8 +230,11 @@ class EksCluster(Cluster):
                 )
 
     def remarks_on(self, day: date) -> Iterator[str]:
-        """The end of support for its Kubernetes minor, and the cost of the control plane after that."""
+        """The end of support for its Kubernetes minor, the cost of the control plane after that, and ends of reservations."""
         yield remark(self.kubernetes_version, self.region, day)
+        for name, pool in self.pools.items():
+            if pool.reservation is not None and pool.reservation.end_date is not None:
+                yield f"pool {name}: {ending(pool.capacity, pool.reservation.end_date, day)}"
 
     def _tied_to_a_zone(self, groups: Mapping[str, Collection[str]]) -> Iterator[str]:
         """Limits of disks. A pool starts no node in a zone where it has no node group. `groups` are the pools' zones."""
@@ -336,4 +317,11 @@ class EksCluster(Cluster):
                         value=machine.name,
                     )
             require_own_labels("reserved_label", "EKS or kubelet refuses", EKS_PROFILE, pool.labels, at=("pools", name))
+            most = SPREAD_PER_ZONE * len(self.zones_of(pool))
+            if pool.placement_group is not None and pool.placement_group.strategy == "spread" and pool.nodes.max > most:
+                raise problem(
+                    "spread_size",
+                    f"a spread placement group has up to {SPREAD_PER_ZONE} machines in a zone, here {most} in all; lower max",
+                    at=("pools", name, "nodes", "max"),
+                )
         return self
