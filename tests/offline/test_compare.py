@@ -158,8 +158,11 @@ def test_what_comes_and_what_goes(tmp_path):
         assert side.lines["usw2", "pool l4"].state == state
         kinds = {kind.type: kind for kind in side.resources}
         assert getattr(kinds["gpu-ci:index:GpuNodeGroup"], state) == ("usw2-l4",)
-    assert there.new_remarks == ("usw2: pool l4: no runner set uses it, so it gets no jobs; use it in one, or remove it",)
-    assert back.new_remarks == ()
+    unused, *quota = there.new_remarks
+    assert unused == "usw2: pool l4: no runner set uses it, so it gets no jobs; use it in one, or remove it"
+    start = "AWS us-west-2: full pools need {} vCPUs of quota L-DB2E81BA, and accountQuotas"
+    assert [remark.startswith(start.format(24)) for remark in quota] == [True], "the need of the quota grows"
+    assert [remark.startswith(start.format(16)) for remark in back.new_remarks] == [True]
     assert list(there.lines) == [(line.cluster, line.item) for line in after.bill], "in the order of the bill"
     assert list(back.lines) == list(there.lines), "what is gone stands where it was"
 
