@@ -95,7 +95,7 @@ def test_json_has_the_same_facts():
     assert result.exit_code == 0
     plan = json.loads(result.stdout)
     assert plan["clean"] is True
-    assert len(plan["resources"]) == 106
+    assert len(plan["resources"]) == 104
     assert {placed["runnerSet"]: placed["poolHolds"] for placed in plan["placement"]} == {"gpu-t4": 5, "gpu-t4-release": 2}
     assert plan["price"]["worst"]["atMost"] is True
     assert plan["secrets"] == ["gpu-ci:githubPrivateKey"]
@@ -131,7 +131,7 @@ def test_a_broken_mandatory_policy_is_status_1(tmp_path):
     assert result.exit_code == 1
     assert "mandatory spot-required-nonprod: 3 resources: capacityType is" in result.stdout
     assert (
-        "FAILED: 3 mandatory policy violations; 103 resources; "
+        "FAILED: 3 mandatory policy violations; 104 resources; "
         f"policies: {len(RULES) - 3} hold, 1 broken, 1 undeterminable, 1 disabled; " in result.stdout
     )
 
