@@ -7,6 +7,8 @@ runner sets (the chart's values and the custom resource) whose runners take a GP
   both.
 - Karpenter removes empty nodes by itself (its CRD's default for `consolidateAfter` is 0s) unless told `Never`; `replicas` are
   kept.
+- Each EKS node group is judged by itself, so that the remedy can lower it: `minAllowed` is per group, and a pool has one group
+  per zone.
 - A warm pool keeps machines for every node that the group may have, stopped or not (EC2 Auto Scaling, PutWarmPool).
 - Reserved capacity is paid for whether used or not, so pools of it may keep nodes. Standing OCI machines are an instance pool,
   which is made to stand.
