@@ -21,7 +21,7 @@ from fleet.settings import compatibility
 from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import Enablement
 from fleet.settings.endpoint import Endpoint
-from fleet.settings.model import Cidr, DnsLabel, Model, Nodes, matching, problem, require_once
+from fleet.settings.model import Cidr, DnsLabel, Model, Nodes, QuotedText, matching, problem, require_once
 from fleet.settings.pool import Capacity, SystemPool, require_in_zones, require_own_labels
 from fleet.settings.runner import PodRunner, SetName
 
@@ -40,6 +40,17 @@ Principal = Annotated[
         r"arn:aws:iam::[0-9]{12}:(role|user)/[A-Za-z0-9_+=,.@/-]+",
     ),
 ]
+
+
+def _minor(version: str) -> str:
+    if version not in versions.KUBERNETES:
+        known = ", ".join(versions.KUBERNETES)
+        raise problem("kubernetes_version", f"no node image is known for this version; use one of: {known}")
+    return version
+
+
+EksVersion = Annotated[QuotedText, AfterValidator(_minor)]
+"""A Kubernetes minor whose add-ons and node image are known."""
 
 
 def _quota(code: str) -> str:
@@ -108,6 +119,7 @@ class EksCluster(Cluster):
     """An EKS cluster: control plane, system pool, GPU pools as managed node groups."""
 
     provider: Literal["eks"]
+    kubernetes_version: EksVersion
     zones: Annotated[tuple[str, ...], Field(min_length=1)]
     """Zones of the nodes. Zones can be added and removed at any time."""
     control_plane_zones: tuple[str, ...] = ()
@@ -269,11 +281,6 @@ class EksCluster(Cluster):
             key = "controlPlaneZones" if self.control_plane_zones else "zones"
             raise problem("zones", "an EKS control plane needs at least two different zones; add one", at=(key,))
         require_once("repeated_admin", "a principal is given twice; remove one", self.admins, at=("admins",))
-        if self.kubernetes_version not in versions.KUBERNETES:
-            known = ", ".join(versions.KUBERNETES)
-            raise problem(
-                "kubernetes_version", f"no node image is known for this version; use one of: {known}", at=("kubernetesVersion",)
-            )
         if self.network.vpc_id is not None and set(self.network.private_subnets) != set(self.network_zones):
             raise problem(
                 "subnet_zones",
