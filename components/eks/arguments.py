@@ -44,6 +44,10 @@ def gpu_node_group_args(
         min_nodes=pool.nodes.min,
         max_nodes=pool.nodes.max,
         capacity_type=pool.capacity,
+        # A mapping keeps the keys of nodeadm.
+        node_config=pool.node_config.model_dump(by_alias=True, exclude_unset=True, exclude_none=True)
+        if pool.node_config
+        else None,
         security_group_id=cluster.security_group_id if pool.efa_interfaces else None,
         cluster_label=name,
         pool_name=pool_name,
