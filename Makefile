@@ -28,7 +28,7 @@ export STACK OUT FILE BASE CLUSTER POOL CONTEXT CHECK DIR
 PYTHON ?= $(firstword $(foreach name,python3.13 python3.12 python3.11 python3,\
   $(shell $(name) -c 'import sys; sys.version_info >= (3, 11) and print("$(name)")' 2>/dev/null)))
 BIN := .venv/bin
-CODE := fleet components policies offline deployments submit bench tests .ci .github/scripts .github/actions __main__.py
+CODE := fleet components policies offline deployments submit bench examples tests .ci .github/scripts .github/actions __main__.py
 
 .DEFAULT_GOAL := help
 .PHONY: help plan render check smoke docs policy-pack test search lint format bench lock clean

@@ -17,7 +17,7 @@ import pulumi
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
 
-from fleet.facts.errors import FleetError, quoted
+from fleet.facts.errors import FleetError, shown
 from fleet.settings.reading import read
 
 Settings = TypeVar("Settings", bound=BaseModel)
@@ -53,7 +53,8 @@ def settings(
         return read(model, "", held)
     except FleetError as error:
         first = error.problems[0]
-        path = ".".join([first.path[0].removeprefix(":"), *first.path[1:]])
+        steps = (first.path[0].removeprefix(":"), *first.path[1:])
+        path = "".join(f"[{step}]" if step.isdigit() else f".{step}" for step in steps).removeprefix(".")
         raise _error(_below(at, names.get(path, path)), first.message, first.value) from None
 
 
@@ -80,7 +81,7 @@ def checked(path: str, value: pulumi.Input[str], check: Callable[[str], object],
 
     def accept(text: str) -> str:
         if not check(text):
-            raise _error(path, fix, quoted(text))
+            raise _error(path, fix, shown(text))
         return text
 
     if isinstance(value, str):
@@ -97,7 +98,7 @@ def typed(path: str, value: pulumi.Input[str], kind: Any) -> pulumi.Input[str]:
         try:
             adapter.validate_python(text)
         except ValidationError as error:
-            raise _error(path, error.errors()[0]["msg"], quoted(text)) from None
+            raise _error(path, error.errors()[0]["msg"], shown(text)) from None
         return True
 
     return checked(path, value, accept, "")
@@ -125,13 +126,13 @@ def _mapping(path: str, value: Any, kind: Any) -> dict[str, Any]:
     """The values of a TypedDict with camelCase keys."""
     hints = kind.__annotations__  # not `get_type_hints`: it fails at the forward reference in `pulumi.Input`
     if not isinstance(value, Mapping):
-        raise _error(path, f"not a mapping; its keys are {', '.join(hints)}", quoted(value))
+        raise _error(path, f"not a mapping; its keys are {', '.join(hints)}", shown(value))
     for key in value:
         if key not in hints:
             raise _error(_below(path, key), f"unknown argument; known are {', '.join(hints)}")
     given = {key: held for key, held in value.items() if held is not None}
     for key in sorted(kind.__required_keys__ - given.keys()):
-        raise _error(_below(path, key), "required argument is missing; add it")
+        raise _error(_below(path, to_camel(key)), "required argument is missing; add it")
     return {to_camel(key): _value(_below(path, to_camel(key)), held, hints[key]) for key, held in given.items()}
 
 
@@ -153,8 +154,8 @@ def _value(path: str, value: Any, hint: Any) -> Any:
             return {key: _value(f"{path}.{key}", each, typing.get_args(option)[1]) for key, each in value.items()}
         if option is int and isinstance(value, float) and value.is_integer():
             return int(value)
-    if not any(inspect.isclass(option) and isinstance(value, option) for option in options) and Any not in options:
-        raise _error(path, f"must be {_named(options)}", quoted(value))
+    if Any not in options and not any(inspect.isclass(option) and isinstance(value, option) for option in options):
+        raise _error(path, f"must be {_named(options)}", shown(value))
     return value
 
 

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +110,7 @@ def helm_values(text: str) -> Any:
 def _events(path: str, text: str) -> Iterator[Any]:
     """The parser's events within the limits. Raises InputError."""
     try:
-        yield from _bounded(path, yaml.parse(text, Loader=_FAST))
+        yield from _bounded(path, _parsed(text))
     except YAMLError as error:
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
         where = f"{path}:{mark.line + 1}" if mark is not None else path
@@ -118,6 +119,17 @@ def _events(path: str, text: str) -> Iterator[Any]:
     except (ValueError, OverflowError):
         # An escape beyond Unicode, or a version of thousands of digits.
         raise InputError(f"{path}: not valid YAML: a number in an escape or directive is too large; correct it") from None
+
+
+def _parsed(text: str) -> Iterator[Any]:
+    """The parser's events. Where libyaml fails, PyYAML's own parser goes on: it accepts more, and its errors are clearer."""
+    count = 0
+    try:
+        for event in yaml.parse(text, Loader=_FAST):
+            count += 1
+            yield event
+    except YAMLError:
+        yield from islice(yaml.parse(text, Loader=yaml.SafeLoader), count, None)
 
 
 def _bounded(path: str, events: Iterable[Any]) -> Iterator[Any]:
@@ -139,7 +151,7 @@ def _bounded(path: str, events: Iterable[Any]) -> Iterator[Any]:
             values -= 1
         if isinstance(event, yaml.AliasEvent):
             if any(each.anchor == event.anchor for each in held):
-                raise beyond("an alias must not stand inside its own anchor", f"*{event.anchor}", "write it out")
+                raise beyond("an alias must not be inside its own anchor", f"*{event.anchor}", "write it out")
             size, levels = known.get(event.anchor, (0, 0))
             values, copied = values + size, copied + size
             if copied > MOST_COPIES:
@@ -247,7 +259,7 @@ class _Reader:
             key = self._key(event)
             if key in own:
                 first = Lines((0, places))[key,]
-                raise self.error(event, f"a key may stand once; it stands on line {first} too", key, "remove one of them")
+                raise self.error(event, f"a key may appear once; it is also on line {first} too", key, "remove one of them")
             own[key], below = self._node(next(self._events))
             places[key] = _place(event, below)
         return merged | own, elsewhere | places
@@ -257,7 +269,7 @@ class _Reader:
         result: dict[str, object] = {}
         for source in reversed(several):  # the first of a list wins
             if not isinstance(source, dict):
-                rule = "<< takes a mapping or a list of mappings"
+                rule = "<< needs a mapping or a list of mappings"
                 raise self.error(event, rule, self._shown(source), "point it at a mapping")
             result |= source
         return result
@@ -298,7 +310,7 @@ class _Reader:
         if text[0] not in "0123456789+-.":
             return text
         if NOT_JSON.fullmatch(text):
-            raise self.error(event, "no configuration can hold an infinite or undefined number", text, "quote it")
+            raise self.error(event, "a configuration cannot contain an infinite or undefined number", text, "quote it")
         if is_date(text):
             raise self.error(event, "an unquoted date turns into a time of day in UTC", text, "quote it")
         return plain_number(text)
@@ -311,7 +323,7 @@ class _Reader:
 
     def _foreign(self, event: Any) -> None:
         """Handle a tag that YAML itself does not define."""
-        raise self.error(event, "only YAML's core tags are known", event.tag, "remove the tag")
+        raise self.error(event, "only YAML's core tags are supported", event.tag, "remove the tag")
 
     def _shown(self, value: object) -> object:
         """The value as errors show it."""
@@ -332,7 +344,7 @@ class _KubernetesReader(_Reader):
         return str(key) if isinstance(key, int | float) else super()._key_text(event, key)
 
     def _foreign(self, event: Any) -> None:
-        self._fault = self._fault or self.error(event, "kubectl knows YAML's own tags alone", event.tag, "remove the tag")
+        self._fault = self._fault or self.error(event, "kubectl supports only YAML's own tags", event.tag, "remove the tag")
 
     def _shown(self, value: object) -> object:
         return "…"

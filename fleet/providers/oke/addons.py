@@ -15,4 +15,5 @@ _VERSION = matching(
 )
 AddonVersion = Annotated[str, _VERSION]
 AddonVersions = dict[Literal["ClusterAutoscaler", "NvidiaGpuPlugin"], AddonVersion]
-"""By OKE's name of the add-on. Oracle updates by itself what has none (docs.oracle.com, updating a cluster add-on)."""
+"""Versions by OKE's name of the add-on. Oracle automatically updates an add-on without a version (docs.oracle.com, updating a
+cluster add-on)."""
