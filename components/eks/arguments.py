@@ -8,7 +8,6 @@ from components.arguments import given, same
 from components.context import Context
 from components.eks.eks_gpu_cluster import EksGpuClusterArgs
 from fleet.providers.eks.cluster import EksCluster
-from fleet.providers.tags import STACK_TAG
 
 
 def eks_gpu_cluster_args(
@@ -23,8 +22,8 @@ def eks_gpu_cluster_args(
         vpc_id=network.vpc_id,
         private_subnet_ids=network.private_subnets,
         quotas=dict(quotas or {}),
-        tags={key: value for key, value in context.tags.items() if key != STACK_TAG},
-        stack_tag=context.tags[STACK_TAG],
+        tags=context.owner_tags,
+        stack_tag=context.stack,
     )
     if settings.by_git:
         args["install_autoscaler"] = False

@@ -18,13 +18,14 @@ from components.cluster_args import BudgetArgs, EndpointArgs, require_label
 from components.component import PackagedComponent
 from components.eks.autoscaler import EksAutoscaler, EksAutoscalerArgs
 from components.eks.governance import budget, quotas
+from components.eks.launch import launch_template
 from components.eks.managed_nodes import ManagedNodes, managed_nodes
 from components.eks.network import EksNetwork, EksNetworkArgs
 from components.kubernetes.deliver import by_helm
 from fleet.facts import versions
-from fleet.facts.scheduling import GPU_TOLERATION, system_labels
-from fleet.providers.eks.cluster import EksCluster, EksPool, QuotaCode, SubnetId, VpcId
-from fleet.providers.tags import AWS_TAGS, STACK_TAG
+from fleet.facts.scheduling import GPU_TOLERATION, SYSTEM_POOL, system_labels
+from fleet.providers.eks.cluster import EksCluster, QuotaCode, SubnetId, VpcId
+from fleet.providers.tags import AWS_TAGS, STACK_TAG, fixed_tags
 from fleet.settings.model import TagKey, TagValue
 from fleet.settings.runner import PodRunner
 
@@ -80,7 +81,10 @@ class EksGpuClusterArgs(TypedDict):
     region: str
     """A commercial AWS region, such as us-west-2."""
     zones: list[str]
-    """Availability zones of the cluster, at least two. They can never change after the creation."""
+    """Availability zones of the nodes."""
+    control_plane_zones: NotRequired[list[str]]
+    """At least two zones of the control plane and of the system pool. They can never change after the creation. Default:
+    `zones`."""
     kubernetes_version: str
     """A Kubernetes minor that the component has pinned versions for, such as 1.34."""
     endpoint: EndpointArgs
@@ -94,7 +98,8 @@ class EksGpuClusterArgs(TypedDict):
     vpc_id: NotRequired[pulumi.Input[str]]
     """Id of an existing VPC. Default: a new VPC."""
     private_subnet_ids: NotRequired[pulumi.Input[dict[str, pulumi.Input[str]]]]
-    """Ids of private subnets of the existing VPC by zone, one for each of `zones`. Each needs its own route to the internet."""
+    """Ids of private subnets of the existing VPC by zone, one for each of `zones` and `controlPlaneZones`. Each
+    needs its own route to the internet."""
     admins: NotRequired[list[str]]
     """ARNs of IAM roles and users with cluster-admin. Do not list the principal that creates the cluster: EKS makes it an admin
     and refuses a second entry. Default: none."""
@@ -112,9 +117,10 @@ class EksGpuClusterArgs(TypedDict):
     """vCPUs to request by code of an EC2 quota, such as L-DB2E81BA. AWS refuses fewer than the account has. Default: no
     request."""
     tags: NotRequired[dict[str, str]]
-    """Tags of the control plane and of the system nodes, their volumes and interfaces. Default: only `stackTag`."""
+    """Tags of the owner, for the control plane and new system instances. They may change at any time. Default: none."""
     stack_tag: NotRequired[str]
-    """Value of the tag gpu-ci/stack. Default: the name of the stack."""
+    """Value of the tag gpu-ci/stack, which instances, volumes and interfaces have. A change replaces the system nodes. Default:
+    the name of the stack."""
     protect: NotRequired[bool]
     """Whether Pulumi and EKS refuse to delete the control plane. Default: false."""
 
@@ -183,7 +189,8 @@ class EksGpuCluster(PackagedComponent[_Checked]):
     def read(cls, inputs: Mapping[str, Any]) -> _Checked:
         vpc_id, subnets = inputs.get("vpcId"), inputs.get("privateSubnetIds", {})
         if isinstance(subnets, pulumi.Output):
-            subnets = {zone: subnets.apply(partial(_of_zone, zone)) for zone in inputs["zones"]}
+            zones = dict.fromkeys([*inputs["zones"], *inputs.get("controlPlaneZones", [])])
+            subnets = {zone: subnets.apply(partial(_of_zone, zone)) for zone in zones}
         ids = {"vpcId": known(vpc_id, "vpc-00000000"), "privateSubnetIds": known(subnets, "subnet-00000000")}
         held = settings(_Settings, {**inputs, **{key: value for key, value in ids.items() if value}}, _NAMES)
         if held.cluster_name is not None:
@@ -197,15 +204,15 @@ class EksGpuCluster(PackagedComponent[_Checked]):
     def declare(self, name: str, args: _Checked) -> dict[str, Any]:
         settings = args.settings
         self._cluster_name = settings.cluster_name or name
-        stack = settings.stack_tag or pulumi.get_stack()
-        self._tags = {STACK_TAG: stack} | settings.tags
+        self._stack, self._zones = settings.stack_tag or pulumi.get_stack(), settings.zones
         if settings.budget is not None:
-            budget(name, settings.budget, stack, parent=self)
+            budget(name, settings.budget, self._stack, parent=self)
         quotas(name, settings.quotas, parent=self)
         vpc_id, self._subnets = self._network(name, args)
+        self._fixed_subnets = [self._subnets[zone] for zone in settings.fixed_zones]
         control_plane = self._control_plane(name, settings, vpc_id)
         self.vpc_id = pulumi.Output.from_input(vpc_id)
-        self.private_subnet_ids = pulumi.Output.all(**self._subnets)
+        self.private_subnet_ids = pulumi.Output.all(**self.subnets)
         self.security_group_id = control_plane.cluster_security_group_id
         # With the plain string a node group could start before its cluster exists.
         self.cluster_name = control_plane.urn.apply(lambda _: self._cluster_name)
@@ -254,24 +261,19 @@ class EksGpuCluster(PackagedComponent[_Checked]):
     @property
     def subnets(self) -> dict[str, pulumi.Input[str]]:
         """The nodes' private subnets by zone. Unlike the output, each depends on its own subnet only."""
-        return dict(self._subnets)
+        return {zone: self._subnets[zone] for zone in self._zones}
 
-    def subnets_of(self, pool: EksPool) -> list[pulumi.Input[str]]:
-        """The private subnets of a pool's nodes. A reservation has machines in one zone."""
-        zones = (pool.reservation.zone,) if pool.reservation is not None else pool.zones
-        return [self._subnets[zone] for zone in zones] or list(self._subnets.values())
-
-    def _network(self, name: str, args: _Checked) -> tuple[pulumi.Input[str], dict[str, pulumi.Input[str]]]:
-        """The VPC and its private subnets by zone."""
+    def _network(self, name: str, args: _Checked) -> tuple[pulumi.Input[str], Mapping[str, pulumi.Input[str]]]:
+        """The VPC and its private subnets by zone, with those of the control plane."""
         settings = args.settings
         if args.vpc_id is not None:
-            return args.vpc_id, {zone: args.private_subnets[zone] for zone in settings.zones}
+            return args.vpc_id, args.private_subnets
         network = EksNetwork(
             f"{name}-network",
-            EksNetworkArgs(settings.region, settings.zones, settings.network),
+            EksNetworkArgs(settings.region, settings.network_zones, settings.network),
             opts=pulumi.ResourceOptions(parent=self, depends_on=self._after),
         )
-        return network.vpc_id, dict(zip(settings.zones, network.private_subnet_ids, strict=True))
+        return network.vpc_id, network.private_subnets
 
     def _control_plane(self, name: str, settings: _Settings, vpc_id: pulumi.Input[str]) -> eks.Cluster:
         return eks.Cluster(
@@ -279,7 +281,7 @@ class EksGpuCluster(PackagedComponent[_Checked]):
             name=self._cluster_name,
             version=settings.kubernetes_version,
             vpc_id=vpc_id,
-            private_subnet_ids=list(self._subnets.values()),
+            private_subnet_ids=self._fixed_subnets,
             endpoint_private_access=True,
             endpoint_public_access=not settings.endpoint.private,
             public_access_cidrs=list(settings.endpoint.public_cidrs) or None,
@@ -295,7 +297,7 @@ class EksGpuCluster(PackagedComponent[_Checked]):
             create_oidc_provider=False,
             # Unlike Pulumi's own protection, this also blocks a deletion in the console.
             deletion_protection=settings.protect or None,
-            tags=self._tags,
+            tags={**settings.tags, STACK_TAG: self._stack},
             opts=pulumi.ResourceOptions(parent=self, protect=settings.protect, depends_on=self._after),
         )
 
@@ -363,23 +365,29 @@ class EksGpuCluster(PackagedComponent[_Checked]):
         )
 
     def _system_pool(self, name: str, settings: _Settings) -> aws.eks.NodeGroup:
+        """One node group over the control plane's zones, so that no change of `zones` replaces it.
+
+        Unlike a GPU pool it is not split: system pods restart elsewhere when AZRebalance ends a node, and AZRebalance keeps the
+        nodes in different zones.
+        """
         pool = settings.system
+        tags = fixed_tags(self._stack, name, SYSTEM_POOL)
         return managed_nodes(
             f"{name}-system",
             ManagedNodes(
                 cluster_name=self.cluster_name,
                 kubernetes_version=settings.kubernetes_version,
                 node_role_arn=self.node_role_arn,
-                subnet_ids=list(self._subnets.values()),
                 ami_type="AL2023_x86_64_STANDARD",
                 capacity_type="ON_DEMAND",
                 instance_types=pool.instance_types,
-                disk=pool.disk,
+                template=launch_template(f"{name}-system-launch", pool.disk, tags, None, parent=self),
                 labels=system_labels(name),
                 taints=(),
-                nodes=pool.nodes,
-                tags=self._tags,
+                owner_tags=settings.tags,
                 ready=self.before_nodes,
             ),
+            self._fixed_subnets,
+            pool.nodes,
             parent=self,
         )

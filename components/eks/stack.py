@@ -17,6 +17,7 @@ from components.outputs import Built
 from fleet.providers.eks.cluster import EksCluster
 from fleet.providers.eks.quotas import eks_quotas
 from fleet.providers.fleet import Fleet
+from fleet.providers.tags import fixed_tags
 
 
 def build(name: str, settings: EksCluster, fleet: Fleet, context: Context, private_key: pulumi.Output[str]) -> Built:
@@ -40,11 +41,13 @@ def build(name: str, settings: EksCluster, fleet: Fleet, context: Context, priva
                 cluster_name=cluster.cluster_name,
                 kubernetes_version=settings.kubernetes_version,
                 node_role_arn=cluster.node_role_arn,
-                subnet_ids=cluster.subnets_of(pool),
+                subnets={zone: cluster.subnets[zone] for zone in settings.zones_of(pool)},
                 pool_name=pool_name,
                 pool=pool,
-                tags=context.tags,
+                fixed_tags=fixed_tags(context.stack, name, pool_name),
+                owner_tags=context.owner_tags,
                 ready=cluster.before_nodes,
+                security_group_id=cluster.security_group_id,
             ),
             opts=pulumi.ResourceOptions(providers=cloud),
         )
@@ -66,7 +69,7 @@ def build(name: str, settings: EksCluster, fleet: Fleet, context: Context, priva
             "vpcId": cluster.vpc_id,
             "subnetIds": cluster.subnets,
             "nodeRoleArn": cluster.node_role_arn,
-            "nodeGroups": {pool_name: [group.node_group_name] for pool_name, group in groups.items()},
+            "nodeGroups": {pool_name: list(group.node_group_names.values()) for pool_name, group in groups.items()},
             "runnerSets": install(inside, fleet, private_key),
         },
         cluster.kubeconfig,
@@ -82,7 +85,7 @@ def _backings(
         vpc_id=cluster.vpc_id,
         subnets=cluster.subnets,
         security_group_id=cluster.security_group_id,
-        tags=context.tags,
+        volume_tags=fixed_tags(context.stack, name),
         ready=cluster.ready,
     )
     return EksCaches(f"{name}-caches", args, opts=pulumi.ResourceOptions(providers=cloud)).backings
