@@ -24,7 +24,7 @@ from components.eks.network import EksNetwork, EksNetworkArgs
 from components.kubernetes.deliver import by_helm
 from fleet.facts import versions
 from fleet.facts.scheduling import GPU_TOLERATION, SYSTEM_POOL, system_labels
-from fleet.providers.eks.cluster import EksCluster, QuotaVcpus, SubnetId, VpcId
+from fleet.providers.eks.cluster import EksCluster, QuotaCode, SubnetId, VpcId
 from fleet.providers.tags import AWS_TAGS, STACK_TAG, fixed_tags
 from fleet.settings.model import TagKey, TagValue
 from fleet.settings.runner import PodRunner
@@ -114,7 +114,8 @@ class EksGpuClusterArgs(TypedDict):
     """A budget for everything in the account that has the tag gpu-ci/stack with the value `stackTag`. The tag counts once the
     paying account has activated it as a cost allocation tag. Default: no budget."""
     quotas: NotRequired[dict[str, int]]
-    """vCPUs to request by code of an EC2 quota, such as L-DB2E81BA. Default: no request."""
+    """vCPUs to request by code of an EC2 quota, such as L-DB2E81BA. AWS refuses fewer than the account has. Default: no
+    request."""
     tags: NotRequired[dict[str, str]]
     """Tags of the owner, for the control plane and new system instances. They may change at any time. Default: none."""
     stack_tag: NotRequired[str]
@@ -131,7 +132,7 @@ class _Settings(EksCluster):
     runners: dict[str, PodRunner] = Field(default_factory=dict)
     cluster_name: str | None = None
     install_autoscaler: bool = True
-    quotas: QuotaVcpus = Field(default_factory=dict)
+    quotas: dict[QuotaCode, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
     tags: Annotated[dict[TagKey, TagValue], Field(max_length=AWS_TAGS.most)] = Field(default_factory=dict)
     stack_tag: TagValue | None = None
 

@@ -61,8 +61,7 @@ def _quota(code: str) -> str:
     return code
 
 
-QuotaVcpus = dict[Annotated[str, AfterValidator(_quota)], Annotated[int, Field(ge=1)]]
-"""vCPUs by code of an EC2 quota."""
+QuotaCode = Annotated[str, AfterValidator(_quota)]
 
 
 class Network(Model):
@@ -135,7 +134,7 @@ class EksCluster(Cluster):
         "audit",
         "authenticator",
     )
-    account_quotas: QuotaVcpus = Field(default_factory=dict)
+    account_quotas: dict[QuotaCode, Annotated[int, Field(ge=0)]] = Field(default_factory=dict)
     """vCPUs that the account has in the region, by quota code. `declareQuotas` requests only quotas that are given here."""
     enablement: Enablement = "device-plugin"
     system: SystemPool = SystemPool()
