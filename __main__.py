@@ -14,8 +14,8 @@ try:
     # Before the key is asked for, which such a stack has not.
     require_deployable(fleet, pulumi.get_stack())
     key = config.require_secret("githubPrivateKey") if fleet.needs_key else pulumi.Output.secret("")
-    clusters = build(fleet, pulumi.get_project(), pulumi.get_stack(), key)
+    outputs = build(fleet, pulumi.get_project(), pulumi.get_stack(), key)
 except (FleetError, PlacementError) as error:
     raise pulumi.RunError(str(error)) from error
-for name, outputs in clusters.items():
-    pulumi.export(name, outputs)
+for name, value in outputs.items():
+    pulumi.export(name, value)

@@ -1,7 +1,7 @@
 """Prints the folder of a Helm for the tests that render charts: `PYTHONPATH=. .venv/bin/python .ci/helm.py`.
 
-It prints nothing where Helm is on PATH already. Else Go builds the pinned version into the user's cache, once. Without Go, or
-where the build fails, it prints nothing too: pytest then skips those tests and prints the reason.
+If Helm is on PATH, the script prints nothing. Otherwise Go builds the pinned version into the user's cache, once. Without Go, or
+if the build fails, the script prints nothing: pytest then skips those tests and prints the reason.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ BUILD_S = 300
 
 
 def cache() -> Path:
-    """The user's folder for what can be made again."""
+    """The user's cache folder."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gpu-ci"
 
 
@@ -32,7 +32,7 @@ def main() -> None:
     if not (folder / "helm").is_file():
         sys.stderr.write(f"Building Helm {version} for the tests, once …\n")
         folder.parent.mkdir(parents=True, exist_ok=True)
-        # A build that is interrupted leaves nothing that a later run would take for Helm.
+        # Build in another folder first, so that a later run never finds an incomplete Helm.
         with tempfile.TemporaryDirectory(dir=folder.parent) as made:
             command = [go, "install", f"helm.sh/helm/v3/cmd/helm@v{version}"]
             subprocess.run(command, env=os.environ | {"GOBIN": made}, stdout=sys.stderr, timeout=BUILD_S, check=True)  # noqa: S603
@@ -45,4 +45,4 @@ if __name__ == "__main__":
     try:
         main()
     except (OSError, RuntimeError, subprocess.SubprocessError) as error:
-        sys.stderr.write(f"Helm cannot be built, and the tests that render charts are skipped: {error}\n")
+        sys.stderr.write(f"Helm cannot be built, so the tests that render charts are skipped: {error}\n")

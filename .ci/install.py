@@ -1,8 +1,9 @@
 """Installs a hashed lock into .venv: `.venv/bin/python .ci/install.py LOCK`, from the repository's root.
 
-uv installs, because it takes a fraction of pip's time: the one on PATH, else the one that requirements-dev.txt locks, which pip
-installs first. uv reads neither pip.conf nor PIP_* (docs.astral.sh/uv/pip/compatibility), so pip's index, certificate and links
-are handed to it. Where uv cannot install, pip does. Standard library alone: nothing is installed yet.
+uv installs the packages, because it is much faster than pip. The script uses the uv on PATH. Without one, pip first installs the
+uv that requirements-dev.txt locks. uv reads neither pip.conf nor PIP_* (docs.astral.sh/uv/pip/compatibility), so the script
+passes pip's index, certificate and links to it. If uv cannot install the packages, pip does. The script uses only the standard
+library, because nothing is installed yet.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ FOR_UV = {
     "find-links": ("UV_FIND_LINKS", ","),
     "cert": ("SSL_CERT_FILE", " "),
 }
-"""Settings of pip to the variable of uv that means the same, and what separates several values there."""
+"""By setting of pip: the variable of uv with the same meaning, and the separator of several values in it."""
 QUIET = [] if sys.stderr.isatty() else ["--quiet"]
 
 
 def run(*command: str, environment: dict[str, str] | None = None) -> bool:
-    """Whether a command succeeds. Its output goes to stderr: stdout is the plan's."""
+    """Whether a command succeeds. Its output goes to stderr, because stdout is for the plan."""
     return subprocess.run(command, env=environment, stdout=sys.stderr, check=False).returncode == 0  # noqa: S603 - no shell
 
 
@@ -39,7 +40,7 @@ def pip(lock: str, *options: str) -> bool:
 
 
 def pip_settings() -> dict[str, str]:
-    """pip's settings by name: a variable before a file's [install] section, that before [global]."""
+    """pip's settings by name. A variable wins over the section [install] of a file, and that section wins over [global]."""
     command = [PYTHON, "-m", "pip", "config", "list"]
     shown = subprocess.run(command, capture_output=True, text=True, check=False).stdout  # noqa: S603 - no shell
     found = dict(line.split("=", 1) for line in shown.splitlines() if "=" in line)
@@ -52,7 +53,7 @@ def pip_settings() -> dict[str, str]:
 
 
 def find_uv() -> str | None:
-    """A uv to run; None where there is none for this machine."""
+    """The uv to run; None if there is none for this machine."""
     own = VENV / "bin" / "uv"
     if (found := shutil.which("uv")) or own.exists():
         return found or str(own)
@@ -68,7 +69,7 @@ def with_uv(lock: str, again: bool) -> bool:
     settings = pip_settings()
     if "no-index" in settings or (uv := find_uv()) is None:
         return False
-    # As pip does: of all indexes the version that the lock names. Its hashes decide whether that is the right file.
+    # Like pip, search all indexes for the version that the lock names. The hashes of the lock prove that it is the right file.
     environment = {"UV_INDEX_STRATEGY": "unsafe-best-match"}
     for name, (variable, separator) in FOR_UV.items():
         if values := settings.get(name, "").split():

@@ -17,7 +17,6 @@ config:
       kubernetesVersion: "1.36"
       endpoint: {publicCidrs: [203.0.113.0/24]}
       budget: {monthlyUsd: 1000, emails: [ci@example.com]}
-      declareQuotas: true
       protect: true
 """
 _FALLBACK = "        od: {instanceTypes: [g4dn.2xlarge], capacity: on-demand, role: release, nodes: {max: 1}}\n"

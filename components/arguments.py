@@ -17,7 +17,7 @@ import pulumi
 from pydantic import BaseModel
 from pydantic.alias_generators import to_camel
 
-from fleet.facts.errors import FleetError, quoted
+from fleet.facts.errors import FleetError, shown
 from fleet.settings.reading import read
 
 Settings = TypeVar("Settings", bound=BaseModel)
@@ -33,19 +33,29 @@ def inputs_of(component: type[pulumi.ComponentResource], args: Mapping[str, Any]
     return _mapping("", args, inspect.get_annotations(component.__init__)["args"])
 
 
-def settings(model: type[Settings], inputs: Mapping[str, Any], names: Mapping[str, str] = types.MappingProxyType({})) -> Settings:
-    """A settings model from inputs that are plain. `names` are the inputs' names by key of the model, where they differ.
+def settings(
+    model: type[Settings], inputs: Mapping[str, Any], names: Mapping[str, str] = types.MappingProxyType({}), *, at: str = ""
+) -> Settings:
+    """A settings model from inputs that are plain. Inputs that the model does not have are ignored.
 
+    `names` are the names of inputs by their path in the model (`scale.max`), where they differ. `at` is the path of the inputs.
     The model's own rules apply. Raises InputPropertyError for the first broken one.
     """
-    held = {key: inputs[name] for key in _keys(model) if (name := names.get(key, key)) in inputs}
+    held: dict[str, Any] = {key: inputs[key] for key in _keys(model) if key in inputs and key not in names.values()}
+    for path, name in names.items():
+        if name in inputs:
+            *above, last = path.split(".")
+            holder = held
+            for key in above:
+                holder = holder.setdefault(key, {})
+            holder[last] = inputs[name]
     try:
         return read(model, "", held)
     except FleetError as error:
         first = error.problems[0]
-        head, *rest = first.path[0].removeprefix(":"), *first.path[1:]
-        path = ".".join([names.get(head, head), *rest])
-        raise _error(path, first.message, first.value) from None
+        steps = (first.path[0].removeprefix(":"), *first.path[1:])
+        path = "".join(f"[{step}]" if step.isdigit() else f".{step}" for step in steps).removeprefix(".")
+        raise _error(_below(at, names.get(path, path)), first.message, first.value) from None
 
 
 def plain(model: BaseModel, *without: str) -> Any:
@@ -66,7 +76,7 @@ def checked(path: str, value: pulumi.Input[str], check: Callable[[str], object],
 
     def accept(text: str) -> str:
         if not check(text):
-            raise _error(path, fix, quoted(text))
+            raise _error(path, fix, shown(text))
         return text
 
     if isinstance(value, str):
@@ -90,13 +100,13 @@ def _mapping(path: str, value: Any, kind: Any) -> dict[str, Any]:
     """The values of a TypedDict with camelCase keys."""
     hints = kind.__annotations__  # not `get_type_hints`: it fails at the forward reference in `pulumi.Input`
     if not isinstance(value, Mapping):
-        raise _error(path, f"not a mapping; its keys are {', '.join(hints)}", quoted(value))
+        raise _error(path, f"not a mapping; its keys are {', '.join(hints)}", shown(value))
     for key in value:
         if key not in hints:
             raise _error(_below(path, key), f"unknown argument; known are {', '.join(hints)}")
     given = {key: held for key, held in value.items() if held is not None}
     for key in sorted(kind.__required_keys__ - given.keys()):
-        raise _error(_below(path, key), "required argument is missing; add it")
+        raise _error(_below(path, to_camel(key)), "required argument is missing; add it")
     return {to_camel(key): _value(_below(path, to_camel(key)), held, hints[key]) for key, held in given.items()}
 
 
@@ -118,8 +128,8 @@ def _value(path: str, value: Any, hint: Any) -> Any:
             return {key: _value(f"{path}.{key}", each, typing.get_args(option)[1]) for key, each in value.items()}
         if option is int and isinstance(value, float) and value.is_integer():
             return int(value)
-    if not any(inspect.isclass(option) and isinstance(value, option) for option in options) and Any not in options:
-        raise _error(path, f"must be {_named(options)}", quoted(value))
+    if Any not in options and not any(inspect.isclass(option) and isinstance(value, option) for option in options):
+        raise _error(path, f"must be {_named(options)}", shown(value))
     return value
 
 

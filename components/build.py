@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import pulumi
 
 from components.context import Context
+from components.outputs import Built, StackOutputs
 from fleet.jobs import stack as stack_jobs
 from fleet.prove import placement, room
 from fleet.providers.fleet import Fleet
@@ -16,11 +17,9 @@ from fleet.providers.tags import STACK_TAG
 
 
 class Builder(Protocol):
-    """Declares one cluster of a fleet and returns the stack outputs that belong to it."""
+    """Declares one cluster of a fleet and returns its outputs."""
 
-    def __call__(
-        self, name: str, settings: Any, fleet: Fleet, context: Context, private_key: pulumi.Output[str], /
-    ) -> dict[str, object]: ...
+    def __call__(self, name: str, settings: Any, fleet: Fleet, context: Context, private_key: pulumi.Output[str], /) -> Built: ...
 
 
 # A stack imports only the SDKs of its own providers: each costs seconds and memory.
@@ -50,8 +49,8 @@ def require_deployable(fleet: Fleet, stack: str) -> None:
             )
 
 
-def build(fleet: Fleet, project: str, stack: str, private_key: pulumi.Output[str]) -> dict[str, dict[str, object]]:
-    """Declare the fleet's resources. Returns the stack outputs by cluster.
+def build(fleet: Fleet, project: str, stack: str, private_key: pulumi.Output[str]) -> StackOutputs:
+    """Declare the fleet's resources. Returns the stack outputs.
 
     Before the first resource, raises PlacementError if a runner set, workload or job fits no node, and RunError as
     `require_deployable` does.
@@ -61,7 +60,9 @@ def build(fleet: Fleet, project: str, stack: str, private_key: pulumi.Output[str
     room.require(fleet)
     stack_jobs.require(fleet)
     context = Context(project, stack, {STACK_TAG: stack} | fleet.tags)
-    outputs: dict[str, dict[str, object]] = {}
+    outputs: StackOutputs = {"clusters": {}, "kubeconfigs": {}}
     for name, cluster in fleet.clusters_by_name():
-        outputs[name] = _BUILDERS[cluster.provider]()(name, cluster, fleet, context, private_key)
+        built = _BUILDERS[cluster.provider]()(name, cluster, fleet, context, private_key)
+        outputs["clusters"][name] = built.outputs
+        outputs["kubeconfigs"][name] = pulumi.Output.secret(built.kubeconfig)
     return outputs

@@ -14,11 +14,14 @@ Args = TypeVar("Args")
 class Component(pulumi.ComponentResource, ABC, Generic[Args]):
     """A component with the type token `gpu-ci:index:<Class>`. The token is state, so a renamed class replaces the component."""
 
+    _kind = ""
+    """The name in the token, if it is not the class's."""
+
     def __init__(self, name: str, args: Args, opts: pulumi.ResourceOptions | None = None) -> None:
         self._register(name, args, {}, opts)
 
     def _register(self, name: str, args: Args, inputs: dict[str, Any], opts: pulumi.ResourceOptions | None) -> None:
-        super().__init__(f"gpu-ci:index:{type(self).__name__}", name, inputs, opts)
+        super().__init__(f"gpu-ci:index:{self._kind or type(self).__name__}", name, inputs, opts)
         self._name, self._args, self._opts = name, args, opts or pulumi.ResourceOptions()
         self.register_outputs(self.declare(name, args) or {})
 
@@ -42,8 +45,8 @@ class PackagedComponent(Component[Args]):
 
     @classmethod
     @abstractmethod
-    def read(cls, inputs: Mapping[str, Any]) -> Args:
-        """Check the inputs and make of them what `declare` needs."""
+    def read(cls, inputs: dict[str, Any]) -> Args:
+        """Check the inputs and make of them what `declare` needs. It marks secrets in the inputs."""
 
     @property
     def _after(self) -> list[pulumi.Resource]:

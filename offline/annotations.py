@@ -174,7 +174,7 @@ def _starts(path: Keys, head: Keys) -> bool:
     return path[: len(head)] == head
 
 
-# -- where the change is -----------------------------------------------------------------------------------------------
+# -- changed lines -----------------------------------------------------------------------------------------------------
 
 
 def _of_change(found: Iterable[_Found], held: _Entries, base: Base, path: Path, strict: bool) -> Iterator[_Found]:

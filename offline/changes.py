@@ -17,15 +17,18 @@ from offline.words import Place, name_of, one_line, short
 def report_changes(plan: Plan, base: Base, console: Console) -> None:
     """Print the changes from the base to the plan, or the reason why the base has no plan."""
     console.print(Text("Before → after", style="bold"))
-    told = _lines(Comparison(base.plan, plan)) if base.plan is not None else [f"{base.reason}. What follows is after alone."]
-    for line in told:
+    if base.plan is not None:
+        lines = _lines(Comparison(base.plan, plan))
+    else:
+        lines = iter((f"{base.reason}. The following is only the plan after the change.",))
+    for line in lines:
         console.print(Text(f"  {one_line(line)}"))
     console.print()
 
 
 def _lines(comparison: Comparison) -> Iterator[str]:
     if comparison.nothing:
-        yield "the settings change nothing"
+        yield "the change has no effect"
     for setting in comparison.settings:
         entry = f"{setting.kind} {setting.name}".strip()
         if setting.state != "changed":
@@ -43,7 +46,7 @@ def _lines(comparison: Comparison) -> Iterator[str]:
             yield f"price of {cluster}/{item}: idle {_arrow(idle)}, worst {_arrow(worst)}"
     for word, of in (("idle", comparison.idle), ("worst", comparison.worst)):
         yield f"total at {word}: {of[0]} → {of[1]} USD an hour ({difference(*of)})"
-    for word, verdicts in (("newly broken", comparison.newly_broken), ("mended", comparison.mended)):
+    for word, verdicts in (("newly broken", comparison.newly_broken), ("fixed", comparison.fixed)):
         yield from dict.fromkeys(f"{word}: {verdict.rule}: {name_of(verdict.urn)}" for verdict in verdicts)
     for kind in comparison.resources:
         counts = (("added", kind.added), ("removed", kind.removed), ("changed", tuple(kind.changed)))

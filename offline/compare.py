@@ -82,7 +82,7 @@ class Comparison:
     @property
     def nothing(self) -> bool:
         """Whether both plans show the same."""
-        shown = (self.settings, self.new_verdicts, self.mended, self.new_remediations, self.resources, self.new_remarks)
+        shown = (self.settings, self.new_verdicts, self.fixed, self.new_remediations, self.resources, self.new_remarks)
         built = (self.before.recording is None) == (self.after.recording is None)
         moved = any(pair.changed for pair in self.places.values()) or any(pair.changed for pair in self.lines.values())
         return built and not moved and not any(shown)
@@ -141,7 +141,7 @@ class Comparison:
         return tuple(verdict for verdict in self.new_verdicts if verdict.kind == "violation")
 
     @cached_property
-    def mended(self) -> tuple[Verdict, ...]:
+    def fixed(self) -> tuple[Verdict, ...]:
         """Violations of the plan before that are gone now, also if the resource is gone. An exception fixes nothing."""
         new = set(self.new_verdicts)
         left = (verdict for verdict in self.after.verdicts if verdict.kind in ("violation", "excepted") or verdict in new)

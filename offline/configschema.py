@@ -33,7 +33,7 @@ def faults(schema: Mapping[str, Any], value: object, path: str) -> list[str]:
     """
     unknown = set(schema) - _REMARKS - {"type", "properties", "required", "additionalProperties", "items"} - set(_RULES)
     if unknown:
-        raise ValueError(f"{path}: the schema uses {', '.join(sorted(unknown))}, which this checker does not know")
+        raise ValueError(f"{path}: the schema uses {', '.join(sorted(unknown))}, which this checker does not support")
     found: list[str] = []
     kind = schema.get("type")
     if kind is not None and not _TYPES[kind](value):

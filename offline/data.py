@@ -28,9 +28,9 @@ def to_json(plan: Plan, base: Base | None = None) -> str:
     return document(_plan(plan) | changes)
 
 
-def document(held: Mapping[str, Any]) -> str:
+def document(content: Mapping[str, Any]) -> str:
     """Plain data as the text of a JSON document, with credentials masked."""
-    return json.dumps(masked(held), indent=2, ensure_ascii=False)
+    return json.dumps(masked(content), indent=2, ensure_ascii=False)
 
 
 def fields_of(found: object, *names: str) -> dict[str, Any]:
@@ -111,7 +111,7 @@ def _changes(plan: Plan, base: Base) -> dict[str, Any]:
             "worst": _sides(Pair(*found.worst), _money),
         },
         "newlyBroken": [{"policy": verdict.rule, "urn": verdict.urn} for verdict in found.newly_broken],
-        "mended": [{"policy": verdict.rule, "urn": verdict.urn} for verdict in found.mended],
+        "mended": [{"policy": verdict.rule, "urn": verdict.urn} for verdict in found.fixed],
         "resources": [fields_of(kind, "type", "added", "removed", "changed") for kind in found.resources]
         if found.judged
         else None,

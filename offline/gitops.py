@@ -96,7 +96,7 @@ def _cluster(resource: Resource) -> tuple[str, str]:
     """(name in the settings, physical name) of an object's cluster, read from its Kubernetes provider."""
     provider = resource.provider_resource
     if provider is None:
-        raise ValueError(f"{resource.urn}: Git has objects of clusters alone; give it the cluster's provider")
+        raise ValueError(f"{resource.urn}: Git has only objects of clusters; set the cluster's provider")
     return provider.name.removesuffix("-git"), str(provider.inputs["clusterIdentifier"])
 
 
@@ -149,7 +149,7 @@ def _of_tree(held: Mapping[str, Any], places: _Places) -> str:
 def _known(resource: Resource) -> Mapping[str, Any]:
     """The inputs of an object that may be in Git. Raises TypeError if a part is secret, or if only the cloud knows it."""
     if any(hidden(resource.inputs)):
-        raise TypeError(f"{resource.urn}: a part is secret or not known yet; the program has to make it, not Git")
+        raise TypeError(f"{resource.urn}: a part is secret or not known yet; pulumi up must create it, not Git")
     return resource.inputs
 
 

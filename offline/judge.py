@@ -131,10 +131,10 @@ def configure(rules: Iterable[Rule], settings: Settings, as_of: date) -> tuple[C
     for name in settings:
         if name not in names and name not in (ALL, _ENVIRONMENTS):
             known = ", ".join(sorted(names))
-            raise InputError(f"policy config: {name}: there is no such policy; got {quoted(name)}; give one of: {known}")
+            raise InputError(f"policy config: {name}: no policy has this name; got {quoted(name)}; give one of: {known}")
     level, properties = _entry(ALL, settings.get(ALL, {}))
     if properties:
-        raise InputError(f"policy config: {ALL}: sets the level only; got {quoted(sorted(properties))}; give them by policy")
+        raise InputError(f"policy config: {ALL}: can set only the level; got {quoted(sorted(properties))}; set them per policy")
     return tuple(_configured(policy, types, level, settings.get(policy.name, {})) for policy, types in policies)
 
 
@@ -152,7 +152,7 @@ def _configured(policy: Policy, types: frozenset[str], general: EnforcementLevel
         if name not in known:
             there = ", ".join(sorted(known)) or "none"
             raise InputError(
-                f"policy config: {policy.name}.{name}: there is no such property; got {quoted(given[name])}; "
+                f"policy config: {policy.name}.{name}: the policy does not have this property; got {quoted(given[name])}; "
                 f"its properties: {there}"
             )
     config = {name: part["default"] for name, part in known.items() if "default" in part} | given

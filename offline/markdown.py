@@ -33,14 +33,14 @@ def markdown(plan: Plan, base: Base | None = None, strict: bool = False) -> str:
 def wrong_input(stack: str, error: Exception, root: Path) -> str:
     """The text for a stack whose input is wrong. Paths are relative to `root`."""
     lines = str(error).replace(f"{root}/", "").splitlines()
-    return f"## ❌ {code(stack)}: the input is wrong\n\nNothing was planned. Correct:\n\n{_bullets(lines)}\n"
+    return f"## ❌ {code(stack)}: the input is wrong\n\nNothing was planned. Fix:\n\n{_bullets(lines)}\n"
 
 
 def _sections(plan: Plan, base: Base | None, comparison: Comparison | None, strict: bool) -> Iterator[str]:
     yield f"## {_verdict(plan, comparison, strict)}"
     yield _money(plan, comparison)
     if base is not None and base.plan is None:
-        yield f"Before → after: {text(base.reason)}. This is the plan after the change alone."
+        yield f"Before → after: {text(base.reason)}. This is only the plan after the change."
     if faults := list(_faults(plan, comparison, strict)):
         yield _table(("what fails", "where", "why"), faults)
     if comparison is None:
@@ -64,14 +64,14 @@ def _sections(plan: Plan, base: Base | None, comparison: Comparison | None, stri
 def _verdict(plan: Plan, comparison: Comparison | None, strict: bool) -> str:
     stack = code(plan.config.stack)
     if plan.refused:
-        return f"❌ {stack}: {unplaceable(plan)}, nothing was built or judged"
+        return f"❌ {stack}: {unplaceable(plan)}, so no resource was created or judged"
     if blocked := plan.blocked(strict):
         violations = counted(len(plan.broken), "mandatory policy violation", "mandatory policy violations")
         unsure = len(blocked) - len(plan.broken)
-        told = ([violations] if plan.broken else []) + ([f"{unsure} critical undeterminable"] if unsure else [])
-        return f"❌ {stack}: {', '.join(told)}"
+        failures = ([violations] if plan.broken else []) + ([f"{unsure} critical undeterminable"] if unsure else [])
+        return f"❌ {stack}: {', '.join(failures)}"
     return f"✅ {stack}: " + (
-        "every proof holds, the settings change nothing" if comparison is not None and comparison.nothing else "every proof holds"
+        "every proof holds, the change has no effect" if comparison is not None and comparison.nothing else "every proof holds"
     )
 
 
@@ -109,9 +109,9 @@ def _changes(comparison: Comparison) -> Iterator[str]:
     if moved := [pair for pair in comparison.places.values() if pair.changed]:
         yield "### Placement\n\n" + _table(_PLACEMENT, map(_moved_place, moved))
     yield from _resource_changes(comparison)
-    if comparison.mended:
-        mended = _verdicts(comparison.mended, None, lambda _: "mended")
-        yield "### Mended\n\n" + _table(("policy", "where", "what was wrong"), mended)
+    if comparison.fixed:
+        fixed = _verdicts(comparison.fixed, None, lambda _: "fixed")
+        yield "### Fixed\n\n" + _table(("policy", "where", "what was wrong"), fixed)
     if same := [pair.held for pair in comparison.places.values() if not pair.changed]:
         yield fold(
             f"Placement: {counted(len(same), 'runner set', 'runner sets')} unchanged", _table(_PLACEMENT, map(_placed, same))
@@ -149,7 +149,7 @@ def _price_change(comparison: Comparison) -> str:
         idle, worst = (sum((getattr(line, side) for line in same), Money()) for side in ("idle", "worst"))
         sums.insert(0, [f"{counted(len(same), 'item', 'items')} unchanged", "", str(idle), str(worst), "±0"])
     bounded = any(money.at_most for money in (*comparison.idle, *comparison.worst))
-    note = "\n\n≤ is a bound, since not every price is known: the difference says how far it moves." if bounded else ""
+    note = "\n\n≤ is a bound, because not every price is known: the difference is that of the bounds." if bounded else ""
     return _table(("item", "what", ">idle", ">worst", ">more at worst"), rows, sums) + note
 
 
@@ -176,7 +176,7 @@ def _arrow_text(before: str, after: str) -> str:
 def _resource_changes(comparison: Comparison) -> Iterator[str]:
     kinds = comparison.resources
     if not comparison.judged:
-        yield "Resources and policies are not compared: one side was not built, since a runner set cannot be placed."
+        yield "Resources and policies are not compared: one side has no resources, because a runner set cannot be placed."
         return
     sums = [sum(len(getattr(kind, side)) for kind in kinds) for side in ("added", "removed", "changed")]
     if any(sums):
@@ -189,8 +189,8 @@ def _kind(kind: Kind) -> Iterator[Sequence[str]]:
         if names:
             yield code(short(kind.type)), f"{len(names)} {state}", _names(map(code, names))
     if kind.changed:
-        told = (f"{code(name)} ({_names(map(code, paths))})" for name, paths in kind.changed.items())
-        yield code(short(kind.type)), f"{len(kind.changed)} changed", _names(told)
+        changed = (f"{code(name)} ({_names(map(code, paths))})" for name, paths in kind.changed.items())
+        yield code(short(kind.type)), f"{len(kind.changed)} changed", _names(changed)
 
 
 def _names(names: Iterable[str]) -> str:
@@ -199,16 +199,16 @@ def _names(names: Iterable[str]) -> str:
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[str]], sums: Iterable[Sequence[str]] = ()) -> str:
     """A table of the first rows, and the rows with the sums of all rows."""
-    held = list(rows)
-    return table(columns, [*held[:_MANY], *sums]) + _more(held)
+    every = list(rows)
+    return table(columns, [*every[:_MANY], *sums]) + _more(every)
 
 
 def _bullets(lines: Sequence[str]) -> str:
     return "\n".join(f"- {text(line)}" for line in lines[:_MANY]) + _more(lines)
 
 
-def _more(held: Sequence[object]) -> str:
-    return f"\n\nAnd {len(held) - _MANY} more." if len(held) > _MANY else ""
+def _more(rows: Sequence[object]) -> str:
+    return f"\n\nAnd {len(rows) - _MANY} more." if len(rows) > _MANY else ""
 
 
 # -- the plan by itself ------------------------------------------------------------------------------------------------
@@ -245,16 +245,16 @@ def _bill(plan: Plan) -> str:
 def _exceptions(plan: Plan, comparison: Comparison | None, strict: bool) -> Iterator[str]:
     """Verdicts and remediations that do not fail the plan. New ones are not folded unless there are many."""
     blocked = set(plan.blocked(strict))
-    told = [verdict for verdict in plan.verdicts if verdict.kind != "not-applicable" and verdict not in blocked]
-    verdicts = _parted(told, comparison.new_verdicts if comparison is not None else told)
+    shown = [verdict for verdict in plan.verdicts if verdict.kind != "not-applicable" and verdict not in blocked]
+    verdicts = _parted(shown, comparison.new_verdicts if comparison is not None else shown)
     done = _parted(plan.remediations, comparison.new_remediations if comparison is not None else plan.remediations)
     new, old = (
         [*_verdicts(some, None, _standing), *map(_remediation, others)] for some, others in zip(verdicts, done, strict=True)
     )
     columns = ("policy", "where", "what")
     if new:
-        shown = _table(columns, new)
-        yield fold(f"{_NOT_SIMPLY}: {len(new)}", shown) if len(new) > _FEW else f"### {_NOT_SIMPLY}\n\n{shown}"
+        rows = _table(columns, new)
+        yield fold(f"{_NOT_SIMPLY}: {len(new)}", rows) if len(new) > _FEW else f"### {_NOT_SIMPLY}\n\n{rows}"
     if old:
         yield fold(f"{_NOT_SIMPLY}, as before: {len(old)}", _table(columns, old))
 
@@ -291,11 +291,11 @@ def _policies(plan: Plan) -> str:
     ]
     shown = [
         f"Config: {text(plan.policy_config)}.",
-        table(("policy", "level", "severity", "state", ">judged", "what it demands"), rows),
+        table(("policy", "level", "severity", "state", ">judged", "requirement"), rows),
     ]
     idle, disabled = (list(map(code, rules)) for rules in silent(outcomes))
     if idle:
-        shown.append(f"Nothing here for {len(idle)} to judge: {', '.join(idle)}.")
+        shown.append(f"{counted(len(idle), 'policy has', 'policies have')} no resource to judge: {', '.join(idle)}.")
     if disabled:
         shown.append(f"Disabled for this stack: {', '.join(disabled)}.")
     return fold(f"Policies: {states(outcomes)}", "\n\n".join(shown))
@@ -310,10 +310,10 @@ def _remarks(plan: Plan, comparison: Comparison | None) -> Iterator[str]:
         heading = "New remarks" if comparison is not None else "Remarks"
         yield f"### {heading}\n\n" + _bullets(new)
     if known:
-        yield fold(f"Remarks that were there before: {len(known)}", _bullets(known))
+        yield fold(f"Unchanged remarks: {len(known)}", _bullets(known))
 
 
 def _parted(items: Iterable[T], new: Iterable[T]) -> tuple[list[T], list[T]]:
     """(the items that are new, the others), in their order."""
-    fresh, held = set(new), list(items)
-    return [item for item in held if item in fresh], [item for item in held if item not in fresh]
+    fresh, every = set(new), list(items)
+    return [item for item in every if item in fresh], [item for item in every if item not in fresh]

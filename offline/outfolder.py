@@ -42,9 +42,12 @@ def _refuse(out: Path, target: Path, mark: str, foreign: str) -> None:
     for kept, name in ((here, "the current folder"), (_ROOT, "the project")):
         if kept == target or target in kept.parents:
             is_it = "is" if kept == target else "contains"
-            raise InputError(f"OUT: {out} {is_it} {name}, and is replaced whole; name a folder of its own, as build/staging")
+            raise InputError(
+                f"OUT: {out} {is_it} {name}, and the whole folder would be replaced; name a separate folder, such as "
+                "build/staging"
+            )
     if target.exists() and not target.is_dir():
-        raise InputError(f"OUT: {out} must be a folder and is none; name a new folder")
+        raise InputError(f"OUT: {out} must be a folder, but is not one; name a new folder")
     if target.exists() and any(target.iterdir()) and not (target / mark).exists():
         raise InputError(f"OUT: {out} is not empty and {foreign}; name a new folder or empty it yourself")
 
@@ -83,5 +86,5 @@ def _swap(fresh: Path, target: Path, old: Path) -> None:
             try:
                 old.rename(target)
             except OSError:
-                raise InputError(f"OUT: {target} cannot be written ({error}); what it held lies in {old}") from error
+                raise InputError(f"OUT: {target} cannot be written ({error}); its old content is in {old}") from error
         raise

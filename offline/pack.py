@@ -35,11 +35,11 @@ def write_pack(out: Path, root: Path = _ROOT) -> tuple[Path, ...]:
     """
     target = out.resolve()
     if target == root or target in root.parents or root / "policies" == target:
-        raise InputError(f"OUT: {out} holds the project itself; name a folder of its own")
+        raise InputError(f"OUT: {out} contains the project itself; name a separate folder")
     ignoring = next((above for above in target.parents if (above / _IGNORE_FILE).is_file()), None)
     if ignoring is not None:
         raise InputError(
-            f"OUT: {out} is below {ignoring / _IGNORE_FILE}, and what that names the CLI silently leaves unpublished; "
+            f"OUT: {out} is below {ignoring / _IGNORE_FILE}, and the CLI silently skips the files that it names; "
             "name a folder elsewhere"
         )
     files = {str(path): content for content, path in _files(root)}

@@ -15,7 +15,7 @@ from fleet.loading.config import fleet_of
 from fleet.loading.stackfile import StackConfig
 from fleet.prove import bill as billing
 from fleet.prove import placement as placing
-from fleet.prove import room
+from fleet.prove import quotas, room
 from fleet.prove.placement import Placement
 from fleet.providers.fleet import NAMESPACE, SECRETS, Fleet
 from offline import deployments
@@ -112,8 +112,9 @@ class Plan:
             yield from (f"{name}: {remark}" for remark in (*cluster.remarks, *cluster.remarks_on(self.as_of)))
         yield from self.reach
         yield from billing.remarks(self.fleet, self.as_of)
+        yield from quotas.remarks(self.fleet)
         for name in self.fleet.shared_names:
-            yield f"runner set {name} stands in several groups: a runs-on must give the group too"
+            yield f"runner set {name} is in several runner groups: a runs-on must also name the group"
         for found in self.placements:
             yield from (f"{found.cluster}/{found.runner_set}: {remark}" for remark in found.remarks)
         yield from self.overbooked
@@ -129,9 +130,9 @@ class Plan:
             return
         for configured in self.policies:
             name = configured.policy.name
-            told = " ".join(found.message for found in self.verdicts if found.rule == name)
+            messages = " ".join(found.message for found in self.verdicts if found.rule == name)
             for index, entry in enumerate(configured.config[EXCEPTIONS]):
-                idle = f"{EXCEPTIONS}[{index}]" not in told and not means_manifests(entry["urn"])
+                idle = f"{EXCEPTIONS}[{index}]" not in messages and not means_manifests(entry["urn"])
                 if idle and configured.level.value != "disabled":
                     yield f"policy {name}: {EXCEPTIONS}[{index}] ({entry['urn']}) hides nothing; remove it"
 

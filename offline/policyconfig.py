@@ -66,11 +66,13 @@ def require_current(stack: str, root: Path) -> None:
         return
     name = _path(stack)
     wanted = _rendered(stack, tables[stack], text)
-    held = (root / name).read_text(encoding="utf-8") if (root / name).is_file() else ""
-    if held != wanted:
-        pairs = zip_longest(held.splitlines(), wanted.splitlines())
+    existing = (root / name).read_text(encoding="utf-8") if (root / name).is_file() else ""
+    if existing != wanted:
+        pairs = zip_longest(existing.splitlines(), wanted.splitlines())
         line = next((number for number, (here, there) in enumerate(pairs, 1) if here != there), 1)
-        raise InputError(f"{name}:{line}: must be what {STACKS} gives stack {stack}; edit {STACKS}, then run `make docs`")
+        raise InputError(
+            f"{name}:{line}: must be the config that {STACKS} generates for stack {stack}; edit {STACKS}, then run `make docs`"
+        )
 
 
 def _path(stack: str) -> str:
@@ -108,7 +110,7 @@ def _check(place: str, policy: str, entry: object) -> None:
     rule = next((rule for rule in RULES if rule.id == policy), None)
     if rule is None:
         known = ", ".join(sorted(rule.id for rule in RULES))
-        raise InputError(f"{place}.{policy}: there is no such policy; got {quoted(entry)}; give one of: {known}")
+        raise InputError(f"{place}.{policy}: no policy has this name; got {quoted(entry)}; give one of: {known}")
     if not isinstance(entry, Mapping):
         raise InputError(f"{place}.{policy}: must be a table; got {quoted(entry)}; write the level as {_LEVEL} in that table")
     try:

@@ -25,11 +25,11 @@ def document() -> str:
 
 def _row(rule: AnyRule) -> str:
     levels = " | ".join(rule.levels[kind] for kind in STACK_KINDS)
-    mends, critical = "yes" if _mends(rule) else "", "yes" if rule.critical else ""
-    return f"| [{rule.id}](#{rule.id}) | {rule.severity.value} | {levels} | {mends} | {critical} |"
+    remedy, critical = "yes" if _has_remedy(rule) else "", "yes" if rule.critical else ""
+    return f"| [{rule.id}](#{rule.id}) | {rule.severity.value} | {levels} | {remedy} | {critical} |"
 
 
-def _mends(rule: AnyRule) -> bool:
+def _has_remedy(rule: AnyRule) -> bool:
     return isinstance(rule, Rule) and rule.remedy is not None
 
 
@@ -44,11 +44,11 @@ def _section(rule: AnyRule) -> Iterator[str]:
     yield f"\n### {rule.id}\n"
     yield f"**{rule.title}.** {rule.rationale} ([source]({rule.source}))\n"
     yield _about(rule)
-    together = "each by itself" if isinstance(rule, Rule) else "of the whole stack together"
+    together = "one by one" if isinstance(rule, Rule) else "all of the stack together"
     yield f"\n- *Judges*: {'; '.join(_kinds(rule))}; {together}."
     yield f"- *Fix*: {rule.fix}"
-    if _mends(rule):
-        yield "- *Mends* what it can by itself where its level is remediate."
+    if _has_remedy(rule):
+        yield "- *Remediates*: with level remediate, it fixes the resource if it can."
     if rule.config:
         yield "\n| property | default | meaning |\n|---|---|---|"
         yield from (

@@ -47,7 +47,9 @@ def policy_settings(stack: str, root: Path) -> Mapping[str, object]:
     if not isinstance(settings, dict):
         line = text[: len(text) - len(text.lstrip())].count("\n") + 1
         kind = type(settings).__name__
-        raise InputError(f"{name}:{line}: a policy config is an object keyed by policy; got a {kind}; write {{}} around entries")
+        raise InputError(
+            f"{name}:{line}: a policy config is an object with policies as keys; got a {kind}; write {{}} around entries"
+        )
     _refuse_repeats(text, name)
     return settings
 
@@ -62,14 +64,14 @@ def _text(path: Path, name: str) -> str | None:
         if not path.is_file():
             kind = "a folder" if path.is_dir() else "no regular file"
             raise InputError(f"{name}: must be a file; got {kind}; remove it or write a policy config in its place")
-        held = read_bytes(path)
+        content = read_bytes(path)
     except OSError as error:
         raise InputError(f"{name}: cannot be read ({error.strerror}); check its permissions and size") from None
     try:
-        return held.decode()
+        return content.decode()
     except UnicodeDecodeError as error:
-        line = held.count(b"\n", 0, error.start) + 1
-        raise InputError(f"{name}:{line}: must be UTF-8 text; got byte {held[error.start]:#04x}; save it as UTF-8") from None
+        line = content.count(b"\n", 0, error.start) + 1
+        raise InputError(f"{name}:{line}: must be UTF-8 text; got byte {content[error.start]:#04x}; save it as UTF-8") from None
 
 
 def _refuse_repeats(text: str, name: str) -> None:
@@ -87,7 +89,7 @@ def _refuse_repeats(text: str, name: str) -> None:
             if key in objects[-1]:
                 first = objects[-1][key]
                 raise InputError(
-                    f"{name}:{line}: a key may stand once; got {quoted(key)}, on line {first} too; remove one of them"
+                    f"{name}:{line}: a key may appear once; got {quoted(key)}, also on line {first}; remove one of them"
                 )
             objects[-1][key] = line
 

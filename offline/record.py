@@ -128,7 +128,7 @@ def joined(*recordings: Recording | None) -> Recording:
     found = replace(first, resources=resources, messages=tuple(message for each in (first, *others) for message in each.messages))
     if len(found.by_urn) < len(found.resources):
         twice = next(resource.urn for other in others for resource in other.resources[1:] if resource.urn in first.by_urn)
-        raise ProgramError(f"duplicate URN {twice}: the program and what Git has are one stack; give one of the two another name")
+        raise ProgramError(f"duplicate URN {twice}: the program and Git form one stack; rename one of the two")
     return found
 
 
@@ -379,7 +379,7 @@ class _Monitor(mocks.MockMonitor):
         else:
             shown = json.dumps(wire.view(arguments), sort_keys=True)
             raise ProgramError(
-                f"invoke {request.tok}: a plan without a cloud cannot ask it; called with {shown}; "
+                f"invoke {request.tok}: a plan without a cloud cannot call it; called with {shown}; "
                 "take the value from the stack's settings"
             )
         return resource_pb2.ResourceInvokeResponse(**{"return": result})
@@ -416,7 +416,7 @@ class _Monitor(mocks.MockMonitor):
         if resource.urn in self._recorded:
             raise ProgramError(
                 f"duplicate URN {resource.urn}: a name may be used once for one type and parent; got "
-                f"{resource.name!r} twice; give one of the two resources another name"
+                f"{resource.name!r} twice; rename one of the two resources"
             )
         self._recorded[resource.urn] = resource
 

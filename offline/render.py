@@ -54,20 +54,20 @@ def differences(plan: Plan, out: Path) -> tuple[str, ...]:
     Raises InputError if `out` is not a rendered folder, or cannot be read.
     """
     if not (out / MARK).is_file():
-        raise InputError(f"OUT: {out} was not rendered by gpu-ci; run make render with it once, and commit what it wrote")
+        raise InputError(f"OUT: {out} was not rendered by gpu-ci; run make render with it once, and commit the result")
     wanted = {path: text.encode() for path, text in rendered(plan).items()}
     try:
-        held = dict(_held(out))
+        existing = dict(_existing(out))
     except OSError as error:
         raise InputError(f"OUT: {out} cannot be read ({error.strerror or error}); name a folder that can") from error
     return tuple(
-        f"{out / path}: {_difference(path, wanted, held)}"
-        for path in sorted({*wanted, *held})
-        if path not in wanted or wanted[path] != held.get(path)
+        f"{out / path}: {_difference(path, wanted, existing)}"
+        for path in sorted({*wanted, *existing})
+        if path not in wanted or wanted[path] != existing.get(path)
     )
 
 
-def _held(out: Path) -> Iterator[tuple[str, bytes | None]]:
+def _existing(out: Path) -> Iterator[tuple[str, bytes | None]]:
     """Every file below a folder with its bytes; None for links and devices, which Git and ArgoCD do not read as files."""
     for here, folders, names in walk(out):
         for name in (*names, *(each for each in folders if (here / each).is_symlink())):
@@ -76,12 +76,12 @@ def _held(out: Path) -> Iterator[tuple[str, bytes | None]]:
             yield path.relative_to(out).as_posix(), path.read_bytes() if plain else None
 
 
-def _difference(path: str, wanted: Mapping[str, bytes], held: Mapping[str, bytes | None]) -> str:
-    if path not in held:
+def _difference(path: str, wanted: Mapping[str, bytes], existing: Mapping[str, bytes | None]) -> str:
+    if path not in existing:
         return "missing"
-    if held[path] is None:
-        return "is no regular file"
-    return "differs" if path in wanted else "no setting gives it"
+    if existing[path] is None:
+        return "is not a regular file"
+    return "differs" if path in wanted else "no setting creates it"
 
 
 def _files(plan: Plan) -> Iterator[tuple[str, str]]:

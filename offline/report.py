@@ -49,9 +49,9 @@ def _heading(text: str) -> Text:
 def _head(plan: Plan, console: Console) -> None:
     console.print(Text(f"gpu-ci plan of stack {plan.config.stack} on {plan.as_of}", style="bold"))
     shown = "pulumi preview" if plan.fleet.deployable else "git diff of the rendered folder"
-    console.print(f"What the settings declare, proved offline. Not a diff against what is deployed: {shown} shows that.")
+    console.print(f"This plan proves the settings offline. It is not a diff against deployed resources; use {shown} for that.")
     if plan.secrets:
-        console.print(f"Secrets are not read offline, a placeholder stands in: {', '.join(plan.secrets)}")
+        console.print(f"Secrets are not read offline; placeholders replace: {', '.join(plan.secrets)}")
     console.print()
 
 
@@ -89,14 +89,14 @@ def _order(resource: Resource) -> tuple[bool, str, str]:
 
 
 def _label(resource: Resource) -> Text:
-    told = detail(resource.type, resource.inputs)
+    details = detail(resource.type, resource.inputs)
     if resource.remote:
-        told = f"{told}; opaque: children judged at preview"
-    return Text.assemble((words.short(resource.type), "cyan"), f" {resource.name}", (f"  {told}" if told else "", "dim"))
+        details = f"{details}; opaque: children judged at preview"
+    return Text.assemble((words.short(resource.type), "cyan"), f" {resource.name}", (f"  {details}" if details else "", "dim"))
 
 
 def detail(token: str, inputs: Mapping[str, Any]) -> str:
-    """What the tree shows beside the name of a resource of this type; "" for most types."""
+    """The text after the name of a resource of this type in the tree; "" for most types."""
     how = _DETAILS.get(token, "")
     return how.format_map(inputs) if isinstance(how, str) else how(inputs)
 
@@ -121,8 +121,8 @@ def _application(inputs: Mapping[str, object]) -> str:
 
 def _talos_node(inputs: Mapping[str, object]) -> str:
     taints = inputs["nodeTaints"]
-    told = ", ".join(f"{key}={value}" for key, value in taints.items()) if isinstance(taints, Mapping) else ""
-    return f"{inputs['instanceType']} at {inputs['address']}, {told}"
+    shown = ", ".join(f"{key}={value}" for key, value in taints.items()) if isinstance(taints, Mapping) else ""
+    return f"{inputs['instanceType']} at {inputs['address']}, {shown}"
 
 
 def _node_pool(inputs: Mapping[str, object]) -> str:
@@ -145,14 +145,14 @@ def _instance_pool(inputs: Mapping[str, object]) -> str:
 
 def _object(inputs: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     """An input that is an object; {} if it is not set."""
-    held = inputs.get(key)
-    return held if isinstance(held, Mapping) else {}
+    value = inputs.get(key)
+    return value if isinstance(value, Mapping) else {}
 
 
 def _first(inputs: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     """The first object of an input that is a list; {} if there is none."""
-    held = inputs.get(key)
-    return held[0] if isinstance(held, list | tuple) and held else {}
+    value = inputs.get(key)
+    return value[0] if isinstance(value, list | tuple) and value else {}
 
 
 _DETAILS: Mapping[str, str | Callable[[Mapping[str, object]], str]] = {
@@ -179,9 +179,9 @@ def _placement(plan: Plan) -> Table:
         "=runner set", "runs-on", "asks", "pool", "a node holds, limited by", ">runners", ">pool holds", ">$/runner-hour"
     )
     for found in plan.placements:
-        told = words.place(found, plan.fleet.clusters[found.cluster].region)
+        place = words.place(found, plan.fleet.clusters[found.cluster].region)
         runs_on = ", ".join((found.runner_set, *found.runner.labels))
-        table.add_row(told.name, runs_on, told.asks, told.pool, "\n".join(told.holds), told.runners, told.held, told.hour)
+        table.add_row(place.name, runs_on, place.asks, place.pool, "\n".join(place.holds), place.runners, place.held, place.hour)
     return table
 
 
@@ -203,7 +203,7 @@ def _price(plan: Plan) -> Table:
 
 def _policies(plan: Plan) -> Table:
     """The policies that judged at least one resource."""
-    table = plain_table("policy", "level", "severity", ">judged", ">broken", ">undeterminable", ">excepted", "what it demands")
+    table = plain_table("policy", "level", "severity", ">judged", ">broken", ">undeterminable", ">excepted", "requirement")
     for found in plan.outcomes():
         if found.judged:
             counts = (str(found.judged), str(found.broken), str(found.undeterminable), str(found.excepted))
@@ -212,7 +212,7 @@ def _policies(plan: Plan) -> Table:
 
 
 def _said(plan: Plan) -> Iterator[str]:
-    """What the policies changed, then what they report, then the policies without a resource."""
+    """The changes by policies, then their verdicts, then the policies without a resource."""
     for done in plan.remediations:
         yield from (f"remediated by {done.rule}: {words.name_of(done.urn)}: {change}" for change in done.changes)
     for verdict, names in words.alike(verdict for verdict in plan.verdicts if verdict.kind != "not-applicable"):
@@ -222,7 +222,7 @@ def _said(plan: Plan) -> Iterator[str]:
         yield f"{said}: {names[0]}: {verdict.message}" if len(names) == 1 else many
     idle, disabled = words.silent(plan.outcomes())
     if idle:
-        yield f"nothing here for {len(idle)} to judge: {', '.join(idle)}"
+        yield f"{words.counted(len(idle), 'policy has', 'policies have')} no resource to judge: {', '.join(idle)}"
     if disabled:
         yield f"disabled for this stack: {', '.join(disabled)}"
 
@@ -231,7 +231,7 @@ def _verdict(plan: Plan, console: Console, strict: bool) -> None:
     idle, worst = plan.cost
     cost = f"{idle} USD an hour idle, {worst} at worst"
     if plan.recording is None:
-        console.print(Text(f"FAILED: {words.unplaceable(plan)}, nothing was built or judged; {cost}.", style="bold red"))
+        console.print(Text(f"FAILED: {words.unplaceable(plan)}, so no resource was created or judged; {cost}.", style="bold red"))
         return
     facts = f"{len(plan.resources)} resources; policies: {words.states(plan.outcomes())}; {cost}."
     blocked = plan.blocked(strict)

@@ -77,14 +77,16 @@ def _unit(money: Money) -> str:
 def price_notes(bill: Iterable[Line]) -> Iterator[str]:
     """Notes below the bill."""
     lines = list(bill)
-    yield "idle: every pool at its minimum; worst: at its maximum, on its dearest type. Traffic and taxes are in neither."
+    yield (
+        "idle: every pool at its minimum; worst: at its maximum, on its most expensive type. Traffic and taxes are not included."
+    )
     if always := [f"{line.cluster}/{line.item}" for line in lines if _stands(line)]:
-        yield f"paid whether used or not: {', '.join(always)}."
+        yield f"billed whether used or not: {', '.join(always)}."
     bounded = [line for line in lines if line.dear.at_most]
     if any(SPOT in line.what for line in bounded):
-        yield "≤: no dated spot price is at hand; a spot price is at most the on-demand price."
+        yield "≤: no spot price with a date is known; a spot price is at most the on-demand price."
     if any(RESERVED in line.what for line in bounded):
-        yield "≤: OCI takes less than the on-demand price for reserved machines that are not in use."
+        yield "≤: OCI charges less than the on-demand price for reserved machines that are not in use."
     sources = sorted({source for line in lines for source in line.sources})
     yield f"sources: {'; '.join(sources)}"
 
@@ -118,7 +120,7 @@ def verdict_line(facts: str, blocked: Collection[Verdict]) -> str:
         counted(len(blocked) - unsure, "mandatory policy violation", "mandatory policy violations"),
         counted(unsure, "undeterminable verdict of a critical policy", "undeterminable verdicts of critical policies"),
     ]
-    return f"FAILED: {' and '.join(told for told in kinds if not told.startswith('0 '))}; {facts}"
+    return f"FAILED: {' and '.join(kind for kind in kinds if not kind.startswith('0 '))}; {facts}"
 
 
 def short(token: str) -> str:
@@ -145,9 +147,9 @@ def alike(verdicts: Iterable[Verdict]) -> list[tuple[Verdict, list[str]]]:
 
 def listed(names: Iterable[str], most: int) -> str:
     """The first `most` names and the number of the others: "a, b, and 3 more"."""
-    held = list(names)
-    more = f", and {len(held) - most} more" if len(held) > most else ""
-    return f"{', '.join(held[:most])}{more}"
+    listed = list(names)
+    more = f", and {len(listed) - most} more" if len(listed) > most else ""
+    return f"{', '.join(listed[:most])}{more}"
 
 
 def one_line(value: str) -> str:

@@ -45,7 +45,7 @@ def send(job: Object, cluster: Cluster, options: RunOptions = DEFAULT, output: O
     sent = send_job(cluster, job, options)
     for warning in sent.warnings:
         output.progress(name(sent.job), f"warning: {warning}")
-    how = "created" if sent.created else "is there already, the same"
+    how = "created" if sent.created else "already exists with the same contents"
     output.progress(name(sent.job), f"{how} in namespace {cluster.namespace}")
     return sent
 
@@ -145,7 +145,7 @@ def _follow(
 
 def _interrupted_while_sending(job: Object, cluster: Cluster, output: Output) -> Result:
     command = _command("follow", job, cluster)
-    output.progress(name(job), f"interrupted while it was being sent; look whether it was made: {command}")
+    output.progress(name(job), f"interrupted while it was being sent; check whether it was created: {command}")
     return Result(name(job), cluster.namespace, Outcome.INTERRUPTED, "while it was being sent")
 
 
@@ -154,7 +154,7 @@ def _finish(result: Result, job: Object, cluster: Cluster, options: RunOptions, 
     follow_it, delete_it = _command("follow", job, cluster), _command("delete", job, cluster)
     if result.outcome is Outcome.INTERRUPTED:
         if not options.cancel_on_interrupt:
-            output.progress(result.job, f"goes on; follow it: {follow_it}; delete it: {delete_it}")
+            output.progress(result.job, f"continues; follow it: {follow_it}; delete it: {delete_it}")
             return result
         output.progress(result.job, "interrupted, deleting it")
         return replace(result, reason=_delete(job, cluster, options, output) or "deleted")
@@ -162,7 +162,7 @@ def _finish(result: Result, job: Object, cluster: Cluster, options: RunOptions, 
     if options.clean_up and result.outcome is not Outcome.DELETED:
         _delete(job, cluster, options, output)
     elif result.outcome in (Outcome.STUCK, Outcome.LATE):
-        output.progress(result.job, f"it is still there; delete it: {delete_it}")
+        output.progress(result.job, f"it still exists; delete it: {delete_it}")
     return result
 
 

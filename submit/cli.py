@@ -47,8 +47,10 @@ Name = Annotated[str, typer.Argument(help="Name of the Job.")]
 Kubeconfig = Annotated[Path | None, typer.Option("--kubeconfig", help="Read this kubeconfig instead of KUBECONFIG.")]
 Namespace = Annotated[str | None, typer.Option("--namespace", "-n", help="Namespace; the context's if not given.")]
 Foreground = Annotated[bool, typer.Option("--foreground", help="Delete its pods before the Job, not soon after it.")]
-Start = Annotated[str | None, typer.Option("--start-within", help="Give up when nothing runs after so long: 600, 30m, 2h.")]
-IfExists = Annotated[Existing, typer.Option("--existing", help="A Job of that name: refuse, follow the same one, or replace it.")]
+Start = Annotated[str | None, typer.Option("--start-within", help="Give up if nothing runs after this time: 600, 30m, 2h.")]
+IfExists = Annotated[
+    Existing, typer.Option("--existing", help="If a Job has that name: refuse, follow the same one, or replace it.")
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +74,7 @@ class Following:
     foreground: Foreground = False
     clean_up: Annotated[bool, typer.Option("--clean-up", help="Delete the Job once it has ended.")] = False
     start_within: Start = None
-    stuck_after: Annotated[str, typer.Option(help="Give up when an image cannot be pulled for so long.")] = "3m"
+    stuck_after: Annotated[str, typer.Option(help="Give up if an image cannot be pulled for this time.")] = "3m"
 
     def options(self, existing: Existing = "refuse") -> RunOptions:
         """The same as options of the Python API. Raises InputError."""
@@ -175,7 +177,7 @@ def delete(job: Name, connection: Connection, foreground: Foreground = False) ->
 def smoke_command(
     stack: Annotated[str, typer.Argument(help="The stack whose GPU pools are tested.")],
     cluster: Annotated[str | None, typer.Option(help="In this cluster of the stack; all if not given.")] = None,
-    pool: Annotated[list[str] | None, typer.Option(help="This pool alone; may be given again.")] = None,
+    pool: Annotated[list[str] | None, typer.Option(help="Test only this pool; repeat the option for more.")] = None,
     file: Annotated[Path | None, typer.Option("--file", help="Read this stack file instead.")] = None,
     start_within: Start = None,
     context: Annotated[
@@ -187,14 +189,16 @@ def smoke_command(
     found = smoke.chosen(read_fleet(stack, file), cluster, pool or ())
     if context is None:
         sys.stderr.writelines(f"{line}\n" for one in found for line in one.refused)
-        sys.stderr.write("printed, not run; with --context (make smoke CONTEXT=…) they run on the live cluster of that name\n")
+        sys.stderr.write(
+            "the tests are only printed; with --context (make smoke CONTEXT=…) they run on the live cluster of that name\n"
+        )
         sys.stdout.write("---\n".join(one.manifests() for one in found))
         return ()
     if not context:
         # The client would use the current context.
-        raise InputError("--context: is empty; name the cluster's context, so that none is guessed")
+        raise InputError("--context: is empty; name the cluster's context")
     if len(found) > 1:
-        raise InputError(f"--context: is of one cluster; give --cluster too, one of: {listed(one.cluster for one in found)}")
+        raise InputError(f"--context: selects one cluster; also pass --cluster, one of: {listed(one.cluster for one in found)}")
     live, options = api.connect(kubeconfig, context, SMOKE_NAMESPACE), smoke.OPTIONS
     if start_within is not None:
         options = replace(options, start_within=_seconds("--start-within", start_within))

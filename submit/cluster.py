@@ -58,9 +58,9 @@ class Response(AbstractContextManager["Response"]):
         except ValueError:
             found = None
         except (HTTPError, OSError) as error:
-            raise UnreachableError(f"{self._request}: the answer broke off") from error
+            raise UnreachableError(f"{self._request}: the response is incomplete") from error
         if not isinstance(found, Mapping):
-            raise UnreachableError(f"{self._request}: what answers is no Kubernetes API server; check the kubeconfig's `server`")
+            raise UnreachableError(f"{self._request}: the server is not a Kubernetes API server; check the kubeconfig's `server`")
         return found
 
     def warnings(self) -> tuple[str, ...]:
@@ -73,7 +73,7 @@ class Response(AbstractContextManager["Response"]):
         try:
             yield from split_lines(self._pieces())
         except ReadTimeoutError as error:
-            raise IdleError(f"{self._request}: nothing came for a while") from error
+            raise IdleError(f"{self._request}: no data for a while") from error
         except (HTTPError, OSError, ValueError, AttributeError) as error:
             # ValueError and AttributeError: another thread closed the response during a read.
             raise UnreachableError(f"{self._request}: the connection broke") from error
@@ -205,7 +205,7 @@ def _refusal(response: urllib3.HTTPResponse, request: str) -> ApiError:
     found = parts(status, "details", "causes")
     causes = [": ".join(filter(None, (text(cause, "field"), text(cause, "message")))) for cause in found]
     reason = text(status, "reason") or one_line(response.reason or "") or "error"
-    message = text(status, "message") or "it gives no reason"
+    message = text(status, "message") or "the server gives no reason"
     # The message contains a single cause.
     error = ApiError(request, response.status, reason, message, causes if len(causes) > 1 else ())
     retry_after = response.headers.get("Retry-After", "")
@@ -223,10 +223,10 @@ def _no_answer(error: Exception) -> str:
     words = getattr(error.__cause__ or error.__context__ or error, "strerror", None)
     if isinstance(error, NewConnectionError) or words:
         return f"no connection to the server: {one_line(str(words or 'it cannot be reached'))}"
-    return "the connection broke before an answer"
+    return "the connection broke before a response"
 
 
 def _tls_reason(words: str | None) -> str:
     detail = re.search(r"certificate verify failed: ([^(]*)", words or "")
     why = f"its certificate is not valid: {one_line(detail[1])}" if detail else "the TLS handshake failed"
-    return f"no connection to the server: {why}; look at the kubeconfig's certificate-authority and server"
+    return f"no connection to the server: {why}; check the kubeconfig's certificate-authority and server"

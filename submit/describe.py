@@ -24,23 +24,25 @@ _OPTIONS = {"gpu_count": "--gpus", "priority_class": "--priority", "command": "t
 class Described:
     """Every option that describes a Job. The fields are the options of `print` and `run`."""
 
-    command: Annotated[list[str] | None, typer.Argument(help="What runs, after `--`; the image's own if not given.")] = None
+    command: Annotated[list[str] | None, typer.Argument(help="The command, after `--`; default: the image's own.")] = None
     file: Annotated[Path | None, typer.Option("--file", help="A manifest of one Job, instead of the options below.")] = None
     task_id: Annotated[str | None, typer.Option(help="What the Job is for; its name comes from it.")] = None
     image: Annotated[str | None, typer.Option(help="Image with its version, or digest.")] = None
     gpus: Annotated[int | None, typer.Option(help="GPUs, 1 if not given.")] = None
     gpu_type: Annotated[
-        str | None, typer.Option(help=f"{', '.join(PROFILES)}; that of --pool if not given, and v100 without a pool.")
+        str | None, typer.Option(help=f"{', '.join(PROFILES)}; default: that of --pool, and v100 without a pool.")
     ] = None
     memory: Annotated[str | None, typer.Option(help="Memory limit, such as 16Gi; the profile's if not given.")] = None
     cpu: Annotated[str | None, typer.Option(help="CPU limit, such as 8 or 8000m; the profile's if not given.")] = None
-    env: Annotated[list[str] | None, typer.Option(help="NAME=VALUE; may be given again.")] = None
-    secret_env: Annotated[list[str] | None, typer.Option(help="NAME=SECRET/KEY, from a Secret; may be given again.")] = None
+    env: Annotated[list[str] | None, typer.Option(help="NAME=VALUE; repeat the option for more.")] = None
+    secret_env: Annotated[list[str] | None, typer.Option(help="NAME=SECRET/KEY, from a Secret; repeat the option for more.")] = (
+        None
+    )
     requirements: Annotated[str | None, typer.Option(help="What the task is, in words: chooses GPUs and memory.")] = None
-    stack: Annotated[str | None, typer.Option(help="Bind it to a pool of this stack that holds it, or refuse it.")] = None
+    stack: Annotated[str | None, typer.Option(help="Bind it to the best pool of this stack, or refuse it if none fits.")] = None
     cluster: Annotated[str | None, typer.Option(help="In this cluster of the stack.")] = None
     pool: Annotated[str | None, typer.Option(help="In this pool of the stack, with its GPU type, spot and shares.")] = None
-    spot: Annotated[bool, typer.Option("--spot", help="Spot machines will do.")] = False
+    spot: Annotated[bool, typer.Option("--spot", help="Allow spot machines.")] = False
     shared: Annotated[bool, typer.Option("--shared", help="A share of a GPU instead of a whole one.")] = False
     queue: Annotated[str | None, typer.Option(help="Kueue's LocalQueue in which it waits.")] = None
     priority: Annotated[str | None, typer.Option(help="Priority class of its pods.")] = None
@@ -58,7 +60,7 @@ class Described:
             raise InputError(f"{' and '.join(missing)}: must be given, or --file with a manifest")
         said: list[str] = []
         if self.stack is None and (self.cluster or self.pool):
-            raise InputError("--cluster, --pool: name a part of a stack; give --stack as well")
+            raise InputError("--cluster, --pool: name a part of a stack; also pass --stack")
         fleet = None if self.stack is None else read_fleet(self.stack)
         implied = {} if fleet is None else pool_options(fleet, self.cluster, self.pool)
         try:
@@ -75,7 +77,7 @@ class Described:
         """The Job of a file. Raises InputError if another option describes a Job too."""
         others = [name for name in self.__slots__ if name != "file" and getattr(self, name)]
         if others:
-            raise InputError(f"--file: the manifest describes the whole Job; leave out {', '.join(map(_option, others))}")
+            raise InputError(f"--file: the manifest describes the whole Job; remove {', '.join(map(_option, others))}")
         return read_job(file), []
 
     def _sizes(self, said: list[str], implied: dict[str, Any]) -> dict[str, Any]:
@@ -88,8 +90,7 @@ class Described:
         said += str(workload).splitlines()
         if not workload:
             raise InputError(
-                "--requirements: nothing in it asks for a GPU; describe the task in more detail, or leave it out\n"
-                + "\n".join(said)
+                "--requirements: nothing in it asks for a GPU; describe the task in more detail, or remove it\n" + "\n".join(said)
             )
         needs = calculate_gpu_requirements(self.requirements)
         said += str(needs).splitlines()
@@ -119,10 +120,11 @@ def _pairs(words: list[str] | None, option: str) -> dict[str, str]:
         name, sign, value = word.partition("=")
         if not sign or not name:
             raise InputError(
-                f"{option}: must be NAME=VALUE; what begins with {mask(name)[:20]!r} is not; write the name before the sign"
+                f"{option}: must be NAME=VALUE; the value that begins with {mask(name)[:20]!r} is not; write the name "
+                "before the sign"
             )
         if name in found:
-            raise InputError(f"{option}: {name} is given twice; leave one out")
+            raise InputError(f"{option}: {name} is given twice; remove one")
         found[name] = value
     return found
 

@@ -54,7 +54,7 @@ class ApiError(SubmitError):
     def __init__(self, request: str, code: int, reason: str, message: str, causes: Sequence[str] = ()) -> None:
         hint = ""
         if code == 401:
-            hint = "; the credentials of the kubeconfig are not valid (any more): log in again"
+            hint = "; the credentials of the kubeconfig are invalid or expired: log in again"
         elif code == 403 and "cannot" in message:
             hint = "; ask for the Role in docs/submit.md"
         super().__init__("\n  ".join((f"{request}: {code} {reason}: {message}{hint}", *causes)))

@@ -97,12 +97,12 @@ class Follower:
             if self._open and now < self._drain_until:
                 return None
             if self._open:
-                self._say("the rest of its log does not come; look with kubectl logs")
+                self._say("the rest of its log does not arrive; read it with kubectl logs")
             # The messages since then can contain a better reason.
             judged = self._status.judge(now, self._began)
         since, error = self._unreachable.get(JOBS, (now, None))
         if judged is None and error is not None and now - since >= self._timing.patience:
-            judged = Outcome.LOST, f"{error.headline}; the Job may go on"
+            judged = Outcome.LOST, f"{error.headline}; the Job may continue"
         if judged is not None:
             return self._result(*judged)
         if now >= self._next_events:
@@ -115,7 +115,7 @@ class Follower:
     def interrupted(self) -> Result:
         """The result of a Job that has ended already; else that following was interrupted."""
         judged = self._status.judge(time.monotonic(), self._began) if self._status.ended else None
-        return self._result(*(judged or (Outcome.INTERRUPTED, "the Job goes on")))
+        return self._result(*(judged or (Outcome.INTERRUPTED, "the Job continues")))
 
     def _result(self, outcome: Outcome, reason: str) -> Result:
         self.stop()
@@ -133,7 +133,7 @@ class Follower:
             self._last_shown = time.monotonic()
             self._output.log(f"[{source.pod}/{source.container}] " if self._status.several else "", event.text)
         elif event.what == "delayed":
-            self._say(f"the log of {source.container} does not come yet: {event.text}; trying again")
+            self._say(f"the log of {source.container} is not available yet: {event.text}; trying again")
         else:
             if event.text:
                 self._say(f"the log of {source.container} breaks off: {event.text}")
@@ -148,7 +148,7 @@ class Follower:
             since, _ = self._unreachable.get(kind, (time.monotonic(), None))
             self._unreachable[kind] = (since, error)
         elif self._unreachable.pop(kind, None) is not None and not self._unreachable:
-            self._say("the cluster answers again")
+            self._say("the cluster responds again")
 
     def _say(self, message: str) -> None:
         self._show([Note(self._name, message)])

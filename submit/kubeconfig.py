@@ -57,7 +57,7 @@ def _paths(kubeconfig: Path | None) -> list[Path]:
     """The existing kubeconfig files; earlier ones have priority."""
     if kubeconfig is not None:
         if not kubeconfig.is_file():
-            raise InputError(f"--kubeconfig: there must be a file; {kubeconfig} is none; name another")
+            raise InputError(f"--kubeconfig: {kubeconfig} is not a file; name another")
         return [kubeconfig]
     texts = (os.environ.get("KUBECONFIG") or "~/.kube/config").split(os.pathsep)
     return [path for word in texts if word and (path := Path(word).expanduser()).is_file()]
@@ -82,7 +82,7 @@ def _from_files(paths: list[Path], context: str | None, configuration: Any) -> s
     """Load server and credentials of a context; gives its namespace."""
     if not paths:
         raise InputError(
-            "there is no kubeconfig: neither ~/.kube/config nor a file in KUBECONFIG; make one "
+            "there is no kubeconfig: neither ~/.kube/config nor a file in KUBECONFIG; create one "
             "(aws eks update-kubeconfig, oci ce cluster create-kubeconfig) or name it with --kubeconfig"
         )
     shown = os.pathsep.join(map(str, paths))
@@ -106,7 +106,7 @@ def _from_files(paths: list[Path], context: str | None, configuration: Any) -> s
         KubeConfigLoader(merged, active_context=wanted, config_base_path=None).load_and_set(configuration)
     except _UNUSABLE as error:
         why = _safe(error)
-        raise InputError(f"{shown}: context {wanted} cannot be used: {why}; look at its cluster and user there") from None
+        raise InputError(f"{shown}: context {wanted} cannot be used: {why}; check its cluster and user there") from None
     finally:
         logging.getLogger().removeHandler(errors)
     user = text(chosen, "user")
@@ -123,4 +123,4 @@ def _safe(error: Exception) -> str:
     words = str(error)
     if isinstance(error, OSError) and error.filename:
         return one_line(f"{error.filename}: {error.strerror}")
-    return one_line(words) if words.startswith("File does not exist: ") else "a part of it is missing or is not what it should be"
+    return one_line(words) if words.startswith("File does not exist: ") else "a part of it is missing or invalid"

@@ -6,7 +6,7 @@ from fleet.facts.scheduling import QUEUE_LABEL
 from submit.errors import SubmitError
 from submit.objects import Object, at, condition, explanation, parts, text, true_condition
 
-_UNSEEN = "Kueue has not looked at it yet"
+_UNSEEN = "Kueue has not processed it yet"
 
 
 def queue_of(job: Object) -> str:
@@ -23,11 +23,11 @@ def waits_for(job: Object, workload: Object | None, refused: SubmitError | None)
     """Why a suspended Job waits. `refused`: why Workloads cannot be read."""
     queue = queue_of(job)
     if not queue and workload is None:
-        return "suspended: it starts when somebody sets its spec.suspend to false"
+        return "suspended: it starts when its spec.suspend is set to false"
     if refused and refused.code == 404:
         return f"suspended for queue {queue}, and the cluster has no Kueue to start it"
     if workload is None:
-        why = "there is no right to read why" if refused else _UNSEEN
+        why = "the kubeconfig has no permission to read why" if refused else _UNSEEN
     elif (evicted := true_condition(workload, "Evicted")) is not None:
         why = f"evicted: {explanation(evicted)}"
     elif true_condition(workload, "QuotaReserved") is None:

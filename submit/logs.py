@@ -182,7 +182,7 @@ class LogReader(StreamReader):
     def _final(self, error: SubmitError) -> str | None:
         """Why the log cannot be read any more; empty if it was read completely; None if a retry can help."""
         if self._state.gone:
-            return "" if self._complete else "its pod is gone, and what was not read of it is gone too"
+            return "" if self._complete else "its pod is gone, and the rest of its log is lost"
         # 400, 404: the container is about to start, or the watch is about to report that the pod is gone.
         starting = error.code in (400, 404) and not self._state.ended
         return None if error.temporary or starting else error.headline

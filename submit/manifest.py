@@ -26,7 +26,7 @@ def read_job(path: Path) -> dict[str, Any]:
     except errors.InputError as error:
         raise InputError(str(error)) from None
     if len(found) != 1 or not isinstance(job := found[0].value, dict):
-        raise InputError(f"{path}: must hold one Job; it holds {len(found)} documents; put each Job into a file of its own")
+        raise InputError(f"{path}: must hold one Job; it holds {len(found)} documents; put each Job into its own file")
     if found[0].fault:
         raise InputError(str(found[0].fault))
     check(job, str(path))
@@ -37,11 +37,11 @@ def check(job: Object, source: str = "the manifest") -> None:
     """Raise InputError if this is not a Job that can be sent. The API server checks the rest."""
     kind = (at(job, "apiVersion"), at(job, "kind"))
     if kind != ("batch/v1", "Job"):
-        raise InputError(f"{source}: must be a batch/v1 Job; it is {kind[0]} {kind[1]}; kubectl apply takes other kinds")
+        raise InputError(f"{source}: must be a batch/v1 Job; it is {kind[0]} {kind[1]}; use kubectl apply for other kinds")
     if not text(job, "metadata", "name"):
-        raise InputError(f"{source}: metadata.name must be set: by its name a Job is followed, and known when it is sent again")
+        raise InputError(f"{source}: metadata.name must be set, because submit finds the Job by its name")
     if not parts(job, "spec", "template", "spec", "containers"):
-        raise InputError(f"{source}: spec.template.spec.containers must name one; nothing would run")
+        raise InputError(f"{source}: spec.template.spec.containers must name a container; otherwise nothing would run")
 
 
 def hashed(job: Object) -> dict[str, Any]:

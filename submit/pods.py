@@ -11,10 +11,10 @@ from submit.objects import Object, condition, containers, explanation, name, num
 
 DISRUPTIONS: Mapping[str, str] = {
     "PreemptionByScheduler": "preempted: the scheduler gave its place to a pod of higher priority",
-    "DeletionByTaintManager": "evicted: its node got a taint that it does not tolerate, as a lost node does",
-    "EvictionByEvictionAPI": "evicted: its node is being drained, as a spot node is that the cloud takes back",
+    "DeletionByTaintManager": "evicted: its node got a taint that it does not tolerate, for example because the node was lost",
+    "EvictionByEvictionAPI": "evicted: its node is being drained, for example because the cloud interrupts a spot node",
     "DeletionByPodGC": "lost: its node is gone",
-    "TerminationByKubelet": "ended by its node, which shuts down or is short of room",
+    "TerminationByKubelet": "ended by its node, which shuts down or runs out of resources",
 }
 """Reasons of the pod condition DisruptionTarget (kubernetes.io, Disruptions)."""
 
@@ -51,7 +51,7 @@ def doing(pod: Object) -> str:
         if any(part(status, "state", "running") for status in _main(pod)):
             return f"running on node {node}"
         waiting = [text(status, "state", "waiting", "reason") for status in _main(pod)]
-        return "waits before it starts again" if "CrashLoopBackOff" in waiting else ""
+        return "waits before a restart" if "CrashLoopBackOff" in waiting else ""
     return f"starting on node {node}" if node else f"pending: {_unscheduled(pod)}"
 
 
@@ -136,7 +136,7 @@ def _exit(pod: Object, container: str, state: Object) -> str:
     if reason == "OOMKilled":
         limit = text(dict(containers(pod, "spec")).get(container), "resources", "limits", "memory")
         return (
-            f"out of memory: {container} took more than its memory limit{limit and f' of {limit}'}, and /dev/shm counts too; "
+            f"out of memory: {container} used more than its memory limit{limit and f' of {limit}'}, and /dev/shm counts too; "
             "ask for more (--memory)"
         )
     try:
@@ -153,9 +153,9 @@ def _failure(pod: Object, reason: str) -> str:
     node = text(pod, "spec", "nodeName")
     message = text(pod, "status", "message")
     if reason == "UnexpectedAdmissionError":
-        return f"node {node} refused it, for its device plugin could not give what was asked: {message}"
+        return f"node {node} refused it, because its device plugin could not provide the requested devices: {message}"
     if reason.startswith(_ADMISSION):
         return f"node {node} refused it: {reason}: {message}"
     if reason == "Evicted":
-        return f"evicted: node {node} is short of room: {message}"
+        return f"evicted: node {node} is short of resources: {message}"
     return ": ".join(filter(None, (reason, message)))

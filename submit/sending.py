@@ -36,7 +36,7 @@ def send_job(cluster: Cluster, job: Object, options: RunOptions) -> Sent:
     check(job)
     own = text(job, "metadata", "namespace")
     if own and own != cluster.namespace:
-        raise InputError(f"metadata.namespace: the Job is for namespace {own}, not {cluster.namespace}; give -n {own}")
+        raise InputError(f"metadata.namespace: the Job is for namespace {own}, not {cluster.namespace}; pass -n {own}")
     wanted = hashed(job)
     backoff = Backoff(options.timing)
     existing = options.existing
@@ -59,7 +59,7 @@ def send_job(cluster: Cluster, job: Object, options: RunOptions) -> Sent:
                 raise
             existing = "follow" if existing == "refuse" else existing
             backoff.wait()
-    raise InputError(f"Job {name(wanted)} cannot be made: it is still being deleted; try again in a while")
+    raise InputError(f"Job {name(wanted)} cannot be created: the old one is still being deleted; try again later")
 
 
 def _answers(cluster: Cluster, wanted: Object) -> bool:

@@ -84,7 +84,7 @@ def chosen(fleet: Fleet, cluster: str | None, pools: Collection[str]) -> list[Ch
     if cluster is not None and cluster not in fleet.clusters:
         raise InputError(f"--cluster: the stack has no cluster {cluster!r}; give one of: {listed(fleet.clusters)}")
     if pools and len(names) > 1:
-        raise InputError(f"--pool: the stack has several clusters; give --cluster too, one of: {listed(names)}")
+        raise InputError(f"--pool: the stack has several clusters; also pass --cluster, one of: {listed(names)}")
     try:
         found = [Chosen(name, smoke_tests(fleet.clusters[name], pools)) for name in names]
     except UnknownPoolError as error:

@@ -38,10 +38,10 @@ from submit.watch import Update, WatchStatus
 _EVENTS = {
     "TriggeredScaleUp": "a node starts for it",
     "NotTriggerScaleUp": "no node can be started for it",
-    "Nominated": "a node is meant for it",
+    "Nominated": "a node is reserved for it",
     "Pulling": "",
     "Pulled": "",
-    "FailedCreate": "its pod cannot be made",
+    "FailedCreate": "its pod cannot be created",
 }
 """Events that are shown, with the words before their message. TriggeredScaleUp and NotTriggerScaleUp come from the Cluster
 Autoscaler, Nominated from Karpenter."""
@@ -109,7 +109,7 @@ class JobStatus:
     def _notes(self) -> Iterator[Note]:
         for kind, error in self._refused.items():
             if kind in _NOT_SHOWN:
-                why = "there is no right to read them" if error.code == 403 else error.headline
+                why = "the kubeconfig has no permission to read them" if error.code == 403 else error.headline
                 yield from self._once("refused", kind.resource, name(self.job), f"{_NOT_SHOWN[kind]}: {why}")
         queued = suspended(self.job)
         words = waits_for(self.job, self._workload, self._refused.get(WORKLOADS)) if queued else admitted(self._workload)
@@ -136,14 +136,14 @@ class JobStatus:
             # The pod failure policy decides whether a disruption counts as a failure.
             rules = [rule for rule in parts(self.job, "spec", "podFailurePolicy", "rules") if rule.get("action") == "Ignore"]
             ignored = {text(pattern, "type") for rule in rules for pattern in parts(rule, "onPodConditions")}
-            counts = "which does not count as a try" if "DisruptionTarget" in ignored else "while retries are left"
-            return f"; the Job controller makes another pod, {counts}"
+            counts = "which does not count as an attempt" if "DisruptionTarget" in ignored else "while retries are left"
+            return f"; the Job controller creates another pod, {counts}"
         limit = at(self.job, "spec", "backoffLimit")
         if at(self.job, "spec", "backoffLimitPerIndex") is not None or not isinstance(limit, int):
             return ""
         new_pod = text(self.job, "spec", "template", "spec", "restartPolicy") == "Never"
         failures = len({known.pod for known in self._endings.values()}) if new_pod else len(self._endings)
-        again = "the Job controller makes another pod" if new_pod else "it starts again"
+        again = "the Job controller creates another pod" if new_pod else "it starts again"
         return f"; attempt {failures} of {limit + 1}{f', {again}' if failures <= limit else ''}"
 
     def learn_events(self, of: str, events: Sequence[Object]) -> list[Note]:
@@ -216,14 +216,14 @@ class JobStatus:
         if failed := true_condition(self.job, "Failed"):
             return self._failure(failed)
         if self._deleted:
-            return Outcome.DELETED, "somebody deleted it before it ended"
+            return Outcome.DELETED, "it was deleted before it ended"
         for key, began in self._blocked_since.items():
             pod = self._pods[key]
             if pods.hopeless(pod) or now - began >= self._options.stuck_after:
                 return Outcome.STUCK, f"{name(pod)} cannot start: {pods.blocks(pod)}"
         limit = self._options.start_within
         if limit is not None and now - since >= limit and not self.attempts:
-            return Outcome.LATE, f"nothing of it ran within {limit:g}s; the last word was: {self.last or 'none'}"
+            return Outcome.LATE, f"none of its containers ran within {limit:g}s; the last message was: {self.last or 'none'}"
         return None
 
     def _failure(self, failed: Object) -> tuple[Outcome, str]:

@@ -92,7 +92,7 @@ class Watcher(StreamReader):
         try:
             event = json.loads(line)
         except ValueError as error:
-            raise UnreachableError("a watch gave no JSON: a proxy before the server changes its answers") from error
+            raise UnreachableError("a watch returned no JSON: a proxy before the server changes its responses") from error
         kind, thing = text(event, "type"), part(event, "object")
         if kind == "ERROR":
             request = f"watch {self.kind.full_name}"

@@ -56,7 +56,7 @@ def oke_pool(**changes: Any) -> dict[str, Any]:
 
 
 ACCEPTED = {"acceptUnenforcedNetwork": "only our own code runs in these jobs"}
-"""What a runner set of pods has to say on OKE."""
+"""The reason that a runner set of pods must give on OKE."""
 
 
 def oke_runner(**changes: Any) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def vm(**changes: Any) -> dict[str, Any]:
 
 
 def vm_per_job(**changes: Any) -> dict[str, Any]:
-    """Up to two machines of VM.GPU.A10.1, one a job; `changes` replace keys."""
+    """Up to two machines of VM.GPU.A10.1, one per job; `changes` replace keys."""
     return {
         "kind": "vm-per-job",
         "shapes": ["VM.GPU.A10.1"],
@@ -91,7 +91,7 @@ def vm_per_job(**changes: Any) -> dict[str, Any]:
 
 
 def place(region: str = HERE, *domains: str) -> dict[str, Any]:
-    """A place of machines: the cluster's own region, or another with a network and an image of its own."""
+    """A place of machines: the cluster's own region, or another with its own network and image."""
     if region == HERE:
         return {"region": HERE, "availabilityDomains": list(domains) or [SAN_JOSE]}
     ids = {"subnet": "subnet", "securityGroup": "networksecuritygroup", "image": "image"}
@@ -124,11 +124,11 @@ def gitops(**changes: Any) -> dict[str, Any]:
 
 
 SEALED = f"AgB{'x' * 709}"
-"""As long as what kubeseal prints at least."""
+"""At least as long as the output of kubeseal."""
 
 
 def host(number: int) -> dict[str, Any]:
-    """A machine of one's own at an address of documentation."""
+    """One of your own machines, at an address that is reserved for documentation."""
     return {"address": f"192.0.2.{number}"}
 
 
@@ -176,7 +176,7 @@ def read_stack(path: Path) -> dict[str, Any]:
 
 @cache
 def _config_of(text: str) -> str:
-    """The config of a stack file as JSON, so that each caller gets a copy: a text is parsed once."""
+    """The config of a stack file as JSON, so that each caller gets its own copy of a file that is parsed once."""
     return json.dumps(YAML(typ="safe", pure=True).load(text)["config"])
 
 

@@ -1,4 +1,4 @@
-"""Hypothesis strategies: any valid config, and one that a slip of the pen has changed."""
+"""Hypothesis strategies: any valid config, and a config with one typing error."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ DOMAINS = {
     "eu-frankfurt-1": [f"abcd:EU-FRANKFURT-1-AD-{n}" for n in (1, 2, 3)],
 }
 DRIVER = "580.159.03"
-"""Of the one branch that drives every GPU of the table."""
+"""A driver version of the only branch that supports every GPU of the table."""
 
 
 def _alike(cloud: str) -> list[list[hardware.Machine]]:
@@ -149,13 +149,13 @@ def runners(draw: st.DrawFn, pool: str, labels: list[str]) -> dict[str, Any]:
 
 
 def _ocid(kind: str, region: str) -> str:
-    """An OCID that stands in for a real one."""
+    """A placeholder for an OCID."""
     return f"ocid1.{kind}.oc1.{region}.example"
 
 
 @st.composite
 def _machine(draw: st.DrawFn, region: str, labels: list[str], shapes: Sequence[hardware.Machine], spot: bool) -> dict[str, Any]:
-    """What both kinds of machine runners have."""
+    """The settings that both kinds of machine runners have."""
     ways = [("burst", "spot")] if spot and all(map(hardware.preemptible, shapes)) else []
     role, capacity = draw(st.sampled_from([("burst", "on-demand"), ("release", "on-demand"), *ways]))
     tools: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
@@ -262,7 +262,7 @@ _BY_PROGRAM = st.just({"by": "program"})
 
 
 def _repositories(*ways: st.SearchStrategy[dict[str, str]]) -> st.SearchStrategy[dict[str, Any]]:
-    """What ArgoCD reads, the GitHub App's key by one of some ways."""
+    """The repository that ArgoCD reads, with one of some ways to get the GitHub App's key."""
     urls = ["https://github.com/example/homelab", "git@github.com:example/homelab.git", "ssh://git@git.example.com:2222/ci/fleet"]
     optional = {
         "revision": st.sampled_from(["main", "v1.2.0", "release/2026-11"]),
@@ -278,7 +278,7 @@ _DELIVERIES = st.one_of(
     st.sampled_from([{}, {"delivery": "helm"}]),
     _repositories(_EXTERNAL, _SEALED, _BY_PROGRAM).map(lambda git: {"delivery": "argocd", "gitops": git}),
 )
-"""Who brings charts into a cluster that `pulumi up` makes."""
+"""How charts are installed in a cluster that `pulumi up` creates."""
 
 
 @st.composite
@@ -291,7 +291,7 @@ def clusters(draw: st.DrawFn, sets: dict[str, list[str]]) -> dict[str, Any]:
         "instanceTypes": st.lists(st.sampled_from(_CPU_TYPES), min_size=1, max_size=2, unique=True),
         "nodes": scales().filter(lambda nodes: nodes.get("min", 0) > 0),
     }
-    # The operator has one CDI setting a cluster; the device plugin has one a pool.
+    # The operator has one CDI setting per cluster, the device plugin has one per pool.
     by_operator = {"enablement": "gpu-operator", "operator": {"serviceMonitor": draw(st.booleans())}}
     ways: list[tuple[dict[str, Any], st.SearchStrategy[bool]]] = [
         ({"enablement": "device-plugin"}, st.booleans()),
@@ -380,7 +380,7 @@ def oke_clusters(draw: st.DrawFn, sets: dict[str, list[str]]) -> dict[str, Any]:
 
 @st.composite
 def _hosts(draw: st.DrawFn, numbers: Iterator[int], count: int) -> dict[str, Any]:
-    """Machines of one's own, each with a name and an address of its own."""
+    """Your own machines, each with its own name and address."""
     volumes = st.sampled_from([{"disk": "/dev/sdb"}, {"name": "models", "ephemeral": "2000Gi"}])
     disks = {"installDisk": st.sampled_from(["/dev/sda", "/dev/disk/by-id/nvme-eui.0025385b71b0"]), "volume": volumes}
     prefix, network = draw(NAMES), draw(st.sampled_from(["192.0.2.", "2001:db8::"]))
@@ -458,7 +458,7 @@ def configs(draw: st.DrawFn) -> dict[str, Any]:
     parts = [dict(list(sets.items())[:cut]), dict(list(sets.items())[cut:])]
     names = draw(st.lists(NAMES, min_size=2, max_size=2, unique=True))
     github: dict[str, Any] = {"url": "https://github.com/example/repository", "appId": "1", "installationId": "2"}
-    # A stack is deployed by Pulumi or by nobody. Of three fleets two are rented.
+    # Pulumi deploys all clusters of a stack, or none. Two of three fleets are in a cloud.
     ones_own = partial(talos_clusters, numbers=itertools.count(11))
     rented: tuple[Any, ...] = (clusters, oke_clusters)
     kinds = draw(st.sampled_from([rented, rented, (ones_own,)]))
@@ -472,14 +472,14 @@ def configs(draw: st.DrawFn) -> dict[str, Any]:
 
 
 def _number_folders(held: dict[str, Any]) -> None:
-    """Give each cluster a folder of its own in Git."""
+    """Give each cluster its own folder in Git."""
     for number, each in enumerate(held.values()):
         if "gitops" in each:
             each["gitops"]["path"] += f"/{number}"
 
 
 def _number_reservations(held: dict[str, Any]) -> None:
-    """Give each reservation an id of its own."""
+    """Give each reservation its own id."""
     forms = {"eks": "cr-{:017x}", "oke": "ocid1.capacityreservation.oc1..example{}"}
     reserved = [
         (each["provider"], pool["reservation"])
@@ -542,7 +542,7 @@ def places(value: object, at: Path = ()) -> list[Path]:
 
 
 def parent_of(document: Any, path: Sequence[str | int]) -> Any:
-    """The container that holds the last step of a path. Raises LookupError where there is none."""
+    """The container that holds the last step of a path. Raises LookupError if there is none."""
     for step in path[:-1]:
         document = document[int(step)] if isinstance(document, list) else document[step]
     return document

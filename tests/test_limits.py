@@ -96,7 +96,7 @@ MERGES = f"a: &a {{{', '.join(f'k{n}: 1' for n in range(1000))}}}\nmany:\n" + ""
 BOMBS = {
     "aliases of aliases": (LAUGHS, ":5: aliases add at most 100,000 values; got *a3; write out what the aliases stand for"),
     "many merges": (MERGES, ":102: aliases add at most 100,000 values; got *a; write out what the aliases stand for"),
-    "an alias in its own anchor": ("a: &a [*a]\n", ":1: an alias must not stand inside its own anchor; got *a; write it out"),
+    "an alias in its own anchor": ("a: &a [*a]\n", ":1: an alias must not be inside its own anchor; got *a; write it out"),
     "nesting": (f"a: {'[' * 5000}{']' * 5000}\n", ":1: values nest at most 100 levels deep; got level 101; flatten them"),
     "nesting by aliases": (
         "a0: &a0 x\n" + "".join(f"a{n}: &a{n} {'[' * 50}*a{n - 1}{']' * 50}\n" for n in range(1, 9)),
@@ -310,5 +310,5 @@ def test_many_keys_of_a_policy_config_are_read_in_one_pass(tmp_path: Path) -> No
     path = written(tmp_path / "policies" / "config" / "dev.json", json.dumps(held, indent=2))
     assert policy_settings("dev", tmp_path) == held
     path.write_text(json.dumps(held, indent=2)[:-2] + ',\n  "policy-7": "advisory"\n}')
-    with pytest.raises(InputError, match=r"dev\.json:100002: a key may stand once; got 'policy-7', on line 9 too"):
+    with pytest.raises(InputError, match=r"dev\.json:100002: a key may appear once; got 'policy-7', also on line 9"):
         policy_settings("dev", tmp_path)

@@ -12,7 +12,7 @@ _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _Loader(_Base):  # type: ignore[misc]
-    """PyYAML with the core schema of YAML 1.2: `yes` and `on` are text, `010` is ten, and a key may stand once."""
+    """PyYAML with the core schema of YAML 1.2: `yes` and `on` are text, `010` is ten, and a key may appear once."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
         """The mapping; raises ConstructorError for a key that stands twice."""

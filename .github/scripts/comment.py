@@ -1,12 +1,13 @@
-"""Posts the plan of a pull request as one comment there, and renews it afterwards. Standard library only.
+"""Posts the plan of a pull request as one comment there, and updates it afterwards. Standard library only.
 
-Runs when the check of a pull request has ended (workflow_run), with a token that may write comments, and runs nothing of the pull
-request. What the check left is untrusted, for a fork writes its own: two files of fixed names and bounded size; a number and a
-commit that are held against what GitHub says of the run; a text that pings nobody and leads nowhere but, by a hash, to a commit.
+It runs when the check of a pull request has ended (workflow_run), with a token that may write comments. It runs no code of the
+pull request. The check's artifact is untrusted, because a fork can write its own. So the script accepts only two files with fixed
+names and limited size, compares the number and the commit with GitHub's data about the run, and removes mentions and links from
+the text. Only the hash of a commit becomes a link.
 
 Reads the runner's GITHUB_API_URL, GITHUB_EVENT_PATH, GITHUB_REPOSITORY and GITHUB_SERVER_URL, and GITHUB_TOKEN. Exit status: 0
-where the comment stands or there is none to make, 1 where something is refused, here or by GitHub. Facts: docs.github.com, REST
-API (artifacts, pulls, issue comments); a body has at most 65,536 characters.
+if the comment is posted or none is needed, 1 if this script or GitHub refuses something. Facts: docs.github.com, REST API
+(artifacts, pulls, issue comments); a body has at most 65,536 characters.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ from typing import Any
 ARTIFACT = "plan-comment"
 TEXT, ABOUT = "comment.md", "pull-request.json"
 MARKER = "<!-- gpu-ci plan -->"
-"""How our comment begins. Only the bot's own is renewed, for anybody can write these words."""
+"""The start of the comment. The script updates only the bot's own comment, because anybody can write these words."""
 BOT = "github-actions[bot]"
 
 MOST_BYTES = 1_000_000
-"""Of the artifact, and of each file in it."""
+"""Limit for the artifact, and for each file in it."""
 MOST_CHARACTERS = 60_000
 _MOST_ANSWER = 20_000_000
 _PAGE = 100
@@ -45,20 +46,20 @@ _LIVE = re.compile(
     rf"@(?!{_GAP})|#(?=\d)|\bGH-(?=\d)|\bwww(?=\.)|:(?=//)|&(?=[#\w])|!(?=\[)|\](?=[(\[:])|<(?!/?(?:details|summary)>|br>)",
     re.IGNORECASE,
 )
-"""What GitHub makes a ping, a link, an image, an entity or HTML of; the three tags are those that a plan is folded with."""
+"""Text that GitHub turns into a mention, a link, an image, an entity or HTML. The three tags are those that fold a plan."""
 
 
 class RefusedError(Exception):
-    """Something is not what it must be. Nothing was written."""
+    """The input is refused. Nothing was written."""
 
 
 class NothingError(Exception):
-    """There is no comment to make, and nothing is wrong."""
+    """No comment is needed, and this is no error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The run that made the plan, as GitHub tells it: nothing of it comes from the artifact."""
+    """The run that created the plan, from GitHub's own data. Nothing in it comes from the artifact."""
 
     id: int
     head_sha: str
@@ -67,7 +68,7 @@ class Run:
 
 
 def main() -> int:
-    """Comment, and say in one line what was done."""
+    """Post the comment, and print one line about it."""
     repository, token = os.environ["GITHUB_REPOSITORY"], os.environ["GITHUB_TOKEN"]
     event = json.loads(Path(os.environ["GITHUB_EVENT_PATH"]).read_text(encoding="utf-8"))
     server = os.environ.get("GITHUB_SERVER_URL", "https://github.com")
@@ -83,7 +84,7 @@ def main() -> int:
 
 
 def run_of(event: Mapping[str, Any], home: str) -> Run:
-    """The run that a workflow_run event tells of; `home` is the repository's address."""
+    """The run of a workflow_run event. `home` is the repository's address."""
     run = event["workflow_run"]
     if run["event"] != "pull_request":
         raise NothingError(f"the run was made for {run['event']}, not for a pull request")
@@ -93,7 +94,7 @@ def run_of(event: Mapping[str, Any], home: str) -> Run:
 
 
 def comment(api: Api, repository: str, run: Run) -> str:
-    """Make the comment of a run's pull request, or renew it; what was done."""
+    """Create or update the comment of a run's pull request; return a line that says which."""
     files = unpacked(download(api, repository, run))
     number = pull_request(api, repository, run, about(files[ABOUT], run))
     body = written(decoded(files[TEXT], TEXT), run)
@@ -101,21 +102,21 @@ def comment(api: Api, repository: str, run: Run) -> str:
     for found in comments(api, f"{there}/{number}/comments"):
         if is_ours(found):
             api.ask("PATCH", f"{there}/comments/{int(found['id'])}", {"body": body})
-            return f"renewed the comment at #{number}"
+            return f"updated the comment at #{number}"
     api.ask("POST", f"{there}/{number}/comments", {"body": body})
-    return f"made a comment at #{number}"
+    return f"created a comment at #{number}"
 
 
 # -- the artifact ------------------------------------------------------------------------------------------------------
 
 
 def download(api: Api, repository: str, run: Run) -> bytes:
-    """The newest artifact of the run that bears our name, as a zip."""
+    """The newest artifact of the run with the name `ARTIFACT`, as a zip."""
     listed = api.ask("GET", f"/repos/{repository}/actions/runs/{run.id}/artifacts?name={ARTIFACT}&per_page={_PAGE}")
-    held = [found for found in listed["artifacts"] if found["name"] == ARTIFACT and not found["expired"]]
-    if not held:
-        raise NothingError("the run left no plan: it was cancelled, or failed before it")
-    newest = max(held, key=lambda found: int(found["id"]))
+    usable = [found for found in listed["artifacts"] if found["name"] == ARTIFACT and not found["expired"]]
+    if not usable:
+        raise NothingError("the run has no plan: it was cancelled, or it failed before the plan")
+    newest = max(usable, key=lambda found: int(found["id"]))
     if newest["size_in_bytes"] > MOST_BYTES:
         raise RefusedError(f"the artifact has {newest['size_in_bytes']} bytes, at most {MOST_BYTES} are read")
     return api.download(f"/repos/{repository}/actions/artifacts/{int(newest['id'])}/zip", MOST_BYTES)
@@ -124,21 +125,21 @@ def download(api: Api, repository: str, run: Run) -> bytes:
 def unpacked(archive: bytes) -> dict[str, bytes]:
     """The two files of the artifact, by name; nothing is written to disk."""
     try:
-        with zipfile.ZipFile(io.BytesIO(archive)) as held:
-            entries = held.infolist()
+        with zipfile.ZipFile(io.BytesIO(archive)) as packed:
+            entries = packed.infolist()
             names = sorted(entry.filename for entry in entries)
             if names != sorted((TEXT, ABOUT)):
-                raise RefusedError(f"the artifact holds {TEXT} and {ABOUT} and nothing else; got {len(names)} files: {names[:5]}")
-            return {entry.filename: _content(held, entry) for entry in entries}
+                raise RefusedError(f"the artifact must contain only {TEXT} and {ABOUT}; got {len(names)} files: {names[:5]}")
+            return {entry.filename: _content(packed, entry) for entry in entries}
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
-        raise RefusedError(f"the artifact is no zip that can be read: {error}") from None
+        raise RefusedError(f"the artifact is not a readable zip: {error}") from None
 
 
 def _content(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
-    # Python unpacks these piece by piece, and other kinds at once, whatever comes out of them.
+    # Python unpacks these methods piece by piece. It would unpack others at once, whatever the size of the result.
     if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise RefusedError(f"{entry.filename} is packed in a way that GitHub does not use: {entry.compress_type}")
-    # The size that an entry claims is as untrusted as the rest, so no more is unpacked either.
+    # The size that an entry claims is untrusted too, so limit the unpacked bytes as well.
     if entry.file_size > MOST_BYTES:
         raise RefusedError(f"{entry.filename} has {entry.file_size} bytes, at most {MOST_BYTES} are read")
     with archive.open(entry) as stream:
@@ -153,20 +154,20 @@ def decoded(content: bytes, name: str) -> str:
     try:
         return content.decode()
     except UnicodeDecodeError:
-        raise RefusedError(f"{name} is no UTF-8 text") from None
+        raise RefusedError(f"{name} is not UTF-8 text") from None
 
 
 def about(content: bytes, run: Run) -> int:
     """The number that the artifact claims; its commit must be the run's."""
     try:
-        told = json.loads(decoded(content, ABOUT))
+        about = json.loads(decoded(content, ABOUT))
     except (ValueError, RecursionError):
-        raise RefusedError(f"{ABOUT} is no JSON") from None
-    number, sha = (told.get(key) for key in ("number", "headSha")) if isinstance(told, dict) else (None, None)
+        raise RefusedError(f"{ABOUT} is not JSON") from None
+    number, sha = (about.get(key) for key in ("number", "headSha")) if isinstance(about, dict) else (None, None)
     if type(number) is not int or not 0 < number < 2**31:
         raise RefusedError(f"{ABOUT} must name a pull request by a positive number")
     if sha != run.head_sha:
-        raise RefusedError(f"{ABOUT} is of another commit than the run, {run.head_sha}")
+        raise RefusedError(f"{ABOUT} names another commit than the run, {run.head_sha}")
     return number
 
 
@@ -174,7 +175,7 @@ def about(content: bytes, run: Run) -> int:
 
 
 def pull_request(api: Api, repository: str, run: Run, number: int) -> int:
-    """The number, once GitHub says that this pull request is the run's."""
+    """The number, after GitHub confirms that this pull request belongs to the run."""
     found = api.ask("GET", f"/repos/{repository}/pulls/{number}")
     head = (found["head"]["repo"] or {}).get("full_name")
     if head != run.head_repository or found["base"]["repo"]["full_name"] != repository:
@@ -182,7 +183,7 @@ def pull_request(api: Api, repository: str, run: Run, number: int) -> int:
     if found["state"] != "open":
         raise NothingError(f"#{number} is {found['state']}")
     if found["head"]["sha"] != run.head_sha:
-        raise NothingError(f"#{number} is not at {run.head_sha}: a newer commit has a run of its own")
+        raise NothingError(f"#{number} is not at {run.head_sha}: a newer commit has its own run")
     return number
 
 
@@ -193,11 +194,11 @@ def comments(api: Api, path: str) -> Iterator[Mapping[str, Any]]:
         yield from found
         if len(found) < _PAGE:
             return
-    raise RefusedError(f"there are more than {_PAGE * _MOST_PAGES} comments: ours, if there is one, was not found")
+    raise RefusedError(f"there are more than {_PAGE * _MOST_PAGES} comments, and the bot's comment was not found in them")
 
 
 def is_ours(found: Mapping[str, Any]) -> bool:
-    """Whether a comment is the one that was made here. A user's name has no brackets, so nobody else is called as the bot is."""
+    """Whether this script created a comment. A user's name cannot contain brackets, so nobody else can have the bot's name."""
     author = found.get("user") or {}
     return author.get("login") == BOT and author.get("type") == "Bot" and str(found.get("body") or "").startswith(MARKER)
 
@@ -206,22 +207,22 @@ def is_ours(found: Mapping[str, Any]) -> bool:
 
 
 def written(text: str, run: Run) -> str:
-    """The comment: whose plan it is, in our words, and then the harmless text."""
+    """The comment: a line that names the run, and then the text without mentions and links."""
     tame = neutral(text)
     kept = cut(tame)
-    more = "" if kept == tame else " It is cut here; the run's summary has all of it."
+    more = "" if kept == tame else " It is cut here; the run's summary shows all of it."
     return f"{MARKER}\nPlan of {run.head_sha[:12]}, made by [this run]({run.url}).{more}\n\n{kept}"
 
 
 def neutral(text: str) -> str:
-    """The same to look at, without a ping, a link, an image, foreign HTML and signs that nobody sees."""
+    """A text that looks the same, without mentions, links, images, foreign HTML and invisible characters."""
     lines = "\n".join(text.splitlines())
     seen = "".join(sign if sign.isprintable() or sign in ("\n", _GAP) else "\ufffd" for sign in lines)
     return _LIVE.sub(rf"\g<0>{_GAP}", seen)
 
 
 def cut(text: str) -> str:
-    """At most as much as a comment takes, in whole lines, with what was folded closed."""
+    """The text cut to the limit of a comment, in whole lines, with open folds closed."""
     if len(text) <= MOST_CHARACTERS:
         return text
     kept = text[:MOST_CHARACTERS]
@@ -233,7 +234,7 @@ def cut(text: str) -> str:
 
 
 class Api:
-    """GitHub's REST API. Errors never hold the token."""
+    """GitHub's REST API. Errors never contain the token."""
 
     def __init__(self, url: str, token: str) -> None:
         self._url = url.rstrip("/")
@@ -244,10 +245,10 @@ class Api:
         try:
             return json.loads(self._send(method, path, None if body is None else json.dumps(body).encode(), _MOST_ANSWER))
         except ValueError:
-            raise RefusedError(f"{method} {path}: the answer is no JSON") from None
+            raise RefusedError(f"{method} {path}: the response is not JSON") from None
 
     def download(self, path: str, most: int) -> bytes:
-        """The bytes that a path leads to."""
+        """The bytes at a path."""
         return self._send("GET", path, None, most)
 
     def _send(self, method: str, path: str, body: bytes | None, most: int) -> bytes:
@@ -255,7 +256,7 @@ class Api:
         request.add_header("Accept", "application/vnd.github+json")
         request.add_header("Content-Type", "application/json")
         request.add_header("X-GitHub-Api-Version", "2022-11-28")
-        # An artifact lies with another host, to which GitHub redirects: it gets no token.
+        # GitHub redirects to another host for an artifact. That host must not get the token.
         request.add_unredirected_header("Authorization", f"Bearer {self._token}")
         try:
             with urllib.request.urlopen(request, timeout=_SECONDS) as answer:  # noqa: S310 - as above
@@ -270,7 +271,7 @@ class Api:
 
 
 def _line(reason: Exception) -> str:
-    """A message on one line of a log, which is no workflow command of its own."""
+    """A message as one line of a log that the runner does not read as a workflow command."""
     return "".join(sign if sign.isprintable() else " " for sign in str(reason)).replace("%", "%25")[:500]
 
 

@@ -39,19 +39,19 @@ def budget(name: str, settings: Budget, stack: str, *, parent: pulumi.Resource) 
 
 
 def quotas(name: str, vcpus: Mapping[str, int], *, parent: pulumi.Resource) -> list[aws.servicequotas.ServiceQuota]:
-    """A request for each quota that is below the wanted number of vCPUs. AWS is never asked to lower one.
+    """A request for each quota. `vcpus` by quota code must be more than the account has.
 
-    Facts: hashicorp/terraform-provider-aws@034cebb6 internal/service/servicequotas/service_quota.go. No resource waits for
-    AWS's answer, which may take days.
+    The provider files a request when it creates the resource, and fails if the account has more or if a request is open. Deleting
+    the resource changes nothing in AWS (hashicorp/terraform-provider-aws@034cebb6
+    internal/service/servicequotas/service_quota.go). No resource waits for AWS's answer, which may take days.
     """
     return [
         aws.servicequotas.ServiceQuota(
-            # Each number is its own request, filed once.
-            f"{name}-quota-{code}-{wanted}",
+            f"{name}-quota-{code}",
             service_code="ec2",
             quota_code=code,
             value=float(wanted),
-            # Otherwise each update would ask AWS to undo its own raises, which it refuses, and repeat denied requests.
+            # Every update would file a request: AWS refuses a smaller number, and a denied request would be repeated.
             opts=pulumi.ResourceOptions(parent=parent, ignore_changes=["value"]),
         )
         for code, wanted in vcpus.items()

@@ -12,13 +12,14 @@ from components.eks.eks_gpu_cluster import EksGpuCluster, EksGpuClusterArgs
 from components.eks.gpu_node_group import GpuNodeGroup, GpuNodeGroupArgs
 from components.kubernetes.inside import Inside, install
 from components.kubernetes.model_cache import Backing
+from components.outputs import Built
 from fleet.providers.eks.cluster import EksCluster
 from fleet.providers.eks.quotas import eks_quotas
 from fleet.providers.fleet import Fleet
 
 
-def build(name: str, settings: EksCluster, fleet: Fleet, context: Context, private_key: pulumi.Output[str]) -> dict[str, object]:
-    """The cluster `name` of the fleet with its pools and runner sets. Returns the stack outputs that belong to it."""
+def build(name: str, settings: EksCluster, fleet: Fleet, context: Context, private_key: pulumi.Output[str]) -> Built:
+    """Declare the cluster `name` of the fleet with its pools and runner sets."""
     cloud: list[pulumi.ProviderResource] = [
         aws.Provider(f"{name}-aws", region=settings.region, default_tags=aws.ProviderDefaultTagsArgs(tags=context.tags)),
         # Remote components run in this provider; default ones are off.
@@ -30,8 +31,8 @@ def build(name: str, settings: EksCluster, fleet: Fleet, context: Context, priva
         EksGpuClusterArgs(name, context.cluster_name(name), settings, context.tags, quotas),
         opts=pulumi.ResourceOptions(providers=cloud),
     )
-    for pool_name, pool in settings.pools.items():
-        GpuNodeGroup(
+    groups = {
+        pool_name: GpuNodeGroup(
             f"{name}-{pool_name}",
             GpuNodeGroupArgs(
                 cluster=name,
@@ -46,6 +47,8 @@ def build(name: str, settings: EksCluster, fleet: Fleet, context: Context, priva
             ),
             opts=pulumi.ResourceOptions(providers=cloud),
         )
+        for pool_name, pool in settings.pools.items()
+    }
     inside = Inside(
         name=name,
         settings=settings,
@@ -54,7 +57,19 @@ def build(name: str, settings: EksCluster, fleet: Fleet, context: Context, priva
         backings=_backings(name, settings, context, cluster, cloud) if settings.caches else {},
         cloud=(cluster.autoscaler,),
     )
-    return {"clusterName": cluster.cluster_name, "kubeconfig": cluster.kubeconfig, "runsOn": install(inside, fleet, private_key)}
+    return Built(
+        {
+            "provider": "eks",
+            "clusterName": cluster.cluster_name,
+            "region": settings.region,
+            "vpcId": cluster.vpc_id,
+            "subnetIds": cluster.subnets,
+            "nodeRoleArn": cluster.node_role_arn,
+            "nodeGroups": {pool_name: [group.node_group_name] for pool_name, group in groups.items()},
+            "runnerSets": install(inside, fleet, private_key),
+        },
+        cluster.kubeconfig,
+    )
 
 
 def _backings(

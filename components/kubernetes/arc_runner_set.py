@@ -1,80 +1,194 @@
-"""One runner scale set. Workflows use it with `runs-on`."""
+"""One runner scale set whose runners are pods. Workflows use it with `runs-on`."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Annotated, Any, NotRequired, TypedDict
 
 import pulumi
-import pulumi_kubernetes as kubernetes
+from pydantic import Field
 
-from components.component import Component
-from components.kubernetes.deliver import Deliver, Delivery, by_helm
-from components.kubernetes.isolation import isolate
-from components.kubernetes.namespace import namespace
-from fleet.charts.chart import Chart
+from components.arguments import settings
+from components.component import PackagedComponent
+from components.kubernetes.args import GitOpsArgs, SpanArgs, TolerationArgs
+from components.kubernetes.deliver import delivery
+from components.kubernetes.github_secret import by_program
+from components.kubernetes.scale_set import ScaleSetArgs, objects, scale_set
+from fleet.charts.arc import APP_SECRET, CONTROLLER, NAMESPACE, Place, runner_set
+from fleet.facts.scheduling import GPU_RESOURCE, GPU_TOLERATION, Toleration
 from fleet.render.isolation import network_policy
 from fleet.settings.egress import CLOSED
-from fleet.settings.github import GitHub
+from fleet.settings.github import GitHubApp, ScopeUrl
+from fleet.settings.gitops import GitOps, ObjectName
+from fleet.settings.model import Cidr, DnsLabel, LabelKey, LabelValue
+from fleet.settings.runner import RunnerPod, SetName
 
-# ARC never sends changed labels to GitHub (actions-runner-controller#4424), and a set is registered at one URL.
-# A new controller deletes the sets of another minor version, during an upgrade that Helm then reports as deployed.
-_REPLACE_ON = ("values.scaleSetLabels", "values.githubConfigUrl", "version")
 
-MakeSecret = Callable[[str, str, kubernetes.core.v1.Namespace, pulumi.Resource], Sequence[pulumi.Resource]]
-"""(logical name, namespace's name, the namespace, parent) → resources that create the GitHub App's Secret there."""
-Companions = Callable[[pulumi.Input[str], pulumi.Resource], Sequence[pulumi.Resource]]
-"""(namespace name, parent) → resources that the set's pods need in their namespace, created before the set below `parent`."""
+class GitHubAppArgs(TypedDict):
+    """The GitHub App that registers the runners."""
+
+    app_id: str
+    """Id of the App, digits."""
+    installation_id: str
+    """Id of its installation in the organization, digits."""
+    private_key: pulumi.Input[str]
+    """Its private key in PEM format. The component marks it as secret."""
+
+
+class ArcRunnerSetArgs(TypedDict):
+    """Arguments of ArcRunnerSet. The component's providers must have the cluster's Kubernetes provider.
+
+    The cluster must have the controller of ARC (chart gha-runner-scale-set-controller), of the same minor version.
+    """
+
+    github_url: str
+    """URL of the organization or repository."""
+    github_app: NotRequired[GitHubAppArgs]
+    """The App whose Secret the component creates. Default: the namespace has the Secret `githubSecret`."""
+    github_secret: NotRequired[str]
+    """Name of the Secret with the App's ids and key. Default: github-app."""
+    runner_scale_set_name: NotRequired[str]
+    """Name of the set, of its release, and its first label. At most 45 characters. Default: the component's name."""
+    labels: NotRequired[list[str]]
+    """More labels for runs-on. A change replaces the release."""
+    runner_group: NotRequired[str]
+    """Runner group on GitHub, which must exist. Default: default."""
+    min_runners: NotRequired[int]
+    """Runners that wait for jobs. Default: 0."""
+    max_runners: int
+    """Most runners at the same time."""
+    gpus: NotRequired[int]
+    """GPUs of a runner, or units of `gpuResource`. Default: 1."""
+    gpu_resource: NotRequired[str]
+    """The extended resource that the nodes advertise. Default: nvidia.com/gpu."""
+    cpu: SpanArgs
+    """CPU of a runner, in cores ("4") or millicores ("500m")."""
+    memory: SpanArgs
+    """Memory of a runner, in Mi or Gi ("16Gi")."""
+    shm: NotRequired[str]
+    """Size of /dev/shm. It counts against the memory limit. Default: 2Gi."""
+    mounts_shm: NotRequired[bool]
+    """Whether a runner mounts its own /dev/shm: false on nodes with MPS, whose device plugin mounts it. Default: true."""
+    scratch: NotRequired[str]
+    """Ephemeral storage for the workspace of a job. Default: 20Gi."""
+    image: NotRequired[str]
+    """Image of the runner, by version or digest. Default: GitHub's runner of the pinned version."""
+    node_selector: NotRequired[dict[str, str]]
+    """Labels of the nodes for runners. Default: any node."""
+    tolerations: NotRequired[list[TolerationArgs]]
+    """Tolerations of the runners. Default: nvidia.com/gpu, Exists, NoSchedule."""
+    runtime_class: NotRequired[str]
+    """RuntimeClass that a pod must name to get GPUs. Default: none."""
+    listener_node_selector: NotRequired[dict[str, str]]
+    """Labels of the nodes for the listener. Default: any node."""
+    priority_class: NotRequired[str]
+    """PriorityClass of the runners, which must exist. Default: the cluster's default."""
+    namespace: NotRequired[str]
+    """Namespace of the set. Default: runners-<runnerScaleSetName>."""
+    create_namespace: NotRequired[bool]
+    """Whether the component creates the namespace, with the Pod Security Standard restricted. Default: true."""
+    isolate: NotRequired[bool]
+    """Whether the namespace gets a NetworkPolicy, a ResourceQuota and a LimitRange for the runners. Default: true."""
+    closed_networks: NotRequired[list[str]]
+    """CIDR blocks that jobs cannot reach. Default: private, shared and link-local IPv4 networks."""
+    open_networks: NotRequired[list[str]]
+    """CIDR blocks inside the closed ones that jobs can reach. Default: none."""
+    controller_namespace: NotRequired[str]
+    """Namespace of ARC's controller. Default: arc-systems."""
+    controller_service_account: NotRequired[str]
+    """Service account of ARC's controller. Default: arc-controller."""
+    manifests: NotRequired[list[dict[str, Any]]]
+    """Kubernetes objects that must exist in the namespace before the set, such as an ExternalSecret that creates the Secret."""
+    install_chart: NotRequired[bool]
+    """Whether the component installs the chart. False if Git has it. Default: true."""
+    gitops: NotRequired[GitOpsArgs]
+    """Declare an ArgoCD Application instead of a Helm release."""
+
+
+class _Settings(RunnerPod):
+    github_url: ScopeUrl
+    github_secret: ObjectName = APP_SECRET
+    runner_scale_set_name: SetName
+    gpu_resource: Annotated[str, Field(min_length=1)] = GPU_RESOURCE
+    mounts_shm: bool = True
+    node_selector: dict[LabelKey, LabelValue] = Field(default_factory=dict)
+    tolerations: tuple[Toleration, ...] = (GPU_TOLERATION,)
+    runtime_class: str = ""
+    listener_node_selector: dict[LabelKey, LabelValue] = Field(default_factory=dict)
+    priority_class: str = ""
+    namespace: DnsLabel | None = None
+    create_namespace: bool = True
+    isolate: bool = True
+    closed_networks: tuple[Cidr, ...] = CLOSED
+    open_networks: tuple[Cidr, ...] = ()
+    controller_namespace: DnsLabel = NAMESPACE
+    controller_service_account: DnsLabel = CONTROLLER
+    manifests: tuple[dict[str, Any], ...] = ()
+    install_chart: bool = True
+    gitops: GitOps | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Arc:
-    """What all runner sets of a cluster share.
+class Read:
+    """The settings of a set, and its App with the private key."""
 
-    `ready`, and the charts in `releases` (by name) that a set needs, are deleted after the sets. `closed` are networks that no
-    pod of a set can reach, except the parts that the set opens. `secret` creates the App's Secret and `deliver` the release; each
-    is None if Git has it.
-    """
-
-    github: GitHub
-    secret: MakeSecret | None
-    releases: Mapping[str, pulumi.Resource]
-    ready: Sequence[pulumi.Resource]
-    closed: Sequence[str] = CLOSED
-    deliver: Deliver | None = by_helm
+    settings: _Settings
+    app: GitHubApp | None
+    private_key: pulumi.Output[str] | None
 
 
-@dataclass(frozen=True, slots=True)
-class ArcRunnerSetArgs:
-    """`chart` is the scale set and has its name. `companions` creates the other resources that its pods need.
-
-    `opened` are parts of the closed networks that its pods can reach, `private_ports` TCP ports that they can
-    reach in all of them.
-    """
-
-    chart: Chart
-    arc: Arc
-    companions: Companions | None = None
-    opened: Sequence[str] = ()
-    private_ports: Sequence[int] = ()
+_NAMES = {"group": "runnerGroup", "scale.min": "minRunners", "scale.max": "maxRunners"}
 
 
-class ArcRunnerSet(Component[ArcRunnerSetArgs]):
+class ArcRunnerSet(PackagedComponent[Read]):
     """A scale set of ephemeral, unprivileged runners in its own namespace, with the GitHub App's Secret."""
 
     runs_on: pulumi.Output[list[str]]
     """Labels that select the set in `runs-on`, its name first."""
+    namespace_name: pulumi.Output[str]
+    """The set's namespace."""
 
-    def declare(self, name: str, args: ArcRunnerSetArgs) -> dict[str, Any]:
-        chart, arc = args.chart, args.arc
-        home = namespace(f"{name}-namespace", chart, parent=self, depends_on=arc.ready)
-        policy = network_policy(arc.closed, args.opened, args.private_ports)
-        isolation = isolate(name, chart, home.metadata.name, policy, parent=self)
-        secret = arc.secret(f"{name}-github-app", chart.namespace, home, self) if arc.secret else ()
-        companions = args.companions(home.metadata.name, self) if args.companions else ()
-        if arc.deliver is not None:
-            needed = [home, *isolation, *secret, *companions, *(arc.releases[other] for other in chart.needs), *arc.ready]
-            arc.deliver(Delivery(f"{name}-chart", chart, self, needed, replace_on=_REPLACE_ON))
-        self.runs_on = pulumi.Output.from_input([chart.name, *chart.values["scaleSetLabels"]])
-        return {"runsOn": self.runs_on}
+    def __init__(self, name: str, args: ArcRunnerSetArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(name, {"runner_scale_set_name": name, **args}, opts)
+
+    @classmethod
+    def read(cls, inputs: dict[str, Any]) -> Read:
+        found = settings(_Settings, inputs, _NAMES)
+        app, key = inputs.get("githubApp"), None
+        if app is not None:
+            key = app["privateKey"] = pulumi.Output.secret(app["privateKey"])
+        return Read(found, settings(GitHubApp, app, at="githubApp") if app is not None else None, key)
+
+    def declare(self, name: str, args: Read) -> dict[str, Any]:
+        found = args.settings
+        place = Place(
+            namespace=found.namespace or "",
+            secret=found.github_secret,
+            listener_selector=found.listener_node_selector,
+            priority_class=found.priority_class,
+            controller_namespace=found.controller_namespace,
+            controller_account=found.controller_service_account,
+        )
+        chart = runner_set(
+            found.runner_scale_set_name,
+            found,
+            found.github_url,
+            found.group or "default",
+            found.tolerations,
+            found.runtime_class,
+            found.gpu_resource,
+            mounts_shm=found.mounts_shm,
+            selector=found.node_selector,
+            place=place,
+        )
+        parts = ScaleSetArgs(
+            chart,
+            self._after,
+            secret=by_program(args.app, args.private_key, found.github_secret) if args.app and args.private_key else None,
+            deliver=delivery(found.gitops) if found.install_chart else None,
+            policy=network_policy(found.closed_networks, found.open_networks) if found.isolate else None,
+            companions=partial(objects, found.manifests, chart.namespace, name),
+            owns_namespace=found.create_namespace,
+        )
+        self.runs_on = scale_set(name, parts, parent=self)
+        self.namespace_name = pulumi.Output.from_input(chart.namespace)
+        return {"runsOn": self.runs_on, "namespaceName": self.namespace_name}

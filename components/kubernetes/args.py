@@ -46,6 +46,15 @@ class GpuAccessArgs(TypedDict):
     """Whether containers get GPUs by the Container Device Interface. Default: false."""
 
 
+class SpanArgs(TypedDict):
+    """A request and a limit of a container."""
+
+    request: str
+    """What the scheduler reserves."""
+    limit: str
+    """At least the request."""
+
+
 class GitOpsArgs(TypedDict):
     """Where ArgoCD finds its Applications. With it a component declares an Application for Git instead of a Helm release."""
 

@@ -1,6 +1,5 @@
 """NVIDIA's device plugin, for node images that have driver and container toolkit."""
 
-from collections.abc import Mapping
 from typing import Any, TypedDict
 
 import pulumi
@@ -52,7 +51,7 @@ class DevicePluginStack(PackagedComponent[_Settings]):
         super().__init__(name, args, opts)
 
     @classmethod
-    def read(cls, inputs: Mapping[str, Any]) -> _Settings:
+    def read(cls, inputs: dict[str, Any]) -> _Settings:
         return settings(_Settings, inputs)
 
     def declare(self, name: str, args: _Settings) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from components.component import Component
 from components.context import Context
 from components.kubernetes.custom import custom
 from components.kubernetes.deliver import Delivery
-from components.kubernetes.github_secret import in_git
 from components.kubernetes.inside import Inside, furnish, runner_sets
 from fleet.charts.chart import Chart
 from fleet.providers.fleet import Fleet
@@ -76,6 +75,6 @@ def declare(name: str, settings: Cluster, fleet: Fleet, context: Context) -> Non
         furnished=deployable,
     )
     GitTree(f"{name}-tree", GitTreeArgs(inside, fleet, git, physical_name, deployable), opts=inside.opts)
-    arc = furnish(inside, fleet, in_git(fleet.github, git, settings.secrets_by))
+    arc = furnish(inside, fleet, None)
     if not deployable:
         runner_sets(inside, fleet, arc)

@@ -1,6 +1,5 @@
 """NVIDIA's GPU operator: device plugin, feature discovery, DCGM exporter, and driver and toolkit if the node image has none."""
 
-from collections.abc import Mapping
 from typing import Any, Literal, TypedDict
 
 import pulumi
@@ -108,7 +107,7 @@ class GpuOperator(PackagedComponent[_Settings]):
         super().__init__(name, args, opts)
 
     @classmethod
-    def read(cls, inputs: Mapping[str, Any]) -> _Settings:
+    def read(cls, inputs: dict[str, Any]) -> _Settings:
         return settings(_Settings, inputs)
 
     def declare(self, name: str, args: _Settings) -> dict[str, Any]:

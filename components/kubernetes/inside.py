@@ -8,13 +8,13 @@ from typing import Protocol
 
 import pulumi
 
+from components.kubernetes.arc import Arc, runner_set_args
 from components.kubernetes.arc_controller import ArcController, ArcControllerArgs
-from components.kubernetes.arc_runner_set import Arc, ArcRunnerSet, ArcRunnerSetArgs, MakeSecret
+from components.kubernetes.arc_runner_set import ArcRunnerSet
 from components.kubernetes.argo_cd import ArgoCd, ArgoCdArgs
 from components.kubernetes.deliver import Deliver, delivery
 from components.kubernetes.device_plugin_stack import DevicePluginStack
 from components.kubernetes.enablement import device_plugin_args, gpu_operator_args
-from components.kubernetes.github_secret import by_program
 from components.kubernetes.gpu_job import GpuJob, GpuJobArgs
 from components.kubernetes.gpu_operator import GpuOperator
 from components.kubernetes.gpu_queue import GpuQueue, GpuQueueArgs
@@ -25,10 +25,10 @@ from components.kubernetes.namespaces import Namespaces, NamespacesArgs
 from components.kubernetes.plain_chart import PlainChart, PlainChartArgs
 from components.kubernetes.priorities import Priorities, PrioritiesArgs
 from components.kubernetes.queue_controller import QueueController, QueueControllerArgs
-from fleet.charts.arc import CONTROLLER
+from components.outputs import RunnerSetOutputs
 from fleet.jobs.stack import place_stack_job
 from fleet.providers.fleet import Fleet
-from fleet.providers.installed import kueue_chart, plain_charts, pod_set
+from fleet.providers.installed import kueue_chart, plain_charts
 from fleet.providers.oke.vm_runner import MachineRunner
 from fleet.render.manifest import Manifest
 from fleet.render.queues import QueueObjects, queue_objects
@@ -38,6 +38,7 @@ from fleet.settings.caches import class_name
 from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import DEVICE_PLUGIN, GPU_OPERATOR
 from fleet.settings.gitops import ByProgram, GitOps
+from fleet.settings.namespaces import runner_namespace
 from fleet.settings.runner import PodRunner
 from fleet.settings.workloads import PoolWorkload, Workload
 
@@ -45,6 +46,8 @@ from fleet.settings.workloads import PoolWorkload, Workload
 class RunnerSet(Protocol):
     """A component that declares a runner set."""
 
+    namespace_name: pulumi.Output[str]
+    """Name of the namespace of its runners."""
     runs_on: pulumi.Output[list[str]]
     """Labels that select the set in `runs-on`, its name first."""
 
@@ -81,24 +84,23 @@ class Inside:
 
 def install(
     inside: Inside, fleet: Fleet, private_key: pulumi.Input[str], machine_set: MachineSet | None = None
-) -> dict[str, pulumi.Output[list[str]]]:
-    """Declare a cluster's contents. Returns the `runs-on` labels of each runner set, by its name.
+) -> dict[str, RunnerSetOutputs]:
+    """Declare a cluster's contents. Returns the outputs of each runner set, by its name.
 
     `private_key` is the GitHub App's, a secret. `machine_set` declares a set whose runners are VMs. Raises TypeError for a
     runner class that is not a pod and has no builder.
     """
-    secret = by_program(fleet.github, private_key)
     if inside.settings.gitops is None:
-        sets = runner_sets(inside, fleet, furnish(inside, fleet, secret), machine_set)
+        sets = runner_sets(inside, fleet, furnish(inside, fleet, private_key), machine_set)
     else:
-        sets = _bootstrap(inside, fleet, inside.settings.gitops, secret, machine_set)
-    return {name: each.runs_on for name, each in sets.items()}
+        sets = _bootstrap(inside, fleet, inside.settings.gitops, private_key, machine_set)
+    return {name: {"namespace": each.namespace_name, "labels": each.runs_on} for name, each in sets.items()}
 
 
-def furnish(inside: Inside, fleet: Fleet, secret: MakeSecret) -> Arc:
+def furnish(inside: Inside, fleet: Fleet, private_key: pulumi.Input[str] | None) -> Arc:
     """Declare the charts that make GPUs schedulable, ARC, and the teams' objects. Returns what runner sets share.
 
-    `secret` declares the GitHub App's secret.
+    `private_key` is the GitHub App's, if the program writes the App's Secret.
     """
     _enable(inside)
     for chart in plain_charts(inside.settings):
@@ -108,16 +110,17 @@ def furnish(inside: Inside, fleet: Fleet, secret: MakeSecret) -> Arc:
     _teams(inside, fleet, controller.priority)
     return Arc(
         fleet.github,
-        secret,
-        releases={CONTROLLER: controller.release},
-        ready=(*inside.ready, controller.priority),
+        private_key,
+        # In Git the sync waves order the charts.
+        after=(*inside.ready, controller.priority, *(() if inside.git else (controller.release,))),
         closed=inside.settings.closed_networks,
-        deliver=inside.deliver,
+        git=inside.git,
+        secrets=inside.settings.secrets_by,
     )
 
 
 def _bootstrap(
-    inside: Inside, fleet: Fleet, git: GitOps, secret: MakeSecret, machine_set: MachineSet | None
+    inside: Inside, fleet: Fleet, git: GitOps, private_key: pulumi.Input[str], machine_set: MachineSet | None
 ) -> dict[str, RunnerSet]:
     """Declare what only the program can, and ArgoCD, which installs the rest from Git.
 
@@ -131,11 +134,10 @@ def _bootstrap(
         made += [spaces, *_caches(inside, spaces).values()]
     arc = Arc(
         fleet.github,
-        secret if isinstance(inside.settings.secrets_by, ByProgram) else None,
-        releases={},
-        ready=inside.ready,
+        private_key if isinstance(inside.settings.secrets_by, ByProgram) else None,
+        after=inside.ready,
         closed=inside.settings.closed_networks,
-        deliver=None,
+        installs=False,
     )
     sets = runner_sets(inside, fleet, arc, machine_set)
     made += [each for each in sets.values() if isinstance(each, pulumi.Resource)]
@@ -258,7 +260,7 @@ def _jobs(inside: Inside, fleet: Fleet, caches: Mapping[str, ModelCache], ready:
 def _enable(inside: Inside) -> None:
     """The chart that makes GPUs schedulable. If the provider's add-on does that, the cluster component enables the add-on."""
     settings = inside.settings
-    opts = pulumi.ResourceOptions.merge(inside.opts, pulumi.ResourceOptions(depends_on=list(inside.ready)))
+    opts = _after(inside.opts, inside.ready)
     if settings.enablement == DEVICE_PLUGIN:
         DevicePluginStack(f"{inside.name}-device-plugin", device_plugin_args(settings, inside.git), opts)
     elif settings.enablement == GPU_OPERATOR and settings.pools:
@@ -266,5 +268,11 @@ def _enable(inside: Inside) -> None:
 
 
 def _pod_set(inside: Inside, name: str, runner: PodRunner, arc: Arc) -> ArcRunnerSet:
-    args = ArcRunnerSetArgs(pod_set(inside.settings, name, runner, arc.github), arc, opened=inside.settings.private_egress)
-    return ArcRunnerSet(f"{inside.name}-{name}", args, opts=inside.opts)
+    args = runner_set_args(inside.settings, name, runner, arc)
+    if manifests := arc.manifests(runner_namespace(name)):
+        args["manifests"] = list(manifests)
+    return ArcRunnerSet(f"{inside.name}-{name}", args, _after(inside.opts, arc.after))
+
+
+def _after(opts: pulumi.ResourceOptions, resources: Sequence[pulumi.Resource]) -> pulumi.ResourceOptions:
+    return pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=list(resources)))

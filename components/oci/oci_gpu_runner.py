@@ -13,7 +13,8 @@ import pulumi_kubernetes as kubernetes
 import pulumi_oci as oci
 
 from components.component import Component
-from components.kubernetes.arc_runner_set import Arc, ArcRunnerSet, ArcRunnerSetArgs, Companions
+from components.kubernetes.arc import Arc
+from components.kubernetes.scale_set import Companions, ScaleSet
 from components.oci.policy import policy
 from components.oci.rights import NETWORK, PER_JOB, STANDING, Workload, launcher_rights
 from components.oci.standing_machines import StandingMachines, standing_machines
@@ -64,6 +65,8 @@ class OciGpuRunner(Component[OciGpuRunnerArgs]):
     scale set alone: its API key and its rights are its owner's.
     """
 
+    namespace_name: pulumi.Output[str]
+    """Name of the namespace of its launchers."""
     runs_on: pulumi.Output[list[str]]
     """Labels that reach the set, its name first."""
     instance_pool_id: pulumi.Output[str] | None
@@ -83,13 +86,9 @@ class OciGpuRunner(Component[OciGpuRunnerArgs]):
             if isinstance(runner, VmRunner):
                 self.instance_pool_id = self._standing(name, args, runner, user_data).id
             companions, ports = self._companions(name, args, chart), (WORKLOAD_IDENTITY,)
-        runner_set = ArcRunnerSet(
-            f"{name}-set",
-            ArcRunnerSetArgs(chart, args.arc, companions, private_ports=ports),
-            opts=pulumi.ResourceOptions(parent=self),
-        )
-        self.runs_on = runner_set.runs_on
-        return {"runsOn": self.runs_on, "instancePoolId": self.instance_pool_id}
+        runner_set = ScaleSet(f"{name}-set", args.arc.parts(chart, companions, ports), opts=pulumi.ResourceOptions(parent=self))
+        self.namespace_name, self.runs_on = runner_set.namespace_name, runner_set.runs_on
+        return {"namespaceName": self.namespace_name, "runsOn": self.runs_on, "instancePoolId": self.instance_pool_id}
 
     def _standing(self, name: str, args: OciGpuRunnerArgs, runner: VmRunner, user_data: str) -> oci.core.InstancePool:
         return standing_machines(

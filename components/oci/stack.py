@@ -6,13 +6,14 @@ import pulumi
 import pulumi_oci as oci
 
 from components.context import Context
-from components.kubernetes.arc_runner_set import Arc
+from components.kubernetes.arc import Arc
 from components.kubernetes.inside import Inside, install
 from components.oci.autoscaler import OkeAutoscaler, OkeAutoscalerArgs, ScaledPool
 from components.oci.caches import OkeCaches, OkeCachesArgs
 from components.oci.oci_gpu_runner import OciGpuRunner, OciGpuRunnerArgs
 from components.oci.oke_gpu_cluster import OkeGpuCluster, OkeGpuClusterArgs
 from components.oci.oke_gpu_pool import OkeGpuPool, OkeGpuPoolArgs
+from components.outputs import Built
 from fleet.providers.fleet import Fleet
 from fleet.providers.oke.addons import AUTOSCALER_ADDON
 from fleet.providers.oke.cluster import OkeCluster
@@ -21,8 +22,8 @@ from fleet.providers.oke.vm_runner import MachineRunner
 from fleet.settings.enablement import GPU_PLUGIN_ADDON
 
 
-def build(name: str, settings: OkeCluster, fleet: Fleet, context: Context, private_key: pulumi.Output[str]) -> dict[str, object]:
-    """The cluster `name` of the fleet with its pools and runner sets. Returns the stack outputs that belong to it."""
+def build(name: str, settings: OkeCluster, fleet: Fleet, context: Context, private_key: pulumi.Output[str]) -> Built:
+    """Declare the cluster `name` of the fleet with its pools and runner sets."""
     cloud = oci.Provider(f"{name}-oci", region=settings.region)
     # OCI accepts policies only in the tenancy's home region. Budgets and quotas belong to the tenancy too.
     home = settings.home_region
@@ -108,10 +109,16 @@ def build(name: str, settings: OkeCluster, fleet: Fleet, context: Context, priva
         )
         backings = OkeCaches(f"{name}-caches", args, opts=outside).backings
     inside = Inside(name, settings, cluster.ready, pulumi.ResourceOptions(providers=[cluster.kubernetes_provider]), backings)
-    runs_on = install(inside, fleet, private_key, machine_set)
-    return {
-        "clusterName": context.cluster_name(name),
-        "clusterId": cluster.cluster_id,
-        "kubeconfig": cluster.kubeconfig,
-        "runsOn": runs_on,
-    }
+    return Built(
+        {
+            "provider": "oke",
+            "clusterName": context.cluster_name(name),
+            "clusterId": cluster.cluster_id,
+            "region": settings.region,
+            "vcnId": cluster.vcn_id,
+            "nodeSubnetId": cluster.node_subnet_id,
+            "nodePoolIds": {pool_name: [pool.node_pool_id] for pool_name, pool in pools.items()},
+            "runnerSets": install(inside, fleet, private_key, machine_set),
+        },
+        cluster.kubeconfig,
+    )

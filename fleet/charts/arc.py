@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from fleet.charts.chart import Chart, Pod, manifests, resources
@@ -12,14 +13,14 @@ from fleet.facts.scheduling import (
     GPU_TOLERATION,
     RUNNER_PRIORITY,
     SAFE_TO_EVICT,
-    SYSTEM_POOL,
+    SYSTEM_SELECTOR,
     Toleration,
     pool_selector,
 )
 from fleet.facts.versions import RUNNER_IMAGE
 from fleet.settings.model import cpu_text, memory_text
 from fleet.settings.namespaces import runner_namespace
-from fleet.settings.runner import PodRunner, Runner
+from fleet.settings.runner import PodRunner, Runner, RunnerPod
 
 NAMESPACE = "arc-systems"
 CONTROLLER = "arc-controller"
@@ -33,6 +34,22 @@ _WAVE_OF_SETS = 5
 """The sets come after all controllers and after the secrets that they need (`WAVE_OF_SECRETS`)."""
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a runner scale set finds in its cluster. The defaults are for a cluster with this project's other components.
+
+    `namespace` is empty for the set's default namespace. `secret` is the name of the GitHub App's Secret in it. An empty
+    `priority_class` means the cluster's default.
+    """
+
+    namespace: str = ""
+    secret: str = APP_SECRET
+    listener_selector: Mapping[str, str] = field(default_factory=lambda: SYSTEM_SELECTOR)
+    priority_class: str = RUNNER_PRIORITY.name
+    controller_namespace: str = NAMESPACE
+    controller_account: str = CONTROLLER
+
+
 def arc_controller() -> Chart:
     """The controller of runner scale sets. Each cluster has one."""
     return Chart(
@@ -42,7 +59,7 @@ def arc_controller() -> Chart:
         {
             "fullnameOverride": CONTROLLER,
             "serviceAccount": {"name": CONTROLLER},
-            "nodeSelector": pool_selector(SYSTEM_POOL),
+            "nodeSelector": dict(SYSTEM_SELECTOR),
             "resources": resources(_CONTROLLER_POD),
             "podSecurityContext": CONFINED_POD,
             "securityContext": CONFINED,
@@ -60,7 +77,7 @@ def arc_controller() -> Chart:
 
 def runner_set(
     name: str,
-    runner: PodRunner,
+    runner: RunnerPod,
     github_url: str,
     group: str,
     tolerations: Sequence[Toleration] = (GPU_TOLERATION,),
@@ -68,15 +85,19 @@ def runner_set(
     resource: str = GPU_RESOURCE,
     *,
     mounts_shm: bool = True,
+    selector: Mapping[str, str] | None = None,
+    place: Place = Place(),
 ) -> Chart:
-    """One runner scale set: ephemeral runners as pods on one pool.
+    """One runner scale set: ephemeral runners as pods on the nodes of `selector`, by default those of the runner's pool.
 
-    `tolerations` are those that the pool's nodes need. `runtime_class` is the RuntimeClass that the pod must name to get GPUs, or
-    empty. `resource` is the extended resource that the pool's nodes advertise. `mounts_shm` says whether the pod may mount its
+    `tolerations` are those that the nodes need. `runtime_class` is the RuntimeClass that the pod must name to get GPUs, or
+    empty. `resource` is the extended resource that the nodes advertise. `mounts_shm` says whether the pod may mount its
     own /dev/shm.
     """
     pod = _runner_pod(runner, tolerations, resource, mounts_shm) | ({"runtimeClassName": runtime_class} if runtime_class else {})
-    return scale_set(name, runner, github_url, group, pod)
+    if selector is None:
+        selector = pool_selector(runner.pool) if isinstance(runner, PodRunner) else {}
+    return scale_set(name, runner, github_url, group, {"nodeSelector": dict(selector)} | pod, place=place)
 
 
 def scale_set(
@@ -87,15 +108,17 @@ def scale_set(
     pod: dict[str, Any],
     pod_security: Level = "restricted",
     annotations: Mapping[str, str] | None = None,
+    place: Place = Place(),
 ) -> Chart:
     """A runner scale set of any kind of runner. ARC starts a pod for each job: `pod` is its spec, `annotations` are its own."""
+    priority = {"priorityClassName": place.priority_class} if place.priority_class else {}
     return Chart(
         "gha-runner-scale-set",
         name,
-        runner_namespace(name),
+        place.namespace or runner_namespace(name),
         {
             "githubConfigUrl": github_url,
-            "githubConfigSecret": APP_SECRET,
+            "githubConfigSecret": place.secret,
             "runnerScaleSetName": name,
             # The chart adds the name as another label.
             "scaleSetLabels": list(runner.labels),
@@ -103,14 +126,14 @@ def scale_set(
             "minRunners": runner.span.min,
             "maxRunners": runner.span.max,
             # Without this value the chart searches the cluster for the controller, and a preview has no cluster.
-            "controllerServiceAccount": {"namespace": NAMESPACE, "name": CONTROLLER},
+            "controllerServiceAccount": {"namespace": place.controller_namespace, "name": place.controller_account},
             "template": {
                 "metadata": {"annotations": {SAFE_TO_EVICT: "false", **(annotations or {})}},
-                "spec": {"priorityClassName": RUNNER_PRIORITY.name} | pod,
+                "spec": priority | pod,
             },
             "listenerTemplate": {
                 "spec": {
-                    "nodeSelector": pool_selector(SYSTEM_POOL),
+                    "nodeSelector": dict(place.listener_selector),
                     "securityContext": CONFINED_POD,
                     "containers": [{"name": "listener", "resources": resources(LISTENER), "securityContext": CONFINED}],
                 }
@@ -124,14 +147,13 @@ def scale_set(
     )
 
 
-def _runner_pod(runner: PodRunner, tolerations: Sequence[Toleration], resource: str, mounts_shm: bool) -> dict[str, Any]:
+def _runner_pod(runner: RunnerPod, tolerations: Sequence[Toleration], resource: str, mounts_shm: bool) -> dict[str, Any]:
     gpu = {resource: runner.gpus}
     requests = {"cpu": cpu_text(runner.cpu.request), "memory": memory_text(runner.memory.request)} | gpu
     limits = {"cpu": cpu_text(runner.cpu.limit), "memory": memory_text(runner.memory.limit)} | gpu
     shm = {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": memory_text(runner.shm)}}
     return {
         "automountServiceAccountToken": False,
-        "nodeSelector": pool_selector(runner.pool),
         "tolerations": manifests(tolerations),
         "securityContext": CONFINED_POD | {"runAsUser": RUNNER_UID, "fsGroup": RUNNER_UID},
         "containers": [

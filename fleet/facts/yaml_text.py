@@ -151,7 +151,7 @@ def _bounded(path: str, events: Iterable[Any]) -> Iterator[Any]:
             values -= 1
         if isinstance(event, yaml.AliasEvent):
             if any(each.anchor == event.anchor for each in held):
-                raise beyond("an alias must not stand inside its own anchor", f"*{event.anchor}", "write it out")
+                raise beyond("an alias must not be inside its own anchor", f"*{event.anchor}", "write it out")
             size, levels = known.get(event.anchor, (0, 0))
             values, copied = values + size, copied + size
             if copied > MOST_COPIES:
@@ -259,7 +259,7 @@ class _Reader:
             key = self._key(event)
             if key in own:
                 first = Lines((0, places))[key,]
-                raise self.error(event, f"a key may stand once; it stands on line {first} too", key, "remove one of them")
+                raise self.error(event, f"a key may appear once; it is also on line {first} too", key, "remove one of them")
             own[key], below = self._node(next(self._events))
             places[key] = _place(event, below)
         return merged | own, elsewhere | places
@@ -269,7 +269,7 @@ class _Reader:
         result: dict[str, object] = {}
         for source in reversed(several):  # the first of a list wins
             if not isinstance(source, dict):
-                rule = "<< takes a mapping or a list of mappings"
+                rule = "<< needs a mapping or a list of mappings"
                 raise self.error(event, rule, self._shown(source), "point it at a mapping")
             result |= source
         return result
@@ -310,7 +310,7 @@ class _Reader:
         if text[0] not in "0123456789+-.":
             return text
         if NOT_JSON.fullmatch(text):
-            raise self.error(event, "no configuration can hold an infinite or undefined number", text, "quote it")
+            raise self.error(event, "a configuration cannot contain an infinite or undefined number", text, "quote it")
         if is_date(text):
             raise self.error(event, "an unquoted date turns into a time of day in UTC", text, "quote it")
         return plain_number(text)
@@ -323,7 +323,7 @@ class _Reader:
 
     def _foreign(self, event: Any) -> None:
         """Handle a tag that YAML itself does not define."""
-        raise self.error(event, "only YAML's core tags are known", event.tag, "remove the tag")
+        raise self.error(event, "only YAML's core tags are supported", event.tag, "remove the tag")
 
     def _shown(self, value: object) -> object:
         """The value as errors show it."""
@@ -344,7 +344,7 @@ class _KubernetesReader(_Reader):
         return str(key) if isinstance(key, int | float) else super()._key_text(event, key)
 
     def _foreign(self, event: Any) -> None:
-        self._fault = self._fault or self.error(event, "kubectl knows YAML's own tags alone", event.tag, "remove the tag")
+        self._fault = self._fault or self.error(event, "kubectl supports only YAML's own tags", event.tag, "remove the tag")
 
     def _shown(self, value: object) -> object:
         return "…"

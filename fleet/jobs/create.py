@@ -43,7 +43,7 @@ def create_gpu_job(
     if fleet is not None:
         return place_job(fleet, job, cluster=cluster, pool=pool).manifest()
     missing = tuple(
-        JobProblem(name, "fleet", "names a part of a stack; give its fleet too", shown(value))
+        JobProblem(name, "fleet", "names a part of a stack; pass its fleet as well", shown(value))
         for name, value in (("cluster", cluster), ("pool", pool))
         if value is not None
     )

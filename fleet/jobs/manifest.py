@@ -83,7 +83,10 @@ _NO_FAILURE = {"rules": [{"action": "Ignore", "onPodConditions": [{"type": "Disr
 def _anywhere(ask: GpuAsk) -> Target:
     """The target of a pod without a pool. Raises JobError for several shares, because only a pool can allow them."""
     if ask.shared and ask.gpus > 1 and not ask.unplaced_resource.startswith(MIG_RESOURCE):
-        why = "several shares may be of one GPU and are no larger share; ask for 1, or give the fleet with a pool that allows it"
+        why = (
+            "several shares may be of the same GPU and do not add up to a larger one; ask for 1, or give the fleet with "
+            "a pool that allows it"
+        )
         raise JobError((JobProblem("gpu_count", "several_shares", why, str(ask.gpus)),))
     capacity = "spot" if ask.spot else "on-demand"
     held = dict.fromkeys(each for row in PROVIDERS.values() for each in row.profile.pod_tolerations(capacity))

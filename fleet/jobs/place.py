@@ -195,9 +195,9 @@ def _other_gpu(ask: GpuAsk, pool: Pool) -> str:
 def _reasons(ask: GpuAsk, pool: Pool, host: Host, fits: tuple[Fit, ...]) -> Iterator[str]:
     """Why a pool with the right GPU cannot hold the job."""
     if pool.capacity == hardware.SPOT and not ask.spot:
-        yield "buys spot machines, which may be taken away, and the job does not allow it; set spot"
+        yield "has spot machines, which the cloud can interrupt, and the job does not allow spot; set spot"
     if pool.sharing is None and ask.shared:
-        yield "has whole GPUs, and the job asks for a share; leave shared and resource out"
+        yield "has whole GPUs, and the job asks for a share; remove shared and resource"
         return
     if pool.sharing is not None and not ask.shared:
         yield f"shares its GPUs ({pool.sharing.unit} each), and the job asks for whole ones; set shared"
@@ -205,12 +205,12 @@ def _reasons(ask: GpuAsk, pool: Pool, host: Host, fits: tuple[Fit, ...]) -> Iter
     if ask.resource not in (None, pool.resource):
         yield f"advertises {pool.resource}, the job asks for {ask.resource}"
     if ask.gpus > 1 and not pool.several:
-        yield f"shares its GPUs, and several shares are no larger share; ask for 1, not {ask.gpus}"
+        yield f"shares its GPUs, and several shares do not add up to a larger one; ask for 1, not {ask.gpus}"
     if ask.shm_given and not pool.mounts_shm:
-        yield f"its device plugin mounts /dev/shm itself (MPS), the job wants one of {memory_text(ask.shm)}; leave shm out"
+        yield f"its device plugin mounts /dev/shm itself (MPS), the job asks for {memory_text(ask.shm)}; remove shm"
     named = ask.instance_types
     if named and (others := [each for each in pool.instance_types if each not in named]):
-        yield f"may buy {' or '.join(others)} too, the job wants {' or '.join(named)} alone; name all of the pool's types"
+        yield f"may also buy {' or '.join(others)}, the job allows only {' or '.join(named)}; name all of the pool's types"
     if lacking := unfit(ask, host, fits):
         yield lacking
 
@@ -225,6 +225,6 @@ def remarks(ask: GpuAsk, chosen: Candidate) -> Iterator[str]:
         limit, left = cpu_text(ask.cpu.limit), f"{cpu_text(worst.offer.cpu)} of {worst.machine.name}"
         yield f"CPU limit {limit} is above the {left}: the job never gets all of it"
     if chosen.settings.capacity == hardware.SPOT:
-        yield "on spot: it may be stopped at any time and starts again, so let it keep its state in the workspace"
+        yield "on spot: it may be interrupted at any time and then restarts, so keep its state in the workspace"
     if chosen.settings.role == "release":
-        yield "in a pool for releases, which may have to wait for it"
+        yield "in a pool for releases, so a release may have to wait for this job"

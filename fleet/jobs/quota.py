@@ -35,7 +35,7 @@ def barred(ask: GpuAsk, queue: str | None, namespace: str | None, queues: Queues
     if waits is None:
         return ""
     if queues is None:
-        return f"the cluster has no queues, so none lets a job of {waits} go; name another cluster, or leave queue out"
+        return f"the cluster has no queues, so none can admit a job of {waits}; name another cluster, or remove queue"
     team, lacking = _team(waits, namespace, queues)
     if lacking:
         return lacking
@@ -61,11 +61,11 @@ def _team(queue: str, namespace: str | None, queues: Queues) -> tuple[str, str]:
     """(team that owns the queue, why the queue does not exist there or an empty string)."""
     if namespace is None:
         if queue == DEFAULT_QUEUE:
-            return "", f"whose queue {queue} is depends on the namespace; name it, or the team's queue"
+            return "", f"the namespace decides which team's queue {queue} is; name the namespace, or the team's queue"
         return queue, "" if queue in queues.teams else f"has no queue {queue}; name one of: {', '.join(queues.teams)}"
     team = team_of(namespace, queues)
     if not team:
-        return "", f"namespace {namespace} has no queue; name a team's namespace, or leave queue out"
+        return "", f"namespace {namespace} has no queue; name a team's namespace, or remove queue"
     wrong = queue not in (team, DEFAULT_QUEUE)
     return team, f"namespace {namespace} has the queue of team {team}, not {queue}; name that one" if wrong else ""
 

@@ -95,7 +95,7 @@ def _devices(given: JobArguments) -> Iterator[JobProblem]:
     """A container numbers its own GPUs, from 0 on."""
     in_env = given.env.get(VISIBLE)
     if in_env is not None and given.visible_devices is not None:
-        yield JobProblem("visible_devices", "visible_devices", f"env has {VISIBLE} too; give one of them")
+        yield JobProblem("visible_devices", "visible_devices", f"env has {VISIBLE} too; set only one of them")
     asked = given.visible_devices if in_env is None else in_env
     if asked in (None, False):
         return
@@ -157,7 +157,7 @@ def _variables(given: JobArguments) -> Iterator[JobProblem]:
     for name in given.secret_env.keys() & given.env.keys():
         yield JobProblem(f"secret_env.{name}", "variable_twice", "env has it too; remove one")
     if VISIBLE in given.secret_env:
-        yield JobProblem(f"secret_env.{VISIBLE}", "visible_devices", "it is no secret; set it in env")
+        yield JobProblem(f"secret_env.{VISIBLE}", "visible_devices", "it is not a secret; set it in env")
     for field, names in (("env", given.env), ("secret_env", given.secret_env)):
         if _INJECTED in names:
             message = "the device plugin sets it to the pod's GPUs, and another value takes GPUs of other pods; remove it"
@@ -169,7 +169,7 @@ def _mounts(given: JobArguments) -> Iterator[JobProblem]:
     for field in ("workspace_path", "cache_path", "cache_read_only"):
         claim = field.partition("_")[0]
         if getattr(given, claim) is None and getattr(given, field) != usual[field].default:
-            message = f"the job has no such volume; name its claim in {claim}, or leave it out"
+            message = f"the job does not have this volume; name its claim in {claim}, or leave it out"
             yield JobProblem(field, "volume", message, shown(getattr(given, field)))
     if given.workspace and given.cache:
         one, other = f"{given.workspace_path}/", f"{given.cache_path}/"

@@ -29,7 +29,8 @@ def check_keys(keys: Iterable[str], secret: Collection[str]) -> None:
             message = f"unknown key; known keys: {known}"
         elif key in CONFIG_KEYS and key in secret:
             message = (
-                f"holds a secret, which would end in clear in tags and values; take it out ({SECRETS[0]} is the key for one)"
+                f"contains a secret, which would be in clear text in tags and values; move it out ({SECRETS[0]} is "
+                "the key for secrets)"
             )
         elif key in SECRETS and key not in secret:
             message = f"a secret in clear text; set it with: pulumi config set --secret {NAMESPACE}:{key}"

@@ -52,7 +52,7 @@ EnvironmentName = Annotated[
         r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+",
     ),
 ]
-_FILTER = "a path filter is a glob of the whole path below the repository, ! before it excludes; write for example fleet/**"
+_FILTER = "a path filter is a glob for the whole path in the repository, and a leading ! excludes; write for example fleet/**"
 PathFilter = Annotated[str, matching("path_filter", _FILTER, r"!?(?!\./|/)[^\s!]+")]
 Variable = Annotated[
     str, matching("variable", "an environment variable has letters, digits and _; rename it", r"[A-Za-z_][A-Za-z0-9_]*")
@@ -71,7 +71,9 @@ _SESSION = (
 SessionName = Annotated[str, matching("session_name", _SESSION, rf"(?=.{{2,}})([\w+=,.@-]|\$\{{({_IN_NAMES})\}})+")]
 Line = Annotated[
     str,
-    matching("command", "a pre-run command is one line, each has a shell of its own; write one command an entry", r"\S(.*\S)?"),
+    matching(
+        "command", "a pre-run command is one line, and each runs in its own shell; write one command per entry", r"\S(.*\S)?"
+    ),
 ]
 
 _CRON_FIELD = r"[\d*/,A-Za-z-]+"
@@ -84,7 +86,7 @@ Cron = Annotated[
 def _session(seconds: int) -> int:
     # AWS STS, AssumeRoleWithWebIdentity: DurationSeconds.
     if not 900 <= seconds <= 43200:
-        raise problem("session", "AWS gives such a session 15m to 12h, and the role's own limit at most; correct it")
+        raise problem("session", "AWS allows a session of 15m to 12h, up to the role's own limit; correct it")
     return seconds
 
 
@@ -153,23 +155,25 @@ class Deployment(Model):
     def _rules(self) -> Self:
         """Refuse settings that bypass the approval, path filters without effect, and a secret in clear text."""
         if self.deploy_on_push and self.approval is not None:
-            why = "a push holds no approved grant, so its run would fail each time; set deployOnPush: false, or remove approval"
+            why = "a push has no approved grant, so its run would always fail; set deployOnPush: false, or remove approval"
             raise problem("push_and_approval", why, at=("deployOnPush",))
         if self.paths and not self.deploy_on_push:
-            message = "path filters say which pushes deploy, and none deploys this stack; remove paths"
+            message = "paths selects the pushes that deploy, and no push deploys this stack; remove paths"
             raise problem("paths", message, at=("paths",))
         if self.approval is not None and self.drift is not None and self.drift.auto_remediate:
             message = "remediation is an update that nobody approved; remove autoRemediate, or approval"
             raise problem("remediate_past_approval", message, at=("drift", "autoRemediate"))
         for key, names in (("variables", self.variables), ("secrets", self.secrets)):
             if self.approval is not None and OPERATION in names:
-                why = "by it a run knows whether it needs the approval, and Pulumi Deployments sets it; remove it, or approval"
+                why = "Pulumi Deployments sets it, and a run decides by it whether it needs the approval; remove it, or approval"
                 raise problem("operation_past_approval", why, at=(key, OPERATION))
         for name in self.variables:
             if name in self.secrets:
-                raise problem("variable_twice", "stands in secrets too; remove one of them", at=("variables", name))
+                raise problem("variable_twice", "it is also in secrets; remove one of them", at=("variables", name))
             if _CLEAR_SECRET.search(name):
-                message = "by its name a secret, and here in clear; give it under secrets, with the config key that holds it"
+                message = (
+                    "by its name a secret, but here in clear text; list it under secrets, with the config key that contains it"
+                )
                 raise problem("variable_secret", message, at=("variables", name), value="(not shown)")
         return self
 
@@ -190,7 +194,7 @@ class Deployments(Model):
         for name, stack in self.stacks.items():
             for variable, key in stack.secrets.items():
                 if key in CONFIG_KEYS:
-                    message = "that key is a setting; give the secret one of its own"
+                    message = "that key is a setting; use another key for the secret"
                     raise problem("secret_is_setting", message, at=("stacks", name, "secrets", variable), value=key)
         return self
 
@@ -211,8 +215,9 @@ class Deployments(Model):
         problems = tuple(
             Problem(
                 (f"{PROJECT}:clusters", name, "endpoint", "private"),
-                f"Pulumi's own runners deploy stack {stack} and reach no private endpoint; name an agentPool at stacks.{stack} "
-                f"in {FILE}, or give publicCidrs here",
+                f"Pulumi's own runners deploy stack {stack} and cannot reach a private endpoint; name an agentPool at "
+                f"stacks.{stack} "
+                f"in {FILE}, or set publicCidrs here",
                 "true",
             )
             for name, cluster in fleet.clusters.items()
@@ -234,12 +239,12 @@ class Deployments(Model):
             if out := [each for each in hosted_addresses() if not any(ipaddress.ip_address(each) in block for block in networks)]:
                 yield (
                     f"{name}: endpoint.publicCidrs: Pulumi's own runners deploy this stack and may come from {', '.join(out)}, "
-                    f"which is not let in; name an agentPool in {FILE}, or add it"
+                    f"which is not allowed; name an agentPool in {FILE}, or add it"
                 )
             else:
                 yield (
-                    f"{name}: endpoint.publicCidrs lets in Pulumi's own runners, and all of Pulumi's customers come from their "
-                    f"addresses; an agentPool in {FILE} comes from yours"
+                    f"{name}: endpoint.publicCidrs allows Pulumi's own runners, and all of Pulumi's customers share their "
+                    f"addresses; an agentPool in {FILE} uses yours"
                 )
 
     def _hosted(self, stack: str) -> bool:
@@ -272,7 +277,7 @@ def _wrong_keys(config: Mapping[str, object], secret: Collection[str]) -> Iterat
         if key not in (*CONFIG_KEYS, *named):
             message = f"unknown key; known keys: {', '.join((*CONFIG_KEYS, *named))}"
         elif key in CONFIG_KEYS and key in secret:
-            message = "holds a secret, and is read in clear; take it out, secrets have keys of their own"
+            message = "contains a secret, but is read in clear text; move the secret to its own key"
         elif key in named and key not in secret:
             message = f"a secret in clear text; set it with: pulumi -C deployments config set --secret {key}"
         else:

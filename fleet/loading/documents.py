@@ -37,8 +37,8 @@ def _yaml(path: Path, text: str) -> tuple[Document, ...]:
         at = _LINE.search(str(error), len(str(path)))
         where = f"{path}:{at['line']}" if at else str(path)
         raise InputError(
-            f"{where}: not YAML yet, for a template stands there as it is ({{{{ … }}}}); "
-            "render the chart with `helm template`, and check what that writes"
+            f"{where}: not YAML, because it contains an unrendered template ({{{{ … }}}}); "
+            "render the chart with `helm template`, and check its output"
         ) from None
 
 
@@ -67,7 +67,7 @@ def _by_its_looks(path: Path, text: str) -> tuple[Document, ...]:
             raise
         return (Document(text.strip()[:1] or None, _FIRST_LINE),)
     if '"apiVersion"' in text and not any(isinstance(each.value, dict | list) for each in found):
-        raise InputError(f"{path}:1: neither JSON nor YAML with an object in it, though it has an apiVersion; take comments away")
+        raise InputError(f"{path}:1: neither JSON nor YAML with an object in it, though it has an apiVersion; remove comments")
     return found
 
 
@@ -111,7 +111,7 @@ class _Places:
                 first = Lines((0, places))[key,]
                 where = f"{self._path}:{line}"
                 raise InputError(
-                    f"{where}: a key may stand once; it stands on line {first} too; got {quoted(key)}; remove one of them"
+                    f"{where}: a key may appear once; it is also on line {first} too; got {quoted(key)}; remove one of them"
                 )
             next(self._words)  # the colon
             place = self._value(*next(self._words))
@@ -135,4 +135,4 @@ def _integer(digits: str) -> int | float:
 
 
 def _no_number(word: str) -> NoReturn:
-    raise ValueError(f"{word} is no number of JSON")
+    raise ValueError(f"{word} is not a JSON number")

@@ -35,7 +35,7 @@ class ConfigFile:
             elif path.is_symlink():
                 fault = f"is a link to {path.readlink()}, which does not exist"
             elif path.exists():
-                fault = "is no regular file"
+                fault = "is not a regular file"
         except OSError as error:
             raise InputError(f"{path} cannot be read ({error.strerror}); check its permissions and size") from None
         raise InputError(f"{rule}; {path} {fault}; {fix}")

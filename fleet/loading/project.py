@@ -60,7 +60,7 @@ class Project:
             folder, config = config, None
         if not isinstance(folder, str):
             raise file.wrong(("stackConfigDir",), "stackConfigDir", "must be a path", folder, "quote it or remove it")
-        keys = file.mapping(("config",), config, "config", "write one key a line below it")
+        keys = file.mapping(("config",), config, "config", "write one key per line below it")
         return cls(path, name, folder, tuple(_declared(file, name, key, value) for key, value in keys.items()))
 
 
@@ -86,7 +86,7 @@ def _declared(file: ConfigFile, project: str, key: str, raw: object) -> Declared
     if fill is not None and value is not None:
         raise wrong("has either a default or a value", raw, "remove one of them")
     if not ours and (kind is not None or fill is not None):
-        raise wrong("another package's key takes `value` alone", raw, "write `value:`")
+        raise wrong("another package's key takes only `value`", raw, "write `value:`")
     if not ours and value is None:
         raise wrong("another package's key needs a value", raw, "write `value:`")
     if kind is not None and kind not in _TYPES:

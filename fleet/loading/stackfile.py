@@ -126,8 +126,8 @@ class _StackFile:
         top = self._file.mapping((), self._file.document.value, "the file", "start with `config:`")
         for key in top:
             if key not in _STACK_KEYS:
-                raise self._file.wrong((key,), key, f"a stack file holds {listed(_STACK_KEYS)}", key, meant(key, _STACK_KEYS))
-        for key, value in self._file.mapping(("config",), top.get("config"), "config", "write one key a line below it").items():
+                raise self._file.wrong((key,), key, f"a stack file has only {listed(_STACK_KEYS)}", key, meant(key, _STACK_KEYS))
+        for key, value in self._file.mapping(("config",), top.get("config"), "config", "write one key per line below it").items():
             self._take(key, value)
         esc = top.get("environment") is not None or top.get("mainEnvironment") is not None
         for declared in self._project.declared:
@@ -148,7 +148,7 @@ class _StackFile:
         full = self._file.full_key(at, self._project.name, key)
         if full in self._values:
             first = Lines((1, self._places))[full,]
-            raise self._file.wrong(at, key, f"{full} stands on line {first} already", key, "remove one of them")
+            raise self._file.wrong(at, key, f"{full} is already on line {first}", key, "remove one of them")
         self._set(full, value)
         self._places[full] = (lines[at], lines.below(*at))
 
@@ -170,7 +170,7 @@ class _StackFile:
             elif key.startswith(f"{self._project.name}:"):
                 beside = "; values of ESC environments are not seen offline" if esc else ""
                 raise InputError(
-                    f"{self._file.path}: {key} must be set, for {self._project.path}:{declared.line} declares it without "
+                    f"{self._file.path}: {key} must be set, because {self._project.path}:{declared.line} declares it without "
                     f"a default{beside}; add it under `config:` or give it a default"
                 )
             else:

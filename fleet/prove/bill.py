@@ -14,14 +14,14 @@ from fleet.settings.budget import MONTH
 
 
 def bill(fleet: Fleet, day: date) -> tuple[Line, ...]:
-    """Every line at the prices of a day, cluster by cluster: GPU pools and machines first, then the provider's other charges."""
+    """The lines of all clusters, at the prices of a day. Of each cluster, GPU pools and machines come before other charges."""
     return tuple(
         line for name, cluster in fleet.clusters_by_name() for line in PROVIDERS[cluster.provider].bill(name, cluster, day)
     )
 
 
 def remarks(fleet: Fleet, day: date) -> Iterator[str]:
-    """Budgets below what their clusters cost idle at the prices of a day. An unknown price counts nothing here."""
+    """Warnings about budgets that are lower than the idle cost of their clusters. An unknown price counts as 0 here."""
     for name, cluster in fleet.clusters_by_name():
         if cluster.budget is None:
             continue
@@ -34,15 +34,15 @@ def remarks(fleet: Fleet, day: date) -> Iterator[str]:
         idle, _ = total(watched)
         if (month := idle.usd * MONTH) > cluster.budget.monthly_usd:
             yield (
-                f"{name}: budget: {month:.0f} USD a month go to {cluster.watched} when idle, and monthlyUsd is "
-                f"{cluster.budget.monthly_usd}; raise it, or the alarm comes every month"
+                f"{name}: budget: the idle cost of {cluster.watched} is {month:.0f} USD a month, and monthlyUsd is "
+                f"{cluster.budget.monthly_usd}; raise monthlyUsd, or the alarm is sent every month"
             )
 
 
 def runner_hour(placement: Placement, region: str) -> tuple[Money, Money]:
     """(least, most) USD of one runner-hour: the price of a full machine, shared by the runners that it holds.
 
-    Over the types that may be bought. A reserved machine costs the same hour whether it is full or not.
+    The range covers every type that may be bought. A reserved machine costs the same whether it is full or not.
     """
     return span(
         quoted(hardware.price(found.machine.name, region, placement.host.capacity)).times(1 / found.count)

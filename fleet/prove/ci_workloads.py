@@ -25,19 +25,22 @@ def _gigabytes(count: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class RunsOn:
-    """A `runs-on`: labels that one runner must have all, and the group that it must be in; an empty group is any."""
+    """A `runs-on`: a runner must have all of these labels and be in this group. An empty group means any group."""
 
     labels: tuple[str, ...]
     group: str = ""
 
     @classmethod
     def read(cls, value: Any) -> RunsOn:
-        """As a workflow spells it: a label, a list of labels, or a mapping of labels and group. Raises ValueError otherwise."""
-        held = value if isinstance(value, Mapping) else {"labels": value}
-        labels, group = held.get("labels", []), held.get("group", "")
+        """Read the value from a workflow: a label, a list of labels, or a mapping of labels and group.
+
+        Raises ValueError for anything else.
+        """
+        keys = value if isinstance(value, Mapping) else {"labels": value}
+        labels, group = keys.get("labels", []), keys.get("group", "")
         labels = [labels] if isinstance(labels, str) else labels
         texts = isinstance(labels, list) and all(isinstance(label, str) and label for label in labels) and isinstance(group, str)
-        if not texts or not {*held} <= {"labels", "group"} or not (labels or group) or "${{" in f"{labels}{group}":
+        if not texts or not {*keys} <= {"labels", "group"} or not (labels or group) or "${{" in f"{labels}{group}":
             raise ValueError(f"not a runs-on: {value!r}; write a label, a list of labels, or a mapping of labels and group")
         return cls(tuple(labels), group)
 
@@ -47,17 +50,17 @@ class RunsOn:
         return f"{names} in group {self.group}" if self.group else names
 
     def matches(self, labels: Iterable[str], group: str) -> bool:
-        """Whether a set with these labels, its name among them, in this group gets the job."""
-        held = {label.lower() for label in labels}
-        return all(label.lower() in held for label in self.labels) and self.group.lower() in ("", group.lower())
+        """Whether a runner set gets the job. `labels` includes the set's name, `group` is the set's group."""
+        lowered = {label.lower() for label in labels}
+        return all(label.lower() in lowered for label in self.labels) and self.group.lower() in ("", group.lower())
 
 
 @dataclass(frozen=True, slots=True)
 class CiWorkload:
-    """One job of a workflow and what it asks; 0 where nobody has said how much.
+    """One job of a workflow and the resources that it needs; 0 means that the need is unknown.
 
-    `gpu_memory` (of each GPU), `memory` and `disk` are MiB, `cpu` millicores. `whole` says that each GPU must be one of the job's
-    own, `kind` that it makes kind clusters with GPUs, which only machines with nvkind can.
+    `gpu_memory` (of each GPU), `memory` and `disk` are in MiB, `cpu` is in millicores. `whole`: the job needs whole GPUs, not
+    shares. `kind`: the job creates kind clusters with GPUs, which only machines with nvkind can do.
     """
 
     name: str
@@ -77,7 +80,8 @@ _A10 = RunsOn(("oracle-vm-gpu-a10-1",), "GPUs")
 _TWO_A10 = RunsOn(("oracle-vm-gpu-a10-2",), "GPUs")
 
 CI_WORKLOADS = (
-    # Measured: PyTorch 2.10 for CUDA 12.8 takes 7 GiB, its wheels four more while pip installs, and half a GiB to import.
+    # Measured: PyTorch 2.10 for CUDA 12.8 needs 7 GiB of disk, and 4 GiB more while pip installs it. Importing it needs half a
+    # GiB of memory.
     CiWorkload("test-gpu", "test-gpu.yml", _GENERIC, gpus=1, cpu=1000, memory=4 * 1024, disk=12 * 1024),
     CiWorkload("ddp", "gpu-ddp.yml", _TWO_A10, gpus=2, cpu=2000, memory=8 * 1024, disk=12 * 1024, whole=True),
     # Seed 002. An A10 has 24 GB, of which programs see 22888 MiB. The disk is the runtime's claim (kubeflow/trainer v2.3.0).
@@ -99,9 +103,10 @@ CI_WORKLOADS = (
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """A workload held against a fleet.
+    """Whether a fleet can run a workload.
 
-    `runner_set` is the one that its `runs-on` reaches ("sjc/oci-a10"), empty where that is not one; `error` is why not.
+    `runner_set` is the runner set that its `runs-on` selects ("sjc/oci-a10"). It is empty if `runs-on` does not select exactly
+    one. `error` is the reason why the fleet cannot run the workload, or empty.
     """
 
     workload: CiWorkload
@@ -110,27 +115,27 @@ class Proof:
 
 
 def proofs(fleet: Fleet, workloads: Iterable[CiWorkload] = CI_WORKLOADS) -> tuple[Proof, ...]:
-    """Every workload held against a fleet, in order."""
+    """Check every workload against a fleet, in the given order."""
     placements = place(fleet)
     return tuple(_proof(fleet, placements, workload) for workload in workloads)
 
 
 def proof(fleet: Fleet, workload: CiWorkload) -> Proof:
-    """One workload held against a fleet."""
+    """Check one workload against a fleet."""
     return _proof(fleet, place(fleet), workload)
 
 
 def _proof(fleet: Fleet, placements: Iterable[Placement], workload: CiWorkload) -> Proof:
-    held = [(found, (found.runner_set, *found.runner.labels), fleet.group_of(found.runner)) for found in placements]
-    reached = [found for found, labels, group in held if workload.runs_on.matches(labels, group)]
+    sets = [(found, (found.runner_set, *found.runner.labels), fleet.group_of(found.runner)) for found in placements]
+    reached = [found for found, labels, group in sets if workload.runs_on.matches(labels, group)]
     if not reached:
         elsewhere = RunsOn(workload.runs_on.labels)
-        others = [f"{_name(found)} in group {group}" for found, labels, group in held if elsewhere.matches(labels, group)]
+        others = [f"{_name(found)} in group {group}" for found, labels, group in sets if elsewhere.matches(labels, group)]
         where = f", only {' and '.join(others)}" if others and workload.runs_on.labels else ""
         return Proof(workload, "", f"no runner set has {workload.runs_on}{where}; add the set, or correct runs-on")
     if len(reached) > 1:
         names = " and ".join(_name(found) for found in reached)
-        return Proof(workload, "", f"{workload.runs_on}: {names} all get such jobs; name one set, and its group")
+        return Proof(workload, "", f"{workload.runs_on}: {names} all match; name one set and its group")
     [found] = reached
     return Proof(workload, _name(found), "; ".join(_shortages(workload, found)))
 
@@ -146,13 +151,13 @@ def _shortages(workload: CiWorkload, found: Placement) -> Iterator[str]:
         yield f"{name} itself cannot be placed: {found.error}"
         return
     if workload.kind and not (isinstance(runner, MachineRunner) and runner.nvkind):
-        yield f"makes kind clusters, which jobs of {name} cannot; use a set of machines with nvkind: true"
+        yield f"creates kind clusters, which jobs of {name} cannot; use a set of machines with nvkind: true"
     if workload.whole and host.sharing is not None:
-        yield f"needs GPUs of its own, and {name} gives shares of GPUs ({host.sharing.strategy}); use a pool that shares none"
+        yield f"needs whole GPUs, and {name} gives shares of GPUs ({host.sharing.strategy}); use a pool without sharing"
     asks = (workload.gpus, workload.gpu_memory, workload.cpu, workload.memory, workload.disk)
     for (what, text), asked, given in zip(_WORDS, asks, _gives(found), strict=True):
         if asked > given:
-            yield f"asks {text(asked)} {what}, {name} gives {text(given)}{_more(what, found)}"
+            yield f"asks for {text(asked)} {what}, {name} gives {text(given)}{_more(what, found)}"
 
 
 _WORDS: tuple[tuple[str, Callable[[int], str]], ...] = (
@@ -162,11 +167,11 @@ _WORDS: tuple[tuple[str, Callable[[int], str]], ...] = (
     ("of memory", memory_text),
     ("of disk", memory_text),
 )
-"""What a job asks, in words, and how its amounts are written."""
+"""The resources of a job in words, and the functions that format their amounts."""
 
 
 def _gives(found: Placement) -> tuple[int, int, int, int, int]:
-    """The amounts of `_WORDS` that any job of a set gets for sure: the least of its machines, or what is reserved for a pod."""
+    """The guaranteed amounts of `_WORDS`: a pod's requests, or the smallest amounts of a set's machines."""
     runner, host = found.runner, found.host
     gpu_memory = min(machine.gpu_memory_mib // (host.units(machine) // machine.gpus) for machine in host.machines)
     if isinstance(runner, PodRunner):
@@ -190,4 +195,4 @@ def _more(what: str, found: Placement) -> str:
         "of memory": (runner.memory.limit, runner.memory.request, memory_text),
     }
     limit, request, text = limits.get(what, (0, 0, str))
-    return f" (its limit of {text(limit)} is not kept for it)" if limit > request else ""
+    return f" (its limit of {text(limit)} is not reserved for it)" if limit > request else ""

@@ -1,4 +1,4 @@
-"""Where a cluster's files lie in Git: `make render` calls the folder, and ArgoCD looks where the settings say."""
+"""Checks that ArgoCD reads the Git folder that `make render` writes for each cluster."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from fleet.settings.cluster import physical_name
 
 
 def require_folders(fleet: Fleet, project: str, stack: str) -> None:
-    """Raise FleetError for each path that ends otherwise than the cluster's folder is called: ArgoCD would find nothing there."""
+    """Raise FleetError for each `gitops.path` that does not end with the name of the cluster's folder.
+
+    ArgoCD would find no files at such a path.
+    """
     problems = []
     for name, cluster in fleet.clusters_by_name():
         folder = physical_name(project, stack, name)
         if cluster.gitops is not None and cluster.gitops.path.rpartition("/")[2] != folder:
-            message = f"the folder that make render writes for the cluster is {folder}; end the path with it"
+            message = f"make render writes the cluster's files to the folder {folder}; end the path with it"
             problems.append(Problem((f"{NAMESPACE}:clusters", name, "gitops", "path"), message, shown(cluster.gitops.path)))
     if problems:
         raise FleetError(tuple(problems))

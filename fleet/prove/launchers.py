@@ -1,7 +1,7 @@
-"""How many launchers of machines a cluster's system pool holds.
+"""How many launcher pods fit on a cluster's system pool.
 
-Each runner that is a machine has a launcher pod there for as long as its job runs. The other pods of the system pool belong to
-the cluster's charts. CoreDNS and a provider's own autoscaler are not counted: keep some room.
+Each runner that is a machine has a launcher pod on the system pool while its job runs. The other pods of the system pool
+belong to the cluster's charts. CoreDNS and a provider's own autoscaler are not counted, so leave some room for them.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from fleet.settings.github import GitHub
 
 
 def launcher_room(name: str, cluster: Cluster, github: GitHub) -> int | None:
-    """Launchers that the system pool of the cluster `name` holds beside the pods of its charts; 0 if the charts fill it.
+    """The number of launchers that fit on the system pool of the cluster `name`, beside the pods of its charts.
 
-    None if the provider's clusters have no machines as runners.
+    It is 0 if the charts fill the pool, and None if clusters of the provider cannot have machines as runners.
     """
     system_pool = PROVIDERS[cluster.provider].system_pool
     if system_pool is None:

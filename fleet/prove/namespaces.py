@@ -1,4 +1,4 @@
-"""No team has a namespace that a chart has."""
+"""Checks that no team uses the namespace of a chart."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MESSAGES = {"git_namespace": ARGO_CD_TAKEN, "namespace_taken": TAKEN}
 
 
 def problems(fleet: Fleet) -> Iterator[Problem]:
-    """One for each place in the settings that names a chart's namespace, in the order of the clusters."""
+    """One problem for each setting that names a chart's namespace, in the order of the clusters."""
     for name, cluster in fleet.clusters_by_name():
         for path, namespace, rule in _named(cluster):
             if namespace in NAMESPACES:
@@ -22,11 +22,11 @@ def problems(fleet: Fleet) -> Iterator[Problem]:
 
 
 def _named(cluster: Cluster) -> Iterator[tuple[tuple[str, ...], str, str]]:
-    """(path, namespace, rule that forbids a chart's) of every namespace that a cluster's settings name."""
+    """(path, namespace, name of the broken rule if a chart has it) of every namespace in a cluster's settings."""
     if cluster.gitops is not None:
         yield ("gitops", "namespace"), cluster.gitops.namespace, "git_namespace"
-    for team, held in cluster.queues.teams.items() if cluster.queues is not None else ():
-        for index, namespace in enumerate(held.namespaces):
+    for team, settings in cluster.queues.teams.items() if cluster.queues is not None else ():
+        for index, namespace in enumerate(settings.namespaces):
             yield ("queues", "teams", team, "namespaces", str(index)), namespace, "namespace_taken"
     for name, workload in cluster.workloads.items():
         yield ("workloads", name, "namespace"), workload.namespace, "namespace_taken"

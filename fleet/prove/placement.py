@@ -252,9 +252,9 @@ def _shared(sets: Iterable[Placement], room: int) -> str:
     kept = sum(found.runner.span.min for found in keep)
     if not kept:
         return "jobs beyond that wait"
-    always = f"{' + '.join(f'{found.runner.span.min} of {found.runner_set}' for found in keep)} are there at all times"
+    always = f"{' + '.join(f'{found.runner.span.min} of {found.runner_set}' for found in keep)} always run"
     if kept < room:
-        return f"{always}, the other {room - kept} are for jobs of {_names(more)}, and what is beyond that waits"
+        return f"{always}, the other {room - kept} are for jobs of {_names(more)}; more jobs than that wait"
     without = f", {kept - room} of them without a launcher" if kept > room else ""
     starved = f", and {_names(more)} may get none" if more else ""
     return f"{always}{without}{starved}; raise system.nodes"
@@ -287,14 +287,14 @@ def require(placements: Iterable[Placement]) -> None:
 def unfit(runner: Ask, host: Host, fits: Iterable[Fit]) -> str:
     """Why a machine of a host cannot hold the requests, and what would help. Empty if all machines can."""
     short = [found for found in fits if found.count == 0]
-    return "; ".join(shortage(runner, found, host) for found in short) + _mend(runner, host, short) if short else ""
+    return "; ".join(shortage(runner, found, host) for found in short) + _advice(runner, host, short) if short else ""
 
 
 def shortage(runner: Ask, found: Fit, host: Host) -> str:
     """The requests that a machine cannot hold, and what it has."""
     offer, machine, disk = found.offer, found.machine, host.disk
     if found.limited_by == host.counted:
-        return f"asks {runner.gpus} {host.counted}, {machine.name} has {offer.gpus}"
+        return f"asks for {runner.gpus} {host.counted}, {machine.name} has {offer.gpus}"
     cpu, memory, scratch = runner.cpu.request, runner.memory.request, runner.scratch
     # Show every shortage at once, so that the reader can fix all of them in one step.
     rows = (
@@ -304,7 +304,7 @@ def shortage(runner: Ask, found: Fit, host: Host) -> str:
         (1, offer.pods, "room for a pod", f"{max(offer.pods, 0)} of {allocatable(machine, disk).pods}"),
     )
     asked, left = zip(*((want, rest) for needed, has, want, rest in rows if needed > has), strict=True)
-    return f"asks {' and '.join(asked)}, {machine.name} leaves pods {' and '.join(left)}"
+    return f"asks for {' and '.join(asked)}, {machine.name} leaves pods {' and '.join(left)}"
 
 
 _NO_LAUNCHER = (
@@ -313,13 +313,15 @@ _NO_LAUNCHER = (
 )
 
 
-def _mend(runner: Ask, host: Host, fits: Iterable[Fit]) -> str:
+def _advice(runner: Ask, host: Host, fits: Iterable[Fit]) -> str:
     best = smallest(runner, host)
     short = {room for found in fits for room, count in _rooms(runner, found.offer, host.counted).items() if not count}
     if short == {"disk"}:
         return f"; raise the pool's disk to {math.ceil((runner.scratch + DISK_KEPT) / DISK_SHARE / 1024)}Gi"
     return (
-        f"; the smallest type that would do is {best.name}" if best else "; no type of this GPU and cloud would do: ask for less"
+        f"; the smallest type that is large enough is {best.name}"
+        if best
+        else "; no type with this GPU in this cloud is large enough: ask for less"
     )
 
 

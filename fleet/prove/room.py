@@ -1,4 +1,4 @@
-"""Whether a pool can hold a workload: its GPUs, its room, and what the workload's image is built for."""
+"""Whether a pool can run a workload: its GPUs, the free resources of a node, and the hardware that the image is built for."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A workload that its pool cannot hold, and why; or a job of the stack that no pool can hold."""
+    """A workload that its pool cannot hold, or a job of the stack that no pool can hold, and the reason."""
 
     cluster: str
     workload: str
@@ -36,7 +36,10 @@ class Refusal:
 
 
 def refusal(cluster: Cluster, workload: PoolWorkload) -> str:
-    """Why no node of its pool can run the workload, or nothing. Every instance type of the pool must: any may be bought."""
+    """Why the pool cannot run the workload, or an empty string.
+
+    Every instance type of the pool must fit, because the autoscaler may buy any of them.
+    """
     host = pool_host(cluster, workload.pool)
     if wrong := _unrunnable(None if workload.image else WORKLOAD_IMAGES[workload.kind], host.machines):
         return wrong
@@ -45,18 +48,21 @@ def refusal(cluster: Cluster, workload: PoolWorkload) -> str:
 
 
 def _unrunnable(image: Image | None, machines: Iterable[hardware.Machine]) -> str:
-    """Why an image does not run on some machine. Of one that is not ours (None) nothing is known."""
+    """Why an image does not run on one of the machines. None is an image from the settings, about which nothing is known."""
     for machine in machines:
         if machine.gpu is None or machine.gpu.vendor != "nvidia":
-            return f"runs on NVIDIA's GPUs, {machine.name} has none"
+            return f"needs an NVIDIA GPU, {machine.name} has none"
         if image is None:
             continue
         if image.architectures and machine.arch not in image.architectures:
-            return f"its image is built for {' and '.join(image.architectures)}, {machine.name} is {machine.arch}; give image one"
+            return (
+                f"its image is built for {' and '.join(image.architectures)}, {machine.name} is {machine.arch}; set "
+                "image to a build for it"
+            )
         if image.least_capability and _version(machine.gpu.compute_capability) < _version(image.least_capability):
             return (
                 f"its image has code for compute capability {image.least_capability} and newer, the {machine.gpu.name} of "
-                f"{machine.name} has {machine.gpu.compute_capability}; give image another, or use another pool"
+                f"{machine.name} has {machine.gpu.compute_capability}; set another image, or use another pool"
             )
     return ""
 
@@ -86,21 +92,22 @@ def remarks(fleet: Fleet) -> Iterator[str]:
         for name, workload in settings.workloads.items():
             if isinstance(workload, PoolWorkload) and workload.stands and not refusal(settings, workload):
                 standing.setdefault(workload.pool, []).append((name, workload))
-        for pool, held in standing.items():
-            yield from _stand(settings, cluster, pool, held)
+        for pool, workloads in standing.items():
+            yield from _standing_remarks(settings, cluster, pool, workloads)
 
 
-def _stand(settings: Cluster, cluster: str, pool: str, held: list[tuple[str, PoolWorkload]]) -> Iterator[str]:
+def _standing_remarks(settings: Cluster, cluster: str, pool: str, workloads: list[tuple[str, PoolWorkload]]) -> Iterator[str]:
     host, nodes = pool_host(settings, pool), settings.pools[pool].nodes
-    names = " and ".join(name for name, _ in held)
+    names = " and ".join(name for name, _ in workloads)
     if nodes.min == 0:
         yield (
-            f"{cluster}/{pool}: {names} {'keeps' if len(held) == 1 else 'keep'} a node of it at all times, so it costs that when "
-            "idle, though the price here is that of nodes.min, 0; raise nodes.min where the price shall say so"
+            f"{cluster}/{pool}: {names} always {'keeps' if len(workloads) == 1 else 'keep'} a node of this pool running, but the "
+            "idle price counts nodes.min, which is 0; raise nodes.min to include that node in the idle price"
         )
     offered = units(settings.pools[pool])
-    if (taken := sum(workload.units for _, workload in held)) >= offered:
+    if (taken := sum(workload.units for _, workload in workloads)) >= offered:
         yield (
-            f"{cluster}/{pool}: {names} {'takes' if len(held) == 1 else 'take'} {taken} of the {offered} {host.counted} that the "
-            "full pool has, at all times: nothing is left for jobs; raise nodes.max"
+            f"{cluster}/{pool}: {names} always {'takes' if len(workloads) == 1 else 'take'} {taken} of the {offered} "
+            f"{host.counted} "
+            "of the full pool, so nothing is left for jobs; raise nodes.max"
         )

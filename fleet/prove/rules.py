@@ -1,4 +1,4 @@
-"""What must hold over all clusters of a fleet: unique names, one holder for what cannot be shared, the limits of each cloud."""
+"""Rules over all clusters of a fleet: unique names, one owner for things that cannot be shared, the limits of each cloud."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from fleet.settings.reading import standing
 from fleet.settings.runner import GENERIC_LABELS
 
 _MAX_CLUSTER = 28
-"""IAM role names have 64 characters; the longest is <cluster>-control-plane-eksRole-role and eight of Pulumi's."""
+"""An IAM role name has at most 64 characters. The longest is <cluster>-control-plane-eksRole-role and eight that Pulumi adds."""
 _MAX_JOINED = 48
-"""Node group names have 63 characters: <cluster>-<pool>-nodes and eight of Pulumi's."""
+"""A node group name has at most 63 characters: <cluster>-<pool>-nodes and eight that Pulumi adds."""
 
 Path = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _Claim:
-    """`owner` claims what `key` stands for; `at` is the path of the claim below the clusters."""
+    """`owner` claims the thing that `key` identifies. `at` is the path of the claim in the settings."""
 
     key: object
     owner: str
@@ -33,9 +33,9 @@ _IN_CONFIG = object()
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A broken rule. `rule` is its short name, `at` the path of what breaks it.
+    """A broken rule. `rule` is its short name, `at` the path of the setting that breaks it.
 
-    The error shows `value`, or else what the config has at the path.
+    The error shows `value`. Without one it shows the value at the path.
     """
 
     rule: str
@@ -45,7 +45,7 @@ class Violation:
 
 
 def problems(fleet: Fleet, config: Mapping[str, object]) -> Iterator[Problem]:
-    """Every violation, rule by rule, in the order of the config. `config` is what the fleet was read from."""
+    """Every violation, rule by rule, in the order of the config. `config` is the config from which the fleet was read."""
     for rule in _RULES:
         for found in rule(fleet):
             missing, value = standing(config, found.at) if found.value is _IN_CONFIG else (False, found.value)
@@ -54,7 +54,7 @@ def problems(fleet: Fleet, config: Mapping[str, object]) -> Iterator[Problem]:
 
 
 def _conflicts(claims: Iterable[_Claim]) -> Iterator[tuple[_Claim, str]]:
-    """Each claim whose key another owner claimed before, with that owner."""
+    """Each claim of a key that another owner claimed first, with that owner."""
     owners: dict[object, str] = {}
     for claim in claims:
         if (first := owners.setdefault(claim.key, claim.owner)) != claim.owner:
@@ -62,11 +62,16 @@ def _conflicts(claims: Iterable[_Claim]) -> Iterator[tuple[_Claim, str]]:
 
 
 def _names(fleet: Fleet) -> Iterator[Violation]:
-    """Names that fit the clouds. Resources are named cluster-pool, so a-b with c and a with b-c would be one resource."""
+    """Names fit the limits of the clouds, and joined names are unique.
+
+    A resource is named cluster-pool, so cluster a-b with pool c and cluster a with pool b-c would get the same name.
+    """
     claims = []
     for cluster, settings in fleet.clusters_by_name():
         if too_long := len(cluster) > _MAX_CLUSTER:
-            message = f"a cluster's name has at most {_MAX_CLUSTER} characters, cloud resources are named after it; shorten it"
+            message = (
+                f"a cluster's name has at most {_MAX_CLUSTER} characters, because cloud resources are named after it; shorten it"
+            )
             yield Violation("cluster_length", message, ("clusters", cluster), cluster)
         for kind in ("pools", "runners", "workloads", "caches", "jobs"):
             for name in getattr(settings, kind):
@@ -87,7 +92,10 @@ def _deployment(fleet: Fleet) -> Iterator[Violation]:
     if len(set(deployable.values())) > 1:
         apart = next(name for name, each in deployable.items() if not each)
         provider = fleet.clusters[apart].provider
-        message = f"pulumi up makes no cluster of provider {provider}, but others of this stack; give it a stack of its own"
+        message = (
+            f"pulumi up creates no clusters of provider {provider}, but it creates others of this stack; move it to "
+            "a separate stack"
+        )
         yield Violation("deployed_whole", message, ("clusters", apart, "provider"), provider)
 
 
@@ -97,20 +105,20 @@ def _generic_labels(fleet: Fleet) -> Iterator[Violation]:
     The order of clusters is not always the file's, because Pulumi sorts their names. So the error names both sets. It points to
     the set of machines, or else to the second set.
     """
-    held = [
+    labeled = [
         (("clusters", cluster, "runners", name, "labels"), f"{cluster}/{name}", runner, found)
         for cluster, name, runner in fleet.runner_sets()
         if (found := [label for label in map(str.lower, runner.labels) if label in GENERIC_LABELS])
     ]
-    if len(held) < 2:
+    if len(labeled) < 2:
         return
-    pods, machines = ([each for each in held if (each[2].kind == "pod") is of_pods] for of_pods in (True, False))
+    pods, machines = ([each for each in labeled if (each[2].kind == "pod") is of_pods] for of_pods in (True, False))
     mixed = bool(pods and machines)
-    (_, first, _, own), (at, second, runner, found) = (pods[0], machines[0]) if mixed else held[:2]
+    (_, first, _, own), (at, second, runner, found) = (pods[0], machines[0]) if mixed else labeled[:2]
     keep = f"keep them on {first}, whose runners are pods" if mixed else "keep them on one"
     message = (
-        f"sets {first} ({', '.join(own)}) and {second} ({', '.join(found)}) both carry generic labels; one default set per "
-        f"GitHub scope does, every other is reached by its name or a label of its own; {keep}"
+        f"sets {first} ({', '.join(own)}) and {second} ({', '.join(found)}) both have generic labels; only one default set per "
+        f"GitHub scope may have them, and jobs select every other set by its name or its own label; {keep}"
     )
     yield Violation("generic_label", message, at, list(runner.labels))
 
@@ -124,7 +132,7 @@ def _runner_sets(fleet: Fleet) -> Iterator[Violation]:
     for claim, other in _conflicts(names):
         group, name = claim.key if isinstance(claim.key, tuple) else ("", "")
         yield Violation(
-            "set_unique", f"cluster {other} has a runner set of that name in group {group}; rename one", claim.at, name
+            "set_unique", f"cluster {other} has a runner set with that name in group {group}; rename one", claim.at, name
         )
     own_names = {name for _, name, _ in sets}
     owners: dict[str, str] = {}
@@ -138,35 +146,38 @@ def _runner_sets(fleet: Fleet) -> Iterator[Violation]:
                     "label_is_name", f"label '{label}' is the name of a runner set; remove it or rename one", at, labels
                 )
             elif folded not in GENERIC_LABELS and (owner := owners.setdefault(folded, this)) != this:
-                message = f"label '{label}' already reaches set {owner}, so a runs-on would be ambiguous; remove it or rename it"
+                message = f"label '{label}' already selects set {owner}, so a runs-on would be ambiguous; remove it or rename it"
                 yield Violation("label_unique", message, at, labels)
 
 
 def _tenancies(fleet: Fleet) -> Iterator[Violation]:
-    """The keys of one tenancy build a fleet, so all its clusters name the same one."""
+    """All clusters of a provider are in one tenancy, because one tenancy's credentials deploy the fleet."""
     known: dict[str, tuple[str, str]] = {}
     for cluster, settings in fleet.clusters_by_name():
         for path, tenancy in settings.tenancies():
             at = ("clusters", cluster, *path)
             first, where = known.setdefault(settings.provider, (tenancy, ".".join(at)))
             if tenancy != first:
-                message = f"the tenancy's prefix is {tenancy} here and {first} at {where}, a tenancy has one; use yours in all"
+                message = (
+                    f"the tenancy's prefix is {tenancy} here and {first} at {where}, and a tenancy has only one prefix; "
+                    "use yours everywhere"
+                )
                 yield Violation("one_tenancy", message, at)
 
 
 def _holdings(fleet: Fleet) -> Iterator[Violation]:
-    """One cluster has a folder in Git, a host or an address."""
+    """A folder in Git, a host and an address each belong to only one cluster."""
     claims = (
         _Claim(what, cluster, ("clusters", cluster, *path))
         for cluster, settings in fleet.clusters_by_name()
         for path, what in settings.holdings()
     )
     for claim, other in _conflicts(claims):
-        yield Violation("held_twice", f"cluster {other} has {claim.key}, too; give each its own", claim.at)
+        yield Violation("held_twice", f"cluster {other} also has {claim.key}; give each its own", claim.at)
 
 
 def _reservations(fleet: Fleet) -> Iterator[Violation]:
-    """One pool fills a capacity reservation, because it is counted and paid once."""
+    """Only one pool uses a capacity reservation, because a reservation is counted and paid once."""
     claims = (
         _Claim(pool.reservation.id, f"{cluster}/{name}", ("clusters", cluster, "pools", name, "reservation", "id"))
         for cluster, settings in fleet.clusters_by_name()
@@ -175,12 +186,12 @@ def _reservations(fleet: Fleet) -> Iterator[Violation]:
     )
     for claim, other in _conflicts(claims):
         yield Violation(
-            "reservation_twice", f"pool {other} has that reservation; give each pool one of its own", claim.at, claim.key
+            "reservation_twice", f"pool {other} already uses that reservation; give each pool its own", claim.at, claim.key
         )
 
 
 def _budgets(fleet: Fleet) -> Iterator[Violation]:
-    """One budget watches an account or a compartment."""
+    """An account or a compartment has only one budget."""
     claims = (
         _Claim((settings.provider, settings.watched), cluster, ("clusters", cluster, "budget"))
         for cluster, settings in fleet.clusters_by_name()
@@ -188,11 +199,11 @@ def _budgets(fleet: Fleet) -> Iterator[Violation]:
     )
     for claim, other in _conflicts(claims):
         watched = fleet.clusters[claim.owner].watched
-        yield Violation("budget_twice", f"cluster {other}'s budget watches {watched} already; keep one of them", claim.at)
+        yield Violation("budget_twice", f"cluster {other}'s budget already covers {watched}; keep one of them", claim.at)
 
 
 def _quotas(fleet: Fleet) -> Iterator[Violation]:
-    """One cluster declares the quotas of a scope, and the quota of every GPU machine is known."""
+    """Only one cluster declares the quotas of a scope, and the quota of every GPU machine is known."""
     declaring = [(cluster, settings) for cluster, settings in fleet.clusters_by_name() if settings.declare_quotas]
     claims = (
         _Claim((settings.provider, scope), cluster, ("clusters", cluster, "declareQuotas", scope))
@@ -201,13 +212,13 @@ def _quotas(fleet: Fleet) -> Iterator[Violation]:
     )
     for claim, other in _conflicts(claims):
         *at, scope = claim.at
-        message = f"cluster {other} declares the quotas of {scope} already, for all of the fleet there; remove it"
+        message = f"cluster {other} already declares the quotas of {scope} for the whole fleet; remove it"
         yield Violation("quota_twice", message, tuple(at), True)
     for cluster, settings in declaring:
         for need in PROVIDERS[settings.provider].needs(settings, fleet.clusters_of(settings.provider)):
             if need.code is None:
                 message = (
-                    f"no source names the quota of {need.machine} as {need.capacity}; add it to fleet/facts/data/quotas.csv, "
+                    f"no source gives the quota of {need.machine} as {need.capacity}; add it to fleet/facts/data/quotas.csv, "
                     "or remove declareQuotas"
                 )
                 yield Violation("quota_unknown", message, ("clusters", cluster, "declareQuotas"), True)
@@ -219,7 +230,7 @@ def _tags(fleet: Fleet) -> Iterator[Violation]:
         rules = PROVIDERS[settings.provider].tags
         of = f"cluster {cluster} is of provider {settings.provider}, whose"
         if len(fleet.tags) > rules.most:
-            message = f"{of} cloud has room for {rules.most} tags; remove some"
+            message = f"{of} cloud allows only {rules.most} tags; remove some"
             yield Violation("provider_tags", message, ("tags",), sorted(fleet.tags))
         for key in fleet.tags:
             if not rules.key.fullmatch(key):
@@ -227,7 +238,7 @@ def _tags(fleet: Fleet) -> Iterator[Violation]:
 
 
 def _autoscaler(fleet: Fleet) -> Iterator[Violation]:
-    """The autoscaler of each provider can do what the pools ask of it."""
+    """The autoscaler of each provider supports the settings of the pools."""
     for cluster, settings in fleet.clusters_by_name():
         profile, who = PROVIDERS[settings.provider].profile, f"the autoscaler of provider {settings.provider}"
         for name, pool in settings.pools.items():
@@ -240,7 +251,7 @@ def _autoscaler(fleet: Fleet) -> Iterator[Violation]:
                 yield Violation("from_zero", message, (*at, "nodes", "min"), 0)
             elif empty and pool.sharing is not None and not profile.shares_from_zero:
                 message = (
-                    f"{who} knows whole GPUs alone of a pool without nodes, so it would start none for shares; raise min to 1"
+                    f"{who} assumes whole GPUs for a pool without nodes, so it would start no node for shares; raise min to 1"
                 )
                 yield Violation("shares_from_zero", message, (*at, "nodes", "min"), 0)
 

@@ -67,7 +67,7 @@ def resource_quota(chart: Chart) -> dict[str, Any]:
 
 
 def limit_range(chart: Chart) -> dict[str, Any]:
-    """Spec of a LimitRange: a container may take as much as the set's own, and gets the same if it names nothing.
+    """Spec of a LimitRange: a container may use as much as the set's own container, and gets that amount if it names none.
 
     ARC gives up a runner whose pod is rejected for any reason but a quota. So no limit is below the chart's own. GPUs are not in
     it: the API server uses a maximum as the default, which would give a GPU to every container.

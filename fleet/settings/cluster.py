@@ -50,7 +50,8 @@ class Cluster(Model):
     """Private networks that jobs in pods may reach, such as a cache, a package mirror or the endpoints of a VPC."""
     budget: Budget | None = None
     declare_quotas: bool = False
-    """Whether to declare the fleet's maximum number of GPUs: on AWS as a quota request, on OCI as an upper limit."""
+    """Whether to declare the fleet's maximum number of GPUs: on AWS as a request for quotas that `accountQuotas` shows to be too
+    small, on OCI as an upper limit."""
     protect: bool = False
     """Whether Pulumi refuses to delete the control plane."""
     DEFAULT_CLASS: ClassVar[bool] = False
@@ -167,17 +168,21 @@ class Cluster(Model):
         for name in self.pools:
             # A job with gpuType may use any pool with that GPU.
             if name not in named | queued and not chosen:
-                yield f"pool {name}: no runner set names it, so it gets no job; name it in one, or remove it"
+                yield f"pool {name}: no runner set uses it, so it gets no jobs; use it in one, or remove it"
         yield from self._shared_with_queues()
         for name, workload in self.workloads.items():
             kept = workload.storage_asked if isinstance(workload, PoolWorkload) else None
             if kept is not None and kept.storage_class not in (None, *map(class_name, self.caches)):
-                yield f"workload {name}: storage class {kept.storage_class} is none of ours; see that the cluster has it"
+                yield (
+                    f"workload {name}: the program does not create storage class {kept.storage_class}; check that the "
+                    "cluster has it"
+                )
         for name, pool in self.pools.items():
             if isinstance(pool.sharing, Mig) and pool.sharing.naming == "single":
                 yield (
-                    f"pool {name}: until the MIG manager has cut a new node's GPUs, naming single calls whole ones the same, and "
-                    "a job may start on one; use naming: mixed"
+                    f"pool {name}: until the MIG manager has partitioned a new node's GPUs, naming single gives whole GPUs "
+                    "the same name, "
+                    "and a job may start on one; use naming: mixed"
                 )
 
     def _shared_with_queues(self) -> Iterator[str]:
@@ -189,17 +194,17 @@ class Cluster(Model):
                 for runner in self.runners.values()
                 if isinstance(runner, PodRunner) and runner.pool == name
             )
-            held = sum(
+            kept = sum(
                 each.units
                 for each in self.workloads.values()
                 if isinstance(each, PoolWorkload) and each.stands and each.pool == name
             )
             most, resource = units(self.pools[name]), self.pools[name].resource
-            if handed and asked + held and handed + asked + held > most:
-                who = [f"runner sets may ask for {asked}"] * bool(asked) + [f"workloads keep {held}"] * bool(held)
+            if handed and asked + kept and handed + asked + kept > most:
+                users = [f"runner sets may ask for {asked}"] * bool(asked) + [f"workloads keep {kept}"] * bool(kept)
                 yield (
-                    f"pool {name}: of its {most} {resource} {' and '.join(who)}, and queues hand out {handed}; "
-                    "what comes later waits for a node, also a Job that its queue has let in"
+                    f"pool {name}: of its {most} {resource} {' and '.join(users)}, and queues hand out {handed}; "
+                    "later jobs wait for a node, even Jobs that their queue has admitted"
                 )
 
     def holdings(self) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -217,7 +222,7 @@ class Cluster(Model):
         if SYSTEM_POOL in self.pools:
             raise problem(
                 "pool_name",
-                f"'{SYSTEM_POOL}' is the untainted pool's name; give the GPU pool another",
+                f"'{SYSTEM_POOL}' is the untainted pool's name; rename the GPU pool",
                 at=("pools", SYSTEM_POOL),
                 value=SYSTEM_POOL,
             )
@@ -228,7 +233,8 @@ class Cluster(Model):
             if not may_open(cidr, self.closed_networks):
                 raise problem(
                     "private_egress",
-                    "no private IPv4 network; jobs reach public ones anyway, and link-local ones (instance metadata) never; "
+                    "not a private IPv4 network; jobs can always reach public ones, and never link-local ones (instance "
+                    "metadata); "
                     "write one such as 10.20.0.0/16",
                     at=("privateEgress", str(index)),
                     value=cidr,
@@ -249,8 +255,8 @@ class Cluster(Model):
         if isinstance(self.secrets_by, Sops) and isinstance(self.SECRETS_BY, ByProgram):
             raise problem(
                 "program_sops",
-                "the ArgoCD that the program installs has no plugin that opens them; "
-                "take program, external-secrets or sealed-secrets",
+                "the ArgoCD that the program installs has no plugin that decrypts them; "
+                "use program, external-secrets or sealed-secrets",
                 at=("gitops", "secrets", "by"),
             )
         return self
@@ -284,7 +290,7 @@ class Cluster(Model):
         require_workloads(self.workloads, self.pools, tuple(self._confined()))
         require_storage(self.workloads, self.caches, default_class=self.DEFAULT_CLASS, sells_volumes=self.SELLS_VOLUMES)
         teams = self.queues.teams if self.queues is not None else {}
-        require_unqueued(self.workloads, {each: team for team, held in teams.items() for each in held.namespaces})
+        require_unqueued(self.workloads, {each: team for team, settings in teams.items() for each in settings.namespaces})
         require_jobs(self.jobs, self.pools, self.caches, self.queues, self.workloads)
         if self.queues is not None:
             require_queues(self.queues, self.pools)

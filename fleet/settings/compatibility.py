@@ -28,16 +28,16 @@ def branch(version: str) -> int:
 
 def at_most(machine: str, gpu: hardware.Gpu) -> str:
     """A sentence with the newest branch that supports a machine's GPU."""
-    return f"{gpu.name} ({machine}) is driven by branch R{gpu.max_driver_branch} at most"
+    return f"{gpu.name} ({machine}) works with driver branch R{gpu.max_driver_branch} or older"
 
 
 def at_least(machine: str, gpu: hardware.Gpu) -> str:
     """A sentence with the oldest branch that supports a machine's GPU."""
-    return f"{gpu.name} ({machine}) needs branch R{gpu.min_driver_branch} at least"
+    return f"{gpu.name} ({machine}) needs driver branch R{gpu.min_driver_branch} or newer"
 
 
 def limits(machine: hardware.Machine) -> str:
-    """The driver branches that support a machine's GPU, as text; empty where no limit is known."""
+    """The driver branches that support a machine's GPU, as text; empty if no limit is known."""
     gpu = machine.gpu
     if gpu is not None and gpu.max_driver_branch is not None:
         return at_most(machine.name, gpu)
@@ -49,21 +49,22 @@ def limits(machine: hardware.Machine) -> str:
 def undeterminable(machines: Iterable[hardware.Machine], fix: str) -> str:
     """The verdict on a pool whose node image has an unknown driver, with what to do."""
     known = sorted({limit for machine in machines if (limit := limits(machine))})
-    told = f" ({'; '.join(known)})" if known else ""
+    branches = f" ({'; '.join(known)})" if known else ""
     return (
-        f"compatibility of driver, GPU{told} and CUDA images is undeterminable: no source names the NVIDIA driver of its node "
+        f"compatibility of driver, GPU{branches} and CUDA images is undeterminable: no source names the NVIDIA "
+        "driver of its node "
         f"image; {fix}"
     )
 
 
-def require_driver(machine: hardware.Machine, version: str, *, at: tuple[str, ...], mend: str = "") -> None:
-    """Refuse a driver that does not support the machine's GPU. `at` is its path in the settings, `mend` the advice to show."""
+def require_driver(machine: hardware.Machine, version: str, *, at: tuple[str, ...], fix: str = "") -> None:
+    """Refuse a driver that does not support the machine's GPU. `at` is its path in the settings, `fix` the advice to show."""
     gpu = machine.gpu
     if gpu is None:
         return
     if gpu.max_driver_branch is not None and branch(version) > gpu.max_driver_branch:
         raise problem(
-            "driver_too_new", f"{at_most(machine.name, gpu)}; " + (mend or "use a driver of that branch"), at=at, value=version
+            "driver_too_new", f"{at_most(machine.name, gpu)}; " + (fix or "use a driver of that branch"), at=at, value=version
         )
     if gpu.min_driver_branch is not None and branch(version) < gpu.min_driver_branch:
-        raise problem("driver_too_old", f"{at_least(machine.name, gpu)}; " + (mend or "use a newer driver"), at=at, value=version)
+        raise problem("driver_too_old", f"{at_least(machine.name, gpu)}; " + (fix or "use a newer driver"), at=at, value=version)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 INTERNET = "0.0.0.0/0"
 LINK_LOCAL = "169.254.0.0/16"
-"""Addresses of the node itself: instance metadata at 169.254.169.254, EKS Pod Identity at 169.254.170.23."""
+"""Link-local addresses of the node: instance metadata at 169.254.169.254, EKS Pod Identity at 169.254.170.23."""
 CLOSED = ("10.0.0.0/8", "100.64.0.0/10", LINK_LOCAL, "172.16.0.0/12", "192.168.0.0/16", "198.18.0.0/15")
 """IPv4 networks outside of the internet (RFC 1918, 2544, 3927, 6598): nodes, other pods, services, networks peered with a VPC.
 

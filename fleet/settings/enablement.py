@@ -74,22 +74,22 @@ def _require_one_advertiser(name: str, held: EnabledPool, enablement: str) -> No
     if len(found) > 1:
         raise problem(
             "two_advertisers",
-            f"{' and '.join(found)} would both advertise this pool's GPUs; use an image without a device plugin of its own",
+            f"{' and '.join(found)} would both advertise this pool's GPUs; use an image without its own device plugin",
             at=("pools", name, "image"),
             value=held.image.name,
         )
     if held.pool.sharing is not None and enablement not in _SHARES[held.pool.sharing.strategy]:
         raise problem(
             "sharing_enablement",
-            f"GPUs are shared by {held.pool.sharing.strategy} under enablement "
-            f"{' or '.join(_SHARES[held.pool.sharing.strategy])} alone; use that, or remove sharing",
+            f"sharing by {held.pool.sharing.strategy} works only with enablement "
+            f"{' or '.join(_SHARES[held.pool.sharing.strategy])}; use that, or remove sharing",
             at=("pools", name, "sharing", "strategy"),
             value=held.pool.sharing.strategy,
         )
     if enablement == GPU_PLUGIN_ADDON and held.pool.cdi:
         raise problem(
             "addon_cdi",
-            f"OKE's add-on gives out GPUs without CDI; remove cdi, or use enablement: {DEVICE_PLUGIN}",
+            f"OKE's add-on does not use CDI; remove cdi, or use enablement: {DEVICE_PLUGIN}",
             at=("pools", name, "cdi"),
             value=True,
         )
@@ -100,7 +100,7 @@ def _require_driver(name: str, held: EnabledPool, enablement: str, operator: Ope
     if not image.driver and enablement != GPU_OPERATOR:
         raise problem(
             "image_without_driver",
-            f"image {image.name} brings no driver and enablement {enablement} installs none; "
+            f"image {image.name} contains no driver and enablement {enablement} installs none; "
             f"use an image with one, or enablement: {GPU_OPERATOR}",
             at=("pools", name, "image"),
             value=image.name,
@@ -108,18 +108,18 @@ def _require_driver(name: str, held: EnabledPool, enablement: str, operator: Ope
     if image.licensed and operator.driver.license_secret is None:
         raise problem(
             "vgpu_license",
-            f"image {image.name} takes a licensed driver; give operator.driver.licenseSecret and repository",
+            f"image {image.name} needs a licensed driver; set operator.driver.licenseSecret and repository",
             at=("pools", name, "image"),
             value=image.name,
         )
-    version, at, mend = _driver(name, held, operator)
+    version, at, fix = _driver(name, held, operator)
     for machine in held.pool.machines:
         if version is not None:
-            compatibility.require_driver(machine, version, at=at, mend=mend)
+            compatibility.require_driver(machine, version, at=at, fix=fix)
         elif held.driver_at and (limits := compatibility.limits(machine)):
             # Without a setting for it, the plan reports the pool as undeterminable instead.
             raise problem(
-                "driver_unknown", f"{limits}, and the driver of image {image.name} is not known; give {'.'.join(at)}", at=at
+                "driver_unknown", f"{limits}, and the driver of image {image.name} is not known; set {'.'.join(at)}", at=at
             )
 
 
@@ -130,7 +130,7 @@ def _driver(name: str, held: EnabledPool, operator: OperatorSettings) -> tuple[s
     version = operator.driver.version
     if "version" in operator.driver.model_fields_set:
         return version, ("operator", "driver", "version"), ""
-    return version, ("pools", name, "image"), "set operator.driver.version, whose default this is"
+    return version, ("pools", name, "image"), "this is the default of operator.driver.version; set another"
 
 
 def _require_mps_apart(pools: Mapping[str, EnabledPool]) -> None:
@@ -140,8 +140,8 @@ def _require_mps_apart(pools: Mapping[str, EnabledPool]) -> None:
         if mixed and isinstance(held.pool.sharing, Mps):
             raise problem(
                 "mps_mig",
-                f"the operator tells the plugin of all nodes that MIG parts have names of their own, as in pool {mixed[0]}, and "
-                "with that the plugin refuses MPS; use time-slicing, or give one of the pools another cluster",
+                f"the operator sets MIG naming mixed for the device plugin of all nodes, because of pool {mixed[0]}, and "
+                "with it the plugin refuses MPS; use time-slicing, or move one of the pools to another cluster",
                 at=("pools", name, "sharing", "strategy"),
                 value="mps",
             )
@@ -162,7 +162,7 @@ def _require_one_policy(pools: Mapping[str, EnabledPool], operator: OperatorSett
         if pools and by_image and setting in operator.model_fields_set:
             raise problem(
                 "operator_idle",
-                f"every pool's image brings its own {what}, so the operator installs none; remove {setting}",
+                f"every pool's image contains its own {what}, so the operator installs none; remove {setting}",
                 at=("operator", setting),
             )
     _require_mps_apart(pools)
@@ -171,7 +171,7 @@ def _require_one_policy(pools: Mapping[str, EnabledPool], operator: OperatorSett
         if name in naming and naming[name] != naming[other := next(iter(naming))]:
             raise problem(
                 "mig_naming",
-                f"the operator names the parts of all MIG GPUs in one way and pool {other} has {naming[other]}; write the same",
+                f"the operator names all MIG partitions in one way, and pool {other} has {naming[other]}; write the same",
                 at=("pools", name, "sharing", "naming"),
                 value=naming[name],
             )
@@ -179,7 +179,7 @@ def _require_one_policy(pools: Mapping[str, EnabledPool], operator: OperatorSett
         if held.pool.cdi != first.pool.cdi:
             raise problem(
                 "operator_cdi",
-                f"the operator has one CDI setting a cluster and pool {other} has the other; set the same, "
+                f"the operator has one CDI setting per cluster, and pool {other} has the other; set the same, "
                 f"or use enablement: {DEVICE_PLUGIN}",
                 at=("pools", name, "cdi"),
                 value=held.pool.cdi,

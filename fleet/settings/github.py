@@ -24,6 +24,7 @@ def _scope_url(url: str) -> str:
     return url
 
 
+ScopeUrl = Annotated[str, AfterValidator(_scope_url)]
 Identifier = Annotated[QuotedText, matching("github_id", 'an id is a quoted number, for example "123456"', "[0-9]+")]
 
 _GROUP = re.compile(r"[A-Za-z][A-Za-z0-9 _.-]*")
@@ -34,8 +35,8 @@ def _group(name: str) -> str:
     if not _GROUP.fullmatch(name) or name != name.strip() or name.lower() in YAML_WORDS:
         raise problem(
             "runner_group",
-            "a runner group begins with a letter, goes on with letters, digits, spaces, _ . or -, and is no YAML word "
-            "such as on, since the chart does not quote it; rename the group on GitHub",
+            "a runner group starts with a letter, then has letters, digits, spaces, _ . or -, and is not a YAML word "
+            "such as on, because the chart does not quote it; rename the group on GitHub",
         )
     return name
 
@@ -43,12 +44,17 @@ def _group(name: str) -> str:
 RunnerGroup = Annotated[str, Field(min_length=1), AfterValidator(_group)]
 
 
-class GitHub(Model):
-    """The GitHub scope and the GitHub App of the runners. The App's private key is the secret `gpu-ci:githubPrivateKey`."""
+class GitHubApp(Model):
+    """A GitHub App and its installation."""
 
-    url: Annotated[str, AfterValidator(_scope_url)]
     app_id: Identifier
     installation_id: Identifier
+
+
+class GitHub(GitHubApp):
+    """The GitHub scope and the GitHub App of the runners. The App's private key is the secret `gpu-ci:githubPrivateKey`."""
+
+    url: ScopeUrl
     group: RunnerGroup = "default"
     """Default runner group of the sets. It must exist on GitHub."""
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Discriminator, Tag
 
-from fleet.settings.model import DnsLabel, Model, matching, told_by
+from fleet.settings.model import DnsLabel, Model, matching, selected_by
 
 SECRET_WAYS = ("external-secrets", "sealed-secrets", "sops", "program")
 WAYS = f"the GitHub App's key comes by {', '.join(SECRET_WAYS[:-1])} or {SECRET_WAYS[-1]}; name one in by"
@@ -35,7 +35,7 @@ SecretFile = Annotated[
     str,
     matching(
         "secret_file",
-        "not a file beside the stack file or below; write for example secrets/github-app.enc.yaml",
+        "not a file in the stack file's folder or below; write for example secrets/github-app.enc.yaml",
         _PATH,
         private=True,
     ),
@@ -112,7 +112,7 @@ AnyGitSecrets = Annotated[
     | Annotated[SealedSecrets, Tag("sealed-secrets")]
     | Annotated[Sops, Tag("sops")]
     | Annotated[ByProgram, Tag("program")],
-    Discriminator(told_by("by", SECRET_WAYS), custom_error_type="gpu_ci_git_secrets", custom_error_message=WAYS),
+    Discriminator(selected_by("by", SECRET_WAYS), custom_error_type="gpu_ci_git_secrets", custom_error_message=WAYS),
 ]
 """How the GitHub App's key gets into the cluster, selected by `by`."""
 

@@ -72,13 +72,13 @@ class StackJob(Model):
         """Refuse a job that names no pool and no gpuType, or both."""
         if (self.pool is None) is (self.gpu_type is None):
             # The error does not show the job, because its variables may be secrets.
-            raise problem(
-                "job_place", "a job names the pool that runs it, or the gpuType of one; give one of the two", private=True
-            )
+            raise problem("job_place", "a job needs either pool or gpuType; set one of them", private=True)
         if self.pool is not None:
             for key, given in (("spot", self.spot), ("shared", self.shared)):
                 if given:
-                    raise problem("job_pool_known", f"{key} chooses among pools, and the job names its own; remove it", at=(key,))
+                    raise problem(
+                        "job_pool_known", f"{key} selects among pools, but this job names its pool; remove it", at=(key,)
+                    )
         return self
 
 
@@ -108,11 +108,11 @@ def require_jobs(
                 at=(*at, "cache"),
             )
         team = team_of(job.namespace, queues)
-        held = f"team {team}, whose queue has its name" if team else "no team with a queue"
+        owner = f"team {team}, whose queue has its name" if team else "no team with a queue"
         if job.queue is not None and job.queue not in ((team, DEFAULT_QUEUE) if team else ()):
             raise problem(
                 "job_queue",
-                f"namespace {job.namespace} is of {held}; name that of the namespace's team, or remove queue",
+                f"namespace {job.namespace} belongs to {owner}; use the queue of the namespace's team, or remove queue",
                 at=(*at, "queue"),
             )
 

@@ -186,7 +186,7 @@ LabelValue = Annotated[
 """Value of a node label. Kubernetes allows an empty one, the EKS API (labelValue) does not."""
 
 
-def told_by(key: str, known: Collection[str]) -> Callable[[Any], str | None]:
+def selected_by(key: str, known: Collection[str]) -> Callable[[Any], str | None]:
     """A discriminator: it returns the value of `key`, which selects a model of a union, or None if no model has that value."""
 
     def tag(value: Any) -> str | None:

@@ -12,9 +12,9 @@ from fleet.settings.model import DnsLabel, problem
 
 SMOKE_NAMESPACE = "gpu-smoke"
 """Only smoke tests run there. It is deleted after them."""
-TAKEN = "this namespace is the system's, a chart's or a runner set's; name one of a team's own"
+TAKEN = "this namespace belongs to the system, a chart or a runner set; use another for teams"
 """The error for a team's namespace that is already used. `fleet.prove.namespaces` checks the namespaces of charts."""
-ARGO_CD_TAKEN = "this namespace is the system's, a chart's, a runner set's or a team's; give ArgoCD one of its own, as argocd"
+ARGO_CD_TAKEN = "this namespace belongs to the system, a chart, a runner set or a team; give ArgoCD its own, such as argocd"
 """The error for a namespace of ArgoCD that is already used."""
 _RUNNERS = "runners-"
 _LEVELS: tuple[Level, ...] = ("restricted", "baseline", "privileged")
@@ -33,7 +33,7 @@ def reserved(namespace: str) -> bool:
 
 def _free(name: str) -> str:
     if name == SMOKE_NAMESPACE:
-        raise problem("smoke_namespace", f"{SMOKE_NAMESPACE} is for smoke tests alone; name another, such as ai")
+        raise problem("smoke_namespace", f"{SMOKE_NAMESPACE} is only for smoke tests; use another, such as ai")
     if reserved(name):
         raise problem("namespace_taken", TAKEN)
     return name

@@ -57,7 +57,7 @@ class OperatorSettings(Model):
         if self.driver.license_secret is not None and self.driver.repository in (None, _PUBLIC):
             raise problem(
                 "vgpu_repository",
-                "a licensed vGPU driver is in no public registry; name your own in repository",
+                "no public registry has a licensed vGPU driver; name your own in repository",
                 at=("driver", "repository"),
             )
         return self

@@ -98,7 +98,7 @@ class Pool(Model):
         if self.reservation is not None and self.nodes.max > self.reservation.count:
             raise problem(
                 "reservation_size",
-                f"the reservation holds {self.reservation.count} machines, a node beyond them never starts; lower max",
+                f"the reservation holds {self.reservation.count} machines, and nodes beyond them never start; lower max",
                 at=("nodes", "max"),
             )
         return self
@@ -113,7 +113,7 @@ class Pool(Model):
         if self.role == "release" and self.capacity == "spot":
             raise problem(
                 "release_spot",
-                "a release pool is never spot: an interruption would abort a release; use on-demand",
+                "a release pool must not be spot: an interruption would abort a release; use on-demand",
                 at=("capacity",),
             )
         if len(self.labels) > MAX_LABELS:
@@ -186,7 +186,9 @@ def alike(machines: tuple[hardware.Machine, ...], *, at: tuple[str, ...]) -> Non
     if len({(machine.gpus, machine.gpu, machine.gpu_memory_mib) for machine in machines}) > 1:
         found = ", ".join(map(_gpus, machines))
         raise problem(
-            "mixed_gpus", f"types of one pool have one GPU model, memory and count, here {found}; split the pool", at=at
+            "mixed_gpus",
+            f"types of one pool must have the same GPU model, memory and count, and these are {found}; split the pool",
+            at=at,
         )
     require_once("repeated_type", "an instance type is given twice; remove one", machines, at=at)
 
@@ -247,7 +249,8 @@ def require_one_share(rule: str, name: str, pool: Pool, units: int, *, at: tuple
     if units > 1 and not pool.several:
         raise problem(
             rule,
-            f"pool {name} shares its GPUs and several shares are no larger share; write 1, or set allowSeveral in the pool's "
+            f"pool {name} shares its GPUs, and several shares do not add up to a larger one; write 1, or set allowSeveral "
+            "in the pool's "
             "sharing",
             at=at,
         )

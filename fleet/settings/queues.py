@@ -40,7 +40,9 @@ class Quota(Model):
         """Refuse to lend more than the nominal quota, as Kueue's webhook does."""
         if self.lend is not None and self.lend > self.nominal:
             raise problem(
-                "queue_lend", f"a team lends of its own, which is {self.nominal} here; lower lend or raise nominal", at=("lend",)
+                "queue_lend",
+                f"a team can lend at most its own quota, which is {self.nominal} here; lower lend or raise nominal",
+                at=("lend",),
             )
         return self
 
@@ -122,7 +124,7 @@ class Queues(Model):
         if self.fair_sharing and self.cohort is None:
             raise problem(
                 "queue_fair_sharing",
-                "fair sharing is of what a cohort's teams borrow; set cohort, or remove fairSharing",
+                "fair sharing applies to what the teams of a cohort borrow; set cohort, or remove fairSharing",
                 at=("fairSharing",),
             )
         for name, team in self.teams.items():
@@ -130,14 +132,13 @@ class Queues(Model):
             if "weight" in team.model_fields_set and not self.fair_sharing:
                 raise problem(
                     "queue_weight",
-                    "weights count with fair sharing alone; set fairSharing: true, or remove weight",
+                    "weight has an effect only with fair sharing; set fairSharing: true, or remove weight",
                     at=(*at, "weight"),
                 )
             if self.cohort is None and not any(quota.nominal for quota in team.quotas):
                 raise problem(
                     "queue_empty",
-                    "the team has nothing of its own and nobody to borrow from, so its Jobs would wait for ever; raise nominal, "
-                    "or set cohort",
+                    "the team has no quota and cannot borrow, so its Jobs would wait forever; raise nominal, or set cohort",
                     at=(*at, "quotas"),
                 )
             self._preemption_rules((*at, "preemption"), team.preemption)
@@ -148,14 +149,14 @@ class Queues(Model):
         if reclaim != NEVER and self.cohort is None:
             raise problem(
                 "queue_reclaim",
-                "a team takes back what others borrowed, which needs a cohort; set cohort, or remove reclaimWithinCohort",
+                "a team can reclaim quota only within a cohort; set cohort, or remove reclaimWithinCohort",
                 at=(*at, "reclaimWithinCohort"),
             )
         if borrow != NEVER and (reclaim == NEVER or self.fair_sharing):
             why = (
-                "Kueue knows no such thing with fair sharing; remove it, or fairSharing"
+                "Kueue does not support this with fair sharing; remove it, or fairSharing"
                 if self.fair_sharing
-                else "a team that ends others' Jobs to borrow takes its own back first; set reclaimWithinCohort, or remove it"
+                else "Kueue allows this only together with reclaimWithinCohort; set reclaimWithinCohort, or remove it"
             )
             raise problem("queue_borrow_preemption", why, at=(*at, "borrowWithinCohort"))
 

@@ -58,7 +58,7 @@ ImageReference = Annotated[
     Field(min_length=1),
     matching(
         "image",
-        "an image names its version or digest, not latest; write registry/name:version, registry/name@sha256:… or both",
+        "an image must name a version or digest, not latest; write registry/name:version, registry/name@sha256:… or both",
         _IMAGE,
     ),
 ]
@@ -91,11 +91,10 @@ class Runner(Model):
         return self
 
 
-class PodRunner(Runner):
-    """A runner scale set whose runners are pods of one pool."""
+class RunnerPod(Runner):
+    """A runner scale set whose runners are pods, wherever they run."""
 
     kind: Literal["pod"] = "pod"
-    pool: str
     gpus: Annotated[int, Field(ge=1)] = 1
     cpu: CpuSpan
     memory: MemorySpan
@@ -127,3 +126,9 @@ class PodRunner(Runner):
                 value=memory_text(self.shm),
             )
         return self
+
+
+class PodRunner(RunnerPod):
+    """A runner scale set whose runners are pods of one pool."""
+
+    pool: str

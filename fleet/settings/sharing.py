@@ -13,7 +13,7 @@ from pydantic import Discriminator, Field, Tag
 from fleet.facts import hardware
 from fleet.facts.scheduling import GPU_RESOURCE, MIG_RESOURCE, PLUGIN_CONFIG_CDI, SHARED_SUFFIX
 from fleet.facts.tables import rows
-from fleet.settings.model import Model, problem, told_by
+from fleet.settings.model import Model, problem, selected_by
 
 STRATEGIES = ("time-slicing", "mps", "mig")
 WAYS = f"GPUs are shared by {', '.join(STRATEGIES[:-1])} or {STRATEGIES[-1]}; name one in strategy"
@@ -127,7 +127,7 @@ class Mig(Model):
         if self.profile not in known:
             raise problem(
                 "mig_profile",
-                f"{name} of {machine.gpu_memory_mib / 1024:.0f} GiB ({machine.name}) has no such profile; "
+                f"{name} of {machine.gpu_memory_mib / 1024:.0f} GiB ({machine.name}) does not have this profile; "
                 f"use one of: {', '.join(known)}",
                 at=("sharing", "profile"),
             )
@@ -151,7 +151,7 @@ def _profiles() -> dict[tuple[str, int], dict[str, int]]:
 AnySharing = Annotated[
     Annotated[TimeSlicing, Tag("time-slicing")] | Annotated[Mps, Tag("mps")] | Annotated[Mig, Tag("mig")],
     Discriminator(
-        told_by("strategy", STRATEGIES),
+        selected_by("strategy", STRATEGIES),
         custom_error_type="gpu_ci_sharing_strategy",
         # No custom_error_context: it is a dict, and a union with None must be hashable.
         custom_error_message=WAYS,

@@ -57,7 +57,7 @@ def hint(error: ErrorDetails, root: type[BaseModel], path: tuple[str, ...]) -> s
     context = error.get("ctx", {})
     kind = error["type"]
     if kind == "gpu_ci_runner_kind" and {"pool", "shapes"} <= error["input"].keys() and "kind" not in error["input"]:
-        return "pool belongs to a pod, shapes to a machine; remove one of them, and name the kind of a machine, vm or vm-per-job"
+        return "a pod has pool and a machine has shapes; remove one of them, and set kind of a machine to vm or vm-per-job"
     if "message" in context:
         return str(context["message"])
     if kind == "extra_forbidden":
@@ -106,8 +106,8 @@ def is_foreign_kind(error: ErrorDetails) -> bool:
 def _foreign_kind(kind: str, provider: str, providers: Mapping[str, Any]) -> str:
     able = [name for name, settings in providers.items() if kind in _choices(_below(_below(settings, "runners"), ""))]
     return (
-        f"provider {provider} runs pods alone, runners of kind {kind} are machines on OCI; "
-        f"give the set to a cluster of provider {' or '.join(able)}, or remove kind"
+        f"provider {provider} supports only pods, and runners of kind {kind} are machines on OCI; "
+        f"move the set to a cluster of provider {' or '.join(able)}, or remove kind"
     )
 
 

@@ -21,12 +21,12 @@ def require_workloads(workloads: Mapping[str, Workload], pools: Mapping[str, Any
     for name, workload in workloads.items():
         _require_pool(name, workload, pools)
         other = holders.setdefault(workload.namespace, name)
-        held = "restricted" if workload.namespace in confined else workloads[other].level
-        if held != workload.level:
+        required = "restricted" if workload.namespace in confined else workloads[other].level
+        if required != workload.level:
             raise problem(
                 "workload_level",
-                f"another user of that namespace is held to the Pod Security Standard {held}, {workload.kind} needs "
-                f"{workload.level}; give it a namespace of its own",
+                f"another user of that namespace requires the Pod Security Standard {required}, {workload.kind} needs "
+                f"{workload.level}; give it its own namespace",
                 at=("workloads", name, "namespace"),
                 value=workload.namespace,
             )
@@ -35,7 +35,7 @@ def require_workloads(workloads: Mapping[str, Workload], pools: Mapping[str, Any
             if (first := ports.setdefault(port, name)) != name:
                 raise problem(
                     "node_port_twice",
-                    f"workload {first} has that port of all nodes already; use another",
+                    f"workload {first} already uses that port of all nodes; use another",
                     at=("workloads", name, "nodePort", "port"),
                 )
 
@@ -58,12 +58,12 @@ def require_storage(
         at = ("workloads", name, "storage", *(("storageClass",) if "storage" in workload.model_fields_set else ()))
         if named is None and not default_class:
             raise problem(
-                "workload_class", f"the cluster has no default storage class, so its volume would wait for ever; {known}", at=at
+                "workload_class", f"the cluster has no default storage class, so its volume would wait forever; {known}", at=at
             )
         if named is not None and named.startswith(class_name("")) and named not in classes:
             raise problem("workload_class_unknown", f"no cache of the cluster has that class; {known}", at=at)
-        for cache, held in caches.items():
-            if workload.claim(name) == cache and workload.namespace in held.namespaces:
+        for cache, settings in caches.items():
+            if workload.claim(name) == cache and workload.namespace in settings.namespaces:
                 raise problem(
                     "workload_claim",
                     f"cache {cache} has a claim of that name in namespace {workload.namespace}; rename one",
@@ -79,7 +79,7 @@ def require_unqueued(workloads: Mapping[str, Workload], teams: Mapping[str, str]
             raise problem(
                 "workload_queued",
                 f"Jobs of that namespace wait in the queue of team {teams[workload.namespace]}, and {workload.kind} is of none; "
-                "give it a namespace of its own",
+                "give it its own namespace",
                 at=("workloads", name, "namespace"),
                 value=workload.namespace,
             )

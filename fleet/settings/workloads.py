@@ -19,7 +19,7 @@ from fleet.settings.model import (
     Model,
     memory_text,
     problem,
-    told_by,
+    selected_by,
 )
 from fleet.settings.namespaces import TeamNamespace
 from fleet.settings.runner import ImageReference
@@ -238,7 +238,7 @@ class CoralWorkload(Workload):
         if (self.image is None) is not (self.command is None):
             raise problem(
                 "coral_command",
-                "image and command belong together: the check needs the pinned image, and another has work of its own; "
+                "image and command belong together: the check needs the pinned image, and another image needs its own command; "
                 "give both or neither",
                 at=("image" if self.command is None else "command",),
             )
@@ -255,7 +255,7 @@ AnyWorkload = Annotated[
     | Annotated[ComfyuiWorkload, Tag("comfyui")]
     | Annotated[CoralWorkload, Tag("coral")],
     Discriminator(
-        told_by("kind", KINDS),
+        selected_by("kind", KINDS),
         custom_error_type="gpu_ci_workload_kind",
         custom_error_message="{message}",
         custom_error_context={"message": WAYS},

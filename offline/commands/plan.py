@@ -45,7 +45,7 @@ def plan(
     with exit_status(tell):
         with Progress() as progress:
             if as_json and as_markdown:
-                raise InputError("--json, --markdown: one form at a time; leave one of them out")
+                raise InputError("--json, --markdown: choose one output format; remove one of them")
             day = day_of(as_of)
             found = make_plan(stack, ROOT, file, progress, day)
             before = None if base is None else read_base(stack, ROOT, base, file, progress, day)

@@ -40,6 +40,6 @@ def render(
         files = () if check_only else write_files(found, out)
     if astray:
         sys.stderr.writelines(f"{line}\n" for line in astray)
-        sys.stderr.write(f"error: {len(astray)} files are not what the settings give; render again, and commit what changed\n")
+        sys.stderr.write(f"error: {len(astray)} files differ from the settings; render again, and commit the changes\n")
         raise typer.Exit(1)
-    sys.stdout.writelines(f"{path}\n" for path in files or (f"{out}: as the settings give it",))
+    sys.stdout.writelines(f"{path}\n" for path in files or (f"{out}: up to date with the settings",))

@@ -1,4 +1,4 @@
-"""Writes `docs/inventory-<stack>.md`: the GPU pools of a stack, the users of their GPUs, and what these need of the nodes.
+"""Writes `docs/inventory-<stack>.md`: the GPU pools of a stack, the users of their GPUs, and what these need from the nodes.
 
 The page shows what `make plan` leaves out: the resources that the nodes of each pool advertise, workloads and jobs, images,
 volumes, Pod Security levels and drivers. The plan shows prices, policies and resources.

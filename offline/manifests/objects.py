@@ -69,7 +69,7 @@ def _objects(stack: str, file: str, within: str, document: Document, body: objec
     where = f"{file}:{_line(document, keys)}"
     if not isinstance(body, dict) or not _is_object(where, body):
         if keys:
-            raise InputError(f"{where}: an item of a list of objects must have apiVersion and kind; add them, or take it away")
+            raise InputError(f"{where}: an item of a list of objects must have apiVersion and kind; add them, or remove it")
         return
     if document.fault is not None:
         raise document.fault
@@ -116,11 +116,11 @@ def _is_object(where: str, body: Mapping[str, Any]) -> bool:
 
 def _named(where: str, body: Mapping[str, Any]) -> tuple[str, str]:
     found = []
-    for key, form, mend in (("apiVersion", _VERSION, "v1 or group/version"), ("kind", _KIND, "one word, as Deployment")):
+    for key, form, wanted in (("apiVersion", _VERSION, "v1 or group/version"), ("kind", _KIND, "one word, such as Deployment")):
         value = body[key]
         if not isinstance(value, str) or not form.fullmatch(value):
-            advice = " (a template: check what `helm template` writes)" if isinstance(value, str) and "{{" in value else ""
-            raise InputError(f"{where}: {key} must be {mend}; got {quoted(value)}{advice}; correct it")
+            advice = " (a template: check the output of `helm template`)" if isinstance(value, str) and "{{" in value else ""
+            raise InputError(f"{where}: {key} must be {wanted}; got {quoted(value)}{advice}; correct it")
         found.append(value)
     version, kind = found
     return version, kind
@@ -128,13 +128,14 @@ def _named(where: str, body: Mapping[str, Any]) -> tuple[str, str]:
 
 def _resource(where: str, urn: str, token: str, name: str, body: Mapping[str, Any]) -> Resource:
     if is_reserved(body):
-        raise InputError(f"{where}: holds a mark that Pulumi keeps for secrets and unknown values; write another text")
+        raise InputError(f"{where}: contains a string that Pulumi reserves for secrets and unknown values; write another text")
     struct = struct_pb2.Struct()
     try:
         struct.update(body)
     except (UnicodeEncodeError, ValueError, OverflowError):
         raise InputError(
-            f"{where}: holds half a character or a number that no object can; write whole characters and numbers below 2^63"
+            f"{where}: contains half of a surrogate pair, or a number that is too large; write whole characters and "
+            "numbers below 2^63"
         ) from None
     return Resource(urn, token, name, parent="", custom=True, remote=False, read=False, id="", wire=struct)
 

@@ -1,4 +1,4 @@
-"""What a check of manifests cannot judge: kinds that no policy reads, and changes that ArgoCD makes to files in Git."""
+"""The limits of a check of manifests: kinds that no policy reads, and changes that ArgoCD makes to files in Git."""
 
 from __future__ import annotations
 
@@ -62,7 +62,8 @@ def laid_over(manifests: Iterable[Manifest]) -> Iterator[str]:
             if walk(props, "spec", "templatePatch") and any(_paths(walk(props, "spec", "template"))):
                 where.append("spec.templatePatch")
         yield from (
-            f"{each.place}: {each.label}: {path} changes what lies in Git, and is read with none of it here" for path in where
+            f"{each.place}: {each.label}: {path} changes the manifests in Git, and this check ignores those changes"
+            for path in where
         )
 
 

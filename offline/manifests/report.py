@@ -35,7 +35,7 @@ def report(check: Check, console: Console, strict: bool = False) -> None:
     if idle := [f"{each.label} ({each.count})" for each in check.unjudged if not each.works]:
         console.print(Text(f"  no policy reads: {', '.join(idle)}", style="dim"), soft_wrap=True)
     for note in check.tree.passed_over:
-        console.print(Text(f"  passed over: {note}", style="dim"), soft_wrap=True)
+        console.print(Text(f"  skipped: {note}", style="dim"), soft_wrap=True)
     console.print()
     console.print(_table(check))
     console.print()
@@ -65,7 +65,7 @@ def _line(found: Finding) -> str:
 
 def _unread(each: Unjudged) -> str:
     more = f" and {each.count - 1} more" if each.count > 1 else ""
-    return f"{each.label} has containers or GPUs in it, and no policy reads it: {each.first.place}{more}"
+    return f"{each.label} has containers or GPUs, and no policy reads it: {each.first.place}{more}"
 
 
 def _objects(check: Check) -> str:

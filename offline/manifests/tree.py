@@ -19,7 +19,7 @@ SUFFIXES = (".yaml", ".yml", ".json")
 PROGRAMS = (".jsonnet",)
 """Programs that ArgoCD evaluates. A check does not."""
 
-_MEND = "name a folder of manifests, or one file"
+_FIX = "name a folder of manifests, or one file"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +40,10 @@ class Tree:
                 # The API server identifies an object by these, in any API version.
                 places.setdefault((each.group, each.kind, each.namespace, each.name), []).append(each)
         return tuple(
-            f"{held[0].label} stands {len(held)} times, and the last one applied wins: {', '.join(each.place for each in held)}"
-            for held in places.values()
-            if len(held) > 1
+            f"{same[0].label} is here {len(same)} times, and the one that is applied last wins: "
+            f"{', '.join(each.place for each in same)}"
+            for same in places.values()
+            if len(same) > 1
         )
 
 
@@ -53,7 +54,7 @@ def read_tree(stack: str, target: str) -> Tree:
     for a link to a file outside of the folder, and for a folder without an object.
     """
     if not target:
-        raise InputError(f"DIR: must not be empty; {_MEND}")
+        raise InputError(f"DIR: must not be empty; {_FIX}")
     root = Path(target)
     there = tuple(_paths(root))
     # A single file is read, whatever its name is.
@@ -85,10 +86,10 @@ def read_tree(stack: str, target: str) -> Tree:
         raise InputError("\n".join(wrong))
     if not found:
         beside = f", and {count} other documents" if count else ""
-        raise InputError(f"DIR: {target} has no Kubernetes object in *.yaml, *.yml or *.json{beside}; {_MEND}")
-    notes = [_note(path, held) for path, held in others.items()]
+        raise InputError(f"DIR: {target} has no Kubernetes object in *.yaml, *.yml or *.json{beside}; {_FIX}")
+    notes = [_note(path, documents) for path, documents in others.items()]
     notes += [f"{path}: a program that ArgoCD evaluates; check what `jsonnet` prints" for path in programs]
-    return Tree(len(paths), count, tuple(_told_apart(found)), tuple(notes))
+    return Tree(len(paths), count, tuple(_distinct(found)), tuple(notes))
 
 
 def _paths(root: Path) -> Iterator[Path]:
@@ -99,9 +100,9 @@ def _paths(root: Path) -> Iterator[Path]:
             return
         if not root.is_dir():
             fault = "is neither a folder nor a file" if root.exists() else "does not exist"
-            raise InputError(f"DIR: {root} {fault}; {_MEND}")
+            raise InputError(f"DIR: {root} {fault}; {_FIX}")
     except OSError as error:
-        raise InputError(f"DIR: {root} cannot be read ({error.strerror}); {_MEND}") from None
+        raise InputError(f"DIR: {root} cannot be read ({error.strerror}); {_FIX}") from None
     try:
         for folder, folders, files in walk(root):
             folders[:] = [name for name in folders if name != ".git"]
@@ -116,7 +117,7 @@ def _paths(root: Path) -> Iterator[Path]:
 def _readable(path: Path) -> Path:
     """The path. Raises InputError for a path that a line of a report cannot show."""
     if not str(path).isprintable():
-        raise InputError(f"DIR: {str(path)!a} has a sign in its name that cannot be shown; rename it")
+        raise InputError(f"DIR: {str(path)!a} has a character in its name that cannot be shown; rename it")
     return path
 
 
@@ -142,14 +143,14 @@ def _is_object(document: Document) -> bool:
     return isinstance(document.value, Mapping) and {"apiVersion", "kind"} <= document.value.keys()
 
 
-def _note(path: Path, held: list[Document]) -> str:
-    first = held[0].value
+def _note(path: Path, documents: list[Document]) -> str:
+    first = documents[0].value
     what = "apiVersion and kind are not set" if isinstance(first, Mapping) else "a list" if isinstance(first, list) else "a text"
-    more = f", and {len(held) - 1} more documents" if len(held) > 1 else ""
-    return f"{path}:{held[0].lines[()]}: no Kubernetes object ({what}){more}"
+    more = f", and {len(documents) - 1} more documents" if len(documents) > 1 else ""
+    return f"{path}:{documents[0].lines[()]}: not a Kubernetes object ({what}){more}"
 
 
-def _told_apart(manifests: Iterable[Manifest]) -> Iterator[Manifest]:
+def _distinct(manifests: Iterable[Manifest]) -> Iterator[Manifest]:
     """The same manifests, with a number at the end of each repeated URN."""
     seen: Counter[str] = Counter()
     for each in manifests:

@@ -1,7 +1,7 @@
-"""addon-version-pinned: cluster add-ons have a version that the program chose.
+"""addon-version-pinned: cluster add-ons have a version that the program sets.
 
-Judged: add-ons of EKS and OKE. `eks:index:Addon` is judged by its inputs where it has some, since an offline plan sees none of
-its children. EKS takes its default version for an add-on without one, and OKE updates such an add-on by itself.
+Judged: add-ons of EKS and OKE. The component `eks:index:Addon` is judged by its inputs, if it has any, because an offline plan
+does not have its children. Without a version, EKS installs its default version, and OKE updates the add-on by itself.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from .read import Later, shown, text, walk
 from .rule import Args, Rule, Section, Severity
 
 _WHOLE = re.compile(r"v?[0-9]+\.[0-9]+\.[0-9]")
-"""How a version starts that is one and no range of them."""
+"""The start of an exact version. A range does not match."""
 _VERSIONS = {
-    EKS_ADDON: ("addonVersion", "EKS then takes its default of the day", "v1.2.3-eksbuild.1"),
-    EKS_ADDON_COMPONENT: ("addonVersion", "EKS then takes its default of the day", "v1.2.3-eksbuild.1"),
+    EKS_ADDON: ("addonVersion", "EKS then installs its current default version", "v1.2.3-eksbuild.1"),
+    EKS_ADDON_COMPONENT: ("addonVersion", "EKS then installs its current default version", "v1.2.3-eksbuild.1"),
     OKE_ADDON: ("version", "OKE then updates the add-on by itself", "v1.2.3"),
 }
 
@@ -38,8 +38,8 @@ RULE = Rule(
     severity=Severity.LOW,
     types=frozenset(_VERSIONS),
     levels={"dev": "disabled", "staging": "advisory", "prod": "mandatory", "homelab": "disabled"},
-    rationale="An add-on that changes by itself changes network, names or GPUs of a cluster on a day that nobody chose.",
+    rationale="An add-on that updates by itself can break the network, DNS or GPUs of a cluster at any time.",
     source="https://docs.aws.amazon.com/eks/latest/userguide/updating-an-add-on.html",
-    fix="Write addonVersion (EKS) or version (OKE); the cloud's CLI lists what fits a cluster's Kubernetes version.",
+    fix="Set addonVersion (EKS) or version (OKE). The cloud's CLI lists the versions for the cluster's Kubernetes version.",
     check=_check,
 )

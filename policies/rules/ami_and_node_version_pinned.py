@@ -1,13 +1,13 @@
-"""ami-and-node-version-pinned: machines boot an image that the program names, of a Kubernetes version that is supported.
+"""ami-and-node-version-pinned: machines boot a pinned image with a supported Kubernetes version.
 
 Judged: EKS managed node groups, launch templates, EC2 instances and spot requests, Karpenter's EC2NodeClass, OKE node pools,
-OCI instances and instance configurations. An id that the program looks up ("recommended" parameters of SSM) is unknown in a
-preview and stays undeterminable; text that EC2 or Karpenter looks up later (`resolve:ssm:`, `@latest`, wildcards, tags) is no
-pin.
+OCI instances and instance configurations. If the program looks up an image id (SSM's "recommended" parameters), a preview does
+not know the id, and the rule is undeterminable. If EC2 or Karpenter looks up the image later (`resolve:ssm:`, `@latest`,
+wildcards, tags), the image is not pinned.
 
-- An EKS group has a `releaseVersion`, unless its image is its template's (`CUSTOM`), which is judged there. A template without
-  an image leaves it to the group. A group without a version follows its cluster.
-- OCI names images by OCID: a filter over images is no pin. A boot volume is its own image.
+- An EKS group needs a `releaseVersion`, unless its launch template sets the image (`CUSTOM`). The rule then judges the template.
+  A template without an image leaves the image to the group. A group without a version has its cluster's version.
+- OCI identifies images by OCID. A filter over images does not pin one. A boot volume counts as a pinned image.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from .read import Later, count, items, keys, line, shown, strings, text, walk
 from .rule import Args, Rule, Section, Severity
 
 VERSIONS = ("1.34", "1.35", "1.36")
-"""Minors of `fleet/facts/data/versions.toml`."""
+"""Kubernetes minor versions of `fleet/facts/data/versions.toml`."""
 
 BAD_BUILDS = ("20260930", "20261003")
-"""Days of EKS images whose kernel panics (awslabs/amazon-eks-ami#2845)."""
+"""Build dates of EKS images whose kernel panics (awslabs/amazon-eks-ami#2845)."""
 
 _AMI = re.compile(r"ami-[0-9a-z]+")
 # 1.2.3-20260131 of Amazon Linux, 1.2.3-29cc92cc of Bottlerocket (EKS user guide, AMI versions).
@@ -47,7 +47,7 @@ def _version(field: str, props: Any, supported: Sequence[str], later: Later) -> 
         minor = _MINOR.fullmatch(text(version))
         if version is not None and (minor is None or minor[1] not in supported):
             listed = ", ".join(map(line, supported))
-            yield f"{field} is {shown(version)}: nodes are of a supported Kubernetes version; write one of {listed}"
+            yield f"{field} is {shown(version)}: nodes need a supported Kubernetes version; write one of {listed}"
 
 
 def _node_group(props: Any, later: Later) -> Iterator[str]:
@@ -72,7 +72,7 @@ def _launch_template(props: Any, later: Later) -> Iterator[str]:
 def _instance(props: Any, later: Later) -> Iterator[str]:
     with later:
         image = walk(props, "ami")
-        # A template's image is judged there.
+        # The rule judges a launch template's image on the template itself.
         yield from _ami("ami", image, absent_is_fine=image is None and bool(keys(walk(props, "launchTemplate"))))
 
 
@@ -97,7 +97,7 @@ def _node_class(props: Any, later: Later) -> Iterator[str]:
 
 
 def _pins(term: Any) -> bool:
-    """Whether a selector term of Karpenter means one image: an id, a name without wildcard, an alias with a version."""
+    """Whether a selector term of Karpenter selects one image: by id, by name without wildcard, or by alias with a version."""
     if _AMI.fullmatch(text(walk(term, "id"))):
         return True
     family, _, version = text(walk(term, "alias")).partition("@")
@@ -109,7 +109,7 @@ def _pins(term: Any) -> bool:
 
 def _node_pool(props: Any, later: Later) -> Iterator[str]:
     with later:
-        # The deprecated property says the same.
+        # `nodeImageId` is the deprecated property for the same image.
         yield from _ocid("nodeSourceDetails", walk(props, "nodeSourceDetails"), "imageId", props, "nodeImageId")
 
 
@@ -133,7 +133,7 @@ def _sourced(path: str, source: Any, field: str, holder: Any, other: str) -> Ite
 
 
 def _ocid(path: str, source: Any, field: str, holder: Any, other: str) -> Iterator[str]:
-    """The fault of an image that neither its field nor, without that, the other one names by OCID."""
+    """The fault, unless `field` has an OCID. If `field` is not set, the property `other` counts."""
     image = walk(source, field)
     if not text(walk(holder, other) if image is None else image).startswith("ocid1."):
         yield f"{path}.{field} is {shown(image)}: an image is pinned by its OCID; write ocid1.image.…"
@@ -160,10 +160,10 @@ RULE = Rule(
     levels={"dev": "advisory", "staging": "advisory", "prod": "mandatory", "homelab": "disabled"},
     config={
         "kubernetesVersions": schema.strings(
-            VERSIONS, "Kubernetes minors that nodes may have.", least=1, pattern="^[0-9]+\\.[0-9]+$"
+            VERSIONS, "Kubernetes minor versions that nodes may have.", least=1, pattern="^[0-9]+\\.[0-9]+$"
         )
     },
-    rationale="An image that changes by itself changes driver and kernel under the jobs, and nobody can go back to the last.",
+    rationale="An unpinned image can change GPU driver and kernel between two jobs, and you cannot go back to the old image.",
     source="https://karpenter.sh/docs/tasks/managing-amis/",
     fix="EKS: releaseVersion. EC2: ami-… as image. Karpenter: alias family@version. OKE and OCI: the image's OCID.",
     check=_check,

@@ -1,8 +1,8 @@
-"""budget-alarm-required: somebody is told when a month of GPUs costs more than planned.
+"""budget-alarm-required: an alarm notifies somebody when a month of GPUs costs more than planned.
 
-Asked of each cloud in which the stack can have GPUs (`groups.py`). On AWS a budget with a notification that has a subscriber
-does, or a monitor of anomalies with a subscription that has one; an account's budgets are in no region. On OCI a budget does
-with an alert rule that has recipients: without them nobody hears of it.
+Judged for each cloud in which the stack can have GPUs (`groups.py`). AWS needs a budget with a notification that has a
+subscriber, or a cost anomaly monitor with a subscription that has a subscriber. The region of an AWS budget does not matter,
+because it covers the whole account. OCI needs a budget with an alert rule that has recipients.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ OCI_ALERT = "oci:Budget/rule:Rule"
 def _check(stack: Stack, later: Later) -> Iterator[Violation]:
     spending: dict[str, list[str]] = {}
     for group in groups(stack.resources, later):
-        # None: it has GPUs, though nobody can tell how many.
+        # None means that the group has GPUs, but their number is unknown.
         if group.gpus != 0:
             spending.setdefault(group.cloud, []).append(group.name)
     for cloud, names in spending.items():
-        told, mend = _ALARMS[cloud]
+        alarmed, fix = _ALARMS[cloud]
         unsure = Later()
-        if not told(stack, unsure) and not unsure:
+        if not alarmed(stack, unsure) and not unsure:
             yield (
-                f"{cloud.upper()}: GPUs of {several(names)} are paid for, and no alarm tells anybody of a dear month; {mend}",
+                f"{cloud.upper()}: the stack pays for the GPUs of {several(names)}, but no budget alarm notifies anybody; {fix}",
                 None,
             )
         later.join(unsure)
@@ -48,7 +48,7 @@ def _oci(stack: Stack, later: Later) -> bool:
 
 
 def _some(stack: Stack, token: str, test: Callable[[PolicyResource, Later], bool], later: Later) -> bool:
-    """Whether some resource of a type passes; where only unknown ones may, they are put off."""
+    """Whether a resource of this type passes the test. If an unknown value decides, `later` collects it."""
     unsure = Later()
     for resource in stack.of(token):
         with unsure:
@@ -63,7 +63,7 @@ def _notifies(budget: PolicyResource, later: Later) -> bool:
 
 
 def _has_subscriber(notification: Any) -> bool:
-    # Who is told may be known only when their topic exists; that there is somebody is known now.
+    # A preview may not know a subscriber, such as the ARN of a new topic, but it knows how many there are.
     return any(count(walk(notification, field)) for field in ("subscriberEmailAddresses", "subscriberSnsTopicArns"))
 
 
@@ -76,18 +76,18 @@ def _received(alert: PolicyResource, _: Later) -> bool:
 
 
 _ALARMS: dict[str, tuple[Callable[[Stack, Later], bool], str]] = {
-    AWS: (_aws, f"add an {AWS_BUDGET} with a notification and its subscribers, in a stack file `budget` of an EKS cluster"),
-    OCI: (_oci, f"add an {OCI_BUDGET} and an {OCI_ALERT} with recipients, in a stack file `budget` of an OKE cluster"),
+    AWS: (_aws, f"add an {AWS_BUDGET} with a notification and its subscribers (in a stack file: `budget` of an EKS cluster)"),
+    OCI: (_oci, f"add an {OCI_BUDGET} and an {OCI_ALERT} with recipients (in a stack file: `budget` of an OKE cluster)"),
 }
 
 RULE = StackRule(
     id="budget-alarm-required",
     order=(Section.COST, 90),
-    title="An alarm tells of a month that is too dear",
+    title="A budget alarm reports overspending",
     severity=Severity.MEDIUM,
     types=MACHINES | {AWS_BUDGET, MONITOR, SUBSCRIPTION, OCI_BUDGET, OCI_ALERT},
     levels={"dev": "disabled", "staging": "advisory", "prod": "mandatory", "homelab": "disabled"},
-    rationale="A ceiling bounds what a stack may cost; only the bill says what it does cost, and who reads that every day?",
+    rationale="A ceiling limits what a stack may cost. A budget alarm reports what it really costs, before the bill does.",
     source="https://docs.aws.amazon.com/cost-management/latest/userguide/budgets-managing-costs.html",
     fix="AWS: a budget with a notification, or an anomaly monitor with a subscription. OCI: a budget and a rule with recipients.",
     check=_check,

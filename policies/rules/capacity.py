@@ -2,10 +2,11 @@
 
 - EKS: `capacityType`. A group in a capacity reservation is ON_DEMAND and its reservation is in the launch template, so the
   rules trust the group's own label `gpu-ci/capacity=reserved`.
-- OKE: each placement, preemptible or of a reservation.
-- Karpenter: its requirements, joined by AND. Without a requirement on it a pool may buy every type (karpenter.sh, NodePools).
-- Auto Scaling groups: the distribution of a mixed instances policy. Without one the launch template decides, which is not
-  read.
+- OKE: each placement, which is preemptible, in a reservation or on-demand.
+- Karpenter: its requirements, joined by AND. Without a requirement on the capacity type, a pool may buy every type
+  (karpenter.sh, NodePools).
+- Auto Scaling groups: the distribution of a mixed instances policy. Without one the launch template decides, and the rules do
+  not read that.
 """
 
 from __future__ import annotations

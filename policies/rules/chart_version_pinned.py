@@ -1,8 +1,8 @@
-"""chart-version-pinned: a release names one version of its chart, from a registry or a repository that TLS vouches for.
+"""chart-version-pinned: a release has one exact chart version, from a registry or repository with TLS.
 
-Judged: Helm releases and ArgoCD's Applications, which alone stay opaque. Of `helm.sh/v4:Chart` and `helm.sh/v3:Chart` the
-children are judged. A real preview sees a release after its provider has filled in the newest version, so a missing one is found
-offline alone.
+Judged: Helm releases and ArgoCD's Applications, because the program does not see the resources in them. The rules judge the
+children of `helm.sh/v4:Chart` and `helm.sh/v3:Chart` instead. In a real preview the provider has already filled in the newest
+version, so only an offline plan finds a missing version.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from .rule import Args, Rule, Section, Severity
 
 # semver.org 2.0.0, with the v that some charts put before it.
 _VERSION = re.compile(r"v?(?:0|[1-9][0-9]*)(?:\.(?:0|[1-9][0-9]*)){2}(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?")
-# A repository that is one chart takes a digest, too (argo-cd 3.4, docs/user-guide/oci.md).
+# An OCI repository of a single chart can also be pinned by digest (argo-cd 3.4, docs/user-guide/oci.md).
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _SAFE = re.compile(r"(?:oci|https)://[^/@]+/?.*", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class _Mends:
-    """How to say where a chart comes from: without a source, with a safe one, with a login."""
+class _Fixes:
+    """How to fix a chart's source: one that is missing, one without TLS, one with a password."""
 
     source: str
     safe: str
     login: str
 
 
-_BY_HELM = _Mends(
+_BY_HELM = _Fixes(
     "write oci://…, or set repositoryOpts.repo to https://…",
     "write oci://… or https://…",
     "use repositoryOpts.username and password",
 )
-_BY_ARGO = _Mends(
+_BY_ARGO = _Fixes(
     "set repoURL to https://…, or to a registry without oci://",
     "write https://…, or a registry without oci://",
     "keep it in a repository Secret of ArgoCD",
@@ -50,35 +50,36 @@ def _check(args: Args, later: Later) -> Iterator[str]:
 
 
 def _faults(release: Release, later: Later) -> Iterator[str]:
-    mends = _BY_HELM if release.application is None else _BY_ARGO
+    fixes = _BY_HELM if release.application is None else _BY_ARGO
     with later:
         version = release.version
         if not (_VERSION.fullmatch(text(version)) or (release.image and _DIGEST.fullmatch(text(version)))):
-            yield f"{release.path('version')} is {shown(version)}: one version exactly, no range; write it whole, as in 0.14.2"
+            fault = "must be one exact version, not a range; write it in full, as in 0.14.2"
+            yield f"{release.path('version')} is {shown(version)}: {fault}"
     with later:
         chart = release.chart
         if "://" in chart:
-            yield from _source_faults(release.chart_path, chart, mends)
+            yield from _source_faults(release.chart_path, chart, fixes)
             return
         repository = release.repository
-        # Helm takes a path for a path, whatever the repository.
+        # Helm reads a path as a local chart, even if a repository is set.
         if repository and not chart.startswith((".", "/")):
-            yield from _source_faults(release.path("repository"), text(repository), mends)
+            yield from _source_faults(release.path("repository"), text(repository), fixes)
         else:
             yield (
-                f"{release.chart_path} is {shown(chart)} without a repository: a folder or a list of repositories is another one "
-                f"on every machine; {mends.source}"
+                f"{release.chart_path} is {shown(chart)} without a repository: local charts and repository lists differ from "
+                f"machine to machine; {fixes.source}"
             )
 
 
-def _source_faults(path: str, address: str, mends: _Mends) -> Iterator[str]:
+def _source_faults(path: str, address: str, fixes: _Fixes) -> Iterator[str]:
     # ArgoCD writes a registry without a scheme.
-    whole = f"oci://{address}" if mends is _BY_ARGO and address and "://" not in address else address
-    # What stands before an @ is a password: such an address is not shown.
+    whole = f"oci://{address}" if fixes is _BY_ARGO and address and "://" not in address else address
+    # The part before an @ may be a password, so the message does not show the address.
     if "@" in whole.partition("://")[2].partition("/")[0]:
-        yield f"{path} holds a password: everybody who reads the stack reads it; {mends.login}"
+        yield f"{path} contains a password, which everybody who reads the stack can read; {fixes.login}"
     elif not _SAFE.fullmatch(whole):
-        yield f"{path} is {shown(address)}: nothing vouches for what it serves; {mends.safe}"
+        yield f"{path} is {shown(address)}: without TLS nothing verifies what it serves; {fixes.safe}"
 
 
 RULE = Rule(
@@ -88,7 +89,7 @@ RULE = Rule(
     severity=Severity.MEDIUM,
     types=HELM,
     levels={"dev": "mandatory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
-    rationale="A chart without an exact version changes what runs, with rights over the cluster, on a day that nobody chose.",
+    rationale="Without an exact version, any update can install another chart, often with wide permissions in the cluster.",
     source="https://helm.sh/docs/chart_best_practices/dependencies/",
     fix="Set version (targetRevision) to one version, and chart to oci://… or repositoryOpts.repo (repoURL) to https://….",
     check=_check,

@@ -27,7 +27,7 @@ RUNNER = "runner"
 """Name of the container that the chart knows."""
 
 WORK = "work"
-"""The volume that runner and Docker share; the values may bring it."""
+"""The volume that runner and Docker share. The values may define it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class DefaultImage:
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """What a chart runs by default, with source and date. `node` says what its pods use of a node, "" for nothing."""
+    """What a chart runs by default, with source and date. `node` says what its pods use of a node; "" means nothing."""
 
     version: str
     source: str
@@ -114,7 +114,7 @@ def added(values: Any, later: Later) -> Iterator[Added]:
             yield Added(_init_container(runners, later), True, why)
             yield Added(_docker(), True, why)
     if default:
-        yield Added(default, False, "the chart, since template.spec.containers is not set")
+        yield Added(default, False, "the chart, because template.spec.containers is not set")
 
 
 def left_out(values: Any) -> frozenset[str]:
@@ -126,14 +126,14 @@ def volumes(values: Any, later: Later) -> Iterator[Mapping[str, Any]]:
     """Volumes of the runner pod that no value names. `later` collects unknown values."""
     with later:
         found = mode(values)
-        brought = Later()
-        held = walk(values, "template", "spec", "volumes")
-        own_work = any(True for _ in _named(held, WORK, brought))
-        later.join(brought)
+        unread = Later()
+        listed = walk(values, "template", "spec", "volumes")
+        own_work = any(True for _ in _named(listed, WORK, unread))
+        later.join(unread)
         if found == DIND:
             yield {"name": "dind-sock", "emptyDir": {}}
             yield {"name": "dind-externals", "emptyDir": {}}
-        if own_work or brought:
+        if own_work or unread:
             return
         if found == DIND:
             yield {"name": WORK, "emptyDir": {}}
@@ -167,8 +167,8 @@ def _init_container(runners: Sequence[Any], later: Later) -> dict[str, Any]:
     return body
 
 
-def _named(held: Any, name: str, later: Later) -> Iterator[Any]:
-    for _, item in items(held, later):
+def _named(listed: Any, name: str, later: Later) -> Iterator[Any]:
+    for _, item in items(listed, later):
         with later:
             if text(walk(item, "name")) == name:
                 yield item

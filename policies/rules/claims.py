@@ -49,9 +49,9 @@ def claimed(resource: PolicyResource, resources: Iterable[PolicyResource]) -> Cl
     driver = _DRIVERS.get(text(walk(found.props, "provisioner")))
     if driver is None:
         return None
-    reckon, elastic = driver
+    amounts, elastic = driver
     region = text(walk(found.props, "metadata", "annotations", REGION))
-    return Claimed(reckon(float(size / _GIB), walk(found.props, "parameters")), region, elastic)
+    return Claimed(amounts(float(size / _GIB), walk(found.props, "parameters")), region, elastic)
 
 
 def _is_class(resource: PolicyResource, name: str, cluster: str) -> bool:
@@ -89,4 +89,4 @@ _DRIVERS: Mapping[str, tuple[Callable[[float, Any], dict[str, float]], bool]] = 
     "blockvolume.csi.oraclecloud.com": (_block, False),
     "fss.csi.oraclecloud.com": (lambda gib, _: {"oci-fss-gb": gib}, True),
 }
-"""How each driver's volumes are billed, and whether only stored data is."""
+"""How each driver's volumes are billed, and whether the cloud bills only the stored data."""

@@ -2,8 +2,8 @@
 
 EKS pools name their cluster. OKE pools have its OCID, which is unknown before it exists, so the cluster that they depend on
 counts instead. Objects in a cluster have the Kubernetes provider's `clusterIdentifier`, in this project the physical name
-(`gpu-ci-<stack>-<cluster>`). Talos nodes have the cluster's name in the settings, the last part of it. The cluster of a chart
-that ArgoCD delivers elsewhere is not known.
+(`gpu-ci-<stack>-<cluster>`). Talos nodes have the cluster's name in the settings, which is the last part of the physical name.
+If ArgoCD installs a chart in another cluster, that cluster is not known.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from .kinds import EKS_NODE_GROUP, OKE_CLUSTER, OKE_NODE_POOL, TALOS_NODE
 from .read import Later, line, text, walk
 from .releases import releases
 
-_WAYS = ("urn:", "ocid1.", "arn:")
+_PREFIXES = ("urn:", "ocid1.", "arn:")
 """Prefixes of identities that are not names of clusters."""
 _LONGEST = 160
+"""A message shows all of an OCID or a URN."""
 _NAMES = 5
-"""A message shows an OCID or a URN whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +41,12 @@ class Clustered:
     def near(self, other: Clustered) -> bool:
         """Whether both may be in one cluster. A name and an OCID may mean the same cluster; two different names do not."""
         one, two = self.cluster, other.cluster
-        if one and two and one != two and _way(one) == _way(two) and not (self._calls(two) or other._calls(one)):
+        if one and two and one != two and _prefix(one) == _prefix(two) and not (self._calls(two) or other._calls(one)):
             return False
         return not (self.cloud and other.cloud) or self.cloud == other.cloud
 
     def _calls(self, cluster: str) -> bool:
-        """Whether this names the cluster of that physical name by its name in the settings."""
+        """Whether this resource has the settings name of the cluster with that physical name."""
         return self.cloud == TALOS_NODE and cluster.endswith(f"-{self.cluster}")
 
 
@@ -84,6 +84,6 @@ def names(resources: Iterable[PolicyResource]) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _way(cluster: str) -> str:
+def _prefix(cluster: str) -> str:
     """The prefix of an identity; "" for a name."""
-    return next((way for way in _WAYS if cluster.startswith(way)), "")
+    return next((prefix for prefix in _PREFIXES if cluster.startswith(prefix)), "")

@@ -81,7 +81,7 @@ def _counted(group: Group) -> Line | None:
     most = group.most or 0
     least, most = (group.least, most) if group.reserved is None else (group.reserved, group.reserved)
     lines = [_line(group, region, least, most) for region in group.regions]
-    return max(lines, key=_dearness, default=None)
+    return max(lines, key=_price_rank, default=None)
 
 
 def _line(group: Group, region: str, least: int, most: int) -> Line:
@@ -100,21 +100,21 @@ def _limited(group: Group) -> Line | None:
         for choice in group.choices
         for region in group.regions
     ]
-    dear = max(each, key=lambda money: (money.unknown, money.usd), default=Money(unknown=1))
-    return Line("", group.name, "GPU", 0, group.gpu_limit, dear, dear, ())
+    highest = max(each, key=lambda money: (money.unknown, money.usd), default=Money(unknown=1))
+    return Line("", group.name, "GPU", 0, group.gpu_limit, highest, highest, ())
 
 
-def _dearness(made: Line) -> tuple[int, float]:
+def _price_rank(made: Line) -> tuple[int, float]:
     return made.dear.unknown, made.dear.usd
 
 
 def _fault(group: Group) -> str:
     if group.most is None and group.gpu_limit is None:
-        return f"{group.name}: nothing says how many machines it may have, so nothing bounds an hour; set its maximum"
+        return f"{group.name}: it has no maximum number of machines, so nothing limits its cost; set its maximum"
     if not group.choices:
         return f"{group.name}: no machine type is named, so its price is not known; name its types"
     if not group.regions:
-        return f"{group.name}: neither it nor its provider names a region, and prices are a region's; set the provider's region"
+        return f"{group.name}: neither it nor its provider has a region, and prices differ by region; set the provider's region"
     unpriced = [
         f"{line(name)} {group.capacity} in {line(region)}"
         for name in group.types
@@ -122,7 +122,7 @@ def _fault(group: Group) -> str:
         if price(name, region, group.capacity) is None
     ]
     named = unpriced[0] if unpriced else f"{line(group.types[0])} by the GPU"
-    return f"{group.name}: no price of {named} is known, and unknown is not nothing; {_ADD}, or use another type"
+    return f"{group.name}: no price of {named} is known; {_ADD}, or use another type"
 
 
 # -- everything but machines ------------------------------------------------------------------------------------------------
@@ -149,14 +149,14 @@ def _disks(found: Iterable[Group]) -> Iterator[Item]:
 
 def _units(resources: Sequence[PolicyResource], day: date, later: Later) -> Iterator[Item]:
     counted = Counter[tuple[str, str]]()
-    # On an engine, a control plane's component shows no version, but its child does. Offline, it has no child.
+    # On an engine, the component of a control plane has no version, but its child has one. Offline, it has no child.
     doubled = {each.parent.urn for each in resources if each.resource_type == EKS_CLUSTER and each.parent is not None}
     for resource in resources:
         if resource.urn in doubled:
             continue
         with later:
             if unit := _unit_of(resource, day):
-                counted[unit, _dearest_region(unit, _regions(resource, resources))] += 1
+                counted[unit, _most_expensive_region(unit, _regions(resource, resources))] += 1
     for (unit, region), count in counted.items():
         yield _unit(_WORDS[unit], unit, region, count, count)
 
@@ -169,7 +169,7 @@ def _claims(resources: Sequence[PolicyResource], later: Later) -> Iterator[Item]
             if (found := claimed(resource, resources)) is None:
                 continue
             for unit, count in found.parts.items():
-                region = found.region or _dearest_region(unit, regions_of(resources, "aws:") or ("",))
+                region = found.region or _most_expensive_region(unit, regions_of(resources, "aws:") or ("",))
                 spans.add(unit, region, 0 if found.elastic else count, count)
     for (unit, region), (least, most) in spans.items():
         yield _unit(f"{line(unit)} of claims", unit, region, least, most)
@@ -190,14 +190,14 @@ def _unit_of(resource: PolicyResource, day: date) -> str:
 
 
 def _regions(resource: PolicyResource, resources: Sequence[PolicyResource]) -> tuple[str, ...]:
-    """The regions of a resource. A component has none of its own: its dependents' count, or else all AWS regions of the stack."""
+    """The regions of a resource. A component's are those of its dependents, or else all AWS regions of the stack."""
     if resource.resource_type != EKS_COMPONENT:
         return (region_of(resource),)
     inside = [each for each in resources if any(above.urn == resource.urn for above in each.dependencies)]
     return regions_of(inside, "aws:") or regions_of(resources, "aws:") or ("",)
 
 
-def _dearest_region(unit: str, regions: tuple[str, ...]) -> str:
+def _most_expensive_region(unit: str, regions: tuple[str, ...]) -> str:
     prices = {region: quoted(unit_price(unit, region)) for region in regions}
     return max(prices, key=lambda region: (prices[region].unknown, prices[region].usd))
 
@@ -207,5 +207,5 @@ def _unit(words: str, unit: str, region: str, least: float, most: float) -> Item
     if not made.dear.unknown:
         return Item(made)
     if not region:
-        return Item(made, None, f"{words}: no provider names their region, and prices are a region's; set the provider's region")
-    return Item(made, None, f"{words}: no price of {line(unit)} in {line(region)} is known, and unknown is not nothing; {_ADD}")
+        return Item(made, None, f"{words}: their provider has no region, and prices differ by region; set the provider's region")
+    return Item(made, None, f"{words}: no price of {line(unit)} in {line(region)} is known; {_ADD}")

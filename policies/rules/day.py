@@ -18,5 +18,5 @@ def parsed(text: str) -> date | None:
 
 
 def fault(name: str, shown: str) -> str:
-    """The error line for what is not a day. `name` is the option or variable, `shown` its value as it may be printed."""
+    """The error line for a value that is not a day. `name` is the option or variable. `shown` is the value, safe to print."""
     return f"{name}: must be a day as YYYY-MM-DD; got {shown}; correct it"

@@ -10,11 +10,11 @@ from typing import Any
 from .read import Later, items, keys, text, walk
 
 _LONGEST = 65536
-"""Longer documents are not read; AWS takes at most 10,240 in a role."""
+"""The rules do not read longer documents. AWS accepts at most 10,240 characters in a role."""
 
 
 def statements(document: Any, later: Later) -> Iterator[tuple[str, Any]]:
-    """Path ("Statement[0]") and each statement that allows something; none for other text. A list is optional."""
+    """Path ("Statement[0]") and body of each statement with effect Allow. A single statement needs no list."""
     parsed = _parsed(text(document)) if isinstance(document, str) else document
     found = walk(parsed, "Statement")
     single = [(0, found)] if keys(found) else []
@@ -24,7 +24,7 @@ def statements(document: Any, later: Later) -> Iterator[tuple[str, Any]]:
 
 
 def listed(value: Any, later: Later) -> tuple[str, ...]:
-    """A string or a list of strings, as IAM takes either."""
+    """The strings of a value that is a string or a list of strings: IAM accepts both."""
     if isinstance(value, str):
         return (value,)
     return tuple(text(item) for _, item in items(value, later))

@@ -55,10 +55,10 @@ class Draft:
             return False
         if holder.get(last) is None:
             holder[last] = []
-        held = _opened(holder[last])
-        if not isinstance(held, list):
+        listed = _opened(holder[last])
+        if not isinstance(listed, list):
             return False
-        held.append(value)
+        listed.append(value)
         self._dirty = True
         return True
 

@@ -1,6 +1,6 @@
-"""ecr-hardened: an image in ECR stays what it was when it was pushed, and is looked at.
+"""ecr-hardened: tags in ECR are immutable, and ECR scans images.
 
-Judged: repositories. Scanning that a registry does by itself is not seen here. That old images go is `ecr-lifecycle`.
+Judged: repositories. The rule does not see scanning that the whole registry configures. `ecr-lifecycle` covers old images.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ def _check(args: Args, later: Later) -> Iterator[str]:
     with later:
         mutability = walk(props, _MUTABILITY)
         if text(mutability) != _IMMUTABLE:
-            yield f"{_MUTABILITY} is {shown(mutability)}: a tag may then come to mean another image; write {_IMMUTABLE}"
+            yield f"{_MUTABILITY} is {shown(mutability)}: somebody can then move a tag to another image; write {_IMMUTABLE}"
     with later:
         scan = walk(props, *_SCAN)
         if not true(scan):
-            yield f"{'.'.join(_SCAN)} is {shown(scan)}: nobody looks for known holes; write true"
+            yield f"{'.'.join(_SCAN)} is {shown(scan)}: ECR does not scan images for known vulnerabilities; write true"
     if true(args.get_config().get("requireKms")):
         unread = Later()
         own = False
@@ -35,13 +35,13 @@ def _check(args: Args, later: Later) -> Iterator[str]:
             with unread:
                 own = own or text(walk(each, "encryptionType")) in ("KMS", "KMS_DSSE")
         if not (own or unread):
-            yield "encryptionConfigurations has no entry of type KMS: this stack asks for its own key; add {encryptionType: KMS}"
+            yield "encryptionConfigurations has no entry of type KMS: this stack requires its own key; add {encryptionType: KMS}"
         if not own:
             later.join(unread)
 
 
-def _mend(args: Args, draft: Draft) -> None:
-    """Sets the two flags; how a repository is encrypted cannot be changed without replacing it."""
+def _remediate(args: Args, draft: Draft) -> None:
+    """Sets the two flags. It leaves the encryption alone, because a change of it replaces the repository."""
     later = Later()
     with later:
         if text(walk(args.props, _MUTABILITY)) != _IMMUTABLE:
@@ -54,14 +54,14 @@ def _mend(args: Args, draft: Draft) -> None:
 RULE = Rule(
     id="ecr-hardened",
     order=(Section.SUPPLY_CHAIN, 80),
-    title="Images in ECR keep their tags and are scanned",
+    title="ECR tags are immutable and images are scanned",
     severity=Severity.MEDIUM,
     types=frozenset((ECR_REPOSITORY,)),
     levels={"dev": "remediate", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
     config={"requireKms": schema.flag("Whether a repository must be encrypted with a KMS key.")},
-    rationale="Whoever can move a tag of the runner's image runs code in every job that follows.",
+    rationale="Anybody who can move a tag of the runner image can run code in every later job.",
     source="https://docs.aws.amazon.com/AmazonECR/latest/userguide/image-tag-mutability.html",
     fix="Set imageTagMutability IMMUTABLE and imageScanningConfiguration.scanOnPush true.",
     check=_check,
-    remedy=_mend,
+    remedy=_remediate,
 )

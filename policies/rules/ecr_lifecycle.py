@@ -1,6 +1,6 @@
-"""ecr-lifecycle: every repository in ECR has a lifecycle policy, so that old images go.
+"""ecr-lifecycle: every repository in ECR has a lifecycle policy that deletes old images.
 
-Judged: repositories together with lifecycle policies, which name theirs by what they depend on or by its name.
+Judged: repositories together with lifecycle policies. A policy belongs to the repository that it depends on or names.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def _check(stack: Stack, later: Later) -> Iterator[Violation]:
                 continue
         if not (unnamed or unread):
             fault = (
-                "no lifecycle policy is for this repository: images of gigabytes stay and are paid for; "
-                "add an aws.ecr.LifecyclePolicy that expires untagged and old ones"
+                "this repository has no lifecycle policy, so you pay for every old image; "
+                "add an aws.ecr.LifecyclePolicy that expires untagged and old images"
             )
             yield fault, repository.urn
         later.join(unnamed)
@@ -44,11 +44,11 @@ def _check(stack: Stack, later: Later) -> Iterator[Violation]:
 RULE = StackRule(
     id="ecr-lifecycle",
     order=(Section.SUPPLY_CHAIN, 90),
-    title="Old images leave ECR",
+    title="ECR deletes old images",
     severity=Severity.LOW,
     types=frozenset((ECR_REPOSITORY, LIFECYCLE_POLICY)),
     levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
-    rationale="A CUDA image weighs gigabytes, and a repository without a lifecycle policy keeps each one for ever.",
+    rationale="A CUDA image has gigabytes, and a repository without a lifecycle policy keeps every image forever.",
     source="https://docs.aws.amazon.com/AmazonECR/latest/userguide/LifecyclePolicies.html",
     fix="Add an aws.ecr.LifecyclePolicy for the repository.",
     check=_check,

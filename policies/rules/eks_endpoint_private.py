@@ -1,9 +1,9 @@
-"""eks-endpoint-private: the Kubernetes API answers inside the network, or to named networks alone.
+"""eks-endpoint-private: the Kubernetes API is private, or open to named networks only.
 
-Judged: the control plane of EKS and OKE, and what opens an OKE endpoint. EKS answers in public unless told not to, and without
-`publicAccessCidrs` to the whole internet (EKS API reference, VpcConfigRequest). OKE's public endpoint is guarded by network
-security groups: it must have one, and no rule may let the world in to port 6443. A cluster of OKE without a configuration of
-its endpoint has one that is public and that nothing can guard (OCI documentation, Migrating to VCN-Native Clusters).
+Judged: the control planes of EKS and OKE, and the firewall rules of an OKE endpoint. The EKS endpoint is public by default, and
+without `publicAccessCidrs` it is open to the whole internet (EKS API reference, VpcConfigRequest). Network security groups
+protect OKE's public endpoint: it must have one, and no rule may open port 6443 to the world. An OKE cluster without
+`endpointConfig` has a public endpoint that no security group can protect (OCI documentation, Migrating to VCN-Native Clusters).
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ def _check(args: Args, later: Later) -> Iterator[str]:
 
 def _eks(prefix: str, config: Any, allowed: Sequence[str], later: Later) -> Iterator[str]:
     public = walk(config, "endpointPublicAccess")
-    # Absent is on.
+    # The endpoint is public by default.
     if public is not None and not true(public):
         return
     cidrs = walk(config, "publicAccessCidrs")
     if not count(cidrs):
         yield (
-            f"{prefix}publicAccessCidrs is not set: the API then answers the whole internet; "
+            f"{prefix}publicAccessCidrs is not set: the API is then open to the whole internet; "
             "name your networks, or write endpointPublicAccess: false"
         )
     for index, cidr in items(cidrs, later):
@@ -61,9 +61,9 @@ def _eks(prefix: str, config: Any, allowed: Sequence[str], later: Later) -> Iter
 def _named(cidr: Any, allowed: Sequence[str]) -> str:
     found = network(cidr)
     if found is None:
-        return "no network; write one such as 203.0.113.0/24"
+        return "not a network; write one such as 203.0.113.0/24"
     if world(cidr):
-        return "the API then answers the whole internet; name your networks"
+        return "the API is then open to the whole internet; name your networks"
     homes = [home for home in map(network, allowed) if home is not None]
     if homes and not any(home.version == found.version and found.subnet_of(home) for home in homes):  # type: ignore[arg-type]
         listed = ", ".join(map(str, homes[:3]))
@@ -75,14 +75,14 @@ def _oke(props: Any, later: Later) -> Iterator[str]:
     config = walk(props, "endpointConfig")
     if not keys(config):
         yield (
-            "endpointConfig is not set: the API then answers the whole internet outside your network, and no security group "
-            "can guard it; set its subnetId"
+            "endpointConfig is not set: the API is then open to the whole internet, and no security group can protect it; "
+            "set its subnetId"
         )
     if not true(walk(config, "isPublicIpEnabled")):
         return
     if not count(walk(config, "nsgIds")):
         yield (
-            "endpointConfig.nsgIds is not set: nothing of its own guards a public API endpoint; "
+            "endpointConfig.nsgIds is not set: no security group protects the public API endpoint; "
             "set a network security group, or write isPublicIpEnabled: false"
         )
 
@@ -97,21 +97,21 @@ def _opened(path: str, rule: Any, ports: tuple[str, ...]) -> Iterator[str]:
 RULE = Rule(
     id="eks-endpoint-private",
     order=(Section.HARDENING, 30),
-    title="The Kubernetes API does not answer the whole internet",
+    title="The Kubernetes API is not open to the whole internet",
     severity=Severity.CRITICAL,
     types=frozenset((EKS_CLUSTER, EKS_COMPONENT, OKE_CLUSTER, OCI_NSG_RULE)) | OCI_SECURITY_LISTS,
     levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
     critical=True,
     config={
         "cidrs": schema.strings(
-            (), "Networks that a public EKS endpoint may answer; empty allows any that is not the whole internet."
+            (), "Networks that may reach a public EKS endpoint. Empty allows every network but the whole internet."
         )
     },
-    rationale="Whoever reaches the API with a leaked token holds the cluster, its GPUs and every secret in it.",
+    rationale="Anybody who reaches the API with a leaked token controls the cluster, its GPUs and every secret in it.",
     source="https://docs.aws.amazon.com/eks/latest/userguide/cluster-endpoint.html",
     fix=(
         "EKS: endpointPublicAccess false, or publicAccessCidrs with your networks. "
-        "OKE: isPublicIpEnabled false, or a security group."
+        "OKE: isPublicIpEnabled false, or add a network security group."
     ),
     check=_check,
 )

@@ -1,7 +1,7 @@
-"""eks-logging-and-secrets: the control plane of EKS writes its logs, and where asked its secrets have a key of the owner's.
+"""eks-logging-and-secrets: the EKS control plane writes its logs and, if required, encrypts secrets with your own key.
 
-Judged: EKS clusters. Kubernetes 1.28 and newer encrypt all API data with a key of AWS's (EKS user guide, envelope encryption),
-so a key of one's own is a choice: `requireKms`.
+Judged: EKS clusters. EKS encrypts all API data of Kubernetes 1.28 and newer with a key of AWS (EKS user guide, envelope
+encryption), so your own key is optional: `requireKms`.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ def _check(args: Args, later: Later) -> Iterator[str]:
     missing = [name for name in strings(config, "logTypes", LOG_TYPES) if name and name not in written]
     # An unknown type may be the one that is missing.
     if missing and not unread:
-        yield f"enabledClusterLogTypes lacks {', '.join(missing)}: nothing else tells who did what in the cluster; add them"
+        yield f"enabledClusterLogTypes lacks {', '.join(missing)}: no other log shows who did what in the cluster; add them"
     if missing:
         later.join(unread)
     if true(config.get("requireKms")):
         with later:
             path = _KEY[args.resource_type]
             if not text(walk(args.props, *path)):
-                yield f"{'.'.join(path)} is not set: this stack asks for a key of its own; set the ARN of a KMS key"
+                yield f"{'.'.join(path)} is not set: this stack requires its own key; set the ARN of a KMS key"
 
 
 RULE = Rule(
     id="eks-logging-and-secrets",
     order=(Section.HARDENING, 40),
-    title="EKS writes the logs that an inquiry needs",
+    title="EKS writes audit logs",
     severity=Severity.MEDIUM,
     types=frozenset((EKS_CLUSTER, EKS_COMPONENT)),
     levels={"dev": "advisory", "staging": "advisory", "prod": "mandatory", "homelab": "disabled"},
@@ -49,9 +49,9 @@ RULE = Rule(
             "Control plane logs that must be on.",
             enum=["api", "audit", "authenticator", "controllerManager", "scheduler"],
         ),
-        "requireKms": schema.flag("Whether secrets must be encrypted with a KMS key of the account's own."),
+        "requireKms": schema.flag("Whether secrets must be encrypted with a KMS key of your account."),
     },
-    rationale="Runners execute code that strangers wrote: when one misbehaves, the audit log is what tells what it did.",
+    rationale="Runners execute code that strangers wrote. If that code misbehaves, only the audit log shows what it did.",
     source="https://docs.aws.amazon.com/eks/latest/userguide/control-plane-logs.html",
     fix="Add api, audit and authenticator to enabledClusterLogTypes; with requireKms, set the key's ARN too.",
     check=_check,

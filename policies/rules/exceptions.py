@@ -32,16 +32,13 @@ EXCEPTIONS: Mapping[str, Any] = {
         "additionalProperties": False,
     },
     "default": [],
-    "description": (
-        "Resources that this policy leaves alone: a URN in which * stands for anything, the reason, and the last day "
-        "(YYYY-MM-DD)."
-    ),
+    "description": ("Resources that this policy ignores: a URN (* matches any text), the reason, and the last day (YYYY-MM-DD)."),
 }
 """JSON schema of the property."""
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class Exemption:
     """The exception that excuses a resource, if any, and messages about expired exceptions."""
 
     name: str = ""
@@ -60,10 +57,10 @@ class Standing:
         return f"{self.name}, until {self.expires}: {line(self.why, 200)}; it hides: {hidden[0]}{more}"
 
 
-_NONE = Standing()
+_NONE = Exemption()
 
 
-def standing(config: Mapping[str, Any], urn: str, as_of: date) -> Standing:
+def exemption(config: Mapping[str, Any], urn: str, as_of: date) -> Exemption:
     """The exception that covers the resource of this URN on the day `as_of`."""
     if not config.get(PROPERTY):
         return _NONE
@@ -74,17 +71,17 @@ def standing(config: Mapping[str, Any], urn: str, as_of: date) -> Standing:
         if (fault := entry.fault(as_of)) is not None:
             faults.append(fault)
         elif not excusing.excused:
-            excusing = Standing(entry.name, entry.reason, entry.expires)
-    return Standing(excusing.name, excusing.why, excusing.expires, tuple(faults))
+            excusing = Exemption(entry.name, entry.reason, entry.expires)
+    return Exemption(excusing.name, excusing.why, excusing.expires, tuple(faults))
 
 
-def run_out(config: Mapping[str, Any], as_of: date) -> Iterator[str]:
+def expired(config: Mapping[str, Any], as_of: date) -> Iterator[str]:
     """Messages for all expired exceptions, whatever they match."""
     return (fault for entry in _entries(config) if (fault := entry.fault(as_of)) is not None)
 
 
 def matches(pattern: str, urn: str) -> bool:
-    """Whether a URN matches a pattern, in which * stands for any text."""
+    """Whether a URN matches a pattern, in which * matches any text."""
     return _compiled(pattern).fullmatch(urn) is not None
 
 
@@ -109,8 +106,8 @@ class _Entry:
         if as_of <= expires:
             return None
         return (
-            f"{self.name} ({shown(self.urn)}) ran out on {expires}: an exception that has run out is a violation; "
-            "mend what it excused, then remove it, or give it a new day and reason"
+            f"{self.name} ({shown(self.urn)}) expired on {expires}: an expired exception is a violation; "
+            "fix what it excused and remove it, or give it a new day and reason"
         )
 
 
@@ -120,8 +117,8 @@ def _entries(config: Mapping[str, Any]) -> Iterator[_Entry]:
     for index in range(count(entries)):
         given = entries[index]  # type: ignore[index]  # count says that it is a list
         if isinstance(given, Mapping):
-            told = (text(given.get(key)) for key in ("urn", "reason", "expires"))
-            yield _Entry(f"{PROPERTY}[{index}]", *told)
+            fields = (text(given.get(key)) for key in ("urn", "reason", "expires"))
+            yield _Entry(f"{PROPERTY}[{index}]", *fields)
 
 
 @lru_cache(maxsize=256)

@@ -1,8 +1,8 @@
-"""github-app-auth: runner sets register as a GitHub App, never with a person's token.
+"""github-app-auth: runner sets register as a GitHub App, never with a personal access token.
 
-Judged: the values of chart gha-runner-scale-set, and Secrets of Kubernetes that hold a key of ARC's (`stringData`, or `data` in
-base64). A set that names a Secret which the stack does not make is believed: nobody here sees what it holds. No message has a
-value.
+Judged: the values of chart gha-runner-scale-set, and Kubernetes Secrets with one of ARC's keys (`stringData`, or `data` in
+base64). If a set names a Secret that is not in the stack, the rule trusts it, because it cannot read that Secret. No message
+shows a value.
 """
 
 from __future__ import annotations
@@ -20,11 +20,13 @@ TOKEN = "github_token"  # noqa: S105 - the name of a key, not a token
 APP_KEYS = ("github_app_id", "github_app_installation_id", "github_app_private_key")
 """Keys that ARC reads (actions-runner-controller 0.14.2, apis/actions.github.com/v1alpha1/appconfig)."""
 
-_PERSONAL = "the token of a person, who has more rights than runners need, and leaves; give the keys of a GitHub App"
+_PERSONAL = (
+    "a personal access token has more permissions than runners need and ends with its owner's account; use a GitHub App's keys"
+)
 _APP = f"{', '.join(APP_KEYS[:-1])} and {APP_KEYS[-1]}"
 
-Held = Mapping[str, tuple[str, Callable[[], str]]]
-"""Key to where it stands and to what reads its value, which may be unknown."""
+Fields = Mapping[str, tuple[str, Callable[[], str]]]
+"""Key to its field and to a function that reads its value, which may be unknown."""
 
 
 def _check(args: Args, later: Later) -> Iterator[str]:
@@ -48,28 +50,28 @@ def _values_faults(path: str, values: Any, later: Later) -> Iterator[str]:
 
 
 def _secret_faults(props: Any, later: Later) -> Iterator[str]:
-    held: dict[str, tuple[str, Callable[[], str]]] = {}
+    given_keys: dict[str, tuple[str, Callable[[], str]]] = {}
     unsure = Later()
-    # What stringData says goes over data; its name is the greater one, too.
+    # `stringData` overrides `data`, and comes later in the order of names.
     for field in ("data", "stringData"):
         with unsure:
             holder = walk(props, field)
-            held |= {key: (field, _reader(holder, key, encoded=field == "data")) for key in keys(holder)}
+            given_keys |= {key: (field, _reader(holder, key, encoded=field == "data")) for key in keys(holder)}
     later.join(unsure)
-    fields = {held[key][0] for key in (TOKEN, *APP_KEYS) if key in held}
+    fields = {given_keys[key][0] for key in (TOKEN, *APP_KEYS) if key in given_keys}
     if fields and not unsure:
-        yield from _faults(held, max(fields), later)
+        yield from _faults(given_keys, max(fields), later)
 
 
-def _faults(held: Held, path: str, later: Later) -> Iterator[str]:
+def _faults(given_keys: Fields, path: str, later: Later) -> Iterator[str]:
     with later:
-        if TOKEN in held and held[TOKEN][1]():
-            yield f"{held[TOKEN][0]}.{TOKEN} is set: {_PERSONAL}"
+        if TOKEN in given_keys and given_keys[TOKEN][1]():
+            yield f"{given_keys[TOKEN][0]}.{TOKEN} is set: {_PERSONAL}"
             return
         missing = []
         for key in APP_KEYS:
             with later:
-                if key not in held or not held[key][1]():
+                if key not in given_keys or not given_keys[key][1]():
                     missing.append(key)
         if missing:
             yield f"{path} has no {', '.join(missing)}: a GitHub App needs {_APP}; write all three"
@@ -90,8 +92,8 @@ RULE = Rule(
     severity=Severity.HIGH,
     types=HELM | {SECRET},
     levels={"dev": "mandatory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
-    rationale="A personal token registers runners, and does all else that its person may, for whoever reads it.",
+    rationale="Anybody who reads a personal token can do everything that its owner may do, not only register runners.",
     source="https://docs.github.com/en/actions/how-tos/manage-runners/use-actions-runner-controller/authenticate-to-the-api",
-    fix=f"Make a Secret with {_APP}, and write its name into githubConfigSecret.",
+    fix=f"Create a Secret with {_APP}, and set githubConfigSecret to its name.",
     check=_check,
 )

@@ -1,8 +1,9 @@
-"""gpu-cpu-memory-limits: a container that takes GPUs says what else it takes.
+"""gpu-cpu-memory-limits: a container that takes GPUs limits its memory and requests CPU, memory and disk.
 
-Judged: every kind with a pod spec, ARC's runner set, the pods in the values of chart gha-runner-scale-set; of each pod the
-containers with a GPU limit or request. A request that is absent is its limit, as the API server fills it in. What a container
-writes to an `emptyDir` of medium Memory counts against its memory limit, so such a volume that it mounts has at most that size.
+Judged: every kind with a pod spec, ARC's runner set, the pods in the values of chart gha-runner-scale-set. In each pod, the
+rule judges the containers with a GPU limit or request. If a request is missing, the limit counts, because the API server copies
+it. Files in an `emptyDir` of medium Memory count against the container's memory limit. If a container mounts one, the volume's
+`sizeLimit` may therefore not exceed that limit.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def _container_faults(pod: PodSpec, container: Container, gib: Fraction, later: 
     asking = _Asking(pod, container, gpus, gib)
     yield from provided(gpus > 0, hidden, asking.faults, later)
     if gpus:
-        # There may be more GPUs than are known, and then the memory is too small for them.
+        # An unknown limit may add GPUs, for which the memory would be too small.
         later.join(hidden)
 
 
@@ -57,7 +58,7 @@ class _Asking:
         with later:
             limit = self._amount("limits", "memory")
             if _size(limit) <= 0:
-                yield f"{resources}.limits.memory is {shown(limit)}: a GPU container bounds its memory; write a quantity above 0"
+                yield f"{resources}.limits.memory is {shown(limit)}: a GPU container needs a memory limit; write one above 0"
             else:
                 yield from self._volume_faults(limit, later)
         for name in _ASKED:
@@ -67,13 +68,13 @@ class _Asking:
                     requested = self._amount("limits", name)
                 if _size(requested) <= 0:
                     yield (
-                        f"{resources}.requests.{name} is {shown(requested)}: a GPU container asks for CPU, memory and disk, "
-                        "or the node runs out of them; write a quantity above 0"
+                        f"{resources}.requests.{name} is {shown(requested)}: a GPU container must request CPU, memory and "
+                        "disk, or the node can run out of them; write a quantity above 0"
                     )
                 elif name == "memory" and _size(requested) < self.gib * 2**30 * self.gpus:
                     least = shown(float(self.gib * self.gpus))
                     yield (
-                        f"{resources}.requests.memory is {shown(requested)}: at least {shown(float(self.gib))} GiB a GPU "
+                        f"{resources}.requests.memory is {shown(requested)}: at least {shown(float(self.gib))} GiB per GPU "
                         f"({setting('minMemGiPerGpu')}); write {least}Gi or more"
                     )
 
@@ -115,17 +116,13 @@ def _size(amount: Any) -> Fraction:
 RULE = Rule(
     id="gpu-cpu-memory-limits",
     order=(Section.SCHEDULING, 30),
-    title="GPU containers bound their memory and ask for CPU and disk",
+    title="GPU containers limit their memory and request CPU and disk",
     severity=Severity.MEDIUM,
     types=POD | RUNNER_SET | HELM,
     levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
-    config={
-        "minMemGiPerGpu": schema.number(
-            GIB_PER_GPU, "GiB of memory that a container asks for at least, for each GPU that it takes."
-        )
-    },
-    rationale="A GPU job that shares a node's CPU, memory or disk without bound is evicted in mid-run, or ends its neighbours.",
+    config={"minMemGiPerGpu": schema.number(GIB_PER_GPU, "GiB of memory that a container must request for each GPU.")},
+    rationale="Without limits, a GPU job can use up the node's memory or disk. The node then evicts it, or other pods.",
     source="https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/",
-    fix="Set limits.memory and requests of cpu, memory and ephemeral-storage; give memory volumes a sizeLimit of at most that.",
+    fix="Set limits.memory and requests of cpu, memory and ephemeral-storage; give memory volumes a sizeLimit.",
     check=_check,
 )

@@ -1,7 +1,7 @@
-"""gpu-cron-no-overlap: a CronJob that takes GPUs starts no run while an earlier one is still at work.
+"""gpu-cron-no-overlap: a CronJob that takes GPUs starts no run while an earlier run is still active.
 
-Judged: CronJobs of every API version, their Patch twins and lists. Without `concurrencyPolicy` Kubernetes allows runs to overlap
-(API reference, CronJobSpec).
+Judged: CronJobs of every API version, their Patch variants and lists. Without `concurrencyPolicy` Kubernetes allows runs to
+overlap (API reference, CronJobSpec).
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def _faults(pod: PodSpec, later: Later) -> Iterator[str]:
         policy = walk(pod.owner, "spec", "concurrencyPolicy")
         if text(policy) not in _ONE_AT_A_TIME:
             yield (
-                f"{pod.owner_path}spec.concurrencyPolicy is {shown(policy)}: a run that takes longer than its schedule gets a "
-                "second one beside it, with GPUs of its own; write Forbid, or Replace to end the earlier run"
+                f"{pod.owner_path}spec.concurrencyPolicy is {shown(policy)}: if a run takes longer than the schedule's "
+                "interval, a second run starts and takes more GPUs; write Forbid, or Replace to end the earlier run"
             )
 
 

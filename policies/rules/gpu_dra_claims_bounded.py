@@ -1,11 +1,11 @@
-"""gpu-dra-claims-bounded: a claim of dynamic resource allocation (DRA) for GPUs says how many, and few.
+"""gpu-dra-claims-bounded: a claim for GPUs by dynamic resource allocation (DRA) asks for a small, fixed number.
 
-Judged: ResourceClaims and ResourceClaimTemplates of every API version, their Patch twins and lists, and how many claims a pod
-makes. A pod names its claims and nothing of what they ask for, and a template makes a claim for each name: so names are counted.
+Judged: ResourceClaims and ResourceClaimTemplates of every API version, their Patch variants and lists, and the number of claims
+of a pod. A pod spec has the names of its claims, but not what they ask for. A template creates one claim for each name, so the
+rule counts names.
 
-A request asks for a class of devices, either itself (v1alpha3, v1beta1), under `exactly` (v1beta2, v1) or by alternatives under
-`firstAvailable`, of which the largest counts. Its count is 1 unless it says otherwise. Claims of v1alpha1 and v1alpha2 have a
-class and no count.
+A request asks for a device class: directly (v1alpha3, v1beta1), under `exactly` (v1beta2, v1), or as alternatives under
+`firstAvailable`, of which the largest counts. The default count is 1. Claims of v1alpha1 and v1alpha2 have a class and no count.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _pod_faults(pod: PodSpec, most: int, later: Later) -> Iterator[str]:
     with later:
         if (claims := count(walk(pod.spec, "resourceClaims"))) > most:
             yield (
-                f"{pod.path}.resourceClaims has {claims} entries: each is a claim of its own, and a pod makes at most {most} "
+                f"{pod.path}.resourceClaims has {claims} entries: each is a separate claim, and a pod may have {most} "
                 f"({setting('maxClaims')}); claim fewer"
             )
 
@@ -84,7 +84,7 @@ def _claim_faults(path: str, spec: Any, bounds: _Bounds, later: Later) -> Iterat
 
 
 def _alternatives(path: str, request: Any, later: Later) -> Iterator[tuple[str, Any]]:
-    """What a request may come to, in whichever form it is written."""
+    """Path and body of each form that a request may have."""
     yield path, request
     with later:
         yield f"{path}.exactly", walk(request, "exactly")
@@ -93,19 +93,19 @@ def _alternatives(path: str, request: Any, later: Later) -> Iterator[tuple[str, 
 
 
 def _asked(path: str, body: Any, bounds: _Bounds, faults: list[str], later: Later) -> int:
-    """The GPUs that one form of a request asks for, at least; its faults are added to `faults`."""
+    """The least number of GPUs that one form of a request asks for. Its faults are added to `faults`."""
     with later:
         if not bounds.of_gpus(text(walk(body, "deviceClassName"))):
             return 0
         with later:
             if text(walk(body, "allocationMode")) == "All":
-                faults.append(f'{path}.allocationMode is "All": a claim takes a number of GPUs; write ExactCount')
+                faults.append(f'{path}.allocationMode is "All": a claim must ask for a number of GPUs; write ExactCount')
                 return 1
         with later:
             asked = walk(body, "count")
             number = max(whole(asked) or 1, 1)
             if number > bounds.count:
-                most = f"at most {bounds.count} GPUs a claim ({setting('maxCount')})"
+                most = f"at most {bounds.count} GPUs per claim ({setting('maxCount')})"
                 faults.append(f"{path}.count is {shown(asked)}: {most}; ask for fewer")
             return number
         return 1
@@ -115,16 +115,16 @@ def _asked(path: str, body: Any, bounds: _Bounds, faults: list[str], later: Late
 RULE = Rule(
     id="gpu-dra-claims-bounded",
     order=(Section.SCHEDULING, 60),
-    title="Claims for GPUs are counted and few",
+    title="Claims ask for a small number of GPUs",
     severity=Severity.MEDIUM,
     types=CLAIMS | POD | RUNNER_SET | HELM,
     levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
     config={
-        "maxCount": schema.integer(MAX_COUNT, "The most GPUs that one claim asks for."),
-        "maxClaims": schema.integer(MAX_CLAIMS, "The most claims that one pod makes."),
-        "deviceClasses": schema.strings(GPU_CLASSES, "Device classes of GPUs; * stands for anything.", minLength=1),
+        "maxCount": schema.integer(MAX_COUNT, "The most GPUs that one claim may ask for."),
+        "maxClaims": schema.integer(MAX_CLAIMS, "The most claims that one pod may have."),
+        "deviceClasses": schema.strings(GPU_CLASSES, "Device classes of GPUs; * matches any text.", minLength=1),
     },
-    rationale="A claim is no resource limit: no quota of GPUs counts it, and one for all devices takes every GPU of a node.",
+    rationale="GPU quotas do not count claims, and a claim for all devices takes every GPU of a node.",
     source="https://kubernetes.io/docs/concepts/scheduling-eviction/dynamic-resource-allocation/",
     fix="Claim with allocationMode ExactCount and a count within maxCount, and give a pod no more than maxClaims claims.",
     check=_check,

@@ -1,11 +1,11 @@
-"""gpu-job-deadline: a Job that takes GPUs ends, is cleared away, and is not tried again without end.
+"""gpu-job-deadline: a Job that takes GPUs has a deadline, is deleted when it is finished, and has a retry limit.
 
-Judged: Jobs and CronJobs, their Patch twins and lists. Runners of ARC are no Jobs: GitHub ends what they run.
+Judged: Jobs and CronJobs, their Patch variants and lists. ARC's runners are not Jobs: GitHub ends the jobs that they run.
 
-`activeDeadlineSeconds` is the Job's, for all its tries; the pod's own of the same name ends one try. Without `backoffLimit` a Job
-is tried again six times, and one with `backoffLimitPerIndex` without end (Kubernetes API reference, JobSpec). A Job that tells
-ArgoCD how to apply it (annotation `argocd.argoproj.io/…`) need not be cleared away: ArgoCD would make it again, and so run it
-again.
+The Job's `activeDeadlineSeconds` covers all its retries. The pod's field of the same name covers one try. Without
+`backoffLimit` Kubernetes retries a Job six times, or without end if it has `backoffLimitPerIndex` (Kubernetes API reference,
+JobSpec). A Job with an ArgoCD annotation (`argocd.argoproj.io/…`) need not be deleted, because ArgoCD would create it again and
+so run it again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ARGO_CD = "argocd.argoproj.io/"
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """One field of a Job: the config property with its largest value, that one's default, the least value that the API takes."""
+    """A field of a Job, the config property (`setting`) for its largest value with its default, and the API's least value."""
 
     name: str
     setting: str
@@ -37,11 +37,11 @@ class _Field:
     meaning: str
 
 
-_CLEARED = "ttlSecondsAfterFinished"
+_TTL = "ttlSecondsAfterFinished"
 _FIELDS = (
     _Field("activeDeadlineSeconds", "maxDeadlineSeconds", 7200, 1, "a GPU job ends after at most {} seconds"),
-    _Field(_CLEARED, "maxTtlSeconds", 3600, 0, "a finished GPU job is cleared away after at most {} seconds"),
-    _Field("backoffLimit", "maxBackoff", 3, 0, "a GPU job is tried again at most {} times"),
+    _Field(_TTL, "maxTtlSeconds", 3600, 0, "a finished GPU job is deleted after at most {} seconds"),
+    _Field("backoffLimit", "maxBackoff", 3, 0, "a GPU job is retried at most {} times"),
 )
 
 
@@ -54,7 +54,7 @@ def _faults(pod: PodSpec, path: tuple[str, ...], config: Mapping[str, Any], late
     for field in _FIELDS:
         with later:
             value = walk(pod.owner, *path, field.name)
-            if value is None and field.name == _CLEARED and _stays(pod, path):
+            if value is None and field.name == _TTL and _recreated(pod, path):
                 continue
             most = bound(config, field.setting, field.default)
             number = whole(value)
@@ -65,13 +65,13 @@ def _faults(pod: PodSpec, path: tuple[str, ...], config: Mapping[str, Any], late
                 )
 
 
-def _stays(pod: PodSpec, path: tuple[str, ...]) -> bool:
-    """Whether it is a Job that ArgoCD would make again. Raises UnknownValueError."""
+def _recreated(pod: PodSpec, path: tuple[str, ...]) -> bool:
+    """Whether ArgoCD would create this Job again after its deletion. Raises UnknownValueError."""
     return path == _SPECS["Job"] and any(key.startswith(_ARGO_CD) for key in keys(walk(pod.owner, "metadata", "annotations")))
 
 
-def _mend(args: Args, draft: Draft) -> None:
-    """Adds what is absent; what somebody chose stays, and so does the limit of a Job that counts its tries by index."""
+def _remediate(args: Args, draft: Draft) -> None:
+    """Adds missing fields. It keeps existing values, and adds no `backoffLimit` to a Job that counts retries per index."""
     later = Later()
     path, config = _SPECS[kind_of(args.resource_type)], args.get_config()
     for pod in pod_specs(args.resource_type, args.props, later):
@@ -80,8 +80,8 @@ def _mend(args: Args, draft: Draft) -> None:
         for field in _FIELDS:
             with later:
                 by_index = field.name == "backoffLimit" and walk(pod.owner, *path, "backoffLimitPerIndex") is not None
-                stays = field.name == _CLEARED and _stays(pod, path)
-                if not (by_index or stays) and walk(pod.owner, *path, field.name) is None:
+                recreated = field.name == _TTL and _recreated(pod, path)
+                if not (by_index or recreated) and walk(pod.owner, *path, field.name) is None:
                     most = bound(config, field.setting, field.default)
                     draft.put(most, *steps(pod.owner_path), *path, field.name)
 
@@ -89,7 +89,7 @@ def _mend(args: Args, draft: Draft) -> None:
 RULE = Rule(
     id="gpu-job-deadline",
     order=(Section.SCHEDULING, 100),
-    title="GPU jobs end, are cleared away, and are tried a few times",
+    title="GPU jobs have a deadline, are deleted, and are retried a few times",
     severity=Severity.MEDIUM,
     types=JOBS,
     levels={"dev": "remediate", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
@@ -102,9 +102,9 @@ RULE = Rule(
         }
         for field in _FIELDS
     },
-    rationale="A job that hangs or fails again and again keeps its GPU node, at the node's full price, until somebody looks.",
+    rationale="A job that hangs or fails repeatedly keeps its GPU node, at the full price, until somebody notices.",
     source="https://kubernetes.io/docs/concepts/workloads/controllers/job/#job-termination-and-cleanup",
     fix="Set activeDeadlineSeconds, ttlSecondsAfterFinished and backoffLimit of the Job's spec within the bounds.",
     check=_check,
-    remedy=_mend,
+    remedy=_remediate,
 )

@@ -1,12 +1,13 @@
-"""gpu-limit-ceiling: no container, pod, workload or queue takes more GPUs than the stack allows one.
+"""gpu-limit-ceiling: no container, pod, workload or queue takes more GPUs than the stack allows.
 
 Judged: every kind with a pod spec, ARC's runner set, the runner pod in the values of chart gha-runner-scale-set, Kueue's
-queues. GPUs and slices of whatever resource count alike.
+queues. A GPU and a slice of a GPU each count as one.
 
-A pod takes what the scheduler counts: its regular containers and sidecars together, or what an init container needs beside the
-sidecars before it, if that is more. A workload is its pods at once: `replicas`, `parallelism`, `maxRunners`. A DaemonSet counts
-once, for its nodes bound it. A runner set without `maxRunners` is unbounded, and so is one whose `maxRunners` is text: the chart
-drops that. A launcher's pod takes no GPU of the cluster; what it boots is for gpu-pool-max-size.
+The rule counts a pod's GPUs like the scheduler: the regular containers and sidecars together or, if that is more, an init
+container together with the sidecars before it. A workload counts with all pods that run at once: `replicas`, `parallelism`,
+`maxRunners`. A DaemonSet counts once, because its nodes limit it. A runner set without `maxRunners` has no limit. If
+`maxRunners` is text, the set has no limit either, because the chart drops text. A launcher's pod takes no GPU of the cluster;
+gpu-pool-max-size judges the machines that it boots.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from .rule import Args, Rule, Section, Severity
 
 PER_CONTAINER, PER_POD, PER_WORKLOAD, PER_QUEUE = 1, 1, 8, 8
 
-# Where each kind says how many of its pods run at once, from what owns the pod; one where it says nothing.
+# Path of the number of pods that run at once, in the object that owns the pod. Without a number it is 1.
 _COUNTS: dict[str, tuple[str, ...]] = {
     "Job": ("spec", "parallelism"),
     "CronJob": ("spec", "jobTemplate", "spec", "parallelism"),
@@ -35,7 +36,7 @@ _RUNNERS: dict[str, tuple[str, ...]] = {
     "AutoscalingRunnerSet": ("spec", "maxRunners"),
     **dict.fromkeys(map(kind_of, HELM), ("maxRunners",)),
 }
-"""Of runner sets, which are unbounded where they say nothing."""
+"""The same for runner sets. Without a number they have no limit."""
 
 
 def _check(args: Args, later: Later) -> Iterator[str]:
@@ -49,15 +50,15 @@ def _check(args: Args, later: Later) -> Iterator[str]:
 
 
 def _pod_faults(pod: PodSpec, kind: str, config: Mapping[str, Any], later: Later) -> Iterator[str]:
-    held = [(container, gpu_count(container, later)) for container in containers_of(pod, later)]
+    counted = [(container, gpu_count(container, later)) for container in containers_of(pod, later)]
     most = bound(config, "maxPerContainer", PER_CONTAINER)
-    greedy = [(container, taken) for container, taken in held if taken > most]
+    greedy = [(container, taken) for container, taken in counted if taken > most]
     for container, taken in greedy:
         yield (
             f"{pod.path}.{container.path}.resources asks for too many GPUs ({taken}): a container takes at most {most}; ask for "
             f"fewer, or raise {setting('maxPerContainer')}"
         )
-    taken, most = _effective(held, later), bound(config, "maxPerPod", PER_POD)
+    taken, most = _effective(counted, later), bound(config, "maxPerPod", PER_POD)
     if taken > most and not greedy:
         yield (
             f"{pod.path} asks for too many GPUs ({taken} in all): a pod takes at most {most}; ask for fewer, or raise "
@@ -67,10 +68,10 @@ def _pod_faults(pod: PodSpec, kind: str, config: Mapping[str, Any], later: Later
         yield from _workload_faults(pod, kind, taken, bound(config, "maxPerWorkload", PER_WORKLOAD), later)
 
 
-def _effective(held: list[tuple[Container, int]], later: Later) -> int:
-    """What the scheduler counts for the pod; at least, where a restart policy is unknown."""
+def _effective(counted: list[tuple[Container, int]], later: Later) -> int:
+    """The GPUs that the scheduler counts for the pod. If a restart policy is unknown, this is a lower bound."""
     together = starting = 0
-    for container, taken in held:
+    for container, taken in counted:
         sidecar = False
         if taken and container.field != REGULAR:
             with later:
@@ -89,11 +90,11 @@ def _workload_faults(pod: PodSpec, kind: str, taken: int, most: int, later: Late
     with later:
         asked = walk(pod.owner, *path)
         place = f"{pod.owner_path}{'.'.join(path)} is {shown(asked)} (of pods with {gpus(taken)})"
-        mend = f"write {most // taken} at most" if most >= taken else "ask for fewer GPUs"
+        fix = f"write {most // taken} at most" if most >= taken else "ask for fewer GPUs"
         if kind in _RUNNERS and (isinstance(asked, str) or whole(asked) is None):
-            yield f"{place}: only a whole number bounds the runners; {mend}, as a number without quotes"
+            yield f"{place}: only a whole number limits the runners; {fix}, as a number without quotes"
         elif (number := whole(asked) or 0) > 1 and number * taken > most:
-            yield f"{place}: together they take at most {gpus(most)}; {mend}, or raise {setting('maxPerWorkload')}"
+            yield f"{place}: together they take at most {gpus(most)}; {fix}, or raise {setting('maxPerWorkload')}"
 
 
 def _queue_faults(props: Any, most: int, later: Later) -> Iterator[str]:
@@ -119,12 +120,12 @@ RULE = Rule(
     types=POD | RUNNER_SET | HELM | QUEUES,
     levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
     config={
-        "maxPerContainer": schema.integer(PER_CONTAINER, "The most GPUs that one container asks for."),
+        "maxPerContainer": schema.integer(PER_CONTAINER, "The most GPUs that one container may ask for."),
         "maxPerPod": schema.integer(PER_POD, "The most GPUs that the scheduler counts for one pod."),
         "maxPerWorkload": schema.integer(PER_WORKLOAD, "The most GPUs that the pods of one workload or runner set take at once."),
         "maxPerQueue": schema.integer(PER_QUEUE, "The most GPUs of nominal quota that one Kueue queue or cohort hands out."),
     },
-    rationale="One pod or runner set that may take every GPU starves all others, and one without bound costs without bound.",
+    rationale="A pod or runner set that may take every GPU starves all others. Without a limit its cost has no limit either.",
     source="https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/#resource-sharing-within-containers",
     fix="Lower the GPU limit, replicas, parallelism or nominalQuota, and give each runner set a maxRunners.",
     check=_check,

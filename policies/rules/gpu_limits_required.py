@@ -1,11 +1,12 @@
-"""gpu-limits-required: a pod that is meant for GPU nodes says how many GPUs it takes.
+"""gpu-limits-required: a pod that is meant for GPU nodes has a GPU limit.
 
-Judged: every kind with a pod spec, ARC's runner set, and the runner pod in the values of chart gha-runner-scale-set. A
-claim of dynamic resource allocation is no limit: this project's GPUs are counted by the device plugin.
+Judged: every kind with a pod spec, ARC's runner set, and the runner pod in the values of chart gha-runner-scale-set. A claim of
+dynamic resource allocation does not replace the limit, because the device plugin counts this project's GPUs.
 
-A pod is meant for GPU nodes when it says so itself: toleration, selector, required affinity, runtime class, visible devices. A
-launcher, the runner pod that boots a machine outside the cluster, says none of it: it takes no GPU of the cluster and needs no
-limit. One that strays onto GPU nodes is told so like any other pod. Machines are not judged: a whole one is its job's.
+A pod is meant for GPU nodes if its spec has one of these signs: toleration, selector, required affinity, runtime class, visible
+devices. A launcher is a runner pod that boots a machine outside the cluster. It has none of these signs, takes no GPU of the
+cluster and needs no limit. A launcher with such a sign is reported like any other pod. The rule does not judge machines,
+because a job has the whole machine.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from fleet.facts.scheduling import GPU_RESOURCE, RUNTIME_CLASS, is_gpu_resource
 
 from . import schema
 from .kinds import HELM, POD, RUNNER_SET
-from .labels import GPU_TAINTS, INSTANCE_TYPE_LABEL, key_means_gpu, means_gpu, telling
+from .labels import GPU_TAINTS, INSTANCE_TYPE_LABEL, key_means_gpu, marks_gpus, means_gpu
 from .pods import NODE_TERMS, SERVING, Container, PodSpec, containers_of, gpu_amounts, pod_specs, serves_the_node, tolerations
 from .pools import machine_sign
 from .read import Later, entries, items, keys, label, quantity, shown, strings, text, walk, whole
@@ -43,7 +44,7 @@ def _check(args: Args, later: Later) -> Iterator[str]:
 
 
 def _check_pod(pod: PodSpec, allowed: frozenset[str], later: Later) -> Iterator[str]:
-    # Only an unknown container or limit can hide that the pod has a limit; `later` takes every other unknown.
+    # Only an unknown container or limit can hide that the pod has a limit. `later` collects every other unknown value.
     hidden = Later()
     containers = tuple(containers_of(pod, hidden))
     limited = False
@@ -98,13 +99,13 @@ def _check_unlimited(pod: PodSpec, containers: tuple[Container, ...], allowed: f
 
 
 def _signs(spec: Any, containers: tuple[Container, ...], later: Later) -> Iterator[str]:
-    """What tells that the pod is meant for GPU nodes, where in its spec."""
+    """The signs that the pod is meant for GPU nodes, each with its place in the spec."""
     for index, toleration in tolerations(spec, later):
         if taint := next(filter(toleration.covers, GPU_TAINTS), None):
             yield f"tolerations[{index}] covers {taint}"
     with later:
         selector = walk(spec, "nodeSelector")
-        for key in filter(telling, keys(selector)):
+        for key in filter(marks_gpus, keys(selector)):
             with later:
                 if _selects(key, walk(selector, key)):
                     yield f"nodeSelector[{shown(key)}] is {shown(walk(selector, key))}"
@@ -131,7 +132,7 @@ def _selects(key: str, value: Any) -> bool:
 
 def _affinity_sign(expression: Any, later: Later) -> str:
     key = text(walk(expression, "key"))
-    if not telling(key):
+    if not marks_gpus(key):
         return ""
     operator = text(walk(expression, "operator"))
     if operator == "Exists" and key_means_gpu(key):
@@ -144,7 +145,7 @@ def _affinity_sign(expression: Any, later: Later) -> str:
 
 
 def _sees_gpus(variable: Any) -> bool:
-    # A value that comes from elsewhere (valueFrom) is none of the three that rule GPUs out, as far as the program says.
+    # The program does not know a value from elsewhere (valueFrom). It counts as one that makes GPUs visible.
     return walk(variable, "valueFrom") is not None or text(walk(variable, "value")) not in _NO_GPU
 
 
@@ -158,11 +159,11 @@ RULE = Rule(
     critical=True,
     config={
         "allowNoLimitNames": schema.strings(
-            SERVING, "Names of containers that serve a GPU node without taking a GPU; a pod of these alone is exempt."
+            SERVING, "Names of containers that serve a GPU node without taking a GPU; a pod with only these containers is exempt."
         )
     },
-    rationale="A pod on a GPU node without a GPU limit gets no GPU, or takes every one past the scheduler's count.",
+    rationale="On a GPU node, a pod without a GPU limit gets no GPU, or gets every GPU without the scheduler counting them.",
     source="https://kubernetes.io/docs/tasks/manage-gpus/scheduling-gpus/",
-    fix=f"Set resources.limits of {GPU_RESOURCE} to a whole number on the container that uses the GPU, and no other request.",
+    fix=f"Set resources.limits of {GPU_RESOURCE} to a whole number on the container that uses the GPU, and make requests equal.",
     check=_check,
 )

@@ -1,10 +1,11 @@
-"""gpu-mig-resource-known: who asks for a MIG slice asks for one of the profiles that this stack's GPUs are cut into.
+"""gpu-mig-resource-known: pods and queues ask only for MIG profiles that this stack's GPUs have.
 
-Judged: pods of every kind, ARC's runner set, the pods in the values of chart gha-runner-scale-set, Kueue's queues; and what makes
-slices a resource of their own, strategy `mixed`, in charts gpu-operator and nvidia-device-plugin and in the ClusterPolicy. With
-another strategy a slice is called `nvidia.com/gpu`.
+Judged: pods of every kind, ARC's runner set, the pods in the values of chart gha-runner-scale-set, Kueue's queues. The rule also
+judges the MIG strategy in charts gpu-operator and nvidia-device-plugin and in the ClusterPolicy. With strategy `mixed` each
+profile has its own resource name; with another strategy a slice is named `nvidia.com/gpu`.
 
-The config of the operator's plugin says nothing of it: the operator sets the strategy by a variable, which is above the config.
+In the operator, the device plugin's config does not set the strategy: the operator sets an environment variable, which overrides
+the config.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _STRATEGY = {OPERATOR_CHART: ("mig", "strategy"), PLUGIN_CHART: ("migStrategy",)
 
 
 def _check(args: Args, later: Later) -> Iterator[str]:
-    # NVIDIA's tools write 1g.5gb+me, the resource is mig-1g.5gb.me.
+    # NVIDIA's tools write 1g.5gb+me, but the resource is named mig-1g.5gb.me.
     profiles = tuple(each.replace("+", ".") for each in strings(args.get_config(), "profiles") if each)
     token, props = args.resource_type, args.props
     for pod in pod_specs(token, props, later):
@@ -40,19 +41,19 @@ def _check(args: Args, later: Later) -> Iterator[str]:
         for path, strategy in _strategies(token, props, later):
             if strategy == _MIXED:
                 yield (
-                    f'{path} is "{_MIXED}": slices then are resources of their own, and this stack knows none; '
+                    f'{path} is "{_MIXED}": each MIG profile then has its own resource name, but this stack lists no profile; '
                     f"list its profiles in {setting('profiles')}"
                 )
 
 
 def _pod_faults(pod: PodSpec, profiles: Sequence[str], later: Later) -> Iterator[str]:
     for container in containers_of(pod, later):
-        told = set()
+        reported = set()
         for field in ("limits", "requests"):
             with later:
                 for name in keys(walk(container.body, "resources", field)):
-                    if name not in told and _is_unknown(name, profiles):
-                        told.add(name)
+                    if name not in reported and _is_unknown(name, profiles):
+                        reported.add(name)
                         yield f"{pod.path}.{container.path}.resources.{field} asks for {_unknown(name, profiles)}"
 
 
@@ -69,44 +70,44 @@ def _is_unknown(name: str, profiles: Sequence[str]) -> bool:
 
 def _unknown(name: str, profiles: Sequence[str]) -> str:
     there = (
-        f"has {', '.join(map(line, profiles[:8]))}" if profiles else f"has no MIG profiles, so that a slice is a {GPU_RESOURCE}"
+        f"has {', '.join(map(line, profiles[:8]))}" if profiles else f"has no MIG profiles, so a slice is named {GPU_RESOURCE}"
     )
-    return f"{shown(name)}: this stack {there}; ask for what there is, or list more in {setting('profiles')}"
+    return f"{shown(name)}: this stack {there}; ask for one that exists, or list more in {setting('profiles')}"
 
 
 def _strategies(token: str, props: Any, later: Later) -> Iterator[tuple[str, str]]:
     for release in releases(token, props, later):
-        yield from _told_to(release, later)
+        yield from _release_strategies(release, later)
     if token in CLUSTER_POLICY:
         with later:
             yield "spec.mig.strategy", text(walk(props, "spec", "mig", "strategy"))
 
 
-def _told_to(release: Release, later: Later) -> Iterator[tuple[str, str]]:
+def _release_strategies(release: Release, later: Later) -> Iterator[tuple[str, str]]:
     with later:
         if (path := _STRATEGY.get(chart := release.chart_name)) is None:
             return
-        told = walk(release.values, *path)
-        if chart == PLUGIN_CHART and told is None:
+        strategy = walk(release.values, *path)
+        if chart == PLUGIN_CHART and strategy is None:
             for config in configs_of(release, later):
                 yield f"{config.path}.flags.migStrategy", text(walk(config.body, "flags", "migStrategy"))
-        yield ".".join((release.values_path, *path)), text(told)
+        yield ".".join((release.values_path, *path)), text(strategy)
 
 
 RULE = Rule(
     id="gpu-mig-resource-known",
     order=(Section.SCHEDULING, 50),
-    title="MIG slices are of known profiles",
+    title="Pods ask for known MIG profiles",
     severity=Severity.LOW,
     types=POD | RUNNER_SET | HELM | QUEUES | CLUSTER_POLICY,
     levels={"dev": "advisory", "staging": "advisory", "prod": "mandatory", "homelab": "mandatory"},
     config={
         "profiles": schema.strings(
-            (), "MIG profiles of this stack's GPUs under strategy mixed, as 1g.5gb or 1g.10gb.me; none without MIG.", minLength=1
+            (), "MIG profiles of this stack's GPUs under strategy mixed, as 1g.5gb or 1g.10gb.me; empty without MIG.", minLength=1
         )
     },
-    rationale="A pod that asks for a slice which no GPU is cut into stays pending for ever, and no autoscaler can help it.",
+    rationale="A pod that asks for a MIG profile that no GPU has stays pending forever, and no autoscaler can help.",
     source="https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/gpu-operator-mig.html",
-    fix="Ask for a profile that the stack has, or for nvidia.com/gpu where it has none; list new profiles in `profiles`.",
+    fix="Ask for a profile that the stack has, or for nvidia.com/gpu if it has none; list new profiles in `profiles`.",
     check=_check,
 )

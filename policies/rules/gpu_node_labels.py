@@ -1,16 +1,17 @@
-"""gpu-node-labels: the labels of node pools and the selectors of the stack's pods meet.
+"""gpu-node-labels: the selectors of the stack's pods match the labels of its node pools.
 
-Judged, cluster by cluster, both ways: a pod that selects on labels that no pool of its cluster has would wait for ever, and a
-GPU pool that no GPU pod of the stack can land on is bought for nobody. Pools are EKS managed node groups, OKE node pools and
-Karpenter NodePools, and each Talos node is one by itself; pods are those of Kubernetes' own kinds, of ARC's runner sets and of
-the values of chart gha-runner-scale-set.
+The rule judges each cluster in both directions. A pod whose selector matches no pool of its cluster would wait forever. A GPU
+pool that no GPU pod of the stack can run on costs money without use. Pools are EKS managed node groups, OKE node pools and
+Karpenter NodePools; each Talos node counts as a pool. Pods are those of Kubernetes' own kinds, of ARC's runner sets and of the
+values of chart gha-runner-scale-set.
 
-- Only labels that a pool's owner sets are compared: those of this project and any that some pool of the stack carries. The
-  cloud, kubelet and feature discovery put more on a node, which nothing here can know.
-- The cluster of a pod is that of its provider (`clusterIdentifier`); where that says none, every pool of the stack may be its
-  pool.
-- A stack without pools, or a cluster without GPU pods, is not judged that way round: the other half is another stack's.
-- Of a Talos cluster only the GPU machines are resources, so a pod without GPUs may mean another one.
+- The rule compares only labels that a pool's owner sets: this project's labels, and all labels that a pool of the stack has.
+  The cloud, kubelet and feature discovery add more labels, which the rule cannot know.
+- A pod's cluster is the cluster of its provider (`clusterIdentifier`). If the provider has none, the pod may run on every pool
+  of the stack.
+- In a stack without pools the rule does not judge pods, and in a cluster without GPU pods it does not judge pools: they may be
+  in another stack.
+- Of a Talos cluster only the GPU machines are resources, so a pod without GPUs may run on a machine that is not a resource.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class _Pool:
 
 @dataclass(frozen=True, slots=True)
 class _Pod:
-    """A pod, what it asks of its node, and whether it takes GPUs."""
+    """A pod, its conditions on the node, and whether it takes GPUs."""
 
     at: Clustered
     path: str
@@ -60,18 +61,18 @@ def _check(stack: Stack, later: Later) -> Iterator[Violation]:
     if not pools and not unread_pools:
         return
     pods = [pod for resource in stack.of(_PODS | HELM) for pod in _pods(resource, later)]
-    told = frozenset(key for pool in pools for key in pool.labels)
-    # Most pods name their pool: whom the name joins is asked first, so that a great fleet is not asked pool by pod.
+    declared = frozenset(key for pool in pools for key in pool.labels)
+    # Most pods name their pool. Comparing those pairs first avoids comparing every pod with every pool of a large fleet.
     meant = _by_name((pool, (pool.labels.get(POOL_LABEL, ""),)) for pool in pools)
     meaning = _by_name((pod, _pools_named(pod)) for pod in pods)
     if not unread_pools:
         for pod in pods:
-            if not any(_lands(pod, pool, told) for name in _pools_named(pod) for pool in meant.get(name, ())):
-                yield from _check_pod(pod, pools, told)
+            if not any(_lands(pod, pool, declared) for name in _pools_named(pod) for pool in meant.get(name, ())):
+                yield from _check_pod(pod, pools, declared)
     if not later:
         for pool in pools:
-            if not any(pod.gpus and _lands(pod, pool, told) for pod in meaning.get(pool.labels.get(POOL_LABEL, ""), ())):
-                yield from _check_pool(pool, pods, told)
+            if not any(pod.gpus and _lands(pod, pool, declared) for pod in meaning.get(pool.labels.get(POOL_LABEL, ""), ())):
+                yield from _check_pool(pool, pods, declared)
 
 
 def _by_name(named_by: Iterable[tuple[T, tuple[str, ...]]]) -> dict[str, list[T]]:
@@ -87,40 +88,40 @@ def _pools_named(pod: _Pod) -> tuple[str, ...]:
     return next((ask.values for ask in pod.asks.selector if ask.key == POOL_LABEL), ())
 
 
-def _lands(pod: _Pod, pool: _Pool, told: frozenset[str]) -> bool:
-    return pool.at.near(pod.at) and _admits(pod, pool, told)
+def _lands(pod: _Pod, pool: _Pool, declared: frozenset[str]) -> bool:
+    return pool.at.near(pod.at) and _admits(pod, pool, declared)
 
 
-def _check_pod(pod: _Pod, pools: list[_Pool], told: frozenset[str]) -> Iterator[Violation]:
+def _check_pod(pod: _Pod, pools: list[_Pool], declared: frozenset[str]) -> Iterator[Violation]:
     near = [pool for pool in pools if pool.at.near(pod.at)]
-    asked = [ask for ask in pod.asks.asks if ours(ask.key) or ask.key in told]
-    if not (near and asked) or any(_admits(pod, pool, told) for pool in near):
+    asked = [ask for ask in pod.asks.asks if ours(ask.key) or ask.key in declared]
+    if not (near and asked) or any(_admits(pod, pool, declared) for pool in near):
         return
     if not pod.gpus and any(pool.at.cloud == TALOS_NODE for pool in near):
         return
     kind = "GPU pool" if pod.gpus else "node pool"
     asks = " and ".join(dict.fromkeys(map(str, asked[:_NAMES])))
     fault = (
-        f"{pod.path}: no {kind} of {named(pod.at.cluster)} has nodes with {asks}, so the pod waits for ever; the pools are "
+        f"{pod.path}: no {kind} of {named(pod.at.cluster)} has nodes with {asks}, so the pod waits forever; the pools are "
         f"{names(pool.at.resource for pool in near)}: select on a label that one of them has"
     )
     yield fault, pod.at.resource.urn
 
 
-def _check_pool(pool: _Pool, pods: list[_Pod], told: frozenset[str]) -> Iterator[Violation]:
+def _check_pool(pool: _Pool, pods: list[_Pod], declared: frozenset[str]) -> Iterator[Violation]:
     near = [pod for pod in pods if pod.gpus and pod.at.near(pool.at)]
-    if not (pool.gpu and near) or any(_admits(pod, pool, told) for pod in near):
+    if not (pool.gpu and near) or any(_admits(pod, pool, declared) for pod in near):
         return
-    what, idle = ("machine", "run") if pool.at.cloud == TALOS_NODE else ("pool", "be bought")
+    what = "machine" if pool.at.cloud == TALOS_NODE else "pool"
     fault = (
-        f"no GPU pod of the stack can land on this {what} ({pool.gpu}): it would {idle} for nobody; give a runner set the "
-        f"{what}'s labels as selector, or take the {what} away"
+        f"no GPU pod of the stack can run on this {what} ({pool.gpu}): nothing would use it; give a runner set the "
+        f"{what}'s labels as selector, or remove the {what}"
     )
     yield fault, pool.at.resource.urn
 
 
-def _admits(pod: _Pod, pool: _Pool, told: frozenset[str]) -> bool:
-    known = told | frozenset(ask.key for ask in pod.asks.asks if ours(ask.key))
+def _admits(pod: _Pod, pool: _Pool, declared: frozenset[str]) -> bool:
+    known = declared | frozenset(ask.key for ask in pod.asks.asks if ours(ask.key))
     return (bool(pool.gpu) or not pod.gpus) and pod.asks.admits(pool.labels, known)
 
 
@@ -157,11 +158,11 @@ def _takes_gpus(spec: PodSpec) -> bool:
 RULE = StackRule(
     id="gpu-node-labels",
     order=(Section.TAINTS, 20),
-    title="Pools' labels and pods' selectors meet",
+    title="Pod selectors match pool labels",
     severity=Severity.MEDIUM,
     types=NODES | _PODS | HELM | {OKE_CLUSTER},
     levels={"dev": "advisory", "staging": "advisory", "prod": "mandatory", "homelab": "mandatory"},
-    rationale="A runner whose selector no pool meets takes no job, and a GPU pool that no runner selects is paid for nothing.",
+    rationale="A runner whose selector matches no pool takes no job. A GPU pool that no runner selects costs money without use.",
     source="https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/",
     fix="Select on gpu-ci/pool with the name of a pool of the same cluster, and give every GPU pool a runner set.",
     check=_check,

@@ -1,8 +1,8 @@
-"""gpu-node-selector: a pod that takes GPUs says on which machines, by a node label that tells them apart.
+"""gpu-node-selector: a pod that takes GPUs selects its machines by a node label that distinguishes GPU machines.
 
-Judged: every kind with a pod spec, ARC's runner set, the pods in the values of chart gha-runner-scale-set. A node selector does
-it, and a required node affinity whose every term has such a label with operator In: terms are alternatives. A preferred affinity
-does not, since the pod then lands anywhere.
+Judged: every kind with a pod spec, ARC's runner set, the pods in the values of chart gha-runner-scale-set. The pod may use a node
+selector. It may also use a required node affinity in which every term has such a label with operator In, because terms are
+alternatives. A preferred affinity is not enough, because the pod may then run on any node.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _required(spec: Any, labels: tuple[str, ...], later: Later) -> bool:
         for _, term in items(walk(spec, *NODE_TERMS), hidden):
             found = True
             unsure = Later()
-            if not _tells(term, labels, unsure):
+            if not _selects(term, labels, unsure):
                 if not unsure:
                     return False
                 hidden.join(unsure)
@@ -75,7 +75,7 @@ def _required(spec: Any, labels: tuple[str, ...], later: Later) -> bool:
     return found and not hidden
 
 
-def _tells(term: Any, labels: tuple[str, ...], later: Later) -> bool:
+def _selects(term: Any, labels: tuple[str, ...], later: Later) -> bool:
     with later:
         for _, expression in items(walk(term, "matchExpressions"), later):
             with later:
@@ -88,12 +88,12 @@ def _tells(term: Any, labels: tuple[str, ...], later: Later) -> bool:
 RULE = Rule(
     id="gpu-node-selector",
     order=(Section.SCHEDULING, 90),
-    title="GPU pods say on which machines they run",
+    title="GPU pods select their machines",
     severity=Severity.LOW,
     types=POD | RUNNER_SET | HELM,
     levels={"dev": "disabled", "staging": "advisory", "prod": "mandatory", "homelab": "mandatory"},
-    config={"labels": schema.strings(LABELS, "Keys of node labels that tell GPU machines apart.", least=1, minLength=1)},
-    rationale="A pod that takes whatever GPU is free may land on the dearest one, or on one that its image cannot use.",
+    config={"labels": schema.strings(LABELS, "Keys of node labels that distinguish GPU machines.", least=1, minLength=1)},
+    rationale="A pod that takes any free GPU may run on the most expensive one, or on one that its image cannot use.",
     source="https://kubernetes.io/docs/tasks/manage-gpus/scheduling-gpus/",
     fix=f"Add a nodeSelector on {POOL_LABEL} or another label that names the accelerator.",
     check=_check,

@@ -1,13 +1,13 @@
-"""gpu-node-taint: every GPU pool carries the GPU taint, so that only pods which ask for a GPU wake its nodes.
+"""gpu-node-taint: every GPU pool has the GPU taint, so that only pods that ask for a GPU start its nodes.
 
-Judged: EKS managed node groups, OKE node pools, Karpenter NodePools, Talos nodes. Components of `eks` are not: their node group
-is a resource of its own. Self-managed groups taint in user data, which is not read. A group whose type stands in its launch
-template alone is known by its AMI type and labels only; what it may buy is counted all the same (`stack-gpu-ceiling`). OCI
-machines that run one job each (instance configurations, and what a launcher boots) join no cluster, so no pod can start or keep
-one.
+Judged: EKS managed node groups, OKE node pools, Karpenter NodePools, Talos nodes. Components of `eks` are not judged, because
+their node group is a separate resource. Self-managed groups set taints in user data, which the rule does not read. If only the
+launch template has a group's machine type, the rule recognizes a GPU pool by its AMI type and labels; `stack-gpu-ceiling` still
+counts its machines. OCI machines that run one job each (instance configurations, and the machines that a launcher boots) join no
+cluster, so no pod can start or keep one.
 
-A Talos node's taints stand by key as `value:effect`, or `effect` alone. Nothing mends them: the component's inputs tell what
-the machine config has, and change nothing of it.
+A Talos node's taints are a map from key to `value:effect`, or to `effect` alone. The rule does not remediate them: the
+component's inputs only repeat the machine config and do not change it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _TALOS_TAINT = f'"true:{Effect.NO_SCHEDULE}"'
 
 @dataclass(frozen=True, slots=True)
 class _Dialect:
-    """Where a kind keeps its taints, and how it spells effects; `foreign` is the spelling that it refuses."""
+    """Where a kind keeps its taints, and how it spells effects. It rejects the spelling in `foreign`."""
 
     owner: str
     path: tuple[str, ...]
@@ -49,7 +49,7 @@ _DIALECTS = {
 
 @dataclass(slots=True)
 class _Taints:
-    """What the taints with the GPU key are: one that keeps pods off; ones misspelt; ones too weak, as messages."""
+    """The taints with the GPU key: whether one keeps pods off, and messages about misspelt and about weak ones."""
 
     hard: bool = False
     misspelt: list[str] = field(default_factory=list)
@@ -71,7 +71,7 @@ def _check(args: Args, later: Later) -> Iterator[str]:
         later.join(unsigned)
         return
     yield from taints.misspelt
-    # An unknown taint may be the one that is missing, or one more that is misspelt.
+    # An unknown taint may be the missing one, or a misspelt one.
     hidden.settle()
     if taints.hard:
         return
@@ -103,13 +103,13 @@ def _read(props: Any, dialect: _Dialect, key: str, later: Later) -> _Taints:
 def _missing(dialect: _Dialect, key: str, sign: str) -> str:
     hard = [dialect.effects[effect] for effect in _KEEPS_OFF]
     return (
-        f"{'.'.join(dialect.path)}: a GPU pool ({sign}) has a taint {line(key)} with effect {' or '.join(hard)}; "
+        f"{'.'.join(dialect.path)}: a GPU pool ({sign}) needs a taint {line(key)} with effect {' or '.join(hard)}; "
         f'add {{key: {line(key)}, value: "true", effect: {hard[0]}}}'
     )
 
 
-def _mend(args: Args, draft: Draft) -> None:
-    """Adds the taint that is missing and touches no other: a weak one beside it does no harm, a misspelt one is for its owner."""
+def _remediate(args: Args, draft: Draft) -> None:
+    """Adds the missing taint and changes no other: a weak taint does no harm, and the owner has to fix a misspelt one."""
     if args.resource_type in _SPECIAL:
         return
     key = text(args.get_config().get("key", GPU_TAINT_KEY))
@@ -122,24 +122,25 @@ def _mend(args: Args, draft: Draft) -> None:
 
 
 def _check_oke(props: Any, key: str, later: Later) -> Iterator[str]:
-    """OKE has no taints to set: it taints GPU nodes by itself, and that taint has to be the one that is asked for."""
+    """OKE pools have no taints to set. OKE taints GPU nodes itself, so the config must ask for OKE's taint."""
     given = OKE_PROFILE.gpu_taint
     if given.key == key:
         return
     if sign := gpu_sign(OKE_NODE_POOL, props, later):
-        ours = f"{given} and not {line(key)}; set {setting('key')} to OKE's"
-        yield f"{sign}: OKE itself taints such nodes, with {ours}"
+        yield f"{sign}: OKE taints GPU nodes itself, with {given} and not {line(key)}; set {setting('key')} to OKE's key"
 
 
 def _check_talos(props: Any, key: str, _: Later) -> Iterator[str]:
-    """A GPU machine of somebody's own has it whatever its type is: that decides no more than the words of the message."""
+    """Every Talos node is a GPU machine, so it needs the taint. Its type changes only the text of the message."""
     taint = walk(props, "nodeTaints", key)
     written = text(taint)
     if written.partition(":")[2] in _KEEPS_OFF or written in _KEEPS_OFF:
         return
     if taint is None:
         sign, hard = gpu_sign(TALOS_NODE, props, Later()), " or ".join(_KEEPS_OFF)
-        fault = f"nodeTaints: a GPU machine ({sign}) has a taint {line(key)} with effect {hard}; add {line(key)}: {_TALOS_TAINT}"
+        fault = (
+            f"nodeTaints: a GPU machine ({sign}) needs a taint {line(key)} with effect {hard}; add {line(key)}: {_TALOS_TAINT}"
+        )
     else:
         hard = " and ".join(_KEEPS_OFF)
         fault = f"nodeTaints[{shown(key)}] is {shown(taint)}: only {hard} keep pods off GPU nodes; write {_TALOS_TAINT}"
@@ -157,10 +158,10 @@ RULE = Rule(
     types=NODES,
     levels={"dev": "remediate", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
     critical=True,
-    config={"key": schema.string(GPU_TAINT_KEY, "The key of the GPU taint; its value is free, since providers differ.")},
+    config={"key": schema.string(GPU_TAINT_KEY, "The key of the GPU taint. Its value may differ by provider.")},
     rationale="Without a taint any pod starts or keeps a GPU node, and the cluster pays for GPUs that nobody uses.",
     source="https://docs.aws.amazon.com/eks/latest/userguide/node-taints-managed-node-groups.html",
     fix=f"Add the taint {GPU_TAINT_KEY} with effect NO_SCHEDULE (EKS) or NoSchedule (Karpenter, Talos) to the pool.",
     check=_check,
-    remedy=_mend,
+    remedy=_remediate,
 )

@@ -1,15 +1,16 @@
-"""gpu-pool-max-size: the GPUs that one pool may grow to are bounded, and by no more than somebody has agreed to.
+"""gpu-pool-max-size: every GPU pool has a maximum number of GPUs, no higher than the agreed limit.
 
 Judged: EKS managed node groups, OKE node pools, Karpenter NodePools, Auto Scaling groups that name GPU types, and the runner
-sets of launchers, whose machines are `maxRunners` times their shape.
+sets of launchers. Such a runner set counts with `maxRunners` machines of its shape.
 
-- A node counts with the GPUs of the pool's greatest type.
-- OKE's autoscaler has a pool's maximum in an argument with the pool's OCID, unknown in a preview: the pool's tag
-  `gpu-ci/max-nodes` says it too. A pool whose size is the program's has just that.
-- Karpenter's limits are looked at before it buys, so a burst may pass them by a node or two (karpenter.sh, spec.limits): a
-  quota of the account is the hard bound.
+- A node counts with the GPUs of the pool's largest type.
+- OKE's autoscaler has a pool's maximum in an argument that contains the pool's OCID, so a preview does not know it. The pool's
+  tag `gpu-ci/max-nodes` has the same maximum. If the program sets a pool's size, the pool has exactly that size.
+- Karpenter checks its limits before it buys, so a burst may exceed them by a node or two (karpenter.sh, spec.limits). Only a
+  quota of the account is a hard limit.
 
-A launcher says by its annotations what it boots. Standing machines (instance pools) are counted with the stack, not here.
+The annotations of a launcher say which machines it boots. This rule does not count standing machines (instance pools);
+`stack-gpu-ceiling` does.
 """
 
 from __future__ import annotations
@@ -58,8 +59,8 @@ def _nodes(args: Args, cap: int, later: Later) -> Iterator[str]:
         name = _shown_path(path)
         nodes = whole(value)
         if nodes is None:
-            mend = "write its maximum, as the autoscaler has it" if path == OKE_MOST else "write a whole number"
-            yield f"{name} is {shown(value)}: a GPU pool says how many nodes it may have; {mend}"
+            fix = "write the maximum that the autoscaler uses" if path == OKE_MOST else "write a whole number"
+            yield f"{name} is {shown(value)}: a GPU pool needs a maximum number of nodes; {fix}"
             return
         yield from _counted(name, nodes, cap, _types(args), "maxGpusPerPool", later)
 
@@ -85,7 +86,7 @@ def _karpenter(args: Args, cap: int, later: Later) -> Iterator[str]:
             if nodes is not None:
                 yield from _counted(_shown_path(place), nodes, cap, _types(args), "maxGpusPerPool", later)
                 return
-        yield f"{_shown_path(_LIMIT)} is not set: Karpenter buys GPUs without end; write {cap} or less"
+        yield f"{_shown_path(_LIMIT)} is not set: Karpenter then buys GPUs without a limit; write {cap} or less"
 
 
 def _machine_set(release: Release, cap: int, later: Later) -> Iterator[str]:
@@ -105,17 +106,17 @@ def _machine_set(release: Release, cap: int, later: Later) -> Iterator[str]:
 
 
 def _counted(name: str, machines: int, cap: int, read: Types, ceiling: str, later: Later) -> Iterator[str]:
-    """The fault of so many machines of these types, if there is one."""
+    """The fault if this number of machines of these types exceeds the limit."""
     unread = Later()
     types = tuple(read(unread))
     counts = [1 if choice.gpus is None else choice.gpus for choice in types]
-    # A GPU pool whose type stands in a launch template has one GPU a node at least.
+    # If only the launch template has the type, each node of a GPU pool has at least one GPU.
     least = max(counts, default=0 if unread else 1)
     if machines * least > cap:
         room = cap // least
-        mend = f"write {room} or less" if room else "take a smaller type"
+        fix = f"write {room} or less" if room else "take a smaller type"
         each = gpus(least) if types else "1 GPU or more"
-        yield f"{name} is {machines}: {machines} times {each} is more than {gpus(cap)}; {mend}, or raise {setting(ceiling)}"
+        yield f"{name} is {machines}: {machines} times {each} is more than {gpus(cap)}; {fix}, or raise {setting(ceiling)}"
         return
     later.join(unread)
     if machines and not unread and gpus_each(types) is None:
@@ -123,13 +124,13 @@ def _counted(name: str, machines: int, cap: int, read: Types, ceiling: str, late
 
 
 def _uncounted(types: tuple[Choice, ...]) -> str:
-    stranger = next((choice for choice in types if choice.gpus is None), None)
-    if stranger is None:
+    unlisted = next((choice for choice in types if choice.gpus is None), None)
+    if unlisted is None:
         return (
             "the pool names no machine type, so its GPUs cannot be counted; name its types on the pool, not in a launch template"
         )
     return (
-        f"{stranger.path}: {shown(stranger.name)} is not in the hardware table, so its GPUs cannot be counted; take another type"
+        f"{unlisted.path}: {shown(unlisted.name)} is not in the hardware table, so its GPUs cannot be counted; take another type"
     )
 
 
@@ -141,7 +142,7 @@ def _shown_path(path: tuple[str, ...]) -> str:
 RULE = Rule(
     id="gpu-pool-max-size",
     order=(Section.COST, 60),
-    title="GPU pools have a maximum that was agreed to",
+    title="GPU pools have a maximum size",
     severity=Severity.HIGH,
     types=POOLS | {AUTO_SCALING_GROUP} | HELM,
     levels={"dev": "mandatory", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
@@ -150,12 +151,12 @@ RULE = Rule(
         "maxGpusPerPool": schema.integer(PER_POOL, "The most GPUs that one pool of nodes may have.", minimum=1, maximum=100000),
         "maxGpusPerMachineSet": schema.integer(
             PER_MACHINE_SET,
-            "The most GPUs that the machines of one runner set may have which boots a machine for each job.",
+            "The most GPUs of all machines of a runner set that boots a machine for each job.",
             minimum=1,
             maximum=100000,
         ),
     },
-    rationale="A queue of jobs without end makes an autoscaler buy without end; the maximum of each pool is what stops it.",
+    rationale="With an endless queue of jobs an autoscaler buys without a limit. Only the maximum of each pool stops it.",
     source="https://karpenter.sh/docs/concepts/nodepools/#speclimits",
     fix=(
         f"EKS: lower scalingConfig.maxSize. OKE: tag the pool {OKE_MOST[-1]} with its maximum. Karpenter: set spec.limits of "

@@ -1,7 +1,7 @@
-"""gpu-priority-class: GPU pods name a priority class, none of the cluster's own, and no class stands above theirs.
+"""gpu-priority-class: GPU pods have a priority class, not one of Kubernetes' own classes, and no class is above theirs.
 
-Judged: every kind with a pod spec, ARC's runner set, the pods in the values of chart gha-runner-scale-set; and PriorityClasses,
-whatever they are for: only a greater value than a GPU pod's can end it for another pod.
+Judged: every kind with a pod spec, ARC's runner set, the pods in the values of chart gha-runner-scale-set, and all
+PriorityClasses, because a pod with a higher priority can preempt a GPU pod.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .rule import Args, Rule, Section, Severity
 
 CLASSES = api_tokens("scheduling.k8s.io", ("v1", "v1beta1", "v1alpha1"), ("PriorityClass",), ("", "Patch", "List"))
 _SYSTEM = "system-"
-"""Prefix that Kubernetes keeps for classes of its own."""
+"""Prefix that Kubernetes reserves for its own classes."""
 
 
 def _check(args: Args, later: Later) -> Iterator[str]:
@@ -37,8 +37,8 @@ def _pod_faults(pod: PodSpec, ceiling: int, later: Later) -> Iterator[str]:
         name = text(walk(pod.spec, "priorityClassName"))
         if not name or name.startswith(_SYSTEM):
             yield (
-                f"{pod.path}.priorityClassName is {shown(name) if name else 'not set'}: a GPU pod has a priority class of the "
-                f"fleet's; write {RUNNER_PRIORITY.name}"
+                f"{pod.path}.priorityClassName is {shown(name) if name else 'not set'}: a GPU pod needs a priority class of the "
+                f"fleet; write {RUNNER_PRIORITY.name}"
             )
     with later:
         yield from _above(f"{pod.path}.priority", walk(pod.spec, "priority"), ceiling)
@@ -47,7 +47,7 @@ def _pod_faults(pod: PodSpec, ceiling: int, later: Later) -> Iterator[str]:
 def _above(path: str, value: Any, ceiling: int) -> Iterator[str]:
     if (quantity(value) or 0) > ceiling:
         yield (
-            f"{path} is {shown(value)}: above {ceiling} a pod may end running GPU jobs; write {ceiling} or less, or raise "
+            f"{path} is {shown(value)}: a pod above {ceiling} can preempt running GPU jobs; write {ceiling} or less, or raise "
             f"{setting('ceiling')}"
         )
 
@@ -55,15 +55,19 @@ def _above(path: str, value: Any, ceiling: int) -> Iterator[str]:
 RULE = Rule(
     id="gpu-priority-class",
     order=(Section.SCHEDULING, 110),
-    title="GPU pods have a priority of the fleet's",
+    title="GPU pods have a priority class of the fleet",
     severity=Severity.LOW,
     types=POD | RUNNER_SET | HELM | CLASSES,
     levels={"dev": "disabled", "staging": "advisory", "prod": "advisory", "homelab": "advisory"},
     config={
-        "ceiling": {"type": "integer", "default": RUNNER_PRIORITY.value, "description": "The greatest value of a priority class."}
+        "ceiling": {
+            "type": "integer",
+            "default": RUNNER_PRIORITY.value,
+            "description": "The highest value that a priority class may have.",
+        }
     },
-    rationale="A GPU job without a class gives way to all other pods, and one with a class of the system's ends what nodes need.",
+    rationale="Other pods can preempt a GPU job without a class. With a system class, the job can preempt pods that nodes need.",
     source="https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/",
-    fix=f"Set priorityClassName {RUNNER_PRIORITY.name} on GPU pods, and give no class a value above that one's.",
+    fix=f"Set priorityClassName {RUNNER_PRIORITY.name} on GPU pods, and give no class a higher value.",
     check=_check,
 )

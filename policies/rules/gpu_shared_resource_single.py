@@ -1,11 +1,11 @@
-"""gpu-shared-resource-single: whoever takes a share of a GPU takes one, and shares are called so.
+"""gpu-shared-resource-single: a container takes at most one share of a GPU, and shares have their own resource name.
 
 Judged: pods of every kind, ARC's runner set, the pods in the values of chart gha-runner-scale-set; the device plugin's configs in
 charts nvidia-device-plugin and gpu-operator and in ConfigMaps; the operator's ClusterPolicy.
 
-Two shares of a GPU are no larger share of it (NVIDIA/k8s-device-plugin, README). A plugin that shares GPUs and does not rename
-them advertises shares under the name of whole GPUs, so nobody can tell: the stack then declares `timeSliced`, and who asks for
-two of an NVIDIA resource asks for two shares.
+Two shares of a GPU are not a larger part of it (NVIDIA/k8s-device-plugin, README). If a plugin shares GPUs and does not rename
+them, it advertises shares under the name of whole GPUs, and the rule cannot see that they are shares. The stack then declares
+`timeSliced`, and a request for two of an NVIDIA resource counts as two shares.
 """
 
 from __future__ import annotations
@@ -55,26 +55,26 @@ def _release_faults(release: Release, later: Later) -> Iterator[str]:
 
 def _pod_faults(pod: PodSpec, sliced: bool, later: Later) -> Iterator[str]:
     for container in containers_of(pod, later):
-        told = set()
+        reported = set()
         for field in ("limits", "requests"):
             for name, amount in gpu_amounts(container, field, later).items():
-                if name in told or not is_gpu_resource(name) or (quantity(amount) or 0) <= 1:
+                if name in reported or not is_gpu_resource(name) or (quantity(amount) or 0) <= 1:
                     continue
                 if name.endswith(SHARED) or (sliced and name.startswith(_VENDOR)):
-                    told.add(name)
+                    reported.add(name)
                     why = "" if name.endswith(SHARED) else f"GPUs of this stack are shared ({setting('timeSliced')}), and "
                     yield (
                         f"{pod.path}.{container.path}.resources.{field}[{shown(name)}] is {shown(amount)}: {why}several shares "
-                        "are no larger share of a GPU; write 1"
+                        "are not a larger part of a GPU; write 1"
                     )
 
 
 def _config_faults(config: PluginConfig, sliced: bool) -> Iterator[str]:
     if config.body is None:
-        yield f"{config.path} is not read here: it is no YAML, or too long; write a config of version v1"
+        yield f"{config.path} cannot be read: it is not YAML, or too long; write a config of version v1"
         return
     sharing = walk(config.body, "sharing")
-    # Where both are there, MPS wins; it refuses requests for several shares by itself.
+    # If both are set, MPS wins. MPS rejects requests for several shares by itself.
     strategy = next((each for each in ("mps", "timeSlicing") if walk(sharing, each) is not None), None)
     if strategy is None:
         return
@@ -98,7 +98,7 @@ def _flag(value: Any) -> str:
 def _inert(path: str, config: Any) -> Iterator[str]:
     if walk(config, "sharing") is not None:
         yield (
-            f"{path}.sharing is no field of the operator's, which shares no GPU for it; write it into a config of the plugin, "
+            f"{path}.sharing is not a field of the operator, so it shares no GPU; write it into a config of the device plugin, "
             "as a file of devicePlugin.config.data"
         )
 
@@ -106,12 +106,12 @@ def _inert(path: str, config: Any) -> Iterator[str]:
 RULE = Rule(
     id="gpu-shared-resource-single",
     order=(Section.SCHEDULING, 40),
-    title="A share of a GPU is called so and taken once",
+    title="Containers take one share of a GPU, under its own name",
     severity=Severity.MEDIUM,
     types=POD | RUNNER_SET | HELM | CONFIG_MAPS | CLUSTER_POLICY,
     levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
-    config={"timeSliced": schema.flag(f"Whether what this stack's nodes call {GPU_RESOURCE} are shares of GPUs.")},
-    rationale="Two shares of a GPU give no more of it than one, and a share that is called a GPU is taken for a whole one.",
+    config={"timeSliced": schema.flag(f"Whether {GPU_RESOURCE} means a share of a GPU on this stack's nodes.")},
+    rationale="Two shares give no more of a GPU than one share. A share with the name of a GPU looks like a whole GPU.",
     source="https://github.com/NVIDIA/k8s-device-plugin#shared-access-to-gpus",
     fix="Ask for 1 of a shared resource; in the plugin's config set renameByDefault and failRequestsGreaterThanOne to true.",
     check=_check,

@@ -1,9 +1,9 @@
-"""gpu-toleration-required: a pod that takes GPUs tolerates the taint of GPU nodes, whatever its value is.
+"""gpu-toleration-required: a pod that takes GPUs tolerates the taint of GPU nodes, with every value that it may have.
 
 Judged: every kind with a pod spec, ARC's runner set, the pods in the values of chart gha-runner-scale-set.
 
 The taint has one key and a value that differs by provider (`fleet.facts.scheduling`). Operator Exists covers every value, and so
-do several tolerations with Equal. The API server refuses a toleration with operator Exists and a value.
+do several tolerations with Equal. The API server rejects a toleration with operator Exists and a value.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class _Wanted:
         """The one toleration that covers all of them."""
         return Toleration(self.taints[0].key, effect=self.taints[0].effect)
 
-    def lacking(self, held: Iterable[Toleration]) -> Taint | None:
+    def lacking(self, existing: Iterable[Toleration]) -> Taint | None:
         """The first taint that none of the tolerations covers."""
-        some = tuple(held)
+        some = tuple(existing)
         return next((taint for taint in self.taints if not any(each.covers(taint) for each in some)), None)
 
-    def overdone(self, toleration: Toleration) -> bool:
-        """Whether the API server refuses the toleration for its value."""
+    def rejected(self, toleration: Toleration) -> bool:
+        """Whether the API server rejects the toleration because of its value."""
         return toleration.key == self.taints[0].key and toleration.operator == "Exists" and toleration.value != ""
 
 
@@ -62,26 +62,26 @@ def _wanted(args: Args, later: Later) -> _Wanted:
 
 def _faults(pod: PodSpec, wanted: _Wanted, later: Later) -> Iterator[str]:
     hidden = Later()
-    held = dict(tolerations(pod.spec, hidden))
-    for index, toleration in held.items():
-        if wanted.overdone(toleration):
+    existing = dict(tolerations(pod.spec, hidden))
+    for index, toleration in existing.items():
+        if wanted.rejected(toleration):
             yield (
-                f"{pod.path}.tolerations[{index}].value is {shown(toleration.value)}: with operator Exists there is no value, "
-                "and the API server refuses the pod; leave it out"
+                f"{pod.path}.tolerations[{index}].value is {shown(toleration.value)}: the API server rejects a value with "
+                "operator Exists; remove the value"
             )
-    lacking = wanted.lacking(held.values())
+    lacking = wanted.lacking(existing.values())
     if lacking is not None and not hidden:
         add = ", ".join(f"{name}: {line(value)}" for name, value in wanted.toleration.manifest().items())
         yield (
-            f"{pod.path}.tolerations: a pod that takes GPUs tolerates the taint of their nodes, also as {line(str(lacking))}; "
+            f"{pod.path}.tolerations: a pod that takes GPUs must tolerate the taint {line(str(lacking))} of GPU nodes; "
             f"add {{{add}}}"
         )
     later.join(hidden)
 
 
-def _mend(args: Args, draft: Draft) -> None:
-    """Adds the toleration, and takes the value from one that may have none."""
-    # Of ArgoCD's kinds nothing is mended: the values may be a text.
+def _remediate(args: Args, draft: Draft) -> None:
+    """Adds the toleration, and removes the value from a toleration with operator Exists."""
+    # ArgoCD's kinds are left alone, because their values may be text.
     if args.resource_type in HELM - {RELEASE}:
         return
     later = Later()
@@ -90,12 +90,12 @@ def _mend(args: Args, draft: Draft) -> None:
         if not takes_gpus(pod, later):
             continue
         hidden = Later()
-        held = dict(tolerations(pod.spec, hidden))
+        existing = dict(tolerations(pod.spec, hidden))
         place = (*steps(pod.path), "tolerations")
-        for index, toleration in held.items():
-            if wanted.overdone(toleration):
+        for index, toleration in existing.items():
+            if wanted.rejected(toleration):
                 draft.put("", *place, index, "value")
-        if not hidden and wanted.lacking(held.values()) is not None:
+        if not hidden and wanted.lacking(existing.values()) is not None:
             draft.append(wanted.toleration.manifest(), *place)
 
 
@@ -115,9 +115,9 @@ RULE = Rule(
             Effect.NO_SCHEDULE.value, "The effect of the taint on this stack's GPU nodes.", enum=list(_EFFECTS)
         ),
     },
-    rationale="A pod that asks for a GPU and does not tolerate the taint of GPU nodes stays pending for ever.",
+    rationale="A pod that asks for a GPU and does not tolerate the taint of GPU nodes stays pending forever.",
     source="https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/",
     fix=f"Add the toleration {{key: {GPU_TAINT_KEY}, operator: Exists, effect: {Effect.NO_SCHEDULE}}}.",
     check=_check,
-    remedy=_mend,
+    remedy=_remediate,
 )

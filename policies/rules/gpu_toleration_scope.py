@@ -1,10 +1,10 @@
-"""gpu-toleration-scope: who takes no GPU stays off GPU nodes, and nobody tolerates every taint.
+"""gpu-toleration-scope: only pods that take GPUs tolerate the GPU taint, and no pod tolerates every taint.
 
 Judged: every kind with a pod spec, ARC's runner set, the pods in the values of chart gha-runner-scale-set (a set's listener is
-one), and the controllers that other charts run, where their values give them tolerations.
+one), and the controllers of other charts, if the charts' values give them tolerations.
 
-Pods whose containers all have a name on `allowNames` serve the node, so they may stand on every one. A toleration of effect
-PreferNoSchedule opens no GPU node.
+A pod whose containers are all in `allowNames` serves the node, so it may run on every node. A toleration with effect
+PreferNoSchedule does not open GPU nodes.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ CONTROLLERS: dict[str, tuple[tuple[str, ...], ...]] = {
     kinds.OPERATOR_CHART: (("operator",), ("node-feature-discovery", "master"), ("node-feature-discovery", "gc")),
     kinds.PLUGIN_CHART: (("nfd", "master"), ("nfd", "gc")),
 }
-"""Chart to the places in its values that have the tolerations of a controller, which takes no GPU and serves no node."""
+"""Chart to the places in its values with the tolerations of a controller. Controllers take no GPU and serve no node."""
 
 
 def _check(args: Args, later: Later) -> Iterator[str]:
@@ -87,8 +87,8 @@ def _opening(holder: Any, later: Later) -> Iterator[tuple[int, Toleration]]:
 def _fault(path: str, index: int, toleration: Toleration, why: str) -> str:
     place = f"{path}.tolerations[{index}]"
     if not toleration.key:
-        return f"{place} has operator Exists and no key: it tolerates every taint; name the key of the one that is meant"
-    return f"{place} tolerates {line(toleration.key)}: {why}; take the toleration away"
+        return f"{place} has operator Exists and no key: it tolerates every taint; write the key of the taint that you mean"
+    return f"{place} tolerates {line(toleration.key)}: {why}; remove the toleration"
 
 
 RULE = Rule(
@@ -100,11 +100,11 @@ RULE = Rule(
     levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
     config={
         "allowNames": schema.strings(
-            ALLOWED, "Names of containers that serve every node; a pod of these alone may tolerate any taint."
+            ALLOWED, "Names of containers that serve every node; a pod with only these containers may tolerate any taint."
         )
     },
-    rationale="A pod that needs no GPU and lands on a GPU node keeps it awake, and the cluster pays for a GPU that nobody uses.",
+    rationale="A pod that needs no GPU can keep a GPU node running, and the cluster then pays for a GPU that nobody uses.",
     source="https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/",
-    fix="Take the toleration from pods without a GPU limit, and give every toleration with operator Exists a key.",
+    fix="Remove the toleration from pods without a GPU limit, and give every toleration with operator Exists a key.",
     check=_check,
 )

@@ -5,7 +5,7 @@ request, an OCI instance pool with its configuration, or a runner set whose laun
 annotations of its runner pod name that machine). Components do not count, because their children do. Talos nodes do not count,
 because nobody buys them by the hour. EC2 fleets are left out: their capacity need not be a count of machines.
 
-A group's launch template or configuration is found through its dependencies, because ids are unknown before they exist.
+A group's dependencies show its launch template or configuration, because ids are unknown before they exist.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def _pool(resource: PolicyResource, later: Later) -> dict[str, Any]:
         "name": _pool_name(token, props, resource.name),
         "urn": resource.urn,
         "choices": tuple(choices(token, props, later)),
-        "capacity": _dearest(bought(token, props)),
+        "capacity": _most_expensive(bought(token, props)),
         "least": max(sizes.least(token, props), 0),
         "most": _natural(most),
         "settings": _NODES,
@@ -153,7 +153,7 @@ def _pool(resource: PolicyResource, later: Later) -> dict[str, Any]:
 
 
 def _eks(resource: PolicyResource, _: Sequence[PolicyResource], later: Later) -> Group:
-    """An EKS node group or an Auto Scaling group. Only the first has a disk size of its own, and can be reserved."""
+    """An EKS node group or an Auto Scaling group. Only an EKS node group has a disk size, and can be reserved."""
     found = _pool(resource, later)
     found["choices"], template = _templated(resource, found["choices"], later)
     volume = of_ec2(walk(resource.props, "diskSize")) if template is None else of_template(template.props)
@@ -194,12 +194,12 @@ def _reserved(found: dict[str, Any], resource: PolicyResource, tags: str) -> int
     """Machines that the pool's reservation holds: the number in its tag, or else the most that the pool may use."""
     if found["capacity"] != RESERVED:
         return None
-    told = _natural(walk(resource.props, tags, RESERVED_NODES_TAG))
+    tagged = _natural(walk(resource.props, tags, RESERVED_NODES_TAG))
     most: int | None = found["most"]
-    return most if told is None else told
+    return most if tagged is None else tagged
 
 
-# -- machines by themselves --------------------------------------------------------------------------------------------
+# -- single machines --------------------------------------------------------------------------------------------------
 
 
 def _ec2(resource: PolicyResource, _: Sequence[PolicyResource], later: Later) -> Group:
@@ -278,11 +278,11 @@ def _runner_set(resource: PolicyResource, release: Release, later: Later) -> Gro
     )
 
 
-# -- what several have ---------------------------------------------------------------------------------------------------
+# -- shared by several ---------------------------------------------------------------------------------------------------
 
 
 def _behind(resource: PolicyResource, field: str, token: str) -> PolicyResource | None:
-    """The resource of this type that a property refers to, or that is depended on."""
+    """The resource of this type in the dependencies of a property, or of the whole resource."""
     candidates = [*resource.property_dependencies.get(field, ()), *resource.dependencies]
     return next((each for each in candidates if each.resource_type == token), None)
 
@@ -301,7 +301,7 @@ def _region(resource: PolicyResource) -> tuple[str, ...]:
     return tuple(filter(None, (region_of(resource),)))
 
 
-def _dearest(ways: frozenset[str]) -> str:
+def _most_expensive(ways: frozenset[str]) -> str:
     return next((way for way in (ON_DEMAND, RESERVED, SPOT) if way in ways), ON_DEMAND)
 
 
@@ -323,7 +323,7 @@ def _said(props: Any, *path: str) -> str:
 
 
 def _pool_name(token: str, props: Any, otherwise: str) -> str:
-    """A pool as people know it: cluster/pool by its labels, or the resource's own name."""
+    """The pool's name for messages: cluster/pool from its labels, or else the resource's name."""
     with Later():
         labels = _LABELS[token](props)
         pool, cluster = (label(walk(labels, key)) for key in (POOL_LABEL, CLUSTER_LABEL))

@@ -1,8 +1,8 @@
 """Container images: the parts of a reference, and the images that a chart's values name or that the chart runs by default.
 
-The grammar of a reference is that of github.com/distribution/reference. In values an image is an object of `repository`, `tag`
-(or `version`) and `digest` (or `sha`), with a `registry` before it or the image's name in `image` behind it; or a text under the
-key `image`. The default images are known only for the charts in `charts.toml`.
+A reference follows the grammar of github.com/distribution/reference. In values an image is an object with `repository`, `tag`
+(or `version`) and `digest` (or `sha`). It may also have a `registry`, and the image's name in `image`. An image may also be
+text under the key `image`. The default images are known only for the charts in `charts.toml`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SHA256 = "sha256:"
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """The parts of a reference: `repository` with its registry, tag and digest "" where there is none."""
+    """The parts of a reference: `repository` with its registry, `tag` and `digest`. A missing tag or digest is ""."""
 
     repository: str
     tag: str
@@ -103,12 +103,12 @@ def _default(path: str, values: Any, default: charts.DefaultImage) -> Iterator[N
         if not (default.on if flag is None else true(flag)):
             return
     own = walk(values, *default.at.split("."))
-    said = {key: value for key in _KEYS if key in keys(own) and (value := label(walk(own, key)))}
-    yield Named(path, _joined({**default.values, **said}), given=bool(said))
+    given = {key: value for key in _KEYS if key in keys(own) and (value := label(walk(own, key)))}
+    yield Named(path, _joined({**default.values, **given}), given=bool(given))
 
 
 def _own(path: str, holder: Any) -> Iterator[Named]:
-    """The image that an object of values describes, if it does."""
+    """The image that an object of values describes, if it describes one."""
     parts = {key: label(walk(holder, key)) for key in _KEYS if key in keys(holder)}
     if "://" in parts.get("repository", "") or not parts or walk(holder, "enabled") is False:
         return
@@ -126,9 +126,9 @@ _KEYS = ("registry", "repository", "image", *_CHOICES)
 
 def _joined(parts: Mapping[str, str]) -> str:
     """The reference of an image's parts; without a repository it begins with the tag or the digest."""
-    held = {key: parts.get(key, "") for key in _KEYS}
-    whole = "/".join(filter(None, (held["registry"], held["repository"], held["image"])))
-    tag, digest = held["tag"] or held["version"], held["digest"] or held["sha"]
+    present = {key: parts.get(key, "") for key in _KEYS}
+    whole = "/".join(filter(None, (present["registry"], present["repository"], present["image"])))
+    tag, digest = present["tag"] or present["version"], present["digest"] or present["sha"]
     if tag.startswith(_SHA256):
         tag, digest = "", tag
     if digest and not digest.startswith(_SHA256):

@@ -1,9 +1,10 @@
-"""images-pinned: every image comes from an allowed registry and is one version of it; where a digest is required, one content.
+"""images-pinned: every image comes from an allowed registry and has a version tag, or a digest if the stack requires one.
 
 Judged: every kind with a pod spec (image volumes too), ARC's runner set, releases of charts, the GPU operator's ClusterPolicy.
-Of a release these are the pods of chart gha-runner-scale-set with what the chart adds to them, the images that its values name,
-and those that a chart in `charts.toml` runs by default; what other charts run by default is not known here. A container without
-an image is left alone: the API server refuses it, a Patch leaves the image as it is, and ARC's listener has its controller's.
+In a release the rule judges the pods of chart gha-runner-scale-set with the containers that the chart adds, the images that the
+values name, and the default images of the charts in `charts.toml`. It does not know the default images of other charts. It
+ignores a container without an image: the API server rejects one, a Patch keeps the existing image, and ARC's listener has the
+image of its controller.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ WORKLOAD_IMAGES = (
     "docker.io/yanwk/comfyui-boot",
     "mcr.microsoft.com/azuredocs/samples-tf-mnist-demo",
 )
-"""What this project's workloads run besides: single repositories, since anybody may push to others of those registries."""
+"""Other images of this project's workloads. These are single repositories, because anybody may push to these registries."""
 REGISTRIES = (
     "ecr-public.aws.com/docker/library/redis",
     "ghcr.io/actions",
@@ -41,11 +42,11 @@ REGISTRIES = (
     "registry.k8s.io",
     *WORKLOAD_IMAGES,
 )
-"""Where the images of this project's own charts, launchers and workloads come from."""
+"""Registries and repositories of this project's own charts, launchers and workloads."""
 
 _WRITE = "write registry/repository:version@sha256:digest"
 _WORD = re.compile(r"[A-Za-z0-9]+")
-# A part of the repository for an image of which the values give the tag alone.
+# Stands for the repository if the values have only the image's tag.
 _ANY = "any.invalid/any"
 
 
@@ -55,10 +56,10 @@ class _Demands:
     digest: bool
 
     def faults(self, subject: str, reference: str, *, own_tag: bool = False, own_repository: bool = False) -> Iterator[str]:
-        """What is wrong with an image. A chart may bring the tag or the repository of its own that the reference lacks."""
+        """The faults of an image. A chart may add its own tag or repository if the reference has none."""
         image = parsed(_ANY + reference if own_repository else reference)
         if image is None:
-            yield f"{subject}: that is no image reference; {_WRITE}"
+            yield f"{subject}: not an image reference; {_WRITE}"
             return
         if not (own_repository or any(_within(each, image.repository) for each in self.registries)):
             allowed = line(", ".join(self.registries), 200) or "none"
@@ -67,9 +68,9 @@ class _Demands:
         if image.digest:
             return
         if not (image.tag or own_tag):
-            yield f"{subject}: without a tag it is whatever was pushed last; {_WRITE}"
+            yield f"{subject}: without a tag it is the image that was pushed last; {_WRITE}"
         elif image.tag and not _names_version(image.tag):
-            yield f"{subject}: tag {shown(image.tag)} names no version; {_WRITE}"
+            yield f"{subject}: tag {shown(image.tag)} is not a version; {_WRITE}"
         elif self.digest:
             yield f"{subject}: a tag can be moved, so a digest is required; {_WRITE}"
 
@@ -120,7 +121,7 @@ def _names_version(tag: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def _within(registry: str, repository: str) -> bool:
-    """Whether a repository is at a registry, or below a path of it; * is any part between two slashes."""
+    """Whether a repository is in a registry, or below a path of it. * matches any text between two slashes."""
     wanted = "[^/]*".join(map(re.escape, registry.rstrip("/").split("*")))
     return re.fullmatch(rf"{wanted}(?:/.*)?", repository, re.DOTALL) is not None
 
@@ -134,12 +135,12 @@ RULE = Rule(
     levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
     config={
         "registries": schema.strings(
-            REGISTRIES, "Registries, or paths below them, that images may come from; * is any part of a name.", minLength=1
+            REGISTRIES, "Registries, or paths below them, that images may come from; * matches any part of a name.", minLength=1
         ),
-        "requireDigest": schema.flag("Whether an image needs a digest: only a digest is one content for good."),
+        "requireDigest": schema.flag("Whether an image needs a digest. Only a digest always means the same content."),
     },
-    rationale="A tag that moves, or a registry that anybody may push to, puts code into jobs that nobody has seen.",
+    rationale="If a tag moves, or if anybody may push to a registry, jobs run code that nobody has reviewed.",
     source="https://kubernetes.io/docs/concepts/containers/images/",
-    fix="Write registry/repository:version@sha256:digest. In a scale set leave containerMode empty and write its containers out.",
+    fix="Write registry/repository:version@sha256:digest. In a scale set leave containerMode empty and write all containers.",
     check=_check,
 )

@@ -1,12 +1,13 @@
-"""imds-v2-hop-one: instance metadata answers with a session token only, and no further than the node itself.
+"""imds-v2-hop-one: instance metadata requires a session token and answers only the node itself.
 
 Judged: launch templates, EC2 instances and spot requests, EKS node groups without a launch template, Karpenter's EC2NodeClass,
-OCI instances and instance configurations, OKE node pools. With a launch template, a node group (and an instance without
-options of its own) is judged there. Karpenter's CRD (1.14) fills in `required` and 1, so an EC2NodeClass may leave them out.
+OCI instances and instance configurations, OKE node pools. If a node group has a launch template, or an instance has one and no
+options of its own, the rule judges the template. Karpenter's CRD (1.14) fills in `required` and 1, so an EC2NodeClass may omit
+them.
 
-OCI has no hop limit: what it can do is answer no request without the v2 header. A node pool takes that from its nodes'
-metadata, as text (docs.oracle.com, Configuring IMDS for Kubernetes Clusters), and nodes that stand already keep what they
-have. A machine that a launcher boots for one job is no resource, so nothing here sees it.
+OCI has no hop limit, but it can reject requests without the v2 header. A node pool sets that in its nodes' metadata, as text
+(docs.oracle.com, Configuring IMDS for Kubernetes Clusters), and existing nodes keep their setting. A machine that a launcher
+boots for one job is not a resource, so this rule does not see it.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def _launch_template(props: Any, max_hop: int, later: Later) -> Iterator[str]:
 
 
 def _instance(props: Any, max_hop: int, later: Later) -> Iterator[str]:
-    # The ids in a launch template reference are unknown before it exists; that it is there is enough.
+    # The ids in a launch template reference are unknown before the template exists, so only the reference counts.
     if walk(props, "metadataOptions") is None and keys(walk(props, "launchTemplate")):
         return
     yield from _launch_template(props, max_hop, later)
@@ -60,22 +61,22 @@ def _node_class(props: Any, max_hop: int, later: Later) -> Iterator[str]:
 
 
 def _metadata_options(path: str, options: Any, max_hop: int, later: Later, *, defaults: bool) -> Iterator[str]:
-    """Faults of EC2 metadata options; `defaults` says that the owner fills in safe values for what is absent."""
+    """Faults of EC2 metadata options. `defaults` says that the API fills in safe values for missing ones."""
     if not (keys(options) or defaults):
         yield (
-            f"{path} is not set: metadata would answer without a token; "
+            f"{path} is not set: metadata then answers requests without a token; "
             f"write {{httpTokens: required, httpPutResponseHopLimit: {max_hop}}}"
         )
         return
     with later:
         tokens = walk(options, "httpTokens")
         if text(tokens) != "required" and not (defaults and tokens is None):
-            yield f"{path}.httpTokens is {shown(tokens)}: IMDSv2 asks for a session token; write required"
+            yield f"{path}.httpTokens is {shown(tokens)}: IMDSv2 requires a session token; write required"
     with later:
         hop = walk(options, "httpPutResponseHopLimit")
         if not (1 <= (whole(hop) or 0) <= max_hop or (defaults and hop is None)):
             yield (
-                f"{path}.httpPutResponseHopLimit is {shown(hop)}: beyond {max_hop} pods reach the node's credentials; "
+                f"{path}.httpPutResponseHopLimit is {shown(hop)}: above {max_hop} pods can reach the node's credentials; "
                 f"write {max_hop}"
             )
 
@@ -89,16 +90,16 @@ def _legacy(prefix: str, details: Any, field: str, later: Later, *, wanted: str 
     with later:
         disabled = walk(details, field, _LEGACY)
         if not true(disabled):
-            yield f"{prefix}{field}.{_LEGACY} is {shown(disabled)}: IMDSv1 then answers without a header; write {wanted}"
+            yield f"{prefix}{field}.{_LEGACY} is {shown(disabled)}: IMDSv1 then answers requests without a header; write {wanted}"
 
 
-def _mend(args: Args, draft: Draft) -> None:
-    """Sets the options where the resource has them; what else is needed (a launch template) is not ours to make."""
+def _remediate(args: Args, draft: Draft) -> None:
+    """Sets the options if the resource has such properties. A remediation cannot create a launch template."""
     max_hop = whole(args.get_config().get("maxHop", MAX_HOP)) or MAX_HOP
     later = Later()
     token = args.resource_type
     if token in _OPTIONS and any(True for _ in _FAULTS[token](args.props, max_hop, later)):
-        _mend_options(_OPTIONS[token], args.props, max_hop, draft)
+        _remediate_options(_OPTIONS[token], args.props, max_hop, draft)
     elif token in _LEGACY_FLAGS:
         *above, value = _LEGACY_FLAGS[token]
         with later:
@@ -106,7 +107,7 @@ def _mend(args: Args, draft: Draft) -> None:
                 draft.put(value, *above)
 
 
-def _mend_options(path: tuple[str, ...], props: Any, max_hop: int, draft: Draft) -> None:
+def _remediate_options(path: tuple[str, ...], props: Any, max_hop: int, draft: Draft) -> None:
     later = Later()
     with later:
         if text(walk(props, *path, "httpTokens")) != "required":
@@ -155,5 +156,5 @@ RULE = Rule(
         f'OCI: instanceOptions.{_LEGACY} true; OKE: nodeMetadata.{_LEGACY} "true".'
     ),
     check=_check,
-    remedy=_mend,
+    remedy=_remediate,
 )

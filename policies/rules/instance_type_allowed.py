@@ -1,9 +1,9 @@
-"""instance-type-allowed: machines are of types that somebody has allowed.
+"""instance-type-allowed: machines have only allowed types.
 
-Judged: whatever buys machines of AWS and OCI: node pools, Auto Scaling groups, fleets, launch templates, instances, instance
-configurations, Karpenter NodePools, and the shapes of launchers; GPU or not. An entry is a whole name, or has * for any
-characters: `g5.*` is every size of g5 and no g5g. What leaves the choice open (a Karpenter pool without a list, instance
-requirements without `allowedInstanceTypes`) is refused.
+Judged: all resources that buy machines of AWS and OCI, with or without GPU: node pools, Auto Scaling groups, fleets, launch
+templates, instances, instance configurations, Karpenter NodePools, and the shapes of launchers. An entry is a whole name, or
+has * for any characters: `g5.*` is every size of g5, but not of g5g. A resource that leaves the type open is a violation: a
+Karpenter pool without a list of types, or instance requirements without `allowedInstanceTypes`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .rule import Args, Rule, Section, Severity
 
 _SMALL = tuple(f"{family}.{size}" for family in ("g4dn", "g5", "g6") for size in ("xlarge", "2xlarge", "4xlarge"))
 TYPES = (*_SMALL, "VM.GPU3.1", "VM.GPU.A10.1", "m5.*", "m6a.*", "m6i.*", "m7a.*", "m7i.*", "t3.*", "VM.Standard.E5.Flex")
-"""One small GPU, or none."""
+"""Types with one small GPU, or none."""
 
 _ALLOWED_TYPES = "allowedInstanceTypes"
 
@@ -41,9 +41,9 @@ def _check(args: Args, later: Later) -> Iterator[str]:
         with later:
             names = walk(wanted, _ALLOWED_TYPES)
             if not count(names):
-                yield f"{path}.{_ALLOWED_TYPES} is not set: attributes alone leave every type open; write {_listed(allowed)}"
+                yield f"{path}.{_ALLOWED_TYPES} is not set: attributes alone allow every type; write {_listed(allowed)}"
             for index, item in items(names, later):
-                # EC2 takes a * in these names too, so an entry has to allow all that one stands for.
+                # EC2 accepts a * in these names too. An allowed entry must then cover every type that the name matches.
                 if not _allows(allowed, text(item)):
                     yield f"{path}.{_ALLOWED_TYPES}[{index}]: {_refused(item, allowed)}"
 
@@ -70,7 +70,7 @@ def _by_attributes(token: str, props: Any, later: Later) -> Iterator[tuple[str, 
 
 
 def _karpenter(props: Any, allowed: tuple[str, ...], later: Later) -> Iterator[str]:
-    # Requirements are joined by AND: one that names allowed types alone is enough.
+    # Requirements are joined by AND, so one with only allowed types is enough.
     hidden = Later()
     faults: list[str] = []
     for path, key, operator, item in requirements(props, hidden):
@@ -81,7 +81,7 @@ def _karpenter(props: Any, allowed: tuple[str, ...], later: Later) -> Iterator[s
         with unread:
             names = walk(item, "values")
             for index, entry in items(names, unread):
-                # A family is allowed where all its sizes are.
+                # A family is allowed if all its sizes are.
                 name = text(entry) if key == INSTANCE_TYPE_LABEL else f"{text(entry)}.*"
                 if not _allows(allowed, name):
                     bad.append(f"{path}.values[{index}]: {_refused(name, allowed)}")
@@ -91,7 +91,7 @@ def _karpenter(props: Any, allowed: tuple[str, ...], later: Later) -> Iterator[s
         faults += bad
     later.join(hidden)
     if hidden:
-        # The unknown may be the requirement that narrows the pool to allowed types.
+        # The unknown requirement may restrict the pool to allowed types.
         return
     yield from faults or (
         f"spec.template.spec.requirements: none lists types, so Karpenter may buy any; add {{key: {INSTANCE_TYPE_LABEL}, "
@@ -105,7 +105,7 @@ def _allows(allowed: tuple[str, ...], name: str) -> bool:
 
 
 def _refused(name: Any, allowed: tuple[str, ...]) -> str:
-    return f"{shown(name)} is not an allowed type; take one of {_listed(allowed)}, or add it to {setting('types')}"
+    return f"{shown(name)} is not an allowed type; use one of {_listed(allowed)}, or add it to {setting('types')}"
 
 
 def _listed(allowed: tuple[str, ...]) -> str:
@@ -116,14 +116,14 @@ def _listed(allowed: tuple[str, ...]) -> str:
 RULE = Rule(
     id="instance-type-allowed",
     order=(Section.COST, 110),
-    title="Machines are of allowed types",
+    title="Machines have allowed types",
     severity=Severity.HIGH,
     types=MACHINE_KINDS | HELM,
     levels={"dev": "mandatory", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
     config={
         "types": schema.strings(
             TYPES,
-            "Machine types and shapes that may be bought, with or without GPU; * stands for any characters.",
+            "Machine types and shapes that may be bought, with or without GPU; * matches any characters.",
             least=1,
             minLength=1,
             maxLength=60,
@@ -131,8 +131,8 @@ RULE = Rule(
         )
         | {"maxItems": 200}
     },
-    rationale="A slip in a type's name buys a machine of fifty times the price, or one whose processor runs none of the jobs.",
+    rationale="A typo in a type's name can buy a machine at fifty times the price, or one whose processor cannot run the jobs.",
     source="https://docs.aws.amazon.com/eks/latest/userguide/choosing-instance-type.html",
-    fix="Take a type of the list, or add the type to this policy's `types` for the stack.",
+    fix="Use a type of the list, or add the type to this policy's `types` for the stack.",
     check=_check,
 )

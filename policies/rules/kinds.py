@@ -1,7 +1,7 @@
 """Resource tokens that the rules judge, and the path of the pod spec in those that have one.
 
-Components (`helm.sh/v4:Chart`, `yaml/v2:ConfigGroup`, `gpu-ci:index:*` but one, those of `eks` but two) are in no set: they and
-their children both reach a policy. The children are the resources that the cloud gets, so rules judge only the children.
+Components (`helm.sh/v4:Chart`, `yaml/v2:ConfigGroup`, `gpu-ci:index:*` but one, those of `eks` but two) are in no set. A policy
+sees both components and their children. The children are the resources that the cloud gets, so rules judge only the children.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ LIST_PATHS = _tokens("List")
 """Token of a list to the path of the pod spec in each of its items."""
 
 POD = frozenset(_tokens("")) | frozenset(_tokens("Patch")) | frozenset(LIST_PATHS)
-"""Kubernetes' own kinds with a pod spec, their Patch twins and their lists."""
+"""Kubernetes' own kinds with a pod spec, their Patch variants and their lists."""
 
 RUNNER_SET = frozenset((_RUNNER_SET, f"{_RUNNER_SET}Patch"))
 """ARC's runner set."""
@@ -93,7 +93,7 @@ SPOT_REQUEST = "aws:ec2/spotInstanceRequest:SpotInstanceRequest"
 
 EKS_ADDON = "aws:eks/addon:Addon"
 EKS_ADDON_COMPONENT = "eks:index:Addon"
-"""Like the cluster's component."""
+"""A component that is judged by its own inputs, like `EKS_COMPONENT`."""
 OKE_ADDON = "oci:ContainerEngine/addon:Addon"
 
 EKS_CLUSTER = "aws:eks/cluster:Cluster"

@@ -1,4 +1,4 @@
-"""The node labels of GPU nodes, derived from `fleet.facts.scheduling`, which alone spells them."""
+"""The node labels of GPU nodes, derived from `fleet.facts.scheduling`, the only place that defines them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ GPU_TAINTS = tuple(
 """The taints of GPU nodes of every provider, with both effects that keep pods off."""
 
 
-def telling(key: str) -> bool:
+def marks_gpus(key: str) -> bool:
     """Whether this label can mark a GPU node. Other labels are not read, so their values may be unknown."""
     return key in (*_BOTH, *_ONLY_GPU, INSTANCE_TYPE_LABEL) or key.startswith(_DISCOVERED)
 

@@ -1,7 +1,7 @@
 """The machine types that a resource may buy, the path of each, and its row of the hardware table.
 
-For a launcher's runner set they are the shapes in its annotation. A type in a launch template belongs to the template, not to
-its group.
+For a launcher's runner set these are the shapes in the annotation of the runner pod. A type in a launch template belongs to the
+template, not to its group.
 """
 
 from __future__ import annotations

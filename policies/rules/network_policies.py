@@ -14,7 +14,7 @@ DIRECTIONS = ("Ingress", "Egress")
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 _PORT = 80
-"""Port of instance metadata. OCI's DNS has the same address and another port."""
+"""Port of instance metadata. OCI's DNS has the same address, but another port."""
 
 
 def denies(props: Any, direction: str) -> bool:
@@ -35,7 +35,7 @@ def ways_out(props: Any, metadata: tuple[Address, ...], later: Later) -> Iterato
                 if not _reaches_port(walk(rule, "ports")):
                     continue
                 if not count(walk(rule, "to")):
-                    yield f"{path}.to names nobody in particular: {_reached(metadata)}; name where jobs may go"
+                    yield f"{path}.to is not set: {_reached(metadata)}; name the destinations that jobs may reach"
                 for place, peer in entries(rule, "to", later):
                     with later:
                         yield from _open(f"{path}.{place}.ipBlock", walk(peer, "ipBlock"), metadata)
@@ -56,8 +56,8 @@ def _about(props: Any, direction: str) -> bool:
 def _open(path: str, block: Any, metadata: tuple[Address, ...]) -> Iterator[str]:
     later = Later()
     cidr = walk(block, "cidr")
-    held = network(cidr)
-    inside = [address for address in metadata if held is not None and address in held]
+    found = network(cidr)
+    inside = [address for address in metadata if found is not None and address in found]
     if not inside:
         return
     closed = [each for _, item in items(walk(block, "except"), later) if (each := network(item)) is not None]
@@ -69,11 +69,11 @@ def _open(path: str, block: Any, metadata: tuple[Address, ...]) -> Iterator[str]
 
 
 def _reached(addresses: Iterable[Address]) -> str:
-    return f"jobs then reach the node's metadata and credentials at {', '.join(map(str, addresses))}"
+    return f"jobs can then reach the node's metadata and credentials at {', '.join(map(str, addresses))}"
 
 
 def _reaches_port(ports: Any) -> bool:
-    """Whether a rule's ports include the one of instance metadata; a rule without ports has all. Raises UnknownValueError."""
+    """Whether a rule's ports include the port of instance metadata. A rule without ports covers all. Raises UnknownValueError."""
     later = Later()
     if not count(ports):
         return True

@@ -11,7 +11,7 @@ IPNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 _LAST_PORT = 65535
 _WIDEST = {4: 8, 6: 16}
-"""Prefix length of the largest network that one owner has, by IP version: half of the internet counts as the internet."""
+"""Prefix length of the largest network of a single owner, by IP version. Half of the internet counts as the internet."""
 
 
 def network(value: Any) -> IPNetwork | None:
@@ -23,7 +23,7 @@ def network(value: Any) -> IPNetwork | None:
 
 
 def world(value: Any) -> bool:
-    """Whether a CIDR is the whole internet, or a larger part of it than any one owner has."""
+    """Whether a CIDR is the whole internet, or a larger part of it than any single owner has."""
     found = network(value)
     return found is not None and found.prefixlen < _WIDEST[found.version]
 
@@ -35,5 +35,5 @@ def covers(low: Any, high: Any, port: int) -> bool:
 
 
 def from_networks(rule: Any) -> bool:
-    """Whether an ingress rule of OCI names a network, not a security group or a service. Raises UnknownValueError."""
+    """Whether the source of an OCI ingress rule is a network, not a security group or a service. Raises UnknownValueError."""
     return text(walk(rule, "sourceType")) in ("", "CIDR_BLOCK")

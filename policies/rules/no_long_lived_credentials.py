@@ -1,12 +1,12 @@
-"""no-long-lived-credentials: nothing that lets in whoever holds it, until somebody thinks of taking it back.
+"""no-long-lived-credentials: a stack has no credentials that stay valid until somebody revokes them.
 
-Judged: kinds of AWS and OCI that are such a credential; and what can hold one in plain sight: containers of every kind with a
-pod spec and of ARC's runner set (environment, commands, probes), values of Helm releases, Secrets, ConfigMaps, user data of
-machines and nodes. Texts are read as they are and decoded from base64, compressed or not. A GitHub App's private key belongs into
-a Secret, under the key that ARC reads it from.
+Judged: AWS and OCI resources that are such a credential, and all places that can contain one in plain text: containers of every
+kind with a pod spec and of ARC's runner set (environment, commands, probes), values of Helm releases, Secrets, ConfigMaps, user
+data of machines and nodes. The rule reads texts as they are and decoded from base64, compressed or not. A GitHub App's private
+key belongs in a Secret, under the key that ARC reads.
 
-No message has a value. A value under `lateKeys` that a preview does not know is not waited for: the update judges it, where it is
-known, before it makes the resource.
+No message shows a value. If a preview does not know a value under `lateKeys`, the rule is not undeterminable: the update knows
+the value, and judges it before it creates the resource.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LATE_KEYS = ("launcher.json",)
 
 FORBIDDEN = {
     "aws:iam/accessKey:AccessKey": "an access key of IAM; give the workload a role (Pod Identity, OIDC)",
-    "aws:iam/user:User": "a user of IAM, whose credentials stay; give a role to whoever signs in by SSO or OIDC",
+    "aws:iam/user:User": "a user of IAM, whose credentials stay; let people and workloads get a role by SSO or OIDC",
     "aws:iam/userLoginProfile:UserLoginProfile": "a password of a user of IAM; let people sign in by SSO",
     "aws:iam/serviceSpecificCredential:ServiceSpecificCredential": "a password of a user of IAM for one service; give a role",
     "aws:iam/sshKey:SshKey": "an SSH key of a user of IAM; give a role",
@@ -43,7 +43,7 @@ FORBIDDEN = {
     "oci:Identity/domainsAuthToken:DomainsAuthToken": "a token of a user of OCI; give the workload an identity",
     "oci:Identity/domainsCustomerSecretKey:DomainsCustomerSecretKey": "an S3 key of a user of OCI; give the workload an identity",
 }
-"""Kinds that are a credential, or make somebody who needs one."""
+"""Kinds that are a credential, or a user who needs one."""
 
 _PRIVATE_KEY = "a private key"
 _KINDS = {"github": "a GitHub token", "aws": "an AWS access key id", "key": _PRIVATE_KEY}
@@ -52,14 +52,14 @@ _CREDENTIAL = re.compile(
     rf"|(?P<aws>\b{AWS_KEY_ID}\b)"
     rf"|(?P<key>{PRIVATE_KEY})"
 )
-# Of a container: these hold no text of their owner's, but often what is known late.
+# Fields of a container without free text. A preview often does not know their values.
 _IDLE = frozenset(("name", "image", "imagePullPolicy", "resources", "securityContext", "ports", "volumeMounts"))
 
 
 def _check(args: Args, later: Later) -> Iterator[str]:
     token = args.resource_type
     if token in FORBIDDEN:
-        yield f"{FORBIDDEN[token]}: this one lets in whoever holds it, and has no end"
+        yield f"{FORBIDDEN[token]}: this credential works for anybody who has it, and never expires"
         return
     config = args.get_config()
     allowed = frozenset(strings(config, "secretKeys", SECRET_KEYS))
@@ -68,17 +68,17 @@ def _check(args: Args, later: Later) -> Iterator[str]:
         with later:
             if release.is_scale_set and keys(walk(release.values, "githubConfigSecret")):
                 yield (
-                    f"{release.values_path}.githubConfigSecret is an object: Helm keeps values for all to read who may read "
-                    "releases; write the name of a Secret"
+                    f"{release.values_path}.githubConfigSecret is an object: everybody who may read Helm "
+                    "releases can read their values; write the name of a Secret"
                 )
-    for path, key, held in _texts(token, args.props, late, later):
-        for kind in _credentials(held):
+    for path, key, content in _texts(token, args.props, late, later):
+        for kind in _credentials(content):
             if not (kind == _PRIVATE_KEY and token in kinds.SECRETS and key in allowed):
-                yield f"{path} holds {kind}: it works for whoever reads it, until it is revoked; {_MEND}"
+                yield f"{path} holds {kind}: it works for anybody who reads it, until it is revoked; {_FIX}"
 
 
 def _texts(token: str, props: Any, late: frozenset[str], later: Later) -> Iterator[tuple[str, str, str]]:
-    """Path, key (of a Secret or ConfigMap, else "") and text of all that can hold a credential. Unknown ones are put off."""
+    """Path, key (of a Secret or ConfigMap, else "") and text of every place for a credential. `later` collects unknown ones."""
     if token in kinds.SECRETS | kinds.CONFIG_MAPS:
         for prefix, holder in kinds.each(token, props, later):
             for field in ("data", "stringData", "binaryData"):
@@ -109,17 +109,17 @@ def _of_values(release: Release, later: Later) -> Iterator[tuple[str, str, str]]
 
 
 def _of_source(source: Release, later: Later) -> Iterator[tuple[str, str, str]]:
-    """What a source of an Application says to Helm, whether its chart is named here or lies in a Git repository."""
+    """The Helm settings of an Application's source, which names a chart or a path of a Git repository."""
     with later:
-        said = walk(source.source, "helm")
-        for name in keys(said):
+        helm = walk(source.source, "helm")
+        for name in keys(helm):
             if name not in ("values", "valuesObject"):
                 with later:
-                    yield from _below(step(f"{source.at}helm", name), walk(said, name), later)
+                    yield from _below(step(f"{source.at}helm", name), walk(helm, name), later)
     unread = Later()
     yield from _of_values(source, unread)
     if unread:
-        # A text that is no YAML may hold a credential all the same.
+        # Text that is not YAML may contain a credential, too.
         with unread:
             yield from _below(f"{source.at}helm.values", walk(source.source, "helm", "values"), unread)
     later.join(unread)
@@ -150,17 +150,17 @@ def _below(path: str, value: Any, later: Later) -> Iterator[tuple[str, str, str]
         yield where, "", found
 
 
-def _credentials(held: str) -> list[str]:
+def _credentials(content: str) -> list[str]:
     """The kinds of credentials in a text, however it is encoded, in the order of `_KINDS`."""
-    if len(held) < _SHORTEST:
+    if len(content) < _SHORTEST:
         return []
-    found = {match.lastgroup for read in readings(held) for match in _CREDENTIAL.finditer(read)}
+    found = {match.lastgroup for read in readings(content) for match in _CREDENTIAL.finditer(read)}
     return [kind for group, kind in _KINDS.items() if group in found]
 
 
 _SHORTEST = 20
 """Characters of the shortest credential."""
-_MEND = "take it out, and let a role, a workload identity or a GitHub App stand in its place"
+_FIX = "remove it, and use a role, a workload identity or a GitHub App instead"
 _FIELDS: dict[str, tuple[tuple[str, ...], ...]] = {
     **dict.fromkeys(MACHINES, (("userData",), ("userDataBase64",), ("metadata",), ("extendedMetadata",))),
     kinds.OKE_NODE_POOL: (("nodeMetadata",),),
@@ -170,7 +170,7 @@ _FIELDS: dict[str, tuple[tuple[str, ...], ...]] = {
 RULE = Rule(
     id="no-long-lived-credentials",
     order=(Section.SUPPLY_CHAIN, 50),
-    title="No credential that stays valid stands anywhere",
+    title="The stack has no long-lived credentials",
     severity=Severity.CRITICAL,
     types=frozenset(FORBIDDEN)
     | frozenset(_FIELDS)
@@ -186,11 +186,11 @@ RULE = Rule(
             SECRET_KEYS, "Keys of Secrets that may hold a private key; add tls.key where the stack makes certificates."
         ),
         "lateKeys": schema.strings(
-            LATE_KEYS, "Keys of Secrets and ConfigMaps that a preview need not know; the update judges what they then hold."
+            LATE_KEYS, "Keys of Secrets and ConfigMaps that a preview need not know. The update judges their values."
         ),
     },
-    rationale="A credential without an end is copied with state, logs and images, and works for whoever finds the copy.",
+    rationale="A credential that never expires gets copied with state, logs and images, and works for anybody who finds a copy.",
     source="https://docs.github.com/en/actions/concepts/security/openid-connect",
-    fix="Take it out; give a role, a workload identity or OIDC trust, and for GitHub an App whose key stands in a Secret.",
+    fix="Remove it. Use a role, a workload identity or OIDC trust, and for GitHub an App with its key in a Secret.",
     check=_check,
 )

@@ -1,7 +1,7 @@
-"""no-node-ssh: nobody logs in to a node from the internet.
+"""no-node-ssh: nodes have no SSH or remote desktop access from the internet.
 
-Judged: SSH (22) and remote desktop (3389) open to the world in security groups and rules of AWS and OCI, and the remote access
-of an EKS node group, which without a source group opens port 22 to the world (EKS API reference, RemoteAccessConfig).
+Judged: SSH (22) and remote desktop (3389) in security groups and rules of AWS and OCI, and the remote access of an EKS node
+group. Without a source group, remote access opens port 22 to the world (EKS API reference, RemoteAccessConfig).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _node_group(props: Any, later: Later) -> Iterator[str]:
     if keys(access) and not count(walk(access, "sourceSecurityGroupIds")):
         yield (
             "remoteAccess.sourceSecurityGroupIds is not set: port 22 of the nodes is then open to the world; "
-            "remove remoteAccess, or name the security groups that may come in"
+            "remove remoteAccess, or name the security groups that may connect"
         )
 
 
@@ -59,7 +59,7 @@ def _aws(prefix: str, rule: Any, protocol: str, fields: tuple[str, ...], later: 
                 given += [(f"{prefix}{field}[{index}]", cidr) for index, cidr in items(value, later)]
                 for path, cidr in given:
                     if world(cidr):
-                        yield _told(path, cidr, open_ports)
+                        yield _fault(path, cidr, open_ports)
 
 
 def _nsg_rule(props: Any, later: Later) -> Iterator[str]:
@@ -82,12 +82,12 @@ def _oci(path: str, rule: Any, ports: Any) -> Iterator[str]:
     open_ports = [port for port in PORTS if covers(low, high, port)]
     source = walk(rule, "source") if open_ports else None
     if world(source):
-        yield _told(path, source, open_ports)
+        yield _fault(path, source, open_ports)
 
 
-def _told(path: str, cidr: Any, ports: list[int]) -> str:
+def _fault(path: str, cidr: Any, ports: list[int]) -> str:
     named = " and ".join(map(str, ports))
-    return f"{path} is {shown(cidr)}: port {line(named)} would be open to the world; name the networks that may come in"
+    return f"{path} is {shown(cidr)}: port {line(named)} would be open to the world; name the networks that may connect"
 
 
 _FAULTS: dict[str, Callable[[Any, Later], Iterator[str]]] = {
@@ -102,13 +102,13 @@ _FAULTS: dict[str, Callable[[Any, Later], Iterator[str]]] = {
 RULE = Rule(
     id="no-node-ssh",
     order=(Section.HARDENING, 50),
-    title="Nobody logs in to nodes from the internet",
+    title="No SSH from the internet",
     severity=Severity.CRITICAL,
     types=frozenset(_FAULTS),
     levels={"dev": "mandatory", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
     critical=True,
-    rationale="A runner lives for one job and is never repaired by hand: a way in serves those alone who should not have one.",
+    rationale="A runner lives for one job, and nobody repairs it by hand. SSH access would only help attackers.",
     source="https://docs.aws.amazon.com/eks/latest/APIReference/API_RemoteAccessConfig.html",
-    fix="Remove remoteAccess and every rule that lets 0.0.0.0/0 or ::/0 in to port 22 or 3389.",
+    fix="Remove remoteAccess and every rule that opens port 22 or 3389 to 0.0.0.0/0 or ::/0.",
     check=_check,
 )

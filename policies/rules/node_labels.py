@@ -22,7 +22,7 @@ _OWN = frozenset(
 
 
 def labels_of(token: str, props: Any) -> dict[str, str]:
-    """The labels that a pool gives its nodes, without those of the cloud and the device plugin. Raises UnknownValueError."""
+    """The labels that a pool sets on its nodes, not those that the cloud or device plugin adds. Raises UnknownValueError."""
     if token in (EKS_NODE_GROUP, TALOS_NODE):
         return _object(walk(props, "labels" if token == EKS_NODE_GROUP else "nodeLabels"))
     later = Later()
@@ -60,11 +60,11 @@ class Ask:
         listed = f" [{', '.join(map(line, self.values))}]" if self.values else ""
         return f"{line(self.key)} {line(self.operator)}{listed}"
 
-    def admits(self, labels: Mapping[str, str], told: frozenset[str]) -> bool:
-        """Whether a node with these labels may meet it. A label outside `told` may be there undeclared."""
+    def admits(self, labels: Mapping[str, str], declared: frozenset[str]) -> bool:
+        """Whether a node with these labels may meet it. A node may have labels outside `declared` that no resource shows."""
         value = labels.get(self.key)
         if value is None:
-            return self.key not in told or self.operator in ("NotIn", "DoesNotExist")
+            return self.key not in declared or self.operator in ("NotIn", "DoesNotExist")
         if self.operator == "In":
             return value in self.values
         if self.operator == "NotIn":
@@ -80,14 +80,16 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A pod's conditions: every one of `selector`, and every one of some entry of `terms`, if there are any."""
+    """A pod's conditions: every one of `selector`, and every one of at least one of `terms`, if there are terms."""
 
     selector: tuple[Ask, ...]
     terms: tuple[tuple[Ask, ...], ...]
 
-    def admits(self, labels: Mapping[str, str], told: frozenset[str]) -> bool:
+    def admits(self, labels: Mapping[str, str], declared: frozenset[str]) -> bool:
         """Whether the pod may land on a node with these labels."""
-        return _all(self.selector, labels, told) and (not self.terms or any(_all(term, labels, told) for term in self.terms))
+        return _all(self.selector, labels, declared) and (
+            not self.terms or any(_all(term, labels, declared) for term in self.terms)
+        )
 
     @property
     def asks(self) -> tuple[Ask, ...]:
@@ -114,8 +116,8 @@ def _ask(expression: Any) -> Ask:
     return Ask(text(walk(expression, "key")), text(walk(expression, "operator")), values)
 
 
-def _all(asks: Iterable[Ask], labels: Mapping[str, str], told: frozenset[str]) -> bool:
-    return all(ask.admits(labels, told) for ask in asks)
+def _all(asks: Iterable[Ask], labels: Mapping[str, str], declared: frozenset[str]) -> bool:
+    return all(ask.admits(labels, declared) for ask in asks)
 
 
 def _object(value: Any) -> dict[str, str]:

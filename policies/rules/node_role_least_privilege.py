@@ -1,8 +1,8 @@
-"""node-role-least-privilege: what a node may do in the cloud is what a node needs.
+"""node-role-least-privilege: a node has only the cloud permissions that a node needs.
 
-Judged: roles that EC2 instances take, with the policies attached to them; inline and managed policies that allow everything;
-policies of OCI that give all resources of a tenancy, which only one of the tenancy itself can. A role's attachments are known
-by what they depend on.
+Judged: roles that EC2 instances assume, with their attached policies; inline and managed policies that allow everything; OCI
+policies that allow everything in a tenancy, which only a policy of the tenancy itself can do. An attachment belongs to the role
+that it depends on.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ ALLOWED = (
     "AmazonEC2ContainerRegistryReadOnly",
     "AmazonSSMManagedInstanceCore",
 )
-"""What EKS asks for on a node (EKS user guide, node IAM role), and Session Manager in place of SSH."""
+"""The policies that EKS requires on a node (EKS user guide, node IAM role), and Session Manager instead of SSH."""
 
 _EC2 = "ec2.amazonaws.com"
 _MANAGED = ":iam::aws:policy/"
-"""AWS' own managed policies: anybody may make one of such a name in their account."""
+"""Part of the ARN of AWS' own managed policies. An account may have its own policy with the same name."""
 _WILD = frozenset(("arn", "aws", "aws-cn", "aws-us-gov", "*", ""))
-"""Parts of an action or of an ARN that is everything."""
-_POD = "give them to the pod that does (Pod Identity)"
+"""Parts of an action or ARN that means everything."""
+_POD = "grant them to the pod that needs them (Pod Identity)"
 _COMPARTMENT = "ocid1.compartment."
 _WHOLE_TENANCY = re.compile(r"\s*allow\b.*\bto\s+manage\s+all-resources\s+in\s+tenancy\b.*", re.IGNORECASE | re.DOTALL)
 
@@ -56,7 +56,7 @@ def _attachment(attachment: PolicyResource, allowed: Sequence[str], later: Later
             return
         for role in _roles(attachment, ATTACHMENTS[attachment.resource_type]):
             if _is_node(role, later):
-                yield f"policyArn is {shown(arn)}: a node needs no such rights; {_POD}"
+                yield f"policyArn is {shown(arn)}: a node does not need these permissions; {_POD}"
 
 
 def _permitted(arn: str, allowed: Sequence[str]) -> bool:
@@ -85,12 +85,12 @@ def _role(role: PolicyResource, allowed: Sequence[str], later: Later) -> Iterato
             document = walk(policy, "policy")
             yield from _documents(f"{path}.policy", document, later)
             if document is not None and _is_node(role, later):
-                yield f"{path} adds rights to a node's role, which needs no others; {_POD}"
+                yield f"{path} adds permissions to a node's role, which needs no others; {_POD}"
     named = [(path, text(arn)) for path, arn in entries(role.props, "managedPolicyArns", later)]
     strange = [(path, arn) for path, arn in named if not _permitted(arn, allowed)]
     if strange and _is_node(role, later):
         for path, arn in strange:
-            yield f"{path} is {shown(arn)}: a node needs no such rights; {_POD}"
+            yield f"{path} is {shown(arn)}: a node does not need these permissions; {_POD}"
 
 
 def _policy(policy: PolicyResource, _: Sequence[str], later: Later) -> Iterator[str]:
@@ -102,7 +102,7 @@ def _role_policy(policy: PolicyResource, allowed: Sequence[str], later: Later) -
     yield from _policy(policy, allowed, later)
     for role in _roles(policy, "role"):
         if _is_node(role, later):
-            yield f"policy adds rights to a node's role, which needs no others; {_POD}"
+            yield f"policy adds permissions to a node's role, which needs no others; {_POD}"
 
 
 def _documents(path: str, document: Any, later: Later) -> Iterator[str]:
@@ -121,7 +121,7 @@ def _all(statement: Any, field: str, later: Later) -> bool:
 
 def _oci(policy: PolicyResource, _: Sequence[str], later: Later) -> Iterator[str]:
     with later:
-        # A policy has no say above the compartment that it stands in, whatever its statements are.
+        # A policy cannot grant anything above its own compartment.
         if text(walk(policy.props, "compartmentId")).startswith(_COMPARTMENT):
             return
         for path, statement in entries(policy.props, "statements", later):
@@ -140,13 +140,13 @@ _FAULTS = {
 RULE = StackRule(
     id="node-role-least-privilege",
     order=(Section.HARDENING, 70),
-    title="Nodes have the rights of a node and no more",
+    title="Nodes have only the permissions that they need",
     severity=Severity.HIGH,
     types=frozenset(_FAULTS),
     levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
     config={"allowed": schema.strings(ALLOWED, "Names of managed policies that a node's role may have.")},
-    rationale="Whatever breaks out of a job's container acts with the rights of the node.",
+    rationale="Code that breaks out of a job's container has the permissions of the node.",
     source="https://docs.aws.amazon.com/eks/latest/userguide/create-node-role.html",
-    fix="Attach to the node's role what EKS asks for, and give other rights to single pods; write no statement that allows all.",
+    fix="Attach only the policies that EKS requires to the node's role. Grant other permissions to single pods, and never all.",
     check=_check,
 )

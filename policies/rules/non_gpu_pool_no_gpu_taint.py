@@ -1,8 +1,8 @@
-"""non-gpu-pool-no-gpu-taint: a pool without GPUs does not carry the GPU taint.
+"""non-gpu-pool-no-gpu-taint: a pool without GPUs does not have the GPU taint.
 
-Judged: EKS managed node groups, OKE node pools and Karpenter NodePools whose machines are known to have no GPU. Where a launch
-template chooses the type, or a requirement leaves GPU machines in, nothing is said. OKE itself sets the taint on GPU shapes
-alone; what else its nodes carry stands in their user data. Of Talos nodes those with GPUs alone are resources.
+Judged: EKS managed node groups, OKE node pools and Karpenter NodePools whose machines certainly have no GPU. If a launch template
+chooses the type, or if a requirement also allows GPU machines, the rule reports nothing. OKE sets the taint only on GPU shapes;
+other taints of its nodes are in the user data. The rule does not judge Talos nodes, because only GPU machines are resources.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ def _check(args: Args, later: Later) -> Iterator[str]:
     later.join(unread)
     for path in carried:
         yield (
-            f"{path} has the key {line(key)}: {why}, and that taint is for pools with GPUs: every pod without the toleration is "
-            "kept off; take it away, or give the pool a GPU type"
+            f"{path} has the key {line(key)}: {why}, but the taint is for pools with GPUs: it keeps off every pod without "
+            "the toleration; remove the taint, or give the pool a GPU type"
         )
 
 
 def _no_gpus(token: str, props: Any, later: Later) -> str:
-    """What tells that no machine of the pool has a GPU; "" where it may have one, or where an unknown value decides."""
+    """Why no machine of the pool has a GPU; "" if one may have a GPU, or if an unknown value decides."""
     if token == KARPENTER_NODE_POOL:
         return _karpenter(props, later)
     unread = Later()
     found = tuple(choices(token, props, unread))
     if any(machine_sign(choice.name) for choice in found):
-        # One GPU type is enough, whatever the unknown ones are.
+        # One GPU type is enough, even if other types are unknown.
         return ""
     later.join(unread)
     if unread or not found:
@@ -59,7 +59,7 @@ def _no_gpus(token: str, props: Any, later: Later) -> str:
 
 
 def _karpenter(props: Any, later: Later) -> str:
-    # Requirements are joined by AND: one that leaves machines without GPUs alone is enough.
+    # Requirements are joined by AND, so one that allows only machines without GPUs is enough.
     for path, key, operator, item in requirements(props, later):
         if operator != "In" or key not in (INSTANCE_TYPE_LABEL, FAMILY_LABEL, CATEGORY_LABEL):
             continue
@@ -81,13 +81,13 @@ def _named(names: list[str]) -> str:
 RULE = Rule(
     id="non-gpu-pool-no-gpu-taint",
     order=(Section.TAINTS, 30),
-    title="Pools without GPUs carry no GPU taint",
+    title="Pools without GPUs have no GPU taint",
     severity=Severity.LOW,
     types=POOLS,
     levels={"dev": "advisory", "staging": "advisory", "prod": "advisory", "homelab": "advisory"},
-    config={"key": schema.string(GPU_TAINT_KEY, "The key of the GPU taint; its value and effect are free.")},
-    rationale="A CPU pool with the GPU taint takes none of the pods that it is for, and GPU pods that land on it wait for ever.",
+    config={"key": schema.string(GPU_TAINT_KEY, "The key of the GPU taint, with any value and effect.")},
+    rationale="A CPU pool with the GPU taint gets no CPU pods, and GPU pods cannot use it.",
     source="https://docs.aws.amazon.com/eks/latest/userguide/node-taints-managed-node-groups.html",
-    fix=f"Take the taint {GPU_TAINT_KEY} away from pools whose machines have no GPU.",
+    fix=f"Remove the taint {GPU_TAINT_KEY} from pools whose machines have no GPU.",
     check=_check,
 )

@@ -1,9 +1,9 @@
-"""oidc-trust-scoped: a role that GitHub's tokens open is open to named repositories and branches or environments.
+"""oidc-trust-scoped: a role that trusts GitHub's tokens trusts only named repositories with a branch, tag or environment.
 
-Judged: AWS roles whose trust names GitHub's token service. The subject of such a token is `repo:OWNER/NAME:` and where the job
-runs: a branch or tag, an environment, a pull request (docs.github.com, OpenID Connect reference); a number may follow either
-name, as in OWNER@1234. Any repository of the world gets such tokens, so a trust without a subject, or with a wildcard for owner
-or name, trusts them all.
+Judged: AWS roles whose trust policy names GitHub's token service. A token's subject is `repo:OWNER/NAME:` and the place where the
+job runs: a branch or tag, an environment, a pull request (docs.github.com, OpenID Connect reference). A number may follow either
+name, as in OWNER@1234. Every repository on GitHub can get tokens, so a trust policy without a subject, or with a wildcard for
+owner or name, trusts all repositories.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from .rule import Args, Rule, Section, Severity
 
 _ISSUER = "token.actions.githubusercontent.com"
 _SUBJECT, _AUDIENCE = "sub", "aud"
-# These operators hold a claim to a text; IfExists and ForAllValues let a token without the claim in.
+# These operators require a claim. IfExists and ForAllValues also accept a token without the claim.
 _OPERATORS = tuple(
     f"{some}{operator}" for some in ("", "ForAnyValue:") for operator in ("StringEquals", "StringEqualsIgnoreCase", "StringLike")
 )
-# What stands before a wildcard names a branch, tag, environment …, or a part of its name: "ref:refs/*" is any branch and tag.
+# A wildcard needs a part of a branch, tag or environment name before it: "ref:refs/*" would match every branch and tag.
 _PLACE = r"ref:refs/(?:heads|tags)/[^*?].*|pull_request|(?!ref:)[^*?:]+:[^*?].*"
-_MEND_AUDIENCE = "write StringEquals sts.amazonaws.com"
+_FIX_AUDIENCE = "write StringEquals sts.amazonaws.com"
 _SCOPED = re.compile(rf"repo:(?P<owner>[^*?:/]+)/[^*?:/]+:(?:{_PLACE})", re.DOTALL)
 
 
@@ -42,35 +42,35 @@ def _check(args: Args, later: Later) -> Iterator[str]:
 def _faults(statement: Any, orgs: Sequence[str]) -> Iterator[str]:
     audiences = _claims(statement, _AUDIENCE)
     if not audiences:
-        yield f"has no condition on {_ISSUER}:aud: a token for another service opens the role too; {_MEND_AUDIENCE}"
+        yield f"has no condition on {_ISSUER}:aud: a token for another service can assume the role too; {_FIX_AUDIENCE}"
     for audience in audiences:
         if "*" in audience or "?" in audience:
-            yield f"takes a token for {shown(audience)}: one for another service opens the role too; {_MEND_AUDIENCE}"
+            yield f"accepts a token for {shown(audience)}: a token for another service can assume the role too; {_FIX_AUDIENCE}"
     subjects = _claims(statement, _SUBJECT)
     if not subjects:
         yield (
-            f"has no condition on {_ISSUER}:sub: every repository on GitHub opens the role; "
+            f"has no condition on {_ISSUER}:sub: every repository on GitHub can assume the role; "
             "write repo:OWNER/NAME:ref:refs/heads/main"
         )
     for subject in subjects:
         found = _SCOPED.fullmatch(subject)
         if found is None:
             yield (
-                f"takes {shown(subject)}: owner, repository and branch or environment are to be named; "
+                f"accepts {shown(subject)}: name the owner, the repository and a branch or environment; "
                 "write repo:OWNER/NAME:environment:NAME or repo:OWNER/NAME:ref:refs/heads/BRANCH"
             )
         elif orgs and found["owner"].partition("@")[0] not in orgs:
             known = ", ".join(orgs[:5])
-            yield f"takes {shown(subject)}: the owner is none of {known}; correct it, or add the owner to {setting('orgs')}"
+            yield f"accepts {shown(subject)}: the owner is not in {known}; correct it, or add the owner to {setting('orgs')}"
 
 
 def _is_github(issuer: str) -> bool:
-    """Whether this is the token service: an enterprise may have an issuer of its own below it."""
+    """Whether this is the token service. An enterprise may have its own issuer below it."""
     return issuer == _ISSUER or issuer.startswith(f"{_ISSUER}/")
 
 
 def _claims(statement: Any, claim: str) -> list[str]:
-    """Values that a claim is held to. Documents are plain data here, so nothing is unknown."""
+    """Values that a statement requires of a claim. Documents are plain data here, so nothing is unknown."""
     plain = Later()
     conditions = walk(statement, "Condition")
     return [
@@ -86,13 +86,13 @@ def _claims(statement: Any, claim: str) -> list[str]:
 RULE = Rule(
     id="oidc-trust-scoped",
     order=(Section.SUPPLY_CHAIN, 70),
-    title="GitHub's tokens open a role for named repositories alone",
+    title="OIDC trust is limited to named repositories",
     severity=Severity.CRITICAL,
     types=frozenset((IAM_ROLE,)),
     levels={"dev": "mandatory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
-    config={"orgs": schema.strings((), "Owners on GitHub whose repositories may be trusted; empty allows any that is named.")},
-    rationale="GitHub signs a token for whoever runs a workflow anywhere: the trust policy alone tells your jobs from theirs.",
+    config={"orgs": schema.strings((), "Owners on GitHub whose repositories may be trusted; empty allows every named owner.")},
+    rationale="GitHub signs tokens for every workflow on GitHub. Only the trust policy limits the role to your jobs.",
     source="https://docs.github.com/en/actions/reference/security/oidc",
-    fix="Hold aud to sts.amazonaws.com, and sub to repo:OWNER/NAME with a branch, a tag or an environment.",
+    fix="Require aud sts.amazonaws.com, and a sub of repo:OWNER/NAME with a branch, a tag or an environment.",
     check=_check,
 )

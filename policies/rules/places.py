@@ -1,7 +1,7 @@
-"""The file and key that a message asks its reader to change: a property of the policy's config, or the stack file.
+"""The file and key that a message asks people to change: a property of the policy's config, or the stack file.
 
-A check writes `setting("maxGpus")`. `Rule` and `StackRule` fill in the policy and the file when they report, because every URN
-names its stack. People edit `policies/stacks.toml` for a stack that is in it, or else the stack's own JSON.
+A check writes `setting("maxGpus")`. When `Rule` and `StackRule` report, they fill in the policy and the file, because only the
+URN names the stack. People edit `policies/stacks.toml` for a stack that is in it, or else the stack's own JSON.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _STACKS = Path(__file__).resolve().parent.parent / "stacks.toml"
 """Beside the rules in the repository and in a published pack."""
 
 _MARK = "\x00"
-"""Marks the start and end of a place to fill in. `read.line` escapes this character, so no value of a resource holds it."""
+"""Marks the start and end of a place to fill in. `read.line` escapes this character, so no value of a resource contains it."""
 _MARKED = re.compile(f"{_MARK}([^{_MARK}]*){_MARK}")
 
 
@@ -44,7 +44,7 @@ def filled(message: str, policy: str, urn: str) -> str:
 
 @cache
 def _stacks() -> frozenset[str]:
-    """The stacks in stacks.toml; none where the file cannot be read, which `offline.policyconfig` reports."""
+    """The stacks in stacks.toml; empty if the file cannot be read, which `offline.policyconfig` reports."""
     try:
         return frozenset(tomllib.loads(_STACKS.read_text(encoding="utf-8")))
     except (OSError, ValueError):

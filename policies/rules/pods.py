@@ -41,7 +41,7 @@ _STEP = re.compile(r"[^.\[\]]+|\[([0-9]+)\]")
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """`path` within the pod spec ("containers[0]"), the field that holds it, and the container as the wire gives it.
+    """`path` within the pod spec ("containers[0]"), the field that contains it, and the container as the wire gives it.
 
     `made` says which value makes a chart add the container; "" for a container that the values name.
     """
@@ -142,7 +142,7 @@ def _devices(amount: Any) -> int:
 
 
 def of_gpu_pods(token: str, props: Any, faults: Callable[[PodSpec, Later], Iterable[str]], later: Later) -> Iterator[str]:
-    """The faults of the resource's pods that take GPUs. If an unknown value may make a pod one of them, `later` collects it."""
+    """The faults of the pods that take GPUs. If an unknown value decides whether a pod takes GPUs, `later` collects it."""
     for pod in pod_specs(token, props, later):
         hidden = Later()
         yield from provided(takes_gpus(pod, hidden), hidden, partial(faults, pod), later)

@@ -15,7 +15,7 @@ from fleet.facts.hardware import UnknownMachine, machine, preemptible
 from fleet.facts.scheduling import ROLE_LABEL, is_gpu_resource
 
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL, TALOS_NODE
-from .labels import INSTANCE_TYPE_LABEL, PLACEMENT_LABELS, means_gpu, telling
+from .labels import INSTANCE_TYPE_LABEL, PLACEMENT_LABELS, marks_gpus, means_gpu
 from .read import Later, entries, gpus, items, keys, label, line, provided, quantity, shown, text, walk
 from .userdata import script
 
@@ -165,7 +165,7 @@ def _registered(user_data: str) -> Iterator[tuple[str, dict[str, str]]]:
 
 def _labels(path: str, labels: Any, later: Later) -> Iterator[str]:
     for key in keys(labels):
-        if key not in PLACEMENT_LABELS and telling(key):
+        if key not in PLACEMENT_LABELS and marks_gpus(key):
             with later:
                 value = walk(labels, key)
                 if means_gpu(key, label(value)):

@@ -1,9 +1,9 @@
-"""private-nodes: no node and no machine has an address on the internet.
+"""private-nodes: nodes and machines have no public IP address.
 
-Judged: the subnets of EKS node groups, Auto Scaling groups and OKE node pools, which must give out no public address; launch
-templates, EC2 instances and spot requests, OCI instances and instance configurations, which must ask for none, nor get one
-unasked. Which subnet a pool stands in is known by what it depends on, since a subnet's id is unknown before it exists; a
-subnet that is given by its id is not ours to judge.
+Judged: the subnets of EKS node groups, Auto Scaling groups and OKE node pools, which must not assign public addresses; launch
+templates, EC2 instances and spot requests, OCI instances and instance configurations, which must not request a public address or
+get one by default. A pool's dependencies show its subnets, because a subnet's id is unknown before it exists. If a subnet is
+given by its id, the rule cannot judge it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _faults(resource: PolicyResource, later: Later) -> Iterator[str]:
     elif token in _EC2:
         yield from _ec2("", props, later)
         with later:
-            # What the machine does not say, its subnet does.
+            # If the machine does not set it, the subnet decides.
             if walk(props, _PUBLIC) is None:
                 for subnet in _of(resource, "subnetId"):
                     yield from _subnet("subnetId", subnet, later)
@@ -53,7 +53,7 @@ def _faults(resource: PolicyResource, later: Later) -> Iterator[str]:
 
 
 def _of(resource: PolicyResource, field: str) -> list[PolicyResource]:
-    """The subnets of the stack that a property comes from."""
+    """The subnets of the stack that a property depends on."""
     return [
         each
         for each in resource.property_dependencies.get(field, ())
@@ -90,18 +90,15 @@ def _ec2(prefix: str, holder: Any, later: Later) -> Iterator[str]:
     with later:
         given = walk(holder, _PUBLIC)
         if true(given):
-            yield f"{prefix}{_PUBLIC} is {shown(given)}: a node needs no way in from the internet; write false"
+            yield f"{prefix}{_PUBLIC} is {shown(given)}: a node needs no public address; write false"
 
 
 def _vnic(prefix: str, details: Any, subnets: list[PolicyResource], later: Later) -> Iterator[str]:
     with later:
         given = walk(details, "createVnicDetails", "assignPublicIp")
-        # OCI gives a public address where the subnet allows one, unless it is told not to; Terraform's provider takes text.
+        # OCI assigns a public address by default if the subnet allows one. Terraform's provider takes text.
         if true(given) or (given is None and not (subnets and all(map(_closed, subnets)))):
-            yield (
-                f"{prefix}createVnicDetails.assignPublicIp is {shown(given)}: a machine needs no way in from the internet; "
-                "write false"
-            )
+            yield (f"{prefix}createVnicDetails.assignPublicIp is {shown(given)}: a machine needs no public address; write false")
 
 
 RULE = StackRule(
@@ -121,8 +118,8 @@ RULE = StackRule(
         )
     ),
     levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
-    rationale="Runners call out and nobody calls in: an address on the internet only adds a way to reach them.",
+    rationale="Runners only open outgoing connections. A public address would only let others reach them.",
     source="https://docs.aws.amazon.com/eks/latest/best-practices/subnets.html",
-    fix="Stand nodes in private subnets behind a NAT gateway, and write assignPublicIp false for OCI machines.",
+    fix="Put nodes into private subnets behind a NAT gateway, and write assignPublicIp false for OCI machines.",
     check=_check,
 )

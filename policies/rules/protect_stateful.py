@@ -1,8 +1,8 @@
-"""protect-stateful: what cannot be made again is protected from deletion.
+"""protect-stateful: resources that cannot be recreated are protected from deletion.
 
-Judged: control planes, file systems, keys and compartments: `opts.protect`, or of an EKS cluster its own
-`deletionProtection`, which holds whoever deletes it. Children of `eks.Cluster` inherit the option: where the component has no
-inputs, they are judged alone.
+Judged: control planes, file systems, keys and compartments. They need `opts.protect`; an EKS cluster may instead have
+`deletionProtection`, which also stops deletions outside Pulumi. Children of `eks.Cluster` inherit the option. If the component
+has no inputs, the rule judges only the children.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _check(args: Args, _: Later) -> Iterator[str]:
         return
     if args.resource_type in (EKS_CLUSTER, EKS_COMPONENT) and true(walk(args.props, "deletionProtection")):
         return
-    yield "opts.protect is not set: one wrong name in a stack file would delete it with all that is in it; protect it"
+    yield "opts.protect is not set: one wrong name in a stack file could delete it with all its data; protect it"
 
 
 RULE = Rule(
@@ -35,7 +35,7 @@ RULE = Rule(
     severity=Severity.MEDIUM,
     types=STATEFUL,
     levels={"dev": "disabled", "staging": "disabled", "prod": "mandatory", "homelab": "disabled"},
-    rationale="A renamed cluster is a deleted one: protection turns a slip into an error that names it.",
+    rationale="Renaming a cluster deletes it. Protection turns such a mistake into an error.",
     source="https://www.pulumi.com/docs/iac/concepts/resources/options/protect/",
     fix="Write protect: true for the cluster in the stack file, or ResourceOptions(protect=True) on the resource.",
     check=_check,

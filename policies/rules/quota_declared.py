@@ -1,13 +1,14 @@
-"""quota-declared: the quotas that bound GPUs are written down, and large enough for what the stack may take.
+"""quota-declared: the stack declares the quotas that limit GPUs, and they are large enough for its maximum.
 
-- EC2 counts vCPUs by family and way of buying, region by region: spot and on demand are two quotas
-  (`fleet.facts.hardware.quota_code`). A reservation takes its quota whole.
-- OCI counts GPUs by series. A quota there is a ceiling too, of each availability domain, and any of them may get all machines. A
-  statement names a compartment by a path that no resource has, so what several of them allow in a region is added up.
-- Kubernetes counts the GPUs that a namespace of runners asks for, under `requests.` alone. Runners that make a pod for each
-  job are left out: a quota fails such jobs instead of letting them wait (actions/runner-container-hooks#229).
+- EC2 counts vCPUs by family and purchase option in each region: spot and on demand have separate quotas
+  (`fleet.facts.hardware.quota_code`). A reservation always uses all of its machines' quota.
+  Resources do not show what an account has, and a request below that fails. So without a request the rule is undeterminable.
+- OCI counts GPUs by series. A quota is also a limit of each availability domain, and one domain may get all machines. A
+  statement names a compartment by a path that no resource has, so the rule adds up the numbers of all compartments in a region.
+- Kubernetes counts the GPUs that a namespace of runners requests, only under `requests.`. The rule ignores runners that create
+  a pod for each job, because a quota fails such jobs instead of letting them wait (actions/runner-container-hooks#229).
 
-A type for which no quota is known asks for none.
+A machine type without a known quota needs none.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from .kinds import RESOURCE_QUOTA
 from .machine_types import known
 from .places import stack_file
 from .pods import containers_of, gpu_amounts
-from .read import Later, items, keys, line, quantity, shown, text, walk
+from .read import Later, UndeterminableError, items, keys, line, quantity, shown, text, walk
 from .rule import PolicyResource, Section, Severity, Stack, StackRule, Violation
 from .runner_sets import RUNNER_SETS, ByPlace, RunnerSet, place_of, runner_sets
 
@@ -47,7 +48,7 @@ _REGION = re.compile(r"request\.region\s*=\s*'?([a-z0-9-]+)", re.IGNORECASE)
 
 @dataclass(slots=True)
 class _Need:
-    """What groups take of one quota at their maximum."""
+    """The units of one quota that groups use at their maximum."""
 
     units: int = 0
     names: list[str] = field(default_factory=list)
@@ -66,7 +67,7 @@ def _check(stack: Stack, later: Later) -> Iterator[Violation]:
 def _needs(found: Iterator[Group]) -> Mapping[Key, _Need]:
     needs: dict[Key, _Need] = {}
     for group in found:
-        # Which of several regions a NodePool's nodes stand in, nothing says; a launcher may boot all machines in any of its own.
+        # With several regions a NodePool's is unknown. A launcher may boot all its machines in any of its regions.
         if group.gpus == 0 or (group.cloud == AWS and len(group.regions) > 1):
             continue
         for code, units in _of_group(group).items():
@@ -78,7 +79,7 @@ def _needs(found: Iterator[Group]) -> Mapping[Key, _Need]:
 
 
 def _of_group(group: Group) -> Mapping[str, int]:
-    """Of each quota that the group's types count against, what it takes if its largest such type is bought alone."""
+    """Units of each quota that the group uses if all its machines are of the largest type of that quota."""
     taken: dict[str, int] = {}
     for machine in filter(None, map(known, group.types)):
         code = quota_code(machine, group.capacity)
@@ -103,6 +104,7 @@ def _check_aws(stack: Stack, needs: Mapping[Key, _Need], later: Later) -> Iterat
             if text(walk(quota.props, "serviceCode")) == "ec2":
                 key = region_of(quota), text(walk(quota.props, "quotaCode"))
                 declared[key] = max(declared.get(key, (0.0, "")), (float(quantity(walk(quota.props, "value")) or 0), quota.urn))
+    missing = []
     for (region, code), need in needs.items():
         value, urn = declared.get((region, code), (None, ""))
         takes = f"AWS {line(region)}: {several(need.names)} may take {need.units} vCPUs of quota {code}"
@@ -111,10 +113,13 @@ def _check_aws(stack: Stack, needs: Mapping[Key, _Need], later: Later) -> Iterat
         if hidden:
             later.join(hidden)
         elif value is None:
-            mend = f"declare it with value {need.units} or more, in {stack_file()} by `declareQuotas: true`"
-            yield f"{takes}, and no {SERVICE_QUOTA} declares it; {mend}", None
+            missing.append(
+                f"{takes}: aws service-quotas get-service-quota --region {line(region)} --service-code ec2 --quota-code {code}"
+            )
         else:
             yield f"{takes}, and {value:g} are declared; raise value to {need.units}, or lower nodes.max", urn
+    if missing:
+        later.note(UndeterminableError(f"nothing in the stack shows what the account has; {'; '.join(missing)}"))
 
 
 def _check_oci(stack: Stack, needs: Mapping[Key, _Need], later: Later) -> Iterator[Violation]:
@@ -124,7 +129,7 @@ def _check_oci(stack: Stack, needs: Mapping[Key, _Need], later: Later) -> Iterat
         with hidden:
             statements += [text(statement) for _, statement in items(walk(quota.props, "statements"), hidden)]
     if needs and hidden:
-        # A further statement may take back what another one sets.
+        # An unknown statement may change the number of another one.
         later.join(hidden)
         return
     for (region, code), need in needs.items():
@@ -140,13 +145,13 @@ def _check_oci(stack: Stack, needs: Mapping[Key, _Need], later: Later) -> Iterat
             )
             yield fault, None
         else:
-            mend = f"raise the number to {need.units}, or lower nodes.max or scale.max"
-            yield f"{takes}, and statements allow {allowed}; {mend}", None
+            fix = f"raise the number to {need.units}, or lower nodes.max or scale.max"
+            yield f"{takes}, and statements allow {allowed}; {fix}", None
 
 
 @lru_cache(maxsize=64)
 def _allowed(statements: tuple[str, ...], code: str, region: str) -> int | None:
-    """What statements allow of a quota in a region, over all compartments, the last one of each; None where none says."""
+    """The sum that statements allow of a quota in a region. The last statement of each compartment counts; None without any."""
     numbers: dict[str, int] = {}
     for statement in statements:
         found = _STATEMENT.fullmatch(statement[:_LONGEST])
@@ -170,7 +175,7 @@ def _allowed(statements: tuple[str, ...], code: str, region: str) -> int | None:
 
 
 def _check_namespaces(stack: Stack, later: Later) -> Iterator[Violation]:
-    """All that manifests can be held to: the quotas of clouds are no manifests."""
+    """The check for manifests. They contain no cloud quotas."""
     quotas = ByPlace(stack.of(RESOURCE_QUOTA), place_of)
     for runner_set in runner_sets(stack.resources, later):
         yield from _check_namespace(runner_set, quotas, later)
@@ -184,11 +189,11 @@ def _check_namespace(runner_set: RunnerSet, quotas: ByPlace[PolicyResource], lat
     for name in names:
         resource = f"requests.{name}"
         hidden = Later()
-        if any(_holds(quota, resource, hidden) for quota in quotas.at(runner_set.place, hidden)):
+        if any(_limits(quota, resource, hidden) for quota in quotas.at(runner_set.place, hidden)):
             continue
         if not (hidden or unsure):
             fault = (
-                f"{runner_set.place}: no {RESOURCE_QUOTA} in it bounds {resource}, which runners of {runner_set.name} ask for; "
+                f"{runner_set.place}: no {RESOURCE_QUOTA} in it limits {resource}, which runners of {runner_set.name} ask for; "
                 f"add one with spec.hard[{shown(resource)}]"
             )
             yield fault, runner_set.resource.urn
@@ -203,7 +208,7 @@ def _gpu_names(runner_set: RunnerSet, later: Later) -> list[str]:
     return sorted({name for each in containers for kind in ("limits", "requests") for name in gpu_amounts(each, kind, later)})
 
 
-def _holds(quota: PolicyResource, resource: str, later: Later) -> bool:
+def _limits(quota: PolicyResource, resource: str, later: Later) -> bool:
     with later:
         hard = walk(quota.props, "spec", "hard")
         return resource in keys(hard) and quantity(walk(hard, resource)) is not None
@@ -213,14 +218,14 @@ def _holds(quota: PolicyResource, resource: str, later: Later) -> bool:
 RULE = StackRule(
     id="quota-declared",
     order=(Section.COST, 100),
-    title="Quotas bound GPUs, and hold what the stack may take",
+    title="Quotas limit GPUs and are large enough",
     severity=Severity.MEDIUM,
     types=MACHINES | RUNNER_SETS | {SERVICE_QUOTA, OCI_QUOTA, RESOURCE_QUOTA},
     levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
-    rationale="A pool that reaches its maximum on paper and its quota in the cloud has jobs that wait for a support request.",
+    rationale="If the cloud's quota is lower than a pool's maximum, jobs wait until support raises the quota.",
     source="https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html",
     fix=(
-        "AWS: a ServiceQuota of service ec2. OCI: a Quota with a statement for the series. "
+        "AWS: read the quota of the account, and request what is missing. OCI: a Quota with a statement for the series. "
         "Kubernetes: a ResourceQuota with requests.nvidia.com/gpu in the runners' namespace."
     ),
     check=_check,

@@ -33,7 +33,7 @@ _HUGE = 2**63
 
 
 class UndeterminableError(UnknownValueError):
-    """The resources of a stack do not show what a rule demands, although no value is unknown. `message` says why."""
+    """The resources of a stack do not show what a rule needs to know, although no value is unknown. `message` says why."""
 
     def __init__(self, message: str) -> None:
         super().__init__(UNKNOWN_STRING_VALUE, [message])
@@ -147,7 +147,7 @@ def text(value: Any) -> str:
 
 
 def label(value: Any) -> str:
-    """A label's value as Kubernetes would store it: an unquoted true, false or number of YAML is its text."""
+    """A label's value as Kubernetes would store it: an unquoted true, false or number of YAML becomes text."""
     if isinstance(value, (bool, int, float)):
         return shown(value)
     return text(value)

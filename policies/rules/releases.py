@@ -5,9 +5,9 @@ release; so is one whose repository is `oci://…`. A source that is a path of a
 not have the files there. An ApplicationSet is read through its template. The placeholders that its generators fill in (`{{…}}`)
 are unknown, like an output. A generator's own template is left out.
 
-ArgoCD uses `valuesObject`, or, if that is not set, `values` (YAML text). `parameters` override both and `valueFiles` come before
-both. The rules read neither: `unread` names them. (argo-cd 3, docs/user-guide/helm.md and multiple_sources.md;
-pkg/apis/application/v1alpha1)
+ArgoCD uses `valuesObject`, or, if that is not set, `values` (YAML text). `parameters` override both, and both override
+`valueFiles`. The rules read neither `parameters` nor `valueFiles`: `unread` names them. (argo-cd 3, docs/user-guide/helm.md and
+multiple_sources.md; pkg/apis/application/v1alpha1)
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ class Unread:
 
     path: str
     what: str
-    mend: str
+    fix: str
 
     def fault(self, may: str) -> str:
         """The message of a rule; `may` is what the unread values could do."""
-        return f"{self.path}: {self.what} may {may} and are not read here; {self.mend}"
+        return f"{self.path}: {self.what} may {may} and are not read; {self.fix}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class Release:
 
     @property
     def is_scale_set(self) -> bool:
-        """Whether it is of chart gha-runner-scale-set."""
+        """Whether it is a release of chart gha-runner-scale-set."""
         return self.chart_name == SCALE_SET_CHART
 
     @property
@@ -161,7 +161,7 @@ class Release:
                     yield Unread(f"{self.at}helm.{key}", what, "move them to valuesObject")
         with later:
             if walk(self.source, *self._fields["values"]) is None and not isinstance(helm_values(self._text()), Mapping):
-                yield Unread(self.path("text"), "values that are no plain YAML object", "write them as valuesObject")
+                yield Unread(self.path("text"), "values that are not a plain YAML object", "write them as valuesObject")
 
     @property
     def _fields(self) -> Mapping[str, tuple[str, ...]]:
@@ -172,7 +172,7 @@ class Release:
 
 
 def releases(token: str, props: Any, later: Later) -> Iterator[Release]:
-    """The releases that a resource of `HELM` declares, none for any other. Unknown ones are put off."""
+    """The releases that a resource of `HELM` declares, none for any other. `later` collects unknown values."""
     if token == RELEASE:
         yield Release(props)
         return
@@ -189,7 +189,7 @@ def releases(token: str, props: Any, later: Later) -> Iterator[Release]:
 
 
 def sources(token: str, props: Any, later: Later) -> Iterator[Release]:
-    """The sources of an Application, those without a chart too; none for any other resource. Unknown ones are put off."""
+    """The sources of an Application, also those without a chart; none for any other resource. `later` collects unknown values."""
     if token not in (APPLICATION, APPLICATION_SET):
         return
     with later:
@@ -207,28 +207,28 @@ def sources(token: str, props: Any, later: Later) -> Iterator[Release]:
 # -- templates ---------------------------------------------------------------------------------------------------------
 
 
-class _Held:
+class _Node:
     """An object or a list of an ApplicationSet's template."""
 
-    __slots__ = ("_held", "_path")
+    __slots__ = ("_content", "_path")
 
-    def __init__(self, held: Any, path: tuple[str, ...]) -> None:
-        self._held = held
+    def __init__(self, content: Any, path: tuple[str, ...]) -> None:
+        self._content = content
         self._path = path
 
     def __getitem__(self, key: Any) -> Any:
-        return _known(self._held[key], (*self._path, str(key)))
+        return _known(self._content[key], (*self._path, str(key)))
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._content)
 
 
-class _Object(_Held, Mapping[str, Any]):
+class _Object(_Node, Mapping[str, Any]):
     def __iter__(self) -> Iterator[str]:
-        return iter(self._held)
+        return iter(self._content)
 
 
-class _List(_Held, Sequence[Any]):
+class _List(_Node, Sequence[Any]):
     pass
 
 

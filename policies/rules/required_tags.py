@@ -1,11 +1,11 @@
-"""required-tags: what costs money says whose it is, what it is for and when it may go.
+"""required-tags: resources that cost money have tags for owner, cost center, stack and time to live.
 
-Judged: AWS resources by `tags` and their provider's `defaultTags`; Auto Scaling groups by tags that are propagated; launch
-templates also by `tagSpecifications`, for default tags do not reach what a template launches; OCI resources by `freeformTags` or,
-in any namespace, `definedTags`; namespaces of Kubernetes by labels, where a stack asks for some. A tag counts when it has a
-value.
+Judged: AWS resources by `tags` and their provider's `defaultTags`; Auto Scaling groups by tags that propagate to machines; launch
+templates also by `tagSpecifications`, because default tags do not reach the machines that a template launches; OCI resources by
+`freeformTags` or, in any namespace, `definedTags`; Kubernetes namespaces by labels, if the stack requires some. A tag counts only
+if it has a value.
 
-The remedy adds the tags for which the config has a value.
+A remediation adds the tags that have a value in the config.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ OCI = kinds.cloud_tokens(
     Identity=("Policy",),
     Kms=("Key", "Vault"),
 )
-# Parts of what a template launches that cost money; a template without a specification of one launches it bare.
+# Launched resources that cost money. Without a specification for one, a template launches it without tags.
 _LAUNCHED = ("instance", "volume")
 _LABELS = "metadata.labels"
 _OWN = ("tags", "freeformTags")
@@ -61,12 +61,12 @@ def _check(args: Args, later: Later) -> Iterator[str]:
             own = missing
             yield f"Missing required tags: {names}. Set gpu-ci:tags in {stack_file()}."
         elif missing != own:
-            # What a launch template lacks itself is not reported again for what it launches.
+            # If a launch template has no such tag either, the rule does not report the tag twice.
             yield f"Missing required tags in {path}: {names}. Set gpu-ci:tags in {stack_file()}."
 
 
-def _mend(args: Args, draft: Draft) -> None:
-    """Adds tags and labels; lists are left alone, since which entry is meant is not known."""
+def _remediate(args: Args, draft: Draft) -> None:
+    """Adds tags and labels. It leaves lists alone, because it cannot know which entry to change."""
     values = args.get_config().get("values")
     for path, missing in _missing(args, Later()):
         for name in missing:
@@ -94,7 +94,7 @@ def _missing(args: Args, later: Later) -> Iterator[tuple[str, list[str]]]:
         path, known = "tags", _default_tags(args.provider.props if args.provider is not None else None, unread)
     found = list(_lacking(path, [name for name in wanted if name not in known], props, later))
     if found and unread:
-        # What is unknown may be just what is missing.
+        # The unknown value may be the missing tag.
         later.join(unread)
     else:
         yield from found
@@ -107,7 +107,7 @@ def _names(config: Mapping[str, Any], setting: str, default: Sequence[str] = ())
 
 
 def _lacking(path: str, wanted: Iterable[str], holder: Any, later: Later) -> Iterator[tuple[str, list[str]]]:
-    """Names that are not in the object at a path. One that is unknown may be there."""
+    """The path, and the names that are missing in the object at that path. A name with an unknown value may be there."""
     missing = []
     for name in wanted:
         unknown = Later()
@@ -122,10 +122,10 @@ def _lacking(path: str, wanted: Iterable[str], holder: Any, later: Later) -> Ite
 
 
 def _unless(
-    path: str, wanted: Iterable[str], held: Collection[str], unread: Later, later: Later
+    path: str, wanted: Iterable[str], present: Collection[str], unread: Later, later: Later
 ) -> Iterator[tuple[str, list[str]]]:
-    """Names that are not among those held. Any of them may be the one that is unknown."""
-    missing = [name for name in wanted if name not in held]
+    """The path, and the wanted names that are not present. If a value is unknown, `later` collects it instead."""
+    missing = [name for name in wanted if name not in present]
     if missing and not unread:
         yield path, missing
     if missing:
@@ -171,8 +171,8 @@ def _default_tags(provider: Any, later: Later) -> set[str]:
     """Names of the provider's default tags. Its inputs are JSON text on the wire."""
     with later:
         given = walk(provider, "defaultTags")
-        held = _parsed(given) if isinstance(given, str) else walk(given, "tags")
-        return {name for name in keys(held) if label(walk(held, name))}
+        tags = _parsed(given) if isinstance(given, str) else walk(given, "tags")
+        return {name for name in keys(tags) if label(walk(tags, name))}
     return set()
 
 
@@ -187,7 +187,7 @@ def _parsed(document: str) -> Any:
 RULE = Rule(
     id="required-tags",
     order=(Section.HARDENING, 120),
-    title="What costs money says whose it is",
+    title="Resources have required tags",
     severity=Severity.LOW,
     types=OCI | AWS | {kinds.AUTO_SCALING_GROUP, kinds.NAMESPACE},
     levels={"dev": "remediate", "staging": "remediate", "prod": "mandatory", "homelab": "disabled"},
@@ -201,9 +201,9 @@ RULE = Rule(
             "description": "Name to value of the tags that a remediation may add.",
         },
     },
-    rationale="A node that nobody owns is a node that nobody stops: the bill is split, and the forgotten found, by tags.",
+    rationale="Nobody stops a node without an owner. Tags split the bill and help to find forgotten resources.",
     source="https://docs.aws.amazon.com/whitepapers/latest/tagging-best-practices/tagging-best-practices.html",
     fix="Set gpu-ci:tags in the stack file: every provider and every OCI resource takes them from there.",
     check=_check,
-    remedy=_mend,
+    remedy=_remediate,
 )

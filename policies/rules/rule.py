@@ -161,7 +161,7 @@ class Rule(_Common):
         def remediate(args: ResourceValidationArgs) -> Mapping[str, Any] | None:
             if self.remedy is None or args.resource_type not in self.types:
                 return None
-            if exceptions.standing(args.get_config(), args.urn, as_of).excused:
+            if exceptions.exemption(args.get_config(), args.urn, as_of).excused:
                 return None
             draft = Draft(args.props)
             with Later():
@@ -169,30 +169,30 @@ class Rule(_Common):
             return draft.changed
 
         # The SDK's type allows only awaitables here, but the SDK also calls a plain function.
-        mend: Any = remediate if self.remedy is not None else None
-        return ResourceValidationPolicy(validate=validate, remediate=mend, **self._metadata())
+        remediation: Any = remediate if self.remedy is not None else None
+        return ResourceValidationPolicy(validate=validate, remediate=remediation, **self._metadata())
 
     def _judge(self, args: ResourceValidationArgs, report: ReportViolation, as_of: date) -> None:
-        standing = exceptions.standing(args.get_config(), args.urn, as_of)
-        for fault in standing.faults:
+        exemption = exceptions.exemption(args.get_config(), args.urn, as_of)
+        for fault in exemption.faults:
             report(fault, None)
         hidden: list[str] = []
         later = Later()
         try:
             with later:
                 for message in self.check(args, later):
-                    told = filled(message, self.id, args.urn)
-                    if standing.excused:
-                        hidden.append(told)
+                    filled_in = filled(message, self.id, args.urn)
+                    if exemption.excused:
+                        hidden.append(filled_in)
                     else:
-                        report(told, None)
+                        report(filled_in, None)
             later.settle()
         except UnknownValueError as unknown:
-            if not standing.excused:
+            if not exemption.excused:
                 raise
             hidden.append(unknown.message)
         if hidden:
-            args.not_applicable(standing.reason(hidden))
+            args.not_applicable(exemption.reason(hidden))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -218,22 +218,22 @@ class StackRule(_Common):
             config = args.get_config()
             hidden: dict[str, str] = {}
             any_urn = args.resources[0].urn if args.resources else ""
-            for fault in exceptions.run_out(config, as_of):
+            for fault in exceptions.expired(config, as_of):
                 report(fault, None)
 
             later = Later()
             try:
                 for message, urn in self.check(_stack(args, self.types, as_of), later):
-                    standing = exceptions.standing(config, urn or exceptions.STACK, as_of)
-                    told = filled(message, self.id, any_urn)
-                    if standing.excused:
-                        hidden.setdefault(standing.name, standing.reason([told]))
+                    exemption = exceptions.exemption(config, urn or exceptions.STACK, as_of)
+                    filled_in = filled(message, self.id, any_urn)
+                    if exemption.excused:
+                        hidden.setdefault(exemption.name, exemption.reason([filled_in]))
                     else:
-                        report(told, urn)
+                        report(filled_in, urn)
                 later.settle()
             except UnknownValueError:
                 # The unknown value may belong to any resource, so only an exception of the whole stack covers it.
-                if not (hidden and exceptions.standing(config, exceptions.STACK, as_of).excused):
+                if not (hidden and exceptions.exemption(config, exceptions.STACK, as_of).excused):
                     raise
             if hidden:
                 args.not_applicable("; ".join(hidden.values()))

@@ -1,10 +1,10 @@
-"""runner-ephemeral: a runner runs one job and is gone, and so is its machine.
+"""runner-ephemeral: a runner runs one job, and then the runner and its machine end.
 
-Judged: the kinds and the chart of ARC's older controller, whose runners may stay; machines whose user data registers a runner
-(EC2 instances, spot requests and launch templates, OCI instances and their configurations). Chart gha-runner-scale-set makes
-ephemeral runners alone. User data is read plain, in base64 or compressed, and within cloud-config too; lines of comment do not
-count. A machine that a launcher boots for one job is no resource, so nothing here sees it; its user data is a standing
-machine's, which is judged.
+Judged: the kinds and the chart of ARC's older controller, whose runners may run several jobs; machines whose user data
+registers a runner (EC2 instances, spot requests and launch templates, OCI instances and their configurations). Chart
+gha-runner-scale-set creates only ephemeral runners. The rule reads user data as plain text, base64 or compressed, also inside
+cloud-config, and ignores comment lines. A machine that a launcher boots for one job is not a resource, so the rule does not see
+it. Its user data is the same as a standing machine's, which the rule judges.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LEGACY = api_tokens("actions.summerwind.dev", ("v1alpha1",), _KINDS, ("", "Patch
 """Kinds of the older controller (actions-runner-controller 0.23.7)."""
 LEGACY_CHART = "actions-runner-controller"
 
-# How a runner is registered: by its configuration script, or by a registration handed to the runner itself (actions/runner,
+# A configuration script registers a runner, or the runner gets its registration as an argument (actions/runner,
 # CommandSettings.cs: each argument is also an environment variable ACTIONS_RUNNER_INPUT_<NAME>).
 _REGISTERS = re.compile(r"\bconfig\.(?:sh|cmd)\b|\bRunner\.Listener\b|--jitconfig(?![\w-])|\bACTIONS_RUNNER_INPUT_")
 _ONE_JOB = re.compile(r"--(?:ephemeral|jitconfig)(?![\w-])|\bACTIONS_RUNNER_INPUT_(?:EPHEMERAL|JITCONFIG)\b")
@@ -34,11 +34,11 @@ _ENDS = re.compile(r"\bpoweroff\b|\bshutdown\b|\bhalt\b|\bterminate-instances\b|
 def _check(args: Args, later: Later) -> Iterator[str]:
     if args.resource_type in LEGACY:
         kind = args.resource_type.rpartition(":")[2]
-        yield f"a {kind} of ARC's older controller: its runners may run job after job; use chart gha-runner-scale-set"
+        yield f"a {kind} of ARC's older controller: its runners may run several jobs; use chart gha-runner-scale-set"
     for release in releases(args.resource_type, args.props, later):
         with later:
             if release.chart_name == LEGACY_CHART:
-                fault = f'{release.chart_path} is "{LEGACY_CHART}", ARC\'s older controller: its runners may stay'
+                fault = f'{release.chart_path} is "{LEGACY_CHART}", ARC\'s older controller: its runners may run several jobs'
                 yield f"{fault}; use gha-runner-scale-set"
     if args.resource_type in MACHINES:
         for path, given in user_data(args.resource_type, args.props, later):
@@ -55,20 +55,20 @@ def _of_script(commands: str) -> Iterator[str]:
     if not _REGISTERS.search(commands):
         return
     if not _ONE_JOB.search(commands):
-        yield "for more than one job: what one job leaves the next one runs; give config.sh --ephemeral, or run.sh --jitconfig"
+        yield "for more than one job: a job may run what an earlier job left; use config.sh --ephemeral, or run.sh --jitconfig"
     if not _ENDS.search(commands):
-        yield "and never ends the machine: it is paid, and used, after its job; end the script with poweroff"
+        yield "and never ends the machine: it costs money, and may be misused, after its job; end the script with poweroff"
 
 
 RULE = Rule(
     id="runner-ephemeral",
     order=(Section.HARDENING, 80),
-    title="A runner and its machine serve one job",
+    title="A runner and its machine run one job",
     severity=Severity.HIGH,
     types=LEGACY | HELM | MACHINES,
     levels={"dev": "mandatory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
     critical=True,
-    rationale="On a runner that stays, one job finds the files, credentials and processes that an earlier one left for it.",
+    rationale="On a runner that runs several jobs, a job finds the files, credentials and processes of earlier jobs.",
     source="https://docs.github.com/en/actions/reference/security/secure-use#hardening-for-self-hosted-runners",
     fix="Use chart gha-runner-scale-set; on machines config.sh --ephemeral or run.sh --jitconfig, and poweroff at the end.",
     check=_check,

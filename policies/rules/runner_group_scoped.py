@@ -1,12 +1,12 @@
-"""runner-group-scoped: a runner set is in a runner group other than the default one, and serves an owner that the stack serves.
+"""runner-group-scoped: a runner set is not in the default runner group, and serves an owner that the stack serves.
 
-Judged: the values of chart gha-runner-scale-set, and ARC's runner set. A set of one repository needs no group, since
-repositories have none.
+Judged: the values of chart gha-runner-scale-set, and ARC's runner set. A runner set of one repository needs no group, because
+repositories have no runner groups.
 
-Without `owners` the pack accepts any owner: every runner set of the program registers at `github.url`, so there is nothing to
-compare. The pack does not read that setting itself, because only the engine's Python host hands it on, in an environment variable
-with every decrypted secret of the stack (pulumi/pulumi, sdk/python/cmd/pulumi-language-python, RunPlugin). `offline check`, whose
-manifests bring URLs of their own, takes the owner from the stack file.
+Without `owners` the pack accepts every owner: all runner sets of the program register at `github.url`, so there is nothing to
+compare. The pack does not read that setting, because the engine's Python host passes it only in an environment variable with
+every decrypted secret of the stack (pulumi/pulumi, sdk/python/cmd/pulumi-language-python, RunPlugin). The manifests of `offline
+check` have their own URLs, so `offline check` takes the owner from the stack file.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .releases import releases
 from .rule import Args, Rule, Section, Severity
 
 RUNNER_SET = "kubernetes:actions.github.com/v1alpha1:AutoscalingRunnerSet"
-"""Its Patch says nothing of what it leaves as it is, so it is not judged."""
+"""The rule does not judge its Patch, because a Patch does not show the fields that it keeps."""
 
 DEFAULT_GROUP = "default"
 
@@ -52,7 +52,7 @@ def _faults(path: str, settings: Any, owners: list[str], later: Later) -> Iterat
         scope = _SCOPE.fullmatch(text(url))
         if scope is None:
             yield (
-                f"{path}.githubConfigUrl is {_shown_url(url)}: not the scope of an owner; "
+                f"{path}.githubConfigUrl is {_shown_url(url)}: not the URL of an owner or repository; "
                 "write https://github.com/<organisation>, or …/<organisation>/<repository>"
             )
         elif owners and f"{scope['host']}/{scope['owner']}".lower() not in owners:
@@ -66,20 +66,20 @@ def _faults(path: str, settings: Any, owners: list[str], later: Later) -> Iterat
         if group.lower() in ("", DEFAULT_GROUP) and not (of_repository or (scope is not None and scope["repository"])):
             named = shown(walk(settings, "runnerGroup"))
             yield (
-                f"{path}.runnerGroup is {named}: every repository of the owner may use the default group; make a group for the "
+                f"{path}.runnerGroup is {named}: every repository of the owner may use the default group; create a group for the "
                 "repositories that these runners serve, and write its name"
             )
 
 
 def _shown_url(url: Any) -> str:
-    # What stands before an @ is a password.
+    # The part before an @ may be a password.
     return "one with a password" if "@" in text(url) else shown(url)
 
 
 RULE = Rule(
     id="runner-group-scoped",
     order=(Section.HARDENING, 110),
-    title="Runner sets are in a runner group of their own",
+    title="Runner sets have their own runner group",
     severity=Severity.MEDIUM,
     types=HELM | {RUNNER_SET},
     levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
@@ -91,8 +91,8 @@ RULE = Rule(
             pattern="^[^/]+/[^/].*$",
         )
     },
-    rationale="In the default group any repository of the owner, a public fork's target too, runs its jobs on these machines.",
+    rationale="In the default group every repository of the owner, even a public one, may run its jobs on these machines.",
     source="https://docs.github.com/en/actions/how-tos/manage-runners/self-hosted-runners/manage-access",
-    fix="Set runnerGroup to a group of its own, and githubConfigUrl to the organisation that the stack serves.",
+    fix="Set runnerGroup to a group for these runners, and githubConfigUrl to the organisation that the stack serves.",
     check=_check,
 )

@@ -1,19 +1,18 @@
-"""runner-namespace-isolated: a job in a runner pod has walls around it.
+"""runner-namespace-isolated: the namespaces of runner pods isolate their jobs.
 
-Asked of the namespace of every runner set (the chart's release, or ARC's custom resource):
+Judged for the namespace of every runner set (the chart's release, or ARC's custom resource):
 
-- It is not the controller's, whose account may read every secret of its cluster.
-- A Namespace of the stack has that name, and the label that holds its pods to the Pod Security Standard `baseline` or
-  `restricted`.
-- A NetworkPolicy for all its pods denies what none allows, in and out, and no rule out of any policy there reaches the
+- It is not the namespace of the controller, whose account may read every secret of the cluster.
+- The stack declares this Namespace, with the label that enforces the Pod Security Standard `baseline` or `restricted`.
+- A NetworkPolicy for all its pods denies all traffic by default, in and out, and no egress rule of a policy there reaches the
   instance metadata by TCP 80.
 - The cluster's network enforces NetworkPolicies. On EKS the add-on vpc-cni shows it. On OKE no resource of a stack shows it:
-  Oracle's plugins enforce none, and Calico is installed by hand. The rule is therefore undeterminable where a pod of an OKE
-  cluster runs jobs. Launchers of machines run none.
+  Oracle's plugins enforce none, and Calico is installed by hand. The rule is therefore undeterminable if a pod of an OKE
+  cluster runs jobs. Launchers of machines run no jobs.
 - It has a ResourceQuota and a LimitRange.
-- The runner pod mounts no token of a service account. A launcher that needs one, such as this project's for OKE's workload
-  identity, has an account that the config names. Runners that make a pod for each job need it too, and are left out of this
-  one demand.
+- The runner pod mounts no service account token. A launcher that needs a token, such as this project's for OKE's workload
+  identity, has an account that the config names. Runners that create a pod for each job also need a token, so the rule does not
+  judge their token.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ from .runner_sets import RUNNER_SETS, ByPlace, Place, RunnerSet, cluster_of, pla
 
 METADATA = ("169.254.169.254", "fd00:ec2::254")
 TOKEN_ACCOUNTS = ("launcher",)
-"""Of this project's launchers."""
+"""The service account of this project's launchers."""
 
 _LEVELS = ("restricted", "baseline")
 _CNI = "vpc-cni"
@@ -49,12 +48,12 @@ _LONGEST = 65536
 
 
 @dataclass(frozen=True, slots=True)
-class _Walls:
-    """A stack's resources by namespace; `held` maps a kind to its resources."""
+class _Namespaced:
+    """A stack's resources by namespace; `by_kind` maps a kind to its resources."""
 
     controllers: ByPlace[tuple[PolicyResource, Release]]
     namespaces: ByPlace[PolicyResource]
-    held: Mapping[str, ByPlace[PolicyResource]]
+    by_kind: Mapping[str, ByPlace[PolicyResource]]
 
 
 def _check(stack: Stack, later: Later) -> Iterator[Violation]:
@@ -62,7 +61,7 @@ def _check(stack: Stack, later: Later) -> Iterator[Violation]:
         address for item in strings(stack.config, "metadataAddresses", METADATA) if (address := _address(item)) is not None
     )
     accounts = frozenset(strings(stack.config, "tokenServiceAccounts", TOKEN_ACCOUNTS))
-    walls = _Walls(
+    namespaced = _Namespaced(
         ByPlace(_controllers(stack, later), lambda found: place_of_release(*found)),
         ByPlace(stack.of(kinds.NAMESPACE), _named),
         {each: ByPlace(stack.of(each), place_of) for each in (kinds.NETWORK_POLICY, kinds.RESOURCE_QUOTA, kinds.LIMIT_RANGE)},
@@ -71,11 +70,11 @@ def _check(stack: Stack, later: Later) -> Iterator[Violation]:
     sets = list(runner_sets(stack.resources, later))
     for runner_set in sets:
         yield from _check_token(runner_set, accounts, later)
-        yield from _check_controller(runner_set, walls, later)
+        yield from _check_controller(runner_set, namespaced, later)
         # Several sets may share a namespace. Report its faults once.
         if runner_set.place not in judged:
             judged.add(runner_set.place)
-            yield from _check_walls(runner_set, walls, metadata, later)
+            yield from _check_namespace(runner_set, namespaced, metadata, later)
     yield from _check_enforced(stack, sets, later)
     # Report this before unknown values: an update does not resolve it.
     unsure = Later()
@@ -98,16 +97,16 @@ def _named(namespace: PolicyResource) -> Place:
 # -- the runner set ----------------------------------------------------------------------------------------------------
 
 
-def _check_controller(runner_set: RunnerSet, walls: _Walls, later: Later) -> Iterator[Violation]:
+def _check_controller(runner_set: RunnerSet, namespaced: _Namespaced, later: Later) -> Iterator[Violation]:
     hidden = Later()
-    shares = bool(walls.controllers.at(runner_set.place, hidden))
+    shares = bool(namespaced.controllers.at(runner_set.place, hidden))
     with hidden:
-        told = walk(runner_set.values, "controllerServiceAccount", "namespace")
-        shares = shares or text(told) == runner_set.place.name
+        controller = walk(runner_set.values, "controllerServiceAccount", "namespace")
+        shares = shares or text(controller) == runner_set.place.name
     if shares:
         fault = (
             f"{runner_set.place}: runners of {runner_set.name} share it with ARC's controller, whose account may read every "
-            "secret of the cluster; give the runner set a namespace of its own"
+            "secret of the cluster; give the runner set its own namespace"
         )
         yield fault, runner_set.resource.urn
     else:
@@ -126,7 +125,7 @@ def _check_token(runner_set: RunnerSet, accounts: frozenset[str], later: Later) 
             return
         if not unsure:
             fault = (
-                f"{pod.path}.automountServiceAccountToken is {shown(mounts)}: a job would hold a token for the Kubernetes API; "
+                f"{pod.path}.automountServiceAccountToken is {shown(mounts)}: a job could use a token for the Kubernetes API; "
                 f"write false, or name the account in {setting('tokenServiceAccounts')} if the pod runs no job"
             )
             yield fault, runner_set.resource.urn
@@ -153,7 +152,7 @@ def _check_oke(stack: Stack, sets: Sequence[RunnerSet], accounts: frozenset[str]
 
 
 def _runs_jobs(runner_set: RunnerSet, accounts: frozenset[str]) -> bool:
-    """Whether jobs run in the set's pods, as far as is known: launchers boot machines, or have an account that runs no job."""
+    """Whether jobs run in the set's pods, as far as known: launchers boot machines, or have an account whose pods run no job."""
     unsure = Later()
     if runner_set.release is not None and any(booted(runner_set.release, unsure)):
         return False
@@ -164,7 +163,7 @@ def _runs_jobs(runner_set: RunnerSet, accounts: frozenset[str]) -> bool:
 
 
 def _check_enforced(stack: Stack, sets: Sequence[RunnerSet], later: Later) -> Iterator[Violation]:
-    """EKS' own network takes NetworkPolicies without a word and enforces none, unless it is told to (EKS user guide)."""
+    """EKS' own network accepts NetworkPolicies but does not enforce them unless the add-on enables it (EKS user guide)."""
     homes = {each.cluster for each in clustered((found.resource for found in sets), later)}
     for addon in stack.of(kinds.EKS_ADDON):
         with later:
@@ -173,39 +172,41 @@ def _check_enforced(stack: Stack, sets: Sequence[RunnerSet], later: Later) -> It
             values = walk(addon.props, "configurationValues")
             if _ENFORCED.search(text(values)[:_LONGEST]) is None:
                 fault = (
-                    f"configurationValues of {_CNI} does not turn enableNetworkPolicy on: the cluster takes NetworkPolicies and "
-                    'enforces none; write {"enableNetworkPolicy": "true"}'
+                    f"configurationValues of {_CNI} does not enable enableNetworkPolicy: the cluster accepts NetworkPolicies "
+                    'but does not enforce them; write {"enableNetworkPolicy": "true"}'
                 )
                 yield fault, addon.urn
 
 
-# -- its namespace -----------------------------------------------------------------------------------------------------
+# -- the namespace -----------------------------------------------------------------------------------------------------
 
 
-def _check_walls(runner_set: RunnerSet, walls: _Walls, metadata: tuple[Address, ...], later: Later) -> Iterator[Violation]:
+def _check_namespace(
+    runner_set: RunnerSet, namespaced: _Namespaced, metadata: tuple[Address, ...], later: Later
+) -> Iterator[Violation]:
     place, urn = runner_set.place, runner_set.resource.urn
-    yield from _check_standard(runner_set, walls.namespaces, later)
+    yield from _check_standard(runner_set, namespaced.namespaces, later)
     for direction in DIRECTIONS:
-        if _lacks(walls.held[kinds.NETWORK_POLICY], place, partial(denies, direction=direction), later):
+        if _lacks(namespaced.by_kind[kinds.NETWORK_POLICY], place, partial(denies, direction=direction), later):
             fault = (
                 f"{place}: no NetworkPolicy for all its pods denies {direction} by default; add one with podSelector {{}} and "
                 f"policyTypes [{', '.join(DIRECTIONS)}]"
             )
             yield fault, urn
-    # One whose namespace is unknown may open what these close.
-    for policy in walls.held[kinds.NETWORK_POLICY].at(place, later):
+    # A policy whose namespace is unknown may allow what these deny.
+    for policy in namespaced.by_kind[kinds.NETWORK_POLICY].at(place, later):
         for fault in ways_out(policy.props, metadata, later):
             yield f"{place}: {fault}", policy.urn
-    if _lacks(walls.held[kinds.RESOURCE_QUOTA], place, lambda props: bool(keys(walk(props, "spec", "hard"))), later):
-        yield f"{place}: no ResourceQuota bounds what its pods take together; add one with spec.hard", urn
-    if _lacks(walls.held[kinds.LIMIT_RANGE], place, lambda props: count(walk(props, "spec", "limits")) > 0, later):
-        yield f"{place}: no LimitRange bounds what a container takes that names no limit; add one with spec.limits", urn
+    if _lacks(namespaced.by_kind[kinds.RESOURCE_QUOTA], place, lambda props: bool(keys(walk(props, "spec", "hard"))), later):
+        yield f"{place}: no ResourceQuota limits the sum of its pods; add one with spec.hard", urn
+    if _lacks(namespaced.by_kind[kinds.LIMIT_RANGE], place, lambda props: count(walk(props, "spec", "limits")) > 0, later):
+        yield f"{place}: no LimitRange sets limits for containers without limits; add one with spec.limits", urn
 
 
-def _lacks(held: ByPlace[PolicyResource], place: Place, fits: Callable[[Any], bool], later: Later) -> bool:
-    """Whether nothing of a kind in the namespace fits, for sure. Where something unknown may, that is put off."""
+def _lacks(resources: ByPlace[PolicyResource], place: Place, fits: Callable[[Any], bool], later: Later) -> bool:
+    """Whether certainly no resource of a kind in the namespace fits. If an unknown value decides, `later` collects it."""
     hidden = Later()
-    for each in held.at(place, hidden):
+    for each in resources.at(place, hidden):
         with hidden:
             if fits(each.props):
                 return False
@@ -215,22 +216,22 @@ def _lacks(held: ByPlace[PolicyResource], place: Place, fits: Callable[[Any], bo
 
 def _check_standard(runner_set: RunnerSet, namespaces: ByPlace[PolicyResource], later: Later) -> Iterator[Violation]:
     place, hidden = runner_set.place, Later()
-    held = namespaces.at(place, hidden)
-    for namespace in held:
+    found = namespaces.at(place, hidden)
+    for namespace in found:
         with later:
             level = walk(namespace.props, "metadata", "labels", POD_SECURITY_LABEL)
             if text(level) not in _LEVELS:
                 fault = (
-                    f"{place}: metadata.labels[{shown(POD_SECURITY_LABEL)}] is {shown(level)}: runner pods are held to "
-                    f"{' or '.join(_LEVELS)}; write {_LEVELS[0]}"
+                    f"{place}: metadata.labels[{shown(POD_SECURITY_LABEL)}] is {shown(level)}: runner pods need the Pod "
+                    f"Security Standard {' or '.join(_LEVELS)}; write {_LEVELS[0]}"
                 )
                 yield fault, namespace.urn
-    if held:
+    if found:
         return
     if not hidden:
         fault = (
-            f"{place}: no Namespace of this stack has that name, so nothing holds runner pods of {runner_set.name} to a Pod "
-            f"Security Standard; declare it with label {POD_SECURITY_LABEL}: {_LEVELS[0]}"
+            f"{place}: the stack does not declare this Namespace, so runner pods of {runner_set.name} have no Pod Security "
+            f"Standard; declare it with label {POD_SECURITY_LABEL}: {_LEVELS[0]}"
         )
         yield fault, runner_set.resource.urn
     later.join(hidden)
@@ -246,7 +247,7 @@ def _address(value: Any) -> Address | None:
 RULE = StackRule(
     id="runner-namespace-isolated",
     order=(Section.HARDENING, 100),
-    title="Runners have namespaces of their own with walls",
+    title="Runners have isolated namespaces",
     severity=Severity.HIGH,
     types=RUNNER_SETS
     | {kinds.NAMESPACE, kinds.NETWORK_POLICY, kinds.RESOURCE_QUOTA, kinds.LIMIT_RANGE, kinds.EKS_ADDON, kinds.OKE_CLUSTER},
@@ -256,13 +257,14 @@ RULE = StackRule(
             METADATA, "Addresses at which nodes find their instance metadata; no egress rule may reach one."
         ),
         "tokenServiceAccounts": schema.strings(
-            TOKEN_ACCOUNTS, "Service accounts whose pods run no job and need their token, as launchers with workload identity do."
+            TOKEN_ACCOUNTS,
+            "Service accounts whose pods run no job and need their token, such as launchers with workload identity.",
         ),
     },
-    rationale="Whoever opens a pull request writes what a runner pod runs; it must not reach the node's rights or other jobs.",
+    rationale="A pull request can run anybody's code in a runner pod. It must not reach the node's permissions or other jobs.",
     source="https://docs.github.com/en/actions/reference/security/secure-use",
     fix=(
-        "Give runners a namespace with the Pod Security label, a NetworkPolicy that denies by default and closes instance "
+        "Give runners a namespace with the Pod Security label, a NetworkPolicy that denies by default and blocks instance "
         "metadata, a ResourceQuota and a LimitRange; set automountServiceAccountToken to false."
     ),
     check=_check,

@@ -1,11 +1,13 @@
-"""runner-no-privileged: no pod has the rights of its node.
+"""runner-no-privileged: no pod has root access to its node.
 
-Judged: every kind with a pod spec, ARC's runner set, releases of charts. Of a release these are the pods of chart
-gha-runner-scale-set with what the chart adds to them (its mode `dind` a privileged container), settings of that kind anywhere in
-the values of other charts, charts that `charts.toml` knows to need the node, and files of values, which nobody here reads.
+Judged: every kind with a pod spec, ARC's runner set, releases of charts. In a release the rule judges the pods of chart
+gha-runner-scale-set with the containers that the chart adds (in mode `dind` a privileged one), privileged settings anywhere in
+the values of other charts, and charts that need the node according to `charts.toml`. It also reports value files, because it
+cannot read them.
 
-What serves the node needs such rights. It is exempt by namespace and name, never by a label, which everybody may set; who may
-put it there is for the namespace to say. An exempt scale set of mode `dind` still has to stay on nodes of its own.
+Pods that serve the node need these permissions. The config exempts them by namespace and name, never by a label, because
+everybody may set a label. Access to the namespace controls who may create such pods. An exempt scale set of mode `dind` still
+needs its own nodes.
 """
 
 from __future__ import annotations
@@ -31,12 +33,12 @@ EXEMPT = (
     "gpu-operator/gpu-operator",
     "gpu-operator/gpu-operator-node-feature-discovery-worker",
 )
-"""Namespace and name of what this project's own charts run on the node's behalf."""
+"""Namespace and name of the pods of this project's charts that serve the node."""
 
 _HOST_FLAGS = ("hostNetwork", "hostPID", "hostIPC")
 
 _Named = Callable[[str], str]
-"""Gives the "namespace" and the "name" of what is judged. Raises UnknownValueError."""
+"""Returns the "namespace" or the "name" of the judged pods. Raises UnknownValueError."""
 
 
 def _check(args: Args, later: Later) -> Iterator[str]:
@@ -64,7 +66,7 @@ def _of_release(release: Release) -> _Named:
 
 
 def _judge(of: _Named, exempt: tuple[str, ...], faults: Iterator[str], later: Later) -> Iterator[str]:
-    """Reports the faults, unless what they are of is exempt."""
+    """Reports the faults, unless the pods are exempt."""
     found = list(faults)
     if not found:
         return
@@ -75,7 +77,7 @@ def _judge(of: _Named, exempt: tuple[str, ...], faults: Iterator[str], later: La
 
 
 def _exempt(of: _Named, exempt: tuple[str, ...], later: Later) -> bool:
-    """Whether what the resource makes is exempt. An unknown namespace or name is put off where the other one does not decide."""
+    """Whether the resource's pods are exempt. If an unknown namespace or name decides, `later` collects it."""
     known: dict[str, str] = {}
     hidden = Later()
     for part in ("namespace", "name"):
@@ -94,7 +96,7 @@ def _pod_faults(pod: PodSpec, allowed: frozenset[str], later: Later) -> Iterator
     for flag in _HOST_FLAGS:
         with later:
             if true(walk(pod.spec, flag)):
-                yield f"{pod.path}.{flag} is true: the pod is then on the node's own {_SHARED[flag]}; remove it"
+                yield f"{pod.path}.{flag} is true: the pod then uses the node's {_SHARED[flag]}; remove it"
     with later:
         if _is_root(walk(pod.spec, "securityContext")):
             yield f"{pod.path}.securityContext.runAsUser is 0: {_ROOT}"
@@ -108,14 +110,14 @@ def _pod_faults(pod: PodSpec, allowed: frozenset[str], later: Later) -> Iterator
             path = f"{pod.path}.{container.path}"
             if container.made and true(walk(security, "privileged")):
                 why = f"{path}.securityContext.privileged is true, made by {container.made}"
-                fix = f"leave that empty, or add the set to {setting('exempt')} and keep it on nodes of its own"
+                fix = f"leave that empty, or add the set to {setting('exempt')} and give it its own nodes"
                 yield f"{why}: {_PRIVILEGED}; {fix}"
             else:
                 yield from _security_faults(f"{path}.securityContext", security, allowed, later)
 
 
 def _security_faults(path: str, security: Any, allowed: frozenset[str], later: Later) -> Iterator[str]:
-    """Faults of a container's security context, or of what looks like one in values."""
+    """Faults of a container's security context, or of an object in values that looks like one."""
     with later:
         if true(walk(security, "privileged")):
             yield f"{path}.privileged is true: {_PRIVILEGED}; remove it"
@@ -126,8 +128,8 @@ def _security_faults(path: str, security: Any, allowed: frozenset[str], later: L
         for index, capability in items(walk(security, "capabilities", "add"), later):
             if text(capability) not in allowed:
                 yield (
-                    f"{path}.capabilities.add[{index}] is {shown(capability)}: a right of the node's that pods do not have by "
-                    f"themselves; remove it, or allow it in {setting('capabilities')}"
+                    f"{path}.capabilities.add[{index}] is {shown(capability)}: a permission on the node that pods do not have by "
+                    f"default; remove it, or allow it in {setting('capabilities')}"
                 )
 
 
@@ -152,13 +154,13 @@ def _release_faults(release: Release, allowed: frozenset[str], later: Later) -> 
 def _value_faults(path: str, key: str, value: Any) -> Iterator[str]:
     if key != "hostPath":
         if true(value):
-            yield f"{path} is true: the pod is then on the node's own {_SHARED[key]}; remove it"
+            yield f"{path} is true: the pod then uses the node's {_SHARED[key]}; remove it"
     elif value and (where := text(value) or text(walk(value, "path"))):
         yield f"{path} {_mount(where)}"
 
 
 def _shared_nodes(release: Release, exempt: tuple[str, ...], later: Later) -> Iterator[str]:
-    """What an exempt scale set with a privileged Docker lacks: a pool of its own, whose taint keeps others away."""
+    """The fault of an exempt scale set with privileged Docker that has no pool of its own with a taint for other pods."""
     with later:
         if not release.is_scale_set or charts.mode(release.values) != charts.DIND:
             return
@@ -172,8 +174,8 @@ def _shared_nodes(release: Release, exempt: tuple[str, ...], later: Later) -> It
         pool = label(walk(spec, "nodeSelector", POOL_LABEL))
         if pool in ("", SYSTEM_POOL) or not (tainted or unsure):
             yield (
-                f'{release.values_path}.{charts.MODE} is "{charts.DIND}": jobs then own their node, so it is one of a tainted '
-                f"pool of theirs; set template.spec.nodeSelector[{shown(POOL_LABEL)}] and a toleration with a key"
+                f'{release.values_path}.{charts.MODE} is "{charts.DIND}": jobs are then root on their node, so they need their '
+                f"own tainted pool; set template.spec.nodeSelector[{shown(POOL_LABEL)}] and a toleration with a key"
             )
         elif not tainted:
             later.join(unsure)
@@ -187,19 +189,19 @@ def _is_root(security: Any) -> bool:
 def _mount(path: str) -> str:
     where = f'is "{line(path)}"'
     if path.endswith(".sock"):
-        return f"{where}: who reaches that socket starts containers with any right; remove the volume"
-    return f"{where}: a folder of the node, with what other pods and the node keep there; use emptyDir, or a claim"
+        return f"{where}: a pod with that socket can start privileged containers; remove the volume"
+    return f"{where}: a folder of the node, with files of the node and of other pods; use emptyDir, or a claim"
 
 
 _SHARED = {"hostNetwork": "network, metadata included", "hostPID": "processes", "hostIPC": "shared memory"}
 _PRIVILEGED = "a privileged container is root on its node, with all GPUs, credentials and pods there"
-_ROOT = "one flaw of the kernel then makes root of the node; write the user that the image has for its work, above 0"
+_ROOT = "a kernel vulnerability could then give root on the node; write the image's own user, above 0"
 
 
 RULE = Rule(
     id="runner-no-privileged",
     order=(Section.HARDENING, 90),
-    title="No pod has the rights of its node",
+    title="No pod has root access to its node",
     severity=Severity.CRITICAL,
     types=POD | RUNNER_SET | HELM,
     levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
@@ -207,12 +209,12 @@ RULE = Rule(
     config={
         "exempt": schema.strings(
             EXEMPT,
-            "What serves the node and may have its rights, as namespace/name; * stands for anything.",
+            "Pods that serve the node and may be privileged, as namespace/name; * matches any text.",
             pattern="^[^/]+/[^/]+$",
         ),
         "capabilities": schema.strings((), "Capabilities that a container may add."),
     },
-    rationale="A job that is root on its node reads the other jobs there, the node's credentials, and what comes after it.",
+    rationale="A job that is root on its node can read the node's credentials, and the data of other and later jobs there.",
     source="https://docs.aws.amazon.com/eks/latest/best-practices/pod-security.html",
     fix="Remove privileged, hostNetwork, hostPID, hostIPC, hostPath, added capabilities, runAsUser 0 and containerMode dind.",
     check=_check,

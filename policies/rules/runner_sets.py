@@ -24,7 +24,7 @@ RUNNER_SETS = HELM | RUNNER_SET
 T = TypeVar("T")
 
 _HOOKS = "ACTIONS_RUNNER_CONTAINER_HOOKS"
-"""With this variable a runner makes a pod in the cluster for each job, whatever the chart's mode is."""
+"""With this variable a runner creates a pod in the cluster for each job, in every mode of the chart."""
 _DEFAULT = "default"
 
 
@@ -41,9 +41,9 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class RunnerSet:
-    """A runner set and its namespace; `name` is the release's or the object's, for messages.
+    """A runner set and its namespace. `name` is the name of the release or object, for messages.
 
-    `release` is the chart's, None for the custom resource.
+    `release` is the chart's release; None for the custom resource.
     """
 
     resource: PolicyResource
@@ -65,7 +65,7 @@ class RunnerSet:
         return next((pod for pod in found if not pod.path.endswith("listenerTemplate.spec")), None)
 
     def makes_pods(self, later: Later) -> bool:
-        """Whether its runners make a pod in the cluster for each job (ARC's kubernetes modes). `later` collects unknowns."""
+        """Whether its runners create a pod in the cluster for each job (ARC's kubernetes modes). `later` collects unknowns."""
         unsure = Later()
         with unsure:
             if charts.mode(self.values).startswith(charts.IN_CLUSTER):

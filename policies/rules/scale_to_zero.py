@@ -1,15 +1,15 @@
-"""scale-to-zero: GPU pools keep no node, and runner sets of GPUs no runner, while there are no jobs.
+"""scale-to-zero: without jobs, GPU pools keep no nodes and GPU runner sets keep no runners.
 
 Judged: EKS managed node groups, OKE node pools, Karpenter NodePools, Auto Scaling groups whose types are known, and ARC's
 runner sets (the chart's values and the custom resource) whose runners take a GPU or boot a machine.
 
-- The number that a pool starts with is no minimum: it may be left to the autoscaler (`ignoreChanges`). OKE has one number for
-  both.
-- Karpenter removes empty nodes by itself (its CRD's default for `consolidateAfter` is 0s) unless told `Never`; `replicas` are
-  kept.
+- The initial size of a pool is not a minimum: the program may leave it to the autoscaler (`ignoreChanges`). OKE has one number
+  for both.
+- Karpenter removes empty nodes by itself (its CRD's default for `consolidateAfter` is 0s) unless that is `Never`. It keeps
+  nodes of `replicas`.
 - A warm pool keeps machines for every node that the group may have, stopped or not (EC2 Auto Scaling, PutWarmPool).
-- Reserved capacity is paid for whether used or not, so pools of it may keep nodes. Standing OCI machines are an instance pool,
-  which is made to stand.
+- Reserved capacity costs the same when it is not used, so such pools may keep nodes. Standing OCI machines are an instance
+  pool, which always keeps its machines, and the rule does not judge it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _CONSOLIDATE = ("spec", "disruption", "consolidateAfter")
 
 @dataclass(frozen=True, slots=True)
 class _Fault:
-    """What is wrong at a path; `count` says that a smaller number mends it."""
+    """What is wrong at a path. `count` says that a smaller number fixes it."""
 
     path: tuple[str, ...]
     message: str
@@ -55,19 +55,19 @@ def _check(args: Args, later: Later) -> Iterator[str]:
 
 
 def _faults(args: Args, later: Later) -> list[_Fault]:
-    """The faults that are sure; unknown values that could hide one are put off."""
+    """The certain faults. `later` collects unknown values that could hide one."""
     if args.resource_type not in HELM:
         return _sure(partial(_kept, args), partial(_sign, args), later)
     allowed = bound(args.get_config(), "minAllowed", 0)
     return [
         fault
         for release in releases(args.resource_type, args.props, later)
-        for fault in _sure(partial(_waiting, release, allowed), partial(_release_sign, release), later)
+        for fault in _sure(partial(_waiting_runners, release, allowed), partial(_release_sign, release), later)
     ]
 
 
 def _sure(kept: Callable[[Later], Iterator[_Fault]], why: Callable[[Later], str], later: Later) -> list[_Fault]:
-    """The faults of what is `kept`, provided that `why` says what it costs."""
+    """The faults that `kept` finds, if `why` gives a reason why they cost GPUs."""
     hidden, unsigned = Later(), Later()
     faults = list(kept(hidden))
     if not (faults or hidden):
@@ -81,7 +81,7 @@ def _sure(kept: Callable[[Later], Iterator[_Fault]], why: Callable[[Later], str]
 
 
 def _sign(args: Args, later: Later) -> str:
-    """Why what is kept costs GPUs that nobody uses; "" where it does not, or where nothing known says so."""
+    """Why nodes or runners without jobs cost GPUs; "" if they do not, or if no known value shows it."""
     if args.resource_type in RUNNER_SET:
         unread = Later()
         if any(takes_gpus(pod, unread) for pod in pod_specs(args.resource_type, args.props, unread)):
@@ -129,17 +129,17 @@ def _kept(args: Args, later: Later) -> Iterator[_Fault]:
             if text(walk(props, *_CONSOLIDATE)) == "Never":
                 yield _Fault(
                     _CONSOLIDATE,
-                    f'{".".join(_CONSOLIDATE)} is "Never": nodes without jobs go away; write a time, for example 5m',
+                    f'{".".join(_CONSOLIDATE)} is "Never": Karpenter must remove idle nodes; write a time, for example 5m',
                     count=False,
                 )
 
 
-def _waiting(release: Release, allowed: int, later: Later) -> Iterator[_Fault]:
+def _waiting_runners(release: Release, allowed: int, later: Later) -> Iterator[_Fault]:
     with later:
         for fault in _above(_MIN_RUNNERS, release.values, allowed, _WAITING, later):
-            # Of an Application nothing is mended: its values may be a text.
-            mended = release.application is None
-            yield _Fault(("values", *fault.path), f"{release.values_path}.{fault.message}", count=mended)
+            # Remediations leave an Application alone, because its values may be text.
+            fixable = release.application is None
+            yield _Fault(("values", *fault.path), f"{release.values_path}.{fault.message}", count=fixable)
 
 
 def _above(path: tuple[str, ...], props: Any, allowed: int, rule: str, later: Later) -> Iterator[_Fault]:
@@ -158,13 +158,11 @@ def _warm(field: str, props: Any, later: Later) -> Iterator[_Fault]:
             return
         prepared, least = walk(pool, "maxGroupPreparedCapacity"), walk(pool, "minSize")
         if whole(prepared) != 0 or whole(least):
-            yield _Fault(
-                (field,), f"{field} is set: it keeps machines for nodes that nobody asked for; take it away", count=False
-            )
+            yield _Fault((field,), f"{field} is set: it keeps machines that no job needs; remove it", count=False)
 
 
-def _mend(args: Args, draft: Draft) -> None:
-    """Lowers the numbers that are too great to what is allowed; what is no number is for its owner."""
+def _remediate(args: Args, draft: Draft) -> None:
+    """Lowers numbers that are too large to the allowed number. The owner has to fix other faults."""
     allowed = whole(args.get_config().get("minAllowed", 0)) or 0
     later = Later()
     for fault in _faults(args, later):
@@ -175,7 +173,7 @@ def _mend(args: Args, draft: Draft) -> None:
 RULE = Rule(
     id="scale-to-zero",
     order=(Section.COST, 50),
-    title="GPU pools go down to no nodes",
+    title="GPU pools scale down to zero nodes",
     severity=Severity.MEDIUM,
     types=POOLS | {AUTO_SCALING_GROUP} | HELM | RUNNER_SET,
     levels={"dev": "remediate", "staging": "mandatory", "prod": "advisory", "homelab": "disabled"},
@@ -185,9 +183,9 @@ RULE = Rule(
         ),
         "warmPool": schema.flag("Whether a GPU pool on AWS may have a warm pool."),
     },
-    rationale="A GPU node that waits for jobs costs what it costs at work, and most hours of a week have no jobs.",
+    rationale="A GPU node that waits for jobs costs as much as a busy one, and most hours of a week have no jobs.",
     source="https://docs.aws.amazon.com/eks/latest/best-practices/cas.html",
-    fix="EKS: scalingConfig minSize, desiredSize 0. OKE: nodeConfigDetails.size 0. ARC: minRunners 0. Karpenter: no Never.",
+    fix="EKS: scalingConfig minSize, desiredSize 0. OKE: nodeConfigDetails.size 0. ARC: minRunners 0. Karpenter: not Never.",
     check=_check,
-    remedy=_mend,
+    remedy=_remediate,
 )

@@ -1,4 +1,4 @@
-"""JSON schemas of config properties: each with its default and a description for people."""
+"""JSON schemas of config properties, each with a default and a description."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def number(default: float, description: str, **bounds: float) -> Schema:
 
 
 def string(default: str, description: str, **words: Any) -> Schema:
-    """A string that is not empty; `words` are further words of JSON Schema."""
+    """A non-empty string. `words` are further keywords of JSON Schema, and replace that bound."""
     return _schema("string", default, description, **(words or {"minLength": 1}))
 
 
 def strings(default: Iterable[str], description: str, *, least: int = 0, **item: Any) -> Schema:
-    """A list of `least` strings or more; `item` are words of JSON Schema for each of them."""
+    """A list of at least `least` strings. `item` are keywords of JSON Schema for each string."""
     bounds = {"minItems": least} if least else {}
     return _schema("array", list(default), description, items={"type": "string", **item}, **bounds)
 

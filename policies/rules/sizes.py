@@ -13,7 +13,7 @@ from .read import walk, whole
 
 OKE_SIZE = ("nodeConfigDetails", "size")
 OKE_MOST = ("freeformTags", MOST_NODES_TAG)
-"""The tag with the maximum. A preview does not know the autoscaler's argument with it, which contains the pool's OCID."""
+"""The tag with the maximum. The autoscaler's argument also has it, but with the pool's OCID, so a preview does not know it."""
 
 LEAST: dict[str, tuple[str, ...]] = {
     EKS_NODE_GROUP: ("scalingConfig", "minSize"),
@@ -41,7 +41,7 @@ def least(token: str, props: Any) -> int:
 def most(token: str, props: Any, opts: PolicyResourceOptions) -> tuple[tuple[str, ...], Any]:
     """Path and value of the most nodes that a pool may have; the value is None if it sets none. Raises UnknownValueError.
 
-    An OKE pool whose size the program does not own may grow to what its tag says, and to anything without one.
+    An OKE pool may grow to the maximum in its tag if the program ignores changes of its size. Without a tag it has no maximum.
     """
     if token != OKE_NODE_POOL:
         return _MOST[token], walk(props, *_MOST[token])

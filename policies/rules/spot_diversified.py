@@ -1,15 +1,16 @@
-"""spot-diversified: a spot GPU pool can take several types in several zones, so that one that is sold out does not stop it.
+"""spot-diversified: a spot GPU pool has several machine types and zones, so that a type that is sold out does not stop it.
 
 Judged: EKS managed node groups, Auto Scaling groups, OKE node pools and Karpenter NodePools that buy spot.
 
-- Types of one pool have the same GPUs each, and similar vCPUs and memory: Cluster Autoscaler reckons with one node for all of
-  them.
-- A type that stands in a launch template is the only one of its group (EKS user guide). OKE has one shape a pool, so it is
-  asked for placements alone, and for a shape that OCI sells as preemptible.
-- Subnets count as zones: their ids are all that a preview knows of them. A Karpenter pool is in every zone of its subnets
+- All types of a pool have the same GPUs, and similar vCPUs and memory, because Cluster Autoscaler calculates with one node size
+  for all of them.
+- A type in a launch template is the only type of its group (EKS user guide). OKE has one shape per pool, so the rule judges its
+  placements, and whether OCI sells the shape as preemptible.
+- Subnets count as zones, because a preview does not know the zone of a subnet. A Karpenter pool is in every zone of its subnets
   unless a requirement names zones.
 - The zones of an EKS cluster are those of its creation (EKS user guide, network-reqs), and changing the subnets of a managed
-  node group replaces it (`subnet_ids` is ForceNew in terraform-provider-aws). So "add a zone" alone would be wrong advice there.
+  node group replaces it (`subnet_ids` is ForceNew in terraform-provider-aws). So "add a zone" alone would be wrong advice
+  there.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ MAX_SPREAD = 2
 
 _ADD = "add one"
 _EKS_ADD = (
-    "give the pool another zone of its cluster, which replaces the node group; a live EKS cluster takes no new zone: there name "
+    "give the pool another zone of its cluster, which replaces the node group; if the live EKS cluster has no other zone, name "
     "more types and lower minZones"
 )
 _ZONE_LABEL = "topology.kubernetes.io/zone"
@@ -58,7 +59,7 @@ def _types(token: str, props: Any, wanted: int, spread: Any, later: Later) -> It
     found = list(choices(token, props, unread))
     for choice in found:
         if choice.machine is not None and not sold_as_spot(choice.name):
-            yield f"{choice.path}: {shown(choice.name)} is not sold as spot; take another type, or buy on demand"
+            yield f"{choice.path}: {shown(choice.name)} is not sold as spot; use another type, or buy on demand"
     by_shape = token == OKE_NODE_POOL or (token == AUTO_SCALING_GROUP and _by_attributes(props, unread))
     later.join(unread)
     if by_shape:
@@ -66,15 +67,13 @@ def _types(token: str, props: Any, wanted: int, spread: Any, later: Later) -> It
     names = dict.fromkeys(choice.name for choice in found)
     path = _PATHS[token]
     if not (unread or len(names) >= wanted) and (names or token != KARPENTER_NODE_POOL):
-        given = (
-            f"{len(names)} type{'' if len(names) == 1 else 's'}" if names else "no type, so its launch template's is the only one"
-        )
-        yield f"{path} has {given}: a spot GPU pool takes {wanted} or more; add types with the same GPUs"
+        given = f"{len(names)} type{'' if len(names) == 1 else 's'}" if names else "no type, so it has only its launch template's"
+        yield f"{path} has {given}: a spot GPU pool needs {wanted} or more; add types with the same GPUs"
     yield from _alike(found, quantity(spread) or MAX_SPREAD)
 
 
 def _alike(found: list[Choice], spread: Any) -> Iterator[str]:
-    """Of types that are too unlike each other: the first one, and what it differs from."""
+    """The faults of types that differ too much from the first one."""
     machines = [(choice, machine) for choice in found if (machine := known(choice.name)) is not None]
     if not machines:
         return
@@ -82,13 +81,13 @@ def _alike(found: list[Choice], spread: Any) -> Iterator[str]:
     for choice, other in machines[1:]:
         if (other.gpus, other.gpu) != (one.gpus, one.gpu):
             yield (
-                f"{choice.path}: {shown(choice.name)} has other GPUs than {shown(first.name)}: types of one pool have the same; "
-                "give it a pool of its own"
+                f"{choice.path}: {shown(choice.name)} has other GPUs than {shown(first.name)}: all types of a pool have the "
+                "same; move it to another pool"
             )
         elif max(_ratio(one.vcpus, other.vcpus), _ratio(one.memory_mib, other.memory_mib)) > spread:
             yield (
                 f"{choice.path}: {shown(choice.name)} has more than {float(spread):g} times the CPUs or memory of "
-                f"{shown(first.name)}, or less than its part: the autoscaler takes them for one size; take types closer together"
+                f"{shown(first.name)}, or the reverse: the autoscaler treats them as one size; use more similar types"
             )
 
 
@@ -135,7 +134,7 @@ def _zone_requirements(props: Any, wanted: int, later: Later) -> Iterator[str]:
 
 
 def _few_zones(path: str, found: int, what: str, wanted: int, fix: str = _ADD) -> str:
-    return f"{path} has {found} {what}{'' if found == 1 else 's'}: a spot GPU pool is in {wanted} zones or more; {fix}"
+    return f"{path} has {found} {what}{'' if found == 1 else 's'}: a spot GPU pool needs {wanted} zones or more; {fix}"
 
 
 _ZONES = {
@@ -153,31 +152,31 @@ _PATHS = {
 RULE = Rule(
     id="spot-diversified",
     order=(Section.COST, 30),
-    title="Spot GPU pools take several types and zones",
+    title="Spot GPU pools have several types and zones",
     severity=Severity.MEDIUM,
     types=POOLS | {AUTO_SCALING_GROUP},
     levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
     config={
-        "minTypes": schema.integer(MIN_TYPES, "How many machine types a spot GPU pool takes at least.", minimum=1, maximum=20),
+        "minTypes": schema.integer(MIN_TYPES, "The least number of machine types of a spot GPU pool.", minimum=1, maximum=20),
         "minZones": schema.integer(
             MIN_ZONES,
-            "In how many subnets or availability domains a spot GPU pool is at least; 1 where a region has one.",
+            "The least number of subnets or availability domains of a spot GPU pool; 1 in regions with a single domain.",
             minimum=1,
             maximum=6,
         ),
         "maxSpread": schema.number(
             MAX_SPREAD,
-            "How many times the vCPUs, and the memory, of one type of a pool another may have.",
+            "How many times the vCPUs or memory of the smallest type another type of the pool may have.",
             minimum=1,
             maximum=100,
         ),
     },
-    rationale="Spot capacity of one type in one zone runs out often; a pool that can take another type or zone goes on.",
+    rationale="Spot capacity of one type in one zone often runs out. A pool with other types and zones continues.",
     source="https://docs.aws.amazon.com/eks/latest/userguide/managed-node-groups.html",
     fix=(
         "Name two or more types with the same GPUs and similar CPUs and memory on the pool itself, and two or more zones. "
         "Choose the zones of an EKS cluster before the first pulumi up: a live cluster takes no new zone. A pool may use any of "
-        "them, but a change replaces its node group, and the jobs there end."
+        "them, but a change replaces its node group and ends the jobs there."
     ),
     check=_check,
 )

@@ -1,9 +1,9 @@
-"""spot-forbidden-for-deploy: what releases and deploys does not run on machines that can be taken away.
+"""spot-forbidden-for-deploy: release and deploy jobs do not run on spot machines.
 
-Judged: pools by their role label, Auto Scaling groups by the tag that Cluster Autoscaler reads it from, and runner sets of
-chart gha-runner-scale-set whose runner pod has a role. A runner pod has the role of its label or annotation `gpu-ci/role`, or
-of its node selector; it runs on spot where its node selector says so, or where it is a launcher whose annotation says so of
-the machine that it boots. A Karpenter pool that may use spot among others does use it.
+Judged: pools by their role label, Auto Scaling groups by the tag from which Cluster Autoscaler reads the role, and runner sets of
+chart gha-runner-scale-set whose runner pod has a role. A runner pod's role is in its label or annotation `gpu-ci/role`, or in its
+node selector. A runner pod runs on spot if its node selector asks for spot. A launcher runs on spot if its annotation asks for a
+spot machine. If a Karpenter pool may use spot, the rule assumes that it does.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from .rule import Args, Rule, Section, Severity
 
 ROLES = ("release", "deploy")
 
-_MENDS = {
+_FIXES = {
     EKS_NODE_GROUP: ("capacityType", "write ON_DEMAND"),
-    OKE_NODE_POOL: ("nodeConfigDetails.placementConfigs", "take preemptibleNodeConfig away"),
+    OKE_NODE_POOL: ("nodeConfigDetails.placementConfigs", "remove preemptibleNodeConfig"),
     KARPENTER_NODE_POOL: ("spec.template.spec.requirements", f"write {CAPACITY_KEY} In [on-demand]"),
     AUTO_SCALING_GROUP: ("mixedInstancesPolicy.instancesDistribution", "write onDemandPercentageAboveBaseCapacity 100"),
 }
@@ -56,8 +56,8 @@ def _pool(token: str, props: Any, roles: frozenset[str], later: Later) -> Iterat
     later.join(buys)
     later.join(named)
     if spot and found:
-        path, mend = _MENDS[token]
-        yield f"{path} lets the pool buy {SPOT}, and its role is {line(found)}: its jobs must not be interrupted; {mend}"
+        path, fix = _FIXES[token]
+        yield f"{path} lets the pool buy {SPOT}, and its role is {line(found)}: its jobs must not be interrupted; {fix}"
 
 
 def _runner_set(release: Release, roles: frozenset[str], later: Later) -> Iterator[str]:
@@ -67,10 +67,10 @@ def _runner_set(release: Release, roles: frozenset[str], later: Later) -> Iterat
         template = walk(release.values, "template")
         path = f"{release.values_path}.template"
         unread, unnamed = Later(), Later()
-        on_spot = list(_told(path, template, _SPOT_PLACES, frozenset((SPOT,)), unread))
+        on_spot = list(_places(path, template, _SPOT_PLACES, frozenset((SPOT,)), unread))
         if not (on_spot or unread):
             return
-        named = list(_told(path, template, [(*place, ROLE_LABEL) for place in _ROLE_PLACES], roles, unnamed))
+        named = list(_places(path, template, [(*place, ROLE_LABEL) for place in _ROLE_PLACES], roles, unnamed))
         if on_spot and named:
             yield (
                 f"{on_spot[0][0]} is {SPOT}, and the role {line(named[0][1])} ({named[0][0]}): its jobs must not be interrupted; "
@@ -81,8 +81,8 @@ def _runner_set(release: Release, roles: frozenset[str], later: Later) -> Iterat
             later.join(unnamed)
 
 
-def _told(path: str, template: Any, places: Any, wanted: frozenset[str], later: Later) -> Iterator[tuple[str, str]]:
-    """Path and value of each place that says one of what is wanted."""
+def _places(path: str, template: Any, places: Any, wanted: frozenset[str], later: Later) -> Iterator[tuple[str, str]]:
+    """Path and value of each place with one of the wanted values."""
     for place in places:
         with later:
             value = label(walk(template, *place))
@@ -98,7 +98,7 @@ RULE = Rule(
     types=POOLS | {AUTO_SCALING_GROUP} | HELM,
     levels={"dev": "disabled", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
     config={"roles": schema.strings(ROLES, f"Roles ({ROLE_LABEL}) whose jobs must not be interrupted.", least=1, minLength=1)},
-    rationale="A release that loses its machine half-way leaves something half-published, which another run may not mend.",
+    rationale="A release that loses its machine may leave a half-published result, which another run may not fix.",
     source="https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-interruptions.html",
     fix="Give pools for releases capacityType ON_DEMAND, no preemptibleNodeConfig, or capacity-type In [on-demand].",
     check=_check,

@@ -1,19 +1,19 @@
 """spot-required-nonprod: GPU pools for bursts of jobs run on spot capacity outside production.
 
-Judged: EKS managed node groups, OKE node pools, Karpenter NodePools, Auto Scaling groups that name GPU types. Capacity that is
-reserved passes too, since using it costs nothing more. Where it stands:
+Judged: EKS managed node groups, OKE node pools, Karpenter NodePools, Auto Scaling groups that name GPU types. Reserved capacity
+also passes, because its use costs nothing more. The rule reads:
 
-- EKS: `capacityType`; a launch template's market options do not change it. A group in a capacity reservation is ON_DEMAND, the
-  reservation is in its launch template, and a preview does not know which template that is. So the group's own label
-  `gpu-ci/capacity=reserved` is believed, as its role label is; `GpuNodeGroup` sets it for pools with a reservation alone.
-- OKE: `preemptibleNodeConfig` or `capacityReservationId` of each placement. OCI sells few shapes as preemptible
-  (docs.oracle.com, Preemptible Instances; `fleet.facts.hardware.preemptible`): of a pool on another, A10 or bare metal for
-  example, nothing is demanded.
+- EKS: `capacityType`; a launch template's market options do not change it. A group in a capacity reservation is ON_DEMAND, its
+  reservation is in the launch template, and a preview does not know which template that is. The rule therefore trusts the group's
+  label `gpu-ci/capacity=reserved`, like its role label. `GpuNodeGroup` sets it only for pools with a reservation.
+- OKE: `preemptibleNodeConfig` or `capacityReservationId` of each placement. OCI sells few shapes as preemptible (docs.oracle.com,
+  Preemptible Instances; `fleet.facts.hardware.preemptible`). The rule demands nothing of a pool on another shape, such as A10 or
+  bare metal.
 - Karpenter: the requirements.
-- Auto Scaling groups: the distribution of the mixed instances policy, which names the types too.
+- Auto Scaling groups: the distribution of the mixed instances policy, which also names the types.
 
-OCI machines that are runners are not judged. Instance pools and configurations cannot be preemptible at all (same page), and
-what a launcher boots for one job is no resource; the settings refuse spot where OCI sells none.
+The rule does not judge OCI machines that are runners. Instance pools and configurations cannot be preemptible (same page), and a
+machine that a launcher boots for one job is not a resource. The settings reject spot if OCI does not sell it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ROLES = ("burst",)
 KNOWN_ROLES = ("burst", "release")
 """Roles that a pool of a stack file can have; a release pool's jobs must not be interrupted."""
 
-# Capacity that is paid for whether used or not (capacity blocks, reservations) is not bought again by using it.
+# Using capacity blocks and reservations costs nothing more, because they cost the same when they are not used.
 _EKS_CHEAP = ("SPOT", "CAPACITY_BLOCK")
 _EKS_ON_DEMAND = "ON_DEMAND"
 _KARPENTER_CHEAP = ("spot", "reserved")
@@ -49,17 +49,17 @@ def _check(args: Args, later: Later) -> Iterator[str]:
         named = role(token, props)
         if named and named not in roles:
             return
-    mend = _free(named, roles)
+    exclusion = _exclusion(named, roles)
 
     def faults(unsure: Later) -> Iterator[str]:
-        return (f"{fault}{mend}" for fault in _FAULTS[token](props, unsure))
+        return (f"{fault}{exclusion}" for fault in _FAULTS[token](props, unsure))
 
-    # An unknown role may be one that is free of this rule.
+    # An unknown role may be one that this rule does not judge.
     yield from provided(not unnamed, unnamed, lambda unsure: of_gpu_pool(token, props, faults, unsure), later)
 
 
-def _free(named: str, roles: Sequence[str]) -> str:
-    """How a pool becomes one that this rule leaves alone. Pools of a stack file have a role; others may lack the label."""
+def _exclusion(named: str, roles: Sequence[str]) -> str:
+    """How to exclude a pool from this rule. Pools of a stack file have a role; others may lack the label."""
     judged = f"without a {ROLE_LABEL} label it is judged as {', '.join(map(line, roles))}"
     if "release" in roles:
         return "" if named else f"; {judged}"
@@ -76,7 +76,7 @@ def _eks(props: Any, later: Later) -> Iterator[str]:
             return
         if text(capacity) not in _EKS_CHEAP:
             bought = f"; EKS then buys {_EKS_ON_DEMAND}" if capacity is None else ""
-            yield f"capacityType is {shown(capacity)}{bought}: burst GPU pools run on spot; write SPOT"
+            yield f"capacityType is {shown(capacity)}{bought}: burst GPU pools must run on spot; write SPOT"
 
 
 def _oke(props: Any, later: Later) -> Iterator[str]:
@@ -110,7 +110,7 @@ def _oke_places(props: Any, later: Later) -> Iterator[str]:
 
 
 def _karpenter(props: Any, later: Later) -> Iterator[str]:
-    # Requirements are joined by AND: one that leaves spot alone is enough for the pool, one without spot enough against it.
+    # Requirements are joined by AND: one that allows only spot is enough to pass, and one without spot is enough to fail.
     hidden = Later()
     faults: list[tuple[bool, str]] = []
     for path, key, operator, requirement in requirements(props, hidden):
@@ -126,10 +126,12 @@ def _karpenter(props: Any, later: Later) -> Iterator[str]:
             continue
         bars = operator == "In" and not cheap and not unread
         given = f"{line(operator)} [{', '.join(map(line, names))}]"
-        faults.append((bars, f"{path}: {CAPACITY_KEY} is not In [spot] ({given}): burst GPU pools run on spot; write that"))
+        faults.append(
+            (bars, f"{path}: {CAPACITY_KEY} is not In [spot] ({given}): burst GPU pools must run on spot; write In [spot]")
+        )
     if not (faults or hidden):
         yield (
-            f"spec.template.spec.requirements: none leaves {CAPACITY_KEY} to spot, and burst GPU pools run on spot; "
+            f"spec.template.spec.requirements: none restricts {CAPACITY_KEY} to spot, and burst GPU pools must run on spot; "
             f"add {{key: {CAPACITY_KEY}, operator: In, values: [spot]}}"
         )
     for bars, fault in faults:
@@ -142,7 +144,7 @@ def _scaling_group(props: Any, later: Later) -> Iterator[str]:
     with later:
         if bought(AUTO_SCALING_GROUP, props) != {SPOT}:
             yield (
-                "mixedInstancesPolicy.instancesDistribution leaves machines on demand: burst GPU pools run on spot; write "
+                "mixedInstancesPolicy.instancesDistribution allows on-demand machines: burst GPU pools must run on spot; write "
                 "onDemandBaseCapacity 0 and onDemandPercentageAboveBaseCapacity 0"
             )
 
@@ -164,16 +166,16 @@ RULE = Rule(
     config={
         "roles": schema.strings(
             ROLES,
-            f"Roles ({ROLE_LABEL}) of the GPU pools that must run on spot; a pool without a role is one.",
+            f"Roles ({ROLE_LABEL}) of the GPU pools that must run on spot. A pool without a role is one of them.",
             least=1,
             enum=list(KNOWN_ROLES),
         )
     },
-    rationale="A CI job that is interrupted can run again, so outside production a burst of jobs need not pay on-demand.",
+    rationale="An interrupted CI job can run again, so bursts of jobs outside production need no on-demand capacity.",
     source="https://docs.aws.amazon.com/eks/latest/userguide/managed-node-groups.html",
     fix=(
         "EKS: capacityType SPOT. Karpenter: capacity-type In [spot]. "
-        "OKE, on shapes that OCI sells so: preemptibleNodeConfig in every placement."
+        "OKE, on shapes that OCI sells as preemptible: preemptibleNodeConfig in every placement."
     ),
     check=_check,
 )

@@ -1,10 +1,10 @@
-"""spot-with-fallback: where spot runs out, there is a pool of the same GPU to send jobs to.
+"""spot-with-fallback: if spot runs out, another pool with the same GPU can run the jobs.
 
-Judged: EKS managed node groups, OKE node pools and Karpenter NodePools, by cluster. A spot GPU pool has a *fallback*: another
-pool with the same GPU model that does not buy spot. A runner set names one pool, so the fallback is a pool with a runner set
-of its own, as release pools are. It keeps no node while it is not needed, and is small. A pool of reserved capacity is one
-whatever its size, for it is paid already. A pool that may buy both (a Karpenter requirement, a placement of OKE without
-preemption) is its own fallback; on-demand base capacity of a spot group is none.
+Judged: EKS managed node groups, OKE node pools and Karpenter NodePools, by cluster. A spot GPU pool needs a *fallback*: another
+pool with the same GPU model that does not buy spot. A runner set names one pool, so the fallback has its own runner set, like a
+release pool. A fallback is small, and keeps no node while it is not needed. A pool of reserved capacity may be a fallback at any
+size, because it costs the same when it is not used. A pool that may buy both (by a Karpenter requirement, or an OKE placement
+without preemption) is its own fallback. On-demand base capacity of a spot group does not count as a fallback.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _GPU_NAME = "karpenter.k8s.aws/instance-gpu-name"
 
 @dataclass(frozen=True, slots=True)
 class _Pool:
-    """A GPU pool: how it may buy, and its GPU models in lower case; none where nothing names them."""
+    """A GPU pool: the capacity that it may buy, and its GPU models in lower case, empty if no property names them."""
 
     at: Clustered
     buys: frozenset[str]
@@ -54,14 +54,14 @@ class _Pool:
 
 @dataclass(frozen=True, slots=True)
 class _Grade:
-    """What keeps a pool from being a fallback of any spot pool, and what of that is unknown."""
+    """The reasons why a pool cannot be a fallback of any spot pool, and the unknown values among them."""
 
     faults: tuple[tuple[str, str], ...]
     unread: Later
 
     @property
     def good(self) -> bool:
-        """Whether nothing does, for sure."""
+        """Whether there is certainly no reason."""
         return not (self.faults or self.unread)
 
 
@@ -70,7 +70,7 @@ def _check(stack: Stack, later: Later) -> Iterator[Violation]:
     found = [_read(resource, later) for resource in stack.of(POOLS)]
     pools = [pool for pool in found if pool is not None]
     graded = {each.at.resource.urn: _graded(each, limit) for each in pools if each.buys - {SPOT}}
-    told: set[tuple[str, str]] = set()
+    reported: set[tuple[str, str]] = set()
     for spot in pools:
         if spot.buys != {SPOT}:
             continue
@@ -85,17 +85,17 @@ def _check(stack: Stack, later: Later) -> Iterator[Violation]:
         if unread:
             continue
         if others:
-            said = f"as the fallback of spot pool {spot.name}"
-            told |= {(f"{value}: {said} {rule}", others[0].at.resource.urn) for value, rule in grades[0].faults}
+            subject = f"as the fallback of spot pool {spot.name}"
+            reported |= {(f"{value}: {subject} {rule}", others[0].at.resource.urn) for value, rule in grades[0].faults}
         elif not later:
-            # Any pool of which something is unknown may be the one.
+            # A pool with an unknown value may be the fallback.
             yield _missing(spot), spot.at.resource.urn
     if not later:
-        yield from sorted(told)
+        yield from sorted(reported)
 
 
 def _read(resource: PolicyResource, later: Later) -> _Pool | None:
-    """What is known of a GPU pool; None for others, and where an unknown value decides."""
+    """The GPU pool; None for other pools, and if an unknown value decides."""
     unread, unsigned = Later(), Later()
     token, props = resource.resource_type, resource.props
     if not gpu_sign(token, props, unsigned):
@@ -131,9 +131,9 @@ def _graded(pool: _Pool, limit: int) -> _Grade:
 
 
 def _faults(fallback: _Pool, limit: int, later: Later) -> Iterator[tuple[str, str]]:
-    """What keeps a pool from being a good fallback: what it says, and what it should."""
+    """The reasons why a pool is not a good fallback: the value, and the rule with the fix."""
     if fallback.buys != {ON_DEMAND}:
-        # Reserved capacity is paid already, and a pool that may buy spot too is no mere fallback.
+        # Reserved capacity costs nothing more, and a pool that may also buy spot is not only a fallback.
         return
     resource = fallback.at.resource
     with later:
@@ -144,7 +144,7 @@ def _faults(fallback: _Pool, limit: int, later: Later) -> Iterator[tuple[str, st
     with later:
         path, value = most(resource.resource_type, resource.props, resource.opts)
         if value is None and resource.resource_type == KARPENTER_NODE_POOL:
-            # A node has a GPU at least, so no more nodes than GPUs.
+            # Every node has at least one GPU, so the GPU limit also limits the nodes.
             path = _GPU_LIMIT
             value = walk(resource.props, *path)
         nodes = whole(value)
@@ -159,8 +159,8 @@ def _faults(fallback: _Pool, limit: int, later: Later) -> Iterator[tuple[str, st
 def _missing(spot: _Pool) -> str:
     what = ", ".join(line(each.upper()) for each in sorted(spot.models)[:_NAMES]) or "GPUs of its launch template"
     return (
-        f"spot pool {spot.name} ({what}) has no fallback in {named(spot.at.cluster)}: when spot runs out its jobs wait; add a "
-        "pool of that GPU on demand, with a minimum of 0, and a runner set for it"
+        f"spot pool {spot.name} ({what}) has no fallback in {named(spot.at.cluster)}: its jobs wait if spot runs out; add an "
+        "on-demand pool with that GPU, with a minimum of 0, and a runner set for it"
     )
 
 
@@ -173,11 +173,11 @@ RULE = StackRule(
     levels={"dev": "disabled", "staging": "advisory", "prod": "mandatory", "homelab": "disabled"},
     config={
         "maxFallback": schema.integer(
-            MAX_FALLBACK, "How many nodes the on-demand fallback of a spot GPU pool may have at most.", maximum=1000
+            MAX_FALLBACK, "The most nodes that the on-demand fallback of a spot GPU pool may have.", maximum=1000
         )
     },
-    rationale="Spot capacity of a GPU can be gone for hours; a small pool on demand lets what cannot wait go on.",
+    rationale="Spot capacity of a GPU can run out for hours. A small on-demand pool runs the jobs that cannot wait.",
     source="https://docs.aws.amazon.com/eks/latest/best-practices/cas.html",
-    fix="Beside each spot GPU pool, add one of the same GPU on demand, with a minimum of 0 and a small maximum.",
+    fix="For each spot GPU pool, add an on-demand pool with the same GPU, a minimum of 0 and a small maximum.",
     check=_check,
 )

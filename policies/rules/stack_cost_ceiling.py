@@ -1,11 +1,11 @@
-"""stack-cost-ceiling: an hour of the whole stack costs no more than somebody has agreed to, at worst and idle.
+"""stack-cost-ceiling: an hour of the whole stack, in the worst case and idle, costs no more than the agreed limits.
 
-Counted (`cost.py`): groups of machines at their maximum and minimum with their disks, control planes, NAT gateways, volumes
-of claims whose storage class is in the stack. Machines that a launcher boots for one job are no resource; the annotations of
-its pod say what `maxRunners` of them are. A reservation is paid whole. Spot without a price of its own counts as on demand,
-which is the most that it costs. Machines of somebody's own are not counted.
+Counted (`cost.py`): groups of machines at their maximum and minimum with their disks, control planes, NAT gateways, volumes of
+claims whose storage class is in the stack. Machines that a launcher boots for one job are not resources: the annotations of the
+launcher's pod name the machine, and `maxRunners` is their number. A reservation always counts with all its machines. Spot without
+a price counts as on-demand, which is the most that it can cost. Machines that the user owns do not count.
 
-In a preview on the engine the least count of an OKE pool is its size as last read, for OKE knows no minimum.
+In a preview on the engine the minimum of an OKE pool is its size as last read, because OKE has no minimum.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _side(line: Line, way: int) -> tuple[float, Money]:
 
 
 def _spenders(items: Iterable[Item], way: int, limit: str) -> str:
-    """What makes the sum, the largest first, and which settings lower the part of it that is told."""
+    """The items of the sum, largest first, and the settings that lower the listed ones."""
     paying = sorted((item for item in items if _side(item.line, way)[1].usd), key=lambda item: -_side(item.line, way)[1].usd)
     parts = []
     for item in paying:
@@ -78,13 +78,13 @@ RULE = StackRule(
     critical=True,
     config={
         "worstUsdPerHour": schema.number(
-            WORST_USD, "USD an hour that the stack may cost with every pool and runner set at its maximum."
+            WORST_USD, "USD per hour that the stack may cost with every pool and runner set at its maximum."
         ),
-        "idleUsdPerHour": schema.number(IDLE_USD, "USD an hour that it may cost without any job; 730 of them are a month."),
+        "idleUsdPerHour": schema.number(IDLE_USD, "USD per hour that the stack may cost without jobs. A month has 730 hours."),
     },
-    rationale="A maximum with one zero too many is found on the bill, a month later, unless somebody adds it up before.",
+    rationale="Without this sum, you find a maximum with one zero too many only on next month's bill.",
     source="https://docs.aws.amazon.com/eks/latest/best-practices/cost-opt.html",
-    fix="Lower the maximum (idle: the minimum) of a pool or runner set, or take a cheaper type; else raise the limit.",
+    fix="Lower the maximum (idle: the minimum) of a pool or runner set, or use a cheaper type. Otherwise raise the limit.",
     check=_check,
     in_manifests=NOTHING,
 )

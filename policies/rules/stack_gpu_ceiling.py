@@ -1,8 +1,8 @@
-"""stack-gpu-ceiling: all pools and runner sets of a stack together have no more GPUs than somebody has agreed to.
+"""stack-gpu-ceiling: all pools and runner sets of a stack together have no more GPUs than the agreed limit.
 
-Counted (`groups.py`): the maximum of each group of machines, standing ones and those that launchers boot for jobs among them,
-times the GPUs of its largest type. A NodePool of Karpenter's counts with its limit of GPUs, which Karpenter may pass for a
-while.
+Counted (`groups.py`): the maximum of each group of machines times the GPUs of its largest type. This includes standing machines
+and the machines that launchers boot for jobs. A Karpenter NodePool counts with its GPU limit, which Karpenter may exceed for a
+short time.
 """
 
 from __future__ import annotations
@@ -61,20 +61,20 @@ def _fault(group: Group) -> str:
         )
     if not group.choices and group.most is not None:
         return f"{group.name}: no machine type is named, so its GPUs cannot be counted; name its types"
-    return f"{group.name}: nothing says how many machines it may have, so nothing bounds its GPUs; set its maximum"
+    return f"{group.name}: it has no maximum number of machines, so nothing limits its GPUs; set its maximum"
 
 
 RULE = StackRule(
     id="stack-gpu-ceiling",
     order=(Section.COST, 70),
-    title="All pools together have no more GPUs than agreed",
+    title="All pools together have no more GPUs than the limit",
     severity=Severity.HIGH,
     types=MACHINES,
     levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
     critical=True,
     config={"maxGpus": schema.integer(MAX_GPUS, "GPUs that the stack may have with every pool and runner set at its maximum.")},
-    rationale="Each pool by itself looks modest; what an account, a quota and a budget must bear is their sum.",
+    rationale="Each pool alone may look small, but the account, the quotas and the budget have to cover the sum.",
     source="https://docs.aws.amazon.com/eks/latest/best-practices/aiml-compute.html",
-    fix="Lower the maximum of a pool or runner set, or take a type with fewer GPUs; else raise maxGpus, and say why.",
+    fix="Lower the maximum of a pool or runner set, or use a type with fewer GPUs. Otherwise raise maxGpus, and write why.",
     check=_check,
 )

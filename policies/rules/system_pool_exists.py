@@ -1,12 +1,12 @@
 """system-pool-exists: every cluster with node pools has an untainted one that keeps nodes.
 
-Judged: EKS managed node groups, OKE node pools and Karpenter NodePools, by cluster. A pool is untainted when no taint that it
-sets keeps pods off; on OKE its shape has no GPU and no placement is preemptible besides, for OKE taints both by itself. Nodes
-of Karpenter come and go, so it keeps none; its own controller has to stand somewhere else.
+Judged: EKS managed node groups, OKE node pools and Karpenter NodePools, by cluster. A pool is untainted if none of its taints
+keeps pods off. On OKE its shape must also have no GPU, and no placement may be preemptible, because OKE taints both by itself.
+Karpenter's nodes come and go, so a NodePool keeps no nodes; Karpenter's own controller needs other nodes.
 
-Fargate profiles, virtual nodes and EKS's Auto Mode are not read: a cluster that runs its system pods there needs an exception,
-as does one whose system pool is another stack's. Talos clusters are not judged: their system nodes are machines of the control
-plane or beside it, which are no resources, and the settings have no cluster without a control plane.
+The rule does not read Fargate profiles, virtual nodes and EKS Auto Mode. A cluster that runs its system pods there needs an
+exception, and so does a cluster whose system pool is in another stack. The rule does not judge Talos clusters: their system nodes
+are not resources, and the settings allow no cluster without a control plane.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _WEAK = ("PREFER_NO_SCHEDULE", "PreferNoSchedule")
 
 @dataclass(frozen=True, slots=True)
 class _Pool:
-    """A pool, whether it is untainted, and the nodes that it keeps; None for either where an unknown value decides."""
+    """A pool, whether it is untainted, and how many nodes it keeps; None for either if an unknown value decides."""
 
     at: Clustered
     untainted: bool | None
@@ -52,7 +52,7 @@ def _check(stack: Stack, later: Later) -> Iterator[Violation]:
 
 
 def _clusters(pools: list[_Pool]) -> Iterator[Clustered]:
-    """The first pool of each cluster. Two clouds may each have a cluster of one name."""
+    """The first pool of each cluster. Two clouds may have clusters of the same name."""
     first: dict[tuple[str, str], Clustered] = {}
     for pool in pools:
         first.setdefault((pool.at.cluster, pool.at.cloud), pool.at)
@@ -61,7 +61,7 @@ def _clusters(pools: list[_Pool]) -> Iterator[Clustered]:
 
 
 def _read(resource: PolicyResource, later: Later) -> _Pool | None:
-    """What is known of a pool; None where its cluster is unknown."""
+    """What is known of a pool; None if its cluster is unknown."""
     unread = Later()
     at, free, keeps = None, None, None
     with unread:
@@ -69,7 +69,7 @@ def _read(resource: PolicyResource, later: Later) -> _Pool | None:
     with unread:
         free = _untainted(resource)
     if free is False:
-        # What a tainted pool keeps is of no interest.
+        # The nodes of a tainted pool do not count.
         keeps = 0
     else:
         with unread:
@@ -97,13 +97,13 @@ def _fault(cluster: str, pools: list[_Pool], wanted: int) -> str:
     known = names(pool.at.resource for pool in free or pools)
     if not free:
         return (
-            f"{named(cluster)}: none of its node pools ({known}) is untainted: CoreDNS and ARC's controller tolerate no taint "
+            f"{named(cluster)}: all its node pools ({known}) are tainted: CoreDNS and ARC's controller tolerate no taint "
             "and stay pending; add a pool without taints"
         )
     fields = ", ".join(sorted({".".join(LEAST[pool.at.resource.resource_type]) for pool in free}))
     return (
         f"{named(cluster)}: its untainted node pools ({known}) keep {sum(pool.keeps or 0 for pool in free)} nodes: CoreDNS and "
-        f"the autoscaler need {wanted} to stand; raise {fields}"
+        f"the autoscaler need {wanted}; raise {fields}"
     )
 
 
@@ -116,10 +116,10 @@ RULE = StackRule(
     levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "mandatory"},
     config={
         "minNodes": schema.integer(
-            MIN_NODES, "How many nodes the untainted pools of a cluster keep together at least.", minimum=1, maximum=100
+            MIN_NODES, "The least number of nodes that the untainted pools of a cluster keep together.", minimum=1, maximum=100
         )
     },
-    rationale="Without an untainted node neither CoreDNS nor the controllers of runners and nodes ever start.",
+    rationale="Without an untainted node, CoreDNS and the controllers of runners and nodes never start.",
     source="https://docs.aws.amazon.com/eks/latest/userguide/managed-coredns.html",
     fix="Give each cluster a CPU pool without taints, with a minimum of one node or more.",
     check=_check,

@@ -1,6 +1,6 @@
 """User data of machines as text: plain, base64, compressed, and the base64 texts inside it.
 
-Decoding never fails: a text that is not encoded stays as it is. Of data that unpacks to more than a machine may get, only the
+Decoding never fails: text that is not encoded stays as it is. If data unpacks to more than a machine may get, only the
 beginning is read.
 """
 
@@ -21,9 +21,9 @@ MACHINES = frozenset((EC2_INSTANCE, SPOT_REQUEST, LAUNCH_TEMPLATE, OCI_INSTANCE,
 """Kinds whose user data may set up anything. The provider writes the user data of node pools."""
 
 _LONGEST = 2**20
-"""Characters that are read of a text, encoded or not: a Secret of Kubernetes may hold as many bytes, user data far fewer."""
+"""Characters that the rules read of a text, encoded or not. A Kubernetes Secret has at most as many bytes, user data fewer."""
 _DEEPEST, _MOST, _ROOM = 3, 512, 2 * _LONGEST
-"""Encodings within each other; texts in all, and how many characters all that are unpacked have together."""
+"""The most nested encodings, the most texts in total, and the most characters of all unpacked texts together."""
 _GZIP, _ZLIB = b"\x1f\x8b", (b"\x78\x01", b"\x78\x9c", b"\x78\xda")
 # A run of base64, which cloud-config and MIME may break into lines.
 _RUN = re.compile(r"[A-Za-z0-9+/]{40,}(?:\r?\n[ \t]*[A-Za-z0-9+/]{4,})*={0,2}")
@@ -51,10 +51,10 @@ def decoded(run: str) -> str:
     """The decoded base64 text, unpacked if it is compressed; "" for any other text."""
     plain = "".join(run[:_LONGEST].split())
     try:
-        held = base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
+        data = base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
     except (binascii.Error, ValueError):
         return ""
-    return _unpacked(held).decode("utf-8", "replace")
+    return _unpacked(data).decode("utf-8", "replace")
 
 
 def holders(token: str, props: Any, later: Later) -> Iterator[tuple[str, Any]]:
@@ -87,11 +87,11 @@ _OCI: tuple[tuple[str, ...], ...] = (("metadata", "user_data"), ("extendedMetada
 _FIELDS = {EC2_INSTANCE: _AWS, SPOT_REQUEST: _AWS, LAUNCH_TEMPLATE: _AWS, OCI_INSTANCE: _OCI, OCI_INSTANCE_CONFIGURATION: _OCI}
 
 
-def _unpacked(held: bytes) -> bytes:
-    if not held.startswith((_GZIP, *_ZLIB)):
-        return held
+def _unpacked(data: bytes) -> bytes:
+    if not data.startswith((_GZIP, *_ZLIB)):
+        return data
     try:
-        # 32: either header; the size is bounded whatever the archive says.
-        return zlib.decompressobj(32 + zlib.MAX_WBITS).decompress(held, _LONGEST)
+        # 32 accepts either header. The size has a limit, even if the archive claims another one.
+        return zlib.decompressobj(32 + zlib.MAX_WBITS).decompress(data, _LONGEST)
     except zlib.error:
-        return held
+        return data

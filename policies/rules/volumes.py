@@ -12,7 +12,7 @@ from .read import Later, items, keys, quantity, text, walk
 _EKS_GB = 20
 _OCI_GB = 50
 _OCI_UNIT = "oci-volume-gb"
-# The volume type of EKS' node images if a template names none.
+# The volume type of EKS' node images if a template has none.
 _EC2_TYPE = "gp3"
 
 

@@ -1,12 +1,14 @@
-"""volumes-encrypted: the disks of nodes and machines, and what claims become, are encrypted, at rest and on their way.
+"""volumes-encrypted: the disks of nodes and machines, and the volumes of claims, are encrypted at rest and in transit.
 
-Judged: EBS in launch templates, EC2 instances, spot requests and volumes, and Karpenter's EC2NodeClass; storage classes of
-the EBS driver; EFS file systems; OCI instances, instance configurations and OKE node pools. Launch templates and storage
-classes spell the flag as text. Without a mapping of a volume a node
-gets the image's own as the image has it; an account's default for encryption is not known here. Karpenter's own mapping is
-encrypted (karpenter.sh, spec.blockDeviceMappings). OCI encrypts all volumes at rest; what may be added is encryption in
-transit of volumes that are attached paravirtualized (`isPvEncryptionInTransitEnabled`; OCI API reference,
-LaunchInstanceDetails). Bare metal attaches none so, and nothing is demanded of it.
+Judged: EBS in launch templates, EC2 instances, spot requests and volumes, and Karpenter's EC2NodeClass; storage classes of the
+EBS driver; EFS file systems; OCI instances, instance configurations and OKE node pools. Launch templates and storage classes
+spell the flag as text.
+
+Without a volume mapping a node gets the image's own volume, which may not be encrypted. The rule does not know an account's
+encryption default. Karpenter's default mapping is encrypted (karpenter.sh, spec.blockDeviceMappings). OCI encrypts all volumes
+at rest. The rule also requires encryption in transit of volumes with paravirtualized attachment
+(`isPvEncryptionInTransitEnabled`; OCI API reference, LaunchInstanceDetails). Bare metal has no such attachment, so the rule
+does not judge it.
 """
 
 from __future__ import annotations
@@ -36,15 +38,17 @@ def _check(args: Args, later: Later) -> Iterator[str]:
         yield f"{path} {fault}"
 
 
-def _mend(args: Args, draft: Draft) -> None:
-    """Sets the flags; a mapping or a key that is not there is not ours to make."""
+def _remediate(args: Args, draft: Draft) -> None:
+    """Sets the flags. A remediation cannot create a missing mapping or key."""
     wanted: Any = "true" if args.resource_type in _AS_TEXT else True
     for path, fault in _FAULTS[args.resource_type](args.props, False, Later()):
         if fault is not _NO_MAPPING:
             draft.put(wanted, *steps(path))
 
 
-_NO_MAPPING = "has no volume: nodes get the image's own, encrypted or not; write a mapping with ebs.encrypted true"
+_NO_MAPPING = (
+    "has no volume: nodes then get the image's own volume, which may not be encrypted; write a mapping with ebs.encrypted true"
+)
 
 
 def _disk(path: str, disk: Any, kms: bool, later: Later) -> Iterator[tuple[str, str]]:
@@ -53,19 +57,19 @@ def _disk(path: str, disk: Any, kms: bool, later: Later) -> Iterator[tuple[str, 
         if not true(encrypted):
             yield (
                 f"{path}.encrypted",
-                f"is {shown(encrypted)}: what a job leaves on the disk is readable from its snapshot; write true",
+                f"is {shown(encrypted)}: data that a job leaves on the disk can be read from a snapshot; write true",
             )
     if kms:
         with later:
             if not text(walk(disk, "kmsKeyId")):
-                yield f"{path}.kmsKeyId", "is not set: this stack asks for a key of its own; set the ARN of a KMS key"
+                yield f"{path}.kmsKeyId", "is not set: this stack requires its own key; set the ARN of a KMS key"
 
 
 def _launch_template(props: Any, kms: bool, later: Later) -> Iterator[tuple[str, str]]:
     unread = Later()
     disks = list(_mapped("blockDeviceMappings", props, unread))
     later.join(unread)
-    # A mapping of the instance's own storage, or of nothing, is none of a volume.
+    # A mapping of instance storage, or an empty mapping, is not a volume.
     if not (disks or unread):
         yield "blockDeviceMappings", _NO_MAPPING
     for path, disk in disks:
@@ -78,7 +82,7 @@ def _node_class(props: Any, kms: bool, later: Later) -> Iterator[tuple[str, str]
 
 
 def _mapped(field: str, props: Any, later: Later) -> Iterator[tuple[str, Any]]:
-    """Path and body of each volume of EBS that is mapped. Unknown ones are put off."""
+    """Path and body of each mapped EBS volume. `later` collects unknown ones."""
     for path, mapping in entries(props, field, later):
         with later:
             if (disk := walk(mapping, "ebs")) is not None:
@@ -88,7 +92,7 @@ def _mapped(field: str, props: Any, later: Later) -> Iterator[tuple[str, Any]]:
 def _instance(props: Any, kms: bool, later: Later) -> Iterator[tuple[str, str]]:
     with later:
         root = walk(props, "rootBlockDevice")
-        # The ids in a launch template reference are unknown before it exists; that it is there is enough.
+        # The ids in a launch template reference are unknown before the template exists, so only the reference counts.
         if root is not None or not keys(walk(props, "launchTemplate")):
             yield from _disk("rootBlockDevice", root, kms, later)
     for path, disk in entries(props, "ebsBlockDevices", later):
@@ -113,7 +117,7 @@ def _transit(path: str, details: Any, later: Later, *shape: str) -> Iterator[tup
             value = walk(details, _TRANSIT)
             yield (
                 f"{path}{_TRANSIT}",
-                f"is {shown(value)}: what the machine reads and writes crosses the network in clear; write true",
+                f"is {shown(value)}: the machine's disk data crosses the network unencrypted; write true",
             )
 
 
@@ -148,10 +152,10 @@ RULE = Rule(
     severity=Severity.HIGH,
     types=frozenset(_FAULTS),
     levels={"dev": "remediate", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
-    config={"requireKms": schema.flag("Whether EBS volumes and EFS file systems must have a KMS key of the account's own.")},
-    rationale="Source code, models and tokens of every job pass over these disks, and a snapshot outlives the node.",
+    config={"requireKms": schema.flag("Whether EBS volumes and EFS file systems must have a KMS key of your account.")},
+    rationale="These disks contain source code, models and tokens of every job, and a snapshot outlives the node.",
     source="https://docs.aws.amazon.com/ebs/latest/userguide/ebs-encryption.html",
     fix=f'EC2: ebs.encrypted true in every mapping ("true" in launch templates and storage classes). OCI VMs: {_TRANSIT} true.',
     check=_check,
-    remedy=_mend,
+    remedy=_remediate,
 )

@@ -39,6 +39,7 @@ TOKENS = {
     "PlainChart": "gpu-ci:index:PlainChart",
     "Priorities": "gpu-ci:index:Priorities",
     "QueueController": "gpu-ci:index:QueueController",
+    "ScaleSet": "gpu-ci:index:ArcRunnerSet",
     "TalosGpuNode": "gpu-ci:index:TalosGpuNode",
 }
 

@@ -293,5 +293,5 @@ def test_pulumi_up_refuses_a_path_that_ends_otherwise_than_the_folder_is_called(
     clusters = json.loads(config.values[KEY])
     clusters["use1"]["gitops"]["path"] = "clusters/use1"
     config = replace(config, objects={**config.objects, KEY: clusters}, values={**config.values, KEY: json.dumps(clusters)})
-    with pytest.raises(pulumi.RunError, match="is gpu-ci-gitops-use1; end the path with it"):
+    with pytest.raises(pulumi.RunError, match="gpu-ci-gitops-use1; end the path with it"):
         record(ROOT / "__main__.py", config)

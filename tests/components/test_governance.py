@@ -25,6 +25,7 @@ EKS_PLANE = "eks:index:Cluster"
 CONTROL_PLANES = (EKS_PLANE, CLUSTER)
 REQUIRED = {"owner", "cost-center", "stack", "ttl"}
 BUDGET = {"monthlyUsd": 500, "emails": ["ops@gpu-ci.dev", "ci@gpu-ci.dev"]}
+REQUESTS: dict[str, Any] = {"declareQuotas": True, "accountQuotas": {"L-DB2E81BA": 0}}
 TENANCY = "ocid1.tenancy.oc1..example"
 GOVERNED: dict[str, Any] = {
     "tenancy": TENANCY,
@@ -87,7 +88,9 @@ def test_the_tag_that_the_budget_counts_is_on_all_that_the_provider_makes_and_on
 
 def test_quotas_are_asked_of_the_clusters_own_provider_one_for_each_code(on_eks):
     pools = {"t4": pool(), "t4-spot": pool(instanceTypes=["g4dn.2xlarge", "g4dn.4xlarge"], capacity="spot", nodes={"max": 3})}
-    recording = on_eks(declareQuotas=True, pools=pools, runners={"gpu-t4": runner(), "spot": runner(pool="t4-spot")})
+    account = {"L-DB2E81BA": 0, "L-3819A6DF": 47}
+    runners = {"gpu-t4": runner(), "spot": runner(pool="t4-spot")}
+    recording = on_eks(declareQuotas=True, accountQuotas=account, pools=pools, runners=runners)
     quotas = of_type(recording, AWS_QUOTA)
     assert {each.inputs["quotaCode"]: each.inputs["value"] for each in quotas} == {"L-DB2E81BA": 16, "L-3819A6DF": 48}
     (provider,) = of_type(recording, "pulumi:providers:aws")
@@ -96,18 +99,21 @@ def test_quotas_are_asked_of_the_clusters_own_provider_one_for_each_code(on_eks)
         assert quota.provider_urn == provider.urn, "quotas are a region's"
 
 
-def test_a_quota_is_asked_for_once_and_again_only_for_another_number():
-    """AWS raises quotas by itself and may deny one: neither may fail a later update or file the same request again."""
-    (before,) = of_type(eks(preview=True, declareQuotas=True), AWS_QUOTA)
-    (after,) = of_type(eks(preview=True, declareQuotas=True, pools={"t4": pool(nodes={"max": 3})}), AWS_QUOTA)
-    assert before.ignore_changes == ("value",)
-    assert (before.name, after.name) == ("usw2-quota-L-DB2E81BA-16", "usw2-quota-L-DB2E81BA-24"), (
-        "another number is another request"
-    )
+def test_a_quota_is_requested_once_whatever_becomes_of_the_pool():
+    """The provider files a request with every update, and AWS refuses a number below what it has granted since."""
+    for nodes in (3, 2, 1):
+        (quota,) = of_type(eks(preview=True, **REQUESTS, pools={"t4": pool(nodes={"max": nodes})}), AWS_QUOTA)
+        assert quota.name == "usw2-quota-L-DB2E81BA", "a number in the name would make it another resource"
+        assert quota.ignore_changes == ("value",)
+
+
+@pytest.mark.parametrize("account", [{}, {"L-DB2E81BA": 16}, {"L-DB2E81BA": 768}])
+def test_nothing_is_requested_of_an_account_that_has_enough_or_is_unknown(on_eks, account):
+    assert of_type(on_eks(declareQuotas=True, accountQuotas=account), AWS_QUOTA) == ()
 
 
 def test_nothing_waits_for_a_quota():
-    recording = eks(preview=False, declareQuotas=True)
+    recording = eks(preview=False, **REQUESTS)
     quotas = {each.urn for each in of_type(recording, AWS_QUOTA)}
     assert quotas
     assert not [each.name for each in recording.resources if quotas & set(each.dependencies)], "the answer may take days"
@@ -198,10 +204,12 @@ def test_prod_is_protected_and_staging_is_not(staging, prod):
 # -- our own stacks ----------------------------------------------------------------------------------------------------
 
 
-def test_staging_and_prod_have_a_budget_a_cloud_and_declare_their_quotas(staging, prod):
+def test_no_stack_or_example_requests_a_quota_of_an_account_that_it_does_not_know(recording):
+    assert of_type(recording, AWS_QUOTA) == ()
+
+
+def test_staging_and_prod_have_a_budget_a_cloud_and_prod_declares_the_quotas_of_oci(staging, prod):
     assert len(of_type(staging, AWS_BUDGET)) == len(of_type(prod, AWS_BUDGET)) == 1
-    assert of_type(staging, AWS_QUOTA)
-    assert of_type(prod, AWS_QUOTA)
     assert the(prod, OCI_BUDGET).inputs["targets"] == ["ocid1.compartment.oc1..exampleci"]
     assert len(the(prod, OCI_QUOTA).inputs["statements"]) == 3
 

@@ -144,5 +144,5 @@ def test_a_cluster_without_workloads_has_none_of_it():
 
 def test_a_workload_that_does_not_fit_stops_the_program_before_the_first_resource():
     fleet = load(config(clusters={"usw2": cluster(workloads={"big": workload("ollama", gpus=2)})}))
-    with pytest.raises(PlacementError, match=r"usw2\.workloads\.big: asks 2 GPUs"):
+    with pytest.raises(PlacementError, match=r"usw2\.workloads\.big: asks for 2 GPUs"):
         build_fleet(fleet, "gpu-ci", "test", pulumi.Output.secret("key"))

@@ -10,8 +10,9 @@ import pulumi_kubernetes as kubernetes
 import pytest
 from pydantic import TypeAdapter
 
-from components.kubernetes.arc_runner_set import Arc, ArcRunnerSet, ArcRunnerSetArgs
+from components.kubernetes.arc import Arc
 from components.kubernetes.inside import Inside, MachineSet, install
+from components.kubernetes.scale_set import ScaleSet
 from fleet.charts.arc import CONTROLLER
 from fleet.loading.config import load
 from fleet.providers.installed import plain_charts
@@ -42,12 +43,12 @@ def build(machine_set: MachineSet | None = None, operator: OperatorSettings | No
         opts = pulumi.ResourceOptions(providers=[provider])
         ready = [kubernetes.core.v1.ConfigMap("ready", opts=pulumi.ResourceOptions(provider=provider))]
         inside = Inside("sjc", cluster, ready, opts)
-        pulumi.export("runsOn", install(inside, fleet, pulumi.Output.secret("key"), machine_set))
+        pulumi.export("runnerSets", install(inside, fleet, pulumi.Output.secret("key"), machine_set))
 
     return build_alone(program)
 
 
-def machine_set(name: str, runner: MachineRunner, group: str, arc: Arc) -> ArcRunnerSet:
+def machine_set(name: str, runner: MachineRunner, group: str, arc: Arc) -> ScaleSet:
     """A set of machines with a ConfigMap, as a cloud's component makes one."""
     chart = launcher_set(name, runner, arc.github.url, group, region="us-sanjose-1", compartment="ocid1.compartment.oc1..example")
 
@@ -62,7 +63,7 @@ def machine_set(name: str, runner: MachineRunner, group: str, arc: Arc) -> ArcRu
 
     provider = kubernetes.Provider("other", kubeconfig="{}")
     opts = pulumi.ResourceOptions(providers=[provider])
-    return ArcRunnerSet(f"sjc-{name}", ArcRunnerSetArgs(chart, arc, companions), opts=opts)
+    return ScaleSet(f"sjc-{name}", arc.parts(chart, companions), opts=opts)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +115,10 @@ def test_a_set_of_machines_is_built_by_the_clouds_own_component():
     recording = build(machine_set, runners={"oci-a10": oke_runner(), "oci": vm_per_job(labels=["a10"], group="GPUs")})
     release = named(recording, "sjc-oci-chart", RELEASE)
     assert release.inputs["values"]["runnerGroup"] == "GPUs"
-    assert recording.outputs["runsOn"] == {"oci-a10": ["oci-a10"], "oci": ["oci", "a10"]}
+    assert recording.outputs["runnerSets"] == {
+        "oci-a10": {"namespace": "runners-oci-a10", "labels": ["oci-a10"]},
+        "oci": {"namespace": "runners-oci", "labels": ["oci", "a10"]},
+    }
 
 
 def test_what_launchers_need_stands_before_their_set():

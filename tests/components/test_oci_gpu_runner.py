@@ -12,8 +12,7 @@ import pulumi
 import pulumi_oci as oci
 import pytest
 
-from components.kubernetes.arc_runner_set import Arc
-from components.kubernetes.github_secret import by_program
+from components.kubernetes.arc import Arc
 from components.oci.oci_gpu_runner import OciGpuRunner, OciGpuRunnerArgs
 from components.oci.rights import NETWORK, PER_JOB, STANDING, Workload, launcher_rights
 from fleet.providers.oke.launcher_set import LAUNCHER
@@ -433,7 +432,7 @@ def _without_group():
             physical_name="gpu-ci-test-sjc-vm",
             runner=runner,
             group="gpu",
-            arc=Arc(github, by_program(github, pulumi.Output.secret(KEY)), {}, ()),
+            arc=Arc(github, pulumi.Output.secret(KEY), ()),
             cluster_id="c",
             region="us-sanjose-1",
             compartment="ocid1.compartment.oc1..example",

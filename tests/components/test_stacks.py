@@ -116,7 +116,7 @@ def test_no_output_enters_a_charts_values(recording):
         assert "[secret]" not in text, f"{chart.name}: a secret is passed by name, never as a value"
 
 
-def test_the_private_key_reaches_secrets_only_and_is_marked():
+def test_the_private_key_reaches_runner_sets_and_their_secrets_only_and_is_marked():
     config = stackfile.load("staging", ROOT)
     values = {**config.values, SECRET: KEY}
     with_key = stackfile.StackConfig(
@@ -124,7 +124,10 @@ def test_the_private_key_reaches_secrets_only_and_is_marked():
     )
     recording = record(ROOT / "__main__.py", with_key)
     holders = {resource.type for resource in recording.resources if KEY in str(resource.wire)}
-    assert holders == {"kubernetes:core/v1:Secret"}
+    assert holders == {"kubernetes:core/v1:Secret", "gpu-ci:index:ArcRunnerSet"}
+    for resource in of_type(recording, "gpu-ci:index:ArcRunnerSet"):
+        app = resource.inputs["githubApp"]
+        assert isinstance(app, Secret) or isinstance(app["privateKey"], Secret), f"{resource.name} shows the key in its inputs"
     for resource in of_type(recording, "kubernetes:core/v1:Secret"):
         data = resource.inputs["stringData"]
         key = data if isinstance(data, Secret) else data["github_app_private_key"]

@@ -18,8 +18,8 @@ from tests.deployments.builders import deployment, project, settings
 
 FILE = "deployments/Pulumi.main.yaml"
 NOT_REACHED = (
-    "Pulumi's own runners deploy stack staging and reach no private endpoint; name an agentPool at stacks.staging in "
-    f"{FILE}, or give publicCidrs here"
+    "Pulumi's own runners deploy stack staging and cannot reach a private endpoint; name an agentPool at stacks.staging in "
+    f"{FILE}, or set publicCidrs here"
 )
 
 
@@ -136,13 +136,13 @@ def test_runners_that_are_not_let_in_are_named_with_their_addresses():
     (told,) = remarks([OURS, f"{first}/32"])
     assert told == (
         f"one: endpoint.publicCidrs: Pulumi's own runners deploy this stack and may come from {', '.join(others)}, which is not "
-        f"let in; name an agentPool in {FILE}, or add it"
+        f"allowed; name an agentPool in {FILE}, or add it"
     )
 
 
 def test_runners_that_are_let_in_are_everybodys():
     (told,) = remarks([OURS, *(f"{address}/32" for address in hosted_addresses())])
-    assert told.startswith("one: endpoint.publicCidrs lets in Pulumi's own runners, and all of Pulumi's customers come from")
+    assert told.startswith("one: endpoint.publicCidrs allows Pulumi's own runners, and all of Pulumi's customers share")
 
 
 def test_agents_of_ones_own_come_from_ones_own_networks():

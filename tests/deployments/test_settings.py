@@ -25,9 +25,11 @@ NOT_A_SESSION = (
     "a session name has letters, digits, _ + = , . @ - and ${organization.name}, ${project.name}, ${stack.name}, "
     "${deployment.version} or ${deployment.id}; correct it"
 )
-NOT_A_FILTER = "a path filter is a glob of the whole path below the repository, ! before it excludes; write for example fleet/**"
-OPERATION = "by it a run knows whether it needs the approval, and Pulumi Deployments sets it; remove it, or approval"
-PUSH = "a push holds no approved grant, so its run would fail each time; set deployOnPush: false, or remove approval"
+NOT_A_FILTER = (
+    "a path filter is a glob for the whole path in the repository, and a leading ! excludes; write for example fleet/**"
+)
+OPERATION = "Pulumi Deployments sets it, and a run decides by it whether it needs the approval; remove it, or approval"
+PUSH = "a push has no approved grant, so its run would always fail; set deployOnPush: false, or remove approval"
 
 BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     "no settings": ({}, "organization: required key is missing; add it"),
@@ -101,12 +103,12 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "session": (
         staging(aws={"roleArn": ROLE, "duration": "13h"}),
-        "stacks.staging.aws.duration: AWS gives such a session 15m to 12h, and the role's own limit at most; correct it "
-        '(got "13h")',
+        'stacks.staging.aws.duration: AWS allows a session of 15m to 12h, up to the role\'s own limit; correct it (got "13h")',
     ),
     "command": (
         staging(preRunCommands=["set -e\ntrue"]),
-        "stacks.staging.preRunCommands.0: a pre-run command is one line, each has a shell of its own; write one command an entry "
+        "stacks.staging.preRunCommands.0: a pre-run command is one line, and each runs in its own shell; write "
+        "one command per entry "
         '(got "set -e\\ntrue")',
     ),
     "cron": (
@@ -119,7 +121,7 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "paths": (
         staging(paths=["fleet/**"]),
-        "stacks.staging.paths: path filters say which pushes deploy, and none deploys this stack; remove paths "
+        "stacks.staging.paths: paths selects the pushes that deploy, and no push deploys this stack; remove paths "
         '(got ["fleet/**"])',
     ),
     "remediate_past_approval": (
@@ -137,11 +139,11 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "variable_twice": (
         staging(variables={"A": "b"}, secrets={"A": SECRET}),
-        'stacks.staging.variables.A: stands in secrets too; remove one of them (got "b")',
+        'stacks.staging.variables.A: it is also in secrets; remove one of them (got "b")',
     ),
     "secret_is_setting": (
         staging(secrets={"A": "branch"}),
-        'stacks.staging.secrets.A: that key is a setting; give the secret one of its own (got "branch")',
+        'stacks.staging.secrets.A: that key is a setting; use another key for the secret (got "branch")',
     ),
 }
 
@@ -175,7 +177,7 @@ def test_a_secret_in_clear_is_refused_by_its_name_and_not_repeated(name):
     (problem,) = caught.value.problems
     assert problem.where == f"gpu-ci-deployments:stacks.staging.variables.{name}"
     assert "hush" not in str(problem)
-    assert problem.message.endswith("give it under secrets, with the config key that holds it")
+    assert problem.message.endswith("list it under secrets, with the config key that contains it")
 
 
 @pytest.mark.parametrize("name", ["TF_VAR_private_key_path", "OCI_CLI_KEY_FILE", "TF_VAR_fingerprint", "OCI_CLI_REGION"])
@@ -191,7 +193,7 @@ def test_a_key_that_a_stack_names_is_a_secret_and_must_be_encrypted():
 
 
 def test_a_setting_may_not_be_encrypted():
-    with pytest.raises(FleetError, match="organization: holds a secret, and is read in clear; take it out"):
+    with pytest.raises(FleetError, match="organization: contains a secret, but is read in clear text; move the secret"):
         load(settings(), ["organization"])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -64,6 +65,20 @@ def anchors(page: Path) -> frozenset[str]:
     tokens = _tokens(page)
     titles = [after.content for token, after in itertools.pairwise(tokens) if token.type == "heading_open"]
     return frozenset(re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles)
+
+
+def assert_written(page: Path, name: str, block: str) -> None:
+    """Fail if a page has another text than `block` between `<!-- kind:of-what -->` and `<!-- /kind -->`; `name` is kind:of-what.
+
+    With the variable GPU_CI_RENEW it writes the block instead.
+    """
+    text = page.read_text()
+    found = re.search(rf"(<!-- {name} -->\n)(.*?)(<!-- /{name.partition(':')[0]} -->)", text, re.DOTALL)
+    assert found, f"{page.name} has no block {name}"
+    if os.environ.get("GPU_CI_RENEW"):
+        page.write_text(text[: found.start(2)] + block + text[found.end(2) :])
+        return
+    assert found[2] == block, f"{page.name} is out of date; renew it: GPU_CI_RENEW=1 .venv/bin/python -m pytest tests/docs"
 
 
 @cache

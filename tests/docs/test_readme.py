@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from offline.cli import app
+from tests.docs.markdown import assert_written
 
 README = Path(__file__).resolve().parents[2] / "README.md"
 
@@ -50,10 +50,4 @@ SHOWN: dict[str, Callable[[list[str]], list[str]]] = {"staging": whole, "prod": 
 @pytest.mark.parametrize("stack", SHOWN)
 def test_the_plan_in_the_readme_is_the_plan(stack):
     block = "```text\n" + "\n".join(SHOWN[stack](plan(stack))) + "\n```\n"
-    text = README.read_text()
-    found = re.search(rf"(<!-- plan:{stack} -->\n)(.*?)(<!-- /plan -->)", text, re.DOTALL)
-    assert found, f"the README has a block for the plan of {stack}"
-    if os.environ.get("GPU_CI_RENEW"):
-        README.write_text(text[: found.start(2)] + block + text[found.end(2) :])
-        return
-    assert found[2] == block, "out of date; renew it with: GPU_CI_RENEW=1 .venv/bin/python -m pytest tests/docs/test_readme.py"
+    assert_written(README, f"plan:{stack}", block)

@@ -1,4 +1,4 @@
-"""Runs the Pulumi CLI as a guest: own home, file backend, passphrase, no network, no plugin to install, a time limit."""
+"""Runs the Pulumi CLI in isolation: own home, file backend, passphrase, no network, no plugin to install, a time limit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STACK_FILE = "Pulumi.{}.yaml"
 _KEPT = ("PATH", "LANG", "LC_ALL", "TMPDIR", "TZ")
 _LEFT_OUT = frozenset({"build", "tests", "docs", "bench"})
 _NOWHERE = "http://127.0.0.1:9"
-"""A proxy that is not there: what would leave the machine fails at once."""
+"""A proxy that does not exist, so that every request to another machine fails at once."""
 _SHOWN_LINES = 80
 
 
@@ -32,7 +32,7 @@ class Outcome:
 
     @property
     def text(self) -> str:
-        """Both streams with each run of white space as one blank, for the CLI indents and breaks messages."""
+        """Both streams with each run of white space as one blank, because the CLI indents and wraps messages."""
         return " ".join(f"{self.out}\n{self.err}".split())
 
     def __str__(self) -> str:

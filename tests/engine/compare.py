@@ -1,4 +1,4 @@
-"""What the engine did, against what the offline plan says."""
+"""Compares the resources of the engine with those of the offline plan."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def deployed(state: Iterable[Mapping[str, Any]], remote: Iterable[str]) -> dict[
 
 
 def graph_differences(plan: Mapping[str, Node], state: Mapping[str, Node]) -> list[str]:
-    """One line for each difference; none where the graphs are equal."""
+    """One line for each difference; none if the graphs are equal."""
     lines = [f"only in the plan: {urn}" for urn in plan.keys() - state.keys()]
     lines += [f"only in the state: {urn}" for urn in state.keys() - plan.keys()]
     for urn in plan.keys() & state.keys():

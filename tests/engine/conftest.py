@@ -24,7 +24,7 @@ def _missing() -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skips what needs the CLI where it is not at hand, and gives the rest the time that it takes."""
+    """Skips tests that need the CLI if it is missing, and gives the others a longer time limit."""
     reason = _missing()
     for item in items:
         if item.get_closest_marker("engine") is None:

@@ -56,7 +56,7 @@ def broken(rule: AnyRule) -> list[Case | StackCase]:
 
 
 def mendable(rules: Iterable[Rule]) -> str:
-    """cases.json for what breaks these rules and is mended by their remedies."""
+    """cases.json with resources that break these rules and that their remedies fix."""
     cases = ((f"{rule.id}-{index}", case) for rule in rules for index, case in enumerate(broken(rule)))
     return json.dumps([_told(name, case) for name, case in cases if isinstance(case, Case) and not case.unremedied])
 

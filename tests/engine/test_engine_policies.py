@@ -199,7 +199,7 @@ def test_an_exception_holds_on_the_engine_until_the_day_it_names(tmp_path):
     assert (before.status, said(before)) == (0, [])
     assert after.status != 0
     messages = [each.message for each in said(after)]
-    assert any(f"ran out on {AS_OF}" in message for message in messages)
+    assert any(f"expired on {AS_OF}" in message for message in messages)
     assert any("nvidia.com/gpu" in message for message in messages), "what it hid is told again"
 
 

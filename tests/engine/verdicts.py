@@ -1,4 +1,4 @@
-"""What the pack says through the CLI, against what the judge says."""
+"""Compares the verdicts of the pack through the CLI with those of the judge."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def events(outcome: Outcome, kind: str) -> list[dict[str, Any]]:
 
 
 def said(outcome: Outcome) -> list[Said]:
-    """What the policies said, sorted."""
+    """The diagnostics of the policies, sorted."""
     return sorted(
         Said(
             event["policyName"],

@@ -1,4 +1,4 @@
-"""The scheduling contract as a check: nodes as providers make them, pods as our charts make them, and what is wrong between them.
+"""The scheduling contract as a check: it compares the nodes of the providers with the pods of the charts and lists the faults.
 
 `python -m tests.fleet.conformance` prints the table of every stack.
 """
@@ -64,16 +64,16 @@ _EVERYTHING = Toleration("", effect="")
 
 @cache
 def provided() -> dict[str, Any]:
-    """What each provider sets by itself: the tables `providers` of fleet/facts/data/nodes.toml."""
+    """The labels and taints that each provider sets: the tables `providers` of fleet/facts/data/nodes.toml."""
     with (ROOT / "fleet" / "facts" / "data" / "nodes.toml").open("rb") as file:
         return dict(tomllib.load(file)["providers"])
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node of one pool, or what the autoscaler believes of one that does not exist yet (`template`).
+    """A node of one pool, or the autoscaler's template of a node that does not exist yet (`template`).
 
-    `config` is the device plugin's config that its pool needs, `resource` what its GPUs are then called.
+    `config` is the device plugin's config that its pool needs. `resource` is the name of its GPUs with that config.
     """
 
     name: str
@@ -88,10 +88,10 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Pods:
-    """Like pods: the pools on whose nodes they must land, and how they choose nodes.
+    """Equal pods: the pools whose nodes they must run on, and how they select nodes.
 
-    `expressions` are those of a required node affinity with one term. `elsewhere` says that they may land on other nodes too.
-    `resources` are the GPU resources that they ask for.
+    `expressions` are those of a required node affinity with one term. `elsewhere`: they may also run on other nodes.
+    `resources` are the GPU resources that they request.
     """
 
     name: str
@@ -106,7 +106,7 @@ class Pods:
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """One cluster: its nodes, its pods, and what its autoscaler and its device plugin look for on a node."""
+    """One cluster: its nodes, its pods, and the node labels that its autoscaler and its device plugin search for."""
 
     cluster: str
     nodes: tuple[Node, ...]
@@ -119,7 +119,7 @@ class Contract:
 
 
 def faults(contract: Contract) -> list[str]:
-    """What keeps pods off nodes that they need, lets them onto nodes that they must not have, or hides a GPU."""
+    """Every fault: a pod that cannot run on a node that it needs, one that can run on a forbidden node, and a hidden GPU."""
     everyone = (*contract.pods, _outsider(contract))
     found = [fault for node in contract.nodes for pods in everyone for fault in _between(pods, node)]
     for node in contract.nodes:
@@ -132,7 +132,7 @@ def faults(contract: Contract) -> list[str]:
 
 
 def _outsider(contract: Contract) -> Pods:
-    """A pod that asks for no GPU: the GPU taint alone must keep it off, for it may tolerate whatever else nodes carry."""
+    """A pod without GPU. The GPU taint alone must repel it, because it may tolerate every other taint of the nodes."""
     others = {each.key for node in contract.nodes for each in node.taints} - {GPU_TAINT_KEY}
     return Pods("a pod that asks for no GPU", frozenset({SYSTEM_POOL}), tuple(map(Toleration, sorted(others))))
 
@@ -167,7 +167,7 @@ def _matches(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
 
 
 def _labels_of(contract: Contract, node: Node) -> Iterator[str]:
-    """What programs, not pods, look for among a GPU node's labels."""
+    """The labels of a GPU node that programs, not pods, search for."""
     wanted = contract.booting_label
     if wanted and node.resource != GPU_RESOURCE and wanted in node.labels:
         yield f"{node.name}: with {wanted} the autoscaler waits for {GPU_RESOURCE}, and for ever"
@@ -181,7 +181,7 @@ def _labels_of(contract: Contract, node: Node) -> Iterator[str]:
             yield f"{node.name}: the device plugin has no config {config}"
 
 
-# -- nodes, as the provider makes them -----------------------------------------------------------------------------------
+# -- nodes, as the provider creates them ---------------------------------------------------------------------------------
 
 
 def taint(text: str) -> Taint:
@@ -212,7 +212,7 @@ def _config(pool: Pool) -> str:
 
 
 def called(pool: Pool, settings: Cluster) -> str:
-    """What a pool's GPUs are called, as the device plugin reads its config or the operator its MIG strategy."""
+    """The resource name of a pool's GPUs, from the device plugin's config or the operator's MIG strategy."""
     configs = plugin_configs_chart(settings.pools.values(), by_operator=settings.enablement == GPU_OPERATOR)
     name = pool.node_labels("c", "p", PROVIDERS[settings.provider].profile).get(PLUGIN_CONFIG_LABEL, "")
     told = YAML(typ="safe", pure=True).load(configs.files[name]) if configs and name else {}
@@ -226,7 +226,7 @@ def called(pool: Pool, settings: Cluster) -> str:
 
 
 def our_taints(settings: Cluster) -> tuple[Taint, ...]:
-    """Taints that the program gives GPU nodes: none where the provider taints them by itself."""
+    """Taints that the program gives GPU nodes; none if the provider sets its own."""
     return () if provided()[settings.provider]["gpu-taints"] else (PROVIDERS[settings.provider].profile.gpu_taint,)
 
 
@@ -256,7 +256,7 @@ def _below(tags: Mapping[str, str], part: str) -> dict[str, str]:
     return {key.removeprefix(start): value for key, value in tags.items() if key.startswith(start)}
 
 
-# -- pods, as the charts make them -----------------------------------------------------------------------------------------
+# -- pods, as the charts create them ---------------------------------------------------------------------------------------
 
 
 def _tolerations(held: list[dict[str, str]]) -> tuple[Toleration, ...]:
@@ -315,7 +315,7 @@ def cluster_charts(fleet: Fleet, cluster: str, stack: str = "test") -> dict[str,
 
 
 def _our_autoscaler(settings: Cluster) -> bool:
-    """Whether the autoscaler is a chart of ours, which knows empty pools by tags; else it is the provider's add-on."""
+    """Whether the program installs the autoscaler, which reads empty pools from tags. Otherwise it is the provider's add-on."""
     return bool(provided()[settings.provider].get("template", {}).get("from") == "tags")
 
 
@@ -325,7 +325,7 @@ def _launchers(settings: Any, name: str, runner: MachineRunner, url: str, group:
 
 
 def sweep_pod(chart: Chart) -> dict[str, Any] | None:
-    """The pod that removes what a set's lost launchers left; None where the launcher is not ours."""
+    """The pod that removes machines of a set's lost launchers; None for CNCF's launcher."""
     spec = chart.values["template"]["spec"]
     ours = spec.get("serviceAccountName") == LAUNCHER
     return dict(sweep_spec(chart)["jobTemplate"]["spec"]["template"]["spec"]) if ours else None
@@ -371,7 +371,7 @@ def _queued(flavor: Mapping[str, Any]) -> Pods:
 
 
 def _addon_spec(settings: Any) -> dict[str, Any]:
-    """What the program tells the provider's autoscaler about its own pods."""
+    """The program's settings for the pods of the provider's autoscaler."""
     return {"nodeSelector": json.loads(addon_values(settings.idle_delay)["nodeSelectors"])}
 
 
@@ -398,7 +398,7 @@ def _operator(values: Mapping[str, Any], pools: frozenset[str]) -> Iterator[Pods
 
 
 def addon_tolerations(settings: Cluster) -> list[dict[str, str]] | None:
-    """What the program tells the provider's own plugin to tolerate; None leaves it to the provider."""
+    """The tolerations that the program sets for the provider's own plugin; None keeps the provider's."""
     if not any(pool.capacity == "spot" for pool in settings.pools.values()):
         return None
     return [toleration.manifest() for toleration in PROVIDERS[settings.provider].profile.tolerations]

@@ -1,7 +1,7 @@
-"""How Kueue lets Jobs in, as far as our queues go: one cohort at most, no preemption, the first pool that fits.
+"""A model of how Kueue admits Jobs to the queues of this project: at most one cohort, no preemption, the first pool that fits.
 
-Written from kubernetes-sigs/kueue v0.19.2 (pkg/cache/scheduler/resource_node.go and fair_sharing.go, pkg/scheduler), and from the
-manifests alone: it knows nothing of the settings that these were made of.
+It follows kubernetes-sigs/kueue v0.19.2 (pkg/cache/scheduler/resource_node.go and fair_sharing.go, pkg/scheduler). It reads only
+the manifests, not the settings from which the program creates them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Limits:
 
     @property
     def local(self) -> Fraction:
-        """What never leaves the queue."""
+        """Jobs that never leave the queue."""
         return Fraction(0) if self.lend is None else max(Fraction(0), self.nominal - self.lend)
 
 
@@ -48,7 +48,7 @@ class Queue:
 
     @classmethod
     def of(cls, manifest: Mapping[str, Any]) -> Queue:
-        """The queue that a manifest says."""
+        """The queue that a manifest describes."""
         spec = manifest["spec"]
         (group,) = spec["resourceGroups"]
         return cls(
@@ -82,7 +82,7 @@ class Kueue:
         self.queues = {queue.name: queue for queue in map(Queue.of, manifests)}
 
     def available(self, queue: Queue, cell: Cell) -> Fraction:
-        """What a queue may still use of a cell, its own and what others lend."""
+        """The amount of a cell that a queue may still use: its own quota and what others lend."""
         limits, used = queue.limits[cell], queue.uses(cell)
         if queue.cohort is None:
             return limits.nominal - used

@@ -25,15 +25,15 @@ VALID = {
 SOURCE = ROOT / "fleet"
 
 _GROUP = (
-    "a runner group begins with a letter, goes on with letters, digits, spaces, _ . or -, and is no YAML word such as on, "
-    "since the chart does not quote it; rename the group on GitHub"
+    "a runner group starts with a letter, then has letters, digits, spaces, _ . or -, and is not a YAML word such as on, "
+    "because the chart does not quote it; rename the group on GitHub"
 )
 _NOT_PRIVATE = (
-    "no private IPv4 network; jobs reach public ones anyway, and link-local ones (instance metadata) never; "
+    "not a private IPv4 network; jobs can always reach public ones, and never link-local ones (instance metadata); "
     "write one such as 10.20.0.0/16"
 )
-_DEFAULT_SET = "one default set per GitHub scope does, every other is reached by its name or a label of its own"
-# File: path, rule and how to mend it, value as JSON (empty where the key is missing).
+_DEFAULT_SET = "only one default set per GitHub scope may have them, and jobs select every other set by its name or its own label"
+# File: path, rule and how to fix it, value as JSON (empty if the key is missing).
 BROKEN: dict[str, tuple[str, str, str]] = {
     "unknown-key-top": (
         "gpu-ci:tag",
@@ -296,7 +296,8 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     "kind-vm": (
         "gpu-ci:clusters.usw2.runners.gpu-t4.kind",
         (
-            "provider eks runs pods alone, runners of kind vm are machines on OCI; give the set to a cluster of provider oke, "
+            "provider eks supports only pods, and runners of kind vm are machines on OCI; move the set to a cluster of "
+            "provider oke, "
             "or remove kind"
         ),
         '"vm"',
@@ -333,7 +334,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "pool-named-system": (
         "gpu-ci:clusters.usw2.pools.system",
-        "'system' is the untainted pool's name; give the GPU pool another",
+        "'system' is the untainted pool's name; rename the GPU pool",
         '"system"',
     ),
     "runner-names-no-pool": (
@@ -379,7 +380,8 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     "types-of-mixed-counts": (
         "gpu-ci:clusters.usw2.pools.t4.instanceTypes",
         (
-            "types of one pool have one GPU model, memory and count, here g4dn.8xlarge 1x T4 16Gi, g4dn.12xlarge "
+            "types of one pool must have the same GPU model, memory and count, and these are g4dn.8xlarge 1x T4 16Gi, "
+            "g4dn.12xlarge "
             "4x T4 16Gi; split the pool"
         ),
         '["g4dn.8xlarge", "g4dn.12xlarge"]',
@@ -387,7 +389,8 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     "types-of-mixed-models": (
         "gpu-ci:clusters.usw2.pools.t4.instanceTypes",
         (
-            "types of one pool have one GPU model, memory and count, here g4dn.2xlarge 1x T4 16Gi, g5.2xlarge 1x "
+            "types of one pool must have the same GPU model, memory and count, and these are g4dn.2xlarge 1x T4 16Gi, "
+            "g5.2xlarge 1x "
             "A10G 22Gi; split the pool"
         ),
         '["g4dn.2xlarge", "g5.2xlarge"]',
@@ -409,7 +412,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "release-on-spot": (
         "gpu-ci:clusters.usw2.pools.t4.capacity",
-        "a release pool is never spot: an interruption would abort a release; use on-demand",
+        "a release pool must not be spot: an interruption would abort a release; use on-demand",
         '"spot"',
     ),
     "label-reserved-domain": (
@@ -549,7 +552,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "subnets-of-other-zones": (
         "gpu-ci:clusters.usw2.network.privateSubnets",
-        "privateSubnets names one subnet for each of the cluster's zones; give the same zones",
+        "privateSubnets must have one subnet for each of the cluster's zones; use the same zones",
         '["us-west-2a", "us-west-2c"]',
     ),
     "zone-foreign": (
@@ -559,7 +562,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "zone-only-one": (
         "gpu-ci:clusters.usw2.zones",
-        "an EKS control plane needs two different zones at least; add one",
+        "an EKS control plane needs at least two different zones; add one",
         '["us-west-2a"]',
     ),
     "zone-repeated": (
@@ -660,7 +663,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     "types-of-mixed-memory": (
         "gpu-ci:clusters.usw2.pools.t4.instanceTypes",
         (
-            "types of one pool have one GPU model, memory and count, here p4d.24xlarge 8x A100 40Gi, "
+            "types of one pool must have the same GPU model, memory and count, and these are p4d.24xlarge 8x A100 40Gi, "
             "p4de.24xlarge 8x A100 80Gi; split the pool"
         ),
         '["p4d.24xlarge", "p4de.24xlarge"]',
@@ -687,7 +690,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "oci-tags-too-many": (
         "gpu-ci:tags",
-        "cluster sjc is of provider oke, whose cloud has room for 6 tags; remove some",
+        "cluster sjc is of provider oke, whose cloud allows only 6 tags; remove some",
         '["t0", "t1", "t2", "t3", "t4", "t5", "t6"]',
     ),
     "oci-tag-key": (
@@ -782,12 +785,12 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "generic-label-on-two-sets": (
         "gpu-ci:clusters.usw2.runners.gpu-big.labels",
-        f"sets usw2/gpu-t4 (self-hosted, gpu) and usw2/gpu-big (gpu) both carry generic labels; {_DEFAULT_SET}; keep them on one",
+        f"sets usw2/gpu-t4 (self-hosted, gpu) and usw2/gpu-big (gpu) both have generic labels; {_DEFAULT_SET}; keep them on one",
         '["gpu"]',
     ),
     "own-label-on-two-sets": (
         "gpu-ci:clusters.usw2.runners.gpu-big.labels",
-        ("label 'Vision' already reaches set usw2/gpu-t4, so a runs-on would be ambiguous; remove it or rename it"),
+        ("label 'Vision' already selects set usw2/gpu-t4, so a runs-on would be ambiguous; remove it or rename it"),
         '["Vision"]',
     ),
     "set-name-as-label": (
@@ -802,7 +805,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "set-in-two-clusters": (
         "gpu-ci:clusters.use1.runners.gpu-t4",
-        "cluster usw2 has a runner set of that name in group default; rename one",
+        "cluster usw2 has a runner set with that name in group default; rename one",
         '"gpu-t4"',
     ),
     "names-that-join-alike": (
@@ -817,7 +820,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "cluster-name-29-characters": (
         "gpu-ci:clusters.ccccccccccccccccccccccccccccc",
-        "a cluster's name has at most 28 characters, cloud resources are named after it; shorten it",
+        "a cluster's name has at most 28 characters, because cloud resources are named after it; shorten it",
         '"ccccccccccccccccccccccccccccc"',
     ),
     "endpoint-ipv6": (
@@ -847,7 +850,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "generic-labels-split-over-two-sets": (
         "gpu-ci:clusters.usw2.runners.gpu-t4-b.labels",
-        f"sets usw2/gpu-t4 (self-hosted) and usw2/gpu-t4-b (linux) both carry generic labels; {_DEFAULT_SET}; keep them on one",
+        f"sets usw2/gpu-t4 (self-hosted) and usw2/gpu-t4-b (linux) both have generic labels; {_DEFAULT_SET}; keep them on one",
         '["linux"]',
     ),
     "github-orgs-page": (
@@ -862,17 +865,17 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "own-label-on-two-sets-of-one-name": (
         "gpu-ci:clusters.usw2.runners.gpu-t4.labels",
-        ("label 't4-special' already reaches set use1/gpu-t4, so a runs-on would be ambiguous; remove it or rename it"),
+        ("label 't4-special' already selects set use1/gpu-t4, so a runs-on would be ambiguous; remove it or rename it"),
         '["t4-special"]',
     ),
     "runner-image-latest": (
         "gpu-ci:clusters.usw2.runners.gpu-t4.image",
-        ("an image names its version or digest, not latest; write registry/name:version, registry/name@sha256:… or both"),
+        ("an image must name a version or digest, not latest; write registry/name:version, registry/name@sha256:… or both"),
         '"ghcr.io/example/runner:latest"',
     ),
     "runner-image-digest-cut-off": (
         "gpu-ci:clusters.usw2.runners.gpu-t4.image",
-        "an image names its version or digest, not latest; write registry/name:version, registry/name@sha256:… or both",
+        "an image must name a version or digest, not latest; write registry/name:version, registry/name@sha256:… or both",
         '"ghcr.io/example/runner:2.338.0@sha256:4ffadc"',
     ),
     "runner-label-control": (
@@ -907,22 +910,22 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "ocid-of-another-region": (
         "gpu-ci:clusters.sjc.nodeImages.oke-gpu.id",
-        "this OCID is of region us-ashburn-1; use one of us-sanjose-1",
+        "this OCID belongs to region us-ashburn-1; use one of us-sanjose-1",
         '"ocid1.image.oc1.iad.examplegpu"',
     ),
     "network-of-another-region": (
         "gpu-ci:clusters.sjc.network.endpointSubnet",
-        "this OCID is of region us-phoenix-1; use one of us-sanjose-1",
+        "this OCID belongs to region us-phoenix-1; use one of us-sanjose-1",
         '"ocid1.subnet.oc1.phx.example"',
     ),
     "machine-image-of-another-region": (
         "gpu-ci:clusters.sjc.runners.per-job.image.id",
-        "this OCID is of region us-ashburn-1; use one of us-sanjose-1",
+        "this OCID belongs to region us-ashburn-1; use one of us-sanjose-1",
         '"ocid1.image.oc1.us-ashburn-1.examplevm"',
     ),
     "place-subnet-of-another-region": (
         "gpu-ci:clusters.sjc.runners.per-job.places.0.subnet",
-        "this OCID is of region us-ashburn-1; use one of us-sanjose-1",
+        "this OCID belongs to region us-ashburn-1; use one of us-sanjose-1",
         '"ocid1.subnet.oc1.iad.example"',
     ),
     "oke-region": (
@@ -947,12 +950,14 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "tenancy-prefix-of-zones": (
         "gpu-ci:clusters.sjc.zones.1",
-        "the tenancy's prefix is efgh here and abcd at clusters.sjc.zones.0, a tenancy has one; use yours in all",
+        "the tenancy's prefix is efgh here and abcd at clusters.sjc.zones.0, and a tenancy has only one prefix; "
+        "use yours everywhere",
         '"efgh:US-SANJOSE-1-AD-1"',
     ),
     "tenancy-prefix-of-a-place": (
         "gpu-ci:clusters.sjc.runners.per-job.places.0.availabilityDomains.0",
-        "the tenancy's prefix is efgh here and abcd at clusters.sjc.zones.0, a tenancy has one; use yours in all",
+        "the tenancy's prefix is efgh here and abcd at clusters.sjc.zones.0, and a tenancy has only one prefix; "
+        "use yours everywhere",
         '"efgh:US-SANJOSE-1-AD-1"',
     ),
     "availability-domain": (
@@ -982,12 +987,12 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "place-repeated": (
         "gpu-ci:clusters.sjc.runners.per-job.places.1.availabilityDomains",
-        "a place before it has that availability domain; remove one",
+        "an earlier place has that availability domain; remove one",
         '"abcd:US-SANJOSE-1-AD-1"',
     ),
     "place-without-network": (
         "gpu-ci:clusters.sjc.runners.per-job.places.1",
-        "a place in another region than the cluster's needs what it has there; add securityGroup, image",
+        "a place outside of the cluster's region needs its own network and image; add securityGroup, image",
         '"us-ashburn-1"',
     ),
     "standing-domain-foreign": (
@@ -1017,7 +1022,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "shape-of-another-cloud": (
         "gpu-ci:clusters.sjc.pools.a10.instanceTypes.0",
-        "g5.2xlarge is no OCI shape; name one such as VM.GPU.A10.1",
+        "g5.2xlarge is not an OCI shape; name one such as VM.GPU.A10.1",
         '"g5.2xlarge"',
     ),
     "shape-unknown": (
@@ -1027,12 +1032,12 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "shape-of-amd": (
         "gpu-ci:clusters.sjc.pools.a10.instanceTypes.0",
-        "BM.GPU.MI300X.8 has no NVIDIA GPU, and nothing here advertises another; name an NVIDIA shape",
+        "BM.GPU.MI300X.8 has no NVIDIA GPU, and GPUs of other vendors are not supported; name an NVIDIA shape",
         '"BM.GPU.MI300X.8"',
     ),
     "shapes-of-one-pool": (
         "gpu-ci:clusters.sjc.pools.a10.instanceTypes",
-        "an OKE node pool has one shape; write one, and a pool for each other",
+        "an OKE node pool has one shape; keep one, and add a pool for each other shape",
         '["BM.GPU4.8", "BM.GPU.B4.8"]',
     ),
     "machine-shape-without-gpu": (
@@ -1042,14 +1047,15 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "machine-shape-of-arm": (
         "gpu-ci:clusters.sjc.runners.per-job.shapes.0",
-        "machines fetch their tools for x86_64, BM.GPU.GB200.4 is arm64; name another shape, or use a pool",
+        "machines download their tools for x86_64, BM.GPU.GB200.4 is arm64; name another shape, or use a pool",
         '"BM.GPU.GB200.4"',
     ),
     "machine-shapes-mixed": (
         "gpu-ci:clusters.sjc.runners.per-job.shapes",
         (
-            "shapes of one set have one GPU model and count, here VM.GPU.A10.1 1x A10, VM.GPU.A10.2 2x A10; give each a "
-            "set of its own"
+            "shapes of one set must have the same GPU model and count, and these are VM.GPU.A10.1 1x A10, VM.GPU.A10.2 2x "
+            "A10; give each "
+            "its own set"
         ),
         '["VM.GPU.A10.1", "VM.GPU.A10.2"]',
     ),
@@ -1060,7 +1066,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "standing-shapes": (
         "gpu-ci:clusters.sjc.runners.standing.shapes",
-        "standing machines have one shape; write one, and a set for each other, or use kind: vm-per-job",
+        "standing machines have one shape; keep one and add a set for each other shape, or use kind: vm-per-job",
         '["BM.GPU4.8", "BM.GPU.B4.8"]',
     ),
     "boot-volume-too-small": (
@@ -1090,12 +1096,12 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "machine-release-on-spot": (
         "gpu-ci:clusters.sjc.runners.per-job.capacity",
-        "a release job is never on preemptible capacity: an interruption would abort it; use on-demand",
+        "a release job must not run on preemptible capacity: an interruption would abort it; use on-demand",
         '"spot"',
     ),
     "standing-on-spot": (
         "gpu-ci:clusters.sjc.runners.standing.capacity",
-        "OCI keeps no standing machines on preemptible capacity; use on-demand, or kind: vm-per-job",
+        "OCI does not keep standing machines on preemptible capacity; use on-demand, or kind: vm-per-job",
         '"spot"',
     ),
     "machine-reserved": (
@@ -1115,7 +1121,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "reservation-too-small": (
         "gpu-ci:clusters.usw2.pools.t4.nodes.max",
-        "the reservation holds 2 machines, a node beyond them never starts; lower max",
+        "the reservation holds 2 machines, and nodes beyond them never start; lower max",
         "3",
     ),
     "reservation-id": (
@@ -1125,37 +1131,37 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "reservation-of-two-types": (
         "gpu-ci:clusters.usw2.pools.t4.instanceTypes",
-        "a capacity reservation is of one instance type; write one, and a pool for each other",
+        "a capacity reservation has one instance type; keep one, and add a pool for each other type",
         '["g4dn.2xlarge", "g4dn.4xlarge"]',
     ),
     "reservation-zone": (
         "gpu-ci:clusters.usw2.pools.t4.reservation.zone",
-        "the reservation's zone is none of the cluster's; add it to zones",
+        "the reservation's zone is not one of the cluster's; add it to zones",
         '"us-west-2c"',
     ),
     "reservation-in-two-pools": (
         "gpu-ci:clusters.usw2.pools.t4-more.reservation.id",
-        "pool usw2/t4 has that reservation; give each pool one of its own",
+        "pool usw2/t4 already uses that reservation; give each pool its own",
         '"cr-0123456789abcdef0"',
     ),
     "oke-pool-zone-foreign": (
         "gpu-ci:clusters.sjc.pools.a10.zones.0",
-        "the availability domain is none of the cluster's; use one of zones",
+        "the availability domain is not one of the cluster's; use one of zones",
         '"abcd:US-SANJOSE-1-AD-2"',
     ),
     "oke-pool-zones-beside-reservation": (
         "gpu-ci:clusters.sjc.pools.a10.zones",
-        "the nodes of a reserved pool stand in the reservation's zone; remove zones",
+        "the nodes of a reserved pool are in the reservation's zone; remove zones",
         '["abcd:US-SANJOSE-1-AD-1"]',
     ),
     "vcn-compartment-without-vcn": (
         "gpu-ci:clusters.sjc.network.compartment",
-        "a new VCN is made in the cluster's compartment; remove compartment, or give vcn",
+        "a new VCN is created in the cluster's compartment; remove compartment, or give vcn",
         '"ocid1.compartment.oc1..examplenetwork"',
     ),
     "oke-reservation-zone": (
         "gpu-ci:clusters.sjc.pools.a10.reservation.zone",
-        "the reservation's availability domain is none of the cluster's; add it to zones",
+        "the reservation's availability domain is not one of the cluster's; add it to zones",
         '"abcd:US-SANJOSE-1-AD-2"',
     ),
     "unknown-key-reservation": (
@@ -1181,19 +1187,19 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     "oke-image-without-id": (
         "gpu-ci:clusters.sjc.nodeImages",
         (
-            "there is no OCID of an image of kind oke-gpu; add oke-gpu: {id: ocid1.image.oc1.…}, one of those that `oci "
+            "nodeImages has no image of kind oke-gpu; add oke-gpu: {id: ocid1.image.oc1.…}, one that `oci "
             "ce node-pool-options get --node-pool-option-id all` lists"
         ),
         '["system"]',
     ),
     "oke-image-driver-unused": (
         "gpu-ci:clusters.sjc.nodeImages.ubuntu.driver",
-        "an image of kind ubuntu brings no driver; remove driver",
+        "an image of kind ubuntu contains no driver; remove driver",
         '"580.159.03"',
     ),
     "system-nodes-as-scale": (
         "gpu-ci:clusters.sjc.system.nodes",
-        "the autoscaler leaves OKE's system pool alone, so it has one size; write a number, such as 2",
+        "the autoscaler does not scale OKE's system pool, so it has one size; write a number, such as 2",
         '{"min": 2, "max": 4}',
     ),
     "system-memory": (
@@ -1218,14 +1224,15 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "vcn-too-small": (
         "gpu-ci:clusters.sjc.network.cidr",
-        "a new VCN is an IPv4 network from /16 to /20, since a node and its pods take over a hundred addresses; write for "
+        "a new VCN is an IPv4 network from /16 to /20, because a node and its pods need over a hundred addresses; write for "
         "example 10.0.0.0/16",
         '"10.0.0.0/28"',
     ),
     "vcn-addresses": (
         "gpu-ci:clusters.sjc.network.cidr",
         (
-            "what always stands takes 2137 addresses of the node subnet, 10.0.0.0/21 has 2045; give a larger cidr, or lower "
+            "permanent nodes and standing machines take 2137 addresses of the node subnet, 10.0.0.0/21 has 2045; set a "
+            "larger cidr, or lower "
             "nodes.min"
         ),
         '"10.0.0.0/20"',
@@ -1238,24 +1245,24 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     "kind-vm-on-eks": (
         "gpu-ci:clusters.usw2.runners.gpu-t4.kind",
         (
-            "provider eks runs pods alone, runners of kind vm are machines on OCI; give the set to a cluster of provider "
+            "provider eks supports only pods, and runners of kind vm are machines on OCI; move the set to a cluster of provider "
             "oke, or remove kind"
         ),
         '"vm"',
     ),
     "kind-unknown": (
         "gpu-ci:clusters.sjc.runners.standing.kind",
-        "a runner is of kind pod, vm or vm-per-job; name one (a pod may leave kind out)",
+        "a runner is of kind pod, vm or vm-per-job; name one (a pod needs no kind)",
         '"bare-metal"',
     ),
     "kind-forgotten": (
         "gpu-ci:clusters.sjc.runners.standing.kind",
-        "a runner is of kind pod, vm or vm-per-job; name one (a pod may leave kind out)",
+        "a runner is of kind pod, vm or vm-per-job; name one (a pod needs no kind)",
         "",
     ),
     "pool-beside-shapes": (
         "gpu-ci:clusters.sjc.runners.standing.kind",
-        "pool belongs to a pod, shapes to a machine; remove one of them, and name the kind of a machine, vm or vm-per-job",
+        "a pod has pool and a machine has shapes; remove one of them, and set kind of a machine to vm or vm-per-job",
         "",
     ),
     "runner-empty": (
@@ -1318,13 +1325,13 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "machine-label-of-another-set": (
         "gpu-ci:clusters.sjc.runners.standing.labels",
-        "label 'A10' already reaches set sjc/oci-a10, so a runs-on would be ambiguous; remove it or rename it",
+        "label 'A10' already selects set sjc/oci-a10, so a runs-on would be ambiguous; remove it or rename it",
         '["A10"]',
     ),
     "machine-label-generic": (
         "gpu-ci:clusters.sjc.runners.standing.labels",
         (
-            f"sets sjc/oci-a10 (gpu) and sjc/standing (gpu) both carry generic labels; {_DEFAULT_SET}; "
+            f"sets sjc/oci-a10 (gpu) and sjc/standing (gpu) both have generic labels; {_DEFAULT_SET}; "
             "keep them on sjc/oci-a10, whose runners are pods"
         ),
         '["gpu"]',
@@ -1332,19 +1339,19 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     "generic-label-on-machines-first": (
         "gpu-ci:clusters.sjc.runners.standing.labels",
         (
-            f"sets sjc/zzz-a10 (gpu) and sjc/standing (gpu) both carry generic labels; {_DEFAULT_SET}; "
+            f"sets sjc/zzz-a10 (gpu) and sjc/standing (gpu) both have generic labels; {_DEFAULT_SET}; "
             "keep them on sjc/zzz-a10, whose runners are pods"
         ),
         '["GPU"]',
     ),
     "generic-label-on-two-sets-of-machines": (
         "gpu-ci:clusters.sjc.runners.per-job.labels",
-        f"sets sjc/standing (gpu) and sjc/per-job (cuda, x64) both carry generic labels; {_DEFAULT_SET}; keep them on one",
+        f"sets sjc/standing (gpu) and sjc/per-job (cuda, x64) both have generic labels; {_DEFAULT_SET}; keep them on one",
         '["cuda", "x64", "a10"]',
     ),
     "machine-without-image": (
         "gpu-ci:clusters.sjc.runners.per-job.image",
-        "the launcher boots an image of yours; give image with id and driver",
+        "the launcher needs an image of yours; set image with id and driver",
         "",
     ),
     "toolkit-version": (
@@ -1359,7 +1366,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "lifetime-too-short": (
         "gpu-ci:clusters.sjc.runners.per-job.lifetime",
-        "a machine lives from 10m to 120h, when GitHub ends every job; write one between, such as 24h",
+        "a lifetime is from 10m to 120h, because GitHub ends every job after 120h; write one between, such as 24h",
         '"5m"',
     ),
     "driver-version": (
@@ -1399,55 +1406,55 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "launcher-image-latest": (
         "gpu-ci:clusters.sjc.runners.per-job.launcherImage",
-        "an image names its version or digest, not latest; write registry/name:version, registry/name@sha256:… or both",
+        "an image must name a version or digest, not latest; write registry/name:version, registry/name@sha256:… or both",
         '"ghcr.io/oracle/oci-cli:latest"',
     ),
     "v100-driver-of-node-image": (
         "gpu-ci:clusters.sjc.nodeImages.oke-gpu.driver",
-        "V100 (VM.GPU3.1) is driven by branch R580 at most; use a driver of that branch",
+        "V100 (VM.GPU3.1) works with driver branch R580 or older; use a driver of that branch",
         '"595.58.03"',
     ),
     "v100-driver-unknown": (
         "gpu-ci:clusters.sjc.nodeImages.oke-gpu.driver",
         (
-            "V100 (VM.GPU3.1) is driven by branch R580 at most, and the driver of image oke-gpu is not known; "
-            "give nodeImages.oke-gpu.driver"
+            "V100 (VM.GPU3.1) works with driver branch R580 or older, and the driver of image oke-gpu is not known; "
+            "set nodeImages.oke-gpu.driver"
         ),
         "",
     ),
     "b300-driver-unknown": (
         "gpu-ci:clusters.sjc.nodeImages.oke-gpu.driver",
         (
-            "B300 (BM.GPU.B300.8) needs branch R580 at least, and the driver of image oke-gpu is not known; "
-            "give nodeImages.oke-gpu.driver"
+            "B300 (BM.GPU.B300.8) needs driver branch R580 or newer, and the driver of image oke-gpu is not known; "
+            "set nodeImages.oke-gpu.driver"
         ),
         "",
     ),
     "p100-driver-of-operator": (
         "gpu-ci:clusters.sjc.operator.driver.version",
-        "P100 (VM.GPU2.1) is driven by branch R580 at most; use a driver of that branch",
+        "P100 (VM.GPU2.1) works with driver branch R580 or older; use a driver of that branch",
         '"595.91.07"',
     ),
     "v100-default-driver-of-operator": (
         "gpu-ci:clusters.sjc.pools.a10.image",
-        "V100 (VM.GPU3.1) is driven by branch R580 at most; set operator.driver.version, whose default this is",
+        "V100 (VM.GPU3.1) works with driver branch R580 or older; this is the default of operator.driver.version; set another",
         '"595.91.07"',
     ),
     "p100-driver-of-machine": (
         "gpu-ci:clusters.sjc.runners.standing.image.driver",
-        "P100 (VM.GPU2.1) is driven by branch R580 at most; use a driver of that branch",
+        "P100 (VM.GPU2.1) works with driver branch R580 or older; use a driver of that branch",
         '"595.58.03"',
     ),
     "b300-driver-too-old": (
         "gpu-ci:clusters.sjc.nodeImages.oke-gpu.driver",
-        "B300 (BM.GPU.B300.8) needs branch R580 at least; use a newer driver",
+        "B300 (BM.GPU.B300.8) needs driver branch R580 or newer; use a newer driver",
         '"570.195.03"',
     ),
     "image-with-device-plugin": (
         "gpu-ci:clusters.usw2.pools.t4.image",
         (
             "the device plugin's chart and the node image bottlerocket-nvidia would both advertise this pool's GPUs; use "
-            "an image without a device plugin of its own"
+            "an image without its own device plugin"
         ),
         '"bottlerocket-nvidia"',
     ),
@@ -1466,13 +1473,13 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "addon-with-cdi": (
         "gpu-ci:clusters.sjc.pools.a10.cdi",
-        "OKE's add-on gives out GPUs without CDI; remove cdi, or use enablement: device-plugin",
+        "OKE's add-on does not use CDI; remove cdi, or use enablement: device-plugin",
         "true",
     ),
     "image-without-driver": (
         "gpu-ci:clusters.sjc.pools.a10.image",
         (
-            "image ubuntu brings no driver and enablement gpu-plugin-addon installs none; use an image with one, or "
+            "image ubuntu contains no driver and enablement gpu-plugin-addon installs none; use an image with one, or "
             "enablement: gpu-operator"
         ),
         '"ubuntu"',
@@ -1484,12 +1491,12 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "operator-driver-unused": (
         "gpu-ci:clusters.sjc.operator.driver",
-        "every pool's image brings its own driver, so the operator installs none; remove driver",
+        "every pool's image contains its own driver, so the operator installs none; remove driver",
         '{"version": "580.159.03"}',
     ),
     "operator-containerd-unused": (
         "gpu-ci:clusters.sjc.operator.containerd",
-        "every pool's image brings its own toolkit, so the operator installs none; remove containerd",
+        "every pool's image contains its own toolkit, so the operator installs none; remove containerd",
         '{"defaultRuntime": false}',
     ),
     "operator-images-mixed": (
@@ -1502,7 +1509,8 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "operator-cdi-mixed": (
         "gpu-ci:clusters.sjc.pools.a10-cdi.cdi",
-        "the operator has one CDI setting a cluster and pool a10 has the other; set the same, or use enablement: device-plugin",
+        "the operator has one CDI setting per cluster, and pool a10 has the other; set the same, or use enablement: "
+        "device-plugin",
         "true",
     ),
     "sharing-strategy": (
@@ -1533,38 +1541,38 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     "sharing-mig-profile": (
         "gpu-ci:clusters.usw2.pools.shared.sharing.profile",
         (
-            "A100 of 80 GiB (p4de.24xlarge) has no such profile; use one of: 1g.10gb, 1g.10gb.me, 1g.20gb, 2g.20gb, "
+            "A100 of 80 GiB (p4de.24xlarge) does not have this profile; use one of: 1g.10gb, 1g.10gb.me, 1g.20gb, 2g.20gb, "
             "3g.40gb, 4g.40gb, 7g.80gb"
         ),
         '"1g.5gb"',
     ),
     "sharing-mig-naming": (
         "gpu-ci:clusters.usw2.pools.other.sharing.naming",
-        "the operator names the parts of all MIG GPUs in one way and pool shared has mixed; write the same",
+        "the operator names all MIG partitions in one way, and pool shared has mixed; write the same",
         '"single"',
     ),
     "sharing-mps-beside-mig": (
         "gpu-ci:clusters.usw2.pools.other.sharing.strategy",
         (
-            "the operator tells the plugin of all nodes that MIG parts have names of their own, as in pool shared, and with that "
-            "the plugin refuses MPS; use time-slicing, or give one of the pools another cluster"
+            "the operator sets MIG naming mixed for the device plugin of all nodes, because of pool shared, and with it "
+            "the plugin refuses MPS; use time-slicing, or move one of the pools to another cluster"
         ),
         '"mps"',
     ),
     "sharing-mig-without-operator": (
         "gpu-ci:clusters.usw2.pools.shared.sharing.strategy",
-        "GPUs are shared by mig under enablement gpu-operator alone; use that, or remove sharing",
+        "sharing by mig works only with enablement gpu-operator; use that, or remove sharing",
         '"mig"',
     ),
     "sharing-addon": (
         "gpu-ci:clusters.sjc.pools.a10.sharing.strategy",
-        "GPUs are shared by time-slicing under enablement device-plugin or gpu-operator alone; use that, or remove sharing",
+        "sharing by time-slicing works only with enablement device-plugin or gpu-operator; use that, or remove sharing",
         '"time-slicing"',
     ),
     "sharing-from-zero": (
         "gpu-ci:clusters.sjc.pools.a10.nodes.min",
         (
-            "the autoscaler of provider oke knows whole GPUs alone of a pool without nodes, so it would start none for shares; "
+            "the autoscaler of provider oke assumes whole GPUs for a pool without nodes, so it would start no node for shares; "
             "raise min to 1"
         ),
         "0",
@@ -1572,7 +1580,8 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     "sharing-several": (
         "gpu-ci:clusters.usw2.runners.gpu.gpus",
         (
-            "pool shared shares its GPUs and several shares are no larger share; write 1, or set allowSeveral in the pool's "
+            "pool shared shares its GPUs, and several shares do not add up to a larger one; write 1, or set allowSeveral "
+            "in the pool's "
             "sharing"
         ),
         "2",
@@ -1584,12 +1593,12 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "queue-borrow-preemption-alone": (
         "gpu-ci:clusters.usw2.queues.teams.research.preemption.borrowWithinCohort",
-        "a team that ends others' Jobs to borrow takes its own back first; set reclaimWithinCohort, or remove it",
+        "Kueue allows this only together with reclaimWithinCohort; set reclaimWithinCohort, or remove it",
         '"LowerPriority"',
     ),
     "queue-borrow-preemption-fair": (
         "gpu-ci:clusters.usw2.queues.teams.research.preemption.borrowWithinCohort",
-        "Kueue knows no such thing with fair sharing; remove it, or fairSharing",
+        "Kueue does not support this with fair sharing; remove it, or fairSharing",
         '"LowerPriority"',
     ),
     "queue-borrow-without-cohort": (
@@ -1599,20 +1608,17 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "queue-empty": (
         "gpu-ci:clusters.usw2.queues.teams.research.quotas",
-        (
-            "the team has nothing of its own and nobody to borrow from, so its Jobs would wait for ever; raise nominal, or "
-            "set cohort"
-        ),
+        ("the team has no quota and cannot borrow, so its Jobs would wait forever; raise nominal, or set cohort"),
         '[{"pool": "t4", "nominal": 0}]',
     ),
     "queue-fair-sharing-without-cohort": (
         "gpu-ci:clusters.usw2.queues.fairSharing",
-        "fair sharing is of what a cohort's teams borrow; set cohort, or remove fairSharing",
+        "fair sharing applies to what the teams of a cohort borrow; set cohort, or remove fairSharing",
         "true",
     ),
     "queue-lend-beyond-nominal": (
         "gpu-ci:clusters.usw2.queues.teams.research.quotas.0.lend",
-        "a team lends of its own, which is 1 here; lower lend or raise nominal",
+        "a team can lend at most its own quota, which is 1 here; lower lend or raise nominal",
         "2",
     ),
     "queue-lend-without-cohort": (
@@ -1622,12 +1628,12 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "queue-namespace-of-runners": (
         "gpu-ci:clusters.usw2.queues.teams.research.namespaces.1",
-        "this namespace is the system's, a chart's or a runner set's; name one of a team's own",
+        "this namespace belongs to the system, a chart or a runner set; use another for teams",
         '"runners-gpu-t4"',
     ),
     "queue-namespace-of-the-system": (
         "gpu-ci:clusters.usw2.queues.teams.research.namespaces.0",
-        "this namespace is the system's, a chart's or a runner set's; name one of a team's own",
+        "this namespace belongs to the system, a chart or a runner set; use another for teams",
         '"kube-system"',
     ),
     "queue-namespace-twice": (
@@ -1652,7 +1658,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "queue-reclaim-without-cohort": (
         "gpu-ci:clusters.usw2.queues.teams.research.preemption.reclaimWithinCohort",
-        "a team takes back what others borrowed, which needs a cohort; set cohort, or remove reclaimWithinCohort",
+        "a team can reclaim quota only within a cohort; set cohort, or remove reclaimWithinCohort",
         '"Any"',
     ),
     "queue-strategy": (
@@ -1667,7 +1673,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "queue-weight-without-fair-sharing": (
         "gpu-ci:clusters.usw2.queues.teams.research.weight",
-        "weights count with fair sharing alone; set fairSharing: true, or remove weight",
+        "weight has an effect only with fair sharing; set fairSharing: true, or remove weight",
         "2",
     ),
     "queue-without-namespace": (
@@ -1687,7 +1693,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "operator-vgpu-public": (
         "gpu-ci:clusters.sjc.operator.driver.repository",
-        "a licensed vGPU driver is in no public registry; name your own in repository",
+        "no public registry has a licensed vGPU driver; name your own in repository",
         '"nvcr.io/nvidia"',
     ),
     "budget-email": (
@@ -1717,12 +1723,12 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "budget-twice": (
         "gpu-ci:clusters.east.budget",
-        "cluster usw2's budget watches the stack's EKS clusters already; keep one of them",
+        "cluster usw2's budget already covers the stack's EKS clusters; keep one of them",
         '{"monthlyUsd": 500, "emails": ["ci@example.com"]}',
     ),
     "budget-without-tenancy": (
         "gpu-ci:clusters.sjc.tenancy",
-        "budgets and quotas stand in the tenancy's root compartment; add tenancy with its OCID",
+        "budgets and quotas are created in the tenancy's root compartment; add tenancy with its OCID",
         "",
     ),
     "tenancy-of-another-kind": (
@@ -1732,7 +1738,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "quotas-twice": (
         "gpu-ci:clusters.east.declareQuotas",
-        "cluster usw2 declares the quotas of us-west-2 already, for all of the fleet there; remove it",
+        "cluster usw2 already declares the quotas of us-west-2 for the whole fleet; remove it",
         "true",
     ),
     "quotas-without-path": (
@@ -1747,28 +1753,23 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "compartment-path": (
         "gpu-ci:clusters.sjc.compartmentPath",
-        "not a compartment's path; write its name, below others' names from the root down, such as ci or ci:machines",
+        "not a compartment's path; write the names of compartments from the root down, such as ci or ci:machines",
         '"ci/gpu"',
     ),
     "quota-unknown": (
         "gpu-ci:clusters.usw2.declareQuotas",
-        "no source names the quota of p6-b200.48xlarge as spot; add it to fleet/facts/data/quotas.csv, or remove declareQuotas",
+        "no source gives the quota of p6-b200.48xlarge as spot; add it to fleet/facts/data/quotas.csv, or remove declareQuotas",
         "true",
     ),
     "quota-unknown-shape": (
         "gpu-ci:clusters.sjc.declareQuotas",
-        "no source names the quota of BM.GPU.L40S.4 as on-demand; add it to fleet/facts/data/quotas.csv, or remove declareQuotas",
+        "no source gives the quota of BM.GPU.L40S.4 as on-demand; add it to fleet/facts/data/quotas.csv, or remove declareQuotas",
         "true",
     ),
     "account-quota-code": (
         "gpu-ci:clusters.usw2.accountQuotas.L-85EED4F7",
-        "no quota of EC2's that a pool takes; use one of: L-3819A6DF, L-417A185B, L-7212CCBC, L-C4BD4855, L-DB2E81BA",
+        "not an EC2 quota that a GPU pool counts against; use one of: L-3819A6DF, L-417A185B, L-7212CCBC, L-C4BD4855, L-DB2E81BA",
         '"L-85EED4F7"',
-    ),
-    "account-quotas-undeclared": (
-        "gpu-ci:clusters.usw2.accountQuotas",
-        "quotas are declared with declareQuotas alone; set it to true, or remove accountQuotas",
-        '{"L-DB2E81BA": 64}',
     ),
     "addon-version": (
         "gpu-ci:clusters.sjc.addonVersions.ClusterAutoscaler",
@@ -1787,13 +1788,13 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "addon-absent": (
         "gpu-ci:clusters.sjc.addonVersions.NvidiaGpuPlugin",
-        "this cluster installs no NvidiaGpuPlugin; remove its version",
+        "this cluster does not install NvidiaGpuPlugin; remove its version",
         '"v0.17.1"',
     ),
     "workload-coral-command": (
         "gpu-ci:clusters.usw2.workloads.coral.image",
         (
-            "image and command belong together: the check needs the pinned image, and another has work of its own; "
+            "image and command belong together: the check needs the pinned image, and another image needs its own command; "
             "give both or neither"
         ),
         '"registry.example.com/coral:1"',
@@ -1814,8 +1815,8 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     "workload-level": (
         "gpu-ci:clusters.usw2.workloads.coral.namespace",
         (
-            "another user of that namespace is held to the Pod Security Standard restricted, coral needs privileged; "
-            "give it a namespace of its own"
+            "another user of that namespace requires the Pod Security Standard restricted, coral needs privileged; "
+            "give it its own namespace"
         ),
         '"ai"',
     ),
@@ -1832,7 +1833,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     "workload-without-class": (
         "gpu-ci:clusters.usw2.workloads.ollama.storage",
         (
-            "the cluster has no default storage class, so its volume would wait for ever; add a cache, and name its class: "
+            "the cluster has no default storage class, so its volume would wait forever; add a cache, and name its class: "
             "cache-<name>"
         ),
         "",
@@ -1849,17 +1850,17 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "workload-in-a-queue": (
         "gpu-ci:clusters.usw2.workloads.check.namespace",
-        "Jobs of that namespace wait in the queue of team research, and pytorch is of none; give it a namespace of its own",
+        "Jobs of that namespace wait in the queue of team research, and pytorch is of none; give it its own namespace",
         '"research"',
     ),
     "workload-namespace": (
         "gpu-ci:clusters.usw2.workloads.ollama.namespace",
-        "gpu-smoke is for smoke tests alone; name another, such as ai",
+        "gpu-smoke is only for smoke tests; use another, such as ai",
         '"gpu-smoke"',
     ),
     "workload-node-port": (
         "gpu-ci:clusters.usw2.workloads.two.nodePort.port",
-        "workload one has that port of all nodes already; use another",
+        "workload one already uses that port of all nodes; use another",
         "30001",
     ),
     "workload-pool": (
@@ -1869,7 +1870,8 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "workload-shares": (
         "gpu-ci:clusters.usw2.workloads.ollama.gpus",
-        "pool t4 shares its GPUs and several shares are no larger share; write 1, or set allowSeveral in the pool's sharing",
+        "pool t4 shares its GPUs, and several shares do not add up to a larger one; write 1, or set allowSeveral in the "
+        "pool's sharing",
         "2",
     ),
     "workload-shm": (
@@ -1894,7 +1896,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "pool-zone-of-another-cluster": (
         "gpu-ci:clusters.usw2.pools.t4.zones.1",
-        "the zone is none of the cluster's; use one of zones",
+        "the zone is not one of the cluster's; use one of zones",
         '"us-west-2d"',
     ),
     "pool-zone-twice": (
@@ -1924,17 +1926,17 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "cache-size-of-block": (
         "gpu-ci:clusters.sjc.caches.models.size",
-        "a block volume of OCI's has 50 to 32768 GiB; write a size between",
+        "an OCI block volume has 50 to 32768 GiB; write a size between",
         '"20Gi"',
     ),
     "cache-namespace-of-the-system": (
         "gpu-ci:clusters.usw2.caches.models.namespaces.0",
-        "this namespace is the system's, a chart's or a runner set's; name one of a team's own",
+        "this namespace belongs to the system, a chart or a runner set; use another for teams",
         '"kube-system"',
     ),
     "cache-namespace-of-runners": (
         "gpu-ci:clusters.usw2.caches.models.namespaces.1",
-        "this namespace is the system's, a chart's or a runner set's; name one of a team's own",
+        "this namespace belongs to the system, a chart or a runner set; use another for teams",
         '"runners-gpu-t4"',
     ),
     "cache-namespace-twice": (
@@ -1949,27 +1951,27 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "cache-performance-of-efs": (
         "gpu-ci:clusters.usw2.caches.models.throughput",
-        "EFS grows its throughput with its use; iops and throughput are of ebs; remove them",
+        "iops and throughput apply only to ebs, and EFS scales its throughput with use; remove them",
         "500",
     ),
     "cache-iops": (
         "gpu-ci:clusters.usw2.caches.models.iops",
-        "a gp3 volume of 10 GiB has at most 5000 IOPS, 500 a GiB; lower iops or raise size",
+        "a gp3 volume of 10 GiB has at most 5000 IOPS, 500 per GiB; lower iops or raise size",
         "6000",
     ),
     "cache-throughput": (
         "gpu-ci:clusters.usw2.caches.models.throughput",
-        "a MiB/s takes 4 IOPS of gp3, and the volume has 3000; raise iops or lower throughput",
+        "gp3 needs 4 IOPS per MiB/s, and the volume has 3000; raise iops or lower throughput",
         "1000",
     ),
     "cache-vpus-of-fss": (
         "gpu-ci:clusters.sjc.caches.models.vpus",
-        "vpus are of block volumes, File Storage has none; remove vpus",
+        "vpus apply only to block volumes, not to File Storage; remove vpus",
         "20",
     ),
     "cache-transit-of-block": (
         "gpu-ci:clusters.sjc.caches.models.encryptInTransit",
-        "encryptInTransit is of fss; a block volume's traffic is encrypted with its node's; remove it",
+        "encryptInTransit applies only to fss, and a block volume's traffic is encrypted with its node's; remove it",
         "true",
     ),
     "cache-attachment": (
@@ -1984,17 +1986,17 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "job-without-place": (
         "gpu-ci:clusters.usw2.jobs.train",
-        "a job names the pool that runs it, or the gpuType of one; give one of the two",
+        "a job needs either pool or gpuType; set one of them",
         "",
     ),
     "job-in-two-places": (
         "gpu-ci:clusters.usw2.jobs.train",
-        "a job names the pool that runs it, or the gpuType of one; give one of the two",
+        "a job needs either pool or gpuType; set one of them",
         "",
     ),
     "job-spot-of-a-pool": (
         "gpu-ci:clusters.usw2.jobs.train.spot",
-        "spot chooses among pools, and the job names its own; remove it",
+        "spot selects among pools, but this job names its pool; remove it",
         "true",
     ),
     "job-pool-unknown": (
@@ -2024,12 +2026,12 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "job-queue-without-team": (
         "gpu-ci:clusters.usw2.jobs.train.queue",
-        "namespace research is of no team with a queue; name that of the namespace's team, or remove queue",
+        "namespace research belongs to no team with a queue; use the queue of the namespace's team, or remove queue",
         '"research"',
     ),
     "job-queue-of-another-team": (
         "gpu-ci:clusters.usw2.jobs.train.queue",
-        "namespace research is of team ml, whose queue has its name; name that of the namespace's team, or remove queue",
+        "namespace research belongs to team ml, whose queue has its name; use the queue of the namespace's team, or remove queue",
         '"speech"',
     ),
     "job-priority": (
@@ -2066,7 +2068,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "job-cache-path-without-cache": (
         "gpu-ci:clusters.usw2.jobs.train.cachePath",
-        "the job has no such volume; name its claim in cache, or leave it out",
+        "the job does not have this volume; name its claim in cache, or leave it out",
         '"/cache"',
     ),
     "job-shm-of-its-memory": (
@@ -2097,12 +2099,12 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "volume-of-two-places": (
         "gpu-ci:clusters.home.pools.gpu.nodes.hosts.gpu-0.volume",
-        "a user volume is on another disk, or beside Talos on the install disk; give disk, or ephemeral, and not both",
+        "a user volume is on another disk, or beside Talos on the install disk; set disk or ephemeral, not both",
         '{"disk": "/dev/sda", "ephemeral": "300Gi"}',
     ),
     "volume-on-the-install-disk": (
         "gpu-ci:clusters.home.pools.gpu.nodes.hosts.gpu-0.volume.disk",
-        "Talos is installed there, and takes all of it; name another disk, or give ephemeral in place of disk",
+        "Talos is installed on this disk and uses all of it; name another disk, or set ephemeral instead of disk",
         '"/dev/nvme0n1"',
     ),
     "volume-name": (
@@ -2177,7 +2179,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "sops-file": (
         "gpu-ci:clusters.home.gitops.secrets.file",
-        "not a file beside the stack file or below; write for example secrets/github-app.enc.yaml",
+        "not a file in the stack file's folder or below; write for example secrets/github-app.enc.yaml",
         "",
     ),
     "secret-key-in-clear": (
@@ -2187,22 +2189,22 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "talos-secrets-by-program": (
         "gpu-ci:clusters.home.gitops.secrets.by",
-        "nobody runs pulumi up here; take external-secrets, sealed-secrets or sops",
+        "pulumi up is not available for this cluster; use external-secrets, sealed-secrets or sops",
         "",
     ),
     "sops-by-program": (
         "gpu-ci:clusters.usw2.gitops.secrets.by",
-        "the ArgoCD that the program installs has no plugin that opens them; take program, external-secrets or sealed-secrets",
+        "the ArgoCD that the program installs has no plugin that decrypts them; use program, external-secrets or sealed-secrets",
         "",
     ),
     "talos-beside-eks": (
         "gpu-ci:clusters.home.provider",
-        "pulumi up makes no cluster of provider talos, but others of this stack; give it a stack of its own",
+        "pulumi up creates no clusters of provider talos, but it creates others of this stack; move it to a separate stack",
         '"talos"',
     ),
     "host-address": (
         "gpu-ci:clusters.home.pools.gpu.nodes.hosts.gpu-0.address",
-        "not the IP address of a host; write the one that others reach it at, such as 192.0.2.20",
+        "not the IP address of a host; write the one at which other machines reach it, such as 192.0.2.20",
         '"gpu-0.example.com"',
     ),
     "install-disk": (
@@ -2212,7 +2214,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "host-count": (
         "gpu-ci:clusters.home.pools.gpu.nodes.max",
-        "own machines are all there, and hosts are counted; remove max",
+        "hosts already determines the number of your own machines; remove max",
         "2",
     ),
     "nodes-without-hosts": (
@@ -2233,7 +2235,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     "talos-machines-mixed": (
         "gpu-ci:clusters.home.pools.gpu.instanceTypes",
         (
-            "types of one pool have one GPU model, memory and count, here owned.rtx3090-2 2x RTX 3090 24Gi, "
+            "types of one pool must have the same GPU model, memory and count, and these are owned.rtx3090-2 2x RTX 3090 24Gi, "
             "owned.rtx3090-1 1x RTX 3090 24Gi; split the pool"
         ),
         '["owned.rtx3090-2", "owned.rtx3090-1"]',
@@ -2245,7 +2247,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "talos-idle-delay": (
         "gpu-ci:clusters.home.pools.gpu.idleDelay",
-        "own machines stay on; remove idleDelay",
+        "your own machines always stay on; remove idleDelay",
         '"5m"',
     ),
     "talos-label-reserved": (
@@ -2255,7 +2257,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "etcd-of-two": (
         "gpu-ci:clusters.home.controlPlane.hosts",
-        "etcd of 2 members bears no more losses than of 1; give an odd number",
+        "etcd of 2 members tolerates no more failures than of 1; use an odd number",
         '["control-0", "control-1"]',
     ),
     "talos-endpoint": (
@@ -2275,12 +2277,12 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "talos-kubernetes-unpinned": (
         "gpu-ci:clusters.home.kubernetesVersion",
-        "no pinned release of this minor goes with Talos 1.13; use one of: 1.34, 1.35, 1.36",
+        "no pinned release of this minor works with Talos 1.13; use one of: 1.34, 1.35, 1.36",
         '"1.33"',
     ),
     "talos-kubernetes-too-new": (
         "gpu-ci:clusters.home.kubernetesVersion",
-        "no pinned release of this minor goes with Talos 1.12; use one of: 1.34, 1.35",
+        "no pinned release of this minor works with Talos 1.12; use one of: 1.34, 1.35",
         '"1.36"',
     ),
     "talos-operator-on-1.12": (
@@ -2290,7 +2292,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "talos-operator-driver": (
         "gpu-ci:clusters.home.operator.driver",
-        "every pool's image brings its own driver, so the operator installs none; remove driver",
+        "every pool's image contains its own driver, so the operator installs none; remove driver",
         '{"version": "580.159.03"}',
     ),
     "host-twice": (
@@ -2300,17 +2302,17 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "git-namespace": (
         "gpu-ci:clusters.one.gitops.namespace",
-        "this namespace is the system's, a chart's, a runner set's or a team's; give ArgoCD one of its own, as argocd",
+        "this namespace belongs to the system, a chart, a runner set or a team; give ArgoCD its own, such as argocd",
         '"kube-system"',
     ),
     "git-namespace-of-a-chart": (
         "gpu-ci:clusters.one.gitops.namespace",
-        "this namespace is the system's, a chart's, a runner set's or a team's; give ArgoCD one of its own, as argocd",
+        "this namespace belongs to the system, a chart, a runner set or a team; give ArgoCD its own, such as argocd",
         '"gpu-operator"',
     ),
     "queue-namespace-of-a-chart": (
         "gpu-ci:clusters.usw2.queues.teams.research.namespaces.1",
-        "this namespace is the system's, a chart's or a runner set's; name one of a team's own",
+        "this namespace belongs to the system, a chart or a runner set; use another for teams",
         '"kueue-system"',
     ),
     "git-store": (
@@ -2320,7 +2322,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "git-folder-twice": (
         "gpu-ci:clusters.two.gitops.path",
-        "cluster one has folder clusters/one of https://github.com/example/gpu-ci, too; give each its own",
+        "cluster one also has folder clusters/one of https://github.com/example/gpu-ci; give each its own",
         '"clusters/one"',
     ),
     "address-twice": (
@@ -2330,22 +2332,23 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "talos-budget": (
         "gpu-ci:clusters.home.budget",
-        "budget is a cloud's, and nothing is bought here; remove it",
+        "budget applies only to clusters in a cloud; remove it",
         '{"monthlyUsd": 50, "emails": ["ci-alerts@example.com"]}',
     ),
     "talos-quotas": (
         "gpu-ci:clusters.home.declareQuotas",
-        "declareQuotas is a cloud's, and nothing is bought here; remove it",
+        "declareQuotas applies only to clusters in a cloud; remove it",
         "true",
     ),
     "talos-protect": (
         "gpu-ci:clusters.home.protect",
-        "protect is a cloud's, and nothing is bought here; remove it",
+        "protect applies only to clusters in a cloud; remove it",
         "true",
     ),
     "talos-cache": (
         "gpu-ci:clusters.home.caches.models",
-        "a cache is a cloud's volume; remove it, and name a storage class of your cluster in the workload's storage",
+        "a cache is a cloud volume, which Talos clusters do not have; remove it, and name a storage class of your cluster "
+        "in the workload's storage",
         '"models"',
     ),
     "talos-zones": (
@@ -2356,14 +2359,15 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     "kind-vm-on-talos": (
         "gpu-ci:clusters.home.runners.gpu-3090.kind",
         (
-            "provider talos runs pods alone, runners of kind vm are machines on OCI; give the set to a cluster of provider "
+            "provider talos supports only pods, and runners of kind vm are machines on OCI; move the set to a "
+            "cluster of provider "
             "oke, or remove kind"
         ),
         '"vm"',
     ),
     "talos-workload-without-class": (
         "gpu-ci:clusters.home.workloads.ollama.storage",
-        ("the cluster has no default storage class, so its volume would wait for ever; name one of your own, such as local-path"),
+        ("the cluster has no default storage class, so its volume would wait forever; name one of your own, such as local-path"),
         "",
     ),
     "talos-workload-class-of-a-cache": (
@@ -2418,7 +2422,7 @@ def test_two_pools_or_two_sets_of_one_name_are_the_loaders_error(tmp_path: Path,
     first = text[: text.index(f"        {key}:")].count("\n") + 1
     path = tmp_path / "Pulumi.twice.yaml"
     path.write_text(re.sub(rf"^( +{key}:)", r"\1 {}\n\1", text, count=1, flags=re.MULTILINE), encoding="utf-8")
-    with pytest.raises(InputError, match=f"a key may stand once; it stands on line {first} too; got '{key}'"):
+    with pytest.raises(InputError, match=f"a key may appear once; it is also on line {first} too; got '{key}'"):
         stackfile.load("twice", ROOT, stack_file=path)
 
 
@@ -2440,7 +2444,7 @@ def test_no_two_files_show_the_same() -> None:
 
 # Every message ends in what to do; these are the words by which a reader finds it.
 _MEND = re.compile(
-    r"(; |, )(add|name|write|use|rename|remove|raise|lower|correct|give|split|shorten|fill|put|list|set|keep|take|seal)"
+    r"(; |, )(add|name|write|use|move|rename|remove|raise|lower|correct|give|split|shorten|fill|put|list|set|keep|take|seal)"
     r"|; did you mean|; known keys|: 16Gi$|: 10m$|\(500m\)$|for example|give either|private endpoint needs"
 )
 

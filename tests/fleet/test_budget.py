@@ -34,8 +34,8 @@ def test_a_budget_that_idle_clusters_spend_is_told_with_both_sums() -> None:
     month = idle(usw2=cluster())
     assert month > 100, "control plane, system pool and NAT gateway are always paid"
     assert remarks(usw2=cluster(budget=budget(100))) == [
-        f"usw2: budget: {month:.0f} USD a month go to the stack's EKS clusters when idle, and monthlyUsd is 100; "
-        "raise it, or the alarm comes every month"
+        f"usw2: budget: the idle cost of the stack's EKS clusters is {month:.0f} USD a month, and monthlyUsd is 100; "
+        "raise monthlyUsd, or the alarm is sent every month"
     ]
     assert remarks(usw2=cluster(budget=budget(round(month) + 1))) == []
     assert remarks(usw2=cluster()) == [], "no budget, no remark"
@@ -46,14 +46,14 @@ def test_a_budget_on_aws_watches_all_eks_clusters_of_the_stack_and_none_of_anoth
     between = round((one + both) / 2)
     assert remarks(usw2=cluster(budget=budget(between)), sjc=oke_cluster()) == []
     (told,) = remarks(usw2=cluster(budget=budget(between)), use1=cluster(**EAST))
-    assert told.startswith(f"usw2: budget: {both:.0f} USD a month ")
+    assert told.startswith(f"usw2: budget: the idle cost of the stack's EKS clusters is {both:.0f} USD a month")
 
 
 def test_a_budget_on_oci_watches_one_compartment() -> None:
     apart = oke_cluster(compartment="ocid1.compartment.oc1..apart", runners={"more": oke_runner()})
     month = idle(sjc=oke_cluster())
     (told,) = remarks(sjc=oke_cluster(**TENANCY, budget=budget(1)), more=apart)
-    assert told.startswith(f"sjc: budget: {month:.0f} USD a month go to compartment ocid1.compartment.oc1..example when idle")
+    assert told.startswith(f"sjc: budget: the idle cost of compartment ocid1.compartment.oc1..example is {month:.0f} USD a month")
 
 
 def test_clusters_of_two_compartments_have_two_budgets_and_those_of_one_a_single_one() -> None:
@@ -63,7 +63,7 @@ def test_clusters_of_two_compartments_have_two_budgets_and_those_of_one_a_single
         load(config(clusters={"sjc": oke_cluster(**TENANCY, budget=budget(1)), "more": more}))
 
     read()
-    with pytest.raises(FleetError, match="cluster sjc's budget watches compartment ocid1"):
+    with pytest.raises(FleetError, match="cluster sjc's budget already covers compartment ocid1"):
         read(compartment="ocid1.compartment.oc1..example")
 
 
@@ -83,11 +83,11 @@ def test_an_address_of_somebody_is_not(email: str) -> None:
 
 def test_a_budget_that_may_not_see_the_machines_is_told() -> None:
     own = {"machineCompartment": "ocid1.compartment.oc1..vms"}
-    told = [remark for remark in _oke(**own, budget=budget(1)) if remark.startswith("budget: it watches compartment")]
+    told = [remark for remark in _oke(**own, budget=budget(1)) if remark.startswith("budget: it covers compartment")]
     assert len(told) == 1
     over = budget(1, compartment="ocid1.compartment.oc1..above")
     for held in (_oke(budget=budget(1)), _oke(**own, budget=over), _oke(**own)):
-        assert not any("budget: it watches" in remark for remark in held)
+        assert not any("budget: it covers" in remark for remark in held)
 
 
 def _oke(**changes: Any) -> tuple[str, ...]:

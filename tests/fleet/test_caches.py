@@ -168,7 +168,7 @@ def test_a_mount_target_takes_addresses_of_the_node_subnet() -> None:
         full = oke_pool(nodes={"min": 900, "max": 900})
         with pytest.raises(FleetError, match="addresses of the node subnet") as caught:
             load(config(clusters={"sjc": oke_cluster(network={"cidr": "10.0.0.0/20"}, pools={"a10": full}, caches=held)}))
-        return int(str(caught.value).partition("takes ")[2].partition(" ")[0])
+        return int(str(caught.value).partition("machines take ")[2].partition(" ")[0])
 
     usual = taken()
     assert taken(models=cache(storage="fss"), more=cache(storage="fss")) == usual + 3, "one for all of the cluster's"
@@ -210,7 +210,7 @@ def test_users_of_a_namespace_get_the_most_lenient_standard_that_one_of_them_nee
 )
 def test_namespaces_of_something_else_are_taken(name: str) -> None:
     assert namespaces.reserved(name) is (name not in charts.NAMESPACES), "each is refused by one of two rules"
-    with pytest.raises(FleetError, match="this namespace is the system's, a chart's or a runner set's"):
+    with pytest.raises(FleetError, match="this namespace belongs to the system, a chart or a runner set"):
         on_eks(models=cache(namespaces=[name]))
     on_eks(models=cache(namespaces=["research"]))
 
@@ -290,8 +290,8 @@ def test_a_block_volume_of_balanced_performance_has_its_vpus_in_its_price() -> N
 @pytest.mark.parametrize(
     ("remarks", "words"),
     [
-        (on_eks(work=cache(storage="ebs")).remarks, "one zone and of one node at a time"),
-        (on_oke(work=cache(storage="block")).remarks, "one availability domain and of one node at a time"),
+        (on_eks(work=cache(storage="ebs")).remarks, "one zone and mounts on one node at a time"),
+        (on_oke(work=cache(storage="block")).remarks, "one availability domain and mounts on one node at a time"),
         (on_oke(models=cache(storage="fss", encryptInTransit=True)).remarks, "oci-fss-utils"),
     ],
 )
@@ -313,7 +313,7 @@ def test_a_pool_that_may_get_no_node_for_a_disk_s_zone_is_remarked_on(changes: d
     for storage in ("ebs", "efs"):
         described = cluster(pools={"t4": pool(**changes)}, caches={"work": cache(storage=storage)})
         remarks = load(config(clusters={"usw2": described})).clusters["usw2"].remarks
-        assert any(each.startswith("pool t4: empty") for each in remarks) is (told and storage == "ebs")
+        assert any(each.startswith("pool t4: if it is empty") for each in remarks) is (told and storage == "ebs")
 
 
 def test_a_file_system_is_remarked_on_by_nobody() -> None:

@@ -75,12 +75,12 @@ A10_1 = "sjc/oracle-vm-gpu-a10-1"
 @pytest.mark.parametrize(
     ("workload", "error"),
     [
-        (replace(DDP, runs_on=TORCHTUNE.runs_on), f"asks 2 GPUs, {A10_1} gives 1"),
-        (replace(TORCHTUNE, gpu_memory=40 * 1024), f"asks 40Gi of memory on each GPU, {A10_1} gives 22888Mi"),
-        (replace(TORCHTUNE, memory=256 * 1024), f"asks 256Gi of memory, {A10_1} gives 240Gi"),
-        (replace(JAX, cpu=32_000), f"asks 32 CPU, {A10_1} gives 30"),
-        (replace(JAX, disk=500 * 1024), f"asks 500Gi of disk, {A10_1} gives 400Gi"),
-        (replace(JAX, gpus=4, cpu=64_500), f"asks 4 GPUs, {A10_1} gives 1; asks 64500m CPU, {A10_1} gives 30"),
+        (replace(DDP, runs_on=TORCHTUNE.runs_on), f"asks for 2 GPUs, {A10_1} gives 1"),
+        (replace(TORCHTUNE, gpu_memory=40 * 1024), f"asks for 40Gi of memory on each GPU, {A10_1} gives 22888Mi"),
+        (replace(TORCHTUNE, memory=256 * 1024), f"asks for 256Gi of memory, {A10_1} gives 240Gi"),
+        (replace(JAX, cpu=32_000), f"asks for 32 CPU, {A10_1} gives 30"),
+        (replace(JAX, disk=500 * 1024), f"asks for 500Gi of disk, {A10_1} gives 400Gi"),
+        (replace(JAX, gpus=4, cpu=64_500), f"asks for 4 GPUs, {A10_1} gives 1; asks for 64500m CPU, {A10_1} gives 30"),
     ],
 )
 def test_a_workload_that_asks_more_than_the_machine_has_is_refused_with_every_reason(workload, error):
@@ -95,37 +95,37 @@ def test_what_the_machine_has_exactly_fits():
 def test_memory_that_a_pod_is_only_limited_to_is_not_given():
     workload = replace(TORCHTUNE, runs_on=RunsOn(("oci-a10",)), kind=False)
     assert proof(PROD, workload) == Proof(
-        workload, "sjc/oci-a10", "asks 122071Mi of memory, sjc/oci-a10 gives 64Gi (its limit of 192Gi is not kept for it)"
+        workload, "sjc/oci-a10", "asks for 122071Mi of memory, sjc/oci-a10 gives 64Gi (its limit of 192Gi is not reserved for it)"
     )
 
 
 def test_cpu_that_a_pod_is_only_limited_to_is_not_given():
     assert proof(PROD, on("oci-a10", cpu=16_000)).error == (
-        "asks 16 CPU, sjc/oci-a10 gives 8 (its limit of 24 is not kept for it)"
+        "asks for 16 CPU, sjc/oci-a10 gives 8 (its limit of 24 is not reserved for it)"
     )
 
 
 def test_a_pod_makes_no_kind_clusters():
     assert proof(PROD, on("oci-a10", kind=True)).error == (
-        "makes kind clusters, which jobs of sjc/oci-a10 cannot; use a set of machines with nvkind: true"
+        "creates kind clusters, which jobs of sjc/oci-a10 cannot; use a set of machines with nvkind: true"
     )
 
 
 def test_a_machine_without_nvkind_makes_none_either():
     found = fleet(vms=vm_per_job(nvkind=False))
-    assert proof(found, on("vms", kind=True)).error.startswith("makes kind clusters, which jobs of sjc/vms cannot; ")
+    assert proof(found, on("vms", kind=True)).error.startswith("creates kind clusters, which jobs of sjc/vms cannot; ")
     assert proof(fleet(vms=vm_per_job()), on("vms", kind=True)).error == ""
 
 
 def test_the_worst_of_several_shapes_counts():
     found = fleet(vms=vm_per_job(shapes=["BM.GPU4.8", "BM.GPU.B4.8"]))
-    assert proof(found, on("vms", cpu=200_000)).error == "asks 200 CPU, sjc/vms gives 128"
+    assert proof(found, on("vms", cpu=200_000)).error == "asks for 200 CPU, sjc/vms gives 128"
 
 
 def test_a_set_that_cannot_be_placed_gives_nothing():
     held = config(clusters={"usw2": cluster(runners={"gpu-t4": runner(gpus=2)})})
     found = proof(load(held), on("gpu-t4"))
-    assert found.error.startswith("usw2/gpu-t4 itself cannot be placed: asks 2 GPUs, g4dn.2xlarge has 1")
+    assert found.error.startswith("usw2/gpu-t4 itself cannot be placed: asks for 2 GPUs, g4dn.2xlarge has 1")
 
 
 # -- shared GPUs -----------------------------------------------------------------------------------------------------------
@@ -140,7 +140,7 @@ def test_a_share_is_no_gpu_of_ones_own():
     held = shared(strategy="time-slicing", replicas=2)
     assert proof(held, on("gpu-t4")).error == ""
     assert proof(held, on("gpu-t4", whole=True)).error == (
-        "needs GPUs of its own, and usw2/gpu-t4 gives shares of GPUs (time-slicing); use a pool that shares none"
+        "needs whole GPUs, and usw2/gpu-t4 gives shares of GPUs (time-slicing); use a pool without sharing"
     )
 
 
@@ -148,7 +148,9 @@ def test_a_share_has_its_part_of_the_memory():
     held = shared(strategy="mps", replicas=4)
     memory = 16_384 // 4
     assert proof(held, on("gpu-t4", gpu_memory=memory)).error == ""
-    assert proof(held, on("gpu-t4", gpu_memory=memory + 1)).error == ("asks 4097Mi of memory on each GPU, usw2/gpu-t4 gives 4Gi")
+    assert proof(held, on("gpu-t4", gpu_memory=memory + 1)).error == (
+        "asks for 4097Mi of memory on each GPU, usw2/gpu-t4 gives 4Gi"
+    )
 
 
 def test_two_slices_are_not_two_gpus():
@@ -163,7 +165,7 @@ def test_two_slices_are_not_two_gpus():
         )
     )
     workload = replace(DDP, runs_on=RunsOn(("gpu-t4",)), disk=0)
-    assert proof(held, workload).error.startswith("needs GPUs of its own, ")
+    assert proof(held, workload).error.startswith("needs whole GPUs, ")
 
 
 # -- which set a job reaches -----------------------------------------------------------------------------------------------
@@ -240,7 +242,7 @@ def test_a_set_in_another_group_is_named():
 def test_a_group_without_labels_is_ambiguous_where_it_has_several_sets():
     found = proof(fleet(one=vm_per_job(group="GPUs"), two=vm_per_job(group="GPUs")), on(group="GPUs"))
     assert found == Proof(
-        on(group="GPUs"), "", "any label in group GPUs: sjc/one and sjc/two all get such jobs; name one set, and its group"
+        on(group="GPUs"), "", "any label in group GPUs: sjc/one and sjc/two all match; name one set and its group"
     )
 
 
@@ -256,5 +258,5 @@ def test_sets_of_one_name_in_two_groups_need_the_group():
     a = oke_cluster(runners={"vms": vm_per_job(group="a")}, pools={})
     b = oke_cluster(runners={"vms": vm_per_job(group="b")}, pools={"a10": oke_pool()})
     held = load(config(clusters={"one": a, "two": b}))
-    assert proof(held, on("vms")).error == "label vms: one/vms and two/vms all get such jobs; name one set, and its group"
+    assert proof(held, on("vms")).error == "label vms: one/vms and two/vms all match; name one set and its group"
     assert proof(held, on("vms", group="B")).runner_set == "two/vms"

@@ -55,7 +55,7 @@ def test_an_image_with_a_plugin_of_its_own_is_a_second_advertiser_whatever_the_f
     assert refused(enablement, None, t4=held("bottlerocket-nvidia")) == (
         "pools.t4.image",
         f"{chart} and the node image bottlerocket-nvidia would both advertise this pool's GPUs; "
-        "use an image without a device plugin of its own",
+        "use an image without its own device plugin",
         "bottlerocket-nvidia",
     )
 
@@ -74,7 +74,7 @@ def test_a_vgpu_guest_needs_a_licence_and_a_private_driver() -> None:
     require_enablement(GPU_OPERATOR, licensed, {"t4": held("vgpu-guest")})
     assert refused(GPU_OPERATOR, operator(), t4=held("vgpu-guest")) == (
         "pools.t4.image",
-        "image vgpu-guest takes a licensed driver; give operator.driver.licenseSecret and repository",
+        "image vgpu-guest needs a licensed driver; set operator.driver.licenseSecret and repository",
         "vgpu-guest",
     )
 
@@ -83,7 +83,7 @@ def test_the_driver_that_counts_is_the_images_or_else_the_operators() -> None:
     v100 = {"instanceTypes": ["p3.2xlarge"]}
     require_enablement(DEVICE_PLUGIN, None, {"v100": held("oke-gpu", OLD, **v100)})
     require_enablement(GPU_OPERATOR, operator(driver={"version": OLD}), {"v100": held("ubuntu", None, **v100)})
-    where = "V100 (p3.2xlarge) is driven by branch R580 at most; "
+    where = "V100 (p3.2xlarge) works with driver branch R580 or older; "
     assert refused(DEVICE_PLUGIN, None, v100=held("oke-gpu", "595.58.03", **v100)) == (
         "pools.v100.instanceTypes",
         where + "use a driver of that branch",
@@ -97,7 +97,7 @@ def test_the_driver_that_counts_is_the_images_or_else_the_operators() -> None:
     )
     assert refused(GPU_OPERATOR, None, v100=held("ubuntu", None, **v100)) == (
         "pools.v100.image",
-        where + "set operator.driver.version, whose default this is",
+        where + "this is the default of operator.driver.version; set another",
         versions.OPERATOR_DRIVER,
     )
 
@@ -107,16 +107,16 @@ def test_a_gpu_that_not_every_driver_drives_needs_to_know_the_images(machine: st
     gpu = hardware.machine(machine).gpu
     assert gpu is not None
     branches = {
-        "V100": "V100 (p3.2xlarge) is driven by branch R580 at most",
-        "P100": "P100 (VM.GPU2.1) is driven by branch R580 at most",
-        "B200": "B200 (BM.GPU.B200.8) needs branch R570 at least",
+        "V100": "V100 (p3.2xlarge) works with driver branch R580 or older",
+        "P100": "P100 (VM.GPU2.1) works with driver branch R580 or older",
+        "B200": "B200 (BM.GPU.B200.8) needs driver branch R570 or newer",
     }[gpu.name]
     pool = pool_of(instanceTypes=[machine])
     for enablement in ENABLEMENTS:
         named = EnabledPool(pool, NODE_IMAGES["oke-gpu"], None, ("nodeImages", "oke-gpu", "driver"))
         assert refused(enablement, None, old=named) == (
             "nodeImages.oke-gpu.driver",
-            f"{branches}, and the driver of image oke-gpu is not known; give nodeImages.oke-gpu.driver",
+            f"{branches}, and the driver of image oke-gpu is not known; set nodeImages.oke-gpu.driver",
             None,
         )
         # Where no setting can give the driver, the plan reports the pool as undeterminable.
@@ -150,7 +150,7 @@ def test_what_the_images_bring_has_no_settings_of_the_operator(settings: dict[st
     require_enablement(GPU_OPERATOR, operator(**settings), {"t4": held("ubuntu")})
     assert refused(GPU_OPERATOR, operator(**settings), t4=held("al2023-nvidia", OLD))[:2] == (
         f"operator.{key}",
-        f"every pool's image brings its own {what}, so the operator installs none; remove {key}",
+        f"every pool's image contains its own {what}, so the operator installs none; remove {key}",
     )
 
 
@@ -168,7 +168,7 @@ def test_pools_under_the_operator_agree_on_cdi_and_image_and_others_need_not() -
 def test_the_add_on_of_oke_knows_no_cdi() -> None:
     assert refused(GPU_PLUGIN_ADDON, None, a10=held("oke-gpu", cdi=True)) == (
         "pools.a10.cdi",
-        "OKE's add-on gives out GPUs without CDI; remove cdi, or use enablement: device-plugin",
+        "OKE's add-on does not use CDI; remove cdi, or use enablement: device-plugin",
         True,
     )
 
@@ -185,7 +185,7 @@ def test_the_operator_names_mig_parts_in_one_way_whatever_pools_are_beside() -> 
         require_enablement(GPU_OPERATOR, None, {"a": cut(naming), "t4": whole, "b": cut(naming)})
     assert refused(GPU_OPERATOR, None, a=cut("single"), t4=whole, b=cut("mixed")) == (
         "pools.b.sharing.naming",
-        "the operator names the parts of all MIG GPUs in one way and pool a has single; write the same",
+        "the operator names all MIG partitions in one way, and pool a has single; write the same",
         "mixed",
     )
 
@@ -204,6 +204,6 @@ def test_gpus_are_shared_only_where_something_shares_them(enablement: str, strat
     a100 = held("al2023-nvidia", OLD, instanceTypes=["p4d.24xlarge"], sharing=sharing)
     assert refused(enablement, None, a100=a100) == (
         "pools.a100.sharing.strategy",
-        f"GPUs are shared by {strategy} under enablement {able} alone; use that, or remove sharing",
+        f"sharing by {strategy} works only with enablement {able}; use that, or remove sharing",
         strategy,
     )

@@ -111,9 +111,9 @@ def test_the_program_makes_secrets_where_it_makes_the_cluster_and_an_operator_do
 @pytest.mark.parametrize(
     ("make", "refused", "why"),
     [
-        (cluster, "sops", "the ArgoCD that the program installs has no plugin that opens them"),
-        (oke_cluster, "sops", "the ArgoCD that the program installs has no plugin that opens them"),
-        (talos_cluster, "program", "nobody runs pulumi up here"),
+        (cluster, "sops", "the ArgoCD that the program installs has no plugin that decrypts them"),
+        (oke_cluster, "sops", "the ArgoCD that the program installs has no plugin that decrypts them"),
+        (talos_cluster, "program", "pulumi up is not available for this cluster"),
     ],
     ids=["eks", "oke", "talos"],
 )
@@ -125,8 +125,8 @@ def test_each_way_works_but_for_the_one_that_a_provider_cannot_go(make: Make, re
     else:
         (line,) = told
         others = [each for each in SECRET_WAYS if each != refused]
-        assert line.startswith(f"secrets.by: {why}; take ")
-        assert sorted(line.partition("; take ")[2].partition(" (got")[0].replace(" or ", ", ").split(", ")) == sorted(others)
+        assert line.startswith(f"secrets.by: {why}; use ")
+        assert sorted(line.partition("; use ")[2].partition(" (got")[0].replace(" or ", ", ").split(", ")) == sorted(others)
 
 
 @pytest.mark.parametrize("secrets", [{}, {"by": "vault"}, {"by": None}, {"by": ["sops"]}, "sops", {"privateKey": SEALED}])
@@ -250,7 +250,7 @@ def test_a_path_stays_below_the_repositorys_root(path: str) -> None:
     assert (lines(talos_cluster, path=path) == []) is fine
     told = lines(talos_cluster, secrets={"by": "sops", "file": path})
     assert [line.partition(";")[0] for line in told] == (
-        [] if fine else ["secrets.file: not a file beside the stack file or below"]
+        [] if fine else ["secrets.file: not a file in the stack file's folder or below"]
     )
 
 

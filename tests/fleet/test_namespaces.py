@@ -11,8 +11,8 @@ from fleet.facts.errors import FleetError
 from fleet.loading.config import load
 from tests.builders import cluster, config, gitops
 
-TAKEN = "this namespace is the system's, a chart's or a runner set's; name one of a team's own"
-ARGO_CD = "this namespace is the system's, a chart's, a runner set's or a team's; give ArgoCD one of its own, as argocd"
+TAKEN = "this namespace belongs to the system, a chart or a runner set; use another for teams"
+ARGO_CD = "this namespace belongs to the system, a chart, a runner set or a team; give ArgoCD its own, such as argocd"
 
 
 def refused(**changes: Any) -> list[str]:

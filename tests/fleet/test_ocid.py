@@ -77,7 +77,7 @@ def test_what_may_be_of_the_region_passes(text: str | None) -> None:
 def test_what_is_of_another_region_is_refused_with_both_names() -> None:
     with pytest.raises(PydanticCustomError) as caught:
         ocid.require_region("ocid1.image.oc1.iad.example", "us-sanjose-1", at=("image",))
-    assert caught.value.message() == "this OCID is of region us-ashburn-1; use one of us-sanjose-1"
+    assert caught.value.message() == "this OCID belongs to region us-ashburn-1; use one of us-sanjose-1"
     assert caught.value.context == {
         "message": caught.value.message(),
         "at": ("image",),

@@ -147,7 +147,7 @@ def test_ids_of_another_region_are_refused_where_they_stand(where: str, changes:
     for key in ("endpointSubnet", "nodeSubnet"):
         if "network" in changes:
             changes["network"][key] = f"ocid1.subnet.oc1.{REGION}.a"
-    assert told(**changes) == [f"{where}: this OCID is of region us-ashburn-1; use one of {REGION}"]
+    assert told(**changes) == [f"{where}: this OCID belongs to region us-ashburn-1; use one of {REGION}"]
 
 
 def test_an_image_that_no_place_of_the_clusters_region_boots_may_be_of_another() -> None:
@@ -161,7 +161,7 @@ def test_an_image_that_no_place_of_the_clusters_region_boots_may_be_of_another()
 def test_a_place_elsewhere_is_told_what_it_lacks(missing: str) -> None:
     place = {key: value for key, value in ELSEWHERE.items() if key != missing}
     assert told(runners={"a10": vm_per_job(places=[PLACE, place])}) == [
-        f"runners.a10.places.1: a place in another region than the cluster's needs what it has there; add {missing}"
+        f"runners.a10.places.1: a place outside of the cluster's region needs its own network and image; add {missing}"
     ]
 
 
@@ -238,7 +238,7 @@ def test_a_cluster_of_real_ids_has_no_remark() -> None:
 )
 def test_an_example_in_the_place_of_a_real_id_is_told_wherever_it_stands(changes: dict[str, Any]) -> None:
     assert besides(read(**(_REAL | changes))) == (
-        "OCIDs that begin with example stand in for real ones; set your own before pulumi up",
+        "OCIDs that begin with example are placeholders; set your own before pulumi up",
     )
 
 
@@ -252,7 +252,7 @@ def test_a_gpu_image_whose_driver_nobody_gave_is_undeterminable_for_a_gpu_that_h
 
 def test_a_version_without_a_known_gpu_image_says_so() -> None:
     assert besides(read(**_REAL, kubernetesVersion="1.36")) == (
-        "kubernetesVersion: no source names a GPU node image of OKE v1.36.4; see that "
+        "kubernetesVersion: no source names a GPU node image of OKE v1.36.4; check that "
         "`oci ce node-pool-options get --node-pool-option-id all` lists one",
     )
 
@@ -262,7 +262,7 @@ def test_a_reserved_network_and_an_unqualified_plugin_are_told() -> None:
     reserved, plugin = besides(read(**changes))
     assert reserved == "endpoint.publicCidrs: 203.0.113.0/24 is reserved; set your own networks before pulumi up"
     assert plugin == (
-        "enablement device-plugin on Oracle's GPU image: NVIDIA qualifies that image with OKE's add-on alone; "
+        "enablement device-plugin on Oracle's GPU image: NVIDIA qualifies that image only with OKE's add-on; "
         "test it, or use gpu-plugin-addon"
     )
 
@@ -283,7 +283,7 @@ def _cncf(subnet: str) -> dict[str, Any]:
 
 def test_an_example_is_told_where_a_set_has_no_image() -> None:
     real, example = (read(**_REAL, pools={}, runners={"a10": _cncf(f"ocid1.subnet.oc1..{end}")}) for end in ("aaaa", "example"))
-    told = "OCIDs that begin with example stand in for real ones; set your own before pulumi up"
+    told = "OCIDs that begin with example are placeholders; set your own before pulumi up"
     assert besides(example) == (told, *besides(real))
 
 
@@ -292,8 +292,8 @@ def test_nodes_that_launchers_reach_are_told_with_the_sets(compartment: str | No
     image = {"id": IMAGE, "driver": "580.159.03"}
     sets = {"pods": oke_runner(), "standing": vm(image=image), "per-job": vm_per_job(image=image)}
     told = (
-        "machineCompartment: machines of {} share the cluster's compartment, so their launchers may end its nodes too; "
-        "set it to a compartment of the machines' own"
+        "machineCompartment: machines of {} share the cluster's compartment, so their launchers can also terminate its "
+        "nodes; set it to a separate compartment"
     )
     shared = _REAL | {"machineCompartment": compartment}
     assert besides(read(**shared, runners=sets)) == (told.format("standing, per-job"),)
@@ -312,7 +312,7 @@ def test_a_cluster_without_runner_sets_is_told_once(pools: dict[str, Any]) -> No
 def test_a_pool_that_no_set_names_is_told() -> None:
     pools = {"a10": oke_pool(), "a10-more": oke_pool()}
     assert besides(read(**_REAL, pools=pools)) == (
-        "pool a10-more: no runner set names it, so it gets no job; name it in one, or remove it",
+        "pool a10-more: no runner set uses it, so it gets no jobs; use it in one, or remove it",
     )
 
 
@@ -353,15 +353,16 @@ def test_what_always_stands_must_have_addresses() -> None:
     sets = {"pods": oke_runner(), "standing": vm(count=24, image=IMAGES)}
     assert not besides(_in_a_small_vcn(pools=_a10(17, 17), runners=sets))
     assert told(network={"cidr": "10.0.0.0/20"}, pools=_a10(17, 17), runners=sets | {"standing": vm(count=25)}) == [
-        "network.cidr: what always stands takes 2046 addresses of the node subnet, 10.0.0.0/21 has 2045; "
-        "give a larger cidr, or lower nodes.min"
+        "network.cidr: permanent nodes and standing machines take 2046 addresses of the node subnet, 10.0.0.0/21 has 2045; "
+        "set a larger cidr, or lower nodes.min"
     ]
 
 
 def test_what_may_come_and_finds_no_address_is_told() -> None:
     line = (
-        "network.cidr: full pools and machine sets take {} addresses of the node subnet, 10.0.0.0/21 has 2045: those beyond it "
-        "never start; give a larger cidr, or lower nodes.max and scale.max"
+        "network.cidr: full pools and machine sets need {} addresses of the node subnet, 10.0.0.0/21 has 2045: "
+        "nodes and machines "
+        "beyond that never start; set a larger cidr, or lower nodes.max and scale.max"
     )
     sets = {"pods": oke_runner()}
     assert not besides(_in_a_small_vcn(pools=_a10(0, 17), runners=sets))
@@ -383,5 +384,5 @@ def test_a_larger_system_pool_takes_more_for_its_pods() -> None:
     changes = {"system": {"ocpus": 4, "nodes": 2}, "runners": {"pods": oke_runner()}}
     assert not besides(_in_a_small_vcn(pools=_a10(16, 16), **changes))
     assert besides(_in_a_small_vcn(pools=_a10(16, 17), **changes))[0].startswith(
-        "network.cidr: full pools and machine sets take 2149 addresses"
+        "network.cidr: full pools and machine sets need 2149 addresses"
     )

@@ -33,7 +33,7 @@ def test_a_vgpu_driver_is_a_private_image_with_a_licence_by_name() -> None:
 
 @pytest.mark.parametrize("repository", [{}, {"repository": "nvcr.io/nvidia"}])
 def test_a_licence_without_a_private_repository_is_refused(repository: dict[str, str]) -> None:
-    with pytest.raises(ValidationError, match="a licensed vGPU driver is in no public registry; name your own in repository"):
+    with pytest.raises(ValidationError, match="no public registry has a licensed vGPU driver; name your own in repository"):
         read(driver={"licenseSecret": "vgpu", **repository})
 
 

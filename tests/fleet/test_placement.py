@@ -160,14 +160,14 @@ def _size(cpu: object, memory: str, limit: str | None = None) -> dict[str, Any]:
 
 def test_seed_000s_runner_on_its_own_machine_is_told_every_shortage_and_the_smallest_type() -> None:
     assert _placed(instanceTypes=["g4dn.xlarge"]).error == (
-        "asks 4 CPU and 16Gi, g4dn.xlarge leaves pods 3710m of 4 and 14351Mi of 16Gi; "
-        "the smallest type that would do is g4dn.2xlarge"
+        "asks for 4 CPU and 16Gi, g4dn.xlarge leaves pods 3710m of 4 and 14351Mi of 16Gi; "
+        "the smallest type that is large enough is g4dn.2xlarge"
     )
 
 
 def test_one_type_of_a_pool_that_is_too_small_is_an_error() -> None:
     found = _placed(instanceTypes=["g4dn.xlarge", "g4dn.2xlarge"])
-    assert found.error.startswith("asks 4 CPU and 16Gi, g4dn.xlarge leaves"), "any type may be bought"
+    assert found.error.startswith("asks for 4 CPU and 16Gi, g4dn.xlarge leaves"), "any type may be bought"
     assert "g4dn.2xlarge leaves" not in found.error
     assert found.capacity == 0
     assert found.remarks == (), "an error says enough"
@@ -179,22 +179,22 @@ def test_one_type_of_a_pool_that_is_too_small_is_an_error() -> None:
         (
             {"gpus": 2},
             {},
-            "asks 2 GPUs, g4dn.2xlarge has 1; the smallest type that would do is g4dn.12xlarge",
+            "asks for 2 GPUs, g4dn.2xlarge has 1; the smallest type that is large enough is g4dn.12xlarge",
         ),
         (
             {"gpus": 9},
             {},
-            "asks 9 GPUs, g4dn.2xlarge has 1; no type of this GPU and cloud would do: ask for less",
+            "asks for 9 GPUs, g4dn.2xlarge has 1; no type with this GPU in this cloud is large enough: ask for less",
         ),
         (
             _size(2, "30Gi"),
             {},
-            "asks 30Gi, g4dn.2xlarge leaves pods 29506Mi of 32Gi; the smallest type that would do is g4dn.4xlarge",
+            "asks for 30Gi, g4dn.2xlarge leaves pods 29506Mi of 32Gi; the smallest type that is large enough is g4dn.4xlarge",
         ),
         (
             {"scratch": "90Gi"},
             {"disk": "50Gi"},
-            "asks 90Gi of disk, g4dn.2xlarge leaves pods 45056Mi of 50Gi; raise the pool's disk to 102Gi",
+            "asks for 90Gi of disk, g4dn.2xlarge leaves pods 45056Mi of 50Gi; raise the pool's disk to 102Gi",
         ),
         (
             _size("7700m", "16Gi"),
@@ -204,7 +204,7 @@ def test_one_type_of_a_pool_that_is_too_small_is_an_error() -> None:
         (
             _size("7701m", "16Gi"),
             {},
-            "asks 7701m CPU, g4dn.2xlarge leaves pods 7700m of 8; the smallest type that would do is g4dn.4xlarge",
+            "asks for 7701m CPU, g4dn.2xlarge leaves pods 7700m of 8; the smallest type that is large enough is g4dn.4xlarge",
         ),
     ],
 )
@@ -263,8 +263,8 @@ def test_placement_error_has_a_line_for_each_set_that_cannot_be_placed() -> None
     with pytest.raises(PlacementError) as caught:
         require(placements)
     assert str(caught.value).splitlines() == [
-        "usw2.runners.gpu-a: asks 2 GPUs, g4dn.2xlarge has 1; the smallest type that would do is g4dn.12xlarge",
-        "usw2.runners.gpu-c: asks 4 GPUs, g4dn.2xlarge has 1; the smallest type that would do is g4dn.12xlarge",
+        "usw2.runners.gpu-a: asks for 2 GPUs, g4dn.2xlarge has 1; the smallest type that is large enough is g4dn.12xlarge",
+        "usw2.runners.gpu-c: asks for 4 GPUs, g4dn.2xlarge has 1; the smallest type that is large enough is g4dn.12xlarge",
     ]
 
 
@@ -341,7 +341,8 @@ def test_an_oke_pool_is_reckoned_by_oracles_rules_and_its_own_daemonsets() -> No
     assert (found.error, found.capacity, found.host.disk) == ("", 2, 400 * 1024)
     assert _on_oke({"gpu-a10": oke_runner(**_size(f"{left}m", "200Gi"))})[0].error == ""
     assert _on_oke({"gpu-a10": oke_runner(**_size(f"{left + 1}m", "200Gi"))})[0].error == (
-        f"asks {left + 1}m CPU, VM.GPU.A10.1 leaves pods {left}m of 30; the smallest type that would do is VM.GPU.A10.2"
+        f"asks for {left + 1}m CPU, VM.GPU.A10.1 leaves pods {left}m of 30; "
+        "the smallest type that is large enough is VM.GPU.A10.2"
     )
 
 
@@ -442,8 +443,8 @@ def test_all_sets_of_machines_share_the_system_pool_and_each_set_has_a_listener(
     placements = _on_oke(sets, system=system)
     assert [found.launchers for found in placements] == [room, room, None]
     assert list(overbooked(placements)) == [
-        f"sjc/system: 8 stands + 8 boots machines need a launcher each, the system pool holds {room}: 8 of stands are there at "
-        f"all times, the other {room - 8} are for jobs of boots, and what is beyond that waits"
+        f"sjc/system: 8 stands + 8 boots machines need a launcher each, the system pool holds {room}: 8 of stands always "
+        f"run, the other {room - 8} are for jobs of boots; more jobs than that wait"
     ]
     assert list(overbooked(_on_oke(sets, system=system | {"nodes": 2}))) == []
 
@@ -461,28 +462,24 @@ def _crowded(**sets: Any) -> str:
 def test_standing_machines_that_keep_every_launcher_starve_the_others() -> None:
     room = _room(1815, 2564, 31, 3)
     assert _crowded(boots=vm_per_job(), stands=vm(count=room - 1), also=vm(count=1)) == (
-        f"{room - 1} of stands + 1 of also are there at all times, and boots may get none; raise system.nodes"
+        f"{room - 1} of stands + 1 of also always run, and boots may get none; raise system.nodes"
     )
     assert _crowded(boots=vm_per_job(), stands=vm(count=room + 2), also=vm_per_job()) == (
-        f"{room + 2} of stands are there at all times, 2 of them without a launcher, "
-        "and boots and also may get none; raise system.nodes"
+        f"{room + 2} of stands always run, 2 of them without a launcher, and boots and also may get none; raise system.nodes"
     )
 
 
 def test_standing_machines_beyond_the_launchers_are_told() -> None:
     room = _room(1815, 2564, 31, 1)
     assert _crowded(stands=vm(count=room + 1)) == (
-        f"{room + 1} of stands are there at all times, 1 of them without a launcher; raise system.nodes"
+        f"{room + 1} of stands always run, 1 of them without a launcher; raise system.nodes"
     )
 
 
 def test_a_set_that_keeps_some_machines_and_may_have_more_counts_as_both() -> None:
     room = _room(1815, 2564, 31, 2)
     said = _crowded(boots=vm_per_job(scale={"min": 1, "max": room}), stands=vm(count=2))
-    assert said == (
-        f"1 of boots + 2 of stands are there at all times, the other {room - 3} are for jobs of boots, "
-        "and what is beyond that waits"
-    )
+    assert said == (f"1 of boots + 2 of stands always run, the other {room - 3} are for jobs of boots; more jobs than that wait")
 
 
 def test_a_provider_without_launchers_has_no_place_for_machines(monkeypatch: pytest.MonkeyPatch) -> None:

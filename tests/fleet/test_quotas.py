@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import datetime
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any, get_args
 
@@ -14,7 +15,8 @@ from fleet.facts import hardware
 from fleet.facts.errors import FleetError
 from fleet.facts.hardware import Machine
 from fleet.loading.config import load
-from fleet.providers.eks.quotas import eks_quotas
+from fleet.prove.quotas import remarks
+from fleet.providers.eks.quotas import eks_needs, eks_quotas
 from fleet.providers.fleet import Fleet
 from fleet.providers.oke.quotas import oke_quotas
 from fleet.providers.quotas import needs
@@ -118,6 +120,17 @@ def read(**clusters: dict[str, Any]) -> Fleet:
 
 
 def on_eks(fleet: Fleet, name: str = "usw2") -> dict[str, int]:
+    """vCPUs that full pools in a cluster's region take, by quota code."""
+    taken: Counter[str] = Counter()
+    for need in eks_needs(fleet.clusters[name], fleet.clusters_of("eks")):
+        assert need.code is not None
+        taken[need.code] += need.units
+    return dict(taken)
+
+
+def requested(name: str = "usw2", **clusters: dict[str, Any]) -> dict[str, int]:
+    """What one cluster of a fleet requests of AWS."""
+    fleet = read(**clusters)
     return eks_quotas(fleet.clusters[name], fleet.clusters_of("eks"))
 
 
@@ -175,10 +188,50 @@ def test_one_cluster_declares_for_all_of_its_region_and_for_no_other() -> None:
     assert on_eks(fleet) == {"L-DB2E81BA": (2 + 2) * 8}
 
 
-def test_what_the_account_has_is_never_told_lower() -> None:
-    fleet = read(usw2=cluster(declareQuotas=True, accountQuotas={"L-DB2E81BA": 768, "L-3819A6DF": 32}))
-    assert on_eks(fleet) == {"L-DB2E81BA": 768}, "and a quota that no pool takes is not told"
-    assert on_eks(read(usw2=cluster(declareQuotas=True, accountQuotas={"L-DB2E81BA": 1}))) == {"L-DB2E81BA": 16}
+@pytest.mark.parametrize("account", [16, 17, 768])
+def test_an_account_with_enough_is_asked_nothing(account: int) -> None:
+    assert requested(usw2=cluster(accountQuotas={"L-DB2E81BA": account})) == {}
+
+
+@pytest.mark.parametrize("account", [0, 15])
+def test_an_account_with_less_is_asked_for_the_whole_need(account: int) -> None:
+    assert requested(usw2=cluster(accountQuotas={"L-DB2E81BA": account, "L-3819A6DF": 0})) == {"L-DB2E81BA": 16}
+
+
+def test_a_quota_that_the_settings_do_not_give_is_not_requested() -> None:
+    assert requested(usw2=cluster(accountQuotas={"L-3819A6DF": 32})) == {}, "the account may have more than the pools need"
+
+
+def test_a_smaller_pool_requests_nothing() -> None:
+    account = {"L-DB2E81BA": 24}
+    assert requested(usw2=cluster(accountQuotas=account, pools={"t4": pool(nodes={"max": 4})})) == {"L-DB2E81BA": 32}
+    assert requested(usw2=cluster(accountQuotas=account, pools={"t4": pool(nodes={"max": 2})})) == {}
+
+
+def test_two_clusters_of_a_region_are_one_request_above_the_largest_number_that_either_gives() -> None:
+    more = {"runners": {"gpu-more": runner()}}
+    first, second = cluster(accountQuotas={"L-DB2E81BA": 8}), cluster(accountQuotas={"L-DB2E81BA": 31}, **more)
+    assert requested(usw2=first, more=second) == {"L-DB2E81BA": (2 + 2) * 8}
+    assert requested(usw2=first, more=cluster(accountQuotas={"L-DB2E81BA": 32}, **more)) == {}
+    with pytest.raises(FleetError, match="cluster usw2 already declares the quotas of us-west-2"):
+        read(usw2=first | {"declareQuotas": True}, more=second | {"declareQuotas": True})
+
+
+def test_the_plan_says_how_to_read_a_quota_and_how_to_request_it() -> None:
+    command = "--region us-west-2 --service-code ec2 --quota-code L-DB2E81BA"
+    needed = "AWS us-west-2: full pools need 16 vCPUs of quota L-DB2E81BA"
+    unknown = (
+        f"{needed}, and accountQuotas does not give what the account has; "
+        f"aws service-quotas get-service-quota {command} --query Quota.Value"
+    )
+    for declares in (False, True):
+        assert list(remarks(read(usw2=cluster(declareQuotas=declares)))) == [unknown], "nothing is requested either way"
+    less = {"accountQuotas": {"L-DB2E81BA": 8}}
+    assert list(remarks(read(usw2=cluster(**less)))) == [
+        f"{needed}, and the account has 8; aws service-quotas request-service-quota-increase {command} --desired-value 16"
+    ]
+    assert list(remarks(read(usw2=cluster(declareQuotas=True, **less)))) == [], "pulumi up requests it"
+    assert list(remarks(read(usw2=cluster(accountQuotas={"L-DB2E81BA": 16})))) == []
 
 
 GOVERNED = {"tenancy": "ocid1.tenancy.oc1..example", "compartmentPath": "ci", "declareQuotas": True}
@@ -243,5 +296,5 @@ def test_machines_said_to_be_in_the_clusters_own_compartment_need_no_second_path
 
 
 def test_clusters_that_share_a_compartment_may_not_both_declare() -> None:
-    with pytest.raises(FleetError, match=re.escape("cluster sjc declares the quotas of ocid1.compartment.oc1..example already")):
+    with pytest.raises(FleetError, match=re.escape("cluster sjc already declares the quotas of ocid1.compartment.oc1..example")):
         read(sjc=oke_cluster(**GOVERNED), more=oke_cluster(**GOVERNED, runners={"more": oke_runner()}))

@@ -287,8 +287,8 @@ def test_a_fleet_mixes_clouds_and_kinds_of_runners() -> None:
 @pytest.mark.parametrize(
     ("of_pod", "of_machines", "told"),
     [
-        (["vision"], ["Vision"], "label 'Vision' already reaches set usw2/gpu-t4"),
-        (["gpu"], ["cuda"], "sets usw2/gpu-t4 (gpu) and sjc/a10 (cuda) both carry generic labels"),
+        (["vision"], ["Vision"], "label 'Vision' already selects set usw2/gpu-t4"),
+        (["gpu"], ["cuda"], "sets usw2/gpu-t4 (gpu) and sjc/a10 (cuda) both have generic labels"),
         ([], ["gpu-t4"], "label 'gpu-t4' is the name of a runner set"),
         ([], ["one", "ONE"], "label given twice: ONE, one"),
     ],
@@ -302,7 +302,7 @@ def test_labels_are_told_apart_whatever_runs_the_jobs(
 
 
 def test_sets_of_machines_and_of_pods_have_names_of_their_own() -> None:
-    with pytest.raises(FleetError, match="cluster usw2 has a runner set of that name in group default; rename one"):
+    with pytest.raises(FleetError, match="cluster usw2 has a runner set with that name in group default; rename one"):
         load(config(clusters={"usw2": cluster(), "sjc": oke_cluster(runners={"gpu-t4": vm()})}))
 
 
@@ -341,7 +341,7 @@ def test_a_unions_tag_is_never_part_of_a_path_and_a_key_of_that_name_always(held
     [
         (["github", "clusters", "githubPrivateKey"], ["githubPrivateKey"], ""),
         (["tag"], [], "gpu-ci:tag: unknown key; known keys: clusters, github, githubPrivateKey, tags"),
-        (["tags"], ["tags"], "gpu-ci:tags: holds a secret, which would end in clear in tags and values; take it out"),
+        (["tags"], ["tags"], "gpu-ci:tags: contains a secret, which would be in clear text in tags and values; move it out"),
         (["githubPrivateKey"], [], "gpu-ci:githubPrivateKey: a secret in clear text; set it with: pulumi config set --secret"),
     ],
 )
@@ -369,8 +369,9 @@ def test_the_default_set_is_one_of_pods_whatever_the_order_of_clusters(names: tu
     with pytest.raises(FleetError) as caught:
         load(config(clusters={name: held[name] for name in names}))
     assert str(caught.value) == (
-        "gpu-ci:clusters.sjc.runners.job.labels: sets use1/t4 (gpu) and sjc/job (gpu) both carry generic labels; one default set "
-        "per GitHub scope does, every other is reached by its name or a label of its own; keep them on use1/t4, whose runners "
+        "gpu-ci:clusters.sjc.runners.job.labels: sets use1/t4 (gpu) and sjc/job (gpu) both have generic labels; only one default "
+        "set per GitHub scope may have them, and jobs select every other set by its name or its own label; keep them on "
+        "use1/t4, whose runners "
         'are pods (got ["gpu"])'
     )
 
@@ -383,8 +384,8 @@ def test_clusters_of_two_tenancies_are_no_fleet() -> None:
     with pytest.raises(FleetError) as caught:
         load(config(clusters={"usw2": cluster(), **held}))
     assert str(caught.value) == (
-        "gpu-ci:clusters.iad.zones.0: the tenancy's prefix is efgh here and abcd at clusters.sjc.zones.0, a tenancy has one; "
-        'use yours in all (got "efgh:US-ASHBURN-AD-1")'
+        "gpu-ci:clusters.iad.zones.0: the tenancy's prefix is efgh here and abcd at clusters.sjc.zones.0, "
+        'and a tenancy has only one prefix; use yours everywhere (got "efgh:US-ASHBURN-AD-1")'
     )
 
 
@@ -411,12 +412,12 @@ def test_more_nodes_than_ekss_default_quota_are_a_remark() -> None:
     sets = {"gpu-t4": runner(), "gpu-more": runner(pool="t4-more")}
     reserved, quota = load(config(clusters={"usw2": cluster(pools=pools, runners=sets)})).clusters["usw2"].remarks
     assert "publicCidrs" in reserved
-    assert quota == "pool t4: EKS gives a group 450 nodes until its quota is raised; ask for more, or lower nodes.max"
+    assert quota == "pool t4: EKS allows a node group 450 nodes until AWS raises the quota; request more, or lower nodes.max"
 
 
 def test_what_gets_no_job_is_told_of_a_cluster_of_eks_too() -> None:
     more = load(config(clusters={"usw2": cluster(pools={"t4": pool(), "more": pool()})})).clusters["usw2"]
-    assert more.remarks[0] == "pool more: no runner set names it, so it gets no job; name it in one, or remove it"
+    assert more.remarks[0] == "pool more: no runner set uses it, so it gets no jobs; use it in one, or remove it"
     empty = load(config(clusters={"usw2": cluster(runners={})})).clusters["usw2"]
     assert empty.remarks[0] == "runners: the cluster has none, so it runs no job; add one"
 

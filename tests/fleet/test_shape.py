@@ -27,11 +27,14 @@ def test_every_nvidia_shape_of_the_table_is_one_and_no_other_machine_is() -> Non
     [
         ("VM.Standard.E5.Flex", "VM.Standard.E5.Flex has no GPU; name a GPU shape such as VM.GPU.A10.1"),
         ("BM.Standard3.64", "BM.Standard3.64 has no GPU; name a GPU shape such as VM.GPU.A10.1"),
-        ("g5.2xlarge", "g5.2xlarge is no OCI shape; name one such as VM.GPU.A10.1"),
-        ("m6i.large", "m6i.large is no OCI shape; name one such as VM.GPU.A10.1"),
+        ("g5.2xlarge", "g5.2xlarge is not an OCI shape; name one such as VM.GPU.A10.1"),
+        ("m6i.large", "m6i.large is not an OCI shape; name one such as VM.GPU.A10.1"),
         ("VM.GPU.A10.4", "unknown machine 'VM.GPU.A10.4'; did you mean VM.GPU.A10.2, VM.GPU.A10.1, BM.GPU.A10.4?"),
         ("vm.gpu.a10.1", "unknown machine 'vm.gpu.a10.1'; names are those of fleet/facts/data/instances.csv"),
-        ("BM.GPU.MI300X.8", "BM.GPU.MI300X.8 has no NVIDIA GPU, and nothing here advertises another; name an NVIDIA shape"),
+        (
+            "BM.GPU.MI300X.8",
+            "BM.GPU.MI300X.8 has no NVIDIA GPU, and GPUs of other vendors are not supported; name an NVIDIA shape",
+        ),
     ],
 )
 def test_what_is_no_shape_with_nvidia_gpus_is_told_why(name: str, told: str) -> None:

@@ -240,7 +240,7 @@ def test_several_units_in_words() -> None:
 
 def test_a_runner_that_wants_more_shares_than_a_node_has_is_told_so() -> None:
     found, _ = _placed(SLICED | {"allowSeveral": True}, gpus=5)
-    assert found.error == "asks 5 shares, g4dn.2xlarge has 4; the smallest type that would do is g4dn.12xlarge"
+    assert found.error == "asks for 5 shares, g4dn.2xlarge has 4; the smallest type that is large enough is g4dn.12xlarge"
 
 
 def test_shares_that_nothing_uses_are_told() -> None:

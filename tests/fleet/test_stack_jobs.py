@@ -170,7 +170,7 @@ def test_it_is_in_its_own_cluster_whatever_others_have() -> None:
 def test_a_job_that_no_pool_holds_is_refused_with_a_reason_for_each() -> None:
     told = refused(job(pool=None, gpuType="t4", gpus=8))
     assert told.count("usw2/") == len(POOLS)
-    assert "asks 8 GPUs, g4dn.2xlarge has 1" in told
+    assert "asks for 8 GPUs, g4dn.2xlarge has 1" in told
 
 
 def wrong(held: dict[str, Any], **changes: Any) -> str:
@@ -189,7 +189,10 @@ def wrong(held: dict[str, Any], **changes: Any) -> str:
         ({"secretEnv": {"A-B": ["x", "y"]}}, "secretEnv.A-B: a variable's name has"),
         ({"backoffLimit": 1000}, "backoffLimit: must be at most 100; lower it (got 1000)"),
         ({"labels": {"gpu.kubernetes.io/a": "b"}}, "labels.gpu.kubernetes.io/a: the domains of Kubernetes"),
-        ({"workspacePath": "/work"}, "workspacePath: the job has no such volume; name its claim in workspace, or leave it out"),
+        (
+            {"workspacePath": "/work"},
+            "workspacePath: the job does not have this volume; name its claim in workspace, or leave it out",
+        ),
         (
             {"env": {"CUDA_VISIBLE_DEVICES": "1"}},
             "env.CUDA_VISIBLE_DEVICES: the container numbers its own GPUs, here 0; name these",

@@ -105,7 +105,7 @@ def test_a_node_image_whose_driver_no_source_names_makes_compatibility_undetermi
     fleet = load(config(clusters={"usw2": cluster(kubernetesVersion="1.36", pools=pools, runners={"v": runner(pool="v100")})}))
     (remark,) = (each for each in fleet.clusters["usw2"].remarks if "undeterminable" in each)
     assert remark == (
-        "pool v100: compatibility of driver, GPU (V100 (p3.2xlarge) is driven by branch R580 at most) and CUDA images is "
+        "pool v100: compatibility of driver, GPU (V100 (p3.2xlarge) works with driver branch R580 or older) and CUDA images is "
         "undeterminable: no source names the NVIDIA driver of its node image; "
         f"run nvidia-smi on a node of {row.ami_release} first"
     )

@@ -68,7 +68,7 @@ def test_a_talos_release_takes_the_kubernetes_minors_of_its_table_and_no_other(t
     else:
         known = ", ".join(sorted(TAKEN[talos]))
         assert told == [
-            f"kubernetesVersion: no pinned release of this minor goes with Talos {talos}; use one of: {known} "
+            f"kubernetesVersion: no pinned release of this minor works with Talos {talos}; use one of: {known} "
             f'(got "{kubernetes}")'
         ]
 
@@ -96,7 +96,7 @@ def test_a_pool_has_as_many_nodes_as_hosts_always(count: int) -> None:
 @pytest.mark.parametrize("bounds", [{"min": 1}, {"max": 2}, {"min": 0, "max": 2}])
 def test_a_count_beside_hosts_is_refused_even_where_hosts_are_forgotten(bounds: dict[str, int]) -> None:
     bound, value = next(iter(bounds.items()))
-    line = f"pools.gpu.nodes.{bound}: own machines are all there, and hosts are counted; remove {bound} (got {value})"
+    line = f"pools.gpu.nodes.{bound}: hosts already determines the number of your own machines; remove {bound} (got {value})"
     for held in (hosts(20), {}):
         assert lines(pools={"gpu": talos_pool(nodes=held | bounds)}) == [line]
 
@@ -166,7 +166,7 @@ def test_open_kernel_modules_are_for_turing_and_newer(monkeypatch: pytest.Monkey
     own(monkeypatch, "VM.GPU3.1", "owned.v100")
     old = talos_pool(instanceTypes=["owned.v100"])
     assert lines(pools={"gpu": old | {"driver": {"kernelModules": "open", "tier": "lts"}}}) == [
-        "pools.gpu.driver.kernelModules: NVIDIA's open kernel modules drive GPUs from Turing on, V100 is older; "
+        "pools.gpu.driver.kernelModules: NVIDIA's open kernel modules support GPUs from Turing on, V100 is older; "
         'write proprietary (got "open")'
     ]
     assert lines(pools={"gpu": old | {"driver": {"tier": "lts"}}}) == []
@@ -177,7 +177,7 @@ def test_open_kernel_modules_are_for_turing_and_newer(monkeypatch: pytest.Monkey
 def test_the_hosts_of_a_pool_are_of_one_kind_even_where_their_gpus_are_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     own(monkeypatch, "owned.rtx3090-2", "owned.one", "owned.two")
     assert lines(pools={"gpu": talos_pool(instanceTypes=["owned.one", "owned.two"])}) == [
-        "pools.gpu.instanceTypes: the hosts of a pool are of one kind; write one, and a pool for each other "
+        "pools.gpu.instanceTypes: the hosts of a pool have one machine type; keep one, and add a pool for each other type "
         '(got ["owned.one", "owned.two"])'
     ]
 
@@ -185,7 +185,8 @@ def test_the_hosts_of_a_pool_are_of_one_kind_even_where_their_gpus_are_alike(mon
 def test_gpus_that_nothing_advertises_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     own(monkeypatch, "BM.GPU.MI300X.8", "owned.mi300x")
     assert lines(pools={"gpu": talos_pool(instanceTypes=["owned.mi300x"])}) == [
-        "pools.gpu.instanceTypes: owned.mi300x has no NVIDIA GPU, and nothing here advertises another; name a machine with one "
+        "pools.gpu.instanceTypes: owned.mi300x has no NVIDIA GPU, and GPUs of other vendors are not supported; name a "
+        "machine with one "
         '(got "owned.mi300x")'
     ]
 
@@ -223,7 +224,7 @@ def test_a_gpu_that_its_tier_does_not_drive_is_told(monkeypatch: pytest.MonkeyPa
 def test_v100_keeps_to_the_tier_that_still_drives_it(monkeypatch: pytest.MonkeyPatch) -> None:
     own(monkeypatch, "VM.GPU3.1", "owned.v100")
     assert lines(pools={"gpu": talos_pool(instanceTypes=["owned.v100"])}) == [
-        "pools.gpu.driver.tier: V100 (owned.v100) is driven by branch R580 at most; use a driver of that branch "
+        "pools.gpu.driver.tier: V100 (owned.v100) works with driver branch R580 or older; use a driver of that branch "
         f'(got "{versions.TALOS["1.13"].drivers["production"]}")'
     ]
 
@@ -327,23 +328,23 @@ def test_addresses_of_examples_are_told_in_one_line() -> None:
 
 def test_a_pre_release_is_told() -> None:
     assert home(**REAL, talosVersion="1.14").remarks == (
-        f"talosVersion: {versions.TALOS['1.14'].release} is a pre-release, the newest that a source was read of",
-        "talosVersion: talhelper 3.1.16 knows no document of 1.14; use talosctl (docs/talos.md)",
+        f"talosVersion: {versions.TALOS['1.14'].release} is a pre-release, the newest release whose source was checked",
+        "talosVersion: talhelper 3.1.16 does not know the config documents of 1.14; use talosctl (docs/talos.md)",
     )
 
 
 @pytest.mark.parametrize(
     ("talos", "cni", "hold", "told"),
     [
-        ("1.12", "flannel", False, "network policies: Flannel of Talos 1.12 enforces none, so jobs reach your network; "),
-        ("1.12", "none", False, "cni none: nodes stay NotReady until you install a network; "),
+        ("1.12", "flannel", False, "network policies: Flannel of Talos 1.12 enforces none, so jobs can reach your network; "),
+        ("1.12", "none", False, "cni none: nodes stay NotReady until you install a network plugin; "),
         ("1.13", "flannel", True, ""),
-        ("1.13", "none", False, "cni none: nodes stay NotReady until you install a network; "),
+        ("1.13", "none", False, "cni none: nodes stay NotReady until you install a network plugin; "),
     ],
 )
 def test_walls_hold_where_flannel_enforces_policies_and_else_it_is_told(talos: str, cni: str, hold: bool, told: str) -> None:
     held = home(**REAL, talosVersion=talos, cni=cni, enablement="device-plugin")
-    assert held.walls_hold is hold
+    assert held.enforces_policies is hold
     assert [remark for remark in held.remarks if remark.startswith(told)] == list(held.remarks)
     assert len(held.remarks) == bool(told)
 
@@ -374,7 +375,7 @@ def test_a_machine_is_of_one_cluster(host_name: str, address: str, told: str) ->
         pools=pools,
         runners={"gpu-away": runner(pool="gpu")},
     )
-    with pytest.raises(FleetError, match=f"cluster home has {told} in home, too; give each its own"):
+    with pytest.raises(FleetError, match=f"cluster home also has {told} in home; give each its own"):
         load(config(clusters={"home": talos_cluster(), "away": away}))
 
 

@@ -81,7 +81,7 @@ def test_old_gpus_take_an_image_with_an_old_driver(shape: str) -> None:
     image = {"id": "ocid1.image.oc1..example"}
     for runner in (standing, per_job):
         assert runner(shapes=[shape], image=image | {"driver": "580.159.03"}).machines[0].gpu is not None
-        with pytest.raises(ValidationError, match="is driven by branch R580 at most"):
+        with pytest.raises(ValidationError, match="works with driver branch R580 or older"):
             runner(shapes=[shape], image=image | {"driver": "595.58.03"})
 
 
@@ -91,13 +91,13 @@ def test_preemptible_machines_are_of_older_shapes_and_never_for_releases() -> No
         per_job(capacity="spot")
     with pytest.raises(ValidationError, match="OCI has no preemptible bare metal; use on-demand"):
         per_job(shapes=["BM.GPU3.8"], capacity="spot")
-    with pytest.raises(ValidationError, match="a release job is never on preemptible capacity"):
+    with pytest.raises(ValidationError, match="a release job must not run on preemptible capacity"):
         per_job(shapes=["VM.GPU3.1"], capacity="spot", role="release")
 
 
 def test_any_shape_that_a_job_may_land_on_has_the_same_gpus() -> None:
     assert per_job(shapes=["BM.GPU4.8", "BM.GPU.B4.8"]).machines[1].gpus == 8
-    with pytest.raises(ValidationError, match="shapes of one set have one GPU model and count, here VM"):
+    with pytest.raises(ValidationError, match="shapes of one set must have the same GPU model and count, and these are VM"):
         per_job(shapes=["VM.GPU.A10.1", "VM.GPU.A10.2"])
     with pytest.raises(ValidationError, match="a shape is given twice; remove one"):
         per_job(shapes=["VM.GPU.A10.1", "VM.GPU.A10.1"])
@@ -110,7 +110,7 @@ def test_a_machine_lives_ten_minutes_to_five_days(seconds: str) -> None:
 
 @pytest.mark.parametrize("text", ["599s", "9m", "121h"])
 def test_a_lifetime_outside_is_refused(text: str) -> None:
-    with pytest.raises(ValidationError, match="a machine lives from 10m to 120h"):
+    with pytest.raises(ValidationError, match="a lifetime is from 10m to 120h"):
         per_job(lifetime=text)
 
 
@@ -122,7 +122,7 @@ def test_a_place_has_domains_and_ids_of_its_region() -> None:
     }
     assert per_job(places=[whole]).places[0].security_group == whole["securityGroup"]
     for key, kind in (("subnet", "subnet"), ("securityGroup", "networksecuritygroup"), ("image", "image")):
-        with pytest.raises(ValidationError, match="this OCID is of region us-phoenix-1; use one of us-ashburn-1"):
+        with pytest.raises(ValidationError, match="this OCID belongs to region us-phoenix-1; use one of us-ashburn-1"):
             per_job(places=[whole | {key: f"ocid1.{kind}.oc1.phx.example"}])
     with pytest.raises(ValidationError, match="not an availability domain of us-ashburn-1; use that region's"):
         per_job(places=[whole | {"availabilityDomains": [SAN_JOSE]}])
@@ -134,7 +134,7 @@ def test_no_place_is_tried_twice() -> None:
         per_job(places=[OTHER, two])
     (error,) = caught.value.errors()
     assert error["ctx"] == {
-        "message": "a place before it has that availability domain; remove one",
+        "message": "an earlier place has that availability domain; remove one",
         "at": ("places", "1", "availabilityDomains"),
         "value": "abcd:US-ASHBURN-AD-2",
     }
@@ -172,7 +172,7 @@ def test_what_cncfs_launcher_cannot_do_is_told() -> None:
 
 def test_bare_metal_sends_its_disks_traffic_in_clear_and_the_owner_is_told() -> None:
     assert standing(shapes=["BM.GPU.A10.4"]).remarks == (
-        "OCI encrypts the disk's traffic of no bare-metal GPU shape (BM.GPU.A10.4); use VM shapes where that matters",
+        "OCI cannot encrypt the disk traffic of bare-metal GPU shapes (BM.GPU.A10.4); use VM shapes if you need that",
     )
 
 

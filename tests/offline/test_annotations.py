@@ -189,7 +189,7 @@ def test_a_failure_that_was_there_before_is_told_again(tmp_path):
 
 def test_a_cluster_that_changes_behind_a_pool_that_does_has_its_failure_at_its_own_line(tmp_path):
     last = "          scale: {min: 0, max: 2}\n"
-    moved = (("      declareQuotas: true\n", ""), (last, f"{last}      declareQuotas: true\n"))
+    moved = ((last, f"{last}      declareQuotas: true\n"),)
     before = write(tmp_path, *moved)
     known = Base(before.read_text(), plan_of(before))
     after = write(tmp_path, *moved, WIDER, ("declareQuotas: true", "declareQuotas: false"))

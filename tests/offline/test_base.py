@@ -64,7 +64,7 @@ def test_a_policy_config_of_the_base_that_fits_no_more_gives_way_and_is_told(mon
     configured(tmp_path, {"gone-policy": "advisory"})
     found = read_base("staging", ROOT, tmp_path, None)
     assert found.plan is not None
-    assert found.judged.startswith("the base's policy config does not fit this code: policy config: gone-policy: there is no")
+    assert found.judged.startswith("the base's policy config does not fit this code: policy config: gone-policy: no policy")
     head = make_plan("staging", ROOT)
     assert found.plan.levels == head.levels
     assert "under the code and the policy config of this change: the base's policy config does not fit" in markdown(head, found)
@@ -99,7 +99,7 @@ def test_a_base_that_does_not_load_is_told_in_one_line_and_after_stands_alone(tm
     assert "\n" not in found.reason
     shown = markdown(staging(), found)
     assert "Before → after: the base's Pulumi.staging.yaml does not load under this code" in shown
-    assert "This is the plan after the change alone." in shown
+    assert "This is only the plan after the change." in shown
     assert "→ **" not in shown
 
 

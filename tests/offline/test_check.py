@@ -42,7 +42,7 @@ spec:
           image: registry.k8s.io/pause:3.10
 """
 HOST = CLEAN.replace("      containers:", "      hostNetwork: true\n      containers:")
-ON_HOST = "spec.template.spec.hostNetwork is true: the pod is then on the node's own network, metadata included; remove it"
+ON_HOST = "spec.template.spec.hostNetwork is true: the pod then uses the node's network, metadata included; remove it"
 
 
 def run(*arguments: str):
@@ -165,12 +165,12 @@ def test_a_folder_without_an_object_is_wrong_input(tmp_path):
         (
             "a.yaml",
             CLEAN + "kind: Pod\n",
-            "a.yaml:12: a key may stand once; it stands on line 2 too; got 'kind'; remove one of them",
+            "a.yaml:12: a key may appear once; it is also on line 2 too; got 'kind'; remove one of them",
         ),
         (
             "a.yml",
             f"{CLEAN}---\n{CLEAN}  template: x\n",
-            "a.yml:24: a key may stand once; it stands on line 19 too; got 'template'",
+            "a.yml:24: a key may appear once; it is also on line 19 too; got 'template'",
         ),
         (
             "a.yaml",
@@ -183,7 +183,11 @@ def test_a_folder_without_an_object_is_wrong_input(tmp_path):
             "a.yaml:13: an object has apiVersion and kind; kind is not set; add it",
         ),
         ("a.yaml", "apiVersion: 1\nkind: Pod\n", "a.yaml:1: apiVersion must be v1 or group/version; got 1; correct it"),
-        ("a.yaml", "apiVersion: v1\nkind: [Pod]\n", "a.yaml:1: kind must be one word, as Deployment; got ['Pod']; correct it"),
+        (
+            "a.yaml",
+            "apiVersion: v1\nkind: [Pod]\n",
+            "a.yaml:1: kind must be one word, such as Deployment; got ['Pod']; correct it",
+        ),
         (
             "a.yaml",
             "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  metadata: {}\n",
@@ -197,13 +201,13 @@ def test_a_folder_without_an_object_is_wrong_input(tmp_path):
         (
             "a.yaml",
             CLEAN.replace("web\n", "!vault x\n", 1),
-            "a.yaml:4: kubectl knows YAML's own tags alone; got '!vault'; remove the",
+            "a.yaml:4: kubectl supports only YAML's own tags; got '!vault'; remove the",
         ),
         ("a.json", '{"apiVersion": "v1",\n "kind": "Pod",}', "a.json:2: not valid JSON: "),
         (
             "a.json",
             '{"apiVersion": "v1",\n "kind": "Pod",\n "kind": "Job"}',
-            "a.json:3: a key may stand once; it stands on line 2 too",
+            "a.json:3: a key may appear once; it is also on line 2 too",
         ),
         (
             "a.json",
@@ -218,14 +222,18 @@ def test_a_folder_without_an_object_is_wrong_input(tmp_path):
         (
             "a.json",
             '{"apiVersion": "v1", "kind": "Pod", "spec": {"a": "\\ud800"}}',
-            "a.json:1: holds half a character or a number that",
+            "a.json:1: contains half of a surrogate pair, or a number that",
         ),
         (
             "a.yaml",
             f"apiVersion: v1\nkind: Pod\nspec: {{a: [{{{SIGNATURE}: x}}]}}\n",
-            "a.yaml:1: holds a mark that Pulumi keeps for secrets and unknown values; write another text",
+            "a.yaml:1: contains a string that Pulumi reserves for secrets and unknown values; write another text",
         ),
-        ("a.yaml", f"apiVersion: v1\nkind: Pod\nspec: {{a: {UNKNOWN}}}\n", "a.yaml:1: holds a mark that Pulumi keeps for"),
+        (
+            "a.yaml",
+            f"apiVersion: v1\nkind: Pod\nspec: {{a: {UNKNOWN}}}\n",
+            "a.yaml:1: contains a string that Pulumi reserves for",
+        ),
         ("a.json", "{}\n" + json.dumps({"apiVersion": "v1", "kind": "Pod"}), "a.json:2: not valid JSON: Extra data in column 1;"),
         ("a.json", "apiVersion: v1\nkind: [Pod\n", "a.json:3: not valid YAML: "),
         (
@@ -255,7 +263,7 @@ def test_a_name_that_no_line_can_hold_is_refused(tmp_path, name):
     line = wrong(tmp_path, {name: CLEAN})
     assert line.startswith("DIR: '")
     assert line.isprintable()
-    assert line.endswith("has a sign in its name that cannot be shown; rename it")
+    assert line.endswith("has a character in its name that cannot be shown; rename it")
 
 
 def test_a_link_to_nothing_is_named(tmp_path):
@@ -365,7 +373,7 @@ def test_hidden_files_are_read_as_argo_cd_reads_them(tmp_path):
 def test_yaml_under_the_name_of_json_is_read(tmp_path):
     held = checked(tmp_path, {"a.json": HOST, "notes.json": "// settings of an editor: [\n{}"})
     assert {place for place, _ in said(held)} == {"a.json:9"}
-    assert held.tree.passed_over == (f"{tmp_path}/notes.json:1: no Kubernetes object (a text)",)
+    assert held.tree.passed_over == (f"{tmp_path}/notes.json:1: not a Kubernetes object (a text)",)
 
 
 def test_a_program_is_passed_over_with_a_note(tmp_path):
@@ -397,13 +405,13 @@ def test_what_is_no_object_is_passed_over_with_a_note(tmp_path):
         },
     )
     assert [note.removeprefix(f"{tmp_path}/") for note in held.tree.passed_over] == [
-        "Chart.yaml:1: no Kubernetes object (apiVersion and kind are not set)",
-        "home.yaml:1: no Kubernetes object (apiVersion and kind are not set)",
-        "list.yaml:2: no Kubernetes object (a list)",
-        "package.json:1: no Kubernetes object (apiVersion and kind are not set)",
-        "talos.yaml:1: no Kubernetes object (apiVersion and kind are not set)",
-        "tsconfig.json:1: no Kubernetes object (a text)",
-        "values.yaml:1: no Kubernetes object (apiVersion and kind are not set), and 1 more documents",
+        "Chart.yaml:1: not a Kubernetes object (apiVersion and kind are not set)",
+        "home.yaml:1: not a Kubernetes object (apiVersion and kind are not set)",
+        "list.yaml:2: not a Kubernetes object (a list)",
+        "package.json:1: not a Kubernetes object (apiVersion and kind are not set)",
+        "talos.yaml:1: not a Kubernetes object (apiVersion and kind are not set)",
+        "tsconfig.json:1: not a Kubernetes object (a text)",
+        "values.yaml:1: not a Kubernetes object (apiVersion and kind are not set), and 1 more documents",
     ]
     assert [each.kind for each in held.tree.manifests] == ["Kustomization", "Deployment"]
 
@@ -514,7 +522,7 @@ def test_each_object_has_a_urn_of_its_own_and_twice_the_same_one_is_remarked(tmp
         f"{prefix}apps/v1beta2:Deployment::b/c.yaml#apps/web",
     ]
     assert found["remarks"] == [
-        f"Deployment apps/web stands 3 times, and the last one applied wins: {tmp_path}/a.yaml:1, {tmp_path}/a.yaml:14, "
+        f"Deployment apps/web is here 3 times, and the one that is applied last wins: {tmp_path}/a.yaml:1, {tmp_path}/a.yaml:14, "
         f"{tmp_path}/b/c.yaml:1"
     ]
     assert f"  ! {found['remarks'][0]}" in run(str(tmp_path)).stdout
@@ -532,7 +540,7 @@ def test_an_exception_means_a_file_or_an_object(monkeypatch, tmp_path):
         in before.stdout
     )
     assert "FAILED: 1 mandatory policy violation; " in before.stdout
-    assert "ran out on 2026-12-31" in after.stdout
+    assert "expired on 2026-12-31" in after.stdout
     assert "FAILED: 3 mandatory policy violations; " in after.stdout
 
 
@@ -606,10 +614,9 @@ def test_what_no_policy_reads_is_named(tmp_path):
         tmp_path, {"a.yaml": f"{CLEAN}---\n{service}---\n{service}", "b.yaml": rollout, "c.yaml": f"{nim}---\n{nim}"}
     )
     lines = run(folder).stdout.splitlines()
-    assert f"  ! Rollout.argoproj.io has containers or GPUs in it, and no policy reads it: {tmp_path}/b.yaml:1" in lines
+    assert f"  ! Rollout.argoproj.io has containers or GPUs, and no policy reads it: {tmp_path}/b.yaml:1" in lines
     assert (
-        f"  ! NIMService.apps.nvidia.com has containers or GPUs in it, and no policy reads it: {tmp_path}/c.yaml:1 and 1 more"
-        in lines
+        f"  ! NIMService.apps.nvidia.com has containers or GPUs, and no policy reads it: {tmp_path}/c.yaml:1 and 1 more" in lines
     )
     assert "  no policy reads: Service (2)" in lines
     assert json.loads(run(folder, "--json").stdout)["notJudged"][0] == {
@@ -640,7 +647,9 @@ def test_what_argo_cd_lays_over_files_of_git_is_remarked(tmp_path, source, where
     }
     spec = {"source": {"repoURL": "https://git.example.com/x"} | source}
     held = checked(tmp_path, {"a.json": json.dumps(application | {"spec": spec})})
-    told = f"{tmp_path}/a.json:1: Application argocd/llm: {where} changes what lies in Git, and is read with none of it here"
+    told = (
+        f"{tmp_path}/a.json:1: Application argocd/llm: {where} changes the manifests in Git, and this check ignores those changes"
+    )
     assert held.remarks == ((told,) if where else ())
     assert not where or f"  ! {told}" in run(str(tmp_path)).stdout
 
@@ -697,7 +706,7 @@ def test_json_has_the_same_facts(tmp_path):
     }
     (verdict,) = found["verdicts"]
     assert (verdict["file"], verdict["line"], verdict["policy"]) == (f"{tmp_path}/web.yaml", 9, "runner-no-privileged")
-    assert found["passedOver"] == [f"{tmp_path}/values.yaml:1: no Kubernetes object (apiVersion and kind are not set)"]
+    assert found["passedOver"] == [f"{tmp_path}/values.yaml:1: not a Kubernetes object (apiVersion and kind are not set)"]
     assert "registry.k8s.io" not in json.dumps(found), "of the manifests themselves it has names and places alone"
 
 
@@ -848,17 +857,17 @@ def test_what_the_sources_write_breaks_what_it_does_and_says_where(seeds):
 @pytest.mark.parametrize(
     ("label", "message"),
     [
-        ("Deployment ai/ollama", "spec.template.spec.tolerations: a pod that takes GPUs tolerates the taint of their nodes"),
+        ("Deployment ai/ollama", "spec.template.spec.tolerations: a pod that takes GPUs must tolerate the taint"),
         (
             "Deployment ai/ollama",
-            'spec.template.spec.containers[0].image is "ollama/ollama:latest": tag "latest" names no version',
+            'spec.template.spec.containers[0].image is "ollama/ollama:latest": tag "latest" is not a version',
         ),
         ("Deployment ai/comfyui", "spec.template.spec.containers[0].resources asks for too many GPUs (2)"),
         ("Deployment ai/comfyui", "spec.template.spec.containers[0].resources.requests.cpu is not set"),
         ("Pod ai/coral", 'spec.volumes[0].hostPath is "/dev/bus/usb": a folder of the node'),
         ("Job training", "spec.activeDeadlineSeconds is not set: a GPU job ends after at most 7200 seconds"),
-        ("Application argocd/gpu-operator", "spec.source.helm.values.devicePlugin.config.sharing is no field of the operator's"),
-        ("Application argocd/gpu-operator", 'spec.source.targetRevision is "26.*": one version exactly'),
+        ("Application argocd/gpu-operator", "spec.source.helm.values.devicePlugin.config.sharing is not a field of the operator"),
+        ("Application argocd/gpu-operator", 'spec.source.targetRevision is "26.*": must be one exact version'),
         ("Application argocd/gpu-runners", "spec.sources[1].helm.valueFiles: files may change the runner pod"),
         ("Application argocd/gpu-runners", "spec.sources[1].helm.valuesObject.runnerGroup is not set"),
     ],

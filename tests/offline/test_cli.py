@@ -48,8 +48,8 @@ def test_staging_is_clean(staging):
     "text",
     [
         f"gpu-ci plan of stack staging on {AS_OF}",
-        "Not a diff against what is deployed",
-        "Secrets are not read offline, a placeholder stands in: gpu-ci:githubPrivateKey",
+        "It is not a diff against deployed resources",
+        "Secrets are not read offline; placeholders replace: gpu-ci:githubPrivateKey",
         "usw2: endpoint.publicCidrs: 203.0.113.0/24 is reserved, EKS refuses it",
         "gpu-ci.GpuNodeGroup usw2-t4-spot",
         "SPOT g4dn.2xlarge, g4dn.4xlarge, 0-5 nodes",
@@ -138,9 +138,9 @@ def test_a_runner_that_fits_nowhere_is_status_1_and_says_what_would_do(tmp_path)
     result = run("plan", "staging", "--file", path)
     assert result.exit_code == 1
     assert "usw2/gpu-t4 cannot be placed: asks" in result.stdout
-    assert "the smallest type that would do is g4dn.2xlarge" in result.stdout
+    assert "the smallest type that is large enough is g4dn.2xlarge" in " ".join(result.stdout.split())
     assert "Resources:" not in result.stdout, "nothing is built that cannot be placed"
-    assert "FAILED: 1 runner set cannot be placed, nothing was built or judged" in result.stdout
+    assert "FAILED: 1 runner set cannot be placed, so no resource was created or judged" in result.stdout
     as_json = json.loads(run("plan", "staging", "--json", "--file", path).stdout)
     assert (as_json["clean"], as_json["built"]) == (False, False)
     assert {found["state"] for found in as_json["policies"]} == {"not judged"}, "not judged is not clean"
@@ -154,7 +154,7 @@ def test_the_program_itself_refuses_a_runner_that_fits_nowhere(tmp_path):
 
     path = changed(tmp_path, ("[g4dn.2xlarge, g4dn.4xlarge]", "[g4dn.xlarge]"))
     config = stackfile.with_placeholders(stackfile.load("staging", ROOT, stack_file=Path(path)), ["gpu-ci:githubPrivateKey"])
-    with pytest.raises(pulumi.RunError, match="the smallest type that would do is g4dn"):
+    with pytest.raises(pulumi.RunError, match="the smallest type that is large enough is g4dn"):
         record(ROOT / "__main__.py", config)
 
 
@@ -201,7 +201,7 @@ def test_an_exception_hides_a_violation_until_its_day_and_then_is_one(monkeypatc
     )
     after = run("plan", "staging", "--file", path, "--as-of", "2027-01-01")
     assert after.exit_code == 1
-    assert "ran out on 2026-12-31" in after.stdout
+    assert "expired on 2026-12-31" in after.stdout
     assert "FAILED: 2 mandatory policy violations" in after.stdout, "what it hid and the exception itself"
 
 
@@ -222,7 +222,7 @@ def test_the_exceptions_of_prod_run_out():
     assert run("plan", "prod", "--as-of", "2027-05-31").exit_code == 0
     late = run("plan", "prod", "--as-of", "2027-06-01")
     assert late.exit_code == 1
-    assert "ran out on 2027-05-31" in late.stdout
+    assert "expired on 2027-05-31" in late.stdout
 
 
 def test_what_a_remediation_changes_is_shown_and_judged(monkeypatch, tmp_path):
@@ -283,7 +283,7 @@ def test_a_secret_inside_the_model_is_refused(tmp_path, old, key):
     path = changed(tmp_path, (old, old.partition(":")[0] + ": {secure: abc}"))
     result = run("plan", "staging", "--file", path)
     assert result.exit_code == 2
-    assert f"{key}: holds a secret, which would end in clear in tags and values" in result.stderr
+    assert f"{key}: contains a secret, which would be in clear text in tags and values" in result.stderr
 
 
 @pytest.mark.parametrize(

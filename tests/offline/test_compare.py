@@ -64,14 +64,14 @@ def test_a_policy_that_is_switched_off_or_let_out_is_a_setting_that_changes(chan
     (setting,) = off.settings
     assert (setting.kind, setting.name, setting.state) == ("policy", "spot-required-nonprod", "changed")
     assert setting.values == {"enforcementLevel": Pair("mandatory", "disabled")}
-    assert off.mended == (), "a policy that says nothing mends nothing"
+    assert off.fixed == (), "a policy that says nothing mends nothing"
     exception = {"urn": "*", "reason": "a test of exceptions", "expires": "2099-01-01"}
     let = {"enforcementLevel": "mandatory", "roles": ["burst"], "exceptions": [{**exception, "urn": "*::usw2-*"}]}
     out = Comparison(changed, judged_by(changed, spot_required_nonprod=let))
     (setting,) = out.settings
     assert list(setting.values) == ["exceptions"]
     assert [verdict.kind for verdict in out.new_verdicts] == ["excepted"]
-    assert out.mended == ()
+    assert out.fixed == ()
 
 
 def test_the_numbers_of_a_policy_read_as_they_were_written():
@@ -84,9 +84,9 @@ def test_the_numbers_of_a_policy_read_as_they_were_written():
 def test_policies_newly_broken_one_way_are_mended_the_other(comparison, changed):
     (broken,) = comparison.newly_broken
     assert (broken.rule, broken.urn.rpartition("::")[2]) == ("spot-required-nonprod", "usw2-t4-spot-nodes")
-    assert comparison.mended == ()
+    assert comparison.fixed == ()
     back = Comparison(changed, staging())
-    assert back.mended == (broken,)
+    assert back.fixed == (broken,)
     assert back.newly_broken == ()
 
 
@@ -114,13 +114,13 @@ def test_a_second_violation_that_is_hidden_is_new():
 
 @pytest.mark.parametrize("kind", ["violation", "excepted", "undeterminable"])
 def test_what_is_broken_in_other_words_hidden_or_unknown_is_not_mended(kind):
-    assert Comparison(said("broken"), said("said otherwise", kind=kind)).mended == ()
+    assert Comparison(said("broken"), said("said otherwise", kind=kind)).fixed == ()
 
 
 def test_what_was_unknown_before_as_well_hides_no_mending():
     unknown = said("an id is not known", kind="undeterminable").verdicts
     before, after = replace(staging(), verdicts=(*said("broken").verdicts, *unknown)), replace(staging(), verdicts=unknown)
-    assert [verdict.message for verdict in Comparison(before, after).mended] == ["broken"]
+    assert [verdict.message for verdict in Comparison(before, after).fixed] == ["broken"]
 
 
 def test_resources_that_change_are_named_with_their_inputs(comparison):
@@ -142,7 +142,7 @@ def test_what_comes_and_what_goes(tmp_path):
         assert side.lines["usw2", "pool l4"].state == state
         kinds = {kind.type: kind for kind in side.resources}
         assert getattr(kinds["gpu-ci:index:GpuNodeGroup"], state) == ("usw2-l4",)
-    assert there.new_remarks == ("usw2: pool l4: no runner set names it, so it gets no job; name it in one, or remove it",)
+    assert there.new_remarks == ("usw2: pool l4: no runner set uses it, so it gets no jobs; use it in one, or remove it",)
     assert back.new_remarks == ()
     assert list(there.lines) == [(line.cluster, line.item) for line in after.bill], "in the order of the bill"
     assert list(back.lines) == list(there.lines), "what is gone stands where it was"
@@ -155,7 +155,7 @@ def test_a_plan_that_was_not_built_is_compared_as_far_as_it_goes(tmp_path):
     assert not found.nothing
     assert found.places["usw2/gpu-t4"].held.error
     for compared in (found, Comparison(unbuilt, staging())):
-        told = (compared.resources, compared.newly_broken, compared.mended, compared.new_remediations)
+        told = (compared.resources, compared.newly_broken, compared.fixed, compared.new_remediations)
         assert told == ((), (), (), ()), "not judged is neither broken nor mended"
 
 

@@ -226,7 +226,7 @@ def test_a_runner_set_may_be_called_as_a_chart_is():
 def test_a_path_that_ends_otherwise_than_the_folder_is_refused():
     git = json.loads(stack("homelab").values[KEY])["home"]["gitops"]
     with pytest.raises(
-        InputError, match=rf"clusters\.home\.gitops\.path: the folder that make render writes for the cluster is {HOME}; end"
+        InputError, match=rf"clusters\.home\.gitops\.path: make render writes the cluster's files to the folder {HOME}; end"
     ):
         files(changed(stack("homelab"), home={"gitops": {**git, "path": "clusters/home"}}))
 
@@ -407,19 +407,19 @@ def test_what_sops_encrypted_is_copied_as_it_is_into_a_folder_that_kustomize_rea
 
 WRONG = {
     "missing": (None, "cannot be read"),
-    "no YAML": ("a: [", "is no YAML of one document"),
-    "no Secret": ({"kind": "ConfigMap"}, "is no Secret"),
-    "a list": ("[1]", "is no Secret"),
-    "another name": (SOPS | {"metadata": {"name": "app"}}, "must be of a Secret called github-app"),
+    "no YAML": ("a: [", "is not YAML with one document"),
+    "no Secret": ({"kind": "ConfigMap"}, "is not a Secret"),
+    "a list": ("[1]", "is not a Secret"),
+    "another name": (SOPS | {"metadata": {"name": "app"}}, "must be a Secret named github-app"),
     "a value in clear": (
         SOPS | {"stringData": SOPS["stringData"] | {"github_app_private_key": "-----BEGIN RSA PRIVATE KEY-----"}},
-        "has values in clear (github_app_private_key)",
+        "has values in clear text (github_app_private_key)",
     ),
-    "half encrypted": (SOPS | {"data": {"more": "aGVsbG8="}}, "has values in clear (more)"),
-    "no sops block": ({key: value for key, value in SOPS.items() if key != "sops"}, "has values in clear (no sops block)"),
+    "half encrypted": (SOPS | {"data": {"more": "aGVsbG8="}}, "has values in clear text (more)"),
+    "no sops block": ({key: value for key, value in SOPS.items() if key != "sops"}, "has values in clear text (no sops block)"),
     "one key twice, once in clear": (
         SOPS | {"data": {"github_app_private_key": "aGVsbG8="}},
-        "has values in clear (github_app_private_key)",
+        "has values in clear text (github_app_private_key)",
     ),
     "an annotation of kubectl's": (
         SOPS | {"metadata": {"name": "github-app", "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}"}}},
@@ -427,7 +427,7 @@ WRONG = {
     ),
     "more beside the data": (SOPS | {"backup": {"key": "aGVsbG8="}}, "has backup, which SOPS leaves in clear"),
     "a comment": (f"# BEGIN RSA PRIVATE KEY\n{yaml.safe_dump(SOPS)}", "has a comment or a key in clear"),
-    "an empty sops block": (SOPS | {"sops": {}}, "has values in clear (no sops block)"),
+    "an empty sops block": (SOPS | {"sops": {}}, "has values in clear text (no sops block)"),
     "a key too few": (SOPS | {"stringData": {"github_app_id": ENCRYPTED}}, "lacks github_app_installation_id, "),
 }
 
@@ -481,7 +481,7 @@ def copy(rendered: Path, out: Path) -> Path:
 def test_a_tree_that_is_what_the_settings_give_passes_and_is_not_touched(rendered):
     stamps = {path: path.stat().st_mtime_ns for path in rendered.rglob("*")}
     done = run("--out", str(rendered), "--check")
-    assert (done.exit_code, done.stdout) == (0, f"{rendered}: as the settings give it\n")
+    assert (done.exit_code, done.stdout) == (0, f"{rendered}: up to date with the settings\n")
     assert {path: path.stat().st_mtime_ns for path in rendered.rglob("*")} == stamps
 
 
@@ -494,10 +494,10 @@ def test_what_differs_is_missing_or_is_of_nothing_is_told_and_fails(rendered, tm
     done = run("--out", str(out), "--check")
     assert done.exit_code == 1
     assert done.stderr.splitlines()[-4:] == [
-        f"{out}/{HOME}/workloads/mine.yaml: no setting gives it",
+        f"{out}/{HOME}/workloads/mine.yaml: no setting creates it",
         f"{out}/{HOME}/workloads/ollama/service.yaml: missing",
         f"{out}/{HOME}/workloads/ollama/volume.yaml: differs",
-        "error: 3 files are not what the settings give; render again, and commit what changed",
+        "error: 3 files differ from the settings; render again, and commit the changes",
     ]
     assert "100Gi" in volume.read_text(), "nothing is written"
 
@@ -511,15 +511,15 @@ def test_a_link_in_the_place_of_a_file_is_told(rendered, tmp_path):
     done = run("--out", str(out), "--check")
     assert done.exit_code == 1
     assert [line for line in done.stderr.splitlines() if "regular" in line] == [
-        f"{out}/{HOME}/workloads/ollama/service.yaml: is no regular file",
-        f"{out}/more: is no regular file",
+        f"{out}/{HOME}/workloads/ollama/service.yaml: is not a regular file",
+        f"{out}/more: is not a regular file",
     ]
 
 
 def test_a_folder_that_was_never_rendered_is_wrong_input(tmp_path):
     done = run("--out", str(tmp_path), "--check")
     assert done.exit_code == 2
-    assert "was not rendered by gpu-ci; run make render with it once, and commit what it wrote" in done.stderr
+    assert "was not rendered by gpu-ci; run make render with it once, and commit the result" in done.stderr
 
 
 def test_the_committed_tree_is_what_the_settings_give():

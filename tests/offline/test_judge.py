@@ -394,13 +394,13 @@ def test_a_policy_without_a_level_is_advisory_as_in_the_pack():
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"max-node": "mandatory"}, ["max-node: there is no such policy", "max-nodes"]),
+        ({"max-node": "mandatory"}, ["max-node: no policy has this name", "max-nodes"]),
         ({"max-nodes": "strict"}, ["a level is one of advisory, mandatory, remediate, disabled", "'strict'"]),
         ({"max-nodes": {"enforcementLevel": 1}}, ["a level is one of", "got 1"]),
         ({"all": "off"}, ["all: a level is one of"]),
-        ({"all": {"max": 3}}, ["all: sets the level only"]),
+        ({"all": {"max": 3}}, ["all: can set only the level"]),
         ({"max-nodes": ["mandatory"]}, ["must be a level or an object"]),
-        ({"max-nodes": {"maximum": 3}}, ["max-nodes.maximum: there is no such property", "allowed, max"]),
+        ({"max-nodes": {"maximum": 3}}, ["max-nodes.maximum: the policy does not have this property", "allowed, max"]),
         ({"everything": {"x": 3}}, ["its properties: none"]),
         ({"max-nodes": {"max": "3"}}, ["max-nodes.max: must be of type integer", "'3'"]),
         ({"max-nodes": {"max": True}}, ["must be of type integer"]),

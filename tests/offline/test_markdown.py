@@ -76,7 +76,7 @@ def test_a_plan_by_itself_has_placement_price_and_remarks_and_folds_the_policies
     (disabled,) = [line for line in text.splitlines() if line.startswith("Disabled for this stack: ")]
     assert disabled.count("`") == 2 * sum(outcome.state == "disabled" for outcome in staging().outcomes())
     assert "`gpu-node-taint`" not in disabled
-    assert "Nothing here for" not in text, "each policy of these tests has something to judge"
+    assert "no resource to judge" not in text, "each policy of these tests has something to judge"
 
 
 def test_what_breaks_and_what_it_costs_stand_before_everything_else(shown, wider):
@@ -117,7 +117,7 @@ def test_a_change_is_short(shown):
 
 def test_settings_that_change_nothing_say_so():
     text = markdown(staging(), base())
-    assert text.startswith("## ✅ `staging`: every proof holds, the settings change nothing\n")
+    assert text.startswith("## ✅ `staging`: every proof holds, the change has no effect\n")
     assert "### " not in text, "nothing stands open that did not change"
 
 
@@ -140,16 +140,16 @@ def test_a_pool_that_comes_or_goes_is_told_with_its_price(tmp_path, state):
 
 def test_what_is_mended_is_told(wider):
     text = markdown(staging(), Base("", wider))
-    assert "### Mended" in text
-    assert "`spot-required-nonprod` mended" in text
+    assert "### Fixed" in text
+    assert "`spot-required-nonprod` fixed" in text
 
 
 def test_a_runner_that_fits_nowhere_is_the_first_line_and_why_the_second(tmp_path):
     text = markdown(plan_of(write(tmp_path, TOO_SMALL)), base())
-    assert text.startswith("## ❌ `staging`: 1 runner set cannot be placed, nothing was built or judged\n")
+    assert text.startswith("## ❌ `staging`: 1 runner set cannot be placed, so no resource was created or judged\n")
     _, (what, where, why) = tables(text)[0]
     assert (what, where) == ("placement", "`usw2/gpu-t4`")
-    assert "the smallest type that would do is g4dn.2xlarge" in why
+    assert "the smallest type that is large enough is g4dn.2xlarge" in why
     assert "none judged" in text
     assert "Resources and policies are not compared" in text
 
@@ -230,7 +230,7 @@ def test_a_great_stack_makes_no_great_text(against):
 
 
 def test_a_bound_is_said_to_be_one(shown):
-    assert "≤ is a bound, since not every price is known: the difference says how far it moves." in shown
+    assert "≤ is a bound, because not every price is known: the difference is that of the bounds." in shown
 
 
 def hostile(plan: Plan) -> Plan:
@@ -280,7 +280,7 @@ def test_wrong_input_lists_what_to_correct():
     assert wrong_input("staging", error, ROOT).splitlines() == [
         "## ❌ `staging`: the input is wrong",
         "",
-        "Nothing was planned. Correct:",
+        "Nothing was planned. Fix:",
         "",
         "- Pulumi.staging.yaml:3: a: @\u200bteam\\|\\<b\\>",
         "- Pulumi.staging.yaml:4: b: wrong",

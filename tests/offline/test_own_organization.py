@@ -24,7 +24,7 @@ OWN: dict[str, Any] = {
     "admins": ["arn:aws:iam::210987654321:role/operators"],
 }
 """What the step names besides the URL, by the name that it has there."""
-OCI_ONLY = "OCIDs that begin with example stand in for real ones"
+OCI_ONLY = "OCIDs that begin with example are placeholders"
 """The step is of AWS; docs/operate.md has OCI's own list."""
 PLACEHOLDERS = ("example", "is reserved", "set your own")
 

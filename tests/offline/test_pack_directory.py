@@ -82,7 +82,7 @@ def test_where_an_ignore_file_above_would_empty_the_archive_nothing_is_written(t
 
 @pytest.mark.parametrize("out", [POLICIES, POLICIES.parent, POLICIES.parent.parent])
 def test_the_project_itself_is_never_replaced(out: Path) -> None:
-    with pytest.raises(InputError, match="holds the project itself"):
+    with pytest.raises(InputError, match="contains the project itself"):
         write_pack(out)
     assert (POLICIES / "rules" / "rule.py").exists()
 

@@ -98,7 +98,7 @@ def test_a_base_without_the_stack_is_told_in_every_form(tmp_path):
     reason = "the base has no Pulumi.staging.yaml"
     result = run("plan", "staging", "--base", str(tmp_path))
     assert result.exit_code == 0
-    assert result.stdout.splitlines()[1] == f"  {reason}. What follows is after alone."
+    assert result.stdout.splitlines()[1] == f"  {reason}. The following is only the plan after the change."
     assert json.loads(run("plan", "staging", "--base", str(tmp_path), "--json").stdout)["changes"] == {"notCompared": reason}
     assert f"Before → after: {reason}." in run("plan", "staging", "--base", str(tmp_path), "--markdown").stdout
 
@@ -114,7 +114,7 @@ def test_an_unplaced_runner_is_compared_too(tmp_path):
     assert result.exit_code == 1
     changes = json.loads(result.stdout)["changes"]
     assert changes["resources"] is None, "not built is not removed"
-    assert "the smallest type that would do" in changes["placement"][0]["after"]["error"]
+    assert "the smallest type that is large enough" in changes["placement"][0]["after"]["error"]
 
 
 def test_wrong_input_is_told_in_the_comment_and_on_its_line(tmp_path):
@@ -130,7 +130,7 @@ def test_wrong_input_is_told_in_the_comment_and_on_its_line(tmp_path):
 def test_two_forms_at_once_are_refused():
     result = run("plan", "staging", "--json", "--markdown")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert "error: --json, --markdown: one form at a time" in result.stderr
+    assert "error: --json, --markdown: choose one output format" in result.stderr
 
 
 # -- the day and strictness --------------------------------------------------------------------------------------------

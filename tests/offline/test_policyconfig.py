@@ -82,7 +82,10 @@ def test_a_file_that_is_not_current_is_refused(tmp_path: Path, held: str | None)
     if held is not None:
         (root / "policies" / "config").mkdir()
         (root / "policies" / "config" / "lab.json").write_text(held)
-    wanted = r"^policies/config/lab\.json:1: must be what policies/stacks\.toml gives stack lab; edit .*, then run `make docs`$"
+    wanted = (
+        r"^policies/config/lab\.json:1: must be the config that policies/stacks\.toml generates for stack lab; "
+        r"edit .*, then run `make docs`$"
+    )
     with pytest.raises(InputError, match=wanted):
         require_current("lab", root)
 
@@ -94,7 +97,9 @@ def test_plan_and_check_refuse_a_file_that_is_not_current(tmp_path: Path) -> Non
     (root / "policies" / "config").mkdir()
     (root / "policies" / "config" / "staging.json").write_text("{}")
     for run in (lambda: make_plan("staging", root), lambda: make_check(str(tmp_path), "staging", root)):
-        with pytest.raises(InputError, match=r"policies/config/staging\.json:1: must be what policies/stacks\.toml gives"):
+        with pytest.raises(
+            InputError, match=r"policies/config/staging\.json:1: must be the config that policies/stacks\.toml generates"
+        ):
             run()
 
 
@@ -112,16 +117,17 @@ def test_plan_and_check_refuse_a_file_that_is_not_current(tmp_path: Path) -> Non
         ("[lab.stack-gpu-ceiling]", "policies/stacks.toml:1: lab.kind: must be a kind of stack; got None; give one of: "),
         (
             '[lab]\nkind = "dev"\n[lab.no-such]\na = 1',
-            "policies/stacks.toml:3: lab.no-such: there is no such policy; got {'a': 1}; give one of: addon-version-pinned, ",
+            "policies/stacks.toml:3: lab.no-such: no policy has this name; got {'a': 1}; give one of: addon-version-pinned, ",
         ),
-        ('[lab]\nkind = "dev"\nall = "disabled"', "policies/stacks.toml:1: lab.all: there is no such policy; got 'disabled'; "),
+        ('[lab]\nkind = "dev"\nall = "disabled"', "policies/stacks.toml:1: lab.all: no policy has this name; got 'disabled'; "),
         (
             '[lab]\nkind = "dev"\nscale-to-zero = "advisory"',
             "policies/stacks.toml:1: lab.scale-to-zero: must be a table; got 'advisory'; write the level as ",
         ),
         (
             '[lab]\nkind = "dev"\n\n["lab".stack-gpu-ceiling]\nmaxGpu = 3',
-            "policies/stacks.toml:4: lab.stack-gpu-ceiling.maxGpu: there is no such property; got 3; its properties: ",
+            "policies/stacks.toml:4: lab.stack-gpu-ceiling.maxGpu: the policy does not have this property; got 3; its "
+            "properties: ",
         ),
         (
             '[lab]\nkind="dev"\n[[lab.stack-gpu-ceiling.exceptions]]\nurn="*::a"\nreason="just a test"\nexpires = 2027-01-31',

@@ -362,7 +362,7 @@ def test_a_name_used_twice_fails_as_on_the_engine():
         Bucket("b")
         Bucket("b")
 
-    with pytest.raises(ProgramError, match=r"duplicate URN .*index:Bucket::b: .*another name"):
+    with pytest.raises(ProgramError, match=r"duplicate URN .*index:Bucket::b: .*rename one"):
         run(program)
 
 

@@ -297,7 +297,7 @@ def test_the_old_folder_is_put_back_when_a_move_fails(plan, older, monkeypatch, 
 def test_the_old_folder_is_not_lost_when_it_cannot_be_put_back(plan, older, monkeypatch):
     before = tree(older)
     failing_renames(monkeypatch, 2, 3)
-    _, _, place = refused(plan, older).partition("what it held lies in ")
+    _, _, place = refused(plan, older).partition("its old content is in ")
     assert tree(Path(place)) == before
 
 

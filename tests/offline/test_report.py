@@ -50,17 +50,17 @@ def test_prod_plans_both_clouds_in_one_run(prod):
         "oci.ContainerEngine.NodePool sjc-a10-nodes  VM.GPU.A10.1, starts with 0 nodes",
         "oci.ContainerEngine.NodePool sjc-system-nodes  VM.Standard.E5.Flex 4 OCPU 32 GB, starts with 2 nodes",
         "oci.ContainerEngine.Addon sjc-gpu-plugin  NvidiaGpuPlugin",
-        "≤: no dated spot price is at hand; a spot price is at most the on-demand price.",
+        "≤: no spot price with a date is known; a spot price is at most the on-demand price.",
     ):
         assert text in prod, text
-    assert "paid whether used or not" not in prod, "every pool scales to zero"
-    assert "OCI takes less" not in prod, "there is no OCI reservation"
+    assert "billed whether used or not" not in prod, "every pool scales to zero"
+    assert "OCI charges less" not in prod, "there is no OCI reservation"
 
 
 def test_an_ec2_reservation_is_paid_whether_used_or_not_and_has_an_exact_price(reserved):
     assert "gpu-ci.GpuNodeGroup use1-a100-reserved" in reserved
-    assert "paid whether used or not: use1/pool a100-reserved." in reserved
-    assert "OCI takes less" not in reserved, "there is no OCI reservation"
+    assert "billed whether used or not: use1/pool a100-reserved." in reserved
+    assert "OCI charges less" not in reserved, "there is no OCI reservation"
 
 
 def test_a_row_of_machines_says_what_runs_the_jobs_and_that_a_job_has_it_alone(prod, machines):
@@ -80,9 +80,9 @@ def test_no_runner_set_is_folded(prod):
 
 
 def test_what_stands_is_told_and_an_upper_bound_says_why(machines):
-    assert "paid whether used or not: iad/pool a100-reserved, iad/machines a10-standing." in machines
-    assert "≤: OCI takes less than the on-demand price for reserved machines that are not in use." in machines
-    assert "no dated spot price" not in machines, "OCI's preemptible price is listed"
+    assert "billed whether used or not: iad/pool a100-reserved, iad/machines a10-standing." in machines
+    assert "≤: OCI charges less than the on-demand price for reserved machines that are not in use." in machines
+    assert "no spot price with a date" not in machines, "OCI's preemptible price is listed"
     assert row(machines, "iad", "machines a10-standing")[2:] == ["VM.GPU.A10.1 on-demand", "2", "2", "4.000", "4.000"]
 
 

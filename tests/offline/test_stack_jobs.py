@@ -47,10 +47,10 @@ def test_every_form_of_the_plan_says_which_and_why(run, tmp_path):
     assert told.exit_code == 1
     text = " ".join(told.stdout.split())
     assert "usw2/big cannot be placed: usw2/t4-" in text
-    assert "asks 8 GPUs, g4dn.2xlarge has 1" in text
-    assert "FAILED: 1 job cannot be placed, nothing was built or judged" in text
+    assert "asks for 8 GPUs, g4dn.2xlarge has 1" in text
+    assert "FAILED: 1 job cannot be placed, so no resource was created or judged" in text
     markdown = run("--file", str(path), "--markdown").stdout
-    assert markdown.startswith("## ❌ `staging`: 1 job cannot be placed, nothing was built or judged\n")
+    assert markdown.startswith("## ❌ `staging`: 1 job cannot be placed, so no resource was created or judged\n")
     (refused,) = json.loads(run("--file", str(path), "--json").stdout)["refused"]
     assert (refused["cluster"], refused["workload"], refused["kind"]) == ("usw2", "big", "job")
     line = line_of(path, "big: {namespace")

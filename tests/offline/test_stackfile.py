@@ -220,10 +220,10 @@ def test_esc_environments_are_told_for_their_values_are_not_seen(tmp_path):
     [
         ("config: {a: 1}\nconfg: {b: 2}\n", 2, ["confg", "write config"]),
         ("clusters: {}\n", 1, ["clusters", "below `config:`"]),
-        ('"a\\nb\\u2028c": {}\n', 1, [r"'a\nb\u2028c': a stack file holds"]),
-        ("config:\n  a: 1\n  a: 2\n", 3, ["may stand once", "line 2", "'a'"]),
-        ("config:\n  t:\n    x: 1\n    x: 1\n", 4, ["may stand once", "line 3"]),
-        ("config:\n  a: 1\n  gpu-ci:a: 2\n", 3, ["gpu-ci:a stands on line 2"]),
+        ('"a\\nb\\u2028c": {}\n', 1, [r"'a\nb\u2028c': a stack file has only"]),
+        ("config:\n  a: 1\n  a: 2\n", 3, ["may appear once", "line 2", "'a'"]),
+        ("config:\n  t:\n    x: 1\n    x: 1\n", 4, ["may appear once", "line 3"]),
+        ("config:\n  a: 1\n  gpu-ci:a: 2\n", 3, ["gpu-ci:a is already on line 2"]),
         ("- config\n", 1, ["must be a mapping"]),
         ("config: [a]\n", 1, ["config: must be a mapping"]),
         ("config:\n  a:b:c: 1\n", 2, ["<namespace>:<name>", "'a:b:c'"]),
@@ -242,9 +242,9 @@ def test_esc_environments_are_told_for_their_values_are_not_seen(tmp_path):
         ("config:\n  a: !!int x\n", 2, ["!!int"]),
         ("config:\n  a: *nowhere\n", 2, ["anchor above it"]),
         ("config:\n  a: &x [*x]\n", 2, ["inside its own anchor"]),
-        ("config:\n  a: {<<: text}\n", 2, ["<< takes a mapping"]),
+        ("config:\n  a: {<<: text}\n", 2, ["<< needs a mapping"]),
         ('config:\n  a: "\\ud800"\n', 2, ["whole character"]),
-        ("config:\n  a:\n    # nothing yet\n  a: 1\n", 4, ["may stand once", "line 2"]),
+        ("config:\n  a:\n    # nothing yet\n  a: 1\n", 4, ["may appear once", "line 2"]),
         ("config: {}\n---\nconfig: {}\n", 2, ["one document"]),
         pytest.param(f"config:\n  a: {'[' * 3000}{']' * 3000}\n", 2, ["at most 100 levels", "flatten"], id="deep-list"),
         pytest.param(f"config:\n  a: {'{x: ' * 3000}1{'}' * 3000}\n", 2, ["at most 100 levels"], id="deep-mapping"),
@@ -312,7 +312,7 @@ def test_a_value_of_the_declared_type_passes(tmp_path, declaration, value):
 
 @pytest.mark.parametrize(
     ("declaration", "words"),
-    [("aws:region: {type: string}", "takes `value` alone"), ("aws:region: {}", "needs a value"), ("a.b: 1", "a whole key")],
+    [("aws:region: {type: string}", "takes only `value`"), ("aws:region: {}", "needs a value"), ("a.b: 1", "a whole key")],
 )
 def test_the_projects_declarations_are_checked(tmp_path, declaration, words):
     with pytest.raises(InputError, match=words):
@@ -358,7 +358,7 @@ def test_a_hundred_levels_and_a_large_file_are_read(tmp_path):
     [
         (lambda path: path.mkdir(), "is a folder; "),
         (lambda path: path.symlink_to("gone"), "is a link to gone, which does not exist; "),
-        (os.mkfifo, "is no regular file; "),
+        (os.mkfifo, "is not a regular file; "),
     ],
 )
 @pytest.mark.parametrize("name", ["Pulumi.yaml", "Pulumi.dev.yaml"])

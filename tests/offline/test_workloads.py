@@ -44,21 +44,21 @@ def test_every_form_of_the_plan_says_which_and_why(run, tmp_path):
     told = run("--file", str(path))
     assert told.exit_code == 1
     text = " ".join(told.stdout.split())
-    assert "usw2/big cannot be placed: asks 2 GPUs, g4dn.2xlarge has 1" in text
-    assert "FAILED: 1 workload cannot be placed, nothing was built or judged" in text
+    assert "usw2/big cannot be placed: asks for 2 GPUs, g4dn.2xlarge has 1" in text
+    assert "FAILED: 1 workload cannot be placed, so no resource was created or judged" in text
     markdown = run("--file", str(path), "--markdown").stdout
-    assert markdown.startswith("## ❌ `staging`: 1 workload cannot be placed, nothing was built or judged\n")
-    assert "| placement | `usw2/big` | asks 2 GPUs" in markdown
+    assert markdown.startswith("## ❌ `staging`: 1 workload cannot be placed, so no resource was created or judged\n")
+    assert "| placement | `usw2/big` | asks for 2 GPUs" in markdown
     (refused,) = json.loads(run("--file", str(path), "--json").stdout)["refused"]
     assert (refused["cluster"], refused["workload"]) == ("usw2", "big")
     line = line_of(path, "big: {kind: ollama")
-    assert f",line={line},title=big cannot be placed::asks 2 GPUs" in run("--file", str(path), "--annotations").stderr
+    assert f",line={line},title=big cannot be placed::asks for 2 GPUs" in run("--file", str(path), "--annotations").stderr
 
 
 def test_a_workload_that_stands_is_told_with_what_it_keeps(tmp_path):
     plan = plan_of(stack(tmp_path, FITS))
     assert plan.recording is not None
-    assert any(remark.startswith("usw2/t4-spot: ollama keeps a node of it at all times") for remark in plan.remarks)
+    assert any(remark.startswith("usw2/t4-spot: ollama always keeps a node of this pool running") for remark in plan.remarks)
     assert {each.name for each in plan.resources if each.type == "gpu-ci:index:GpuWorkload"} == {"usw2-ollama"}
 
 

@@ -9,7 +9,47 @@ GITOPS = {"repository": "https://git.example.com/fleet.git", "path": "clusters/o
 TOLERATION = {"key": "dedicated", "operator": "Equal", "value": "gpu", "effect": "NoExecute"}
 SHARED = {"sharing": {"strategy": "time-slicing", "replicas": 4.0, "rename": True, "allowSeveral": False}, "cdi": False}
 
+SPANS = {"cpu": {"request": "4", "limit": "4"}, "memory": {"request": "16Gi", "limit": "16Gi"}}
+RUNNERS = {"githubUrl": "https://github.com/example", "maxRunners": 4.0, **SPANS}
+APP = {"appId": "123456", "installationId": "456789", "privateKey": "the-key-of-the-app"}
+
 ARGUMENTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
+    "ArcRunnerSet": [
+        RUNNERS,
+        {
+            **RUNNERS,
+            "githubApp": APP,
+            "githubSecret": "own-app",
+            "runnerScaleSetName": "gpu-l4",
+            "labels": ["l4"],
+            "runnerGroup": "GPUs",
+            "minRunners": 1.0,
+            "gpus": 2.0,
+            "gpuResource": "nvidia.com/gpu.shared",
+            "shm": "4Gi",
+            "mountsShm": False,
+            "scratch": "40Gi",
+            "image": "ghcr.io/actions/actions-runner:2.330.0",
+            "nodeSelector": {"node.kubernetes.io/instance-type": "g6.xlarge"},
+            "tolerations": [TOLERATION],
+            "runtimeClass": "nvidia",
+            "listenerNodeSelector": {"kubernetes.io/os": "linux"},
+            "priorityClass": "ci",
+            "namespace": "gpu-runners",
+            "createNamespace": False,
+            "isolate": True,
+            "closedNetworks": ["10.0.0.0/8"],
+            "openNetworks": ["10.1.2.0/24"],
+            "controllerNamespace": "arc",
+            "controllerServiceAccount": "arc-gha-rs-controller",
+        },
+        {
+            **RUNNERS,
+            "manifests": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "own"}, "data": {"a_key": "value"}}],
+            "installChart": True,
+            "gitops": GITOPS,
+        },
+    ],
     "DevicePluginStack": [
         {},
         {"tolerations": [TOLERATION], "access": [SHARED], "runtimeHandler": "nvidia"},
@@ -36,6 +76,13 @@ ARGUMENTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
 """Each component's arguments: first the smallest set that works. Together they have every argument."""
 
 WRONG: Mapping[str, Sequence[tuple[Mapping[str, Any], str, str]]] = {
+    "ArcRunnerSet": [
+        ({"maxRunners": "many"}, "maxRunners", "whole number"),
+        ({"maxRunners": 2.5}, "maxRunners", "whole number"),
+        ({"cpu": {"request": "4"}}, "cpu.limit", "add it"),
+        ({"githubUrl": "git@github.com:example"}, "githubUrl", "https://"),
+        ({"closedNetworks": ["10.0.0.0/33"]}, "closedNetworks[0]", "CIDR"),
+    ],
     "DevicePluginStack": [
         (
             {"access": [{"sharing": {"strategy": "time-slicing", "replicas": "many"}}]},

@@ -46,6 +46,12 @@ def output(value: object, *dependencies: str, secret: bool = False) -> dict[str,
     return {rpc._special_sig_key: rpc._special_output_value_sig, **known, "secret": secret, "dependencies": list(dependencies)}
 
 
+def urn_of(request: Any) -> str:
+    """The URN of a resource to register."""
+    parent = f"{request.parent.split('::')[2]}$" if request.parent else ""
+    return f"urn:pulumi:s::p::{parent}{request.type}::{request.name}"
+
+
 class Engine(resource_pb2_grpc.ResourceMonitorServicer, engine_pb2_grpc.EngineServicer):
     """Registers resources: the outputs of a resource are its inputs. In a preview its id is unknown."""
 
@@ -81,10 +87,9 @@ class Engine(resource_pb2_grpc.ResourceMonitorServicer, engine_pb2_grpc.EngineSe
 
     def RegisterResource(self, request: Any, context: Any) -> Any:  # noqa: N802 - gRPC's name
         self.asked.append(request)
-        parent = f"{request.parent.split('::')[2]}$" if request.parent else ""
         known = request.custom and not self.preview
         return resource_pb2.RegisterResourceResponse(
-            urn=f"urn:pulumi:s::p::{parent}{request.type}::{request.name}",
+            urn=urn_of(request),
             id=f"{request.name}-id" if known else "",
             object=request.object,
         )

@@ -13,7 +13,7 @@ from pulumi.runtime import rpc
 from offline import wire
 from package.reference import SCHEMA
 from tests.package.arguments import ARGUMENTS, WRONG
-from tests.package.plugin import UNKNOWN, output, secret
+from tests.package.plugin import UNKNOWN, output, secret, urn_of
 
 RESOURCES: Mapping[str, Any] = {
     token.rpartition(":")[2]: held for token, held in json.loads(SCHEMA.read_text())["resources"].items()
@@ -48,7 +48,9 @@ def test_a_component_registers_its_type_inputs_and_outputs(plugin, name, index, 
     found = plugin.construct(name, given, preview=preview)
     assert found.errors == ()
     assert found.component.type == f"gpu-ci:index:{name}"
-    assert wire.view(wire.raw(found.inputs)) == given, "the state shows the arguments as they were passed"
+    held = opened(wire.raw(found.inputs))
+    assert {key: held[key] for key in given} == given, "the state shows the arguments as they were passed"
+    assert held.keys() - given.keys() <= {"runnerScaleSetName"}, "the component's own name is its default"
     assert len(found.asked) > 1, "it has children"
     assert all(each.parent for each in found.asked[1:])
     assert found.outputs.keys() == RESOURCES[name]["properties"].keys(), "every annotated output is set"
@@ -63,7 +65,13 @@ def test_children_get_the_providers_and_dependencies_of_the_component(plugin, na
     found = plugin.construct(name, case, providers={"kubernetes": reference}, dependencies=[BEFORE])
     objects = [each for each in found.asked if each.type.startswith("kubernetes:")]
     assert {each.provider for each in objects} <= {reference}
-    assert all(BEFORE in each.dependencies for each in objects), "depends_on of the component is that of its objects"
+    later = {BEFORE}
+    for each in found.asked:
+        if later & set(each.dependencies):
+            later.add(urn_of(each))
+    assert [each.name for each in objects if urn_of(each) not in later] == [], (
+        "depends_on of the component is that of its objects"
+    )
 
 
 @pytest.mark.parametrize(("name", "key", "value"), INPUTS)
@@ -93,6 +101,31 @@ def test_an_argument_is_an_input_or_must_be_known(plugin, name, key, value):
                 assert list(unwrapped(found, value)) == [], f"{what}: no request shows it"
             if kind == "output":
                 assert BEFORE in found.component.propertyDependencies[key].urns, what
+
+
+@pytest.mark.parametrize("preview", [True, False], ids=["preview", "update"])
+def test_an_input_inside_a_plain_mapping_may_be_an_output_and_stays_secret(plugin, preview):
+    case = first_with("ArcRunnerSet", "githubApp")
+    key = str(case["githubApp"]["privateKey"])
+    for held in (key, output(key, BEFORE, secret=True), output(key, BEFORE), *([UNKNOWN] if preview else [])):
+        found = plugin.construct(
+            "ArcRunnerSet", {**case, "githubApp": {**case["githubApp"], "privateKey": held}}, preview=preview
+        )
+        assert found.errors == ()
+        assert list(unwrapped(found, key)) == [], f"{held}: every request has the key as a secret"
+        (created,) = [each for each in found.asked if each.type == "kubernetes:core/v1:Secret"]
+        assert held == UNKNOWN or key in str(opened(wire.raw(created.object)))
+    # The SDK makes the whole mapping secret if a program of an old SDK sends a secret instead of an output value.
+    found = plugin.construct("ArcRunnerSet", {**case, "githubApp": {**case["githubApp"], "privateKey": secret(key)}})
+    assert [path for path, _ in found.errors] == ["githubApp"]
+    assert key not in str(found.errors)
+
+
+def opened(value: Any) -> Any:
+    """A value from the wire without markers of secrets."""
+    if isinstance(value, Mapping):
+        return opened(value["value"]) if rpc._special_sig_key in value else {key: opened(each) for key, each in value.items()}
+    return [opened(each) for each in value] if isinstance(value, list) else value
 
 
 def unwrapped(found: Any, value: object) -> Iterator[str]:

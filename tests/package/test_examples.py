@@ -29,14 +29,14 @@ CLUSTERS = {"EksGpuCluster", "OkeGpuCluster"}
 
 
 def folder_of(component: str) -> str:
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", component).lower()
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", component).lower()
 
 
 @cache
 def recorded(program: Path) -> Recording:
     """What a program declares."""
-    name = program.parent.name
-    values = {f"{name}:kubeconfig": KUBECONFIG}
+    name = ids(program).replace("_", "-")
+    values = {f"{name}:kubeconfig": KUBECONFIG, f"{name}:githubPrivateKey": "of the GitHub App"}
     config = StackConfig(name, "dev", program.parent / "Pulumi.dev.yaml", values, frozenset(values), {})
     with importable():
         return record(program, config)
@@ -80,7 +80,7 @@ def test_the_policies_let_a_program_deploy(program):
 @pytest.mark.parametrize("program", PROGRAMS, ids=ids)
 def test_a_program_is_a_project(program):
     project = yaml.safe_load((program.parent / "Pulumi.yaml").read_text())
-    assert (project["name"], project["runtime"]["name"]) == (ids(program), "python")
+    assert (project["name"], project["runtime"]["name"]) == (ids(program).replace("_", "-"), "python")
     needed = set(re.findall(r"^(?:import|from) (pulumi\w*)", program.read_text(), re.MULTILINE))
     ours = dict(re.findall(r"^([a-z][a-z-]*)(\S+)", (ROOT / "requirements.in").read_text(), re.MULTILINE))
     listed = dict(re.findall(r"^([a-z][a-z-]*)(\S+)", (program.parent / "requirements.txt").read_text(), re.MULTILINE))

@@ -75,7 +75,7 @@ def twins(case: Case | StackCase) -> list[Case | StackCase]:
 
 
 def _twin(case: Case, token: str) -> Case:
-    # Of ArgoCD's kinds nothing is mended.
+    # Remedies do not change ArgoCD's kinds.
     messages = tuple(_as(token, said_of(message, case.props)) for message in case.messages)
     return replace(case, token=token, props=_props(token, case.props), messages=messages, unremedied=True)
 

@@ -17,7 +17,7 @@ OKE = {"addonName": "ClusterAutoscaler", "version": "v1.34.2"}
 
 
 def eks_fault(shown: str = "not set") -> str:
-    return f"addonVersion is {shown}: EKS then takes its default of the day; write a version such as v1.2.3-eksbuild.1"
+    return f"addonVersion is {shown}: EKS then installs its current default version; write a version such as v1.2.3-eksbuild.1"
 
 
 def oke_fault(shown: str = "not set") -> str:

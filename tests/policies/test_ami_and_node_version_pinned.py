@@ -62,7 +62,7 @@ def newest(index: int = 0) -> str:
 
 
 def version_fault(field: str, shown: str, listed: str = ", ".join(VERSIONS)) -> str:
-    return f"{field} is {shown}: nodes are of a supported Kubernetes version; write one of {listed}"
+    return f"{field} is {shown}: nodes need a supported Kubernetes version; write one of {listed}"
 
 
 @pytest.mark.parametrize("release", ["1.34.9-20260714", "1.19.2-29cc92cc", "1.29-2024.03.12"])

@@ -41,15 +41,15 @@ ALERT = Member(OCI_ALERT, "alert", {"budgetId": "ocid1.budget.oc1..example", "re
 
 def aws(names: str) -> str:
     return (
-        f"AWS: GPUs of {names} are paid for, and no alarm tells anybody of a dear month; add an {AWS_BUDGET} with a notification "
-        "and its subscribers, in a stack file `budget` of an EKS cluster"
+        f"AWS: the stack pays for the GPUs of {names}, but no budget alarm notifies anybody; add an {AWS_BUDGET} with "
+        "a notification and its subscribers (in a stack file: `budget` of an EKS cluster)"
     )
 
 
 def oci(names: str) -> str:
     return (
-        f"OCI: GPUs of {names} are paid for, and no alarm tells anybody of a dear month; add an {OCI_BUDGET} and an {OCI_ALERT} "
-        "with recipients, in a stack file `budget` of an OKE cluster"
+        f"OCI: the stack pays for the GPUs of {names}, but no budget alarm notifies anybody; add an {OCI_BUDGET} and an "
+        f"{OCI_ALERT} with recipients (in a stack file: `budget` of an OKE cluster)"
     )
 
 

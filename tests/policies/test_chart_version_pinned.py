@@ -1,4 +1,4 @@
-"""chart-version-pinned: one version exactly, from where TLS vouches for what is served."""
+"""chart-version-pinned: one exact version, from a source with TLS."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ HTTPS = {"chart": "gpu-operator", "version": "v26.7.0", "repositoryOpts": {"repo
 
 
 def inexact(shown: str) -> str:
-    return f"version is {shown}: one version exactly, no range; write it whole, as in 0.14.2"
+    return f"version is {shown}: must be one exact version, not a range; write it in full, as in 0.14.2"
 
 
 def sourceless(shown: str) -> str:
     return (
-        f"chart is {shown} without a repository: a folder or a list of repositories is another one on every machine; "
+        f"chart is {shown} without a repository: local charts and repository lists differ from machine to machine; "
         "write oci://…, or set repositoryOpts.repo to https://…"
     )
 
 
 def unsafe(path: str, shown: str) -> str:
-    return f"{path} is {shown}: nothing vouches for what it serves; write oci://… or https://…"
+    return f"{path} is {shown}: without TLS nothing verifies what it serves; write oci://… or https://…"
 
 
 @pytest.mark.parametrize("version", ["0.14.2", "v26.7.0", "1.2.3-rc.1", "1.2.3+build.5", "10.20.30-alpha-1+x"])
@@ -46,7 +46,7 @@ def test_one_version_passes(version: str) -> None:
 )
 def test_a_range_or_a_part_of_a_version_is_none(version: str) -> None:
     (message,) = judge(RULE, RELEASE, changed(OCI, "version", version)).messages
-    assert message.endswith("one version exactly, no range; write it whole, as in 0.14.2")
+    assert message.endswith("must be one exact version, not a range; write it in full, as in 0.14.2")
 
 
 @pytest.mark.parametrize(("version", "shown"), [(REMOVE, "not set"), (None, "not set"), (1.2, "1.2"), ([], "a list")])
@@ -78,7 +78,7 @@ def test_a_source_is_oci_or_https(address: str) -> None:
 def test_a_password_in_an_address_is_told_and_not_shown() -> None:
     props = changed(HTTPS, "repositoryOpts", "repo", "https://ci:hunter2@charts.example.com")
     (message,) = judge(RULE, RELEASE, props).messages
-    assert message.startswith("repositoryOpts.repo holds a password")
+    assert message.startswith("repositoryOpts.repo contains a password")
     assert "hunter2" not in message
     assert judge(RULE, RELEASE, changed(OCI, "chart", f"{OCI['chart']}@sha256:{'1' * 64}")) == CLEAN, "a digest is no password"
 
@@ -111,12 +111,12 @@ def test_what_is_known_to_be_wrong_is_told_beside_what_is_unknown() -> None:
         ("https://helm.ngc.nvidia.com/nvidia", ""),
         ("ghcr.io/nvidia", ""),
         ("oci://ghcr.io/nvidia", ""),
-        ("http://charts.example.com", "nothing vouches"),
-        ("git+https://example.com/x", "nothing vouches"),
-        ("/srv/charts", "nothing vouches"),
+        ("http://charts.example.com", "without TLS"),
+        ("git+https://example.com/x", "without TLS"),
+        ("/srv/charts", "without TLS"),
         ("", "without a repository"),
-        ("https://ci:hunter2@charts.example.com", "holds a password"),
-        ("ci:hunter2@ghcr.io/nvidia", "holds a password"),
+        ("https://ci:hunter2@charts.example.com", "contains a password"),
+        ("ci:hunter2@ghcr.io/nvidia", "contains a password"),
     ],
 )
 def test_argo_cd_writes_a_registry_without_a_scheme(address: str, fault: str) -> None:
@@ -129,7 +129,7 @@ def test_argo_cd_writes_a_registry_without_a_scheme(address: str, fault: str) ->
 def test_a_chart_that_is_its_repository_has_one_version_too() -> None:
     source = {"repoURL": "oci://registry.example.com/charts/gpu-operator", "path": ".", "targetRevision": ">=26"}
     assert judge(RULE, APPLICATION, {"spec": {"source": source}}) == said(
-        'spec.source.targetRevision is ">=26": one version exactly, no range; write it whole, as in 0.14.2'
+        'spec.source.targetRevision is ">=26": must be one exact version, not a range; write it in full, as in 0.14.2'
     )
 
 
@@ -141,7 +141,7 @@ def test_a_chart_that_is_its_repository_may_have_a_digest() -> None:
         held = {"repoURL": repository, "chart": "gpu-operator", "targetRevision": revision}
         held = held if "oci" not in repository else source | {"targetRevision": revision}
         (message,) = judge(RULE, APPLICATION, {"spec": {"source": held}}).messages
-        assert "one version exactly" in message
+        assert "one exact version" in message
 
 
 SUITE = Suite(

@@ -10,8 +10,8 @@ from tests.policies.suite import Suite
 
 GOOD: dict[str, Any] = {"imageTagMutability": "IMMUTABLE", "imageScanningConfiguration": {"scanOnPush": True}}
 KMS = {"requireKms": True}
-MUTABLE = "imageTagMutability is {}: a tag may then come to mean another image; write IMMUTABLE"
-UNSEEN = "imageScanningConfiguration.scanOnPush is {}: nobody looks for known holes; write true"
+MUTABLE = "imageTagMutability is {}: somebody can then move a tag to another image; write IMMUTABLE"
+UNSEEN = "imageScanningConfiguration.scanOnPush is {}: ECR does not scan images for known vulnerabilities; write true"
 
 SUITE = Suite(
     RULE,
@@ -26,7 +26,7 @@ SUITE = Suite(
         Case(
             ECR_REPOSITORY,
             GOOD | {"encryptionConfigurations": [{"encryptionType": "AES256"}]},
-            ("encryptionConfigurations has no entry of type KMS: this stack asks for its own key; add {encryptionType: KMS}",),
+            ("encryptionConfigurations has no entry of type KMS: this stack requires its own key; add {encryptionType: KMS}",),
             config=KMS,
             unremedied=True,
         ),

@@ -13,8 +13,8 @@ OTHER = Member(ECR_REPOSITORY, "other", {"name": "other-image"})
 MADE = Member(LIFECYCLE_POLICY, "kept", {"policy": "{}"}, property_depends={"repository": ("runner",)})
 NAMED = Member(LIFECYCLE_POLICY, "kept", {"policy": "{}", "repository": "runner-image"})
 MESSAGE = (
-    "no lifecycle policy is for this repository: images of gigabytes stay and are paid for; "
-    "add an aws.ecr.LifecyclePolicy that expires untagged and old ones"
+    "this repository has no lifecycle policy, so you pay for every old image; "
+    "add an aws.ecr.LifecyclePolicy that expires untagged and old images"
 )
 
 SUITE = Suite(
@@ -54,4 +54,4 @@ def test_an_exception_of_one_resource_hides_no_unknown_of_the_others() -> None:
     assert judge_stack(RULE, stack, excepted(one)).unknown == "name"
     whole = judge_stack(RULE, stack, excepted(one, "stack"))
     assert not whole.unknown
-    assert "it hides: no lifecycle policy" in whole.excepted
+    assert "it hides: this repository has no lifecycle policy" in whole.excepted

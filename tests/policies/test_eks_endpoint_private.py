@@ -9,10 +9,10 @@ from tests.policies.harness import CLEAN, config_of, judge, said
 from tests.policies.suite import Suite
 
 OPEN = (
-    "publicAccessCidrs is not set: the API then answers the whole internet; name your networks, or write endpointPublicAccess: "
-    "false"
+    "publicAccessCidrs is not set: the API is then open to the whole internet; name your networks, "
+    "or write endpointPublicAccess: false"
 )
-WORLD = "the API then answers the whole internet; name your networks"
+WORLD = "the API is then open to the whole internet; name your networks"
 HOMES = {"cidrs": ["203.0.113.0/24"]}
 API = "port 6443 is the Kubernetes API; name your networks"
 LISTS = sorted(OCI_SECURITY_LISTS)
@@ -60,13 +60,13 @@ SUITE = Suite(
         Case(
             EKS_COMPONENT,
             {"publicAccessCidrs": ["home"]},
-            ('publicAccessCidrs[0] is "home": no network; write one such as 203.0.113.0/24',),
+            ('publicAccessCidrs[0] is "home": not a network; write one such as 203.0.113.0/24',),
         ),
         Case(
             OKE_CLUSTER,
             {"endpointConfig": {"isPublicIpEnabled": True}},
             (
-                "endpointConfig.nsgIds is not set: nothing of its own guards a public API endpoint; "
+                "endpointConfig.nsgIds is not set: no security group protects the public API endpoint; "
                 "set a network security group, or write isPublicIpEnabled: false",
             ),
         ),
@@ -74,8 +74,8 @@ SUITE = Suite(
             OKE_CLUSTER,
             {"name": "gpu-ci"},
             (
-                "endpointConfig is not set: the API then answers the whole internet outside your network, and no security group "
-                "can guard it; set its subnetId",
+                "endpointConfig is not set: the API is then open to the whole internet, and no security group can protect it; "
+                "set its subnetId",
             ),
         ),
         Case(EKS_COMPONENT, {"publicAccessCidrs": ["0.0.0.0/1"]}, (f'publicAccessCidrs[0] is "0.0.0.0/1": {WORLD}',)),

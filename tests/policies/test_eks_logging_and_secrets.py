@@ -9,12 +9,12 @@ from tests.policies.harness import CLEAN, judge
 from tests.policies.suite import Suite
 
 ALL = ["api", "audit", "authenticator"]
-NO_KEY = "is not set: this stack asks for a key of its own; set the ARN of a KMS key"
+NO_KEY = "is not set: this stack requires its own key; set the ARN of a KMS key"
 KMS = {"requireKms": True}
 
 
 def lacks(names: str) -> tuple[str, ...]:
-    return (f"enabledClusterLogTypes lacks {names}: nothing else tells who did what in the cluster; add them",)
+    return (f"enabledClusterLogTypes lacks {names}: no other log shows who did what in the cluster; add them",)
 
 
 SUITE = Suite(

@@ -14,7 +14,9 @@ from tests.policies.fixtures import GPU_POD, release
 from tests.policies.harness import CLEAN, REMOVE, changed, judge, said, secret
 from tests.policies.suite import Suite
 
-PERSONAL = "the token of a person, who has more rights than runners need, and leaves; give the keys of a GitHub App"
+PERSONAL = (
+    "a personal access token has more permissions than runners need and ends with its owner's account; use a GitHub App's keys"
+)
 ALL = "github_app_id, github_app_installation_id and github_app_private_key"
 APP = {"github_app_id": "123456", "github_app_installation_id": "654321", "github_app_private_key": "hunter2"}
 SET = changed(release(GPU_POD), "values", "githubConfigSecret", "github-app")

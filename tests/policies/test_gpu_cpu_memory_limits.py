@@ -35,19 +35,19 @@ SHM = ("volumes", 1, "emptyDir")
 
 
 def unbounded(shown: str, path: str = "spec") -> str:
-    return f"{path}.containers[1].resources.limits.memory is {shown}: a GPU container bounds its memory; write a quantity above 0"
+    return f"{path}.containers[1].resources.limits.memory is {shown}: a GPU container needs a memory limit; write one above 0"
 
 
 def unasked(name: str, shown: str = "not set") -> str:
     return (
-        f"spec.containers[1].resources.requests.{name} is {shown}: a GPU container asks for CPU, memory and disk, "
-        "or the node runs out of them; write a quantity above 0"
+        f"spec.containers[1].resources.requests.{name} is {shown}: a GPU container must request CPU, memory and disk, "
+        "or the node can run out of them; write a quantity above 0"
     )
 
 
 def small(shown: str, gib: str, least: str, path: str = "spec") -> str:
     return (
-        f"{path}.containers[1].resources.requests.memory is {shown}: at least {gib} GiB a GPU "
+        f"{path}.containers[1].resources.requests.memory is {shown}: at least {gib} GiB per GPU "
         f"({config_of(RULE.id, 'minMemGiPerGpu')}); write {least}Gi or more"
     )
 

@@ -13,7 +13,7 @@ from tests.policies.harness import CLEAN, judge, said
 from tests.policies.suite import Suite
 
 OVERLAPS = (
-    "a run that takes longer than its schedule gets a second one beside it, with GPUs of its own; "
+    "if a run takes longer than the schedule's interval, a second run starts and takes more GPUs; "
     "write Forbid, or Replace to end the earlier run"
 )
 

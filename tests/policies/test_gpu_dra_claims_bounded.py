@@ -58,7 +58,7 @@ def old(token: str) -> bool:
 
 
 def too_many(path: str, shown: Any, most: int = 1) -> str:
-    return f"{path} is {shown}: at most {most} GPUs a claim ({config_of(RULE.id, 'maxCount')}); ask for fewer"
+    return f"{path} is {shown}: at most {most} GPUs per claim ({config_of(RULE.id, 'maxCount')}); ask for fewer"
 
 
 def in_all(number: int, path: str = "spec", most: int = 1) -> str:
@@ -67,7 +67,7 @@ def in_all(number: int, path: str = "spec", most: int = 1) -> str:
 
 
 def all_of_them(path: str) -> str:
-    return f'{path}.allocationMode is "All": a claim takes a number of GPUs; write ExactCount'
+    return f'{path}.allocationMode is "All": a claim must ask for a number of GPUs; write ExactCount'
 
 
 def uncounted(path: str, name: str = CLASS) -> str:
@@ -79,7 +79,7 @@ def uncounted(path: str, name: str = CLASS) -> str:
 
 def claims(number: int, path: str = "spec", most: int = 1) -> str:
     return (
-        f"{path}.resourceClaims has {number} entries: each is a claim of its own, and a pod makes at most {most} "
+        f"{path}.resourceClaims has {number} entries: each is a separate claim, and a pod may have {most} "
         f"({config_of(RULE.id, 'maxClaims')}); claim fewer"
     )
 

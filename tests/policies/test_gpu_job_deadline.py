@@ -22,8 +22,8 @@ SETTINGS = {
 }
 MEANING = {
     "activeDeadlineSeconds": "a GPU job ends after at most {} seconds",
-    "ttlSecondsAfterFinished": "a finished GPU job is cleared away after at most {} seconds",
-    "backoffLimit": "a GPU job is tried again at most {} times",
+    "ttlSecondsAfterFinished": "a finished GPU job is deleted after at most {} seconds",
+    "backoffLimit": "a GPU job is retried at most {} times",
 }
 EACH_FIELD = pytest.mark.parametrize("field", BOUNDS)
 

@@ -62,7 +62,7 @@ def many(field: str, number: int, mend: str, gpus: str = "1 GPU", most: int = 8)
 
 def unbounded(field: str, shown: str) -> str:
     return (
-        f"{field} is {shown} (of pods with 1 GPU): only a whole number bounds the runners; write 8 at most, "
+        f"{field} is {shown} (of pods with 1 GPU): only a whole number limits the runners; write 8 at most, "
         "as a number without quotes"
     )
 

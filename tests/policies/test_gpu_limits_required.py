@@ -409,7 +409,7 @@ def test_the_values_of_other_charts_are_not_a_runner_pod(chart: str | None) -> N
 
 
 def test_value_files_are_refused_since_they_can_change_the_pod() -> None:
-    message = "valueYamlFiles: files may change the runner pod and are not read here; move them to values"
+    message = "valueYamlFiles: files may change the runner pod and are not read; move them to values"
     assert judge(RULE, RELEASE, release(GPU_POD) | {"valueYamlFiles": ["text"]}) == said(message)
     assert judge(RULE, RELEASE, release(GPU_POD) | {"valueYamlFiles": []}) == CLEAN
     assert judge(RULE, RELEASE, {"chart": "gpu-operator", "valueYamlFiles": ["text"]}) == CLEAN
@@ -466,7 +466,7 @@ SUITE = Suite(
         Case(
             RELEASE,
             release(GPU_POD) | {"valueYamlFiles": ["text"]},
-            ("valueYamlFiles: files may change the runner pod and are not read here; move them to values",),
+            ("valueYamlFiles: files may change the runner pod and are not read; move them to values",),
         ),
     ),
 )

@@ -25,14 +25,14 @@ def taking(name: str = SLICE, field: str = "limits") -> dict[str, Any]:
 
 
 def unknown(name: str = SLICE, *profiles: str, place: str = "spec.containers[0].resources.limits asks for") -> str:
-    there = f"has {', '.join(profiles)}" if profiles else "has no MIG profiles, so that a slice is a nvidia.com/gpu"
+    there = f"has {', '.join(profiles)}" if profiles else "has no MIG profiles, so a slice is named nvidia.com/gpu"
     more = config_of(RULE.id, "profiles")
-    return f'{place} "{name}": this stack {there}; ask for what there is, or list more in {more}'
+    return f'{place} "{name}": this stack {there}; ask for one that exists, or list more in {more}'
 
 
 def mixed(path: str) -> str:
     return (
-        f'{path} is "mixed": slices then are resources of their own, and this stack knows none; '
+        f'{path} is "mixed": each MIG profile then has its own resource name, but this stack lists no profile; '
         f"list its profiles in {config_of(RULE.id, 'profiles')}"
     )
 

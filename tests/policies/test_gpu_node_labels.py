@@ -68,22 +68,22 @@ def at_home(pool: str = "gpu", name: str = "gpu-3090", cluster: str = "gpu-ci-ho
 
 def waits(asks: str, names: str, path: str = TEMPLATE, kind: str = "GPU pool", cluster: str = "cluster usw2") -> str:
     return (
-        f"{path}: no {kind} of {cluster} has nodes with {asks}, so the pod waits for ever; the pools are {names}: select on a "
+        f"{path}: no {kind} of {cluster} has nodes with {asks}, so the pod waits forever; the pools are {names}: select on a "
         "label that one of them has"
     )
 
 
 def idle(sign: str = 'amiType is "AL2023_x86_64_NVIDIA"') -> str:
     return (
-        f"no GPU pod of the stack can land on this pool ({sign}): it would be bought for nobody; give a runner set the pool's "
-        "labels as selector, or take the pool away"
+        f"no GPU pod of the stack can run on this pool ({sign}): nothing would use it; give a runner set the pool's "
+        "labels as selector, or remove the pool"
     )
 
 
 def idling() -> str:
     return (
-        "no GPU pod of the stack can land on this machine (instanceType: owned.rtx3090-2 has 2 GPUs): it would run for nobody; "
-        "give a runner set the machine's labels as selector, or take the machine away"
+        "no GPU pod of the stack can run on this machine (instanceType: owned.rtx3090-2 has 2 GPUs): nothing would use it; "
+        "give a runner set the machine's labels as selector, or remove the machine"
     )
 
 

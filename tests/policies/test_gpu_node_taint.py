@@ -28,7 +28,7 @@ from tests.policies.harness import CLEAN, REMOVE, UNKNOWN, changed, config_of, j
 from tests.policies.pool_fixtures import HOST, TALOS
 from tests.policies.suite import Suite
 
-EKS_RULE = f"has a taint {GPU} with effect NO_SCHEDULE or NO_EXECUTE"
+EKS_RULE = f"needs a taint {GPU} with effect NO_SCHEDULE or NO_EXECUTE"
 EKS_MEND = f'add {{key: {GPU}, value: "true", effect: NO_SCHEDULE}}'
 BARE = changed(NODE_GROUP_PROPS, "taints", [])
 TEMPLATE = ("spec", "template", "spec")
@@ -123,7 +123,7 @@ def test_karpenter_pools_carry_the_taint_in_the_spelling_of_kubernetes() -> None
     sign = "spec.template.spec.requirements[2].values[0]: g4dn.xlarge has 1 GPU"
     props = changed(KARPENTER_POOL_PROPS, *TEMPLATE, "taints", REMOVE)
     assert judge(RULE, KARPENTER_POOL, props) == said(
-        f"{path}: a GPU pool ({sign}) has a taint {GPU} with effect NoSchedule or NoExecute; "
+        f"{path}: a GPU pool ({sign}) needs a taint {GPU} with effect NoSchedule or NoExecute; "
         f'add {{key: {GPU}, value: "true", effect: NoSchedule}}'
     )
     props = changed(KARPENTER_POOL_PROPS, *TEMPLATE, "taints", 0, "effect", "NO_SCHEDULE")
@@ -227,14 +227,14 @@ def test_which_value_oke_gives_its_taint_does_not_matter(
 def test_what_oke_sets_is_read_from_the_scheduling_contract(monkeypatch: pytest.MonkeyPatch) -> None:
     oke_taints_with(Taint("example.com/gpu", "yes", Effect.NO_SCHEDULE), monkeypatch)
     (message,) = judge(RULE, OKE_POOL, A10_POOL_PROPS).messages
-    assert "OKE itself taints such nodes, with example.com/gpu=yes:NoSchedule and not nvidia.com/gpu" in message
+    assert "OKE taints GPU nodes itself, with example.com/gpu=yes:NoSchedule and not nvidia.com/gpu" in message
 
 
 @pytest.mark.parametrize("key", ["sku", "oci.oraclecloud.com/oke-is-preemptible"])
 def test_oke_does_not_set_another_key_on_gpu_nodes(key: str) -> None:
     message = (
-        "nodeShape: VM.GPU.A10.1 has 1 GPU: OKE itself taints such nodes, with nvidia.com/gpu=present:NoSchedule and not "
-        f"{key}; set {config_of(RULE.id, 'key')} to OKE's"
+        "nodeShape: VM.GPU.A10.1 has 1 GPU: OKE taints GPU nodes itself, with nvidia.com/gpu=present:NoSchedule and not "
+        f"{key}; set {config_of(RULE.id, 'key')} to OKE's key"
     )
     assert judge(RULE, OKE_POOL, A10_POOL_PROPS, {"key": key}) == said(message)
     assert judge(RULE, OKE_POOL, {"nodeShape": "VM.Standard.E5.Flex"}, {"key": key}) == CLEAN
@@ -253,7 +253,8 @@ UNTAINTED = changed(HOST, "nodeTaints", {})
 
 def bare(sign: str = HOST_SIGN, key: str = GPU) -> str:
     return (
-        f'nodeTaints: a GPU machine ({sign}) has a taint {key} with effect NoSchedule or NoExecute; add {key}: "true:NoSchedule"'
+        f"nodeTaints: a GPU machine ({sign}) needs a taint {key} with effect NoSchedule or NoExecute; "
+        f'add {key}: "true:NoSchedule"'
     )
 
 
@@ -294,7 +295,7 @@ def test_nobody_mends_a_machine_by_what_is_told_of_it() -> None:
 
 def test_the_key_is_configurable() -> None:
     (message,) = judge(RULE, NODE_GROUP, NODE_GROUP_PROPS, {"key": "sku"}).messages
-    assert "has a taint sku" in message
+    assert "needs a taint sku" in message
     props = changed(NODE_GROUP_PROPS, "taints", 0, "key", "sku")
     assert judge(RULE, NODE_GROUP, props, {"key": "sku"}) == CLEAN
 
@@ -418,7 +419,7 @@ SUITE = Suite(
             KARPENTER_POOL,
             changed(KARPENTER_POOL_PROPS, *TEMPLATE, "taints", []),
             (
-                f"spec.template.spec.taints: a GPU pool ({KARPENTER_SIGN}) has a taint {GPU} with effect NoSchedule or "
+                f"spec.template.spec.taints: a GPU pool ({KARPENTER_SIGN}) needs a taint {GPU} with effect NoSchedule or "
                 f'NoExecute; add {{key: {GPU}, value: "true", effect: NoSchedule}}',
             ),
         ),
@@ -426,8 +427,8 @@ SUITE = Suite(
             OKE_POOL,
             A10_POOL_PROPS,
             (
-                "nodeShape: VM.GPU.A10.1 has 1 GPU: OKE itself taints such nodes, with nvidia.com/gpu=present:NoSchedule and not "
-                f"sku; set {config_of(RULE.id, 'key')} to OKE's",
+                "nodeShape: VM.GPU.A10.1 has 1 GPU: OKE taints GPU nodes itself, with nvidia.com/gpu=present:NoSchedule and not "
+                f"sku; set {config_of(RULE.id, 'key')} to OKE's key",
             ),
             config={"key": "sku"},
             unremedied=True,

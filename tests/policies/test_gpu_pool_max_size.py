@@ -57,7 +57,7 @@ EKS_FAULT = f"{above('scalingConfig.maxSize', 5)} {NVIDIA}"
 OKE_FAULT = f"{above(f'freeformTags[{MOST}]', 5)} {OKE_SIGN}"
 LAUNCHERS = changed(LAUNCHER, "values", "maxRunners", 5)
 LAUNCHER_FAULT = above("values.maxRunners", 5, setting="maxGpusPerMachineSet")
-NO_LIMIT = "spec.limits[nvidia.com/gpu] is not set: Karpenter buys GPUs without end; write 4 or less"
+NO_LIMIT = "spec.limits[nvidia.com/gpu] is not set: Karpenter then buys GPUs without a limit; write 4 or less"
 
 
 def with_options(props: dict[str, Any], *ignored: str) -> tuple[str, ...]:
@@ -84,7 +84,7 @@ def test_a_machine_that_is_too_great_for_the_cap_is_told_so() -> None:
 @pytest.mark.parametrize("size", [REMOVE, None, "many", 2.5, []])
 def test_a_gpu_pool_says_its_maximum(size: Any) -> None:
     (message,) = judge(RULE, EKS, changed(SPOT, *MAX, size)).messages
-    assert ": a GPU pool says how many nodes it may have; write a whole number (amiType" in message
+    assert ": a GPU pool needs a maximum number of nodes; write a whole number (amiType" in message
 
 
 def test_a_pool_without_gpus_has_any_size() -> None:
@@ -114,8 +114,8 @@ def test_a_pool_of_oke_says_its_autoscalers_maximum_by_a_tag() -> None:
     assert with_options(changed(V100, "freeformTags", MOST, "5"), "nodeConfigDetails.size") == (OKE_FAULT,)
     assert with_options(V100, "nodeConfigDetails.size") == ()
     assert with_options(V100 | {"freeformTags": {}}, "nodeConfigDetails.size") == (
-        f"freeformTags[{MOST}] is not set: a GPU pool says how many nodes it may have; write its maximum, as the autoscaler has "
-        f"it {OKE_SIGN}",
+        f"freeformTags[{MOST}] is not set: a GPU pool needs a maximum number of nodes; write the maximum that the "
+        f"autoscaler uses {OKE_SIGN}",
     )
 
 

@@ -19,12 +19,12 @@ CEILING = 1_000_000
 
 
 def nameless(shown: str = "not set", path: str = "spec") -> str:
-    return f"{path}.priorityClassName is {shown}: a GPU pod has a priority class of the fleet's; write gpu-ci-runner"
+    return f"{path}.priorityClassName is {shown}: a GPU pod needs a priority class of the fleet; write gpu-ci-runner"
 
 
 def above(path: str, value: int, ceiling: int = CEILING) -> str:
     raised = config_of(RULE.id, "ceiling")
-    return f"{path} is {value}: above {ceiling} a pod may end running GPU jobs; write {ceiling} or less, or raise {raised}"
+    return f"{path} is {value}: a pod above {ceiling} can preempt running GPU jobs; write {ceiling} or less, or raise {raised}"
 
 
 def priority(token: str, value: Any) -> tuple[dict[str, Any], str]:

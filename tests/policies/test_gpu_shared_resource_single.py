@@ -37,7 +37,8 @@ def taking(amount: Any, name: str = SHARED, field: str = "limits") -> dict[str, 
 
 def several(shown: str, name: str = SHARED, field: str = "limits", path: str = "spec", why: str = "") -> str:
     return (
-        f'{path}.containers[1].resources.{field}["{name}"] is {shown}: {why}several shares are no larger share of a GPU; write 1'
+        f'{path}.containers[1].resources.{field}["{name}"] is {shown}: {why}several shares are not a larger '
+        "part of a GPU; write 1"
     )
 
 
@@ -58,7 +59,7 @@ def granted(path: str, shown: str, strategy: str = "timeSlicing") -> str:
 
 def inert(path: str) -> str:
     return (
-        f"{path}.sharing is no field of the operator's, which shares no GPU for it; write it into a config of the plugin, "
+        f"{path}.sharing is not a field of the operator, so it shares no GPU; write it into a config of the device plugin, "
         "as a file of devicePlugin.config.data"
     )
 
@@ -156,7 +157,7 @@ def test_mps_refuses_them_by_itself_and_wins_where_both_are_there() -> None:
 
 
 def test_a_config_that_cannot_be_read_is_told() -> None:
-    message = 'values.config.map["any"] is not read here: it is no YAML, or too long; write a config of version v1'
+    message = 'values.config.map["any"] cannot be read: it is not YAML, or too long; write a config of version v1'
     assert judge(RULE, RELEASE, plugin(any="{")) == said(message)
     assert judge(RULE, CONFIG_MAP, {"data": {"any": "sharing: {"}}) == CLEAN, "of a ConfigMap nobody knows whose it is"
 
@@ -171,7 +172,7 @@ def test_the_operator_takes_files_while_it_creates_them_and_ignores_sharing_besi
 
 
 def test_value_files_of_these_charts_are_refused() -> None:
-    message = "valueYamlFiles: files may share GPUs and are not read here; move them to values"
+    message = "valueYamlFiles: files may share GPUs and are not read; move them to values"
     assert judge(RULE, RELEASE, plugin() | {"valueYamlFiles": ["text"]}) == said(message)
     assert judge(RULE, RELEASE, {"chart": "kueue", "valueYamlFiles": ["text"]}) == CLEAN
 

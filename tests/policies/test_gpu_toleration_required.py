@@ -20,14 +20,11 @@ SPOT = {"key": "spot", "operator": "Equal", "value": "true", "effect": "NoSchedu
 
 
 def lacking(taint: str = f"{GPU}=true:NoSchedule", path: str = "spec", mend: str = MEND) -> str:
-    return f"{path}.tolerations: a pod that takes GPUs tolerates the taint of their nodes, also as {taint}; add {mend}"
+    return f"{path}.tolerations: a pod that takes GPUs must tolerate the taint {taint} of GPU nodes; add {mend}"
 
 
 def overdone(index: int, shown: str) -> str:
-    return (
-        f"spec.tolerations[{index}].value is {shown}: with operator Exists there is no value, "
-        "and the API server refuses the pod; leave it out"
-    )
+    return f"spec.tolerations[{index}].value is {shown}: the API server rejects a value with operator Exists; remove the value"
 
 
 def tolerating(*tolerations: dict[str, Any]) -> dict[str, Any]:

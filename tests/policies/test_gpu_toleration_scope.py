@@ -36,7 +36,7 @@ NODE_AGENT = {"tolerations": [EVERYTHING], "containers": [{"name": "aws-node"}, 
 
 
 def stray(path: str = "spec", index: int = 0, why: str = "a pod that takes no GPU stays off GPU nodes") -> str:
-    return f"{path}.tolerations[{index}] tolerates {GPU}: {why}; take the toleration away"
+    return f"{path}.tolerations[{index}] tolerates {GPU}: {why}; remove the toleration"
 
 
 def controller(path: str) -> str:
@@ -46,7 +46,7 @@ def controller(path: str) -> str:
 def keyless(path: str = "spec", index: int = 0) -> str:
     return (
         f"{path}.tolerations[{index}] has operator Exists and no key: it tolerates every taint; "
-        "name the key of the one that is meant"
+        "write the key of the taint that you mean"
     )
 
 

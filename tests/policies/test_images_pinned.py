@@ -22,9 +22,9 @@ from tests.policies.suite import Suite, in_pods
 
 DIGEST = f"sha256:{'5' * 64}"
 WRITE = "write registry/repository:version@sha256:digest"
-UNTAGGED = f"without a tag it is whatever was pushed last; {WRITE}"
+UNTAGGED = f"without a tag it is the image that was pushed last; {WRITE}"
 MOVED = f"a tag can be moved, so a digest is required; {WRITE}"
-MALFORMED = f"that is no image reference; {WRITE}"
+MALFORMED = f"not an image reference; {WRITE}"
 ALLOWED = line(", ".join(REGISTRIES), 200)
 REGISTERED = f"or add its registry to {config_of(RULE.id, 'registries')}"
 STRANGE = f"its registry is not allowed; take the image from one of {ALLOWED}, {REGISTERED}"
@@ -33,7 +33,7 @@ POLICY = "kubernetes:nvidia.com/v1:ClusterPolicy"
 
 
 def wordless(tag: str) -> str:
-    return f'tag "{tag}" names no version; {WRITE}'
+    return f'tag "{tag}" is not a version; {WRITE}'
 
 
 def running(image: Any) -> dict[str, Any]:
@@ -160,7 +160,7 @@ def scale_set(values: dict[str, Any]) -> dict[str, Any]:
 def test_a_set_without_containers_runs_the_charts_own_image() -> None:
     path = "values.template.spec.containers[runner].image"
     latest = "ghcr.io/actions/actions-runner:latest"
-    message = f'{path} is "{latest}", made by the chart, since template.spec.containers is not set: {wordless("latest")}'
+    message = f'{path} is "{latest}", made by the chart, because template.spec.containers is not set: {wordless("latest")}'
     given: list[dict[str, Any]] = [{}, {"template": {"spec": {"nodeSelector": {}}}}]
     for values in given:
         assert judge(RULE, RELEASE, scale_set(values)) == said(message)
@@ -333,7 +333,7 @@ def test_a_neighbour_of_an_allowed_repository_is_not_allowed(repository: str) ->
     assert "its registry is not allowed" in message
 
 
-FILES = "valueYamlFiles: files may name other images and are not read here; move them to values"
+FILES = "valueYamlFiles: files may name other images and are not read; move them to values"
 GOOD = running("ghcr.io/actions/runner:2.338.0")
 OPERAND = {"spec": {"toolkit": {"enabled": True, "repository": "nvcr.io/nvidia", "image": "toolkit", "version": "v1"}}}
 
@@ -343,7 +343,7 @@ def test_what_argo_cd_lays_over_the_values_may_name_other_images() -> None:
     over = changed(plain, "spec", "source", "helm", "parameters", [{"name": "image.tag", "value": "latest"}])
     assert judge(RULE, APPLICATION, plain) == CLEAN
     assert judge(RULE, APPLICATION, over) == said(
-        "spec.source.helm.parameters: parameters may name other images and are not read here; move them to valuesObject"
+        "spec.source.helm.parameters: parameters may name other images and are not read; move them to valuesObject"
     )
 
 

@@ -31,31 +31,31 @@ from tests.policies.harness import CLEAN, REMOVE, changed, judge, said
 from tests.policies.suite import Suite
 
 WHOLE = {"metadataOptions": METADATA_OPTIONS}
-OPTIONLESS = "metadataOptions is not set: metadata would answer without a token; write {}"
+OPTIONLESS = "metadataOptions is not set: metadata then answers requests without a token; write {}"
 WANTED = "{httpTokens: required, httpPutResponseHopLimit: 1}"
 HOP = "httpPutResponseHopLimit"
 
 
 def hop_fault(shown: str, path: str = "metadataOptions", limit: int = 1) -> str:
-    return f"{path}.{HOP} is {shown}: beyond {limit} pods reach the node's credentials; write {limit}"
+    return f"{path}.{HOP} is {shown}: above {limit} pods can reach the node's credentials; write {limit}"
 
 
 def token_fault(shown: str, path: str = "metadataOptions") -> str:
-    return f"{path}.httpTokens is {shown}: IMDSv2 asks for a session token; write required"
+    return f"{path}.httpTokens is {shown}: IMDSv2 requires a session token; write required"
 
 
 def legacy_fault(path: str, shown: str = "not set") -> str:
-    return f"{path}instanceOptions.{LEGACY} is {shown}: IMDSv1 then answers without a header; write true"
+    return f"{path}instanceOptions.{LEGACY} is {shown}: IMDSv1 then answers requests without a header; write true"
 
 
 def pool_fault(shown: str = "not set") -> str:
-    return f'nodeMetadata.{LEGACY} is {shown}: IMDSv1 then answers without a header; write "true"'
+    return f'nodeMetadata.{LEGACY} is {shown}: IMDSv1 then answers requests without a header; write "true"'
 
 
 @pytest.mark.parametrize("token", [LAUNCH_TEMPLATE, EC2_INSTANCE])
 @pytest.mark.parametrize("options", [REMOVE, None, {}, "required"])
 def test_the_options_must_be_there(token: str, options: Any) -> None:
-    message = f"metadataOptions is not set: metadata would answer without a token; write {WANTED}"
+    message = f"metadataOptions is not set: metadata then answers requests without a token; write {WANTED}"
     assert judge(RULE, token, changed(WHOLE, "metadataOptions", options)) == said(message)
 
 

@@ -49,11 +49,11 @@ EC2_FLEET_PROPS = {
     "targetCapacitySpecification": {"defaultTargetCapacityType": "spot", "totalTargetCapacity": 1},
 }
 CONFIGURATION = {"instanceDetails": {"launchDetails": {"shape": "VM.GPU.A10.1"}}}
-OPEN = "attributes alone leave every type open"
+OPEN = "attributes alone allow every type"
 
 
 def fault(path: str, name: str, listed: str = "g5.xlarge, m6i.*") -> str:
-    return f'{path}: "{name}" is not an allowed type; take one of {listed}, or add it to {config_of(RULE.id, "types")}'
+    return f'{path}: "{name}" is not an allowed type; use one of {listed}, or add it to {config_of(RULE.id, "types")}'
 
 
 DEFAULT = ", ".join(DEFAULTS[:8]) + ", …"

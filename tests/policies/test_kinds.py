@@ -13,7 +13,7 @@ from moto.ec2.models.instance_types import INSTANCE_TYPES
 from fleet.facts.hardware import machines
 from fleet.facts.scheduling import CLUSTER_LABEL, EKS_PROFILE, OKE_PROFILE, SchedulingProfile, pool_labels, system_labels
 from policies.rules import RULES, kinds
-from policies.rules.labels import GPU_TAINTS, PLACEMENT_LABELS, key_means_gpu, means_gpu, telling
+from policies.rules.labels import GPU_TAINTS, PLACEMENT_LABELS, key_means_gpu, marks_gpus, means_gpu
 from policies.rules.pools import gpu_sign, machine_sign
 from policies.rules.read import Later
 from policies.rules.runner_ephemeral import LEGACY
@@ -104,7 +104,7 @@ def test_labels_of_gpu_pools_mean_gpus_and_labels_of_the_system_pool_do_not(prof
     labels = pool_labels(cluster="usw2", pool="t4", role="burst", capacity="spot", accelerator="nvidia-tesla-t4", profile=profile)
     assert [key for key, value in labels.items() if not means_gpu(key, value)] == [CLUSTER_LABEL]
     assert not [key for key, value in system_labels("usw2").items() if means_gpu(key, value)]
-    assert all(telling(key) for key in labels if key != CLUSTER_LABEL), "else the value would not be read"
+    assert all(marks_gpus(key) for key in labels if key != CLUSTER_LABEL), "else the value would not be read"
     assert all(key in labels for key in PLACEMENT_LABELS)
     assert not [key for key in system_labels("usw2") if key_means_gpu(key)], "CPU nodes have the key too"
 

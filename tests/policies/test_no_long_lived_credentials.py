@@ -37,7 +37,8 @@ AWS = "AKIA" + "IOSFODNN7EXAMPLE"
 PEM = f"-----BEGIN RSA {'PRIVATE'} KEY-----\n{HIDDEN}\n"
 CONFIG_MAP = "kubernetes:core/v1:ConfigMap"
 OBJECT = (
-    "values.githubConfigSecret is an object: Helm keeps values for all to read who may read releases; write the name of a Secret"
+    "values.githubConfigSecret is an object: everybody who may read Helm releases can read their values; "
+    "write the name of a Secret"
 )
 KINDS = {
     GITHUB: "a GitHub token",
@@ -55,8 +56,8 @@ KINDS = {
 
 def holds(path: str, kind: str = "a GitHub token") -> str:
     return (
-        f"{path} holds {kind}: it works for whoever reads it, until it is revoked; "
-        "take it out, and let a role, a workload identity or a GitHub App stand in its place"
+        f"{path} holds {kind}: it works for anybody who reads it, until it is revoked; "
+        "remove it, and use a role, a workload identity or a GitHub App instead"
     )
 
 
@@ -210,7 +211,7 @@ def test_a_key_that_is_a_credential_is_not_shown() -> None:
 
 @pytest.mark.parametrize("token", sorted(FORBIDDEN))
 def test_a_kind_that_is_a_credential_is_refused_whatever_it_says(token: str) -> None:
-    expected = said(f"{FORBIDDEN[token]}: this one lets in whoever holds it, and has no end")
+    expected = said(f"{FORBIDDEN[token]}: this credential works for anybody who has it, and never expires")
     assert judge(RULE, token, {}) == expected
     assert judge(RULE, token, {"user": "ci"}, unknown=("user",)) == expected
 
@@ -328,7 +329,7 @@ SUITE = Suite(
         *in_pods(with_env(PEM), holds(f"{{pod}}.{ENV}", "a private key")),
         *(_broken(token) for token in GOOD_OF),
         *(
-            Case(token, {"name": "ci"}, (f"{told}: this one lets in whoever holds it, and has no end",))
+            Case(token, {"name": "ci"}, (f"{told}: this credential works for anybody who has it, and never expires",))
             for token, told in FORBIDDEN.items()
         ),
         Case(RELEASE, set_with({"github_token": GITHUB}), (OBJECT,)),

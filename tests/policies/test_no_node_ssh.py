@@ -13,10 +13,10 @@ from tests.policies.fixtures import NODE_GROUP
 from tests.policies.harness import CLEAN, judge
 from tests.policies.suite import Suite
 
-OPEN = "would be open to the world; name the networks that may come in"
+OPEN = "would be open to the world; name the networks that may connect"
 REMOTE = (
     "remoteAccess.sourceSecurityGroupIds is not set: port 22 of the nodes is then open to the world; "
-    "remove remoteAccess, or name the security groups that may come in"
+    "remove remoteAccess, or name the security groups that may connect"
 )
 LISTS = sorted(OCI_SECURITY_LISTS)
 GROUPS = SECURITY_GROUP, DEFAULT_GROUP = sorted(SECURITY_GROUPS, reverse=True)

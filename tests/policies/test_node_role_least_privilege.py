@@ -14,8 +14,8 @@ from tests.policies.harness import judge_stack
 from tests.policies.suite import Suite
 
 ARN = "arn:aws:iam::aws:policy/"
-POD_IDENTITY = "give them to the pod that does (Pod Identity)"
-NO_RIGHTS = f"a node needs no such rights; {POD_IDENTITY}"
+POD_IDENTITY = "grant them to the pod that needs them (Pod Identity)"
+NO_RIGHTS = f"a node does not need these permissions; {POD_IDENTITY}"
 ATTACHMENT, SEVERAL = sorted(ATTACHMENTS, reverse=True)
 
 
@@ -74,7 +74,7 @@ SUITE = Suite(
         ),
         StackCase((NODE, POD, several("X", "pod", "node")), {f'policyArn is "{ARN}X": {NO_RIGHTS}': "attached"}),
         StackCase(
-            (NODE, inline("node")), {f"policy adds rights to a node's role, which needs no others; {POD_IDENTITY}": "inline"}
+            (NODE, inline("node")), {f"policy adds permissions to a node's role, which needs no others; {POD_IDENTITY}": "inline"}
         ),
         StackCase(
             (
@@ -87,7 +87,7 @@ SUITE = Suite(
                     },
                 ),
             ),
-            {f"inlinePolicies[0] adds rights to a node's role, which needs no others; {POD_IDENTITY}": "one"},
+            {f"inlinePolicies[0] adds permissions to a node's role, which needs no others; {POD_IDENTITY}": "one"},
         ),
         StackCase(
             (Member(IAM_ROLE, "one", {"assumeRolePolicy": trust("ec2.amazonaws.com"), "managedPolicyArns": [f"{ARN}X"]}),),

@@ -34,8 +34,8 @@ PATH = "spec.template.spec"
 
 def fault(path: str, why: str, key: str = GPU) -> str:
     return (
-        f"{path} has the key {key}: {why}: no machine has a GPU, and that taint is for pools with GPUs: every pod without the "
-        "toleration is kept off; take it away, or give the pool a GPU type"
+        f"{path} has the key {key}: {why}: no machine has a GPU, but the taint is for pools with GPUs: it keeps off every "
+        "pod without the toleration; remove the taint, or give the pool a GPU type"
     )
 
 

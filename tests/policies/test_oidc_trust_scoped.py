@@ -35,7 +35,7 @@ def subject(value: Any, operator: str = "StringLike") -> dict[str, Any]:
 
 def wide(value: str) -> str:
     return (
-        f'assumeRolePolicy: Statement[0] takes "{value}": owner, repository and branch or environment are to be named; '
+        f'assumeRolePolicy: Statement[0] accepts "{value}": name the owner, the repository and a branch or environment; '
         "write repo:OWNER/NAME:environment:NAME or repo:OWNER/NAME:ref:refs/heads/BRANCH"
     )
 
@@ -59,7 +59,7 @@ SUITE = Suite(
             IAM_ROLE,
             subject(MAIN),
             (
-                f'assumeRolePolicy: Statement[0] takes "{MAIN}": the owner is none of acme; correct it, or add the owner to '
+                f'assumeRolePolicy: Statement[0] accepts "{MAIN}": the owner is not in acme; correct it, or add the owner to '
                 f"{config_of(RULE.id, 'orgs')}",
             ),
             config={"orgs": ["acme"]},
@@ -68,16 +68,16 @@ SUITE = Suite(
             IAM_ROLE,
             trusts({"StringEquals": AUDIENCE}),
             (
-                f"assumeRolePolicy: Statement[0] has no condition on {ISSUER}:sub: every repository on GitHub opens the role; "
-                "write repo:OWNER/NAME:ref:refs/heads/main",
+                f"assumeRolePolicy: Statement[0] has no condition on {ISSUER}:sub: every repository on GitHub can assume the "
+                "role; write repo:OWNER/NAME:ref:refs/heads/main",
             ),
         ),
         Case(
             IAM_ROLE,
             trusts({"StringEquals": {f"{ISSUER}:sub": MAIN}}),
             (
-                f"assumeRolePolicy: Statement[0] has no condition on {ISSUER}:aud: a token for another service opens the role "
-                "too; write StringEquals sts.amazonaws.com",
+                f"assumeRolePolicy: Statement[0] has no condition on {ISSUER}:aud: a token for another service can assume the "
+                "role too; write StringEquals sts.amazonaws.com",
             ),
         ),
     ),
@@ -122,7 +122,7 @@ def test_a_wildcard_in_the_place_of_a_place_is_told(place: str) -> None:
 def test_a_wildcard_in_the_audience_is_told(audience: str) -> None:
     found = judge(RULE, IAM_ROLE, trusts({"StringLike": {f"{ISSUER}:aud": audience, f"{ISSUER}:sub": MAIN}}))
     assert found == said(
-        f'assumeRolePolicy: Statement[0] takes a token for "{audience}": one for another service opens the role too; '
+        f'assumeRolePolicy: Statement[0] accepts a token for "{audience}": a token for another service can assume the role too; '
         "write StringEquals sts.amazonaws.com"
     )
 

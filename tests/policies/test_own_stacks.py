@@ -322,7 +322,7 @@ def test_a_node_group_without_its_taint_is_told_what_to_add():
     (target,) = [each for each in targets(mutation, "staging") if each.name == "usw2-t4-spot-nodes"]
     (verdict,) = [each for each in verdicts(among(broken(mutation, target), "staging"), "staging") if each.rule == mutation.rule]
     assert verdict.message == (
-        'taints: a GPU pool (amiType is "AL2023_x86_64_NVIDIA") has a taint nvidia.com/gpu with effect NO_SCHEDULE '
+        'taints: a GPU pool (amiType is "AL2023_x86_64_NVIDIA") needs a taint nvidia.com/gpu with effect NO_SCHEDULE '
         'or NO_EXECUTE; add {key: nvidia.com/gpu, value: "true", effect: NO_SCHEDULE}'
     )
 

@@ -10,7 +10,7 @@ from tests.policies.cases import Member, StackCase
 from tests.policies.fixtures import EC2_INSTANCE, LAUNCH_TEMPLATE, NODE_GROUP, OCI_CONFIGURATION, OCI_INSTANCE, OKE_POOL
 from tests.policies.suite import Suite
 
-WAY_IN = "needs no way in from the internet; write false"
+WAY_IN = "needs no public address; write false"
 PRIVATE = Member(AWS_SUBNET, "private-a", {"cidrBlock": "10.0.0.0/24"})
 PUBLIC = Member(AWS_SUBNET, "public-a", {"mapPublicIpOnLaunch": True})
 CLOSED = Member(OCI_SUBNET, "nodes", {"prohibitPublicIpOnVnic": True})

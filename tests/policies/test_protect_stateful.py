@@ -7,7 +7,7 @@ from policies.rules.protect_stateful import RULE, STATEFUL
 from tests.policies.cases import Case
 from tests.policies.suite import Suite
 
-MESSAGE = "opts.protect is not set: one wrong name in a stack file would delete it with all that is in it; protect it"
+MESSAGE = "opts.protect is not set: one wrong name in a stack file could delete it with all its data; protect it"
 
 SUITE = Suite(
     RULE,

@@ -54,8 +54,8 @@ def setting(code: str, number: int, region: str = "us-sanjose-1", path: str = "c
 
 def undeclared(names: str, units: int, code: str, region: str = REGION) -> str:
     return (
-        f"AWS {region}: {names} may take {units} vCPUs of quota {code}, and no {SERVICE_QUOTA} declares it; "
-        f"declare it with value {units} or more, in Pulumi.staging.yaml by `declareQuotas: true`"
+        f"AWS {region}: {names} may take {units} vCPUs of quota {code}: "
+        f"aws service-quotas get-service-quota --region {region} --service-code ec2 --quota-code {code}"
     )
 
 
@@ -83,7 +83,7 @@ def too_low(names: str, gpus: int, code: str, allowed: int) -> str:
 
 def unbounded(name: str, resource: str = GPU, namespace: str = "runners") -> str:
     return (
-        f'namespace "{namespace}": no {RESOURCE_QUOTA} in it bounds requests.{resource}, which runners of {name} ask for; '
+        f'namespace "{namespace}": no {RESOURCE_QUOTA} in it limits requests.{resource}, which runners of {name} ask for; '
         f'add one with spec.hard["requests.{resource}"]'
     )
 
@@ -92,12 +92,21 @@ def messages(*members: Member) -> tuple[str, ...]:
     return judge_stack(RULE, members).messages
 
 
+def undetermined(*members: Member) -> tuple[str, ...]:
+    """The needs of which nothing shows whether the account has them."""
+    found = judge_stack(RULE, members)
+    assert not found.messages
+    start = "nothing in the stack shows what the account has; "
+    assert found.undeterminable.startswith(start)
+    return tuple(found.undeterminable.removeprefix(start).split("; "))
+
+
 # -- EC2 ---------------------------------------------------------------------------------------------------------------
 
 
 def test_a_group_takes_the_vcpus_of_its_largest_type_at_its_maximum() -> None:
     assert machine("g4dn.4xlarge").vcpus * 5 == 80
-    assert messages(TEMPLATE, T4) == (undeclared("usw2/t4", 80, SPOT_G),)
+    assert undetermined(TEMPLATE, T4) == (undeclared("usw2/t4", 80, SPOT_G),)
     assert messages(TEMPLATE, T4, vcpus(SPOT_G, 80)) == ()
     assert messages(TEMPLATE, T4, vcpus(SPOT_G, 79)) == (too_few("usw2/t4", 80, SPOT_G, "79"),)
 
@@ -105,19 +114,19 @@ def test_a_group_takes_the_vcpus_of_its_largest_type_at_its_maximum() -> None:
 def test_spot_and_on_demand_are_two_quotas_and_each_is_a_sum() -> None:
     on_demand = replace(but(T4, "capacityType", "ON_DEMAND"), name="release")
     members = (TEMPLATE, T4, on_demand, SPOT_BOX, BOX)
-    assert messages(*members) == (undeclared("box, usw2/t4", 84, ON_DEMAND_G), undeclared("spot-box, usw2/t4", 84, SPOT_G))
+    assert undetermined(*members) == (undeclared("box, usw2/t4", 84, ON_DEMAND_G), undeclared("spot-box, usw2/t4", 84, SPOT_G))
     assert messages(*members, vcpus(SPOT_G, 84), vcpus(ON_DEMAND_G, 84)) == ()
 
 
 def test_a_reservation_takes_its_quota_whole() -> None:
-    assert messages(RESERVED) == (undeclared("a100-nodes", 192, ON_DEMAND_P),), "two machines are held, one may run"
+    assert undetermined(RESERVED) == (undeclared("a100-nodes", 192, ON_DEMAND_P),), "two machines are held, one may run"
 
 
 def test_quotas_are_a_region_s() -> None:
-    assert messages(TEMPLATE, T4, elsewhere(vcpus(SPOT_G, 999), "us-east-1")) == (undeclared("usw2/t4", 80, SPOT_G),)
+    assert undetermined(TEMPLATE, T4, elsewhere(vcpus(SPOT_G, 999), "us-east-1")) == (undeclared("usw2/t4", 80, SPOT_G),)
     other = replace(elsewhere(T4, "us-east-1"), name="use1-nodes")
     both = (TEMPLATE, T4, other, vcpus(SPOT_G, 80))
-    assert messages(*both) == (undeclared("usw2/t4", 80, SPOT_G, "us-east-1"),)
+    assert undetermined(*both) == (undeclared("usw2/t4", 80, SPOT_G, "us-east-1"),)
     named = but(vcpus(SPOT_G, 80), "region", "us-east-1")
     assert messages(*both, replace(named, name="far")) == (), "a resource's own region goes over its provider's"
 
@@ -125,11 +134,11 @@ def test_quotas_are_a_region_s() -> None:
 def test_the_largest_of_several_declarations_counts_and_those_of_other_services_do_not() -> None:
     assert messages(TEMPLATE, T4, vcpus(SPOT_G, 8), replace(vcpus(SPOT_G, 80), name="more")) == ()
     other = but(vcpus(SPOT_G, 999), "serviceCode", "sagemaker")
-    assert messages(TEMPLATE, T4, other) == (undeclared("usw2/t4", 80, SPOT_G),)
+    assert undetermined(TEMPLATE, T4, other) == (undeclared("usw2/t4", 80, SPOT_G),)
 
 
 def test_karpenter_takes_what_its_gpus_are_on_the_largest_type_where_there_is_one_region() -> None:
-    assert messages(NODE_POOLS, SYSTEM) == (undeclared("a10g", 32, ON_DEMAND_G),)
+    assert undetermined(NODE_POOLS, SYSTEM) == (undeclared("a10g", 32, ON_DEMAND_G),)
     assert messages(NODE_POOLS, SYSTEM, replace(elsewhere(SYSTEM, "us-east-1"), name="other")) == ()
 
 
@@ -291,12 +300,18 @@ ASKING: dict[str, tuple[tuple[Member, ...], Member, Member, tuple[str, ...], str
     "Karpenter": (
         (NODE_POOLS, SYSTEM),
         vcpus(ON_DEMAND_G, 32),
-        vcpus(ON_DEMAND_P, 99),
-        (undeclared("a10g", 32, ON_DEMAND_G),),
-        "",
+        vcpus(ON_DEMAND_G, 31),
+        (too_few("a10g", 32, ON_DEMAND_G, "31"),),
+        ON_DEMAND_G,
     ),
-    "an EC2 instance": ((BOX,), vcpus(ON_DEMAND_G, 4), vcpus(SPOT_G, 4), (undeclared("box", 4, ON_DEMAND_G),), ""),
-    "a spot request": ((SPOT_BOX,), vcpus(SPOT_G, 4), vcpus(ON_DEMAND_G, 4), (undeclared("spot-box", 4, SPOT_G),), ""),
+    "an EC2 instance": (
+        (BOX,),
+        vcpus(ON_DEMAND_G, 4),
+        vcpus(ON_DEMAND_G, 3),
+        (too_few("box", 4, ON_DEMAND_G, "3"),),
+        ON_DEMAND_G,
+    ),
+    "a spot request": ((SPOT_BOX,), vcpus(SPOT_G, 4), vcpus(SPOT_G, 3), (too_few("spot-box", 4, SPOT_G, "3"),), SPOT_G),
     "an OKE pool": (
         (V100,),
         statements(setting("gpu3-count", 4)),

@@ -142,7 +142,7 @@ def test_a_text_that_is_no_object_is_unknown_and_named(content: str) -> None:
         _ = release.values
     assert raised.value.props == ["spec", "source", "helm", "values"]
     assert [each.fault("do harm") for each in release.unread(Later())] == [
-        "spec.source.helm.values: values that are no plain YAML object may do harm and are not read here; "
+        "spec.source.helm.values: values that are not a plain YAML object may do harm and are not read; "
         "write them as valuesObject"
     ]
 
@@ -155,9 +155,9 @@ def test_what_sets_values_besides_is_named() -> None:
         "ignoreMissingValueFiles": True,
     }
     assert [each.fault("x") for each in only(app(changed(OPERATOR, "helm", helm))).unread(Later())] == [
-        "spec.source.helm.valueFiles: files may x and are not read here; move them to valuesObject",
-        "spec.source.helm.fileParameters: files may x and are not read here; move them to valuesObject",
-        "spec.source.helm.parameters: parameters may x and are not read here; move them to valuesObject",
+        "spec.source.helm.valueFiles: files may x and are not read; move them to valuesObject",
+        "spec.source.helm.fileParameters: files may x and are not read; move them to valuesObject",
+        "spec.source.helm.parameters: parameters may x and are not read; move them to valuesObject",
     ]
     assert list(only(app(changed(OPERATOR, "helm", {"valueFiles": [], "parameters": []}))).unread(Later())) == []
 

@@ -24,11 +24,16 @@ from tests.policies.harness import CLEAN, changed, judge, said
 from tests.policies.suite import Suite
 
 ONE_JOB = (
-    "registers a runner for more than one job: what one job leaves the next one runs; "
-    "give config.sh --ephemeral, or run.sh --jitconfig"
+    "registers a runner for more than one job: a job may run what an earlier job left; "
+    "use config.sh --ephemeral, or run.sh --jitconfig"
 )
-ENDS = "registers a runner and never ends the machine: it is paid, and used, after its job; end the script with poweroff"
-OLD_CHART = 'chart is "actions-runner-controller", ARC\'s older controller: its runners may stay; use gha-runner-scale-set'
+ENDS = (
+    "registers a runner and never ends the machine: it costs money, and may be misused, after its job; "
+    "end the script with poweroff"
+)
+OLD_CHART = (
+    'chart is "actions-runner-controller", ARC\'s older controller: its runners may run several jobs; use gha-runner-scale-set'
+)
 
 STAYS = "#!/bin/bash\n./config.sh --unattended --url https://github.com/example\n./run.sh\n"
 ONCE = "#!/bin/bash\n./config.sh --unattended --ephemeral --url https://github.com/example\n./run.sh\nsystemctl poweroff\n"
@@ -52,7 +57,7 @@ def judged(text: str) -> Any:
 
 def older(token: str) -> str:
     kind = token.rpartition(":")[2]
-    return f"a {kind} of ARC's older controller: its runners may run job after job; use chart gha-runner-scale-set"
+    return f"a {kind} of ARC's older controller: its runners may run several jobs; use chart gha-runner-scale-set"
 
 
 @pytest.mark.parametrize("token", sorted(LEGACY))

@@ -20,14 +20,14 @@ DECLARED = {"spec": {"githubConfigUrl": "https://github.com/example", "runnerGro
 
 def ungrouped(shown: str, path: str = "values") -> str:
     return (
-        f"{path}.runnerGroup is {shown}: every repository of the owner may use the default group; make a group for the "
+        f"{path}.runnerGroup is {shown}: every repository of the owner may use the default group; create a group for the "
         "repositories that these runners serve, and write its name"
     )
 
 
 def unscoped(shown: str, path: str = "values") -> str:
     return (
-        f"{path}.githubConfigUrl is {shown}: not the scope of an owner; write https://github.com/<organisation>, or "
+        f"{path}.githubConfigUrl is {shown}: not the URL of an owner or repository; write https://github.com/<organisation>, or "
         "…/<organisation>/<repository>"
     )
 

@@ -81,7 +81,7 @@ def denied(direction: str) -> str:
 
 
 def reached(*addresses: str) -> str:
-    return f"jobs then reach the node's metadata and credentials at {', '.join(addresses)}"
+    return f"jobs can then reach the node's metadata and credentials at {', '.join(addresses)}"
 
 
 def hole(cidr: str, *addresses: str, rule: int = 1, peer: int = 0) -> str:
@@ -91,23 +91,26 @@ def hole(cidr: str, *addresses: str, rule: int = 1, peer: int = 0) -> str:
 
 
 def everywhere(rule: int) -> str:
-    return f"{PLACE}: spec.egress[{rule}].to names nobody in particular: {reached(*METADATA)}; name where jobs may go"
+    return f"{PLACE}: spec.egress[{rule}].to is not set: {reached(*METADATA)}; name the destinations that jobs may reach"
 
 
 def token(shown: str, path: str = "values.template.spec") -> str:
     return (
-        f"{path}.automountServiceAccountToken is {shown}: a job would hold a token for the Kubernetes API; "
+        f"{path}.automountServiceAccountToken is {shown}: a job could use a token for the Kubernetes API; "
         f"write false, or name the account in {config_of(RULE.id, 'tokenServiceAccounts')} if the pod runs no job"
     )
 
 
 def standard(shown: str) -> str:
-    return f'{PLACE}: metadata.labels["{ENFORCE}"] is {shown}: runner pods are held to restricted or baseline; write restricted'
+    return (
+        f'{PLACE}: metadata.labels["{ENFORCE}"] is {shown}: runner pods need the Pod Security Standard '
+        "restricted or baseline; write restricted"
+    )
 
 
 def homeless(name: str, namespace: str = "runners") -> str:
     return (
-        f'namespace "{namespace}": no Namespace of this stack has that name, so nothing holds runner pods of {name} to a Pod '
+        f'namespace "{namespace}": the stack does not declare this Namespace, so runner pods of {name} have no Pod '
         f"Security Standard; declare it with label {ENFORCE}: restricted"
     )
 
@@ -115,14 +118,15 @@ def homeless(name: str, namespace: str = "runners") -> str:
 def shared(name: str, namespace: str = "runners") -> str:
     return (
         f'namespace "{namespace}": runners of {name} share it with ARC\'s controller, whose account may read every secret of the '
-        "cluster; give the runner set a namespace of its own"
+        "cluster; give the runner set its own namespace"
     )
 
 
-NO_QUOTA = f"{PLACE}: no ResourceQuota bounds what its pods take together; add one with spec.hard"
-NO_RANGE = f"{PLACE}: no LimitRange bounds what a container takes that names no limit; add one with spec.limits"
+NO_QUOTA = f"{PLACE}: no ResourceQuota limits the sum of its pods; add one with spec.hard"
+NO_RANGE = f"{PLACE}: no LimitRange sets limits for containers without limits; add one with spec.limits"
 NOT_ENFORCED = (
-    "configurationValues of vpc-cni does not turn enableNetworkPolicy on: the cluster takes NetworkPolicies and enforces none; "
+    "configurationValues of vpc-cni does not enable enableNetworkPolicy: the cluster accepts NetworkPolicies but does not "
+    "enforce them; "
     'write {"enableNetworkPolicy": "true"}'
 )
 

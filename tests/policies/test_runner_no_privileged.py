@@ -21,15 +21,15 @@ from tests.policies.suite import Suite, in_pods
 
 DAEMON_SET = "kubernetes:apps/v1:DaemonSet"
 PRIVILEGED = "a privileged container is root on its node, with all GPUs, credentials and pods there"
-ROOT = "one flaw of the kernel then makes root of the node; write the user that the image has for its work, above 0"
-FOLDER = "a folder of the node, with what other pods and the node keep there; use emptyDir, or a claim"
-SOCKET = "who reaches that socket starts containers with any right; remove the volume"
+ROOT = "a kernel vulnerability could then give root on the node; write the image's own user, above 0"
+FOLDER = "a folder of the node, with files of the node and of other pods; use emptyDir, or a claim"
+SOCKET = "a pod with that socket can start privileged containers; remove the volume"
 ALLOWING = config_of(RULE.id, "capabilities")
-CAPABILITY = f"a right of the node's that pods do not have by themselves; remove it, or allow it in {ALLOWING}"
+CAPABILITY = f"a permission on the node that pods do not have by default; remove it, or allow it in {ALLOWING}"
 
 
 def own(what: str) -> str:
-    return f"the pod is then on the node's own {what}; remove it"
+    return f"the pod then uses the node's {what}; remove it"
 
 
 def secured(**context: Any) -> dict[str, Any]:
@@ -145,10 +145,10 @@ def test_each_item_of_a_list_has_its_own_name() -> None:
 DIND = changed(release(GPU_POD), "values", "containerMode", {"type": "dind"}) | {"namespace": "runners-gpu", "name": "gpu"}
 MADE = (
     'values.template.spec.initContainers[dind].securityContext.privileged is true, made by containerMode.type "dind": '
-    f"{PRIVILEGED}; leave that empty, or add the set to {config_of(RULE.id, 'exempt')} and keep it on nodes of its own"
+    f"{PRIVILEGED}; leave that empty, or add the set to {config_of(RULE.id, 'exempt')} and give it its own nodes"
 )
 SHARED = (
-    'values.containerMode.type is "dind": jobs then own their node, so it is one of a tainted pool of theirs; '
+    'values.containerMode.type is "dind": jobs are then root on their node, so they need their own tainted pool; '
     'set template.spec.nodeSelector["gpu-ci/pool"] and a toleration with a key'
 )
 EXEMPT = {"exempt": ["runners-gpu/gpu"]}
@@ -199,7 +199,7 @@ def test_the_listener_is_held_to_it_too(token: str, path: str) -> None:
 # -- other charts ------------------------------------------------------------------------------------------------------
 
 
-FILES = "valueYamlFiles: files may ask for any right and are not read here; move them to values"
+FILES = "valueYamlFiles: files may ask for any right and are not read; move them to values"
 
 
 def installed(chart: str, values: dict[str, Any], namespace: str = "a", name: str = "b") -> dict[str, Any]:

@@ -42,7 +42,7 @@ ASG_SIGN = "(mixedInstancesPolicy.launchTemplate.overrides[0].instanceType: g5.x
 KEEPS = "a GPU pool keeps no node without jobs; write 0"
 STARTS = "a GPU pool starts without nodes; write 0"
 WAITS = "runners wait for jobs, each on a GPU; write 0"
-WARM = "is set: it keeps machines for nodes that nobody asked for; take it away"
+WARM = "is set: it keeps machines that no job needs; remove it"
 MIN = ("scalingConfig", "minSize")
 DESIRED = ("scalingConfig", "desiredSize")
 SIZE = ("nodeConfigDetails", "size")
@@ -209,7 +209,7 @@ SUITE = Suite(
             KARPENTER,
             changed(NODE_POOL, *CONSOLIDATE, "Never"),
             (
-                'spec.disruption.consolidateAfter is "Never": nodes without jobs go away; write a time, for example 5m '
+                'spec.disruption.consolidateAfter is "Never": Karpenter must remove idle nodes; write a time, for example 5m '
                 f"{KARPENTER_SIGN}",
             ),
             unremedied=True,

@@ -35,30 +35,30 @@ ZONES = {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["us-
 
 
 def few_types(path: str, given: str = "1 type", wanted: int = 2) -> str:
-    return f"{path} has {given}: a spot GPU pool takes {wanted} or more; add types with the same GPUs"
+    return f"{path} has {given}: a spot GPU pool needs {wanted} or more; add types with the same GPUs"
 
 
 def few_zones(path: str, given: str, wanted: int = 2, fix: str = "add one") -> str:
-    return f"{path} has {given}: a spot GPU pool is in {wanted} zones or more; {fix}"
+    return f"{path} has {given}: a spot GPU pool needs {wanted} zones or more; {fix}"
 
 
 def few_subnets(given: str, wanted: int = 2) -> str:
     """Of a managed node group, whose cluster may be live."""
     fix = (
-        "give the pool another zone of its cluster, which replaces the node group; a live EKS cluster takes no new zone: there "
-        "name more types and lower minZones"
+        "give the pool another zone of its cluster, which replaces the node group; if the live EKS cluster has no "
+        "other zone, name more types and lower minZones"
     )
     return few_zones("subnetIds", given, wanted, fix)
 
 
 def other_gpus(path: str, name: str, first: str) -> str:
-    return f'{path}: "{name}" has other GPUs than "{first}": types of one pool have the same; give it a pool of its own'
+    return f'{path}: "{name}" has other GPUs than "{first}": all types of a pool have the same; move it to another pool'
 
 
 def unlike(path: str, name: str, first: str, spread: str = "2") -> str:
     return (
-        f'{path}: "{name}" has more than {spread} times the CPUs or memory of "{first}", or less than its part: the autoscaler '
-        "takes them for one size; take types closer together"
+        f'{path}: "{name}" has more than {spread} times the CPUs or memory of "{first}", or the reverse: the autoscaler '
+        "treats them as one size; use more similar types"
     )
 
 
@@ -87,7 +87,7 @@ def test_the_same_type_twice_is_one(types: list[str], faults: int) -> None:
 def test_a_type_of_the_launch_template_is_the_only_one() -> None:
     props = changed(SPOT, "instanceTypes", REMOVE) | {"launchTemplate": {"id": "lt-1"}}
     assert judge(RULE, EKS, props) == said(
-        f"{few_types('instanceTypes', 'no type, so its launch template' + chr(39) + 's is the only one')} {NVIDIA}"
+        f"{few_types('instanceTypes', 'no type, so it has only its launch template' + chr(39) + 's')} {NVIDIA}"
     )
 
 
@@ -128,7 +128,7 @@ def test_numbers_are_configurable() -> None:
 def test_a_shape_that_oci_does_not_sell_as_preemptible_is_told() -> None:
     props = changed(V100, "nodeShape", "VM.GPU.A10.1")
     assert judge(RULE, OKE, props) == said(
-        'nodeShape: "VM.GPU.A10.1" is not sold as spot; take another type, or buy on demand (nodeShape: VM.GPU.A10.1 has 1 GPU)'
+        'nodeShape: "VM.GPU.A10.1" is not sold as spot; use another type, or buy on demand (nodeShape: VM.GPU.A10.1 has 1 GPU)'
     )
 
 

@@ -35,7 +35,7 @@ INTERRUPTED = "its jobs must not be interrupted"
 EKS_FAULT = f"capacityType lets the pool buy spot, and its role is release: {INTERRUPTED}; write ON_DEMAND"
 OKE_FAULT = (
     f"nodeConfigDetails.placementConfigs lets the pool buy spot, and its role is release: {INTERRUPTED}; "
-    "take preemptibleNodeConfig away"
+    "remove preemptibleNodeConfig"
 )
 KARPENTER_FAULT = (
     f"spec.template.spec.requirements lets the pool buy spot, and its role is release: {INTERRUPTED}; "

@@ -41,7 +41,7 @@ ROLE_MEND = "or, if its jobs must not be interrupted, write `role: release` for 
 NO_ROLE_MEND = f"or label it {ROLE}=release: without a {ROLE} label it is judged as burst"
 NVIDIA = '(amiType is "AL2023_x86_64_NVIDIA")'
 ON_DEMAND = changed(NODE_GROUP_PROPS, "capacityType", "ON_DEMAND")
-EKS_FAULT = 'capacityType is "ON_DEMAND": burst GPU pools run on spot; write SPOT'
+EKS_FAULT = 'capacityType is "ON_DEMAND": burst GPU pools must run on spot; write SPOT'
 REQUIREMENTS = ("spec", "template", "spec", "requirements")
 KARPENTER_SIGN = "(spec.template.spec.requirements[2].values[0]: g4dn.xlarge has 1 GPU)"
 CAPACITY_LABEL = "gpu-ci/capacity"
@@ -55,7 +55,7 @@ def test_an_eks_burst_pool_on_demand_is_refused() -> None:
 
 
 def test_an_eks_pool_without_a_capacity_type_is_on_demand() -> None:
-    fault = "capacityType is not set; EKS then buys ON_DEMAND: burst GPU pools run on spot; write SPOT"
+    fault = "capacityType is not set; EKS then buys ON_DEMAND: burst GPU pools must run on spot; write SPOT"
     props = changed(NODE_GROUP_PROPS, "capacityType", REMOVE)
     assert judge(RULE, NODE_GROUP, props) == said(f"{fault}, {ROLE_MEND} {NVIDIA}")
 
@@ -287,7 +287,7 @@ def test_a_karpenter_pool_leaves_spot_alone(operator: str, values: list[str], gi
     props = changed(props, *REQUIREMENTS, 1, "operator", operator)
     assert judge(RULE, KARPENTER_POOL, props) == said(
         f"spec.template.spec.requirements[1]: karpenter.sh/capacity-type is not In [spot] ({given}): "
-        f"burst GPU pools run on spot; write that, {ROLE_MEND} {KARPENTER_SIGN}"
+        f"burst GPU pools must run on spot; write In [spot], {ROLE_MEND} {KARPENTER_SIGN}"
     )
 
 
@@ -300,8 +300,8 @@ def test_a_karpenter_pool_without_a_capacity_requirement_is_refused() -> None:
     props = changed(KARPENTER_POOL_PROPS, *REQUIREMENTS, 1, REMOVE)
     sign = KARPENTER_SIGN.replace("[2]", "[1]")
     assert judge(RULE, KARPENTER_POOL, props) == said(
-        "spec.template.spec.requirements: none leaves karpenter.sh/capacity-type to spot, and burst GPU pools run on spot; "
-        f"add {{key: karpenter.sh/capacity-type, operator: In, values: [spot]}}, {ROLE_MEND} {sign}"
+        "spec.template.spec.requirements: none restricts karpenter.sh/capacity-type to spot, and burst GPU pools must run "
+        f"on spot; add {{key: karpenter.sh/capacity-type, operator: In, values: [spot]}}, {ROLE_MEND} {sign}"
     )
 
 
@@ -360,7 +360,7 @@ def test_a_karpenter_value_that_is_unknown_decides_only_among_cheap_ones() -> No
 
 
 ASG_FAULT = (
-    "mixedInstancesPolicy.instancesDistribution leaves machines on demand: burst GPU pools run on spot; write "
+    "mixedInstancesPolicy.instancesDistribution allows on-demand machines: burst GPU pools must run on spot; write "
     "onDemandBaseCapacity 0 and onDemandPercentageAboveBaseCapacity 0"
 )
 ASG_SIGN = "(mixedInstancesPolicy.launchTemplate.overrides[0].instanceType: g5.xlarge has 1 GPU)"
@@ -422,7 +422,7 @@ SUITE = Suite(
         Case(
             KARPENTER_POOL,
             changed(KARPENTER_POOL_PROPS, *REQUIREMENTS, 1, "values", ["on-demand"]),
-            (f"{NO_SPOT}: burst GPU pools run on spot; write that, {ROLE_MEND} {KARPENTER_SIGN}",),
+            (f"{NO_SPOT}: burst GPU pools must run on spot; write In [spot], {ROLE_MEND} {KARPENTER_SIGN}",),
         ),
     ),
 )

@@ -38,8 +38,8 @@ ON_DEMAND = with_values(0, "on-demand")
 
 def missing(name: str, gpus: str = "T4", cluster: str = "cluster usw2") -> str:
     return (
-        f"spot pool {name} ({gpus}) has no fallback in {cluster}: when spot runs out its jobs wait; add a pool of that GPU on "
-        "demand, with a minimum of 0, and a runner set for it"
+        f"spot pool {name} ({gpus}) has no fallback in {cluster}: its jobs wait if spot runs out; add an on-demand pool "
+        "with that GPU, with a minimum of 0, and a runner set for it"
     )
 
 

@@ -439,7 +439,7 @@ def test_a_class_that_names_no_region_has_that_of_the_stack() -> None:
     parts = of_claims("gp3-gb", 500), ("NAT gateways", 1, unit("nat-gateway"))
     assert said(bare, work, NAT, worst=0.001) == (worst(*parts, limit=0.001, lower="the number"),)
     (message,) = said(bare, work)
-    assert message.startswith("gp3-gb of claims: no provider names their region")
+    assert message.startswith("gp3-gb of claims: their provider has no region")
 
 
 def test_a_class_says_gp3_by_saying_nothing_and_any_other_kind_has_its_own_price() -> None:
@@ -453,10 +453,10 @@ def test_a_class_says_gp3_by_saying_nothing_and_any_other_kind_has_its_own_price
 
 # -- without a price ---------------------------------------------------------------------------------------------------
 
-NOT_NOTHING = "is known, and unknown is not nothing; add it with source and date to fleet/facts/data/prices.csv"
-NO_BOUND = "nothing says how many machines it may have, so nothing bounds an hour; set its maximum"
+NOT_NOTHING = "is known; add it with source and date to fleet/facts/data/prices.csv"
+NO_BOUND = "it has no maximum number of machines, so nothing limits its cost; set its maximum"
 NO_TYPE = "no machine type is named, so its price is not known; name its types"
-NO_REGION = "neither it nor its provider names a region, and prices are a region's; set the provider's region"
+NO_REGION = "neither it nor its provider has a region, and prices differ by region; set the provider's region"
 PRICELESS: dict[str, tuple[tuple[Member, ...], str, str]] = {
     "a type that is in no table": (
         (but(BOX, "instanceType", "g9.mega"),),
@@ -511,7 +511,7 @@ PRICELESS: dict[str, tuple[tuple[Member, ...], str, str]] = {
     ),
     "a control plane of no region": (
         (COMPONENT,),
-        "EKS control planes: no provider names their region, and prices are a region's; set the provider's region",
+        "EKS control planes: their provider has no region, and prices differ by region; set the provider's region",
         "",
     ),
     "a disk of another kind": (

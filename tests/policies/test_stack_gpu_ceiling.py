@@ -101,7 +101,7 @@ def test_karpenter_counts_the_lesser_of_its_limits() -> None:
     assert said(but(NODE_POOLS, "spec", "limits", {GPU: 0})) == ()
 
 
-NO_BOUND = "nothing says how many machines it may have, so nothing bounds its GPUs; set its maximum"
+NO_BOUND = "it has no maximum number of machines, so nothing limits its GPUs; set its maximum"
 UNCOUNTED: dict[str, tuple[tuple[Member, ...], str]] = {
     "a type that nobody knows": (
         (but(BOX, "instanceType", "g9.mega"),),

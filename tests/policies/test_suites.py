@@ -298,7 +298,7 @@ def test_an_exception_hides_what_it_names_until_its_day_and_is_a_violation_after
     assert f"until {last}: a test of exceptions; it hides: " in excused.excepted
     after = verdict(rule, case, everything, AS_OF + timedelta(days=1))
     assert after.messages[-len(plain.messages) :] == plain.messages
-    assert f"ran out on {last}" in after.messages[0]
+    assert f"expired on {last}" in after.messages[0]
     assert verdict(rule, case, exception("urn:*::nobody", "2099-01-01")) == plain, "an exception of another resource"
 
 

@@ -33,15 +33,15 @@ SYSTEM_POOL = Member(EKS, "system", SYSTEM)
 
 def none_fault(cluster: str, names: str) -> str:
     return (
-        f"cluster {cluster}: none of its node pools ({names}) is untainted: CoreDNS and ARC's controller tolerate no taint and "
+        f"cluster {cluster}: all its node pools ({names}) are tainted: CoreDNS and ARC's controller tolerate no taint and "
         "stay pending; add a pool without taints"
     )
 
 
 def few_fault(cluster: str, names: str, keep: int, fields: str, wanted: int = 1) -> str:
     return (
-        f"cluster {cluster}: its untainted node pools ({names}) keep {keep} nodes: CoreDNS and the autoscaler need {wanted} to "
-        f"stand; raise {fields}"
+        f"cluster {cluster}: its untainted node pools ({names}) keep {keep} nodes: CoreDNS and the autoscaler need {wanted}; "
+        f"raise {fields}"
     )
 
 
@@ -137,7 +137,7 @@ def test_karpenter_buys_nodes_when_pods_wait_but_keeps_none() -> None:
 def test_a_pool_of_an_unnamed_cluster_may_be_in_any() -> None:
     anywhere = Member(KARPENTER, "gpu", NODE_POOL)
     assert judge_stack(RULE, [anywhere, SYSTEM_POOL]) == CLEAN
-    assert messages(anywhere)[0].startswith("the cluster: none of its node pools (gpu)")
+    assert messages(anywhere)[0].startswith("the cluster: all its node pools (gpu) are tainted")
 
 
 def test_many_pools_are_cut_short() -> None:

@@ -10,9 +10,9 @@ from tests.policies.harness import judge, remedied, said
 from tests.policies.suite import Suite
 
 TRANSIT = "isPvEncryptionInTransitEnabled"
-REST = "is {}: what a job leaves on the disk is readable from its snapshot; write true"
-WAY = "is {}: what the machine reads and writes crosses the network in clear; write true"
-KMS = "is not set: this stack asks for a key of its own; set the ARN of a KMS key"
+REST = "is {}: data that a job leaves on the disk can be read from a snapshot; write true"
+WAY = "is {}: the machine's disk data crosses the network unencrypted; write true"
+KMS = "is not set: this stack requires its own key; set the ARN of a KMS key"
 
 
 EBS_CLASS = {"provisioner": "ebs.csi.aws.com", "parameters": {"type": "gp3"}}
@@ -53,7 +53,7 @@ SUITE = Suite(
                 LAUNCH_TEMPLATE,
                 {"imageId": "ami-1", "blockDeviceMappings": mappings},
                 (
-                    "blockDeviceMappings has no volume: nodes get the image's own, encrypted or not; "
+                    "blockDeviceMappings has no volume: nodes then get the image's own volume, which may not be encrypted; "
                     "write a mapping with ebs.encrypted true",
                 ),
                 unremedied=True,

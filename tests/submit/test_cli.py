@@ -134,11 +134,11 @@ def test_the_words_of_a_task_choose_its_gpus():
         ([*WORDS, "--gpus", "3"], "--gpus: a job takes 1, 2, 4, 8 GPUs"),
         ([*WORDS, "--gpu-type", "k80"], "--gpu-type: must be one of: a10, a100, a10g, b200, "),
         ([*WORDS, "--memory", "16"], "--memory: a memory quantity is a positive whole number with its unit"),
-        ([*WORDS, "--env", "NOTHING"], "--env: must be NAME=VALUE; what begins with 'NOTHING' is not"),
-        ([*WORDS, "--env", "A=1", "--env", "A=2"], "--env: A is given twice; leave one out"),
+        ([*WORDS, "--env", "NOTHING"], "--env: must be NAME=VALUE; the value that begins with 'NOTHING' is not"),
+        ([*WORDS, "--env", "A=1", "--env", "A=2"], "--env: A is given twice; remove one"),
         ([*WORDS, "--secret-env", "A=b"], "--secret-env: A must be SECRET/KEY"),
         ([*WORDS, "--priority", "A B"], "--priority: "),
-        ([*WORDS, "--pool", "t4"], "--cluster, --pool: name a part of a stack; give --stack as well"),
+        ([*WORDS, "--pool", "t4"], "--cluster, --pool: name a part of a stack; also pass --stack"),
         ([*WORDS, "--stack", "nope"], "stack: there must be a file for the stack; "),
         (
             [*WORDS, "--stack", "../x"],
@@ -150,7 +150,7 @@ def test_the_words_of_a_task_choose_its_gpus():
         (["--file", "nope.yaml"], "--file: nope.yaml cannot be read (No such file or directory); name another"),
         (
             ["--file", "nope.yaml", "--gpus", "1", "--", "a"],
-            "--file: the manifest describes the whole Job; leave out the command, --gpus",
+            "--file: the manifest describes the whole Job; remove the command, --gpus",
         ),
     ],
 )

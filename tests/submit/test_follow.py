@@ -156,7 +156,7 @@ def test_a_queued_job_says_what_it_waits_for(server, cluster, told, meanwhile):
     meanwhile(life)
     assert run(QUEUED, cluster, OPTIONS, told).ok
     assert told.lines[1:-1] == [
-        "train: queued in team-a: Kueue has not looked at it yet",
+        "train: queued in team-a: Kueue has not processed it yet",
         f"train: queued in team-a: Pending: {short}",
         "train: queued in team-a: it has its quota of gpus and is about to start",
         "train: queued in team-a: it has its quota of gpus and waits for capacity (Pending)",
@@ -188,7 +188,7 @@ def test_a_suspended_job_without_a_queue_says_who_must_act(server, cluster, told
 
     meanwhile(life)
     run(job(suspend=True), cluster, OPTIONS, told)
-    assert "train: suspended: it starts when somebody sets its spec.suspend to false" in told.lines
+    assert "train: suspended: it starts when its spec.suspend is set to false" in told.lines
 
 
 # -- failures ------------------------------------------------------------------------------------------------------------
@@ -206,7 +206,7 @@ def test_a_failure_is_told_with_its_exit_code_and_the_tries(server, cluster, tol
 
     meanwhile(life)
     result = run(job(backoffLimit=1), cluster, OPTIONS, told)
-    assert "train-a: exit code 2: CUDA error: no device; attempt 1 of 2, the Job controller makes another pod" in told.lines
+    assert "train-a: exit code 2: CUDA error: no device; attempt 1 of 2, the Job controller creates another pod" in told.lines
     assert "train-b: exit code 2: CUDA error: no device; attempt 2 of 2" in told.lines
     assert told.logs == ["try 0", "[train-b/worker] try 1"], "once there are two, it says which"
     assert (result.outcome, result.status, result.exit_code, result.attempts) == (Outcome.FAILED, 1, 2, 2)
@@ -238,7 +238,7 @@ def test_a_container_that_starts_again_in_its_pod_counts_as_a_try(server, cluste
 
     meanwhile(life)
     result = run(again, cluster, OPTIONS, told)
-    memory = "out of memory: worker took more than its memory limit of 16Gi, and /dev/shm counts too; ask for more (--memory)"
+    memory = "out of memory: worker used more than its memory limit of 16Gi, and /dev/shm counts too; ask for more (--memory)"
     assert f"train-a: {memory}; attempt 1 of 4, it starts again" in told.lines
     assert told.logs == ["first", "last words", "second"]
     assert (result.ok, result.attempts) == (True, 2)
@@ -247,11 +247,14 @@ def test_a_container_that_starts_again_in_its_pod_counts_as_a_try(server, cluste
 @pytest.mark.parametrize(
     ("reason", "words"),
     [
-        ("EvictionByEvictionAPI", "evicted: its node is being drained, as a spot node is that the cloud takes back"),
+        ("EvictionByEvictionAPI", "evicted: its node is being drained, for example because the cloud interrupts a spot node"),
         ("PreemptionByScheduler", "preempted: the scheduler gave its place to a pod of higher priority"),
-        ("DeletionByTaintManager", "evicted: its node got a taint that it does not tolerate, as a lost node does"),
+        (
+            "DeletionByTaintManager",
+            "evicted: its node got a taint that it does not tolerate, for example because the node was lost",
+        ),
         ("DeletionByPodGC", "lost: its node is gone"),
-        ("TerminationByKubelet", "ended by its node, which shuts down or is short of room"),
+        ("TerminationByKubelet", "ended by its node, which shuts down or runs out of resources"),
         ("OfTomorrow", "evicted: OfTomorrow"),
     ],
 )
@@ -268,7 +271,7 @@ def test_a_pod_that_is_taken_away_is_made_again(server, cluster, told, meanwhile
 
     meanwhile(life)
     result = run(job(), cluster, OPTIONS, told)
-    line = f"train-a: {words} (Eviction API: evicting); the Job controller makes another pod, while retries are left"
+    line = f"train-a: {words} (Eviction API: evicting); the Job controller creates another pod, while retries are left"
     assert line in told.lines
     assert not told.has("exit code 137"), "the exit code of a pod that was taken away says nothing of the job"
     assert result.ok
@@ -284,7 +287,7 @@ def test_an_eviction_for_good_is_an_outcome_of_its_own(server, cluster, told, me
     meanwhile(life)
     result = run(job(backoffLimit=0), cluster, OPTIONS, told)
     assert (result.outcome, result.status) == (Outcome.EVICTED, 1)
-    assert f"evicted: node {NODE} is short of room: low on resource: memory." in result.reason
+    assert f"evicted: node {NODE} is short of resources: low on resource: memory." in result.reason
 
 
 def test_a_disruption_that_the_job_forgives_is_no_try(server, cluster, told, meanwhile):
@@ -293,7 +296,7 @@ def test_a_disruption_that_the_job_forgives_is_no_try(server, cluster, told, mea
     def life():
         made = ready(server)
         show(server, made, "train-a", disrupted("EvictionByEvictionAPI", ""))
-        until(lambda: told.has("does not count as a try"))
+        until(lambda: told.has("does not count as an attempt"))
         complete(server)
 
     meanwhile(life)
@@ -311,8 +314,8 @@ def test_a_pod_that_the_device_plugin_refuses_is_told(server, cluster, told, mea
 
     meanwhile(life)
     run(job(), cluster, OPTIONS, told)
-    words = f"node {NODE} refused it, for its device plugin could not give what was asked: {message}"
-    assert f"train-a: {words}; attempt 1 of 4, the Job controller makes another pod" in told.lines
+    words = f"node {NODE} refused it, because its device plugin could not provide the requested devices: {message}"
+    assert f"train-a: {words}; attempt 1 of 4, the Job controller creates another pod" in told.lines
 
 
 def test_a_job_that_outlives_its_deadline_is_told_so(server, cluster, told, meanwhile):
@@ -345,7 +348,7 @@ def test_a_container_that_cannot_be_made_is_given_up_after_a_while(server, clust
     assert (result.outcome, result.status) == (Outcome.STUCK, 1)
     assert result.reason == f'train-a cannot start: {reason}: Back-off pulling image "ghcr.io/example/train:1.4"'
     assert result.seconds >= 0.2
-    assert told.lines[-1].startswith("train: it is still there; delete it: python -m submit delete train -n ml --kubeconfig ")
+    assert told.lines[-1].startswith("train: it still exists; delete it: python -m submit delete train -n ml --kubeconfig ")
 
 
 def test_what_can_never_start_is_given_up_at_once(server, cluster, told, meanwhile):
@@ -377,7 +380,7 @@ def test_a_job_that_nobody_starts_is_given_up_if_asked(server, cluster, told, me
     result = run(job(), cluster, RunOptions(start_within=0.3, timing=TIMING), told)
     assert (result.outcome, result.status) == (Outcome.LATE, 1)
     assert result.reason == (
-        "nothing of it ran within 0.3s; the last word was: pending: no node for it yet: 0/3 nodes are available"
+        "none of its containers ran within 0.3s; the last message was: pending: no node for it yet: 0/3 nodes are available"
     )
 
 
@@ -392,7 +395,7 @@ def test_a_quota_that_keeps_pods_from_being_made_is_told(server, cluster, told, 
 
     meanwhile(life)
     assert run(job(), cluster, OPTIONS, told).ok
-    assert told.lines.count(f"train: its pod cannot be made: {full}") == 1, "though it is looked at again and again"
+    assert told.lines.count(f"train: its pod cannot be created: {full}") == 1, "though it is looked at again and again"
 
 
 def test_a_job_that_somebody_deletes_ends_following(server, cluster, told, meanwhile):
@@ -402,7 +405,7 @@ def test_a_job_that_somebody_deletes_ends_following(server, cluster, told, meanw
 
     meanwhile(life)
     result = run(job(), cluster, OPTIONS, told)
-    assert (result.outcome, result.status, result.reason) == (Outcome.DELETED, 1, "somebody deleted it before it ended")
+    assert (result.outcome, result.status, result.reason) == (Outcome.DELETED, 1, "it was deleted before it ended")
 
 
 def test_another_job_of_the_same_name_is_not_followed(server, cluster, told, meanwhile):

@@ -36,11 +36,11 @@ def test_the_job_goes_on_and_the_reader_is_told_how_to_come_back(server, cluster
 
     meanwhile(life)
     result = run(job(), cluster, OPTIONS, told)
-    assert (result.outcome, result.status, result.reason) == (Outcome.INTERRUPTED, 130, "the Job goes on")
+    assert (result.outcome, result.status, result.reason) == (Outcome.INTERRUPTED, 130, "the Job continues")
     assert (result.attempts, result.seconds > 0) == (1, True)
     assert not server.asked("delete", "jobs")
     assert told.lines[-1] == (
-        f"train: goes on; follow it: python -m submit follow train -n ml {cluster.options}; "
+        f"train: continues; follow it: python -m submit follow train -n ml {cluster.options}; "
         f"delete it: python -m submit delete train -n ml {cluster.options}"
     )
     assert cluster.options.startswith("--kubeconfig /")
@@ -137,7 +137,7 @@ def test_while_it_is_being_sent(server, cluster, told, meanwhile):
     result = run(job(), cluster, CANCEL, told)
     hang.set()
     assert (result.status, result.reason) == (130, "while it was being sent")
-    assert told.has("look whether it was made: python -m submit follow train -n ml")
+    assert told.has("check whether it was created: python -m submit follow train -n ml")
 
 
 def test_following_is_interrupted_like_running(server, cluster, told, meanwhile):

@@ -76,18 +76,18 @@ SECURE = {"name": "loop", "cluster": {"server": "https://127.0.0.1:1"}}
         ({"current-context": None}, None, "the kubeconfig names no current context; choose with --context one of: here"),
         ({"current-context": "gone"}, None, "the kubeconfig names no current context; choose with --context one of: here"),
         ({"contexts": []}, None, "choose with --context one of: (there are none)"),
-        ({"clusters": []}, None, "context here cannot be used: a part of it is missing or is not what it should be"),
+        ({"clusters": []}, None, "context here cannot be used: a part of it is missing or invalid"),
         ({"clusters": [{"name": "loop"}]}, None, "context here cannot be used: a part of it is missing"),
         (
             {"clusters": [{"name": "loop", "cluster": {"server": "https://x", "certificate-authority": "/no/ca.crt"}}]},
             None,
-            "context here cannot be used: File does not exist: /no/ca.crt; look at its cluster and user there",
+            "context here cannot be used: File does not exist: /no/ca.crt; check its cluster and user there",
         ),
         ({"users": [{"name": "me", "user": {"tokenFile": "/no/token"}}]}, None, "cannot be used: /no/token: No such file"),
         (
             {"users": [{"name": "me", "user": {"client-key-data": TOKEN}}], "clusters": [SECURE]},
             None,
-            "context here cannot be used: a part of it is missing or is not what it should be",
+            "context here cannot be used: a part of it is missing or invalid",
         ),
         ({"users": [{"name": "me", "user": {"exec": {"args": [TOKEN]}}}]}, None, "the credential plugin `` of user me failed"),
         ({"users": [{"name": "me", "user": {"token": TOKEN}}] * 2}, "here", None),
@@ -117,7 +117,7 @@ def test_what_is_no_kubeconfig_is_told_so(tmp_path, text):
 
 
 def test_a_file_that_is_not_there(tmp_path):
-    with pytest.raises(InputError, match=r"--kubeconfig: there must be a file; .*nope is none; name another"):
+    with pytest.raises(InputError, match=r"--kubeconfig: .*nope is not a file; name another"):
         connect(tmp_path / "nope")
     with pytest.raises(InputError, match=r"there is no kubeconfig: neither ~/\.kube/config nor a file in KUBECONFIG"):
         connect()

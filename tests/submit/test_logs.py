@@ -189,7 +189,7 @@ def test_the_kubelets_own_words_are_shown_once():
 @pytest.mark.parametrize(
     ("code", "state", "why"),
     [
-        (404, ContainerState(ended=True, gone=True), "its pod is gone, and what was not read of it is gone too"),
+        (404, ContainerState(ended=True, gone=True), "its pod is gone, and the rest of its log is lost"),
         (403, ContainerState(), "get pods/log: 403 Refused: not now"),
         (400, ContainerState(ended=True), "get pods/log: 400 Refused: not now"),
     ],

@@ -83,13 +83,13 @@ def test_a_file_is_read(tmp_path, form):
         ("- a", "must hold one Job; it holds 1 documents"),
         (
             f"{yaml_text(job())}---\n{yaml_text(job())}",
-            "must hold one Job; it holds 2 documents; put each Job into a file of its own",
+            "must hold one Job; it holds 2 documents; put each Job into its own file",
         ),
-        ("kind: Pod\napiVersion: v1", "must be a batch/v1 Job; it is v1 Pod; kubectl apply takes other kinds"),
+        ("kind: Pod\napiVersion: v1", "must be a batch/v1 Job; it is v1 Pod; use kubectl apply for other kinds"),
         ("kind: Job\napiVersion: batch/v1", "metadata.name must be set"),
         (
             "kind: Job\napiVersion: batch/v1\nmetadata: {name: a}",
-            "spec.template.spec.containers must name one; nothing would run",
+            "spec.template.spec.containers must name a container; otherwise nothing would run",
         ),
         (b"\xff\xfe\xff", "a YAML file must be UTF-8 text; byte 0 is not; save it as UTF-8"),
     ],

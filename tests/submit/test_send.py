@@ -73,7 +73,7 @@ FORBIDDEN = 'jobs.batch is forbidden: User "alice" cannot create resource "jobs"
             {},
             [
                 "create jobs.batch train in namespace ml: 401 Unauthorized: Unauthorized; the credentials of the kubeconfig are "
-                "not valid (any more): log in again"
+                "invalid or expired: log in again"
             ],
         ),
         (
@@ -119,14 +119,14 @@ def test_a_refusal_is_told_in_the_servers_words(server, cluster, told, code, rea
 
 def test_an_answer_without_words_is_told_by_its_status(server, cluster, told):
     server.reply("create", "jobs", Reply(403, b"<html>no</html>", {"Content-Type": "text/html"}))
-    with pytest.raises(ApiError, match="403 Forbidden: it gives no reason"):
+    with pytest.raises(ApiError, match="403 Forbidden: the server gives no reason"):
         send(job(), cluster, OPTIONS, told)
 
 
 def test_what_is_no_api_server_is_told_so(server, cluster, told):
     server.reply("create", "jobs", Reply(200, b"<html>hello</html>"))
     server.reply("get", "jobs", Reply(200, b"<html>hello</html>"), times=9)
-    with pytest.raises(UnreachableError, match="what answers is no Kubernetes API server"):
+    with pytest.raises(UnreachableError, match="the server is not a Kubernetes API server"):
         send(job(), cluster, OPTIONS, told)
 
 
@@ -153,7 +153,7 @@ def test_the_same_job_sent_twice_is_one_job(server, cluster, told, meanwhile):
     result = run(job(), cluster, FOLLOW, told)
     assert result.ok
     assert told.logs == ["once"]
-    assert told.lines[1] == "train: is there already, the same in namespace ml"
+    assert told.lines[1] == "train: already exists with the same contents in namespace ml"
     assert server.get("jobs", "train")["metadata"]["uid"] == first.job["metadata"]["uid"]
 
 
@@ -187,7 +187,7 @@ def test_a_job_that_is_being_deleted_is_waited_for(server, cluster, told, meanwh
 def test_a_job_that_never_goes_is_given_up(server, cluster, told):
     old = dict(send(job(), cluster, OPTIONS, told).job)
     server.put("jobs", old | {"metadata": old["metadata"] | {"deletionTimestamp": "2026-01-01T00:00:00Z"}})
-    with pytest.raises(InputError, match="it is still being deleted; try again in a while"):
+    with pytest.raises(InputError, match="the old one is still being deleted; try again later"):
         send(job(), cluster, OPTIONS, told)
 
 
@@ -238,7 +238,7 @@ def test_a_name_that_nobody_knows(monkeypatch, tmp_path, told):
 
 def test_what_speaks_no_tls(server, tmp_path, told):
     cluster = connect(kubeconfig(tmp_path / "config", server.url.replace("http:", "https:")))
-    with pytest.raises(UnreachableError, match="no connection to the server: the TLS handshake failed; look at the kubeconfig"):
+    with pytest.raises(UnreachableError, match="no connection to the server: the TLS handshake failed; check the kubeconfig"):
         run(job(), cluster, OPTIONS, told)
 
 
@@ -266,7 +266,7 @@ def test_a_token_that_ran_out_is_told(server, cluster, told, meanwhile):
     meanwhile(life)
     result = run(job(), cluster, patient, told)
     assert (result.outcome, result.status) == (Outcome.LOST, 3)
-    assert "log in again; the Job may go on" in result.reason
+    assert "log in again; the Job may continue" in result.reason
     assert told.has("; trying again")
 
 
@@ -276,10 +276,13 @@ def test_a_token_that_ran_out_is_told(server, cluster, told, meanwhile):
 @pytest.mark.parametrize(
     ("thing", "words"),
     [
-        ({"apiVersion": "v1", "kind": "Pod"}, "must be a batch/v1 Job; it is v1 Pod; kubectl apply takes other kinds"),
+        ({"apiVersion": "v1", "kind": "Pod"}, "must be a batch/v1 Job; it is v1 Pod; use kubectl apply for other kinds"),
         (job() | {"metadata": {"generateName": "a-"}}, "metadata.name must be set"),
-        ({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "a"}}, "spec.template.spec.containers must name one"),
-        (job() | {"metadata": {"name": "a", "namespace": "other"}}, "the Job is for namespace other, not ml; give -n other"),
+        (
+            {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "a"}},
+            "spec.template.spec.containers must name a container",
+        ),
+        (job() | {"metadata": {"name": "a", "namespace": "other"}}, "the Job is for namespace other, not ml; pass -n other"),
     ],
 )
 def test_what_is_no_job_is_not_sent(server, cluster, told, thing, words):

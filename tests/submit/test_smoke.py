@@ -260,7 +260,7 @@ def test_without_a_context_the_tests_are_printed_and_no_cluster_is_asked(server,
         f"smoke-{name}-{test}" for name in pools for test in TESTS
     ]
     assert found[0]["kind"] == "Namespace"
-    assert "printed, not run" in done.stderr
+    assert "the tests are only printed" in done.stderr
     assert server.requests == []
 
 
@@ -279,7 +279,7 @@ def test_every_cluster_of_a_stack_is_printed_and_one_is_run():
     assert [line for line in printed.stdout.splitlines() if line.startswith("#")] == ["# sjc", "# use1"]
     done = invoke("prod", "--context", "here")
     assert (done.exit_code, done.stdout) == (2, "")
-    assert "--context: is of one cluster; give --cluster too, one of: sjc, use1" in done.stderr
+    assert "--context: selects one cluster; also pass --cluster, one of: sjc, use1" in done.stderr
 
 
 def test_one_pool_of_one_cluster():
@@ -291,9 +291,9 @@ def test_one_pool_of_one_cluster():
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("staging", "--context", ""), "--context: is empty; name the cluster's context, so that none is guessed"),
+        (("staging", "--context", ""), "--context: is empty; name the cluster's context"),
         (("staging", "--pool", "a100"), "--pool: the cluster has no pool a100; it has t4-release, t4-spot; give one of them"),
-        (("prod", "--pool", "a10"), "--pool: the stack has several clusters; give --cluster too, one of: sjc, use1"),
+        (("prod", "--pool", "a10"), "--pool: the stack has several clusters; also pass --cluster, one of: sjc, use1"),
         (("prod", "--cluster", "eu"), "--cluster: the stack has no cluster 'eu'; give one of: sjc, use1"),
         (("nowhere",), "Pulumi.nowhere.yaml does not exist; create it or give one of: homelab, prod, staging"),
     ],

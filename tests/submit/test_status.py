@@ -208,7 +208,7 @@ def test_what_a_pod_does_is_told(status, spec, words):
 def test_an_exit_code_is_told_with_its_signal(code, reason, words):
     known = JobStatus(JOB, PATIENT)
     notes = known.learn(changed(PODS, pod(JOB, "a", ended(code, reason))), 0)
-    assert [note.text for note in notes] == [f"{words}; attempt 1 of 4, the Job controller makes another pod"]
+    assert [note.text for note in notes] == [f"{words}; attempt 1 of 4, the Job controller creates another pod"]
     assert known.exit_code == code
 
 

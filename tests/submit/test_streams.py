@@ -106,7 +106,7 @@ def test_a_server_that_restarts_is_waited_for(server, cluster, told, meanwhile):
             server.reply("watch", resource, Reply(503, status(503, "ServiceUnavailable", "apiserver not ready")), times=3)
         server.drop()
         until(lambda: told.has("apiserver not ready; trying again"))
-        until(lambda: told.has("the cluster answers again"))
+        until(lambda: told.has("the cluster responds again"))
         work(server, "hello")
 
     meanwhile(life)
@@ -124,7 +124,7 @@ def test_tries_are_spaced_ever_wider_up_to_a_bound(server, cluster, told, meanwh
     timing = dataclasses.replace(TIMING, first_pause=0.02, longest_pause=0.1, patience=0.6)
     result = run(job(), cluster, dataclasses.replace(OPTIONS, timing=timing), told)
     assert (result.outcome, result.status) == (Outcome.LOST, 3)
-    assert result.reason.endswith("503 ServiceUnavailable: down; the Job may go on")
+    assert result.reason.endswith("503 ServiceUnavailable: down; the Job may continue")
     tries = len(server.asked("watch", "jobs"))
     # 20 + 40 + 80 ms, then 100 ms each: nine in 0.6 s, and some more until the patience is checked.
     assert 4 <= tries <= 14
@@ -177,7 +177,7 @@ def test_a_right_that_is_missing_is_told_and_done_without(server, cluster, told,
 
     meanwhile(life)
     assert run(job(), cluster, OPTIONS, told).ok
-    assert "train: pods and logs are not shown: there is no right to read them" in told.lines
+    assert "train: pods and logs are not shown: the kubeconfig has no permission to read them" in told.lines
 
 
 def test_a_right_to_jobs_that_is_missing_ends_following(server, cluster, told):
@@ -272,8 +272,10 @@ def test_the_rest_of_a_container_that_started_again_is_shown(server, cluster, to
 
     meanwhile(life)
     assert run(again, cluster, OPTIONS, told).attempts == 2
-    (late,) = [line for line in told.lines if "does not come yet" in line]
-    assert late.startswith("train: the log of worker does not come yet: get pods/log train-a in namespace ml: 500 InternalError")
+    (late,) = [line for line in told.lines if "is not available yet" in line]
+    assert late.startswith(
+        "train: the log of worker is not available yet: get pods/log train-a in namespace ml: 500 InternalError"
+    )
     assert told.logs == ["one", "last words", "again"]
 
 
@@ -300,7 +302,7 @@ def test_a_log_that_never_ends_does_not_hold_the_result(server, cluster, told, m
     meanwhile(life)
     timing = dataclasses.replace(TIMING, drain=0.2)
     assert run(job(), cluster, dataclasses.replace(OPTIONS, timing=timing), told).ok
-    assert told.has("the rest of its log does not come; look with kubectl logs")
+    assert told.has("the rest of its log does not arrive; read it with kubectl logs")
 
 
 def test_more_logs_than_are_followed_at_once_come_all_the_same(monkeypatch, server, cluster, told, meanwhile):

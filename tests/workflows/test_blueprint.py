@@ -72,7 +72,7 @@ def test_a_notebook_that_asks_something_else_is_refused(old, new, said):
         prepared(TORCHTUNE, *(cell.replace(old, new) for cell in CELLS[TORCHTUNE]))
     assert str(refused.value) == (
         f"examples/torchtune/qwen2_5/qwen2.5-1.5B-with-alpaca.ipynb {said}; "
-        "read the notebook of this commit and renew its blueprint"
+        "read the notebook of this commit and update its blueprint"
     )
 
 
@@ -211,11 +211,11 @@ def test_the_notebook_that_runs_is_the_prepared_one(run, tmp_path):
             "the TrainJobs cannot be listed: refused",
             "kubectl",
         ),
-        ({"JOBS": ""}, "the notebook made no TrainJob; read the notebook of this commit and renew its blueprint", "kubectl"),
+        ({"JOBS": ""}, "the notebook created no TrainJob; read the notebook of this commit and update its blueprint", "kubectl"),
         ({"FAIL": "kubectl wait", "SAYS": "timed out"}, "a TrainJob is not complete: timed out", "kubectl"),
         (
             {"PRINTS": "Available devices: [CpuDevice(id=0)]"},
-            r"no cell printed what tells of the GPU, Available devices: \[CudaDevice\(id=0\)\]: the job ran on the CPU",
+            r"no cell printed the expected text about the GPU, Available devices: \[CudaDevice\(id=0\)\]: the job ran on the CPU",
             "kubectl",
         ),
     ],

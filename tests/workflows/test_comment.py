@@ -106,7 +106,7 @@ def comment(body: str, user: Any = BOT, number: int = 1) -> dict[str, Any]:
 
 def test_the_first_run_makes_a_comment(run, github):
     done = run()
-    assert (done.status, done.said) == (0, f"made a comment at #{NUMBER}\n")
+    assert (done.status, done.said) == (0, f"created a comment at #{NUMBER}\n")
     (made,) = github.comments
     assert made["body"] == (
         f"{MARKER}\nPlan of {SHA[:12]}, made by [this run](https://github.example/{REPOSITORY}/actions/runs/{RUN}).\n\n## plan"
@@ -117,7 +117,7 @@ def test_the_next_run_renews_it(run, github):
     run()
     github.content = plan_artifact("## another plan")
     done = run()
-    assert (done.status, done.said) == (0, f"renewed the comment at #{NUMBER}\n")
+    assert (done.status, done.said) == (0, f"updated the comment at #{NUMBER}\n")
     (made,) = github.comments
     assert made["body"].endswith("## another plan")
 
@@ -125,14 +125,14 @@ def test_the_next_run_renews_it(run, github):
 def test_the_comment_is_found_on_a_later_page(run, github):
     github.comments = [comment(f"talk {number}", {"login": "a", "type": "User"}, number) for number in range(250)]
     github.comments[230] = comment(f"{MARKER}\nold", number=230)
-    assert run().said == f"renewed the comment at #{NUMBER}\n"
+    assert run().said == f"updated the comment at #{NUMBER}\n"
     assert len(github.comments) == 250
     assert github.written == [("PATCH", f"/repos/{REPOSITORY}/issues/comments/230")]
 
 
 def test_a_full_last_page_is_not_the_end(run, github):
     github.comments = [comment("talk", {"login": "a", "type": "User"}, number) for number in range(100)]
-    assert run().said == f"made a comment at #{NUMBER}\n"
+    assert run().said == f"created a comment at #{NUMBER}\n"
     assert len([path for _, path, _ in github.requests if path.endswith(f"/issues/{NUMBER}/comments")]) == 3
 
 
@@ -156,14 +156,14 @@ def test_endless_comments_are_no_reason_for_a_second_one(run, github):
 )
 def test_somebody_elses_comment_with_our_marker_is_left_alone(run, github, user):
     github.comments = [comment(f"{MARKER}\nmine", user)]
-    assert run().said == f"made a comment at #{NUMBER}\n"
+    assert run().said == f"created a comment at #{NUMBER}\n"
     assert github.comments[0]["body"] == f"{MARKER}\nmine"
 
 
 @pytest.mark.parametrize("body", [f"hello {MARKER}", "", None, "<!-- another -->"])
 def test_another_comment_of_the_bot_is_left_alone(run, github, body):
     github.comments = [comment(body)]
-    assert run().said == f"made a comment at #{NUMBER}\n"
+    assert run().said == f"created a comment at #{NUMBER}\n"
     assert github.comments[0]["body"] == body
 
 
@@ -192,7 +192,7 @@ def test_the_token_goes_to_the_api_alone(run, github):
     [
         (GitHub.pull(head="mallory/gpu-ci"), 1, f"#{NUMBER} does not come from {FORK}, which the run was for"),
         (GitHub.pull(base="example/other"), 1, f"#{NUMBER} does not come from {FORK}, which the run was for"),
-        (GitHub.pull(sha=OTHER_SHA), 0, f"#{NUMBER} is not at {SHA}: a newer commit has a run of its own"),
+        (GitHub.pull(sha=OTHER_SHA), 0, f"#{NUMBER} is not at {SHA}: a newer commit has its own run"),
         (GitHub.pull(state="closed"), 0, f"#{NUMBER} is closed"),
         (GitHub.pull() | {"head": {"sha": SHA, "repo": None}}, 1, f"#{NUMBER} does not come from {FORK}"),
     ],
@@ -235,7 +235,7 @@ def test_the_commit_must_be_the_runs(run, github, sha):
     github.content = plan_artifact(sha=sha)
     done = run()
     assert done.status == 1
-    assert f"pull-request.json is of another commit than the run, {SHA}" in done.said
+    assert f"pull-request.json names another commit than the run, {SHA}" in done.said
     assert github.written == []
 
 
@@ -261,7 +261,7 @@ def test_a_run_without_a_plan_is_nothing_to_say(run, github):
     github.artifacts = []
     done = run()
     assert (done.status, github.written) == (0, [])
-    assert "::notice::the run left no plan" in done.said
+    assert "::notice::the run has no plan" in done.said
 
 
 def lying_about_its_size(compression: int = zipfile.ZIP_DEFLATED) -> bytes:
@@ -298,26 +298,26 @@ def twice() -> bytes:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (lambda: b"no zip at all", "the artifact is no zip that can be read"),
-        (lambda: plan_artifact()[:-30], "the artifact is no zip that can be read"),
-        (encrypted, "the artifact is no zip that can be read"),
+        (lambda: b"no zip at all", "the artifact is not a readable zip"),
+        (lambda: plan_artifact()[:-30], "the artifact is not a readable zip"),
+        (encrypted, "the artifact is not a readable zip"),
         (of_a_strange_kind, "comment.md is packed in a way that GitHub does not use: 77"),
         (lambda: lying_about_its_size(zipfile.ZIP_BZIP2), "comment.md is packed in a way that GitHub does not use: 12"),
         (lambda: lying_about_its_size(zipfile.ZIP_LZMA), "comment.md is packed in a way that GitHub does not use: 14"),
-        (lying_about_its_size, "the artifact is no zip that can be read"),
-        (twice, "nothing else; got 3 files"),
-        (lambda: archive({"comment.md": "a"}), "nothing else; got 1 files"),
-        (lambda: archive({"comment.md": "a", "pull-request.json": ABOUT, "x.sh": ""}), "nothing else; got 3 files"),
-        (lambda: archive({"../comment.md": "a", "pull-request.json": ABOUT}), "nothing else; got 2 files"),
-        (lambda: archive({"/etc/passwd": "a", "pull-request.json": ABOUT}), "nothing else; got 2 files"),
-        (lambda: archive({"comment.md/": "", "pull-request.json": ABOUT}), "nothing else; got 2 files"),
-        (lambda: archive({f"{number}": "" for number in range(2000)}), "nothing else; got 2000 files"),
+        (lying_about_its_size, "the artifact is not a readable zip"),
+        (twice, "pull-request.json; got 3 files"),
+        (lambda: archive({"comment.md": "a"}), "pull-request.json; got 1 files"),
+        (lambda: archive({"comment.md": "a", "pull-request.json": ABOUT, "x.sh": ""}), "pull-request.json; got 3 files"),
+        (lambda: archive({"../comment.md": "a", "pull-request.json": ABOUT}), "pull-request.json; got 2 files"),
+        (lambda: archive({"/etc/passwd": "a", "pull-request.json": ABOUT}), "pull-request.json; got 2 files"),
+        (lambda: archive({"comment.md/": "", "pull-request.json": ABOUT}), "pull-request.json; got 2 files"),
+        (lambda: archive({f"{number}": "" for number in range(2000)}), "pull-request.json; got 2000 files"),
         (lambda: archive({"comment.md": b"0" * 50_000_000, "pull-request.json": ABOUT}), "comment.md has 50000000 bytes"),
         (lambda: archive({"comment.md": "a", "pull-request.json": " " * 2_000_000}), "pull-request.json has 2000000 bytes"),
-        (lambda: archive({"comment.md": b"\xff\xfe", "pull-request.json": ABOUT}), "comment.md is no UTF-8 text"),
-        (lambda: archive({"comment.md": "a", "pull-request.json": b"\xff"}), "pull-request.json is no UTF-8 text"),
-        (lambda: archive({"comment.md": "a", "pull-request.json": "{"}), "pull-request.json is no JSON"),
-        (lambda: archive({"comment.md": "a", "pull-request.json": "[" * 100_000}), "pull-request.json is no JSON"),
+        (lambda: archive({"comment.md": b"\xff\xfe", "pull-request.json": ABOUT}), "comment.md is not UTF-8 text"),
+        (lambda: archive({"comment.md": "a", "pull-request.json": b"\xff"}), "pull-request.json is not UTF-8 text"),
+        (lambda: archive({"comment.md": "a", "pull-request.json": "{"}), "pull-request.json is not JSON"),
+        (lambda: archive({"comment.md": "a", "pull-request.json": "[" * 100_000}), "pull-request.json is not JSON"),
         (lambda: archive({"comment.md": "a", "pull-request.json": "[1]"}), "must name a pull request"),
     ],
 )
@@ -381,7 +381,7 @@ def test_an_error_of_the_api_is_one_line_and_fails(run, github, request_line, st
 def test_an_answer_that_is_no_json_fails(run, github):
     github.failing = {f"GET /repos/{REPOSITORY}/pulls/{NUMBER}": (200, b"<html>")}
     done = run()
-    assert (done.status, "the answer is no JSON" in done.said) == (1, True)
+    assert (done.status, "the response is not JSON" in done.said) == (1, True)
 
 
 def test_a_server_that_is_not_there_fails(run, github):
@@ -440,7 +440,7 @@ def test_a_long_text_is_cut_at_a_line_with_its_folds_closed_and_says_so(run, git
     assert run().status == 0
     body = github.comments[0]["body"]
     assert len(body) < 65_536
-    assert body.splitlines()[1].endswith("It is cut here; the run's summary has all of it.")
+    assert body.splitlines()[1].endswith("It is cut here; the run's summary shows all of it.")
     assert body.endswith("a line\n\n\n</details>")
 
 
@@ -465,7 +465,7 @@ def test_the_script_runs_by_itself_as_the_workflow_calls_it(github, tmp_path):
         timeout=30,
         check=False,
     )
-    assert (done.returncode, done.stdout, done.stderr) == (0, f"made a comment at #{NUMBER}\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"created a comment at #{NUMBER}\n", "")
 
 
 def test_the_script_needs_the_standard_library_alone():

@@ -31,7 +31,7 @@ def test_processes_with_gpus_of_their_own_are_right():
 
 def test_two_processes_of_one_gpu_are_named():
     assert CHECK.shared([ONE, TWO, ONE]) == (
-        f"processes 0 and 2 have one GPU, {ONE}; time slices are no two GPUs: use a machine that has 3"
+        f"processes 0 and 2 share one GPU, {ONE}; time slices are not separate GPUs: use a machine that has 3"
     )
 
 
@@ -198,7 +198,7 @@ def test_two_processes_that_agree_are_told_with_their_gpus(run):
         (World(gpus=1), "1 GPUs for 2 processes; use a runner that has as many"),
         (
             World(uuids=(ONE, ONE)),
-            f"processes 0 and 1 have one GPU, {ONE}; time slices are no two GPUs: use a machine that has 2",
+            f"processes 0 and 1 share one GPU, {ONE}; time slices are not separate GPUs: use a machine that has 2",
         ),
         (World(sum=2.0), "process 0: an all-reduce gave 2 and not 3"),
         (World(moved=False), "process 0: a step of DistributedDataParallel changed no weight"),

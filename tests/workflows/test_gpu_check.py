@@ -92,7 +92,7 @@ def faults(torch: Torch, gpus: int = 1) -> list[str]:
 
 
 def test_a_good_runner_is_told_line_by_line():
-    assert list(CHECK.told(Torch(capabilities=((7, 5), (8, 6))))) == [
+    assert list(CHECK.findings(Torch(capabilities=((7, 5), (8, 6))))) == [
         "PyTorch version: 2.10.0",
         "CUDA available: True",
         "CUDA version: 12.8",
@@ -118,8 +118,8 @@ def test_the_product_is_of_a_thousand_rows_and_the_same_each_time():
             1,
             "no GPU that CUDA 12.8 can use; compare it with the driver's CUDA version in nvidia-smi",
         ),
-        (Torch(), 2, "1 GPUs, not 2; look at what the runner set asks for, or give gpus"),
-        (Torch(capabilities=((7, 5), (7, 5))), 1, "2 GPUs, not 1; look at what the runner set asks for, or give gpus"),
+        (Torch(), 2, "1 GPUs, not 2; check the GPUs of the runner set, or set gpus"),
+        (Torch(capabilities=((7, 5), (7, 5))), 1, "2 GPUs, not 1; check the GPUs of the runner set, or set gpus"),
         (
             Torch(capabilities=((7, 0),), archs=("sm_75", "sm_80", "compute_120")),
             1,
@@ -129,12 +129,12 @@ def test_the_product_is_of_a_thousand_rows_and_the_same_each_time():
         (
             Torch(wrong={"cuda:0": 1.01}),
             1,
-            "device 0, Tesla T0: a 1000x1000 product is wrong by 0.01; take the machine out of use",
+            "device 0, Tesla T0: a 1000x1000 product is wrong by 0.01; stop using the machine",
         ),
         (
             Torch(wrong={"cuda:0": math.nan}),
             1,
-            "device 0, Tesla T0: a 1000x1000 product is wrong by nan; take the machine out of use",
+            "device 0, Tesla T0: a 1000x1000 product is wrong by nan; stop using the machine",
         ),
     ],
 )
@@ -144,7 +144,7 @@ def test_what_is_wrong_is_told_with_its_mend(torch, gpus, said):
 
 def test_every_gpu_is_tried():
     torch = Torch(capabilities=((7, 5), (7, 5)), wrong={"cuda:1": 2.0})
-    assert faults(torch, 2) == ["device 1, Tesla T1: a 1000x1000 product is wrong by 1; take the machine out of use"]
+    assert faults(torch, 2) == ["device 1, Tesla T1: a 1000x1000 product is wrong by 1; stop using the machine"]
 
 
 def test_the_precision_that_a_gpu_may_leave_out_is_no_fault():
@@ -184,7 +184,7 @@ def test_code_runs_where_nvidia_says_that_it_does(archs, capability, runs):
             Torch(),
             ["--gpus", "2"],
             1,
-            "::error title=gpu-check::1 GPUs, not 2; look at what the runner set asks for, or give gpus",
+            "::error title=gpu-check::1 GPUs, not 2; check the GPUs of the runner set, or set gpus",
         ),
     ],
 )

@@ -331,7 +331,7 @@ def test_the_guides_symptom_is_told_with_its_mend(machine):
         ({"toolkit": "unknown"}, "toolkit", "nvidia-ctk names no version: "),
         ({"runtime": "runc"}, "runtime", "docker's default runtime is runc, not nvidia; "),
         ({"container": UUIDS[0]}, "runtime", f"a container does not see {UUIDS[1]}; "),
-        ({"clusters": "other\ngpu"}, "cluster", "there is a cluster gpu; give another cluster-name, or delete it"),
+        ({"clusters": "other\ngpu"}, "cluster", "a cluster gpu exists already; set another cluster-name, or delete it"),
         ({"nodes_gpus": "[]"}, "nodes", "the kind nodes have other GPUs than the machine: "),
         ({"nodes_gpus": "no JSON"}, "nodes", "the kind nodes show no GPUs"),
         (
@@ -350,7 +350,7 @@ def test_the_guides_symptom_is_told_with_its_mend(machine):
         (
             {"job": "/1", "logs": "Failed to initialize NVML"},
             "smoke",
-            "a pod that asks for a GPU sees none of the machine's: Failed",
+            "a pod that asks for a GPU sees none of the machine's GPUs: Failed",
         ),
     ],
 )
@@ -378,8 +378,11 @@ def test_a_toolkit_that_does_not_fit_is_told_with_the_pinned_one(machine):
         ("umount: /proc/driver/nvidia: not mounted", "toolkit 1.18 no longer mounts there (NVIDIA/nvkind#61); "),
         ('exec: "nvidia-container-runtime": executable file not found in $PATH', "nvidia-container-runtime not found; install"),
         ("docker: unknown or invalid runtime name: nvidia", "nvidia-container-runtime not found; install"),
-        ("Job for containerd.service failed because the control process exited", "the kind node does not take what this toolkit"),
-        ("toomanyrequests: You have reached your pull rate limit", "the registry limits how much is pulled; "),
+        (
+            "Job for containerd.service failed because the control process exited",
+            "the kind node rejects the configuration of this toolkit",
+        ),
+        ("toomanyrequests: You have reached your pull rate limit", "the registry limits pulls; "),
         ("failed to create fsnotify watcher: too many open files", "the machine allows too few inotify instances; "),
         ("something new", "something new"),
     ],
@@ -398,8 +401,8 @@ def test_no_runtimes_are_an_error(tmp_path):
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        ("trainer", "v2.3.0", "trainer v2.3.0 is no full commit; a tag can move"),
-        ("cluster-name", "GPU_1", "cluster-name GPU_1 is no DNS label"),
+        ("trainer", "v2.3.0", "trainer v2.3.0 is not a full commit; a tag can move"),
+        ("cluster-name", "GPU_1", "cluster-name GPU_1 is not a DNS label"),
     ],
 )
 def test_an_input_that_cannot_be_is_refused_first(tmp_path, name, value, said):

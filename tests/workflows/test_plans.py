@@ -84,12 +84,12 @@ def test_a_plan_that_fails_fails_the_check_and_the_others_are_made(plans):
 def test_a_plan_that_breaks_off_is_told(plans):
     status, comment, _, _ = plans("silent")
     assert status == 1
-    assert comment == "## ❌ A plan broke off; the log of the run says why\n\n"
+    assert comment == "## ❌ A plan failed; the log of the run shows why\n\n"
 
 
 def test_a_stack_that_goes_is_told(plans):
     status, comment, _, _ = plans("staging", base=("old", "staging"))
-    assert (status, comment) == (0, "## fine\n\n## ⚠️ A stack goes: Pulumi.old.yaml is removed\n\n")
+    assert (status, comment) == (0, "## fine\n\n## ⚠️ A stack is removed: Pulumi.old.yaml\n\n")
 
 
 def test_what_the_installation_says_is_not_in_the_comment(plans):

@@ -1,9 +1,9 @@
-"""What torchrun starts in each process: NCCL between the GPUs of one machine, and a step of DistributedDataParallel.
+"""The program that torchrun starts in each process. It tests NCCL between the GPUs of one machine, and DistributedDataParallel.
 
-Holds that every process has a GPU of its own (time slices of one GPU are not), that an all-reduce sums right, and that all
-processes have the same weights after a step. Exit status: 0 if all is well, 1 with GitHub's annotation if not.
+It checks that every process has its own GPU (time slices of one GPU do not count), that the sum of an all-reduce is right, and
+that all processes have the same weights after a step. Exit status: 0 if all checks pass, 1 with a GitHub annotation if not.
 
-`--device cpu` runs the same over gloo, to try this file where there is no GPU.
+`--device cpu` runs the same over gloo, to try this file without a GPU.
 """
 
 from __future__ import annotations
@@ -21,35 +21,35 @@ COUNT = 16 * 2**20
 """Floats that are summed: 64 MiB."""
 ROUNDS = 10
 TEXT = 64
-"""Bytes of the texts that processes tell each other."""
+"""Bytes of the texts that processes exchange."""
 TIMEOUT = datetime.timedelta(minutes=3)
-"""A collective that takes longer fails: a process that died would be waited for without end."""
+"""A collective that takes longer fails. Otherwise the processes would wait forever for one that died."""
 
 
 def shared(uuids: Sequence[str]) -> str:
-    """What is wrong with the GPUs of the processes, in rank order; nothing where each has its own."""
+    """Why the processes do not have separate GPUs, in rank order; empty if each has its own."""
     for rank, uuid in enumerate(uuids):
         first = uuids.index(uuid)
         if first != rank:
             return (
-                f"processes {first} and {rank} have one GPU, {uuid}; time slices are no two GPUs: use a machine that has "
+                f"processes {first} and {rank} share one GPU, {uuid}; time slices are not separate GPUs: use a machine that has "
                 f"{len(uuids)}"
             )
     return ""
 
 
 def total(world: int) -> float:
-    """What every element is after an all-reduce of rank + 1 over the ranks."""
+    """The value of every element after an all-reduce of rank + 1 over the ranks."""
     return world * (world + 1) / 2
 
 
 def bandwidth(world: int, size: int, seconds: float) -> float:
-    """Bus bandwidth of an all-reduce in GB/s: what each link carries (NVIDIA/nccl-tests, PERFORMANCE.md)."""
+    """Bus bandwidth of an all-reduce in GB/s, which is the load of each link (NVIDIA/nccl-tests, PERFORMANCE.md)."""
     return 2 * (world - 1) / world * size / seconds / 1e9
 
 
 def check(torch: Any, device: str, world: int, rank: int, local: int) -> str:
-    """Everything in one process; what is wrong, or nothing."""
+    """Run all checks in one process; return the fault, or an empty text."""
     dist = import_module("torch.distributed")
     where = torch.device(device, local) if device == "cuda" else torch.device(device)
     uuids = _gathered(torch, dist, world, _uuid(torch, device, rank, local))
@@ -76,7 +76,7 @@ def _uuid(torch: Any, device: str, rank: int, local: int) -> str:
 
 
 def _gathered(torch: Any, dist: Any, world: int, text: str) -> list[str]:
-    """A short text of each process, in rank order: by gloo, since NCCL says less of why it refuses a shared GPU."""
+    """A short text of each process, in rank order. It uses gloo, because NCCL does not explain why it refuses a shared GPU."""
     own = torch.tensor(list(text.ljust(TEXT).encode()), dtype=torch.uint8)
     texts = [torch.zeros(TEXT, dtype=torch.uint8) for _ in range(world)]
     dist.all_gather(texts, own)
@@ -98,7 +98,7 @@ def _time(torch: Any, dist: Any, device: str, tensor: Any) -> float:
 
 
 def _step(torch: Any, dist: Any, where: Any, rank: int) -> str:
-    """One step of training on data that differ between processes: the weights must not."""
+    """One step of training. The data differ between processes, the weights must not."""
     parallel = import_module("torch.nn.parallel")
     torch.manual_seed(rank)
     ids = [where.index] if where.type == "cuda" else None
@@ -123,7 +123,7 @@ def _weights(torch: Any, model: Any) -> Any:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Join the other processes and check; gives the exit status."""
+    """Join the other processes, run the checks, and return the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     device: str = parser.parse_args(arguments).device
@@ -142,7 +142,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def refuse(wrong: str) -> int:
-    """Annotate what is wrong; 1 if something is, else 0."""
+    """Annotate a fault; return 1 if there is one, else 0."""
     if not wrong:
         return 0
     sys.stdout.write(f"::error title=ddp-check::{wrong}\n")

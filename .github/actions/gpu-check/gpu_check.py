@@ -1,6 +1,6 @@
-"""Checks the GPUs of a runner with PyTorch: as many as expected, driven by this build of it, and reckoning right.
+"""Checks the GPUs of a runner with PyTorch: their number, whether this build supports them, and whether they compute correctly.
 
-Says what it finds, line by line. Exit status: 0 if all is well, 1 with GitHub's annotations if not, 2 for wrong arguments.
+Prints its findings, one per line. Exit status: 0 if all checks pass, 1 with GitHub annotations if not, 2 for wrong arguments.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any
 SIZE = 1000
 """Rows and columns of the matrix that is multiplied."""
 TOLERANCE = 1e-3
-"""Greatest relative error against double precision: TF32, which a caller may have on, keeps ten bits of each factor."""
+"""Largest relative error against double precision. TF32, which a caller may have enabled, keeps ten bits of each factor."""
 
 
-def told(torch: Any) -> Iterator[str]:
-    """What there is, a line each."""
+def findings(torch: Any) -> Iterator[str]:
+    """Versions and devices, one per line."""
     yield f"PyTorch version: {torch.__version__}"
     yield f"CUDA available: {torch.cuda.is_available()}"
     yield f"CUDA version: {torch.version.cuda}"
@@ -31,7 +31,7 @@ def told(torch: Any) -> Iterator[str]:
 
 
 def faults(torch: Any, gpus: int) -> Iterator[str]:
-    """What is not as it should be, each with its mend. `gpus` is how many GPUs the runner should have."""
+    """The faults, each with its fix. `gpus` is the number of GPUs that the runner should have."""
     if torch.version.cuda is None:
         yield f"PyTorch {torch.__version__} is built without CUDA; install a build with it"
         return
@@ -40,7 +40,7 @@ def faults(torch: Any, gpus: int) -> Iterator[str]:
         return
     count = torch.cuda.device_count()
     if count != gpus:
-        yield f"{count} GPUs, not {gpus}; look at what the runner set asks for, or give gpus"
+        yield f"{count} GPUs, not {gpus}; check the GPUs of the runner set, or set gpus"
     archs = tuple(torch.cuda.get_arch_list())
     for index in range(count):
         capability = tuple(torch.cuda.get_device_capability(index))
@@ -50,16 +50,16 @@ def faults(torch: Any, gpus: int) -> Iterator[str]:
             yield f"device {index}, {name}: this PyTorch has no code for {capability[0]}.{capability[1]} (it has: {kernels})"
             continue
         error = matmul_error(torch, index)
-        # Not a number is never at most anything.
+        # `not <=` also catches NaN, which is never at most the tolerance.
         if not error <= TOLERANCE:
-            yield f"device {index}, {name}: a {SIZE}x{SIZE} product is wrong by {error:.2g}; take the machine out of use"
+            yield f"device {index}, {name}: a {SIZE}x{SIZE} product is wrong by {error:.2g}; stop using the machine"
 
 
 def driven(archs: Iterable[str], capability: tuple[int, ...]) -> bool:
-    """Whether a build has code for a GPU. `archs` as PyTorch lists them: sm_86 is machine code, compute_90 is not yet.
+    """Whether a build has code for a GPU. `archs` as PyTorch lists them: sm_86 is machine code, the driver compiles compute_90.
 
-    Machine code runs on GPUs of its major version with the same or a newer minor, with an "a" behind it on that version alone;
-    what the driver compiles runs on any GPU that is not older (CUDA programming guide, compute capabilities).
+    Machine code runs on GPUs of its major version with the same or a newer minor; with "a" at the end, only on that version.
+    Code that the driver compiles runs on any GPU that is not older (CUDA programming guide, compute capabilities).
     """
     return any(_runs(arch, capability) for arch in archs)
 
@@ -83,7 +83,7 @@ def matmul_error(torch: Any, index: int) -> float:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Check what --gpus says; gives the exit status."""
+    """Check the GPUs, and return the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--gpus", type=int, default=1, help="how many GPUs the runner should have")
     gpus: int = parser.parse_args(arguments).gpus
@@ -91,7 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         torch = import_module("torch")
     except ImportError as error:
         return refuse([f"PyTorch cannot be imported ({error}); use the action setup-torch before this one"])
-    for line in told(torch):
+    for line in findings(torch):
         sys.stdout.write(f"{line}\n")
     found = list(faults(torch, gpus))
     if not found:

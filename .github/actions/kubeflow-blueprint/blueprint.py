@@ -1,8 +1,9 @@
-"""Runs one of kubeflow/trainer's example notebooks on a cluster with GPUs, as its own end-to-end tests do: by papermill.
+"""Runs one of kubeflow/trainer's example notebooks on a cluster with GPUs by papermill, as its own end-to-end tests do.
 
-Before: the notebook is held to what is said of it (1,000 samples, memory), gets the GPU count of the runner, and the images of
-its training runtime are pulled into the node, since the notebook waits ten minutes for its pods and no longer. After: every
-TrainJob must be complete, and what tells of the GPU must be printed. Exit status: 0 if so, 1 with GitHub's annotation if not.
+Before the run, the script checks that the notebook has the expected contents (1,000 samples, memory), sets the GPU count of the
+runner in it, and pulls the images of its training runtime into the node, because the notebook waits only ten minutes for its
+pods. After the run, every TrainJob must be complete, and the output must show that the job used the GPU. Exit status: 0 if so, 1
+with a GitHub annotation if not.
 """
 
 from __future__ import annotations
@@ -27,15 +28,15 @@ PULL = 1500
 
 
 class BlueprintError(Exception):
-    """The notebook is not what is said of it, or its job did not end well. The message says what to do."""
+    """The notebook does not have the expected contents, or its job failed. The message tells how to fix it."""
 
 
 @dataclass(frozen=True)
 class Blueprint:
     """One notebook of kubeflow/trainer v2.3.0.
 
-    `runtime` is the ClusterTrainingRuntime that it uses, `holds` what its cells must contain, `changes` texts in its cells and
-    what they become, `parameters` papermill's, `prints` what its outputs must match.
+    `runtime` is the ClusterTrainingRuntime that it uses. `holds` are texts that its cells must have. `changes` maps texts in its
+    cells to their replacements. `parameters` are those of papermill. `prints` is a pattern that its outputs must match.
     """
 
     notebook: str
@@ -59,33 +60,35 @@ BLUEPRINTS = {
         "jax-distributed",
         holds=("num_cpu=", "num_gpu=", "num_nodes="),
         parameters={"num_cpu": 8, "num_gpu": 1, "num_nodes": 1},
-        # JAX goes on with the CPU where it finds no GPU.
+        # JAX continues on the CPU if it finds no GPU.
         prints=r"Available devices: \[CudaDevice\(id=0\)\]",
     ),
 }
 
 
 def prepared(notebook: dict[str, Any], blueprint: Blueprint) -> dict[str, Any]:
-    """The notebook as it is run. Raises BlueprintError where it is not what is said of it."""
+    """The notebook with the changes. Raises BlueprintError if it does not have the expected contents."""
     cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
     text = "\n".join(source(cell) for cell in cells)
-    for held in blueprint.holds:
-        if held not in text:
-            raise BlueprintError(f"{blueprint.notebook} has no {held}; read the notebook of this commit and renew its blueprint")
+    for wanted in blueprint.holds:
+        if wanted not in text:
+            raise BlueprintError(
+                f"{blueprint.notebook} has no {wanted}; read the notebook of this commit and update its blueprint"
+            )
     for old, new in blueprint.changes.items():
         having = [cell for cell in cells if old in source(cell)]
         if len(having) != 1 or source(having[0]).count(old) != 1:
             raise BlueprintError(
-                f"{blueprint.notebook} has not {old} once; read the notebook of this commit and renew its blueprint"
+                f"{blueprint.notebook} has not {old} once; read the notebook of this commit and update its blueprint"
             )
         having[0]["source"] = source(having[0]).replace(old, new)
     return notebook
 
 
 def source(cell: Mapping[str, Any]) -> str:
-    """A cell's text: the format has it as a text or as lines."""
-    held = cell["source"]
-    return held if isinstance(held, str) else "".join(held)
+    """A cell's text. The format allows one text or a list of lines."""
+    source = cell["source"]
+    return source if isinstance(source, str) else "".join(source)
 
 
 def images(runtime: Mapping[str, Any]) -> list[str]:
@@ -97,14 +100,14 @@ def images(runtime: Mapping[str, Any]) -> list[str]:
 
 
 def printed(notebook: Mapping[str, Any]) -> str:
-    """Everything that the cells of a notebook that ran have printed."""
+    """The whole output of the cells of a notebook that ran."""
     outputs = [output for cell in notebook["cells"] for output in cell.get("outputs", [])]
     texts = [output.get("text", "") for output in outputs]
     return "\n".join(text if isinstance(text, str) else "".join(text) for text in texts)
 
 
 def run(command: Sequence[str], limit: int, why: str) -> str:
-    """What a command prints. Raises BlueprintError with `why` where it fails or takes longer than `limit` seconds."""
+    """The output of a command. Raises BlueprintError with `why` if it fails or takes longer than `limit` seconds."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False)  # noqa: S603 - no shell
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -115,13 +118,13 @@ def run(command: Sequence[str], limit: int, why: str) -> str:
 
 
 def say(text: str) -> None:
-    """A line in the log, at once."""
+    """Print a line to the log at once."""
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
 
 
 def pull(blueprint: Blueprint, cluster: str) -> None:
-    """Have the images of the blueprint's runtime in the cluster's worker."""
+    """Pull the images of the blueprint's runtime into the cluster's worker."""
     asked = ["kubectl", "get", RUNTIMES, blueprint.runtime, "--output=json"]
     runtime = json.loads(run(asked, 60, f"there is no runtime {blueprint.runtime}; is Kubeflow Trainer installed"))
     for image in images(runtime):
@@ -129,13 +132,13 @@ def pull(blueprint: Blueprint, cluster: str) -> None:
         run(["docker", "exec", f"{cluster}-worker", "crictl", "pull", image], PULL, f"{image} cannot be pulled")
 
 
-def execute(blueprint: Blueprint, held: Path, done: Path) -> None:
-    """Run the notebook `held`; what came of it is `done`, of a failed one too. Its output goes to the log as it comes."""
+def execute(blueprint: Blueprint, prepared: Path, done: Path) -> None:
+    """Run the notebook `prepared` and write the result to `done`, even if it fails. The output goes to the log at once."""
     command = [
         sys.executable,
         "-m",
         "papermill",
-        str(held),
+        str(prepared),
         str(done),
         "--kernel",
         "python3",
@@ -154,18 +157,18 @@ def execute(blueprint: Blueprint, held: Path, done: Path) -> None:
 
 
 def hold(blueprint: Blueprint, done: Path) -> None:
-    """Hold the jobs to their end and the outputs to what they must show."""
+    """Check that the jobs are complete and that the outputs show the GPU."""
     jobs = run(["kubectl", "get", JOBS, "--output=name"], 60, "the TrainJobs cannot be listed").split()
     if not jobs:
-        raise BlueprintError("the notebook made no TrainJob; read the notebook of this commit and renew its blueprint")
+        raise BlueprintError("the notebook created no TrainJob; read the notebook of this commit and update its blueprint")
     waiting = ["kubectl", "wait", JOBS, "--all", "--for=condition=Complete", "--timeout=120s"]
     run(waiting, 150, "a TrainJob is not complete")
     if blueprint.prints and not re.search(blueprint.prints, printed(json.loads(done.read_text(encoding="utf-8")))):
-        raise BlueprintError(f"no cell printed what tells of the GPU, {blueprint.prints}: the job ran on the CPU")
+        raise BlueprintError(f"no cell printed the expected text about the GPU, {blueprint.prints}: the job ran on the CPU")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a blueprint; gives the exit status."""
+    """Run a blueprint, and return the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--trainer", type=Path, required=True, help="a checkout of kubeflow/trainer")
     parser.add_argument("--blueprint", choices=sorted(BLUEPRINTS), required=True)
@@ -173,16 +176,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, required=True, help="folder for the notebook that ran")
     given = parser.parse_args(arguments)
     blueprint = BLUEPRINTS[given.blueprint]
-    held, done = given.out / f"{given.blueprint}.in.ipynb", given.out / f"{given.blueprint}.ipynb"
+    ready, done = given.out / f"{given.blueprint}.in.ipynb", given.out / f"{given.blueprint}.ipynb"
     try:
         path = given.trainer / blueprint.notebook
         if not path.is_file():
             raise BlueprintError(f"{path} is not there; check kubeflow/trainer out at the commit that is pinned")
         given.out.mkdir(parents=True, exist_ok=True)
         notebook = prepared(json.loads(path.read_text(encoding="utf-8")), blueprint)
-        held.write_text(json.dumps(notebook), encoding="utf-8")
+        ready.write_text(json.dumps(notebook), encoding="utf-8")
         pull(blueprint, given.cluster)
-        execute(blueprint, held, done)
+        execute(blueprint, ready, done)
         hold(blueprint, done)
     except BlueprintError as error:
         line = str(error).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")

@@ -16,7 +16,7 @@ EBS_DRIVER, EFS_DRIVER = "aws-ebs-csi-driver", "aws-efs-csi-driver"
 """EKS add-ons."""
 _DRIVERS = {"ebs": EBS_DRIVER, "efs": EFS_DRIVER}
 
-# docs.aws.amazon.com, EBS general purpose volumes: gp3 from 1 GiB to 64 TiB; 500 IOPS a GiB; 0.25 MiB/s an IOPS.
+# docs.aws.amazon.com, EBS general purpose volumes: gp3 from 1 GiB to 64 TiB; 500 IOPS per GiB; 0.25 MiB/s per IOPS.
 _LARGEST = 65_536
 _IOPS_A_GIB = 500
 _IOPS_A_MIBPS = 4
@@ -58,8 +58,8 @@ class EksCache(Cache):
         """
         performance = {"iops": str(self.iops), "throughput": str(self.throughput)}
         # The driver splits a tag at its first "=" and reserves the keys of Kubernetes.
-        told = [(key, value) for key, value in tags.items() if "=" not in key and not key.startswith("kubernetes.io")]
-        tagged = {f"tagSpecification_{number}": f"{key}={value}" for number, (key, value) in enumerate(told, 1)}
+        allowed = [(key, value) for key, value in tags.items() if "=" not in key and not key.startswith("kubernetes.io")]
+        tagged = {f"tagSpecification_{number}": f"{key}={value}" for number, (key, value) in enumerate(allowed, 1)}
         return Volumes(
             provisioner="ebs.csi.aws.com",
             binding="WaitForFirstConsumer",
@@ -93,7 +93,7 @@ class EksCache(Cache):
             for key in sorted({"iops", "throughput"} & self.model_fields_set):
                 raise problem(
                     "cache_performance",
-                    "EFS grows its throughput with its use; iops and throughput are of ebs; remove them",
+                    "iops and throughput apply only to ebs, and EFS scales its throughput with use; remove them",
                     at=(key,),
                 )
             return self
@@ -102,13 +102,13 @@ class EksCache(Cache):
         if self.iops > most:
             raise problem(
                 "cache_iops",
-                f"a gp3 volume of {self.gib} GiB has at most {most} IOPS, {_IOPS_A_GIB} a GiB; lower iops or raise size",
+                f"a gp3 volume of {self.gib} GiB has at most {most} IOPS, {_IOPS_A_GIB} per GiB; lower iops or raise size",
                 at=("iops",),
             )
         if self.throughput * _IOPS_A_MIBPS > self.iops:
             raise problem(
                 "cache_throughput",
-                f"a MiB/s takes {_IOPS_A_MIBPS} IOPS of gp3, and the volume has {self.iops}; raise iops or lower throughput",
+                f"gp3 needs {_IOPS_A_MIBPS} IOPS per MiB/s, and the volume has {self.iops}; raise iops or lower throughput",
                 at=("throughput",),
             )
         return self

@@ -27,7 +27,7 @@ _REGION = re.compile(r"(af|ap|ca|eu|il|me|mx|sa|us)-(north|south|east|west|centr
 _SUBNET = re.compile(r"subnet-[0-9a-f]{8,17}")
 _RESERVATION = re.compile(r"cr-[0-9a-f]{8,17}")
 _NODES = 450
-"""Default quota of nodes in a managed node group (docs.aws.amazon.com, EKS service quotas); AWS raises it when asked."""
+"""Default quota of nodes in a managed node group (docs.aws.amazon.com, EKS service quotas); AWS raises it on request."""
 _VPC = re.compile(r"vpc-[0-9a-f]{8,17}")
 
 
@@ -45,7 +45,7 @@ def _quota(code: str) -> str:
     ways = get_args(Capacity)
     known = sorted({quota_code(machine, way) or "" for machine in machines("aws") if machine.gpus for way in ways} - {""})
     if code not in known:
-        raise problem("quota_code", f"no quota of EC2's that a pool takes; use one of: {', '.join(known)}")
+        raise problem("quota_code", f"not an EC2 quota that a GPU pool counts against; use one of: {', '.join(known)}")
     return code
 
 
@@ -111,7 +111,7 @@ class EksPool(Pool):
         if self.reservation is not None and len(self.instance_types) > 1:
             raise problem(
                 "reservation_type",
-                "a capacity reservation is of one instance type; write one, and a pool for each other",
+                "a capacity reservation has one instance type; keep one, and add a pool for each other type",
                 at=("instanceTypes",),
             )
         if self.reservation is not None and not _RESERVATION.fullmatch(self.reservation.id):
@@ -120,7 +120,7 @@ class EksPool(Pool):
             )
         if self.reservation is not None and self.zones:
             raise problem(
-                "reserved_zones", "the nodes of a reserved pool stand in the reservation's zone; remove zones", at=("zones",)
+                "reserved_zones", "the nodes of a reserved pool are in the reservation's zone; remove zones", at=("zones",)
             )
         require_once("repeated_zone", "a zone is given twice; remove one", self.zones, at=("zones",))
         return self
@@ -141,8 +141,8 @@ class EksCluster(Cluster):
         "audit",
         "authenticator",
     )
-    account_quotas: dict[Annotated[str, AfterValidator(_quota)], Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
-    """vCPUs by quota code, for quotas of the account that are larger than the fleet needs: AWS refuses to lower a quota."""
+    account_quotas: dict[Annotated[str, AfterValidator(_quota)], Annotated[int, Field(ge=0)]] = Field(default_factory=dict)
+    """vCPUs that the account has in the region, by quota code. `declareQuotas` requests only quotas that are given here."""
     enablement: Enablement = "device-plugin"
     system: SystemPool = SystemPool()
     caches: dict[DnsLabel, EksCache] = Field(default_factory=dict)
@@ -194,10 +194,13 @@ class EksCluster(Cluster):
         for cidr in self.endpoint.reserved_cidrs:
             yield f"endpoint.publicCidrs: {cidr} is reserved, EKS refuses it; set your own networks before pulumi up"
         if self.endpoint.private and not self.private_sources:
-            yield "endpoint: nothing but the nodes reaches the private endpoint; name your networks in privateCidrs"
+            yield "endpoint: only the nodes can reach the private endpoint; list your networks in privateCidrs"
         for name, pool in self.pools.items():
             if pool.nodes.max > _NODES:
-                yield f"pool {name}: EKS gives a group {_NODES} nodes until its quota is raised; ask for more, or lower nodes.max"
+                yield (
+                    f"pool {name}: EKS allows a node group {_NODES} nodes until AWS raises the quota; request more, or "
+                    "lower nodes.max"
+                )
         yield from self._tied_to_a_zone()
         for name, pool in self.pools.items():
             if self.image_driver(name) is None:
@@ -217,12 +220,16 @@ class EksCluster(Cluster):
         """Limits of disks. Cluster Autoscaler assumes that an empty node group is in its first zone only (aws_manager.go)."""
         disks = [name for name, cache in self.caches.items() if not cache.shared]
         for name in disks:
-            yield f"cache {name}: an EBS volume is of one zone and of one node at a time, and so are its jobs; storage efs is not"
+            yield (
+                f"cache {name}: an EBS volume is in one zone and mounts on one node at a time, so its jobs run only "
+                "there; storage efs has neither limit"
+            )
         for name, pool in self.pools.items():
             if disks and pool.nodes.min == 0 and pool.reservation is None and len(pool.zones) != 1:
                 yield (
-                    f"pool {name}: empty and over several zones it may get no node for a job that mounts {' or '.join(disks)}; "
-                    "give it the one zone of those volumes in zones"
+                    f"pool {name}: if it is empty and has several zones, the autoscaler may add no node for a job that "
+                    f"mounts {' or '.join(disks)}; "
+                    "set zones to the one zone of those volumes"
                 )
 
     @model_validator(mode="after")
@@ -234,7 +241,7 @@ class EksCluster(Cluster):
             if not re.fullmatch(re.escape(self.region) + "[a-z]", zone):
                 raise problem("zone", f"not a zone of {self.region}; write for example {self.region}a", at=("zones",), value=zone)
         if len(set(self.zones)) < 2:
-            raise problem("zones", "an EKS control plane needs two different zones at least; add one", at=("zones",))
+            raise problem("zones", "an EKS control plane needs at least two different zones; add one", at=("zones",))
         if self.network.vpc_id is None and any(zone[-1] > "g" for zone in self.zones):
             raise problem("zone_letter", "a new VPC has subnets for zones a to g; use those", at=("zones",))
         require_once("repeated_admin", "a principal is given twice; remove one", self.admins, at=("admins",))
@@ -244,16 +251,10 @@ class EksCluster(Cluster):
             raise problem(
                 "kubernetes_version", f"no node image is known for this version; use one of: {known}", at=("kubernetesVersion",)
             )
-        if self.account_quotas and not self.declare_quotas:
-            raise problem(
-                "account_quotas",
-                "quotas are declared with declareQuotas alone; set it to true, or remove accountQuotas",
-                at=("accountQuotas",),
-            )
         if self.network.vpc_id is not None and set(self.network.private_subnets) != set(self.zones):
             raise problem(
                 "subnet_zones",
-                "privateSubnets names one subnet for each of the cluster's zones; give the same zones",
+                "privateSubnets must have one subnet for each of the cluster's zones; use the same zones",
                 at=("network", "privateSubnets"),
                 value=sorted(self.network.private_subnets),
             )
@@ -274,12 +275,12 @@ class EksCluster(Cluster):
             if pool.reservation is not None and pool.reservation.zone not in self.zones:
                 raise problem(
                     "reservation_zone",
-                    "the reservation's zone is none of the cluster's; add it to zones",
+                    "the reservation's zone is not one of the cluster's; add it to zones",
                     at=("pools", name, "reservation", "zone"),
                 )
             require_in_zones(
                 "pool_zone",
-                "the zone is none of the cluster's; use one of zones",
+                "the zone is not one of the cluster's; use one of zones",
                 pool.zones,
                 self.zones,
                 at=("pools", name, "zones"),

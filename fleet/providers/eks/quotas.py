@@ -1,9 +1,12 @@
-"""EC2 vCPU quotas that the GPU pools of EKS clusters need."""
+"""EC2 vCPU quotas that the GPU pools of EKS clusters need.
+
+AWS has them per account and region. Offline nothing shows what an account has, so `accountQuotas` gives it.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from fleet.providers.eks.cluster import EksCluster
 from fleet.providers.quotas import Need, needs
@@ -21,9 +24,46 @@ def eks_needs(declaring: EksCluster, clusters: Iterable[EksCluster]) -> tuple[Ne
 
 
 def eks_quotas(declaring: EksCluster, clusters: Iterable[EksCluster]) -> dict[str, int]:
-    """vCPUs by quota code: the need of the fleet, or the quota in `accountQuotas` if that is larger."""
+    """vCPUs to request by quota code: the need of the fleet in the region, where the account is known to have less.
+
+    A quota that `accountQuotas` does not give is not requested: AWS refuses a number below what the account has.
+    """
+    known = tuple(clusters)
+    account = _account(declaring.region, known)
+    return {code: vcpus for code, vcpus in _taken(declaring, known).items() if vcpus > account.get(code, vcpus)}
+
+
+def quota_remarks(clusters: Iterable[EksCluster]) -> Iterator[str]:
+    """Quotas that the account may lack, with the command that shows or requests them. A declared request needs none."""
+    known = tuple(clusters)
+    for region, cluster in {cluster.region: cluster for cluster in known}.items():
+        account = _account(region, known)
+        requests = any(each.declare_quotas for each in known if each.region == region)
+        for code, vcpus in _taken(cluster, known).items():
+            needed = f"AWS {region}: full pools need {vcpus} vCPUs of quota {code}"
+            command = f"--region {region} --service-code ec2 --quota-code {code}"
+            if code not in account:
+                show = f"aws service-quotas get-service-quota {command} --query Quota.Value"
+                yield f"{needed}, and accountQuotas does not give what the account has; {show}"
+            elif vcpus > account[code] and not requests:
+                request = f"aws service-quotas request-service-quota-increase {command} --desired-value {vcpus}"
+                yield f"{needed}, and the account has {account[code]}; {request}"
+
+
+def _taken(declaring: EksCluster, clusters: Iterable[EksCluster]) -> dict[str, int]:
+    """vCPUs that full pools in the region of a cluster take, by quota code."""
     taken: Counter[str] = Counter()
     for need in eks_needs(declaring, clusters):
         if need.code is not None:
             taken[need.code] += need.units
-    return {code: max(vcpus, declaring.account_quotas.get(code, 0)) for code, vcpus in sorted(taken.items())}
+    return dict(sorted(taken.items()))
+
+
+def _account(region: str, clusters: Iterable[EksCluster]) -> dict[str, int]:
+    """vCPUs that the account has in a region, by quota code. If clusters give different numbers, the largest counts."""
+    account: dict[str, int] = {}
+    for cluster in clusters:
+        if cluster.region == region:
+            for code, vcpus in cluster.account_quotas.items():
+                account[code] = max(vcpus, account.get(code, 0))
+    return account

@@ -14,4 +14,5 @@ _VERSION = matching(
     r"v[0-9]+\.[0-9]+\.[0-9]+([.-][\w.-]+)?",
 )
 AddonVersions = dict[Literal["ClusterAutoscaler", "NvidiaGpuPlugin"], Annotated[str, _VERSION]]
-"""By OKE's name of the add-on. Oracle updates by itself what has none (docs.oracle.com, updating a cluster add-on)."""
+"""Versions by OKE's name of the add-on. Oracle automatically updates an add-on without a version (docs.oracle.com, updating a
+cluster add-on)."""

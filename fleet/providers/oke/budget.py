@@ -10,4 +10,4 @@ class OciBudget(Budget):
     """A budget over a compartment and those below it."""
 
     compartment: CompartmentId | None = None
-    """Default: the cluster's. If the machines have another compartment, name one above both."""
+    """Default: the cluster's compartment. If the machines are in another one, name a compartment above both."""

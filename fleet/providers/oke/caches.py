@@ -28,8 +28,8 @@ class OkeCache(Cache):
     vpus: Literal[10, 20] = 10
     """Performance of a block volume in VPUs per GB: 10 is balanced, 20 is higher."""
     encrypt_in_transit: bool = False
-    """Whether a file system's mounts are encrypted; needs Oracle's package oci-fss-utils on every node. Block volumes' always are
-    on virtual machines."""
+    """Whether mounts of a file system are encrypted. This needs Oracle's package oci-fss-utils on every node. On virtual machines
+    the traffic of block volumes is always encrypted."""
 
     def parts(self, gib: int) -> Mapping[str, float]:
         """As in the base class. Block volumes are billed by capacity, file systems by usage."""
@@ -38,7 +38,7 @@ class OkeCache(Cache):
     def block_volumes(self, tags: Mapping[str, str], attachment: Attachment) -> Volumes:
         """The storage class of block volumes. They bind when the first pod is scheduled.
 
-        oracle/oci-cloud-controller-manager, pkg/csi/driver/bv_controller.go; encrypted at rest by Oracle's key, as all are.
+        Oracle's key encrypts every volume at rest. Source: oracle/oci-cloud-controller-manager, pkg/csi/driver/bv_controller.go.
         """
         return Volumes(
             provisioner="blockvolume.csi.oraclecloud.com",
@@ -80,15 +80,15 @@ class OkeCache(Cache):
     def _oci_rules(self) -> Self:
         """Refuse a size that a block volume cannot have, and settings of the other kind of storage."""
         if self.storage == "block":
-            require_size(self, _SMALLEST, _LARGEST, "a block volume of OCI's")
+            require_size(self, _SMALLEST, _LARGEST, "an OCI block volume")
             if "encrypt_in_transit" in self.model_fields_set:
                 raise problem(
                     "cache_transit",
-                    "encryptInTransit is of fss; a block volume's traffic is encrypted with its node's; remove it",
+                    "encryptInTransit applies only to fss, and a block volume's traffic is encrypted with its node's; remove it",
                     at=("encryptInTransit",),
                 )
         elif "vpus" in self.model_fields_set:
-            raise problem("cache_vpus", "vpus are of block volumes, File Storage has none; remove vpus", at=("vpus",))
+            raise problem("cache_vpus", "vpus apply only to block volumes, not to File Storage; remove vpus", at=("vpus",))
         return self
 
 

@@ -82,7 +82,7 @@ class OkeCluster(Cluster):
 
     @property
     def provided(self) -> frozenset[str]:
-        """OKE's add-on KubernetesMetricsServer, which needs its add-on CertManager; the cluster's owner enables both."""
+        """The add-on KubernetesMetricsServer replaces metrics-server. It needs the add-on CertManager, and you enable both."""
         return frozenset(("metrics-server",))
 
     @property
@@ -152,39 +152,41 @@ class OkeCluster(Cluster):
         """Warnings about valid settings: placeholders, facts without a source, and limits of OCI."""
         yield from super()._remarks()
         if any(map(is_example, self._ocids())):
-            yield "OCIDs that begin with example stand in for real ones; set your own before pulumi up"
+            yield "OCIDs that begin with example are placeholders; set your own before pulumi up"
         for cidr in self.endpoint.reserved_cidrs:
             yield f"endpoint.publicCidrs: {cidr} is reserved; set your own networks before pulumi up"
         yield from self._unsourced()
         if self.enablement != GPU_PLUGIN_ADDON and self.boots_oracle_image:
             yield (
-                f"enablement {self.enablement} on Oracle's GPU image: NVIDIA qualifies that image with OKE's add-on alone; "
+                f"enablement {self.enablement} on Oracle's GPU image: NVIDIA qualifies that image only with OKE's add-on; "
                 f"test it, or use {GPU_PLUGIN_ADDON}"
             )
         if self.budget is not None and self.budget.compartment is None and self.machines_in != self.compartment:
             yield (
-                "budget: it watches compartment and what is below that; if machineCompartment is not, set budget.compartment to "
+                "budget: it covers compartment and those below it; if machineCompartment is not one of them, set "
+                "budget.compartment to "
                 "one above both"
             )
         launched = [name for name, runner in self.machine_runners() if runner.booted_here]
         if launched and self.machine_compartment in (None, self.compartment):
             yield (
                 f"machineCompartment: machines of {', '.join(launched)} share the cluster's compartment, so their launchers "
-                "may end its nodes too; set it to a compartment of the machines' own"
+                "can also terminate its nodes; set it to a separate compartment"
             )
         if self.network.vcn is None:
             subnet, room = node_subnet(self.network.new_cidr)
             if (most := self._addresses()[1]) > room:
                 yield (
-                    f"network.cidr: full pools and machine sets take {most} addresses of the node subnet, {subnet} has {room}: "
-                    "those beyond it never start; give a larger cidr, or lower nodes.max and scale.max"
+                    f"network.cidr: full pools and machine sets need {most} addresses of the node subnet, {subnet} has {room}: "
+                    "nodes and machines beyond that never start; set a larger cidr, or lower nodes.max and scale.max"
                 )
         for name, runner in self.machine_runners():
             yield from (f"runner set {name}: {remark}" for remark in runner.remarks)
         for name, cache in self.caches.items():
             if not cache.shared:
                 yield (
-                    f"cache {name}: a block volume is of one availability domain and of one node at a time, so are its jobs; "
+                    f"cache {name}: a block volume is in one availability domain and mounts on one node at a time, so its "
+                    "jobs run only there; "
                     "storage fss has neither limit"
                 )
             if cache.encrypt_in_transit:
@@ -217,7 +219,7 @@ class OkeCluster(Cluster):
         row = versions.OKE_KUBERNETES[self.kubernetes_version]
         if row.gpu_image is None and self.boots_oracle_image:
             yield (
-                f"kubernetesVersion: no source names a GPU node image of OKE {row.version}; see that "
+                f"kubernetesVersion: no source names a GPU node image of OKE {row.version}; check that "
                 "`oci ce node-pool-options get --node-pool-option-id all` lists one"
             )
         for name, pool in self.pools.items():
@@ -297,7 +299,7 @@ class OkeCluster(Cluster):
             if name not in self.node_images:
                 raise problem(
                     "node_image_id",
-                    f"there is no OCID of an image of kind {name}; add {name}: {{id: ocid1.image.oc1.…}}, one of those that "
+                    f"nodeImages has no image of kind {name}; add {name}: {{id: ocid1.image.oc1.…}}, one that "
                     "`oci ce node-pool-options get --node-pool-option-id all` lists",
                     at=("nodeImages",),
                     value=sorted(self.node_images),
@@ -306,7 +308,7 @@ class OkeCluster(Cluster):
             if image.driver is not None and not (kind in NODE_IMAGES and NODE_IMAGES[kind].driver):
                 raise problem(
                     "node_image_driver",
-                    f"an image of kind {kind} brings no driver; remove driver",
+                    f"an image of kind {kind} contains no driver; remove driver",
                     at=("nodeImages", kind, "driver"),
                 )
         for at, ocid in self._here():
@@ -314,7 +316,7 @@ class OkeCluster(Cluster):
         for name, pool in self.pools.items():
             require_in_zones(
                 "pool_zone",
-                "the availability domain is none of the cluster's; use one of zones",
+                "the availability domain is not one of the cluster's; use one of zones",
                 pool.zones,
                 self.zones,
                 at=("pools", name, "zones"),
@@ -322,7 +324,7 @@ class OkeCluster(Cluster):
             if pool.reservation is not None and pool.reservation.zone not in self.zones:
                 raise problem(
                     "oke_reservation_zone",
-                    "the reservation's availability domain is none of the cluster's; add it to zones",
+                    "the reservation's availability domain is not one of the cluster's; add it to zones",
                     at=("pools", name, "reservation", "zone"),
                 )
         return self
@@ -333,7 +335,7 @@ class OkeCluster(Cluster):
         if self.tenancy is None and (self.budget is not None or self.declare_quotas):
             raise problem(
                 "tenancy",
-                "budgets and quotas stand in the tenancy's root compartment; add tenancy with its OCID",
+                "budgets and quotas are created in the tenancy's root compartment; add tenancy with its OCID",
                 at=("tenancy",),
             )
         if self.declare_quotas and set(self.quota_paths) != set(self.quota_scopes):
@@ -346,7 +348,9 @@ class OkeCluster(Cluster):
         installed = {AUTOSCALER_ADDON: bool(self.pools), PLUGIN_ADDON: self.enablement == GPU_PLUGIN_ADDON}
         for name in self.addon_versions:
             if not installed[name]:
-                raise problem("addon_absent", f"this cluster installs no {name}; remove its version", at=("addonVersions", name))
+                raise problem(
+                    "addon_absent", f"this cluster does not install {name}; remove its version", at=("addonVersions", name)
+                )
         # Oracle's table has one autoscaler for each minor, and Cluster Autoscaler simulates the scheduler of its own minor.
         version = self.addon_versions.get(AUTOSCALER_ADDON, "")
         if version and not version.startswith(f"v{self.kubernetes_version}."):
@@ -378,8 +382,8 @@ class OkeCluster(Cluster):
             if least > room:
                 raise problem(
                     "vcn_addresses",
-                    f"what always stands takes {least} addresses of the node subnet, {subnet} has {room}; "
-                    "give a larger cidr, or lower nodes.min",
+                    f"permanent nodes and standing machines take {least} addresses of the node subnet, {subnet} has {room}; "
+                    "set a larger cidr, or lower nodes.min",
                     at=("network", "cidr"),
                     value=self.network.new_cidr,
                 )
@@ -422,7 +426,7 @@ class OkeCluster(Cluster):
                     if place.region != self.region and missing:
                         raise problem(
                             "place_network",
-                            f"a place in another region than the cluster's needs what it has there; add {', '.join(missing)}",
+                            f"a place outside of the cluster's region needs its own network and image; add {', '.join(missing)}",
                             at=("runners", name, "places", str(index)),
                             value=place.region,
                         )

@@ -31,7 +31,7 @@ class OkeNetwork(Model):
         if self.vcn is None and self.compartment is not None:
             raise problem(
                 "network_compartment",
-                "a new VCN is made in the cluster's compartment; remove compartment, or give vcn",
+                "a new VCN is created in the cluster's compartment; remove compartment, or give vcn",
                 at=("compartment",),
             )
         if self.vcn is not None and self.cidr is not None:
@@ -39,7 +39,7 @@ class OkeNetwork(Model):
         if self.vcn is None and (":" in self.new_cidr or not 16 <= int(self.new_cidr.partition("/")[2]) <= 20):
             raise problem(
                 "vcn_cidr",
-                "a new VCN is an IPv4 network from /16 to /20, since a node and its pods take over a hundred addresses; "
+                "a new VCN is an IPv4 network from /16 to /20, because a node and its pods need over a hundred addresses; "
                 "write for example 10.0.0.0/16",
                 at=("cidr",),
                 value=self.new_cidr,

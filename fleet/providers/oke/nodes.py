@@ -52,14 +52,16 @@ class OkePool(Pool):
         """Refuse pools that OKE cannot create."""
         if len(self.instance_types) > 1:
             raise problem(
-                "one_shape", "an OKE node pool has one shape; write one, and a pool for each other", at=("instanceTypes",)
+                "one_shape",
+                "an OKE node pool has one shape; keep one, and add a pool for each other shape",
+                at=("instanceTypes",),
             )
         if self.capacity == "spot":
             require_preemptible(self.machines, at=("instanceTypes",))
         require_different(self.zones, at=("zones",))
         if self.reservation is not None and self.zones:
             raise problem(
-                "reserved_zones", "the nodes of a reserved pool stand in the reservation's zone; remove zones", at=("zones",)
+                "reserved_zones", "the nodes of a reserved pool are in the reservation's zone; remove zones", at=("zones",)
             )
         require_own_labels("oke_reserved_label", "OKE or kubelet refuses", OKE_PROFILE, self.labels, at=())
         return self
@@ -75,7 +77,7 @@ class NodeImageId(Model):
 def _one_size(value: object) -> object:
     if isinstance(value, dict):
         raise problem(
-            "system_nodes", "the autoscaler leaves OKE's system pool alone, so it has one size; write a number, such as 2"
+            "system_nodes", "the autoscaler does not scale OKE's system pool, so it has one size; write a number, such as 2"
         )
     return value
 

@@ -97,7 +97,7 @@ def require_region(ocid: str | None, region: str, *, at: tuple[str, ...]) -> Non
     """Refuse an OCID of another region. `at` is its path in the settings. Raises a settings problem."""
     found = region_of(ocid) if ocid is not None else ""
     if found not in ("", region):
-        raise problem("ocid_region", f"this OCID is of region {found}; use one of {region}", at=at, value=ocid)
+        raise problem("ocid_region", f"this OCID belongs to region {found}; use one of {region}", at=at, value=ocid)
 
 
 def require_different(domains: tuple[str, ...], *, at: tuple[str, ...]) -> None:
@@ -136,7 +136,7 @@ CompartmentPath = Annotated[
     str,
     matching(
         "compartment_path",
-        "not a compartment's path; write its name, below others' names from the root down, such as ci or ci:machines",
+        "not a compartment's path; write the names of compartments from the root down, such as ci or ci:machines",
         r"(?a:[\w.-]{1,100}(:[\w.-]{1,100}){0,5})",
     ),
 ]

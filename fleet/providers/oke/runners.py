@@ -46,8 +46,8 @@ class OkePodRunner(PodRunner):
 
 
 def _kind(value: Any) -> str | None:
-    """The kind that a runner's settings name; pod where they name none, unless they name shapes."""
-    # A pod's model tells what is no mapping.
+    """The kind that a runner's settings name. Without a kind it is a pod, unless the settings name shapes."""
+    # The model of pods reports a value that is not a mapping.
     unnamed = None if isinstance(value, dict) and "shapes" in value else "pod"
     named = value.get("kind", unnamed) if isinstance(value, dict) else getattr(value, "kind", unnamed)
     return named if named in KINDS else None
@@ -60,7 +60,7 @@ AnyRunner = Annotated[
         custom_error_type="gpu_ci_runner_kind",
         custom_error_message="{message}",
         custom_error_context={
-            "message": f"a runner is of kind {', '.join(KINDS[:-1])} or {KINDS[-1]}; name one (a pod may leave kind out)"
+            "message": f"a runner is of kind {', '.join(KINDS[:-1])} or {KINDS[-1]}; name one (a pod needs no kind)"
         },
     ),
 ]

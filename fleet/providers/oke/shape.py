@@ -21,14 +21,16 @@ def _of_oci(name: object) -> object:
     if name.startswith(("VM.", "BM.")) and ".GPU" not in name:
         raise problem("shape_without_gpu", f"{name} has no GPU; name a GPU shape such as VM.GPU.A10.1")
     if any(name == known.name and known.cloud != "oci" for known in hardware.machines()):
-        raise problem("foreign_shape", f"{name} is no OCI shape; name one such as VM.GPU.A10.1")
+        raise problem("foreign_shape", f"{name} is not an OCI shape; name one such as VM.GPU.A10.1")
     return name
 
 
 def _nvidia(name: str) -> str:
     gpu = hardware.machine(name).gpu
     if gpu is None or gpu.vendor != "nvidia":
-        raise problem("gpu_vendor", f"{name} has no NVIDIA GPU, and nothing here advertises another; name an NVIDIA shape")
+        raise problem(
+            "gpu_vendor", f"{name} has no NVIDIA GPU, and GPUs of other vendors are not supported; name an NVIDIA shape"
+        )
     return name
 
 

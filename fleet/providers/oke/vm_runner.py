@@ -39,7 +39,9 @@ _TOOLKIT = matching(
 
 def _lifetime(seconds: int) -> int:
     if not _LEAST_LIFETIME <= seconds <= _MOST_LIFETIME:
-        raise problem("lifetime", "a machine lives from 10m to 120h, when GitHub ends every job; write one between, such as 24h")
+        raise problem(
+            "lifetime", "a lifetime is from 10m to 120h, because GitHub ends every job after 120h; write one between, such as 24h"
+        )
     return seconds
 
 
@@ -119,7 +121,7 @@ class MachineRunner(Runner):
             yield f"launcher image {self.launcher_image} is a tag, which can change; set launcherImage with a digest"
         if bare := ", ".join(machine.name for machine in self.machines if machine.bare_metal):
             # docs.oracle.com, Block Volume overview: for bare metal only three CPU shapes support it.
-            yield f"OCI encrypts the disk's traffic of no bare-metal GPU shape ({bare}); use VM shapes where that matters"
+            yield f"OCI cannot encrypt the disk traffic of bare-metal GPU shapes ({bare}); use VM shapes if you need that"
 
     @model_validator(mode="after")
     def _machine_rules(self) -> Self:
@@ -129,7 +131,7 @@ class MachineRunner(Runner):
             if self.role == "release":
                 raise problem(
                     "release_vm_spot",
-                    "a release job is never on preemptible capacity: an interruption would abort it; use on-demand",
+                    "a release job must not run on preemptible capacity: an interruption would abort it; use on-demand",
                     at=("capacity",),
                 )
             require_preemptible(self.machines, at=("shapes",))
@@ -150,14 +152,15 @@ class MachineRunner(Runner):
             if machine.arch != "x86_64":
                 raise problem(
                     "machine_arch",
-                    f"machines fetch their tools for x86_64, {machine.name} is {machine.arch}; name another shape, or use a pool",
+                    f"machines download their tools for x86_64, {machine.name} is {machine.arch}; name another "
+                    "shape, or use a pool",
                     at=("shapes", str(index)),
                 )
         if len({(machine.gpus, machine.gpu, machine.gpu_memory_mib) for machine in self.machines}) > 1:
             found = ", ".join(f"{machine.name} {machine.gpus}x {machine.gpu.name}" for machine in self.machines if machine.gpu)
             raise problem(
                 "mixed_shapes",
-                f"shapes of one set have one GPU model and count, here {found}; give each a set of its own",
+                f"shapes of one set must have the same GPU model and count, and these are {found}; give each its own set",
                 at=("shapes",),
             )
         require_once("repeated_shape", "a shape is given twice; remove one", self.shapes, at=("shapes",))
@@ -186,13 +189,13 @@ class VmRunner(MachineRunner):
             # docs.oracle.com, preemptible instances.
             raise problem(
                 "standing_spot",
-                "OCI keeps no standing machines on preemptible capacity; use on-demand, or kind: vm-per-job",
+                "OCI does not keep standing machines on preemptible capacity; use on-demand, or kind: vm-per-job",
                 at=("capacity",),
             )
         if len(self.shapes) > 1:
             raise problem(
                 "standing_shapes",
-                "standing machines have one shape; write one, and a set for each other, or use kind: vm-per-job",
+                "standing machines have one shape; keep one and add a set for each other shape, or use kind: vm-per-job",
                 at=("shapes",),
             )
         require_different(self.availability_domains, at=("availabilityDomains",))
@@ -228,7 +231,7 @@ class VmPerJobRunner(MachineRunner):
         if self.booted_here:
             return
         yield from (
-            "CNCF's launcher reaches its machine by SSH at a public address: let port 22 in from the cluster's NAT address alone",
+            "CNCF's launcher reaches its machine by SSH at a public address: allow port 22 only from the cluster's NAT address",
             "CNCF's launcher signs with an OCI API key, in the secrets oci-config and oci-api-key of the set's namespace",
             "CNCF's launcher has no setting for in-transit encryption, legacy metadata endpoints and security groups",
         )
@@ -241,7 +244,7 @@ class VmPerJobRunner(MachineRunner):
             if again := sorted(tried.intersection(place.availability_domains)):
                 raise problem(
                     "repeated_place",
-                    "a place before it has that availability domain; remove one",
+                    "an earlier place has that availability domain; remove one",
                     at=("places", str(index), "availabilityDomains"),
                     value=again[0],
                 )
@@ -254,7 +257,7 @@ class VmPerJobRunner(MachineRunner):
         if self.booted_here:
             if self.image is None:
                 raise problem(
-                    "machine_image", "the launcher boots an image of yours; give image with id and driver", at=("image",)
+                    "machine_image", "the launcher needs an image of yours; set image with id and driver", at=("image",)
                 )
             return self
         if self.image is not None:

@@ -21,9 +21,9 @@ from fleet.settings.model import DnsLabel, QuotedText, matching, problem
 from fleet.settings.runner import PodRunner, SetName
 
 _OPERATOR_FROM = (1, 13)
-"""Talos release from which on NVIDIA supports its operator there (NVIDIA/gpu-operator#2731)."""
+"""The first Talos release on which NVIDIA supports its operator (NVIDIA/gpu-operator#2731)."""
 _POLICIES_FROM = (1, 13)
-"""Talos release whose Flannel can enforce NetworkPolicies (siderolabs/talos v1.13.9, v1alpha1_types.go)."""
+"""The first Talos release whose Flannel can enforce NetworkPolicies (siderolabs/talos v1.13.9, v1alpha1_types.go)."""
 
 
 _ENDPOINT = matching(
@@ -34,11 +34,12 @@ _ENDPOINT = matching(
 
 
 def _no_caches(caches: dict[str, Any]) -> dict[str, Any]:
-    """Refuse every cache, before a rule of all clusters reads one: Talos has no model of caches."""
+    """Refuse every cache. This runs before the rules for all clusters read a cache, because Talos has no model of caches."""
     for name in caches:
         raise problem(
             "talos_cache",
-            "a cache is a cloud's volume; remove it, and name a storage class of your cluster in the workload's storage",
+            "a cache is a cloud volume, which Talos clusters do not have; remove it, and name a storage class of your "
+            "cluster in the workload's storage",
             at=(name,),
             value=name,
         )
@@ -46,25 +47,25 @@ def _no_caches(caches: dict[str, Any]) -> dict[str, Any]:
 
 
 class TalosCluster(Cluster):
-    """A Talos cluster: control plane, system nodes, GPU machines. Nobody runs `pulumi up` against it."""
+    """A Talos cluster: control plane, system nodes, GPU machines. `pulumi up` does not deploy it; ArgoCD does."""
 
     SECRETS_BY: ClassVar[GitSecrets] = ExternalSecrets()
     SELLS_VOLUMES: ClassVar[bool] = False
     SIGNED_KUBELETS: ClassVar[bool] = False
-    """A kubelet of Talos signs its own certificate, unless rotate-server-certificates is set and something approves its requests
-    (docs.siderolabs.com, Deploy Metrics Server)."""
+    """On Talos a kubelet signs its own certificate, unless rotate-server-certificates is set and a controller approves its
+    requests (docs.siderolabs.com, Deploy Metrics Server)."""
 
     provider: Literal["talos"]
     region: Annotated[str, Field(min_length=1)] = "home"
-    """What the place is called; no cloud reads it."""
+    """A name for the location of the machines. No cloud reads it."""
     talos_version: QuotedText = "1.13"
     """Talos minor; its release is pinned in fleet/facts/data/versions.toml."""
     endpoint: Annotated[str, _ENDPOINT]
-    """URL of the Kubernetes API: a control-plane host's, or a shared address of all."""
+    """URL of the Kubernetes API, with the address of a control-plane host, or an address that all of them share."""
     control_plane: ControlPlane
     system: TalosSystem = TalosSystem()
     cni: Literal["flannel", "none"] = "flannel"
-    """Talos' own network, or none if you install another, such as Cilium."""
+    """Talos' own network plugin, or none if you install another one, such as Cilium."""
     enablement: Enablement = "gpu-operator"
     delivery: Literal["argocd"] = "argocd"
     gitops: GitOps
@@ -88,14 +89,14 @@ class TalosCluster(Cluster):
         return self.system.hosts or self.control_plane.hosts
 
     @property
-    def walls_hold(self) -> bool:
-        """Whether something that is set here enforces NetworkPolicies."""
+    def enforces_policies(self) -> bool:
+        """Whether Talos' own network plugin enforces NetworkPolicies."""
         return self.cni == "flannel" and minor(self.talos_version) >= _POLICIES_FROM
 
     @property
     def node_features(self) -> tuple[str, ...]:
-        """Flannel has a second container where it enforces NetworkPolicies."""
-        return ("network-policies",) if self.walls_hold else ()
+        """With network policies Flannel's pod has a second container."""
+        return ("network-policies",) if self.enforces_policies else ()
 
     @property
     def _endpoint_host(self) -> str:
@@ -103,7 +104,7 @@ class TalosCluster(Cluster):
 
     @property
     def closed_networks(self) -> tuple[str, ...]:
-        """Besides private networks the machines themselves, should they have public addresses: jobs have no business there."""
+        """The private networks, and the machines' own addresses in case these are public. Jobs must not reach either."""
         addresses = [ipaddress.ip_address(host.address) for _, _, host in self.hosts()]
         if (shared := _address(self._endpoint_host)) is not None:
             addresses.append(shared)
@@ -139,21 +140,27 @@ class TalosCluster(Cluster):
         addresses = {host.address for _, _, host in self.hosts()} | {self._endpoint_host}
         if examples := sorted(filter(_documentation, addresses)):
             yield f"endpoint, hosts: {', '.join(examples)} are reserved for examples; set your own before talosctl"
-        held = {host.address for host in self.control_plane.hosts.values()}
-        if (shared := _address(self._endpoint_host)) is not None and str(shared) not in held:
-            yield f"endpoint: {shared} is no control-plane host's; bring up what holds it (a shared address, a balancer)"
-        if "-" in self.release.release:
-            yield f"talosVersion: {self.release.release} is a pre-release, the newest that a source was read of"
-        if has_documents(self.talos_version):
-            # Built with those of 1.14.0-alpha.2.
-            yield f"talosVersion: talhelper 3.1.16 knows no document of {self.talos_version}; use talosctl (docs/talos.md)"
-        if self.cni == "flannel" and not self.walls_hold:
+        own = {host.address for host in self.control_plane.hosts.values()}
+        if (shared := _address(self._endpoint_host)) is not None and str(shared) not in own:
             yield (
-                f"network policies: Flannel of Talos {self.talos_version} enforces none, so jobs reach your network; "
-                "use talosVersion 1.13, or cni: none with a network that does"
+                f"endpoint: {shared} is not a control-plane host's address; set up what has it (a shared address or a "
+                "load balancer)"
+            )
+        if "-" in self.release.release:
+            yield f"talosVersion: {self.release.release} is a pre-release, the newest release whose source was checked"
+        if has_documents(self.talos_version):
+            # That talhelper was built with the documents of 1.14.0-alpha.2.
+            yield (
+                f"talosVersion: talhelper 3.1.16 does not know the config documents of {self.talos_version}; use "
+                "talosctl (docs/talos.md)"
+            )
+        if self.cni == "flannel" and not self.enforces_policies:
+            yield (
+                f"network policies: Flannel of Talos {self.talos_version} enforces none, so jobs can reach your network; "
+                "use talosVersion 1.13, or cni: none and a network plugin that enforces them"
             )
         if self.cni == "none":
-            yield "cni none: nodes stay NotReady until you install a network; take one that enforces network policies"
+            yield "cni none: nodes stay NotReady until you install a network plugin; choose one that enforces network policies"
 
     @model_validator(mode="after")
     def _versions_fit(self) -> Self:
@@ -169,7 +176,7 @@ class TalosCluster(Cluster):
         if self.kubernetes_version not in known:
             raise problem(
                 "talos_kubernetes",
-                f"no pinned release of this minor goes with Talos {self.talos_version}; use one of: {', '.join(known)}",
+                f"no pinned release of this minor works with Talos {self.talos_version}; use one of: {', '.join(known)}",
                 at=("kubernetesVersion",),
             )
         return self
@@ -190,14 +197,14 @@ class TalosCluster(Cluster):
 
     @model_validator(mode="after")
     def _own_machines(self) -> Self:
-        """Refuse what only a cloud has, such as budgets and quotas, and secrets of a program that never runs."""
+        """Refuse settings that only clouds have, such as budgets and quotas, and secrets that only `pulumi up` could write."""
         for key, given in (("budget", self.budget), ("declareQuotas", self.declare_quotas), ("protect", self.protect)):
             if given:
-                raise problem("talos_cloud", f"{key} is a cloud's, and nothing is bought here; remove it", at=(key,))
+                raise problem("talos_cloud", f"{key} applies only to clusters in a cloud; remove it", at=(key,))
         if isinstance(self.gitops.secrets, ByProgram):
             raise problem(
                 "talos_secrets",
-                "nobody runs pulumi up here; take external-secrets, sealed-secrets or sops",
+                "pulumi up is not available for this cluster; use external-secrets, sealed-secrets or sops",
                 at=("gitops", "secrets", "by"),
             )
         return self
@@ -226,7 +233,7 @@ def _documentation(host: str) -> bool:
 
 
 def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """The address that a text is; None for a name."""
+    """The IP address in a text; None if the text is a name."""
     try:
         return ipaddress.ip_address(host)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Settings of Talos nodes: hosts, GPU pools of own machines, which driver their image has."""
+"""Settings of Talos nodes: hosts, GPU pools of your own machines, and the driver of their image."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fleet.settings.model import DnsLabel, Memory, Model, Nodes, matching, memor
 from fleet.settings.pool import Pool, require_own_labels
 
 _TURING = (7, 5)
-"""Compute capability from which on NVIDIA's open kernel modules drive a GPU (NVIDIA/open-gpu-kernel-modules README)."""
+"""The lowest compute capability that NVIDIA's open kernel modules support (NVIDIA/open-gpu-kernel-modules README)."""
 
 
 def _address(text: str) -> str:
@@ -21,7 +21,9 @@ def _address(text: str) -> str:
     except ValueError:
         found = None
     if found is None or found.is_loopback or found.is_unspecified or found.is_multicast or found.is_link_local:
-        raise problem("host_address", "not the IP address of a host; write the one that others reach it at, such as 192.0.2.20")
+        raise problem(
+            "host_address", "not the IP address of a host; write the one at which other machines reach it, such as 192.0.2.20"
+        )
     return str(found)
 
 
@@ -44,27 +46,28 @@ VolumeName = Annotated[
 
 
 class UserVolume(Model):
-    """Room for what a provisioner of local volumes keeps, which Talos mounts at /var/mnt/<name>."""
+    """Disk space for a provisioner of local volumes. Talos mounts it at /var/mnt/<name>."""
 
     name: VolumeName = "local-path-provisioner"
     disk: DiskPath | None = None
-    """Another disk of the machine, which the volume gets whole."""
+    """Another disk of the machine. The volume uses all of it."""
     ephemeral: Memory | None = None
-    """Or the install disk's space for containers and images; the volume gets the rest. It has an effect only at first boot."""
+    """Instead of `disk`: the space of the install disk for containers and images, in MiB. The volume gets the rest of that disk.
+    It has an effect only at first boot."""
 
     @model_validator(mode="after")
     def _one_place(self) -> Self:
-        """Refuse a volume of two places, and of none."""
+        """Refuse a volume with both places, and one without a place."""
         if (self.disk is None) == (self.ephemeral is None):
             raise problem(
                 "volume_place",
-                "a user volume is on another disk, or beside Talos on the install disk; give disk, or ephemeral, and not both",
+                "a user volume is on another disk, or beside Talos on the install disk; set disk or ephemeral, not both",
             )
         return self
 
 
 class Host(Model):
-    """One machine, by its host name: where it is reached, the disk that Talos is installed on, room for volumes."""
+    """One machine, by its host name: its address, the disk on which Talos is installed, and space for volumes."""
 
     address: HostAddress
     install_disk: DiskPath = "/dev/nvme0n1"
@@ -72,37 +75,39 @@ class Host(Model):
 
     @model_validator(mode="after")
     def _other_disk(self) -> Self:
-        """Refuse Talos' own disk as the volume's: Talos takes that whole."""
+        """Refuse Talos' own disk as the volume's disk, because Talos uses all of it."""
         if self.volume is not None and self.volume.disk == self.install_disk:
             raise problem(
                 "volume_disk",
-                "Talos is installed there, and takes all of it; name another disk, or give ephemeral in place of disk",
+                "Talos is installed on this disk and uses all of it; name another disk, or set ephemeral instead of disk",
                 at=("volume", "disk"),
             )
         return self
 
 
 class Hosts(Nodes):
-    """Machines of one's own as the nodes of a pool: all of them are there, so the count is theirs."""
+    """Your own machines as the nodes of a pool. All of them always exist, so the pool's size is their number."""
 
     hosts: Annotated[dict[DnsLabel, Host], Field(min_length=1)]
 
     @model_validator(mode="before")
     @classmethod
     def _counted(cls, value: Any) -> Any:
-        """Count the hosts; refuse a count beside them."""
+        """Set the size to the number of hosts. Refuse settings that name a size."""
         if not isinstance(value, dict):
             return value
         for bound in ("min", "max"):
             if bound in value:
-                raise problem("host_count", f"own machines are all there, and hosts are counted; remove {bound}", at=(bound,))
+                raise problem(
+                    "host_count", f"hosts already determines the number of your own machines; remove {bound}", at=(bound,)
+                )
         count = len(hosts) if isinstance(hosts := value.get("hosts"), dict) else 0
         # If hosts is not a mapping, report only that and not a missing count as well.
         return value | {"min": count, "max": max(count, 1)}
 
 
 class TalosDriver(Model):
-    """NVIDIA's driver as Talos' system extensions: kernel modules and container toolkit of one tier, so of one version."""
+    """NVIDIA's driver as Talos' system extensions. Kernel modules and container toolkit have the same tier and version."""
 
     kernel_modules: Literal["proprietary", "open"] = "proprietary"
     tier: Literal["production", "lts"] = "production"
@@ -131,19 +136,21 @@ class TalosPool(Pool):
             if gpu is None or gpu.vendor != "nvidia":
                 raise problem(
                     "owned_vendor",
-                    f"{machine.name} has no NVIDIA GPU, and nothing here advertises another; name a machine with one",
+                    f"{machine.name} has no NVIDIA GPU, and GPUs of other vendors are not supported; name a machine with one",
                     at=("instanceTypes",),
                     value=machine.name,
                 )
             if self.driver.kernel_modules == "open" and tuple(map(int, gpu.compute_capability.split("."))) < _TURING:
                 raise problem(
                     "open_modules",
-                    f"NVIDIA's open kernel modules drive GPUs from Turing on, {gpu.name} is older; write proprietary",
+                    f"NVIDIA's open kernel modules support GPUs from Turing on, {gpu.name} is older; write proprietary",
                     at=("driver", "kernelModules"),
                 )
         if len(self.instance_types) > 1:
             raise problem(
-                "one_machine", "the hosts of a pool are of one kind; write one, and a pool for each other", at=("instanceTypes",)
+                "one_machine",
+                "the hosts of a pool have one machine type; keep one, and add a pool for each other type",
+                at=("instanceTypes",),
             )
         for name, host in self.nodes.hosts.items():
             kept = host.volume.ephemeral if host.volume is not None else None
@@ -155,7 +162,7 @@ class TalosPool(Pool):
                     value=memory_text(self.disk),
                 )
         if "idle_delay" in self.model_fields_set:
-            raise problem("talos_idle", "own machines stay on; remove idleDelay", at=("idleDelay",))
+            raise problem("talos_idle", "your own machines always stay on; remove idleDelay", at=("idleDelay",))
         require_own_labels("talos_reserved_label", "kubelet may not set", TALOS_PROFILE, self.labels, at=())
         return self
 
@@ -173,11 +180,11 @@ class ControlPlane(Model):
 
     @model_validator(mode="after")
     def _odd(self) -> Self:
-        """Refuse an even number: etcd with two members loses its quorum with either of them."""
+        """Refuse an even number of hosts. For example, etcd with two members loses its quorum if either of them fails."""
         if len(self.hosts) % 2 == 0:
             raise problem(
                 "etcd_members",
-                f"etcd of {len(self.hosts)} members bears no more losses than of {len(self.hosts) - 1}; give an odd number",
+                f"etcd of {len(self.hosts)} members tolerates no more failures than of {len(self.hosts) - 1}; use an odd number",
                 at=("hosts",),
                 value=sorted(self.hosts),
             )

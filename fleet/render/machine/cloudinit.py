@@ -29,7 +29,7 @@ _SCRIPT = (Path(__file__).parent / "bootstrap.sh").read_text(encoding="ascii")
 def settings(runner: MachineRunner) -> dict[str, str]:
     """The bootstrap's settings by name. Raises ValueError for a runner without an image: CNCF's launcher boots other images."""
     if runner.image is None:
-        raise ValueError("a machine without an image has no bootstrap; give image with id and driver")
+        raise ValueError("a machine without an image has no bootstrap; set image with id and driver")
     found = {
         "DRIVER": runner.image.driver,
         "GPUS": str(runner.machines[0].gpus),
@@ -70,7 +70,7 @@ runcmd:
   - [{BOOTSTRAP}]
 """
     if not text.isascii():
-        raise ValueError("user data has a character outside ASCII, which cloud-init can drop whole; remove it")
+        raise ValueError("user data has a character outside ASCII, and cloud-init can then drop all of it; remove it")
     return text
 
 
@@ -79,7 +79,7 @@ def encoded(runner: MachineRunner) -> str:
     data = base64.b64encode(user_data(runner).encode("ascii")).decode("ascii")
     if len(data) + REGISTRATION_ROOM > METADATA_LIMIT:
         raise ValueError(
-            f"user data has {len(data)} bytes in base64, and OCI takes {METADATA_LIMIT} with {REGISTRATION_ROOM} for the job; "
+            f"user data has {len(data)} bytes in base64, and OCI accepts {METADATA_LIMIT} with {REGISTRATION_ROOM} for the job; "
             "shorten bootstrap.sh"
         )
     return data

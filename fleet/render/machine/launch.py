@@ -37,11 +37,11 @@ def launcher_config(
     shared = {"set": name, "compartment": compartment, "tags": dict(tags or {})}
     if isinstance(runner, VmRunner):
         if pool is None:
-            raise ValueError("standing machines are claimed from an instance pool; give pool")
+            raise ValueError("standing machines are claimed from an instance pool; pass pool")
         home = {"region": region, "pool": pool, "count": runner.count}
         return {"mode": "standing", **shared, "lifetime": STANDING_LIFETIME, **home}
     if not isinstance(runner, VmPerJobRunner):
-        raise TypeError(f"{runner.kind} is no kind of machine that has a launcher")
+        raise TypeError(f"{runner.kind} is not a kind of machine that has a launcher")
     return {
         "mode": "per-job",
         **shared,
@@ -59,7 +59,7 @@ def _place(runner: VmPerJobRunner, place: Place, subnet: str | None, security_gr
     found = {"subnet": place.subnet or subnet, "securityGroup": place.security_group or security_group, "image": image}
     for what, value in found.items():
         if value is None:
-            raise ValueError(f"a place in {place.region} has no {what}; give the cluster's or its own")
+            raise ValueError(f"a place in {place.region} has no {what}; set the cluster's or its own")
     return {
         "region": place.region,
         "availabilityDomains": list(place.availability_domains),

@@ -40,7 +40,7 @@ class Group:
 def groups(name: str, cluster: TalosCluster) -> Iterator[Group]:
     """The control plane, the system hosts and the GPU pools of the cluster `name`."""
     labels = system_labels(name)
-    patch = Patch(labels={} if cluster.system.hosts else labels, policies=cluster.walls_hold)
+    patch = Patch(labels={} if cluster.system.hosts else labels, policies=cluster.enforces_policies)
     yield Group("control-plane", f"control plane of {name}", cluster.control_plane.hosts, PLAIN, patch, control_plane=True)
     if cluster.system.hosts:
         yield Group("system", f"system hosts of {name}", cluster.system.hosts, PLAIN, Patch(labels=labels))

@@ -19,7 +19,7 @@ from fleet.settings.workloads import SmokeWorkload
 TESTS: Mapping[str, str] = {
     "nvidia-smi": "driver and GPU",
     "pytorch": "PyTorch computes",
-    "device-query": "CUDA's runtime tells of it",
+    "device-query": "CUDA's runtime reports it",
 }
 """The tests by kind of workload, and what each proves."""
 

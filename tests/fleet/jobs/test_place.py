@@ -82,7 +82,7 @@ def test_a_pool_for_releases_is_the_last_resort_however_cheap() -> None:
     assert placed(fleet).chosen.name == "usw2/burst"
     only = placed(fleet, pool="release")
     assert only.chosen.name == "usw2/release"
-    assert only.remarks == ("in a pool for releases, which may have to wait for it",)
+    assert only.remarks == ("in a pool for releases, so a release may have to wait for this job",)
 
 
 def test_a_reservation_is_paid_anyway() -> None:
@@ -123,7 +123,7 @@ def test_an_argument_wins_over_the_pool_that_is_named() -> None:
     fleet = stack(a10g=pool(instanceTypes=["g5.xlarge"], capacity="spot"))
     with pytest.raises(JobRefusedError, match="usw2/a10g: has A10G, the job asks for T4"):
         create_gpu_job("task", IMAGE, gpu_type="t4", pool="a10g", fleet=fleet)
-    with pytest.raises(JobRefusedError, match="the job does not allow it; set spot"):
+    with pytest.raises(JobRefusedError, match="the job does not allow spot; set spot"):
         create_gpu_job("task", IMAGE, pool="a10g", fleet=fleet, spot=False)
 
 
@@ -164,7 +164,7 @@ def test_whole_gpus_and_shares_are_never_taken_for_one_another() -> None:
         "usw2/shares: shares its GPUs (1/4 GPU each), and the job asks for whole ones; set shared"
     ]
     assert refused(stack(whole=WHOLE), shared=True)[1:] == [
-        "usw2/whole: has whole GPUs, and the job asks for a share; leave shared and resource out"
+        "usw2/whole: has whole GPUs, and the job asks for a share; remove shared and resource"
     ]
 
 
@@ -180,7 +180,7 @@ def test_shares_that_have_the_name_of_whole_gpus_are_shares_all_the_same() -> No
 def test_several_shares_are_for_pools_that_allow_them() -> None:
     small = {"shared": True, "gpu_count": 2, "memory": "8Gi", "cpu": 2}
     assert refused(stack(shares=shared()), **small)[1:] == [
-        "usw2/shares: shares its GPUs, and several shares are no larger share; ask for 1, not 2"
+        "usw2/shares: shares its GPUs, and several shares do not add up to a larger one; ask for 1, not 2"
     ]
     assert placed(stack(shares=shared(allowSeveral=True)), **small).chosen.name == "usw2/shares"
 
@@ -200,7 +200,7 @@ def test_under_mps_a_job_takes_the_shared_memory_that_there_is() -> None:
     fleet = stack(shares=shared("mps"))
     assert placed(fleet, shared=True).chosen.name == "usw2/shares"
     assert refused(fleet, shared=True, shm="1Gi")[1:] == [
-        "usw2/shares: its device plugin mounts /dev/shm itself (MPS), the job wants one of 1Gi; leave shm out"
+        "usw2/shares: its device plugin mounts /dev/shm itself (MPS), the job asks for 1Gi; remove shm"
     ]
 
 
@@ -215,9 +215,10 @@ def test_a_machine_has_as_many_shares_as_its_gpus_give() -> None:
 def test_each_pool_has_its_reason() -> None:
     assert refused(PROD, gpu_count=4, memory="64Gi") == [
         "no pool can hold task (4 T4 GPUs, 8 CPU, 32Gi, 20Gi of disk):",
-        "use1/t4-spot: buys spot machines, which may be taken away, and the job does not allow it; set spot; "
-        "asks 4 GPUs, g4dn.2xlarge has 1; asks 4 GPUs, g4dn.4xlarge has 1; the smallest type that would do is g4dn.12xlarge",
-        "use1/t4-release: asks 4 GPUs, g4dn.2xlarge has 1; the smallest type that would do is g4dn.12xlarge",
+        "use1/t4-spot: has spot machines, which the cloud can interrupt, and the job does not allow spot; set spot; "
+        "asks for 4 GPUs, g4dn.2xlarge has 1; asks for 4 GPUs, g4dn.4xlarge has 1; the smallest type that is large enough "
+        "is g4dn.12xlarge",
+        "use1/t4-release: asks for 4 GPUs, g4dn.2xlarge has 1; the smallest type that is large enough is g4dn.12xlarge",
         "use1/a10g-spot: has A10G, the job asks for T4",
         "use1/a10g-release: has A10G, the job asks for T4",
         "sjc/a10: has A10, the job asks for T4",
@@ -238,18 +239,18 @@ def left(fleet: Fleet) -> Offer:
 def test_every_shortage_of_a_pool_is_told() -> None:
     fleet = stack(t4=pool(disk="50Gi"))
     assert refused(fleet, memory="128Gi", cpu=40, scratch="60Gi")[1:] == [
-        f"usw2/t4: asks 20 CPU and 64Gi and 60Gi of disk, g4dn.2xlarge leaves pods {left(fleet).cpu}m of 8 and "
-        f"{left(fleet).memory}Mi of 32Gi and 45056Mi of 50Gi; no type of this GPU and cloud would do: ask for less"
+        f"usw2/t4: asks for 20 CPU and 64Gi and 60Gi of disk, g4dn.2xlarge leaves pods {left(fleet).cpu}m of 8 and "
+        f"{left(fleet).memory}Mi of 32Gi and 45056Mi of 50Gi; no type with this GPU in this cloud is large enough: ask for less"
     ]
     assert refused(fleet, scratch="60Gi")[1:] == [
-        "usw2/t4: asks 60Gi of disk, g4dn.2xlarge leaves pods 45056Mi of 50Gi; raise the pool's disk to 68Gi"
+        "usw2/t4: asks for 60Gi of disk, g4dn.2xlarge leaves pods 45056Mi of 50Gi; raise the pool's disk to 68Gi"
     ]
 
 
 def test_a_pool_may_buy_any_of_its_types_so_a_job_names_all_or_none() -> None:
     fleet = stack(t4=pool(instanceTypes=["g4dn.2xlarge", "g4dn.4xlarge"]))
     assert refused(fleet, instance_type="g4dn.4xlarge")[1:] == [
-        "usw2/t4: may buy g4dn.2xlarge too, the job wants g4dn.4xlarge alone; name all of the pool's types"
+        "usw2/t4: may also buy g4dn.2xlarge, the job allows only g4dn.4xlarge; name all of the pool's types"
     ]
     assert placed(fleet, instance_type=["g4dn.4xlarge", "g4dn.2xlarge", "g4dn.8xlarge"]).chosen.name == "usw2/t4"
 
@@ -257,8 +258,8 @@ def test_a_pool_may_buy_any_of_its_types_so_a_job_names_all_or_none() -> None:
 def test_a_job_that_fits_the_larger_of_two_types_has_no_place() -> None:
     fleet = stack(t4=pool(instanceTypes=["g4dn.xlarge", "g4dn.4xlarge"]))
     assert refused(fleet, memory="40Gi")[1:] == [
-        f"usw2/t4: asks 20Gi, g4dn.xlarge leaves pods {left(fleet).memory}Mi of 16Gi; "
-        "the smallest type that would do is g4dn.2xlarge"
+        f"usw2/t4: asks for 20Gi, g4dn.xlarge leaves pods {left(fleet).memory}Mi of 16Gi; "
+        "the smallest type that is large enough is g4dn.2xlarge"
     ]
 
 
@@ -306,7 +307,7 @@ def test_limits_that_a_machine_does_not_have_are_told() -> None:
 
 def test_a_job_on_spot_is_told_so() -> None:
     assert placed(stack(t4=pool(capacity="spot")), spot=True).remarks == (
-        "on spot: it may be stopped at any time and starts again, so let it keep its state in the workspace",
+        "on spot: it may be interrupted at any time and then restarts, so keep its state in the workspace",
     )
 
 

@@ -57,7 +57,7 @@ def has(of: str, nominal: int, **more: int) -> dict[str, Any]:
 
 def test_a_cluster_without_queues_lets_no_queued_job_go() -> None:
     assert refused(PROD, "sjc/a10", gpu_type="a10", queue="research") == (
-        "the cluster has no queues, so none lets a job of research go; name another cluster, or leave queue out"
+        "the cluster has no queues, so none can admit a job of research; name another cluster, or remove queue"
     )
     assert placed(PROD, gpu_type="a10").chosen.name == "sjc/a10"
 
@@ -77,9 +77,9 @@ def test_a_queue_that_nobody_has_is_refused() -> None:
 @pytest.mark.parametrize(
     ("where", "told"),
     [
-        ({"queue": "default"}, "whose queue default is depends on the namespace; name it, or the team's queue"),
-        ({"queue": "default", "namespace": "apps"}, "namespace apps has no queue; name a team's namespace, or leave queue out"),
-        ({"queue": "ml", "namespace": "apps"}, "namespace apps has no queue; name a team's namespace, or leave queue out"),
+        ({"queue": "default"}, "the namespace decides which team's queue default is; name the namespace, or the team's queue"),
+        ({"queue": "default", "namespace": "apps"}, "namespace apps has no queue; name a team's namespace, or remove queue"),
+        ({"queue": "ml", "namespace": "apps"}, "namespace apps has no queue; name a team's namespace, or remove queue"),
         ({"queue": "ml", "namespace": "audio-jobs"}, "namespace audio-jobs has the queue of team audio, not ml; name that one"),
     ],
 )

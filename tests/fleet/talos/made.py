@@ -1,4 +1,4 @@
-"""Made Talos clusters, and their files read back."""
+"""Builders of Talos clusters, and readers of their rendered files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ some = settings(deadline=None, max_examples=40, database=None, phases=[Phase.exp
 
 
 def cluster(**changes: Any) -> TalosCluster:
-    """One control-plane host that is the system pool, too, and one GPU host; `changes` replace keys."""
+    """One control-plane host that is also the system pool, and one GPU host; `changes` replace keys."""
     held = {
         "provider": "talos",
         "kubernetesVersion": "1.35",
@@ -62,7 +62,7 @@ def kinds(documents: list[Any]) -> dict[str, list[Any]]:
 
 
 def labels_and_taints(documents: list[Any]) -> tuple[Mapping[str, str], list[str]]:
-    """What a patch makes of the Node that its machine registers; taints as `key=value:effect`."""
+    """The labels and taints of the Node that a machine with this patch registers; taints as `key=value:effect`."""
     labels: dict[str, str] = {}
     taints: list[str] = []
     for document in documents:

@@ -182,4 +182,4 @@ def test_a_volume_is_on_its_disk_or_beside_what_containers_keep(volume: dict[str
     [("https://192.0.2.11:6443", False), ("https://192.0.2.10:6443", True), ("https://api.example.com:6443", False)],
 )
 def test_an_address_that_no_control_plane_host_has_is_remarked(endpoint: str, remarked: bool) -> None:
-    assert any("is no control-plane host's" in remark for remark in cluster(endpoint=endpoint).remarks) == remarked
+    assert any("is not a control-plane host's address" in remark for remark in cluster(endpoint=endpoint).remarks) == remarked

@@ -122,7 +122,7 @@ def test_a_label_stays_a_text(minor: str, word: str) -> None:
 @pytest.mark.parametrize(("minor", "enforces"), [("1.12", False), ("1.13", True), ("1.14", True)])
 def test_flannel_enforces_network_policies_where_the_walls_say_so(minor: str, enforces: bool) -> None:
     made = cluster(talosVersion=minor)
-    assert made.walls_hold == enforces
+    assert made.enforces_policies == enforces
     assert ("kubeNetworkPoliciesEnabled" in str(read(made)[CONTROL])) == enforces
 
 

@@ -52,29 +52,29 @@ def test_every_pool_of_the_examples_holds_every_workload(held, kind):
         (
             of("g4dn.xlarge"),
             {"kind": "ollama"},
-            "asks 4 CPU and 16Gi, g4dn.xlarge leaves pods 3710m of 4 and 14351Mi of 16Gi; "
-            "the smallest type that would do is g4dn.2xlarge",
+            "asks for 4 CPU and 16Gi, g4dn.xlarge leaves pods 3710m of 4 and 14351Mi of 16Gi; "
+            "the smallest type that is large enough is g4dn.2xlarge",
         ),
         (
             of("g4dn.xlarge", "g4dn.2xlarge"),
             {"kind": "ollama"},
-            "asks 4 CPU and 16Gi, g4dn.xlarge leaves pods 3710m of 4 and 14351Mi of 16Gi; "
-            "the smallest type that would do is g4dn.2xlarge",
+            "asks for 4 CPU and 16Gi, g4dn.xlarge leaves pods 3710m of 4 and 14351Mi of 16Gi; "
+            "the smallest type that is large enough is g4dn.2xlarge",
         ),
         (
             of("g4dn.2xlarge"),
             {"kind": "ollama", "gpus": 2},
-            "asks 2 GPUs, g4dn.2xlarge has 1; the smallest type that would do is g4dn.12xlarge",
+            "asks for 2 GPUs, g4dn.2xlarge has 1; the smallest type that is large enough is g4dn.12xlarge",
         ),
         (
             of("g4dn.2xlarge", disk="30Gi"),
             {"kind": "pytorch", "scratch": "40Gi"},
-            "asks 40Gi of disk, g4dn.2xlarge leaves pods 26624Mi of 30Gi; raise the pool's disk to 46Gi",
+            "asks for 40Gi of disk, g4dn.2xlarge leaves pods 26624Mi of 30Gi; raise the pool's disk to 46Gi",
         ),
         (
             oke_cluster(pools={"t4": oke_pool(instanceTypes=["VM.GPU2.1"])}, runners={}),
             {"kind": "pytorch"},
-            "its image has code for compute capability 7.0 and newer, the P100 of VM.GPU2.1 has 6.0; give image another, or use "
+            "its image has code for compute capability 7.0 and newer, the P100 of VM.GPU2.1 has 6.0; set another image, or use "
             "another pool",
         ),
     ],
@@ -89,11 +89,11 @@ def test_an_image_is_for_its_architectures_and_newer_gpus_alone():
     assert room._unrunnable(image, [t4]) == ""
     assert "7.5 and newer" in room._unrunnable(image, [t4, v100])
     grace = replace(t4, name="grace", arch="arm64")
-    assert room._unrunnable(image, [grace]) == "its image is built for x86_64, grace is arm64; give image one"
+    assert room._unrunnable(image, [grace]) == "its image is built for x86_64, grace is arm64; set image to a build for it"
     assert room._unrunnable(None, [grace, v100]) == "", "of an image of one's own nothing is known"
     amd = hardware.machine("BM.GPU.MI300X.8")
-    assert room._unrunnable(None, [amd]) == "runs on NVIDIA's GPUs, BM.GPU.MI300X.8 has none"
-    assert room._unrunnable(image, [replace(t4, gpu=None)]) == "runs on NVIDIA's GPUs, g4dn.2xlarge has none"
+    assert room._unrunnable(None, [amd]) == "needs an NVIDIA GPU, BM.GPU.MI300X.8 has none"
+    assert room._unrunnable(image, [replace(t4, gpu=None)]) == "needs an NVIDIA GPU, g4dn.2xlarge has none"
 
 
 def test_a_capability_is_a_number_with_two_parts_and_no_fraction():
@@ -153,7 +153,7 @@ def test_a_workload_is_placed_exactly_where_the_scheduler_would_put_it(held, kin
 def test_a_workload_that_stands_keeps_a_node_that_the_price_does_not_have():
     idle = of("g4dn.2xlarge", nodes={"min": 0, "max": 2})
     (remark,) = room.remarks(fleet(idle, one=workload("ollama")))
-    assert remark.startswith("usw2/t4: one keeps a node of it at all times, so it costs that when idle")
+    assert remark.startswith("usw2/t4: one always keeps a node of this pool running")
     assert list(room.remarks(fleet(idle, one=workload("tf-mnist")))) == [], "a Job ends"
     assert list(room.remarks(fleet(of("g4dn.2xlarge", nodes={"min": 1, "max": 2}), one=workload("ollama")))) == []
 
@@ -162,8 +162,7 @@ def test_workloads_that_fill_a_pool_are_told():
     full = of("g4dn.2xlarge", nodes={"min": 2, "max": 2})
     (remark,) = room.remarks(fleet(full, one=workload("ollama"), two=workload("comfyui")))
     assert remark == (
-        "usw2/t4: one and two take 2 of the 2 GPUs that the full pool has, at all times: nothing is left for jobs; "
-        "raise nodes.max"
+        "usw2/t4: one and two always take 2 of the 2 GPUs of the full pool, so nothing is left for jobs; raise nodes.max"
     )
     shared = cluster(enablement="device-plugin", pools={"t4": pool(nodes={"min": 1, "max": 1}, sharing=SLICED)}, runners={})
     assert list(room.remarks(fleet(shared, one=workload("ollama"), two=workload("comfyui")))) == [], "two of four shares"
