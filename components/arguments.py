@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import pulumi
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
 
 from fleet.facts.errors import FleetError, shown
@@ -63,6 +63,11 @@ def plain(model: BaseModel, *without: str) -> Any:
     return model.model_dump(exclude_unset=True, exclude_none=True, exclude=set(without))
 
 
+def same(model: BaseModel, args: Any) -> Any:
+    """The settings of a model that a TypedDict of arguments has by the same name, as arguments."""
+    return model.model_dump(exclude_unset=True, exclude_none=True, include=set(args.__annotations__))
+
+
 def given(**args: Any) -> Any:
     """The arguments that are not empty. For the others the component has a default."""
     return {key: value for key, value in args.items() if value}
@@ -83,6 +88,27 @@ def checked(path: str, value: pulumi.Input[str], check: Callable[[str], object],
         return accept(value)
     known: pulumi.Output[str] = pulumi.Output.from_input(value)
     return known.apply(accept)
+
+
+def typed(path: str, value: pulumi.Input[str], kind: Any) -> pulumi.Input[str]:
+    """The value, checked as `checked` does by the type of a settings field. The type's own message applies."""
+    adapter = TypeAdapter(kind)
+
+    def accept(text: str) -> bool:
+        try:
+            adapter.validate_python(text)
+        except ValidationError as error:
+            raise _error(path, error.errors()[0]["msg"], shown(text)) from None
+        return True
+
+    return checked(path, value, accept, "")
+
+
+def known(value: Any, instead: str) -> Any:
+    """The value with a valid text in place of each output, so that a settings model can check everything else."""
+    if isinstance(value, Mapping):
+        return {key: known(held, instead) for key, held in value.items()}
+    return instead if isinstance(value, pulumi.Output) else value
 
 
 def _keys(model: type[BaseModel]) -> list[str]:

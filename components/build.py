@@ -13,7 +13,6 @@ from fleet.jobs import stack as stack_jobs
 from fleet.prove import placement, room
 from fleet.providers.fleet import Fleet
 from fleet.providers.registry import PROVIDERS
-from fleet.providers.tags import STACK_TAG
 
 
 class Builder(Protocol):
@@ -59,7 +58,7 @@ def build(fleet: Fleet, project: str, stack: str, private_key: pulumi.Output[str
     placement.require(placement.place(fleet))
     room.require(fleet)
     stack_jobs.require(fleet)
-    context = Context(project, stack, {STACK_TAG: stack} | fleet.tags)
+    context = Context(project, stack, dict(fleet.tags))
     outputs: StackOutputs = {"clusters": {}, "kubeconfigs": {}}
     for name, cluster in fleet.clusters_by_name():
         built = _BUILDERS[cluster.provider]()(name, cluster, fleet, context, private_key)

@@ -25,6 +25,11 @@ class Component(pulumi.ComponentResource, ABC, Generic[Args]):
         self._name, self._args, self._opts = name, args, opts or pulumi.ResourceOptions()
         self.register_outputs(self.declare(name, args) or {})
 
+    @property
+    def _after(self) -> list[pulumi.Resource]:
+        """What the component's caller wants to exist before its children: the SDK does not pass `depends_on` on to children."""
+        return list(cast("list[pulumi.Resource]", self._opts._depends_on_list()))
+
     @abstractmethod
     def declare(self, name: str, args: Args) -> dict[str, Any] | None:
         """Declare the children, each with `parent=self` and a logical name that starts with `name`. Returns the outputs."""
@@ -47,8 +52,3 @@ class PackagedComponent(Component[Args]):
     @abstractmethod
     def read(cls, inputs: dict[str, Any]) -> Args:
         """Check the inputs and make of them what `declare` needs. It marks secrets in the inputs."""
-
-    @property
-    def _after(self) -> list[pulumi.Resource]:
-        """What the component's caller wants to exist before its children: the SDK does not pass `depends_on` on to children."""
-        return list(cast("list[pulumi.Resource]", self._opts._depends_on_list()))

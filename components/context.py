@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from fleet.providers.tags import STACK_TAG
 from fleet.settings.cluster import physical_name
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The stack's names and tags. `tags` go on every cloud resource through the provider's default tags."""
+    """The stack's names and tags. `owner_tags` are those of the stack file."""
 
     project: str
     stack: str
-    tags: dict[str, str]
+    owner_tags: dict[str, str]
+
+    @property
+    def tags(self) -> dict[str, str]:
+        """Tags of every cloud resource, by the provider's default tags."""
+        return self.owner_tags | {STACK_TAG: self.stack}
 
     def cluster_name(self, cluster: str) -> str:
         """Physical name of a cluster."""

@@ -35,6 +35,7 @@ def _lines(comparison: Comparison) -> Iterator[str]:
             yield f"{setting.state} {entry}"
             continue
         yield from (f"{entry}: {path}: {_arrow(value)}" for path, value in setting.values.items())
+    yield from comparison.notes
     for name, pair in comparison.places.items():
         if pair.state == "changed":
             yield f"placement of {name}: {'; '.join(_place(pair))}"

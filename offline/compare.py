@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Generic, TypeVar, cast
 
 from fleet.facts.pricing import Line, Money
+from fleet.providers.fleet import Fleet
 from offline.entries import Entry, entries
 from offline.judge import Configured, Verdict
 from offline.plan import Plan
@@ -160,10 +161,21 @@ class Comparison:
         return tuple(found for found in self.after.remediations if found not in known) if self.judged else ()
 
     @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """What `pulumi up` of this change leaves as it is."""
+        both = (self.before.fleet, self.after.fleet)
+        if both[0].tags != both[1].tags and all(_has_eks(fleet) for fleet in both):
+            return (
+                "tags: running EC2 instances keep their old tags, and no node is replaced; new instances get the new tags from "
+                "their Auto Scaling group (docs/operate.md, Tags)",
+            )
+        return ()
+
+    @cached_property
     def new_remarks(self) -> tuple[str, ...]:
-        """Remarks that the plan before does not have."""
+        """The notes on the change, and remarks that the plan before does not have."""
         known = set(self.before.remarks)
-        return tuple(remark for remark in self.after.remarks if remark not in known)
+        return (*self.notes, *(remark for remark in self.after.remarks if remark not in known))
 
     @cached_property
     def resources(self) -> tuple[Kind, ...]:
@@ -175,6 +187,10 @@ class Comparison:
             by_type.setdefault(pair.held.type, []).append(pair)
         kinds = (_kind(token, by_type[token]) for token in sorted(by_type))
         return tuple(kind for kind in kinds if kind.added or kind.removed or kind.changed)
+
+
+def _has_eks(fleet: Fleet) -> bool:
+    return any(cluster.provider == "eks" for cluster in fleet.clusters.values())
 
 
 def difference(before: Money, after: Money) -> str:

@@ -305,7 +305,8 @@ def _policies(plan: Plan) -> str:
 
 
 def _remarks(plan: Plan, comparison: Comparison | None) -> Iterator[str]:
-    new, known = _parted(plan.remarks, comparison.new_remarks if comparison is not None else plan.remarks)
+    notes = comparison.notes if comparison is not None else ()
+    new, known = _parted((*notes, *plan.remarks), comparison.new_remarks if comparison is not None else plan.remarks)
     if new:
         heading = "New remarks" if comparison is not None else "Remarks"
         yield f"### {heading}\n\n" + _bullets(new)

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
+from fleet.facts.scheduling import BLOCK_TYPE_TAG
 from offline import words
 from offline.plan import Plan
 from offline.record import Resource
@@ -104,7 +105,8 @@ def detail(token: str, inputs: Mapping[str, Any]) -> str:
 def _node_group(inputs: Mapping[str, object]) -> str:
     scaling = inputs["scalingConfig"]
     sizes = f"{scaling['minSize']}-{scaling['maxSize']} nodes" if isinstance(scaling, Mapping) else ""
-    types = inputs["instanceTypes"]
+    # The type of a capacity block is in the launch template, and in a tag for readers.
+    types = inputs["instanceTypes"] if "instanceTypes" in inputs else _object(inputs, "tags").get(BLOCK_TYPE_TAG, "")
     return f"{inputs['capacityType']} {', '.join(map(str, types)) if isinstance(types, list | tuple) else types}, {sizes}"
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from fleet.facts.hardware import RESERVED, SPOT
+from fleet.facts.hardware import CAPACITY_BLOCK, RESERVED, SPOT
 from fleet.facts.pricing import Line, Money
 from fleet.prove.bill import runner_hour
 from fleet.prove.placement import Fit, Host, Placement
@@ -87,6 +87,8 @@ def price_notes(bill: Iterable[Line]) -> Iterator[str]:
         yield "≤: no spot price with a date is known; a spot price is at most the on-demand price."
     if any(RESERVED in line.what for line in bounded):
         yield "≤: OCI charges less than the on-demand price for reserved machines that are not in use."
+    if any(CAPACITY_BLOCK in line.what for line in lines):
+        yield "capacity-block: you pay all its hours when you buy it, at the price of that day; here an hour has its list price."
     sources = sorted({source for line in lines for source in line.sources})
     yield f"sources: {'; '.join(sources)}"
 

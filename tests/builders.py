@@ -31,6 +31,35 @@ def runner(**changes: Any) -> dict[str, Any]:
     return {"pool": "t4", **size, "scale": {"max": 2}} | changes
 
 
+NODE_CONFIG: dict[str, Any] = {
+    "kubelet": {
+        "config": {
+            "podPidsLimit": 4096,
+            "cpuManagerPolicy": "static",
+            "topologyManagerPolicy": "best-effort",
+            "topologyManagerScope": "pod",
+            "serializeImagePulls": False,
+            "maxParallelImagePulls": 8,
+            "registryPullQPS": 0,
+            "registryBurst": 50,
+            "imageGCHighThresholdPercent": 90,
+            "imageGCLowThresholdPercent": 85,
+            "containerLogMaxSize": "50Mi",
+            "containerLogMaxFiles": 3,
+            "shutdownGracePeriod": "5m",
+            "shutdownGracePeriodCriticalPods": "30s",
+        }
+    },
+    "containerd": {
+        "config": '[plugins."io.containerd.cri.v1.images"]\nmax_concurrent_downloads = 10\n',
+        "baseRuntimeSpec": {"process": {"rlimits": [{"type": "RLIMIT_MEMLOCK", "soft": 2**64 - 1, "hard": 2**64 - 1}]}},
+    },
+    "instance": {"localStorage": {"strategy": "RAID0", "mountPath": "/mnt/disks/", "disabledMounts": ["PodLogs", "SOCI"]}},
+    "featureGates": {"FastImagePull": True},
+}
+"""Every setting that a pool may give to nodeadm."""
+
+
 def cluster(**changes: Any) -> dict[str, Any]:
     """An EKS cluster in us-west-2 with the pool t4 and the runner set gpu-t4; `changes` replace keys."""
     return {

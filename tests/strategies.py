@@ -14,6 +14,7 @@ from fleet.facts import hardware, versions
 from fleet.settings.runner import GENERIC_LABELS, KINDS
 from tests.builders import (
     ACCEPTED,
+    NODE_CONFIG,
     SAN_JOSE,
     SEALED,
     cluster,
@@ -72,11 +73,12 @@ def _bought(draw: st.DrawFn, types: Sequence[hardware.Machine], zones: Sequence[
     preemptible = [("burst", "spot")] if all(map(hardware.preemptible, types)) else []
     # A reservation is of one type.
     reserved = [("release", "reserved")] if len(types) == 1 else []
-    kinds = [("burst", "on-demand"), ("release", "on-demand"), *reserved, *preemptible]
+    block = [("release", "capacity-block")] if len(types) == 1 and types[0].capacity_block else []
+    kinds = [("burst", "on-demand"), ("release", "on-demand"), *reserved, *block, *preemptible]
     role, capacity = draw(st.sampled_from(kinds))
     nodes = draw(scales())
     bought: dict[str, Any] = {"capacity": capacity, "role": role, "nodes": nodes}
-    if capacity == "reserved":
+    if capacity in hardware.PREPAID:
         count = nodes["max"] + draw(st.integers(0, 3))
         bought["reservation"] = {"id": "", "zone": draw(st.sampled_from(zones)), "count": count}
     return bought
@@ -107,7 +109,7 @@ def pools(draw: st.DrawFn, zones: Sequence[str], cdi: st.SearchStrategy[bool]) -
         "image": st.just("al2023-nvidia"),
     }
     bought = draw(_bought(types, zones))
-    if bought["capacity"] != "reserved":
+    if bought["capacity"] not in hardware.PREPAID:
         optional["zones"] = st.lists(st.sampled_from(zones), min_size=1, unique=True)
     return {"instanceTypes": [each.name for each in types]} | bought | draw(st.fixed_dictionaries({}, optional=optional))
 
@@ -122,7 +124,7 @@ def oke_pools(draw: st.DrawFn, zones: Sequence[str], cdi: st.SearchStrategy[bool
     shape = draw(st.sampled_from([machine for group in _alike("oci") for machine in group]))
     optional = {"disk": st.integers(50, 2000).map("{}Gi".format), "labels": _LABELS, "cdi": cdi}
     bought = draw(_bought([shape], zones))
-    if bought["capacity"] != "reserved":
+    if bought["capacity"] not in hardware.PREPAID:
         optional["zones"] = st.lists(st.sampled_from(zones), min_size=1, unique=True)
     return {"instanceTypes": [shape.name], "image": image} | bought | draw(st.fixed_dictionaries({}, optional=optional))
 
@@ -301,6 +303,7 @@ def clusters(draw: st.DrawFn, sets: dict[str, list[str]]) -> dict[str, Any]:
     enablement, cdi = draw(st.sampled_from(ways))
     optional = {
         "network": networks(zones),
+        "controlPlaneZones": st.just(zones[:2]),
         "system": st.fixed_dictionaries({}, optional=system),
         "admins": st.just(["arn:aws:iam::123456789012:role/ops"]),
         "logTypes": st.lists(st.sampled_from(["api", "audit", "scheduler"]), unique=True),
@@ -622,6 +625,7 @@ _EKS = tuple(
     cluster(
         endpoint=endpoint,
         network=network,
+        controlPlaneZones=["us-west-2a", "us-west-2b"],
         admins=["arn:aws:iam::123456789012:role/ops"],
         logTypes=["api"],
         privateEgress=["10.20.0.0/16"],
@@ -644,8 +648,20 @@ _EKS = tuple(
                 zones=["us-west-2b"],
             ),
             "v100": pool(
-                capacity="reserved", nodes=_NODES, cdi=True, reservation={"id": "cr-01234567", "zone": "us-west-2a", "count": 3}
+                capacity="reserved",
+                nodes=_NODES,
+                cdi=True,
+                reservation={"id": "cr-01234567", "zone": "us-west-2a", "count": 3, "endDate": "2027-06-30"},
             ),
+            "near": pool(
+                instanceTypes=["g4dn.8xlarge"],
+                zones=["us-west-2a"],
+                efaInterfaces=1,
+                placementGroup={"name": "near"},
+                nodeConfig=NODE_CONFIG,
+                cdi=True,
+            ),
+            "apart": pool(placementGroup={"strategy": "partition", "partitions": 2}, cdi=True),
             "shared": pool(cdi=True, sharing=sharing, instanceTypes=types),
         },
         runners={

@@ -38,9 +38,10 @@ DRIVERS: Mapping[str, Driver] = {
 
 @dataclass(frozen=True, slots=True)
 class EksCachesArgs:
-    """`subnets` are those of nodes by zone; `security_group_id` is of the nodes. `tags` are for volumes that drivers make.
+    """`subnets` are those of nodes by zone; `security_group_id` is of the nodes.
 
-    `ready` must exist before a driver: system nodes and name resolution.
+    The drivers put `volume_tags` on volumes. They are parameters of storage classes, so a change replaces the class. `ready` must
+    exist before a driver: system nodes and name resolution.
     """
 
     settings: EksCluster
@@ -48,7 +49,7 @@ class EksCachesArgs:
     vpc_id: pulumi.Input[str]
     subnets: Mapping[str, pulumi.Input[str]]
     security_group_id: pulumi.Input[str]
-    tags: dict[str, str]
+    volume_tags: Mapping[str, str]
     ready: Sequence[pulumi.Resource]
 
 
@@ -67,7 +68,7 @@ class EksCaches(Component[EksCachesArgs]):
         doors = self._doors() if EFS_DRIVER in drivers else None
         self.backings = {}
         for cache_name, cache in args.settings.caches.items():
-            volumes, driver = cache.volumes(args.tags), drivers[cache.driver]
+            volumes, driver = cache.volumes(args.volume_tags), drivers[cache.driver]
             if cache.driver == EFS_DRIVER and doors is not None:
                 files, targets = self._files(cache_name, cache, doors)
                 self.backings[cache_name] = Backing(volumes, {"fileSystemId": files.id}, [driver, *targets])

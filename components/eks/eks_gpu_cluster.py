@@ -1,27 +1,33 @@
 """An EKS cluster ready for GPU pools: network, control plane, add-ons, untainted system pool, autoscaler."""
 
-from __future__ import annotations
-
 import json
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 import pulumi
 import pulumi_aws as aws
 import pulumi_eks as eks
 import pulumi_kubernetes as kubernetes
+from pydantic import Field
 
-from components.component import Component
+from components.arguments import checked, known, settings, typed
+from components.cluster_args import BudgetArgs, EndpointArgs, require_label
+from components.component import PackagedComponent
 from components.eks.autoscaler import EksAutoscaler, EksAutoscalerArgs
 from components.eks.governance import budget, quotas
+from components.eks.launch import launch_template
 from components.eks.managed_nodes import ManagedNodes, managed_nodes
 from components.eks.network import EksNetwork, EksNetworkArgs
 from components.kubernetes.deliver import by_helm
 from fleet.facts import versions
-from fleet.facts.scheduling import GPU_TOLERATION, system_labels
-from fleet.providers.eks.cluster import EksCluster, EksPool
-from fleet.providers.tags import STACK_TAG
+from fleet.facts.scheduling import GPU_TOLERATION, SYSTEM_POOL, system_labels
+from fleet.providers.eks.cluster import EksCluster, QuotaVcpus, SubnetId, VpcId
+from fleet.providers.tags import AWS_TAGS, STACK_TAG, fixed_tags
+from fleet.settings.model import TagKey, TagValue
+from fleet.settings.runner import PodRunner
 
 _NODE_POLICIES = ("AmazonEKSWorkerNodePolicy", "AmazonEKS_CNI_Policy", "AmazonEC2ContainerRegistryPullOnly")
 _ADMIN_POLICY = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
@@ -35,6 +41,9 @@ _ADDON_VALUES: dict[str, dict[str, Any]] = {
     # By default its GPU health check does not tolerate the GPU taint, and then reports nothing.
     "eks-node-monitoring-agent": {"dcgmAgent": {"tolerations": [GPU_TOLERATION.manifest()]}},
 }
+_CLUSTER_NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,99}")
+"""Source: EKS API, ClusterName."""
+_RENAME = "not a name of an EKS cluster; write 1 to 100 letters, digits, '-' and '_', a letter or digit first"
 _NODE_TRUST = json.dumps(
     {
         "Version": "2012-10-17",
@@ -43,47 +52,175 @@ _NODE_TRUST = json.dumps(
 )
 
 
+class NodeCountArgs(TypedDict):
+    """The number of nodes of a pool that is scaled."""
+
+    max: int
+    """Largest number of nodes, 1 to 1000."""
+    min: NotRequired[int]
+    """Smallest number of nodes. The pool starts with it. Default: 0."""
+
+
+class EksSystemPoolArgs(TypedDict, total=False):
+    """The untainted CPU pool. Controllers, listeners and CoreDNS run on it."""
+
+    instance_types: list[str]
+    """EC2 instance types. Default: m6i.large."""
+    nodes: NodeCountArgs
+    """The number of nodes, at least 1. Default: 2 to 4."""
+    disk: str
+    """Root volume of a node, in Mi or Gi. Default: 50Gi."""
+
+
+class EksGpuClusterArgs(TypedDict):
+    """Arguments of EksGpuCluster. The component's providers must have an AWS provider of `region`, and an EKS provider.
+
+    The component's name becomes a label of the system nodes: at most 63 letters, digits, '-', '_' and '.'.
+    """
+
+    region: str
+    """A commercial AWS region, such as us-west-2."""
+    zones: list[str]
+    """Availability zones of the nodes."""
+    control_plane_zones: NotRequired[list[str]]
+    """At least two zones of the control plane and of the system pool. They can never change after the creation. Default:
+    `zones`."""
+    kubernetes_version: str
+    """A Kubernetes minor that the component has pinned versions for, such as 1.34."""
+    endpoint: EndpointArgs
+    """Who can reach the API server."""
+    cluster_name: NotRequired[str]
+    """The cluster's name in AWS. Default: the component's name."""
+    vpc_cidr: NotRequired[str]
+    """IPv4 range of a new VPC, /16 to /22. Default: 10.0.0.0/16."""
+    nat_gateways: NotRequired[str]
+    """NAT gateways of a new VPC: one, or per-zone. Default: one."""
+    vpc_id: NotRequired[pulumi.Input[str]]
+    """Id of an existing VPC. Default: a new VPC."""
+    private_subnet_ids: NotRequired[pulumi.Input[dict[str, pulumi.Input[str]]]]
+    """Ids of private subnets of the existing VPC by zone, one for each of `zones` and `controlPlaneZones`. Each
+    needs its own route to the internet."""
+    admins: NotRequired[list[str]]
+    """ARNs of IAM roles and users with cluster-admin. Do not list the principal that creates the cluster: EKS makes it an admin
+    and refuses a second entry. Default: none."""
+    log_types: NotRequired[list[str]]
+    """Logs of the control plane: api, audit, authenticator, controllerManager, scheduler. Default: api, audit, authenticator."""
+    system: NotRequired[EksSystemPoolArgs]
+    """The pool for everything that needs no GPU."""
+    install_autoscaler: NotRequired[bool]
+    """Whether Helm installs the chart of Cluster Autoscaler. Its rights are created either way. Set it to false if another tool,
+    such as ArgoCD, installs the chart. Default: true."""
+    budget: NotRequired[BudgetArgs]
+    """A budget for everything in the account that has the tag gpu-ci/stack with the value `stackTag`. The tag counts once the
+    paying account has activated it as a cost allocation tag. Default: no budget."""
+    quotas: NotRequired[dict[str, int]]
+    """vCPUs to request by code of an EC2 quota, such as L-DB2E81BA. Default: no request."""
+    tags: NotRequired[dict[str, str]]
+    """Tags of the owner, for the control plane and new system instances. They may change at any time. Default: none."""
+    stack_tag: NotRequired[str]
+    """Value of the tag gpu-ci/stack, which instances, volumes and interfaces have. A change replaces the system nodes. Default:
+    the name of the stack."""
+    protect: NotRequired[bool]
+    """Whether Pulumi and EKS refuse to delete the control plane. Default: false."""
+
+
+class _Settings(EksCluster):
+    """A cluster without pools and runner sets."""
+
+    provider: Literal["eks"] = "eks"
+    runners: dict[str, PodRunner] = Field(default_factory=dict)
+    cluster_name: str | None = None
+    install_autoscaler: bool = True
+    quotas: QuotaVcpus = Field(default_factory=dict)
+    tags: Annotated[dict[TagKey, TagValue], Field(max_length=AWS_TAGS.most)] = Field(default_factory=dict)
+    stack_tag: TagValue | None = None
+
+
+_NAMES = {
+    "network.cidr": "vpcCidr",
+    "network.natGateways": "natGateways",
+    "network.vpcId": "vpcId",
+    "network.privateSubnets": "privateSubnetIds",
+}
+
+
+def _of_zone(zone: str, subnets: Mapping[str, str]) -> str:
+    """The subnet of a zone; "" if there is none, which is not the id of a subnet."""
+    return subnets.get(zone, "")
+
+
 @dataclass(frozen=True, slots=True)
-class EksGpuClusterArgs:
-    """`cluster` is the cluster's name in the settings, `physical_name` its name in AWS. `quotas` are vCPUs by quota code."""
+class _Checked:
+    """`settings` have example ids where ids are outputs. `vpc_id` and `private_subnets` (by zone) are the real ones.
 
-    cluster: str
-    physical_name: str
-    settings: EksCluster
-    tags: dict[str, str]
-    quotas: Mapping[str, int] = field(default_factory=dict)
+    They are None and empty for a new VPC.
+    """
+
+    settings: _Settings
+    vpc_id: pulumi.Input[str] | None
+    private_subnets: dict[str, pulumi.Input[str]]
 
 
-class EksGpuCluster(Component[EksGpuClusterArgs]):
-    """The control plane is an `eks.Cluster`. Everything that policies check is a separate resource."""
+class EksGpuCluster(PackagedComponent[_Checked]):
+    """An EKS cluster for GPU pools: VPC, control plane, add-ons, system pool and Cluster Autoscaler.
+
+    The control plane is an `eks.Cluster`. Everything that policies check is a separate resource.
+    """
 
     cluster_name: pulumi.Output[str]
-    """The physical name, which is known in preview and depends on the control plane."""
+    """The name in AWS. It is known in preview and depends on the control plane."""
     kubeconfig: pulumi.Output[str]
-    """JSON kubeconfig; its credentials come from the AWS CLI of whoever uses it."""
+    """JSON kubeconfig. Its user signs in with the AWS CLI."""
     node_role_arn: pulumi.Output[str]
-    """Of the role that every node has."""
-    vpc_id: pulumi.Input[str]
+    """ARN of the IAM role that every node has."""
+    vpc_id: pulumi.Output[str]
+    """Id of the VPC."""
+    private_subnet_ids: pulumi.Output[dict[str, str]]
+    """Ids of the nodes' private subnets by zone."""
     security_group_id: pulumi.Output[str]
-    """Id of the group that EKS gives to control plane and nodes."""
+    """Id of the security group that EKS gives to control plane and nodes."""
 
-    def declare(self, name: str, args: EksGpuClusterArgs) -> dict[str, Any]:
+    def __init__(self, name: str, args: EksGpuClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        require_label(name)
+        super().__init__(name, args, opts)
+
+    @classmethod
+    def read(cls, inputs: Mapping[str, Any]) -> _Checked:
+        vpc_id, subnets = inputs.get("vpcId"), inputs.get("privateSubnetIds", {})
+        if isinstance(subnets, pulumi.Output):
+            zones = dict.fromkeys([*inputs["zones"], *inputs.get("controlPlaneZones", [])])
+            subnets = {zone: subnets.apply(partial(_of_zone, zone)) for zone in zones}
+        ids = {"vpcId": known(vpc_id, "vpc-00000000"), "privateSubnetIds": known(subnets, "subnet-00000000")}
+        held = settings(_Settings, {**inputs, **{key: value for key, value in ids.items() if value}}, _NAMES)
+        if held.cluster_name is not None:
+            checked("clusterName", held.cluster_name, _CLUSTER_NAME.fullmatch, _RENAME)
+        return _Checked(
+            held,
+            None if vpc_id is None else typed("vpcId", vpc_id, VpcId),
+            {zone: typed(f"privateSubnetIds.{zone}", subnet, SubnetId) for zone, subnet in subnets.items()},
+        )
+
+    def declare(self, name: str, args: _Checked) -> dict[str, Any]:
         settings = args.settings
+        self._cluster_name = settings.cluster_name or name
+        self._stack, self._zones = settings.stack_tag or pulumi.get_stack(), settings.zones
         if settings.budget is not None:
-            budget(name, settings.budget, args.tags[STACK_TAG], parent=self)
-        quotas(name, args.quotas, parent=self)
-        self.vpc_id, self.subnet_ids = self._network(name, settings)
-        self._zones = settings.zones
-        control_plane = self._control_plane(name, args)
+            budget(name, settings.budget, self._stack, parent=self)
+        quotas(name, settings.quotas, parent=self)
+        vpc_id, self._subnets = self._network(name, args)
+        self._fixed_subnets = [self._subnets[zone] for zone in settings.fixed_zones]
+        control_plane = self._control_plane(name, settings, vpc_id)
+        self.vpc_id = pulumi.Output.from_input(vpc_id)
+        self.private_subnet_ids = pulumi.Output.all(**self.subnets)
         self.security_group_id = control_plane.cluster_security_group_id
         # With the plain string a node group could start before its cluster exists.
-        self.cluster_name = control_plane.urn.apply(lambda _: args.physical_name)
+        self.cluster_name = control_plane.urn.apply(lambda _: self._cluster_name)
         self.kubeconfig = control_plane.kubeconfig_json
         self.kubernetes_provider = kubernetes.Provider(
             f"{name}-kubernetes",
             kubeconfig=self.kubeconfig,
             # Without it any change of the kubeconfig would replace every object in the cluster.
-            cluster_identifier=args.physical_name,
+            cluster_identifier=self._cluster_name,
             enable_server_side_apply=True,
             opts=pulumi.ResourceOptions(parent=self),
         )
@@ -93,7 +230,7 @@ class EksGpuCluster(Component[EksGpuClusterArgs]):
         first = [self._addon(name, addon, settings, []) for addon in _BEFORE_NODES]
         self.before_nodes: tuple[pulumi.Resource, ...] = (*rights, *first)
         """What a node needs to join."""
-        system = self._system_pool(name, args)
+        system = self._system_pool(name, settings)
         last = [self._addon(name, addon, settings, [system]) for addon in _ON_NODES]
         access = self._access(name, settings, control_plane)
         self.ready: tuple[pulumi.Resource, ...] = (system, *last, *access)
@@ -101,45 +238,49 @@ class EksGpuCluster(Component[EksGpuClusterArgs]):
         self.autoscaler = EksAutoscaler(
             f"{name}-autoscaler",
             EksAutoscalerArgs(
-                args.physical_name,
+                self._cluster_name,
                 self.cluster_name,
                 settings.region,
                 settings.kubernetes_version,
                 self.ready,
-                None if settings.by_git else by_helm,
+                by_helm if settings.install_autoscaler else None,
             ),
             opts=pulumi.ResourceOptions(parent=self, providers=[self.kubernetes_provider]),
         )
         """The autoscaler's rights, and its chart if Helm installs it."""
-        return {"clusterName": self.cluster_name, "kubeconfig": self.kubeconfig, "nodeRoleArn": self.node_role_arn}
-
-    def subnets_of(self, pool: EksPool) -> list[pulumi.Input[str]]:
-        """The private subnets of a pool's nodes. A reservation has machines in one zone."""
-        zones = (pool.reservation.zone,) if pool.reservation is not None else pool.zones
-        return [self.subnets[zone] for zone in zones] or self.subnet_ids
+        return {
+            "clusterName": self.cluster_name,
+            "kubeconfig": self.kubeconfig,
+            "nodeRoleArn": self.node_role_arn,
+            "vpcId": self.vpc_id,
+            "privateSubnetIds": self.private_subnet_ids,
+            "securityGroupId": self.security_group_id,
+        }
 
     @property
     def subnets(self) -> dict[str, pulumi.Input[str]]:
-        """The nodes' private subnets by zone."""
-        return dict(zip(self._zones, self.subnet_ids, strict=True))
+        """The nodes' private subnets by zone. Unlike the output, each depends on its own subnet only."""
+        return {zone: self._subnets[zone] for zone in self._zones}
 
-    def _network(self, name: str, settings: EksCluster) -> tuple[pulumi.Input[str], list[pulumi.Input[str]]]:
-        given = settings.network
-        if given.vpc_id is not None:
-            return given.vpc_id, [given.private_subnets[zone] for zone in settings.zones]
-        network = EksNetwork(
-            f"{name}-network", EksNetworkArgs(settings.region, settings.zones, given), opts=pulumi.ResourceOptions(parent=self)
-        )
-        return network.vpc_id, list(network.private_subnet_ids)
-
-    def _control_plane(self, name: str, args: EksGpuClusterArgs) -> eks.Cluster:
+    def _network(self, name: str, args: _Checked) -> tuple[pulumi.Input[str], Mapping[str, pulumi.Input[str]]]:
+        """The VPC and its private subnets by zone, with those of the control plane."""
         settings = args.settings
+        if args.vpc_id is not None:
+            return args.vpc_id, args.private_subnets
+        network = EksNetwork(
+            f"{name}-network",
+            EksNetworkArgs(settings.region, settings.network_zones, settings.network),
+            opts=pulumi.ResourceOptions(parent=self, depends_on=self._after),
+        )
+        return network.vpc_id, network.private_subnets
+
+    def _control_plane(self, name: str, settings: _Settings, vpc_id: pulumi.Input[str]) -> eks.Cluster:
         return eks.Cluster(
             f"{name}-control-plane",
-            name=args.physical_name,
+            name=self._cluster_name,
             version=settings.kubernetes_version,
-            vpc_id=self.vpc_id,
-            private_subnet_ids=self.subnet_ids,
+            vpc_id=vpc_id,
+            private_subnet_ids=self._fixed_subnets,
             endpoint_private_access=True,
             endpoint_public_access=not settings.endpoint.private,
             public_access_cidrs=list(settings.endpoint.public_cidrs) or None,
@@ -155,8 +296,8 @@ class EksGpuCluster(Component[EksGpuClusterArgs]):
             create_oidc_provider=False,
             # Unlike Pulumi's own protection, this also blocks a deletion in the console.
             deletion_protection=settings.protect or None,
-            tags=args.tags,
-            opts=pulumi.ResourceOptions(parent=self, protect=settings.protect),
+            tags={**settings.tags, STACK_TAG: self._stack},
+            opts=pulumi.ResourceOptions(parent=self, protect=settings.protect, depends_on=self._after),
         )
 
     def _access(self, name: str, settings: EksCluster, control_plane: eks.Cluster) -> list[pulumi.Resource]:
@@ -196,7 +337,11 @@ class EksGpuCluster(Component[EksGpuClusterArgs]):
 
     def _node_role(self, name: str) -> tuple[aws.iam.Role, list[pulumi.Resource]]:
         child = pulumi.ResourceOptions(parent=self)
-        role = aws.iam.Role(f"{name}-node-role", assume_role_policy=_NODE_TRUST, opts=child)
+        role = aws.iam.Role(
+            f"{name}-node-role",
+            assume_role_policy=_NODE_TRUST,
+            opts=pulumi.ResourceOptions(parent=self, depends_on=self._after),
+        )
         rights: list[pulumi.Resource] = [
             aws.iam.RolePolicyAttachment(
                 f"{name}-node-{policy}", role=role.name, policy_arn=f"arn:aws:iam::aws:policy/{policy}", opts=child
@@ -218,24 +363,30 @@ class EksGpuCluster(Component[EksGpuClusterArgs]):
             opts=pulumi.ResourceOptions(parent=self, depends_on=after),
         )
 
-    def _system_pool(self, name: str, args: EksGpuClusterArgs) -> aws.eks.NodeGroup:
-        settings, pool = args.settings, args.settings.system
+    def _system_pool(self, name: str, settings: _Settings) -> aws.eks.NodeGroup:
+        """One node group over the control plane's zones, so that no change of `zones` replaces it.
+
+        Unlike a GPU pool it is not split: system pods restart elsewhere when AZRebalance ends a node, and AZRebalance keeps the
+        nodes in different zones.
+        """
+        pool = settings.system
+        tags = fixed_tags(self._stack, name, SYSTEM_POOL)
         return managed_nodes(
             f"{name}-system",
             ManagedNodes(
                 cluster_name=self.cluster_name,
                 kubernetes_version=settings.kubernetes_version,
                 node_role_arn=self.node_role_arn,
-                subnet_ids=self.subnet_ids,
                 ami_type="AL2023_x86_64_STANDARD",
                 capacity_type="ON_DEMAND",
                 instance_types=pool.instance_types,
-                disk=pool.disk,
-                labels=system_labels(args.cluster),
+                template=launch_template(f"{name}-system-launch", pool.disk, tags, None, parent=self),
+                labels=system_labels(name),
                 taints=(),
-                nodes=pool.nodes,
-                tags=args.tags,
+                owner_tags=settings.tags,
                 ready=self.before_nodes,
             ),
+            self._fixed_subnets,
+            pool.nodes,
             parent=self,
         )

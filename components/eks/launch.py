@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pulumi
 import pulumi_aws as aws
 
+from components.eks.node_options import NO_OPTIONS, NodeOptions, template_inputs
 from fleet.providers.oke.disk import disk_gb
 
 
 def launch_template(
-    logical_name: str, disk: int, tags: dict[str, str], reservation: str | None, *, parent: pulumi.Resource
+    logical_name: str,
+    disk: int,
+    tags: Mapping[str, str],
+    reservation: str | None,
+    *,
+    parent: pulumi.Resource,
+    options: NodeOptions = NO_OPTIONS,
 ) -> aws.ec2.LaunchTemplate:
     """IMDSv2 with one hop, so that no pod reads the node's credentials; an encrypted gp3 root volume of `disk` MiB.
 
-    Instance types stay on the node group: in the template a spot pool could have one type only. `reservation` is the id of the
-    only capacity reservation in which its machines run.
+    Instance types stay on the node group, except the one of a capacity block: in the template a spot pool could have one type
+    only. `reservation` is the id of the only capacity reservation or block in which its machines run.
+    EKS replaces every node of a pool whose template changes, so `tags` must never change: owner tags belong on the Auto Scaling
+    groups.
     """
     return aws.ec2.LaunchTemplate(
         logical_name,
@@ -32,10 +43,11 @@ def launch_template(
         capacity_reservation_specification=_within(reservation) if reservation else None,
         # The provider's default tags do not reach the instances that EKS launches.
         tag_specifications=[
-            aws.ec2.LaunchTemplateTagSpecificationArgs(resource_type=kind, tags=tags)
+            aws.ec2.LaunchTemplateTagSpecificationArgs(resource_type=kind, tags=dict(tags))
             for kind in ("instance", "volume", "network-interface")
         ],
         update_default_version=True,
+        **template_inputs(options),
         opts=pulumi.ResourceOptions(parent=parent),
     )
 

@@ -1,71 +1,69 @@
-"""A managed node group with its launch template: what the system pool and the GPU pools have in common."""
+"""Managed node groups: what the system pool and the GPU pools have in common."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pulumi
 import pulumi_aws as aws
 
-from components.eks.launch import launch_template
 from fleet.facts import versions
-from fleet.facts.scheduling import EKS_EFFECT, RESERVED_NODES_TAG, Taint
+from fleet.facts.scheduling import EKS_EFFECT, IDLE_DELAY_TAG, TEMPLATE, Taint
 from fleet.settings.model import Scale
 
 
 @dataclass(frozen=True, slots=True)
 class ManagedNodes:
-    """A group of equal nodes. `cluster_name` depends on the control plane. `disk` is MiB. `ready` must exist before.
+    """What all node groups of a pool share. `cluster_name` depends on the control plane. `ready` must exist before.
 
-    `reservation` is the id of a capacity reservation, `reserved` the number of its machines.
+    `template` is the pool's launch template. `tags` are those of the node groups. `owner_tags` reach the instances. `idle_delay`
+    is a Go duration, "" for the autoscaler's default. `reserved` says that a capacity reservation holds the machines.
     """
 
     cluster_name: pulumi.Input[str]
     kubernetes_version: str
     node_role_arn: pulumi.Input[str]
-    subnet_ids: Sequence[pulumi.Input[str]]
     ami_type: str
     capacity_type: str
     instance_types: Sequence[str]
-    disk: int
+    template: aws.ec2.LaunchTemplate
     labels: Mapping[str, str]
     taints: Sequence[Taint]
-    nodes: Scale
-    tags: dict[str, str]
+    owner_tags: Mapping[str, str]
     ready: Sequence[pulumi.Resource]
-    reservation: str | None = None
-    reserved: int | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
+    idle_delay: str = ""
+    reserved: bool = False
 
 
-def managed_nodes(name: str, args: ManagedNodes, *, parent: pulumi.Resource) -> aws.eks.NodeGroup:
-    """The group `<name>-nodes` and its template `<name>-launch`, with a pinned node image."""
-    template = launch_template(f"{name}-launch", args.disk, args.tags, args.reservation, parent=parent)
-    return aws.eks.NodeGroup(
+def managed_nodes(
+    name: str, args: ManagedNodes, subnet_ids: Sequence[pulumi.Input[str]], nodes: Scale, *, parent: pulumi.Resource
+) -> aws.eks.NodeGroup:
+    """The node group `<name>-nodes` of a pool, with a pinned node image, and the tags of its Auto Scaling group."""
+    group = aws.eks.NodeGroup(
         f"{name}-nodes",
         cluster_name=args.cluster_name,
         node_role_arn=args.node_role_arn,
-        subnet_ids=list(args.subnet_ids),
+        subnet_ids=list(subnet_ids),
         ami_type=args.ami_type,
         version=args.kubernetes_version,
         release_version=versions.KUBERNETES[args.kubernetes_version].ami_release,
         capacity_type=args.capacity_type,
-        instance_types=list(args.instance_types),
-        launch_template=aws.eks.NodeGroupLaunchTemplateArgs(id=template.id, version=template.latest_version.apply(str)),
+        instance_types=list(args.instance_types) or None,
+        launch_template=aws.eks.NodeGroupLaunchTemplateArgs(id=args.template.id, version=args.template.latest_version.apply(str)),
         labels=dict(args.labels),
         taints=[
             aws.eks.NodeGroupTaintArgs(key=taint.key, value=taint.value, effect=EKS_EFFECT[taint.effect]) for taint in args.taints
         ]
         or None,
-        scaling_config=aws.eks.NodeGroupScalingConfigArgs(
-            min_size=args.nodes.min, max_size=args.nodes.max, desired_size=args.nodes.min
-        ),
+        scaling_config=aws.eks.NodeGroupScalingConfigArgs(min_size=nodes.min, max_size=nodes.max, desired_size=nodes.min),
         update_config=aws.eks.NodeGroupUpdateConfigArgs(
             max_unavailable=1,
             # By default the new node starts before the old one goes: a full reservation has no room for it.
-            update_strategy="MINIMAL" if args.reservation else None,
+            update_strategy="MINIMAL" if args.reserved else None,
         ),
-        tags=None if args.reserved is None else {RESERVED_NODES_TAG: str(args.reserved)},
+        tags=dict(args.tags) or None,
         # Replaces a node that stays unready, or whose GPU the monitoring agent reports broken.
         node_repair_config=aws.eks.NodeGroupNodeRepairConfigArgs(enabled=True),
         opts=pulumi.ResourceOptions(
@@ -75,3 +73,19 @@ def managed_nodes(name: str, args: ManagedNodes, *, parent: pulumi.Resource) -> 
             ignore_changes=["scalingConfig.desiredSize"],
         ),
     )
+    # Tags of a managed node group reach neither its Auto Scaling group (aws/containers-roadmap#608) nor its instances.
+    scaling_group = group.resources.apply(_scaling_group)
+    tags = dict(args.owner_tags) | ({IDLE_DELAY_TAG: args.idle_delay} if args.idle_delay else {})
+    for key, value in tags.items():
+        aws.autoscaling.Tag(
+            f"{name}-tag-{key.removeprefix(TEMPLATE)}",
+            autoscaling_group_name=scaling_group,
+            tag=aws.autoscaling.TagTagArgs(key=key, value=value, propagate_at_launch=key != IDLE_DELAY_TAG),
+            opts=pulumi.ResourceOptions(parent=parent),
+        )
+    return group
+
+
+def _scaling_group(found: Sequence[aws.eks.outputs.NodeGroupResource] | None) -> str | None:
+    """Name of the one Auto Scaling group that EKS makes; None where a simulated cloud reports none, which AWS would refuse."""
+    return found[0].autoscaling_groups[0].name if found else None

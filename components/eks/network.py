@@ -15,13 +15,12 @@ from fleet.providers.eks.cluster import Network
 
 _SPLIT = 3
 """A VPC is split into eight ranges: seven for private subnets by zone letter, the eighth for all public subnets. So a subnet's
-range depends only on its own zone. The zones can never change after the cluster's creation, because EKS accepts no others (user
-guide, network-reqs)."""
+range depends only on its own zone, and a zone can be added or removed without a change of the others."""
 
 
 @dataclass(frozen=True, slots=True)
 class EksNetworkArgs:
-    """`zones` are zone names such as us-west-2a."""
+    """`zones` are zone names such as us-west-2a. A single NAT gateway is in the first."""
 
     region: str
     zones: tuple[str, ...]
@@ -33,8 +32,8 @@ class EksNetwork(Component[EksNetworkArgs]):
 
     vpc_id: pulumi.Output[str]
     """Id of the new VPC."""
-    private_subnet_ids: list[pulumi.Output[str]]
-    """One per zone, in the order of the zones. Each depends on its route to the internet."""
+    private_subnets: dict[str, pulumi.Output[str]]
+    """Subnet ids by zone. Each depends on its route to the internet."""
 
     def declare(self, name: str, args: EksNetworkArgs) -> dict[str, Any]:
         child = pulumi.ResourceOptions(parent=self)
@@ -44,7 +43,7 @@ class EksNetwork(Component[EksNetworkArgs]):
             enable_dns_hostnames=True,
             enable_dns_support=True,
             tags={"Name": name},
-            opts=child,
+            opts=pulumi.ResourceOptions(parent=self, depends_on=self._after),
         )
         gateway = aws.ec2.InternetGateway(f"{name}-internet", vpc_id=vpc.id, tags={"Name": name}, opts=child)
         public_routes = self._routes("public", vpc, gateway_id=gateway.id)
@@ -54,14 +53,14 @@ class EksNetwork(Component[EksNetworkArgs]):
         with_nat = args.zones[: args.network.nat_count(len(args.zones))]
         gateways = [self._nat(zone, public[zone], [gateway, *access]) for zone in with_nat]
         tables: list[pulumi.Output[str]] = []
-        self.private_subnet_ids = []
+        self.private_subnets = {}
         for index, zone in enumerate(args.zones):
             private = self._subnet("private", vpc, zone, cidrs[zone][1])
             table = self._routes(f"private-{zone}", vpc, nat_gateway_id=gateways[index % len(gateways)].id)
             route = self._association(f"private-{zone}", private, table)
             tables.append(table.id)
             # A node that starts before its route exists cannot join, so the id depends on the association.
-            self.private_subnet_ids.append(pulumi.Output.all(private.id, route.id).apply(itemgetter(0)))
+            self.private_subnets[zone] = pulumi.Output.all(private.id, route.id).apply(itemgetter(0))
         aws.ec2.VpcEndpoint(
             # ECR stores image layers in S3, which is free through the gateway endpoint but costs per GB through NAT.
             f"{name}-s3",
@@ -73,7 +72,7 @@ class EksNetwork(Component[EksNetworkArgs]):
             opts=child,
         )
         self.vpc_id = vpc.id
-        return {"vpcId": self.vpc_id, "privateSubnetIds": self.private_subnet_ids}
+        return {"vpcId": self.vpc_id, "privateSubnets": self.private_subnets}
 
     def _subnet(self, kind: str, vpc: aws.ec2.Vpc, zone: str, cidr: str) -> aws.ec2.Subnet:
         name = f"{self._name}-{kind}-{zone}"

@@ -7,8 +7,9 @@ import pulumi_aws as aws
 import pulumi_eks as eks
 
 from components.context import Context
+from components.eks.arguments import eks_gpu_cluster_args
 from components.eks.caches import EksCaches, EksCachesArgs
-from components.eks.eks_gpu_cluster import EksGpuCluster, EksGpuClusterArgs
+from components.eks.eks_gpu_cluster import EksGpuCluster
 from components.eks.gpu_node_group import GpuNodeGroup, GpuNodeGroupArgs
 from components.kubernetes.inside import Inside, install
 from components.kubernetes.model_cache import Backing
@@ -16,6 +17,7 @@ from components.outputs import Built
 from fleet.providers.eks.cluster import EksCluster
 from fleet.providers.eks.quotas import eks_quotas
 from fleet.providers.fleet import Fleet
+from fleet.providers.tags import fixed_tags
 
 
 def build(name: str, settings: EksCluster, fleet: Fleet, context: Context, private_key: pulumi.Output[str]) -> Built:
@@ -28,7 +30,7 @@ def build(name: str, settings: EksCluster, fleet: Fleet, context: Context, priva
     quotas = eks_quotas(settings, fleet.clusters_of(settings.provider)) if settings.declare_quotas else {}
     cluster = EksGpuCluster(
         name,
-        EksGpuClusterArgs(name, context.cluster_name(name), settings, context.tags, quotas),
+        eks_gpu_cluster_args(name, settings, context, quotas),
         opts=pulumi.ResourceOptions(providers=cloud),
     )
     groups = {
@@ -39,11 +41,13 @@ def build(name: str, settings: EksCluster, fleet: Fleet, context: Context, priva
                 cluster_name=cluster.cluster_name,
                 kubernetes_version=settings.kubernetes_version,
                 node_role_arn=cluster.node_role_arn,
-                subnet_ids=cluster.subnets_of(pool),
+                subnets={zone: cluster.subnets[zone] for zone in settings.zones_of(pool)},
                 pool_name=pool_name,
                 pool=pool,
-                tags=context.tags,
+                fixed_tags=fixed_tags(context.stack, name, pool_name),
+                owner_tags=context.owner_tags,
                 ready=cluster.before_nodes,
+                security_group_id=cluster.security_group_id,
             ),
             opts=pulumi.ResourceOptions(providers=cloud),
         )
@@ -65,7 +69,7 @@ def build(name: str, settings: EksCluster, fleet: Fleet, context: Context, priva
             "vpcId": cluster.vpc_id,
             "subnetIds": cluster.subnets,
             "nodeRoleArn": cluster.node_role_arn,
-            "nodeGroups": {pool_name: [group.node_group_name] for pool_name, group in groups.items()},
+            "nodeGroups": {pool_name: list(group.node_group_names.values()) for pool_name, group in groups.items()},
             "runnerSets": install(inside, fleet, private_key),
         },
         cluster.kubeconfig,
@@ -81,7 +85,7 @@ def _backings(
         vpc_id=cluster.vpc_id,
         subnets=cluster.subnets,
         security_group_id=cluster.security_group_id,
-        tags=context.tags,
+        volume_tags=fixed_tags(context.stack, name),
         ready=cluster.ready,
     )
     return EksCaches(f"{name}-caches", args, opts=pulumi.ResourceOptions(providers=cloud)).backings

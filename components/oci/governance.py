@@ -13,14 +13,21 @@ from fleet.settings.budget import ACTUAL_PERCENT, FORECAST_PERCENT, Budget
 
 @dataclass(frozen=True, slots=True)
 class Tenancy:
-    """The tenancy's OCID, and the provider of its home region (`iam`)."""
+    """The tenancy's OCID, and the provider of its home region (`iam`). None: the parent's provider."""
 
-    ocid: str
-    iam: pulumi.ProviderResource
+    ocid: pulumi.Input[str]
+    iam: pulumi.ProviderResource | None
 
 
 def budget(
-    name: str, settings: Budget, target: str, tenancy: Tenancy, *, called: str, tags: dict[str, str], parent: pulumi.Resource
+    name: str,
+    settings: Budget,
+    target: pulumi.Input[str],
+    tenancy: Tenancy,
+    *,
+    called: str,
+    tags: dict[str, str],
+    parent: pulumi.Resource,
 ) -> oci.budget.Budget:
     """The budget `<name>-budget` for a compartment and those below it, displayed as `called`, with its two alarms."""
     opts = pulumi.ResourceOptions(parent=parent, provider=tenancy.iam)

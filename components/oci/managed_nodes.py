@@ -40,10 +40,10 @@ class OkeNodes:
     """
 
     cluster_id: pulumi.Input[str]
-    compartment: str
+    compartment: pulumi.Input[str]
     kubernetes_version: str
     shape: str
-    image: str
+    image: pulumi.Input[str]
     disk: int
     subnet_id: pulumi.Input[str]
     group_id: pulumi.Input[str]

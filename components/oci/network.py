@@ -21,7 +21,7 @@ _ENDPOINT_PREFIX = 28
 class OkeNetworkArgs:
     """`cidr` is the VCN's; `private_endpoint` says whether the API endpoint stays off the internet."""
 
-    compartment: str
+    compartment: pulumi.Input[str]
     cidr: str
     private_endpoint: bool
     tags: dict[str, str]
@@ -51,7 +51,7 @@ class OkeNetwork(Component[OkeNetworkArgs]):
             # Nodes resolve each other by it; it need not differ from other VCNs'.
             dns_label="gpuci",
             freeform_tags=args.tags,
-            opts=child,
+            opts=pulumi.ResourceOptions(parent=self, depends_on=self._after),
         )
         # OCI's own default admits SSH from anywhere.
         closed = oci.core.DefaultSecurityList(

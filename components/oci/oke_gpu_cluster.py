@@ -1,90 +1,244 @@
 """An OKE cluster ready for GPU pools: network, enhanced control plane, untainted system pool, OKE's add-ons."""
 
-from __future__ import annotations
-
 import ipaddress
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 import pulumi
 import pulumi_kubernetes as kubernetes
 import pulumi_oci as oci
+from pydantic import AfterValidator, Field
 
-from components.component import Component
+from components.arguments import known, settings, typed
+from components.cluster_args import BudgetArgs, EndpointArgs, require_label
+from components.component import PackagedComponent
+from components.kubernetes.args import TolerationArgs
 from components.oci.governance import Tenancy, budget, quota
 from components.oci.managed_nodes import Flex, NodePlace, OkeNodes, managed_nodes
 from components.oci.network import OkeNetwork, OkeNetworkArgs
 from components.oci.security import OkeSecurity, OkeSecurityArgs
 from fleet.facts.hardware import flexible
 from fleet.facts.offer import allocatable
-from fleet.facts.scheduling import OKE_PROFILE, system_labels
-from fleet.providers.oke.addons import PLUGIN_ADDON
+from fleet.facts.scheduling import Toleration, system_labels
+from fleet.providers.oke.addons import PLUGIN_ADDON, AddonVersion
 from fleet.providers.oke.cluster import OkeCluster
 from fleet.providers.oke.nodes import FLEX_SHAPE
-from fleet.settings.enablement import GPU_PLUGIN_ADDON
+from fleet.providers.oke.ocid import CompartmentId, ImageId, SubnetId, TenancyId, VcnId, located
+from fleet.providers.oke.runners import AnyRunner
+from fleet.providers.tags import OCI_TAGS, STACK_TAG
+from fleet.settings.model import TagKey, TagValue, problem
+from fleet.settings.runner import SetName
 
 _SERVICES = ("10.96.0.0/16", "10.97.0.0/16")
 """Ranges of Kubernetes services: OKE's default, and the next range for a VCN that overlaps the default."""
 
 
-@dataclass(frozen=True, slots=True)
-class OkeGpuClusterArgs:
-    """`cluster` is the cluster's name in the settings, `physical_name` its name in OCI.
+class OkeSystemPoolArgs(TypedDict, total=False):
+    """The untainted CPU pool of shape VM.Standard.E5.Flex. Controllers, listeners, launchers and CoreDNS run on it."""
 
-    `iam` is the provider of the tenancy's home region. `quotas` are quota statements.
+    ocpus: int
+    """OCPUs of a node, 1 to 94. Default: 2."""
+    memory: str
+    """Memory of a node in whole Gi, 1Gi to 64Gi for each OCPU. Default: 16Gi."""
+    nodes: int
+    """Number of nodes, 1 to 100. Default: 2."""
+    disk: str
+    """Boot volume of a node in whole Gi. Default: 100Gi."""
+
+
+class OkeGpuClusterArgs(TypedDict):
+    """Arguments of OkeGpuCluster. The component's providers must have an OCI provider of `region`.
+
+    The component's name becomes a label of the system nodes: at most 63 letters, digits, '-', '_' and '.'.
     """
 
-    cluster: str
-    physical_name: str
-    settings: OkeCluster
-    tags: dict[str, str]
-    iam: pulumi.ProviderResource
-    quotas: Sequence[str] = ()
+    region: str
+    """A commercial OCI region, such as us-sanjose-1."""
+    zones: list[str]
+    """Availability domains of the system nodes, with the tenancy's prefix, such as abcd:US-SANJOSE-1-AD-1."""
+    compartment_id: pulumi.Input[str]
+    """OCID of the cluster's compartment."""
+    kubernetes_version: str
+    """A Kubernetes minor that the component has pinned versions for, such as 1.34."""
+    system_image_id: pulumi.Input[str]
+    """OCID of the system nodes' image, in `region`, without GPU driver."""
+    endpoint: EndpointArgs
+    """Who can reach the API server."""
+    cluster_name: NotRequired[str]
+    """The cluster's name in OCI. Default: the component's name."""
+    vcn_cidr: NotRequired[str]
+    """IPv4 range of a new VCN, /16 to /20. Default: 10.0.0.0/16."""
+    vcn_id: NotRequired[pulumi.Input[str]]
+    """OCID of an existing VCN. It requires both subnets. Default: a new VCN."""
+    endpoint_subnet_id: NotRequired[pulumi.Input[str]]
+    """OCID of an existing subnet for the API endpoint."""
+    node_subnet_id: NotRequired[pulumi.Input[str]]
+    """OCID of an existing regional, private subnet for nodes and pods, with a NAT gateway and a service gateway."""
+    system: NotRequired[OkeSystemPoolArgs]
+    """The pool for everything that needs no GPU."""
+    gpu_plugin: NotRequired[bool]
+    """Whether OKE's add-on NvidiaGpuPlugin advertises GPUs. Default: true."""
+    gpu_plugin_version: NotRequired[str]
+    """Version of that add-on, such as v0.18.1. Default: OKE chooses and updates it."""
+    gpu_plugin_tolerations: NotRequired[list[TolerationArgs]]
+    """Tolerations of that add-on, for nodes with other taints than nvidia.com/gpu. Default: the add-on's own."""
+    machine_security_group: NotRequired[bool]
+    """Whether VMs that run jobs get a security group. With it they reach the internet only. Default: false."""
+    tenancy_id: NotRequired[pulumi.Input[str]]
+    """OCID of the tenancy. Required with `budget` and `quotas`, which belong to the tenancy."""
+    home_region: NotRequired[str]
+    """The tenancy's home region. OCI accepts budgets and quotas only there. If it is not `region`, the component creates an OCI
+    provider for it, with credentials and settings from the environment. Default: `region`."""
+    budget: NotRequired[BudgetArgs]
+    """A budget for a compartment and those below it. Default: no budget."""
+    budget_compartment_id: NotRequired[pulumi.Input[str]]
+    """OCID of the compartment that the budget counts. Default: `compartmentId`."""
+    quotas: NotRequired[list[str]]
+    """Quota policy statements, such as "set compute-core quota … to 8 in compartment ci". Default: none."""
+    tags: NotRequired[dict[str, str]]
+    """Free-form tags of all resources that take some, at most 6. Default: only `stackTag`."""
+    stack_tag: NotRequired[str]
+    """Value of the free-form tag gpu-ci/stack. Default: the name of the stack."""
+    protect: NotRequired[bool]
+    """Whether Pulumi refuses to delete the control plane. Default: false."""
 
 
-class OkeGpuCluster(Component[OkeGpuClusterArgs]):
-    """An enhanced cluster, which add-ons and workload identity require. Pods have addresses of the VCN."""
+def _tag_key(key: str) -> str:
+    if not OCI_TAGS.key.fullmatch(key):
+        raise problem("provider_tag", f"OCI has tags with keys of {OCI_TAGS.words}; rename it")
+    return key
+
+
+class _Settings(OkeCluster):
+    """A cluster without pools and runner sets."""
+
+    provider: Literal["oke"] = "oke"
+    runners: dict[SetName, AnyRunner] = Field(default_factory=dict)
+    cluster_name: Annotated[str, Field(min_length=1)] | None = None
+    gpu_plugin: bool = True
+    gpu_plugin_version: AddonVersion | None = None
+    gpu_plugin_tolerations: tuple[Toleration, ...] = ()
+    machine_security_group: bool = False
+    quotas: tuple[str, ...] = ()
+    tags: Annotated[dict[Annotated[TagKey, AfterValidator(_tag_key)], TagValue], Field(max_length=OCI_TAGS.most)] = Field(
+        default_factory=dict
+    )
+    stack_tag: TagValue | None = None
+
+    @property
+    def in_tenancy(self) -> bool:
+        return bool(self.quotas) or super().in_tenancy
+
+
+_NAMES = {
+    "compartment": "compartmentId",
+    "tenancy": "tenancyId",
+    "network.cidr": "vcnCidr",
+    "network.vcn": "vcnId",
+    "network.endpointSubnet": "endpointSubnetId",
+    "network.nodeSubnet": "nodeSubnetId",
+}
+_KINDS = {"vcnId": VcnId, "endpointSubnetId": SubnetId, "nodeSubnetId": SubnetId}
+_EXAMPLES = {
+    "compartmentId": "ocid1.compartment.oc1..example",
+    "tenancyId": "ocid1.tenancy.oc1..example",
+    "vcnId": "ocid1.vcn.oc1..example",
+    "endpointSubnetId": "ocid1.subnet.oc1..example",
+    "nodeSubnetId": "ocid1.subnet.oc1..example",
+}
+"""What a settings model checks in place of OCIDs that are not known yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """`settings` have example OCIDs where OCIDs are outputs. The other fields are the real ones.
+
+    `watched` is the compartment of the budget. `network` has `vcnId`, `endpointSubnetId` and `nodeSubnetId`; it is empty for a
+    new VCN.
+    """
+
+    settings: _Settings
+    compartment: pulumi.Input[str]
+    image: pulumi.Input[str]
+    tenancy: pulumi.Input[str] | None
+    watched: pulumi.Input[str]
+    network: Mapping[str, pulumi.Input[str]]
+
+
+class OkeGpuCluster(PackagedComponent[_Checked]):
+    """An OKE cluster for GPU pools: VCN, security groups, control plane, system pool and OKE's add-on for GPUs.
+
+    The cluster is an enhanced one, which add-ons and workload identity require. Pods have addresses of the VCN.
+    """
 
     cluster_id: pulumi.Output[str]
-    """OCID, known once the control plane exists."""
+    """OCID of the cluster. It is known once the control plane exists."""
+    cluster_name: pulumi.Output[str]
+    """The name in OCI."""
     kubeconfig: pulumi.Output[str]
-    """YAML kubeconfig; its credentials come from the OCI CLI of whoever uses it."""
-    node_subnet_id: pulumi.Input[str]
-    """The subnet of nodes, pods and machines."""
-    vcn_id: pulumi.Input[str]
-    workers_id: pulumi.Output[str]
-    """Security group of nodes and pods."""
-    machines_id: pulumi.Output[str] | None
-    """Security group of VMs that run jobs; None if no runner set has any."""
+    """YAML kubeconfig. Its user signs in with the OCI CLI."""
+    vcn_id: pulumi.Output[str]
+    """OCID of the VCN."""
+    node_subnet_id: pulumi.Output[str]
+    """OCID of the subnet of nodes, pods and machines."""
+    node_security_group_id: pulumi.Output[str]
+    """OCID of the security group of nodes and pods."""
+    machine_security_group_id: pulumi.Output[str] | None
+    """OCID of the security group of VMs that run jobs. Missing without `machineSecurityGroup`."""
 
-    def declare(self, name: str, args: OkeGpuClusterArgs) -> dict[str, Any]:
+    def __init__(self, name: str, args: OkeGpuClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        require_label(name)
+        super().__init__(name, args, opts)
+
+    @classmethod
+    def read(cls, inputs: Mapping[str, Any]) -> _Checked:
+        region, compartment, tenancy = inputs["region"], inputs["compartmentId"], inputs.get("tenancyId")
+        image = typed("systemImageId", inputs["systemImageId"], located(ImageId, region))
+        examples = {key: known(inputs[key], example) for key, example in _EXAMPLES.items() if key in inputs}
+        images = {"system": {"id": known(image, "ocid1.image.oc1..example")}}
+        held = settings(_Settings, {**inputs, **examples, "nodeImages": images}, _NAMES)
+        return _Checked(
+            held,
+            typed("compartmentId", compartment, CompartmentId),
+            image,
+            None if tenancy is None else typed("tenancyId", tenancy, TenancyId),
+            typed("budgetCompartmentId", inputs.get("budgetCompartmentId", compartment), CompartmentId),
+            {key: typed(key, inputs[key], located(kind, region)) for key, kind in _KINDS.items() if key in inputs},
+        )
+
+    def declare(self, name: str, args: _Checked) -> dict[str, Any]:
         settings = args.settings
+        self._cluster_name = settings.cluster_name or name
+        self._tags = {STACK_TAG: settings.stack_tag or pulumi.get_stack()} | settings.tags
+        self.home_provider = self._home(name, settings)
+        """The provider of the tenancy's home region; None if that is the cluster's region."""
         self._govern(name, args)
-        self.vcn_id, self.node_subnet_id, endpoint_subnet_id = self._network(name, args)
+        vcn_id, node_subnet_id, endpoint_subnet_id = self._network(name, args)
         security = OkeSecurity(
             f"{name}-security",
             OkeSecurityArgs(
-                compartment=settings.compartment,
-                vcn_id=self.vcn_id,
+                compartment=args.compartment,
+                vcn_id=vcn_id,
                 api_sources=api_sources(settings),
                 closed=settings.closed_networks,
-                # CNCF's launcher has no setting for security groups.
-                machines=any(runner.booted_here for _, runner in settings.machine_runners()),
-                tags=args.tags,
+                machines=settings.machine_security_group,
+                tags=self._tags,
             ),
-            opts=pulumi.ResourceOptions(parent=self),
+            opts=pulumi.ResourceOptions(parent=self, depends_on=self._after),
         )
-        self.workers_id, self.machines_id = security.workers_id, security.machines_id
-        control_plane = self._control_plane(name, args, endpoint_subnet_id, security.api_id)
-        self.cluster_id = control_plane.id
+        self.node_security_group_id, self.machine_security_group_id = security.workers_id, security.machines_id
+        control_plane = self._control_plane(name, args, vcn_id, endpoint_subnet_id, security.api_id)
+        self.vcn_id = pulumi.Output.from_input(vcn_id)
+        self.node_subnet_id = pulumi.Output.from_input(node_subnet_id)
+        self.cluster_id, self.cluster_name = control_plane.id, control_plane.name
         self.kubeconfig = self._kubeconfig(settings)
         self.kubernetes_provider = kubernetes.Provider(
             f"{name}-kubernetes",
             kubeconfig=self.kubeconfig,
             # Without it any change of the kubeconfig would replace every object in the cluster.
-            cluster_identifier=args.physical_name,
+            cluster_identifier=self._cluster_name,
             enable_server_side_apply=True,
             opts=pulumi.ResourceOptions(parent=self),
         )
@@ -95,51 +249,66 @@ class OkeGpuCluster(Component[OkeGpuClusterArgs]):
         system = self._system_pool(name, args)
         self.ready: tuple[pulumi.Resource, ...] = (system, *security.rules)
         """These must exist before a chart: system nodes and access to the API. Every cluster has CoreDNS."""
-        if settings.enablement == GPU_PLUGIN_ADDON:
+        if settings.gpu_plugin:
             self._gpu_plugin(name, settings)
         return {
             "clusterId": self.cluster_id,
+            "clusterName": self.cluster_name,
             "kubeconfig": self.kubeconfig,
+            "vcnId": self.vcn_id,
             "nodeSubnetId": self.node_subnet_id,
-            "workersId": self.workers_id,
-            "machinesId": self.machines_id,
+            "nodeSecurityGroupId": self.node_security_group_id,
+            "machineSecurityGroupId": self.machine_security_group_id,
         }
 
-    def _govern(self, name: str, args: OkeGpuClusterArgs) -> None:
-        """Budget and quotas, if the settings have them."""
-        settings, called = args.settings, args.physical_name
-        if settings.tenancy is None:
-            return
-        tenancy = Tenancy(settings.tenancy, args.iam)
-        if settings.budget is not None:
-            target = settings.budget.compartment or settings.compartment
-            budget(name, settings.budget, target, tenancy, called=called, tags=args.tags, parent=self)
-        if args.quotas:
-            quota(name, args.quotas, tenancy, called=called, tags=args.tags, parent=self)
+    def _home(self, name: str, settings: OkeCluster) -> oci.Provider | None:
+        """OCI accepts policies only in the tenancy's home region. Budgets and quotas belong to the tenancy too."""
+        if settings.home_region in (None, settings.region):
+            return None
+        # Older versions created it outside of the component.
+        earlier = pulumi.Alias(parent=pulumi.ROOT_STACK_RESOURCE)
+        opts = pulumi.ResourceOptions(parent=self, aliases=[earlier])
+        return oci.Provider(f"{name}-oci-home", region=settings.home_region, opts=opts)
 
-    def _network(self, name: str, args: OkeGpuClusterArgs) -> tuple[pulumi.Input[str], pulumi.Input[str], pulumi.Input[str]]:
+    def _govern(self, name: str, args: _Checked) -> None:
+        """Budget and quotas, if the settings have them."""
+        settings, called = args.settings, self._cluster_name
+        if args.tenancy is None:
+            return
+        tenancy = Tenancy(args.tenancy, self.home_provider)
+        if settings.budget is not None:
+            budget(name, settings.budget, args.watched, tenancy, called=called, tags=self._tags, parent=self)
+        if settings.quotas:
+            quota(name, settings.quotas, tenancy, called=called, tags=self._tags, parent=self)
+
+    def _network(self, name: str, args: _Checked) -> tuple[pulumi.Input[str], pulumi.Input[str], pulumi.Input[str]]:
         """OCIDs of the VCN, the node subnet and the endpoint subnet."""
-        given, settings = args.settings.network, args.settings
-        if given.vcn is not None and given.node_subnet is not None and given.endpoint_subnet is not None:
-            return given.vcn, given.node_subnet, given.endpoint_subnet
+        given, settings = args.network, args.settings
+        if given:
+            return given["vcnId"], given["nodeSubnetId"], given["endpointSubnetId"]
         network = OkeNetwork(
             f"{name}-network",
-            OkeNetworkArgs(settings.compartment, given.new_cidr, settings.endpoint.private, args.tags),
-            opts=pulumi.ResourceOptions(parent=self),
+            OkeNetworkArgs(args.compartment, settings.network.new_cidr, settings.endpoint.private, self._tags),
+            opts=pulumi.ResourceOptions(parent=self, depends_on=self._after),
         )
         return network.vcn_id, network.node_subnet_id, network.endpoint_subnet_id
 
     def _control_plane(
-        self, name: str, args: OkeGpuClusterArgs, subnet_id: pulumi.Input[str], group_id: pulumi.Input[str]
+        self,
+        name: str,
+        args: _Checked,
+        vcn_id: pulumi.Input[str],
+        subnet_id: pulumi.Input[str],
+        group_id: pulumi.Input[str],
     ) -> oci.containerengine.Cluster:
         settings = args.settings
         return oci.containerengine.Cluster(
             f"{name}-control-plane",
-            name=args.physical_name,
-            compartment_id=settings.compartment,
+            name=self._cluster_name,
+            compartment_id=args.compartment,
             kubernetes_version=settings.kubernetes,
             type="ENHANCED_CLUSTER",
-            vcn_id=self.vcn_id,
+            vcn_id=vcn_id,
             cluster_pod_network_options=[oci.containerengine.ClusterClusterPodNetworkOptionArgs(cni_type="OCI_VCN_IP_NATIVE")],
             endpoint_config=oci.containerengine.ClusterEndpointConfigArgs(
                 subnet_id=subnet_id, is_public_ip_enabled=not settings.endpoint.private, nsg_ids=[group_id]
@@ -152,8 +321,8 @@ class OkeGpuCluster(Component[OkeGpuClusterArgs]):
                     services_cidr=services_cidr(settings)
                 ),
             ),
-            freeform_tags=args.tags,
-            opts=pulumi.ResourceOptions(parent=self, protect=settings.protect),
+            freeform_tags=self._tags,
+            opts=pulumi.ResourceOptions(parent=self, protect=settings.protect, depends_on=self._after),
         )
 
     def _kubeconfig(self, settings: OkeCluster) -> pulumi.Output[str]:
@@ -167,42 +336,41 @@ class OkeGpuCluster(Component[OkeGpuClusterArgs]):
         content: pulumi.Output[str] = found.content
         return content
 
-    def _system_pool(self, name: str, args: OkeGpuClusterArgs) -> oci.containerengine.NodePool:
+    def _system_pool(self, name: str, args: _Checked) -> oci.containerengine.NodePool:
         settings, pool = args.settings, args.settings.system
         return managed_nodes(
             f"{name}-system",
             OkeNodes(
                 cluster_id=self.cluster_id,
-                compartment=settings.compartment,
+                compartment=args.compartment,
                 kubernetes_version=settings.kubernetes,
                 shape=FLEX_SHAPE,
                 flex=Flex(pool.ocpus, pool.memory // 1024),
-                image=settings.node_images["system"].id,
+                image=args.image,
                 disk=pool.disk,
                 subnet_id=self.node_subnet_id,
-                group_id=self.workers_id,
+                group_id=self.node_security_group_id,
                 places=[NodePlace(zone) for zone in settings.zones],
-                labels=system_labels(args.cluster),
+                labels=system_labels(name),
                 max_pods=allocatable(flexible(FLEX_SHAPE, pool.ocpus, pool.memory), pool.disk).pods,
                 size=pool.nodes,
-                tags=args.tags,
+                tags=self._tags,
                 ready=self.before_nodes,
                 surge=1,
             ),
             parent=self,
         )
 
-    def _gpu_plugin(self, name: str, settings: OkeCluster) -> None:
+    def _gpu_plugin(self, name: str, settings: _Settings) -> None:
         """OKE's device plugin. If another one advertises the GPUs, a label of the pools keeps OKE's off their nodes."""
-        spot = any(pool.capacity == "spot" for pool in settings.pools.values())
-        tolerations = json.dumps([toleration.manifest() for toleration in OKE_PROFILE.tolerations])
+        tolerations = json.dumps([toleration.manifest() for toleration in settings.gpu_plugin_tolerations])
+        configurations = [oci.containerengine.AddonConfigurationArgs(key="tolerations", value=tolerations)]
         oci.containerengine.Addon(
             f"{name}-gpu-plugin",
             addon_name=PLUGIN_ADDON,
-            version=settings.addon_versions.get(PLUGIN_ADDON),
+            version=settings.gpu_plugin_version,
             cluster_id=self.cluster_id,
-            # It knows the GPU taint by itself, not the one of preemptible nodes.
-            configurations=[oci.containerengine.AddonConfigurationArgs(key="tolerations", value=tolerations)] if spot else None,
+            configurations=configurations if settings.gpu_plugin_tolerations else None,
             override_existing=True,
             remove_addon_resources_on_delete=True,
             opts=pulumi.ResourceOptions(parent=self, depends_on=list(self.ready)),

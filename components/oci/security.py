@@ -28,7 +28,7 @@ class OkeSecurityArgs:
     `machines` says whether machines that run jobs need a group.
     """
 
-    compartment: str
+    compartment: pulumi.Input[str]
     vcn_id: pulumi.Input[str]
     api_sources: Sequence[str]
     closed: Sequence[str]
@@ -100,7 +100,7 @@ class OkeSecurity(Component[OkeSecurityArgs]):
             vcn_id=self._args.vcn_id,
             display_name=f"{self._name}-{role}",
             freeform_tags=self._args.tags,
-            opts=pulumi.ResourceOptions(parent=self),
+            opts=pulumi.ResourceOptions(parent=self, depends_on=self._after),
         )
 
     def _in(

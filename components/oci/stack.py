@@ -8,10 +8,11 @@ import pulumi_oci as oci
 from components.context import Context
 from components.kubernetes.arc import Arc
 from components.kubernetes.inside import Inside, install
+from components.oci.arguments import oke_gpu_cluster_args
 from components.oci.autoscaler import OkeAutoscaler, OkeAutoscalerArgs, ScaledPool
 from components.oci.caches import OkeCaches, OkeCachesArgs
 from components.oci.oci_gpu_runner import OciGpuRunner, OciGpuRunnerArgs
-from components.oci.oke_gpu_cluster import OkeGpuCluster, OkeGpuClusterArgs
+from components.oci.oke_gpu_cluster import OkeGpuCluster
 from components.oci.oke_gpu_pool import OkeGpuPool, OkeGpuPoolArgs
 from components.outputs import Built
 from fleet.providers.fleet import Fleet
@@ -25,14 +26,10 @@ from fleet.settings.enablement import GPU_PLUGIN_ADDON
 def build(name: str, settings: OkeCluster, fleet: Fleet, context: Context, private_key: pulumi.Output[str]) -> Built:
     """Declare the cluster `name` of the fleet with its pools and runner sets."""
     cloud = oci.Provider(f"{name}-oci", region=settings.region)
-    # OCI accepts policies only in the tenancy's home region. Budgets and quotas belong to the tenancy too.
-    home = settings.home_region
-    iam = cloud if home in (None, settings.region) else oci.Provider(f"{name}-oci-home", region=home)
     outside = pulumi.ResourceOptions(providers=[cloud])
     quotas = oke_quotas(settings, fleet.clusters_of(settings.provider)) if settings.declare_quotas else ()
-    cluster = OkeGpuCluster(
-        name, OkeGpuClusterArgs(name, context.cluster_name(name), settings, context.tags, iam, quotas), opts=outside
-    )
+    cluster = OkeGpuCluster(name, oke_gpu_cluster_args(name, settings, context, quotas), opts=outside)
+    iam = cluster.home_provider or cloud
     pools = {
         pool_name: OkeGpuPool(
             f"{name}-{pool_name}",
@@ -46,7 +43,7 @@ def build(name: str, settings: OkeCluster, fleet: Fleet, context: Context, priva
                 image=settings.node_images[pool.image].id,
                 zones=pool.zones or settings.zones,
                 subnet_id=cluster.node_subnet_id,
-                group_id=cluster.workers_id,
+                group_id=cluster.node_security_group_id,
                 oke_plugin=settings.enablement == GPU_PLUGIN_ADDON,
                 tags=context.tags,
                 iam=iam,
@@ -87,7 +84,7 @@ def build(name: str, settings: OkeCluster, fleet: Fleet, context: Context, priva
                 compartment=settings.machines_in,
                 networks=(settings.compartment, settings.network.compartment or settings.compartment),
                 subnet_id=cluster.node_subnet_id,
-                group_id=cluster.machines_id,
+                group_id=cluster.machine_security_group_id,
                 tags=context.tags,
                 iam=iam,
                 ready=cluster.before_machines,
@@ -102,7 +99,7 @@ def build(name: str, settings: OkeCluster, fleet: Fleet, context: Context, priva
             cluster_id=cluster.cluster_id,
             vcn_id=cluster.vcn_id,
             subnet_id=cluster.node_subnet_id,
-            workers_id=cluster.workers_id,
+            workers_id=cluster.node_security_group_id,
             tags=context.tags,
             iam=iam,
             ready=cluster.ready,

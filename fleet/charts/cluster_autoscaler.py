@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fleet.charts.chart import KUBE_SYSTEM, Chart, Pod, resources
 from fleet.facts import versions
-from fleet.facts.scheduling import SYSTEM_POOL, pool_selector
+from fleet.facts.scheduling import POOL_LABEL, SYSTEM_POOL, pool_selector
 
 AUTOSCALER = "cluster-autoscaler"
 _POD = Pod(AUTOSCALER, 100, 600)
@@ -24,7 +24,13 @@ def cluster_autoscaler(cluster: str, region: str, kubernetes: str) -> Chart:
             "image": {"tag": versions.KUBERNETES[kubernetes].cluster_autoscaler},
             "rbac": {"serviceAccount": {"name": AUTOSCALER}},
             "extraArgs": {
+                # The groups of one pool waste the same, and among equals the expander chooses at random.
                 "expander": "least-waste",
+                # A scale-up of several nodes spreads over the zones of a pool: groups with the same pool label are similar.
+                # By default the autoscaler compares nearly all labels, and an empty group has others than one with nodes
+                # (cloudprovider/aws/aws_manager.go, buildNodeFromTemplate).
+                "balance-similar-node-groups": True,
+                "balancing-label": POOL_LABEL,
                 "skip-nodes-with-system-pods": False,
                 # A GPU node needs five to ten minutes to boot, join the cluster and pull images.
                 "max-node-provision-time": "20m",

@@ -13,6 +13,9 @@ from fleet.facts.tables import entry, rows
 ON_DEMAND = "on-demand"
 SPOT = "spot"
 RESERVED = "reserved"
+CAPACITY_BLOCK = "capacity-block"
+PREPAID = frozenset((RESERVED, CAPACITY_BLOCK))
+"""Capacity types whose machines are paid for whether they are used or not."""
 
 _UNIT = "unit"
 _EVERYWHERE = "*"
@@ -44,7 +47,9 @@ class Machine:
     `cloud` is "aws", "oci" or "owned"; `arch` is "x86_64" or "arm64". `gpu_memory_mib` is the memory of one GPU, 0 without
     GPU. `nvme_gb` (10^9 bytes) is the sum of the local disks, 0 if there is none or none is known. `network_gbps` is the
     sustained bandwidth, 0 if it is not known. `max_pods` is the number of pods that the network has addresses for: on EC2 the
-    limit of the VPC CNI without prefix delegation. It is None for other machines, except for flexible shapes.
+    limit of the VPC CNI without prefix delegation. It is None for other machines, except for flexible shapes. `network_cards`
+    and `efa_interfaces` are EC2's: the number of network cards, 0 if it is not known, and the most Elastic Fabric Adapters.
+    `capacity_block` says whether EC2 sells the type in Capacity Blocks for ML.
     """
 
     name: str
@@ -60,6 +65,9 @@ class Machine:
     network_gbps: float = 0
     max_pods: int | None = None
     bare_metal: bool = False
+    network_cards: int = 0
+    efa_interfaces: int = 0
+    capacity_block: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +122,15 @@ def flexible(name: str, ocpus: int, memory: int) -> Machine:
 def price(name: str, region: str, capacity: str) -> Price | None:
     """The price of the machine for an hour in a region. None if no source gives a price, never 0.
 
-    `capacity` is "on-demand", "spot" or "reserved"; raises ValueError for another. If a spot price is not known, the on-demand
-    price is its upper bound. A reserved machine costs its on-demand price, whether it is used or not (EC2 user guide, capacity
-    reservation pricing). OCI charges less while it is unused, so there the on-demand price is an upper bound.
+    `capacity` is "on-demand", "spot", "reserved" or "capacity-block"; raises ValueError for another. If a spot price is not
+    known, the on-demand price is its upper bound. A reserved machine costs its on-demand price, whether it is used or not (EC2
+    user guide, capacity reservation pricing). OCI charges less while it is unused, so there the on-demand price is an upper
+    bound. A capacity block has a price of its own, which no other price bounds: AWS sets it by supply and demand.
     """
-    if capacity not in (ON_DEMAND, SPOT, RESERVED):
-        raise ValueError(f"capacity: {ON_DEMAND}, {SPOT} or {RESERVED}, not {capacity!r}; write one of them")
+    if capacity not in (ON_DEMAND, SPOT, RESERVED, CAPACITY_BLOCK):
+        raise ValueError(f"capacity: {ON_DEMAND}, {SPOT}, {RESERVED} or {CAPACITY_BLOCK}, not {capacity!r}; write one of them")
     exact = _price(name, region, capacity)
-    if exact is not None or capacity == ON_DEMAND:
+    if exact is not None or capacity in (ON_DEMAND, CAPACITY_BLOCK):
         return exact
     bound = _price(name, region, ON_DEMAND)
     if bound is None:
@@ -138,7 +147,7 @@ def preemptible(found: Machine) -> bool:
 def quota_code(found: Machine, capacity: str) -> str | None:
     """The quota that a machine of this capacity type counts against: an EC2 quota code, or a name of OCI's family compute-core.
 
-    None if no source names one. An EC2 capacity reservation counts as on-demand.
+    None if no source names one. An EC2 capacity reservation counts as on-demand, a capacity block against no quota of vCPUs.
     """
     return _quotas().get((found.cloud, found.name.rpartition(".")[0], capacity))
 

@@ -411,7 +411,7 @@ def is_gpu_resource(name: str) -> bool:
 # -- autoscaler --------------------------------------------------------------------------------------------------------
 
 TEMPLATE = "k8s.io/cluster-autoscaler/node-template/"
-"""Prefix of the tags that describe a node that does not exist yet."""
+"""Prefix of the tags by which Cluster Autoscaler knows a group."""
 DISCOVERY_TAG = "k8s.io/cluster-autoscaler/enabled"
 """EKS sets this tag on the Auto Scaling groups of managed node groups, with the value true."""
 STORAGE_TAG = "cluster-autoscaler/node-ephemeral-storage"
@@ -423,23 +423,26 @@ RESERVED_NODES_TAG = "gpu-ci/reserved-nodes"
 """Tag of a pool in a capacity reservation: the number of machines that the cloud reserves and bills, used or not. Of the
 reservation, the pool itself has only the id."""
 
+BLOCK_TYPE_TAG = "gpu-ci/instance-type"
+"""Tag of an EKS node group in a capacity block: its instance type. EKS demands the type in the launch template, where rules that
+judge a node group alone cannot see it."""
+
 
 def owner_tag(cluster: str) -> str:
     """The tag that assigns a group to one cluster; its value is owned."""
     return f"k8s.io/cluster-autoscaler/{cluster}"
 
 
-def autoscaler_tags(
-    labels: Mapping[str, str], taints: tuple[Taint, ...], resources: Mapping[str, str], idle_delay: str
-) -> dict[str, str]:
-    """Auto Scaling group tags from which Cluster Autoscaler simulates a node that does not exist yet.
+IDLE_DELAY_TAG = f"{TEMPLATE}autoscaling-options/scaledownunneededtime"
+"""Tag of an Auto Scaling group: its scale-down delay as a Go duration ("10m0s")."""
 
-    `resources` are the resources of the node for pods. Without them the autoscaler assumes the machine's whole CPU and memory, no
-    ephemeral storage, and the GPUs of its own table. The value of a taint must be `value:Effect`; the autoscaler silently ignores
-    an effect alone (cloudprovider/aws, aws_manager.go). `idle_delay` is a Go duration ("10m0s"): the group's scale-down delay.
+
+def resource_tags(resources: Mapping[str, str]) -> dict[str, str]:
+    """Tags of an EKS node group with the resources that a node has for pods, also before the node exists.
+
+    Without them Cluster Autoscaler assumes the machine's whole CPU and memory, no ephemeral storage, and the GPUs of its own
+    table. It reads these tags, the labels and the taints of a managed node group from the EKS API, and the zone from the Auto
+    Scaling group, as topology.kubernetes.io/zone and topology.ebs.csi.aws.com/zone (cloudprovider/aws/aws_manager.go,
+    buildNodeFromTemplate, at 1.34.5, 1.35.2 and 1.36.1). So the Auto Scaling group itself needs no tag for any of them.
     """
-    tags = {f"{TEMPLATE}label/{key}": value for key, value in labels.items()}
-    tags |= {f"{TEMPLATE}taint/{taint.key}": f"{taint.value}:{taint.effect}" for taint in taints}
-    tags |= {f"{TEMPLATE}resources/{name}": quantity for name, quantity in resources.items()}
-    tags[f"{TEMPLATE}autoscaling-options/scaledownunneededtime"] = idle_delay
-    return tags
+    return {f"{TEMPLATE}resources/{name}": quantity for name, quantity in resources.items()}

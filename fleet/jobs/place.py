@@ -53,13 +53,13 @@ class Candidate:
     def rank(self) -> tuple[object, ...]:
         """Sort key, best first: preferred GPU, pools not for releases, low price, spot, name.
 
-        A reservation adds no cost: it is paid whether a job runs there or not.
+        A reservation or capacity block adds no cost: it is paid whether a job runs there or not.
         """
         known = not self.price.unknown
         return (
             -self.weight,
             self.settings.role == "release",
-            0 if self.settings.capacity == hardware.RESERVED else self.price.usd if known else float("inf"),
+            0 if self.settings.capacity in hardware.PREPAID else self.price.usd if known else float("inf"),
             self.settings.capacity != hardware.SPOT,
             self.name,
         )

@@ -56,7 +56,7 @@ class Host:
     """The machines that run a set's jobs: at most `count`, each of one of `machines`. `name` is the pool or the kind of machine.
 
     `disk` is the root disk in MiB. `daemonsets` are the DaemonSets' pods of every node.
-    `capacity` is spot, on-demand or reserved.
+    `capacity` is one of `fleet.settings.pool.Capacity`.
     """
 
     name: str

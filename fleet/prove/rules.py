@@ -14,7 +14,8 @@ from fleet.settings.runner import GENERIC_LABELS
 _MAX_CLUSTER = 28
 """An IAM role name has at most 64 characters. The longest is <cluster>-control-plane-eksRole-role and eight that Pulumi adds."""
 _MAX_JOINED = 48
-"""A node group name has at most 63 characters: <cluster>-<pool>-nodes and eight that Pulumi adds."""
+"""A node group name has at most 63 characters: <cluster>-<pool>-nodes and eight that Pulumi adds. On EKS the
+name also has the zone."""
 
 Path = tuple[str, ...]
 
@@ -76,8 +77,9 @@ def _names(fleet: Fleet) -> Iterator[Violation]:
         for kind in ("pools", "runners", "workloads", "caches", "jobs"):
             for name in getattr(settings, kind):
                 at = ("clusters", cluster, kind, name)
-                if kind == "pools" and not too_long and len(cluster) + len(name) > _MAX_JOINED:
-                    message = f"cluster and pool names together have at most {_MAX_JOINED} characters; shorten one"
+                most = _MAX_JOINED - settings.group_suffix
+                if kind == "pools" and not too_long and len(cluster) + len(name) > most:
+                    message = f"cluster and pool names together have at most {most} characters; shorten one"
                     yield Violation("joined_length", message, at, name)
                 claims.append(_Claim((kind, f"{cluster}-{name}"), cluster, at))
     for claim, other in _conflicts(claims):

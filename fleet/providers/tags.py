@@ -5,8 +5,19 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from fleet.facts.scheduling import CLUSTER_LABEL, POOL_LABEL
+
 STACK_TAG = "gpu-ci/stack"
 """Tag with the stack's name. AWS budgets count the resources that have it."""
+
+
+def fixed_tags(stack: str, cluster: str, pool: str = "") -> dict[str, str]:
+    """Tags that no edit of the stack file's tags changes: stack, cluster and, if given, pool.
+
+    They are for places where another tag would replace something: launch templates, whose nodes EKS then replaces, and the
+    parameters of storage classes, which are immutable.
+    """
+    return {STACK_TAG: stack, CLUSTER_LABEL: cluster} | ({POOL_LABEL: pool} if pool else {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +30,8 @@ class TagRules:
 
 
 AWS_TAGS = TagRules(40, re.compile(r".{1,128}"), "1 to 128 characters")
-"""EC2 allows 50. The program and the provider need the rest."""
+"""AWS allows 50 tags per resource. A node group has at most 7 more: the stack's, five resources and the reserved nodes. Its Auto
+Scaling group has at most 6 more: five of EKS and the idle delay."""
 
 OCI_TAGS = TagRules(6, re.compile(r"[!-\-/-~]{1,100}"), "1 to 100 ASCII characters without space or full stop")
 """docs.oracle.com, limits on tags: ten free-form tags. The program and the launcher use four."""

@@ -84,6 +84,11 @@ class Cluster(Model):
         return None
 
     @property
+    def group_suffix(self) -> int:
+        """Characters that the names of a pool's node groups have besides cluster and pool."""
+        return 0
+
+    @property
     def by_git(self) -> bool:
         """Whether ArgoCD installs the objects of the cluster."""
         return self.delivery == "argocd"

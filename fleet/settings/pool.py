@@ -13,8 +13,9 @@ from fleet.settings.model import Duration, LabelKey, LabelValue, Memory, Model, 
 from fleet.settings.sharing import AnySharing, Mig, Mps, config_name, resource_of, units_of
 
 Role = Literal["burst", "release"]
-Capacity = Literal["on-demand", "spot", "reserved"]
-"""How machines are bought. OCI calls `spot` preemptible capacity. `reserved` is paid for whether used or not."""
+Capacity = Literal["on-demand", "spot", "reserved", "capacity-block"]
+"""How machines are bought. OCI calls `spot` preemptible capacity. `reserved` and `capacity-block` are paid for whether used or
+not. `capacity-block` is EC2's alone: Capacity Blocks for ML."""
 
 
 def _gpu_machine(name: str) -> str:
@@ -55,7 +56,7 @@ Disk = Annotated[Memory, AfterValidator(_disk)]
 """Size of a root volume in MiB, whole GiB."""
 
 MAX_LABELS = 25
-"""Maximum labels that a stack file adds to a pool. All labels become tags of its Auto Scaling group, which can have 50."""
+"""Maximum labels that a stack file adds to a pool. Nodes get them by their user data, which EC2 limits to 16 KB."""
 
 
 class Reservation(Model):
@@ -72,7 +73,7 @@ class Pool(Model):
     instance_types: Annotated[tuple[GpuType, ...], Field(min_length=1)]
     capacity: Capacity
     reservation: Reservation | None = None
-    """The capacity reservation of a reserved pool."""
+    """The capacity reservation of a reserved pool, or its capacity block."""
     role: Role
     nodes: Nodes
     idle_delay: Annotated[Duration, AfterValidator(idle_delay_range)] = 600
@@ -89,10 +90,11 @@ class Pool(Model):
     @model_validator(mode="after")
     def _reservation_rules(self) -> Self:
         """Refuse a reservation without reserved capacity, the reverse, and more nodes than are reserved."""
-        if (self.capacity == "reserved") != (self.reservation is not None):
+        if (self.capacity in hardware.PREPAID) != (self.reservation is not None):
+            kind = self.capacity if self.capacity in hardware.PREPAID else "reserved or capacity-block"
             raise problem(
                 "reservation",
-                "capacity reserved and a reservation (id, zone, count) belong together; give both or neither",
+                f"capacity {kind} and a reservation (id, zone, count) belong together; give both or neither",
                 at=("capacity",),
             )
         if self.reservation is not None and self.nodes.max > self.reservation.count:

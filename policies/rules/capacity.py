@@ -1,7 +1,7 @@
-"""How a pool may buy its machines: `fleet.facts.hardware`'s capacity types (spot, on-demand, reserved).
+"""How a pool may buy its machines: `fleet.facts.hardware`'s capacity types.
 
-- EKS: `capacityType`. A group in a capacity reservation is ON_DEMAND and its reservation is in the launch template, so the
-  rules trust the group's own label `gpu-ci/capacity=reserved`.
+- EKS: `capacityType`; CAPACITY_BLOCK is a capacity block. A group in a capacity reservation is ON_DEMAND and its reservation is
+  in the launch template, so the rules trust the group's own label `gpu-ci/capacity=reserved`.
 - OKE: each placement, which is preemptible, in a reservation or on-demand.
 - Karpenter: its requirements, joined by AND. Without a requirement on the capacity type, a pool may buy every type
   (karpenter.sh, NodePools).
@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fleet.facts.hardware import ON_DEMAND, RESERVED, SPOT
+from fleet.facts.hardware import CAPACITY_BLOCK, ON_DEMAND, RESERVED, SPOT
 from fleet.facts.scheduling import CAPACITY_LABEL
 
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL
@@ -35,7 +35,9 @@ def _eks(props: Any) -> frozenset[str]:
     capacity = text(walk(props, "capacityType"))
     if capacity == "SPOT":
         return frozenset((SPOT,))
-    if capacity == "CAPACITY_BLOCK" or text(walk(props, "labels", CAPACITY_LABEL)) == RESERVED:
+    if capacity == "CAPACITY_BLOCK":
+        return frozenset((CAPACITY_BLOCK,))
+    if text(walk(props, "labels", CAPACITY_LABEL)) == RESERVED:
         return frozenset((RESERVED,))
     return frozenset((ON_DEMAND,))
 

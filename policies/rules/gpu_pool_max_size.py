@@ -3,7 +3,8 @@
 Judged: EKS managed node groups, OKE node pools, Karpenter NodePools, Auto Scaling groups that name GPU types, and the runner
 sets of launchers. Such a runner set counts with `maxRunners` machines of its shape.
 
-- A node counts with the GPUs of the pool's largest type.
+- A node counts with the GPUs of the pool's largest type. A pool on EKS has a node group per zone, and the rule adds their
+  maximums.
 - OKE's autoscaler has a pool's maximum in an argument that contains the pool's OCID, so a preview does not know it. The pool's
   tag `gpu-ci/max-nodes` has the same maximum. If the program sets a pool's size, the pool has exactly that size.
 - Karpenter checks its limits before it buys, so a burst may exceed them by a node or two (karpenter.sh, spec.limits). Only a
@@ -27,7 +28,7 @@ from .places import setting
 from .pools import of_gpu_pool
 from .read import Later, bound, gpus, line, quantity, shown, walk, whole
 from .releases import Release, releases
-from .rule import Args, Rule, Section, Severity
+from .rule import Args, Section, Severity, StackRule, each
 from .sizes import OKE_MOST, most
 
 PER_POOL = 4
@@ -139,7 +140,7 @@ def _shown_path(path: tuple[str, ...]) -> str:
     return f"{head}[{line(last)}]" if "/" in last else f"{head}.{last}" if head else last
 
 
-RULE = Rule(
+RULE = StackRule(
     id="gpu-pool-max-size",
     order=(Section.COST, 60),
     title="GPU pools have a maximum size",
@@ -162,5 +163,5 @@ RULE = Rule(
         f"EKS: lower scalingConfig.maxSize. OKE: tag the pool {OKE_MOST[-1]} with its maximum. Karpenter: set spec.limits of "
         f"{GPU_RESOURCE}. Launchers: lower maxRunners."
     ),
-    check=_check,
+    check=each(_check),
 )

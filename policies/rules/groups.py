@@ -1,9 +1,9 @@
 """Groups of identical machines that a stack can have. Rules that add up GPUs, money or quotas read these groups.
 
-A group is an EKS node group, an OKE node pool, an Auto Scaling group, a Karpenter NodePool, an EC2 or OCI instance, a spot
-request, an OCI instance pool with its configuration, or a runner set whose launchers boot a machine for each job (the
-annotations of its runner pod name that machine). Components do not count, because their children do. Talos nodes do not count,
-because nobody buys them by the hour. EC2 fleets are left out: their capacity need not be a count of machines.
+A group is an EKS pool with all its node groups, an OKE node pool, an Auto Scaling group, a Karpenter NodePool, an EC2 or OCI
+instance, a spot request, an OCI instance pool with its configuration, or a runner set whose launchers boot a machine for each
+job (the annotations of its runner pod name that machine). Components do not count, because their children do. Talos nodes do not
+count, because nobody buys them by the hour. EC2 fleets are left out: their capacity need not be a count of machines.
 
 A group's dependencies show its launch template or configuration, because ids are unknown before they exist.
 """
@@ -17,7 +17,7 @@ from typing import Any
 
 from pulumi_policy import PolicyResource
 
-from fleet.facts.hardware import ON_DEMAND, RESERVED, SPOT
+from fleet.facts.hardware import CAPACITY_BLOCK, ON_DEMAND, PREPAID, RESERVED, SPOT
 from fleet.facts.scheduling import (
     CLUSTER_LABEL,
     GPU_RESOURCE,
@@ -30,7 +30,8 @@ from fleet.facts.scheduling import (
 
 from . import kinds, sizes
 from .capacity import bought
-from .machine_types import ANNOTATIONS, Choice, booted, choices, gpus_each
+from .machine_types import ANNOTATIONS, TAGGED, Choice, booted, choices, gpus_each
+from .node_groups import pooled
 from .pools import gpu_sign, template_labels
 from .read import Later, count, items, keys, label, line, text, walk, whole
 from .releases import Release, releases
@@ -51,9 +52,9 @@ class Group:
     """`least` to `most` machines, each any of `choices`, bought as `capacity` (the most expensive way that is possible).
 
     `most` is None if nothing bounds their count; `gpu_limit` bounds their GPUs instead (Karpenter). `reserved` is how many of
-    them a capacity reservation holds. `regions` are the regions that a machine may be in, empty if nothing names one. `flex` is
-    the OCPUs and GB of a flexible shape. `accelerated` is False if the group certainly has no GPU. `settings` name the stack
-    file's keys that lower `least` and `most`.
+    them a capacity reservation or capacity block holds. `regions` are the regions that a machine may be in, empty if nothing
+    names one. `flex` is the OCPUs and GB of a flexible shape. `accelerated` is False if the group certainly has no GPU.
+    `settings` name the stack file's keys that lower `least` and `most`.
     """
 
     name: str
@@ -90,7 +91,7 @@ class Group:
 def groups(resources: Sequence[PolicyResource], later: Later) -> tuple[Group, ...]:
     """The groups of a stack in order. A group with an unknown value is left out, and `later` collects the value."""
     found = []
-    for resource in resources:
+    for resource in pooled(resources):
         for read in _readings(resource, resources, later):
             unsure = Later()
             with unsure:
@@ -192,7 +193,7 @@ def _karpenter(resource: PolicyResource, resources: Sequence[PolicyResource], la
 
 def _reserved(found: dict[str, Any], resource: PolicyResource, tags: str) -> int | None:
     """Machines that the pool's reservation holds: the number in its tag, or else the most that the pool may use."""
-    if found["capacity"] != RESERVED:
+    if found["capacity"] not in PREPAID:
         return None
     tagged = _natural(walk(resource.props, tags, RESERVED_NODES_TAG))
     most: int | None = found["most"]
@@ -205,7 +206,7 @@ def _reserved(found: dict[str, Any], resource: PolicyResource, tags: str) -> int
 def _ec2(resource: PolicyResource, _: Sequence[PolicyResource], later: Later) -> Group:
     token, props = resource.resource_type, resource.props
     found = _templated(resource, tuple(choices(token, props, later)), later)[0]
-    spot = token == kinds.SPOT_REQUEST or text(walk(props, "instanceMarketOptions", "marketType")) == "spot"
+    market = "spot" if token == kinds.SPOT_REQUEST else text(walk(props, "instanceMarketOptions", "marketType"))
     root = walk(props, "rootBlockDevice")
     return Group(
         name=line(resource.name),
@@ -213,7 +214,8 @@ def _ec2(resource: PolicyResource, _: Sequence[PolicyResource], later: Later) ->
         cloud=AWS,
         regions=_region(resource),
         choices=found,
-        capacity=SPOT if spot else ON_DEMAND,
+        # EC2's names of markets (API, MarketType) are ours.
+        capacity=market if market in (SPOT, CAPACITY_BLOCK) else ON_DEMAND,
         least=1,
         most=1,
         volume=of_ec2(walk(root, "volumeSize"), walk(root, "volumeType")),
@@ -292,8 +294,8 @@ def _templated(
 ) -> tuple[tuple[Choice, ...], PolicyResource | None]:
     """The machine types of a machine or group, or else of its launch template; and that template, if there is one."""
     template = _behind(resource, "launchTemplate", kinds.LAUNCH_TEMPLATE)
-    if template is not None and not found:
-        found = tuple(choices(kinds.LAUNCH_TEMPLATE, template.props, later))
+    if template is not None and not [choice for choice in found if choice.path != TAGGED]:
+        found = tuple(choices(kinds.LAUNCH_TEMPLATE, template.props, later)) or found
     return found, template
 
 
@@ -302,7 +304,7 @@ def _region(resource: PolicyResource) -> tuple[str, ...]:
 
 
 def _most_expensive(ways: frozenset[str]) -> str:
-    return next((way for way in (ON_DEMAND, RESERVED, SPOT) if way in ways), ON_DEMAND)
+    return next((way for way in (ON_DEMAND, RESERVED, CAPACITY_BLOCK, SPOT) if way in ways), ON_DEMAND)
 
 
 def _natural(value: Any) -> int | None:

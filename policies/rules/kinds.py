@@ -88,6 +88,7 @@ OCI_INSTANCE = "oci:Core/instance:Instance"
 OCI_INSTANCE_CONFIGURATION = "oci:Core/instanceConfiguration:InstanceConfiguration"
 OCI_INSTANCE_POOL = "oci:Core/instancePool:InstancePool"
 AUTO_SCALING_GROUP = "aws:autoscaling/group:Group"
+AUTO_SCALING_TAG = "aws:autoscaling/tag:Tag"
 EC2_FLEET = "aws:ec2/fleet:Fleet"
 SPOT_REQUEST = "aws:ec2/spotInstanceRequest:SpotInstanceRequest"
 

@@ -1,7 +1,7 @@
 """The machine types that a resource may buy, the path of each, and its row of the hardware table.
 
 For a launcher's runner set these are the shapes in the annotation of the runner pod. A type in a launch template belongs to the
-template, not to its group.
+template, not to its group. EKS allows no other place for the type of a capacity block, so such a group also has it in a tag.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from fleet.facts.hardware import Machine, UnknownMachine, machine
-from fleet.facts.scheduling import MACHINE_SHAPES
+from fleet.facts.scheduling import BLOCK_TYPE_TAG, MACHINE_SHAPES
 
 from . import kinds
 from .labels import INSTANCE_TYPE_LABEL
@@ -22,6 +22,9 @@ from .releases import Release, releases
 
 ANNOTATIONS = ("template", "metadata", "annotations")
 """Path of the runner pod's annotations in the values of the scale-set chart."""
+
+TAGGED = f'tags["{BLOCK_TYPE_TAG}"]'
+"""Path of the type of a capacity block. What its launch template says counts, where that can be read."""
 
 _EKS_DEFAULT = "t3.medium"
 """The type that EKS buys if neither the group nor a template names one (EKS API, CreateNodegroup)."""
@@ -93,8 +96,11 @@ def _at(*path: str) -> Callable[[Any, Later], Iterator[Choice]]:
 
 def _eks(props: Any, later: Later) -> Iterator[Choice]:
     with later:
-        if walk(props, "instanceTypes") is None and not keys(walk(props, "launchTemplate")):
-            yield Choice("instanceTypes is not set, so EKS's default", _EKS_DEFAULT)
+        if walk(props, "instanceTypes") is None:
+            if name := text(walk(props, "tags", BLOCK_TYPE_TAG)):
+                yield Choice(TAGGED, name)
+            elif not keys(walk(props, "launchTemplate")):
+                yield Choice("instanceTypes is not set, so EKS's default", _EKS_DEFAULT)
         yield from _listed("", props, "instanceTypes", later)
 
 

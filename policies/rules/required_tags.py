@@ -1,9 +1,8 @@
 """required-tags: resources that cost money have tags for owner, cost center, stack and time to live.
 
-Judged: AWS resources by `tags` and their provider's `defaultTags`; Auto Scaling groups by tags that propagate to machines; launch
-templates also by `tagSpecifications`, because default tags do not reach the machines that a template launches; OCI resources by
-`freeformTags` or, in any namespace, `definedTags`; Kubernetes namespaces by labels, if the stack requires some. A tag counts only
-if it has a value.
+Judged: AWS resources by `tags` and their provider's `defaultTags`; Auto Scaling groups by tags that propagate to machines; OCI
+resources by `freeformTags` or, in any namespace, `definedTags`; Kubernetes namespaces by labels, if the stack requires some. A
+tag counts only if it has a value. The policy `launched-tags` judges what a launch template launches.
 
 A remediation adds the tags that have a value in the config.
 """
@@ -45,23 +44,18 @@ OCI = kinds.cloud_tokens(
     Identity=("Policy",),
     Kms=("Key", "Vault"),
 )
-# Launched resources that cost money. Without a specification for one, a template launches it without tags.
-_LAUNCHED = ("instance", "volume")
 _LABELS = "metadata.labels"
 _OWN = ("tags", "freeformTags")
 
 
 def _check(args: Args, later: Later) -> Iterator[str]:
-    own: list[str] = []
     for path, missing in _missing(args, later):
         names = ", ".join(missing)
         if path == _LABELS:
             yield f"Missing required labels: {names}. Add them to {path}."
         elif path in _OWN:
-            own = missing
             yield f"Missing required tags: {names}. Set gpu-ci:tags in {stack_file()}."
-        elif missing != own:
-            # If a launch template has no such tag either, the rule does not report the tag twice.
+        else:
             yield f"Missing required tags in {path}: {names}. Set gpu-ci:tags in {stack_file()}."
 
 
@@ -98,8 +92,6 @@ def _missing(args: Args, later: Later) -> Iterator[tuple[str, list[str]]]:
         later.join(unread)
     else:
         yield from found
-    if token == kinds.LAUNCH_TEMPLATE:
-        yield from _specifications(props, wanted, later)
 
 
 def _names(config: Mapping[str, Any], setting: str, default: Sequence[str] = ()) -> list[str]:
@@ -148,17 +140,6 @@ def _propagated(props: Any, later: Later) -> set[str]:
             if true(walk(tag, "propagateAtLaunch")) and label(walk(tag, "value")):
                 found.add(text(walk(tag, "key")))
     return found
-
-
-def _specifications(props: Any, wanted: list[str], later: Later) -> Iterator[tuple[str, list[str]]]:
-    unread = Later()
-    tagged: dict[str, set[str]] = {}
-    for _, specification in entries(props, "tagSpecifications", unread):
-        with unread:
-            kind, tags = text(walk(specification, "resourceType")), walk(specification, "tags")
-            tagged.setdefault(kind, set()).update(name for name in wanted if _set(tags, name, unread))
-    for kind in _LAUNCHED:
-        yield from _unless(f"tagSpecifications of {kind}", wanted, tagged.get(kind, ()), unread, later)
 
 
 def _set(tags: Any, name: str, later: Later) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from enum import StrEnum
+from functools import wraps
 from typing import Any, Self
 
 from pulumi_policy import (
@@ -29,6 +30,7 @@ from pulumi_policy.proxy import UnknownValueError
 from . import exceptions
 from .draft import Draft
 from .exceptions import EXCEPTIONS
+from .node_groups import Pool, pooled
 from .places import filled
 from .read import Later
 
@@ -245,6 +247,30 @@ def _stack(args: StackValidationArgs, types: frozenset[str], as_of: date) -> Sta
     """The resources of these types, sorted, because an engine gives them in no fixed order."""
     wanted = sorted((each for each in args.resources if each.resource_type in types), key=lambda each: each.urn)
     return Stack(tuple(wanted), args.get_config(), as_of)
+
+
+def each(check: Check) -> StackCheck:
+    """The check of a stack rule that judges each resource by itself, and the node groups of a pool as one."""
+
+    @wraps(check)
+    def judge(stack: Stack, later: Later) -> Iterator[Violation]:
+        for resource in pooled(stack.resources):
+            args = ResourceValidationArgs(
+                resource.resource_type,
+                resource.props,
+                resource.urn,
+                resource.name,
+                resource.opts,
+                resource.provider,
+                stack.config,
+                {},
+            )
+            together = f" (its {resource.groups} node groups together)" if isinstance(resource, Pool) else ""
+            with later:
+                for message in check(args, later):
+                    yield f"{message}{together}", resource.urn
+
+    return judge
 
 
 def _reading(args: ResourceValidationArgs, props: Any) -> ResourceValidationArgs:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from fleet.facts.hardware import RESERVED
+from fleet.facts.hardware import PREPAID
 from fleet.facts.scheduling import MACHINE_SHAPES
 
 from . import schema
@@ -93,7 +93,7 @@ def _sign(args: Args, later: Later) -> str:
     if not (sign or unsigned):
         return ""
     with unread:
-        if bought(args.resource_type, args.props) == {RESERVED}:
+        if set() < bought(args.resource_type, args.props) <= PREPAID:
             return ""
     later.join(unread if unread else unsigned)
     return "" if unread else sign

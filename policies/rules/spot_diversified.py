@@ -6,11 +6,9 @@ Judged: EKS managed node groups, Auto Scaling groups, OKE node pools and Karpent
   for all of them.
 - A type in a launch template is the only type of its group (EKS user guide). OKE has one shape per pool, so the rule judges its
   placements, and whether OCI sells the shape as preemptible.
-- Subnets count as zones, because a preview does not know the zone of a subnet. A Karpenter pool is in every zone of its subnets
+- Subnets count as zones, because a preview does not know the zone of a subnet. A pool on EKS has a node group per zone, and the
+  subnets of all its groups count. A Karpenter pool is in every zone of its subnets
   unless a requirement names zones.
-- The zones of an EKS cluster are those of its creation (EKS user guide, network-reqs), and changing the subnets of a managed
-  node group replaces it (`subnet_ids` is ForceNew in terraform-provider-aws). So "add a zone" alone would be wrong advice
-  there.
 """
 
 from __future__ import annotations
@@ -27,17 +25,14 @@ from .labels import INSTANCE_TYPE_LABEL
 from .machine_types import Choice, choices, known
 from .pools import of_gpu_pool, requirements, sold_as_spot
 from .read import Later, count, entries, keys, provided, quantity, shown, text, walk, whole
-from .rule import Args, Rule, Section, Severity
+from .rule import Args, Section, Severity, StackRule, each
 
 MIN_TYPES = 2
 MIN_ZONES = 2
 MAX_SPREAD = 2
 
 _ADD = "add one"
-_EKS_ADD = (
-    "give the pool another zone of its cluster, which replaces the node group; if the live EKS cluster has no other zone, name "
-    "more types and lower minZones"
-)
+_EKS_ADD = "add a node group of the pool in another zone, and let nodes.max be one per zone or more"
 _ZONE_LABEL = "topology.kubernetes.io/zone"
 
 
@@ -149,7 +144,7 @@ _PATHS = {
     KARPENTER_NODE_POOL: f"spec.template.spec.requirements[{INSTANCE_TYPE_LABEL}]",
 }
 
-RULE = Rule(
+RULE = StackRule(
     id="spot-diversified",
     order=(Section.COST, 30),
     title="Spot GPU pools have several types and zones",
@@ -175,8 +170,7 @@ RULE = Rule(
     source="https://docs.aws.amazon.com/eks/latest/userguide/managed-node-groups.html",
     fix=(
         "Name two or more types with the same GPUs and similar CPUs and memory on the pool itself, and two or more zones. "
-        "Choose the zones of an EKS cluster before the first pulumi up: a live cluster takes no new zone. A pool may use any of "
-        "them, but a change replaces its node group and ends the jobs there."
+        "On EKS each zone of a pool is a separate node group, so a new zone changes no other node."
     ),
-    check=_check,
+    check=each(_check),
 )

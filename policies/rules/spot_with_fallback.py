@@ -21,6 +21,7 @@ from .capacity import bought
 from .clusters import Clustered, cluster_of, named
 from .kinds import KARPENTER_NODE_POOL, OKE_CLUSTER, POOLS
 from .machine_types import choices
+from .node_groups import pooled
 from .places import setting
 from .pools import FAMILY_LABEL, gpu_sign, requirements
 from .read import Later, bound, entries, line, shown, text, walk, whole
@@ -67,7 +68,7 @@ class _Grade:
 
 def _check(stack: Stack, later: Later) -> Iterator[Violation]:
     limit = bound(stack.config, "maxFallback", MAX_FALLBACK)
-    found = [_read(resource, later) for resource in stack.of(POOLS)]
+    found = [_read(resource, later) for resource in pooled(stack.of(POOLS))]
     pools = [pool for pool in found if pool is not None]
     graded = {each.at.resource.urn: _graded(each, limit) for each in pools if each.buys - {SPOT}}
     reported: set[tuple[str, str]] = set()

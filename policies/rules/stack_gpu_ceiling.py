@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from fleet.facts.hardware import ON_DEMAND, RESERVED, SPOT
+from fleet.facts.hardware import CAPACITY_BLOCK, ON_DEMAND, RESERVED, SPOT
 
 from . import schema
 from .groups import MACHINES, SHOWN, TIMES, Group, either, groups, several
@@ -21,7 +21,7 @@ from .rule import Section, Severity, Stack, StackRule, Violation
 
 MAX_GPUS = 8
 
-_WORDS = {SPOT: "spot", ON_DEMAND: "on demand", RESERVED: "reserved"}
+_WORDS = {SPOT: "spot", ON_DEMAND: "on demand", RESERVED: "reserved", CAPACITY_BLOCK: "in a capacity block"}
 
 
 def _check(stack: Stack, later: Later) -> Iterator[Violation]:

@@ -39,6 +39,12 @@ def reserved() -> Recording:
 
 
 @pytest.fixture(scope="session")
+def capacity_block() -> Recording:
+    """The example with a capacity block, EFA, a placement group and nodeadm settings, in preview."""
+    return recorded("capacity-block")
+
+
+@pytest.fixture(scope="session")
 def machines() -> Recording:
     """The example of what prod does not use of OCI, in preview."""
     return recorded("oci-machines")

@@ -301,7 +301,8 @@ def test_an_ebs_class_makes_encrypted_gp3_volumes_that_say_whose_they_are(cached
     parameters = dict(found["parameters"])
     tags = [parameters.pop(key) for key in sorted(parameters) if key.startswith("tagSpecification_")]
     assert parameters == {"type": "gp3", "encrypted": "true", "iops": "4000", "throughput": "250"}
-    assert dict(tag.split("=", 1) for tag in tags) == {"gpu-ci/stack": "test", **TAGS}
+    expected = {"gpu-ci/stack": "test", "gpu-ci/cluster": "usw2"}
+    assert dict(tag.split("=", 1) for tag in tags) == expected, "an owner tag that changes would replace the class"
 
 
 def test_a_file_system_is_encrypted_and_reached_from_nodes_alone(updated: Recording) -> None:
@@ -334,8 +335,13 @@ def test_a_pool_may_stand_in_one_zone_where_its_jobs_disks_are() -> None:
     network = {"vpcId": "vpc-01234567", "privateSubnets": given}
     pools = {"t4": pool(zones=["us-west-2b"]), "t4-wide": pool()}
     recording = planned(fleet(usw2=cluster(caches={"work": DISK}, network=network, pools=pools)))
-    subnets = {name: named(recording, f"usw2-{name}-nodes", "aws:eks/nodeGroup:NodeGroup").inputs["subnetIds"] for name in pools}
-    assert subnets == {"t4": ["subnet-89abcdef"], "t4-wide": list(given.values())}
+    groups = {each.name: each.inputs["subnetIds"] for each in of_type(recording, "aws:eks/nodeGroup:NodeGroup")}
+    assert groups.pop("usw2-system-nodes") == list(given.values())
+    assert groups == {
+        "usw2-t4-us-west-2b-nodes": ["subnet-89abcdef"],
+        "usw2-t4-wide-us-west-2a-nodes": ["subnet-01234567"],
+        "usw2-t4-wide-us-west-2b-nodes": ["subnet-89abcdef"],
+    }
 
 
 def test_an_efs_class_gives_each_claim_a_folder_that_is_found_again(updated: Recording) -> None:

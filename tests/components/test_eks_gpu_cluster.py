@@ -11,8 +11,10 @@ import pulumi_aws as aws
 import pulumi_eks as eks
 import pytest
 
+from components.context import Context
+from components.eks.arguments import eks_gpu_cluster_args
 from components.eks.autoscaler import autoscaler_rights
-from components.eks.eks_gpu_cluster import EksGpuCluster, EksGpuClusterArgs
+from components.eks.eks_gpu_cluster import EksGpuCluster
 from fleet.facts.versions import KUBERNETES
 from fleet.loading.config import load
 from tests.components.recorded import build_alone, of_type, stack_config
@@ -33,7 +35,7 @@ def cluster(**changes):
         cloud = [aws.Provider("aws", region="us-west-2"), eks.Provider("eks")]
         EksGpuCluster(
             "usw2",
-            EksGpuClusterArgs("usw2", "gpu-ci-test-usw2", fleet.clusters["usw2"], {"gpu-ci/stack": "test"}),
+            eks_gpu_cluster_args("usw2", fleet.clusters["usw2"], Context("gpu-ci", "test", {"owner": "ci"})),
             opts=pulumi.ResourceOptions(providers=cloud),
         )
 

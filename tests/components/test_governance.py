@@ -223,9 +223,14 @@ def test_staging_and_prod_log_who_did_what_to_the_api(staging, prod):
 def test_every_stack_says_whose_it_is_and_how_long_it_stands(recording):
     for provider in of_type(recording, "pulumi:providers:aws"):
         assert json.loads(provider.inputs["defaultTags"])["tags"].keys() >= REQUIRED
-    for template in of_type(recording, "aws:ec2/launchTemplate:LaunchTemplate"):
-        for each in template.inputs["tagSpecifications"]:
-            assert each["tags"].keys() >= REQUIRED, template.name
+    propagated = {
+        (urn, tag.inputs["tag"]["key"])
+        for tag in of_type(recording, "aws:autoscaling/tag:Tag")
+        for urn in tag.dependencies
+        if tag.inputs["tag"]["propagateAtLaunch"]
+    }
+    for group in of_type(recording, "aws:eks/nodeGroup:NodeGroup"):
+        assert {(group.urn, key) for key in REQUIRED} <= propagated, f"{group.name}: its instances"
     untagged = ("oci:Core/networkSecurityGroupSecurityRule:NetworkSecurityGroupSecurityRule", ADDON)
     for resource in recording.resources:
         if resource.type.startswith("oci:") and resource.type not in untagged:

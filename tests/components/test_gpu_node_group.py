@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import botocore.loaders
 import pytest
 
-from fleet.facts.scheduling import EKS_EFFECT
+from fleet.facts.scheduling import EKS_EFFECT, RESERVED_NODES_TAG
 from fleet.facts.versions import KUBERNETES
+from fleet.loading.config import load
+from fleet.providers.eks.cluster import EksCluster
+from tests.builders import read_stack
 from tests.components.recorded import named, of_type
+from tests.fleet.conformance import STACKS
 
 POOL = "aws:eks/nodeGroup:NodeGroup"
 TEMPLATE = "k8s.io/cluster-autoscaler/node-template"
+RESERVED = "use1-a100-reserved-us-east-1a-nodes"
 
 
 @pytest.fixture(scope="module")
@@ -20,14 +27,15 @@ def eks_model():
 
 @pytest.fixture
 def spot(staging):
-    return named(staging, "usw2-t4-spot-nodes", POOL).inputs
+    return named(staging, "usw2-t4-spot-us-west-2a-nodes", POOL).inputs
 
 
-def tags(recording, pool):
+def tags(recording, group):
+    """Tags of a group's Auto Scaling group: key to value and whether new instances get it."""
     return {
-        resource.inputs["tag"]["key"]: resource.inputs["tag"]["value"]
+        resource.inputs["tag"]["key"]: (resource.inputs["tag"]["value"], resource.inputs["tag"]["propagateAtLaunch"])
         for resource in of_type(recording, "aws:autoscaling/tag:Tag")
-        if resource.name.startswith(f"usw2-{pool}-tag-")
+        if resource.name.startswith(f"usw2-{group}-tag-")
     }
 
 
@@ -72,30 +80,63 @@ def test_instance_types_stand_on_the_group_not_in_the_template(spot, staging):
         assert "instanceType" not in template.inputs, "one type in the template makes a spot pool of one type"
 
 
-def test_autoscaler_tags_equal_what_the_kubelet_gets(spot, staging):
-    found = tags(staging, "t4-spot")
-    labels = {key.removeprefix(f"{TEMPLATE}/label/"): value for key, value in found.items() if "/label/" in key}
-    assert labels == spot["labels"]
-    assert found[f"{TEMPLATE}/taint/nvidia.com/gpu"] == "true:NoSchedule", "a bare effect is ignored by the autoscaler"
+def test_a_pool_has_a_node_group_in_each_zone_with_that_zones_subnet_and_its_share_of_the_nodes(recording):
+    """Bill, quotas and placement reckon with the pool's own numbers."""
+    fleet = load(read_stack(STACKS[recording.stack]))
+    subnets = {
+        resource.urn: resource.inputs["availabilityZone"]
+        for resource in of_type(recording, "aws:ec2/subnet:Subnet")
+        if "-private-" in resource.name
+    }
+    for cluster, settings in fleet.clusters_by_name():
+        if not isinstance(settings, EksCluster):
+            continue
+        for pool, held in settings.pools.items():
+            found = {}
+            for group in of_type(recording, POOL):
+                if group.inputs["labels"].items() >= {"gpu-ci/pool": pool, "gpu-ci/cluster": cluster}.items():
+                    (zone,) = {subnets[urn] for urn in group.dependencies if urn in subnets}
+                    assert group.name == f"{cluster}-{pool}-{zone}-nodes"
+                    assert len(group.inputs["subnetIds"]) == 1, "several subnets would be several zones, which AWS balances"
+                    found[zone] = group.inputs["scalingConfig"]
+            assert list(found) == list(settings.groups_of(held))
+            assert sum(sizes["maxSize"] for sizes in found.values()) == held.nodes.max
+            assert sum(sizes["minSize"] for sizes in found.values()) == held.nodes.min
 
 
-def test_autoscaler_tags_say_what_the_smallest_type_offers(staging):
-    found = tags(staging, "t4-spot")
-    resources = {key.removeprefix(f"{TEMPLATE}/resources/"): value for key, value in found.items() if "/resources/" in key}
+def test_groups_of_a_pool_share_a_launch_template_and_differ_in_zone_and_sizes_alone(staging):
+    shared: dict[str, Any] = {}
+    for group in of_type(staging, POOL):
+        (template,) = [urn for urn in group.dependencies if ":LaunchTemplate::" in urn]
+        own = {key: value for key, value in group.inputs.items() if key not in ("scalingConfig", "subnetIds")}
+        assert shared.setdefault(template, own) == own, "the autoscaler takes them for different pools"
+    assert len(shared) == 3
+
+
+def test_the_node_group_tells_the_autoscaler_what_the_smallest_type_offers(spot):
     # g4dn.2xlarge: 8000m - 90m; 32768Mi * 0.925 - (255 + 11 * 29) - 100; a tenth of 200Gi and 1Gi are kept.
-    assert resources == {"nvidia.com/gpu": "1", "cpu": "7910m", "memory": "29636Mi", "ephemeral-storage": "183296Mi"}
+    resources = {"nvidia.com/gpu": "1", "cpu": "7910m", "memory": "29636Mi", "ephemeral-storage": "183296Mi"}
+    assert spot["tags"] == {f"{TEMPLATE}/resources/{key}": value for key, value in resources.items()}
 
 
-def test_labels_that_differ_by_a_slash_alone_are_two_tags(staging):
+def test_instances_get_the_owner_tags_through_the_auto_scaling_group_and_nothing_else(staging):
+    owner = {"owner": "ci-platform", "cost-center": "ci", "stack": "staging", "ttl": "permanent"}
+    propagated = {key: (value, True) for key, value in owner.items()}
+    delay = f"{TEMPLATE}/autoscaling-options/scaledownunneededtime"
+    for zone in ("us-west-2a", "us-west-2b", "us-west-2c"):
+        assert tags(staging, f"t4-spot-{zone}") == propagated | {delay: ("5m0s", False)}, "the delay is the pool's own"
+    assert tags(staging, "t4-release-us-west-2a") == propagated | {delay: ("10m0s", False)}
+    assert tags(staging, "system") == propagated
     names = [tag.name for tag in of_type(staging, "aws:autoscaling/tag:Tag")]
-    assert "usw2-t4-spot-tag-label/nvidia.com/gpu.present" in names, "a/b and a-b must not be one resource"
     assert len(set(names)) == len(names)
 
 
-def test_idle_delay_is_the_pools_own(staging):
-    option = f"{TEMPLATE}/autoscaling-options/scaledownunneededtime"
-    assert tags(staging, "t4-spot")[option] == "5m0s"
-    assert tags(staging, "t4-release")[option] == "10m0s"
+def test_a_launch_template_has_fixed_tags_alone(recording):
+    for template in of_type(recording, "aws:ec2/launchTemplate:LaunchTemplate"):
+        kinds = [each["resourceType"] for each in template.inputs["tagSpecifications"]]
+        assert kinds == ["instance", "volume", "network-interface"]
+        for each in template.inputs["tagSpecifications"]:
+            assert set(each["tags"]) == {"gpu-ci/stack", "gpu-ci/cluster", "gpu-ci/pool"}, "a changed tag replaces every node"
 
 
 def test_nodes_have_the_accelerator_label_and_the_plugins(spot):
@@ -105,7 +146,9 @@ def test_nodes_have_the_accelerator_label_and_the_plugins(spot):
 
 def test_templates_close_the_metadata_service_and_encrypt_the_disk(recording):
     templates = of_type(recording, "aws:ec2/launchTemplate:LaunchTemplate")
-    assert len(templates) == len(of_type(recording, POOL))
+    assert {name for group in of_type(recording, POOL) for name in group.dependencies if ":LaunchTemplate::" in name} == {
+        template.urn for template in templates
+    }
     for template in templates:
         assert template.inputs["metadataOptions"] == {
             "httpEndpoint": "enabled",
@@ -119,7 +162,8 @@ def test_templates_close_the_metadata_service_and_encrypt_the_disk(recording):
 
 def test_pools_fit_the_settings(staging):
     sizes = {pool.name: pool.inputs["scalingConfig"] for pool in of_type(staging, POOL)}
-    assert sizes["usw2-t4-spot-nodes"] == {"minSize": 0, "maxSize": 5, "desiredSize": 0}
+    assert [sizes[f"usw2-t4-spot-us-west-2{zone}-nodes"]["maxSize"] for zone in "abc"] == [2, 2, 1]
+    assert "usw2-t4-release-us-west-2c-nodes" not in sizes, "two nodes are in two zones"
     assert sizes["usw2-system-nodes"] == {"minSize": 2, "maxSize": 4, "desiredSize": 2}
 
 
@@ -141,31 +185,23 @@ def test_a_reserved_pool_starts_machines_in_its_reservation_and_nowhere_else(res
         "capacityReservationTarget": {"capacityReservationId": "cr-0123456789abcdef0"},
     }
     assert where["capacityReservationPreference"] in ec2_model["CapacityReservationPreference"]["enum"]
-    assert named(reserved, "use1-a100-reserved-nodes", POOL).inputs["capacityType"] == "ON_DEMAND", "EKS knows no reserved type"
+    assert named(reserved, RESERVED, POOL).inputs["capacityType"] == "ON_DEMAND", "EKS knows no reserved type"
 
 
 def test_an_update_of_a_reserved_pool_needs_no_machine_beyond_its_reservation(reserved, eks_model):
-    update = named(reserved, "use1-a100-reserved-nodes", POOL).inputs["updateConfig"]
+    update = named(reserved, RESERVED, POOL).inputs["updateConfig"]
     assert update == {"maxUnavailable": 1, "updateStrategy": "MINIMAL"}
     assert update["updateStrategy"] in eks_model["NodegroupUpdateStrategies"]["enum"]
-    assert named(reserved, "use1-a10g-nodes", POOL).inputs["updateConfig"] == {"maxUnavailable": 1}
+    assert named(reserved, "use1-a10g-us-east-1a-nodes", POOL).inputs["updateConfig"] == {"maxUnavailable": 1}
 
 
 def test_no_other_pool_uses_a_reservation(recording):
     for template in of_type(recording, "aws:ec2/launchTemplate:LaunchTemplate"):
-        if template.name != "use1-a100-reserved-launch":
+        if template.name not in ("use1-a100-reserved-launch", "use2-h200-block-launch"):
             assert "capacityReservationSpecification" not in template.inputs
 
 
 def test_a_reserved_pool_stands_in_the_reservations_zone(reserved):
-    subnets = {
-        resource.urn: resource.inputs["availabilityZone"]
-        for resource in of_type(reserved, "aws:ec2/subnet:Subnet")
-        if "-private-" in resource.name
-    }
-    zones = {
-        name: {subnets[urn] for urn in named(reserved, name, POOL).dependencies if urn in subnets}
-        for name in ("use1-a100-reserved-nodes", "use1-a10g-nodes")
-    }
-    assert zones["use1-a100-reserved-nodes"] == {"us-east-1a"}, "a reservation holds machines of one zone"
-    assert zones["use1-a10g-nodes"] == {"us-east-1a", "us-east-1b", "us-east-1c"}
+    names = [group.name for group in of_type(reserved, POOL) if "-a100-reserved-" in group.name]
+    assert names == [RESERVED], "a reservation holds machines of one zone"
+    assert named(reserved, RESERVED, POOL).inputs["tags"][RESERVED_NODES_TAG] == "1"

@@ -33,11 +33,9 @@ from fleet.facts.scheduling import (
     OKE_NO_PLUGIN_LABEL,
     PLUGIN_CONFIG_LABEL,
     SYSTEM_POOL,
-    TEMPLATE,
     Effect,
     Taint,
     Toleration,
-    autoscaler_tags,
     is_gpu_resource,
     system_labels,
 )
@@ -240,20 +238,9 @@ def _pool_nodes(cluster: str, settings: Cluster, name: str, pool: Pool) -> Itera
     believed = facts.get("template")
     if believed is None:
         return
-    described = dict.fromkeys(believed["labels"], "?")
-    if believed["from"] == "tags":
-        tags = autoscaler_tags(labels, our_taints(settings), {}, "10m0s")
-        described |= _below(tags, "label/")
-        taints = tuple(taint(f"{key}={value}") for key, value in _below(tags, "taint/").items())
-    else:
-        described |= labels
-        taints = tuple(map(taint, believed["gpu-taints"]))
+    described = dict.fromkeys(believed["labels"], "?") | labels
+    taints = (*map(taint, believed["gpu-taints"]), *our_taints(settings))
     yield Node(f"{place}, not there yet", name, described, taints, True, *of_pool)
-
-
-def _below(tags: Mapping[str, str], part: str) -> dict[str, str]:
-    start = f"{TEMPLATE}{part}"
-    return {key.removeprefix(start): value for key, value in tags.items() if key.startswith(start)}
 
 
 # -- pods, as the charts create them ---------------------------------------------------------------------------------------
@@ -315,8 +302,8 @@ def cluster_charts(fleet: Fleet, cluster: str, stack: str = "test") -> dict[str,
 
 
 def _our_autoscaler(settings: Cluster) -> bool:
-    """Whether the program installs the autoscaler, which reads empty pools from tags. Otherwise it is the provider's add-on."""
-    return bool(provided()[settings.provider].get("template", {}).get("from") == "tags")
+    """Whether the program installs the autoscaler, which reads the node groups. Otherwise it is the provider's add-on."""
+    return bool(provided()[settings.provider].get("template", {}).get("from") == "node-group")
 
 
 def _launchers(settings: Any, name: str, runner: MachineRunner, url: str, group: str) -> Chart:

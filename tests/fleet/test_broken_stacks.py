@@ -64,7 +64,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "gpu-ci:clusters.usw2.pools.t4.taints",
         (
             "unknown key; known keys: instanceTypes, capacity, reservation, role, nodes, idleDelay, disk, labels, cdi, sharing, "
-            "image, zones"
+            "image, zones, nodeConfig, efaInterfaces, placementGroup"
         ),
         "[]",
     ),
@@ -265,7 +265,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "unknown-capacity": (
         "gpu-ci:clusters.usw2.pools.t4.capacity",
-        "must be 'on-demand', 'spot' or 'reserved'; correct it",
+        "must be 'on-demand', 'spot', 'reserved' or 'capacity-block'; correct it",
         '"SPOT"',
     ),
     "unknown-role": (
@@ -526,19 +526,19 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         '"fd00::/20"',
     ),
     "vpc-without-subnets": (
-        "gpu-ci:clusters.usw2.network",
+        "gpu-ci:clusters.usw2.network.privateSubnets",
         "an existing network needs both vpcId and privateSubnets; give both or neither",
-        '{"vpcId": "vpc-0123456789abcdef0"}',
+        "",
     ),
     "subnets-without-vpc": (
-        "gpu-ci:clusters.usw2.network",
+        "gpu-ci:clusters.usw2.network.vpcId",
         "an existing network needs both vpcId and privateSubnets; give both or neither",
-        '{"privateSubnets": {"us-west-2a": "subnet-0123456789abcdef0…',
+        "",
     ),
     "vpc-with-cidr": (
-        "gpu-ci:clusters.usw2.network",
+        "gpu-ci:clusters.usw2.network.cidr",
         "cidr and natGateways belong to a new VPC; remove them, or remove vpcId",
-        '{"vpcId": "vpc-0123456789abcdef0", "cidr": "10.0.0.0/16", "…',
+        '"10.0.0.0/16"',
     ),
     "vpc-id": (
         "gpu-ci:clusters.usw2.network.vpcId",
@@ -552,13 +552,38 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "subnets-of-other-zones": (
         "gpu-ci:clusters.usw2.network.privateSubnets",
-        "privateSubnets must have one subnet for each of the cluster's zones; use the same zones",
+        "privateSubnets must have one subnet for each zone in zones and controlPlaneZones; use the same zones",
         '["us-west-2a", "us-west-2c"]',
     ),
     "zone-foreign": (
         "gpu-ci:clusters.usw2.zones",
         "not a zone of us-west-2; write for example us-west-2a",
         '"us-east-1b"',
+    ),
+    "control-plane-zone-foreign": (
+        "gpu-ci:clusters.usw2.controlPlaneZones",
+        "not a zone of us-west-2; write for example us-west-2a",
+        '"us-east-1b"',
+    ),
+    "control-plane-zone-letter": (
+        "gpu-ci:clusters.usw2.controlPlaneZones",
+        "a new VPC has subnets for zones a to g; use those",
+        '["us-west-2a", "us-west-2h"]',
+    ),
+    "control-plane-zone-only-one": (
+        "gpu-ci:clusters.usw2.controlPlaneZones",
+        "an EKS control plane needs at least two different zones; add one",
+        '["us-west-2a"]',
+    ),
+    "control-plane-zone-repeated": (
+        "gpu-ci:clusters.usw2.controlPlaneZones",
+        "a zone is given twice; remove one",
+        '["us-west-2a", "us-west-2b", "us-west-2a"]',
+    ),
+    "control-plane-zone-without-subnet": (
+        "gpu-ci:clusters.usw2.network.privateSubnets",
+        "privateSubnets must have one subnet for each zone in zones and controlPlaneZones; use the same zones",
+        '["us-west-2a", "us-west-2b"]',
     ),
     "zone-only-one": (
         "gpu-ci:clusters.usw2.zones",
@@ -860,7 +885,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "names-too-long-together": (
         "gpu-ci:clusters.usw2.pools.t4-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
-        "cluster and pool names together have at most 48 characters; shorten one",
+        "cluster and pool names together have at most 37 characters; shorten one",
         '"t4-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"',
     ),
     "own-label-on-two-sets-of-one-name": (
@@ -1116,7 +1141,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "reservation-without-reserved": (
         "gpu-ci:clusters.usw2.pools.t4.capacity",
-        "capacity reserved and a reservation (id, zone, count) belong together; give both or neither",
+        "capacity reserved or capacity-block and a reservation (id, zone, count) belong together; give both or neither",
         '"on-demand"',
     ),
     "reservation-too-small": (
@@ -1166,8 +1191,190 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "unknown-key-reservation": (
         "gpu-ci:clusters.usw2.pools.t4.reservation.size",
-        "unknown key; known keys: id, zone, count",
+        "unknown key; known keys: id, zone, count, endDate",
         "2",
+    ),
+    "capacity-block-without-reservation": (
+        "gpu-ci:clusters.usw2.pools.t4.capacity",
+        "capacity capacity-block and a reservation (id, zone, count) belong together; give both or neither",
+        '"capacity-block"',
+    ),
+    "capacity-block-type": (
+        "gpu-ci:clusters.usw2.pools.t4.instanceTypes",
+        (
+            "EC2 has no capacity blocks of g4dn.2xlarge; use one of: p4d.24xlarge, p4de.24xlarge, p5.4xlarge, p5.48xlarge, "
+            "p5e.48xlarge, p5en.48xlarge, p6-b200.48xlarge, p6-b300.48xlarge"
+        ),
+        '["g4dn.2xlarge"]',
+    ),
+    "capacity-block-too-large": (
+        "gpu-ci:clusters.usw2.pools.t4.reservation.count",
+        "a capacity block has 64 machines at most; give each of several blocks a pool",
+        "65",
+    ),
+    "capacity-block-end-date": (
+        "gpu-ci:clusters.usw2.pools.t4.reservation.endDate",
+        "not a day; write year, month and day such as 2026-12-19",
+        '"2027-03-32"',
+    ),
+    "capacity-block-in-a-placement-group": (
+        "gpu-ci:clusters.usw2.pools.t4.placementGroup",
+        (
+            "EC2 places the machines of a capacity block close together by itself, and in a placement group it may find no "
+            "capacity; remove placementGroup"
+        ),
+        '{"strategy": "spread"}',
+    ),
+    "efa-on-type-without": (
+        "gpu-ci:clusters.usw2.pools.t4.efaInterfaces",
+        "g4dn.2xlarge takes no EFA interfaces; write as many at most, or use another type",
+        "1",
+    ),
+    "efa-too-many": (
+        "gpu-ci:clusters.usw2.pools.t4.efaInterfaces",
+        "g4dn.8xlarge takes 1 EFA interfaces; write as many at most, or use another type",
+        "2",
+    ),
+    "placement-group-new-and-existing": (
+        "gpu-ci:clusters.usw2.pools.t4.placementGroup",
+        "a placement group is a new one (strategy) or an existing one (name); give one of the two",
+        '{"strategy": "cluster", "name": "near"}',
+    ),
+    "placement-group-partitions": (
+        "gpu-ci:clusters.usw2.pools.t4.placementGroup.partitions",
+        "only the strategy partition has partitions; remove them",
+        "2",
+    ),
+    "placement-group-over-zones": (
+        "gpu-ci:clusters.usw2.pools.t4.placementGroup",
+        "a cluster placement group (and an existing one may be such a group) is in one zone; write the pool's one zone in zones",
+        '{"strategy": "cluster"}',
+    ),
+    "placement-group-spread-too-large": (
+        "gpu-ci:clusters.usw2.pools.t4.nodes.max",
+        "a spread placement group has up to 7 machines in a zone, here 7 in all; lower max",
+        "8",
+    ),
+    "placement-group-new-for-reservation": (
+        "gpu-ci:clusters.usw2.pools.t4.placementGroup",
+        (
+            "a reservation is not in a placement group that is created after it, so machines may not start; write the name "
+            "of the group in which you made the reservation"
+        ),
+        '{"strategy": "cluster"}',
+    ),
+    "node-config-of-bottlerocket": (
+        "gpu-ci:clusters.usw2.pools.t4.nodeConfig",
+        "only al2023-nvidia has nodeadm; remove nodeConfig, or use that image",
+        '{"featureGates": {"FastImagePull": true}}',
+    ),
+    "node-config-unknown-key": (
+        "gpu-ci:clusters.usw2.pools.t4.nodeConfig.cluster",
+        "unknown key; known keys: kubelet, containerd, instance, featureGates",
+        '{"name": "mine"}',
+    ),
+    "node-config-unknown-gate": (
+        "gpu-ci:clusters.usw2.pools.t4.nodeConfig.featureGates.InstanceIdNodeName",
+        "unknown key; known keys: FastImagePull",
+        "true",
+    ),
+    "node-config-kubelet-flags": (
+        "gpu-ci:clusters.usw2.pools.t4.nodeConfig.kubelet.flags",
+        "flags would replace labels and taints that EKS gives to kubelet as flags, and kubelet's config has all else; remove it",
+        '["--node-labels=team=a"]',
+    ),
+    "node-config-max-pods-expression": (
+        "gpu-ci:clusters.usw2.pools.t4.nodeConfig.kubelet.maxPodsExpression",
+        "maxPodsExpression changes what a node offers to pods, which the plan proves with the node image's defaults; remove it",
+        '"max_pods * 2"',
+    ),
+    "node-config-max-pods": (
+        "gpu-ci:clusters.usw2.pools.t4.nodeConfig.kubelet.config.maxPods",
+        "maxPods changes what a node offers to pods, which the plan proves with the node image's defaults; remove it",
+        "200",
+    ),
+    "node-config-taints": (
+        "gpu-ci:clusters.usw2.pools.t4.nodeConfig.kubelet.config.registerWithTaints",
+        "registerWithTaints is set by EKS for the nodes of a managed node group; remove it",
+        "[]",
+    ),
+    "node-config-serial-pulls": (
+        "gpu-ci:clusters.usw2.pools.t4.nodeConfig.kubelet.config.maxParallelImagePulls",
+        "kubelet pulls one image at a time with serializeImagePulls; remove one of the two",
+        "4",
+    ),
+    "node-config-image-gc": (
+        "gpu-ci:clusters.usw2.pools.t4.nodeConfig.kubelet.config",
+        "imageGCLowThresholdPercent (default 80) is not below imageGCHighThresholdPercent (default 85); lower it",
+        '{"imageGCHighThresholdPercent": 70}',
+    ),
+    "node-config-shutdown": (
+        "gpu-ci:clusters.usw2.pools.t4.nodeConfig.kubelet.config",
+        "shutdownGracePeriodCriticalPods (default 30s) is a part of shutdownGracePeriod (default 150s); lower it",
+        '{"shutdownGracePeriod": "20s"}',
+    ),
+    "node-config-rlimit": (
+        "gpu-ci:clusters.usw2.pools.t4.nodeConfig.containerd.baseRuntimeSpec.process.rlimits.0.type",
+        "not the name of a limit; write one such as RLIMIT_MEMLOCK or RLIMIT_NOFILE",
+        '"MEMLOCK"',
+    ),
+    "node-config-rlimit-soft": (
+        "gpu-ci:clusters.usw2.pools.t4.nodeConfig.containerd.baseRuntimeSpec.process.rlimits.0.soft",
+        "soft is above hard 1; lower soft or raise hard",
+        "2",
+    ),
+    "node-config-containerd-toml": (
+        "gpu-ci:clusters.usw2.pools.t4.nodeConfig.containerd.config",
+        "not TOML (Invalid value (at end of document)); correct it",
+        "",
+    ),
+    "node-config-containerd-credential": (
+        "gpu-ci:clusters.usw2.pools.t4.nodeConfig.containerd.config",
+        "anyone who can read the launch template can read its user data; use imagePullSecrets, and remove the credential",
+        "",
+    ),
+    "node-config-containerd-key": (
+        "gpu-ci:clusters.usw2.pools.t4.nodeConfig.containerd.config",
+        "a pool may set version, plugins, proxy_plugins, timeouts, debug, metrics, oom_score of containerd, not root; remove it",
+        "",
+    ),
+    "node-config-containerd-runtime": (
+        "gpu-ci:clusters.usw2.pools.t4.nodeConfig.containerd.config",
+        "the node image sets NVIDIA's runtime in default_runtime_name; remove it",
+        "",
+    ),
+    "node-config-mount-path": (
+        "gpu-ci:clusters.usw2.pools.t4.nodeConfig.instance.localStorage.mountPath",
+        "not an absolute path; write one such as /mnt/k8s-disks",
+        '"disks"',
+    ),
+    "node-config-disabled-mounts": (
+        "gpu-ci:clusters.usw2.pools.t4.nodeConfig.instance.localStorage.disabledMounts",
+        "only RAID0 mounts directories on the local disks; remove it",
+        '["SOCI"]',
+    ),
+    "node-config-no-local-disk": (
+        "gpu-ci:clusters.usw2.pools.t4.nodeConfig.instance.localStorage",
+        "p3.2xlarge has no local disk; remove localStorage, or use another type",
+        '{"strategy": "RAID0"}',
+    ),
+    "node-config-local-disk-too-small": (
+        "gpu-ci:clusters.usw2.pools.t4.nodeConfig.instance.localStorage",
+        (
+            "with RAID0 the files of pods are on the local disks, on g4dn.8xlarge 838Gi, and the plan counts with disk; "
+            "lower disk to 838Gi or less"
+        ),
+        '{"strategy": "RAID0"}',
+    ),
+    "node-config-too-large": (
+        "gpu-ci:clusters.usw2.pools.t4.nodeConfig",
+        "user data of 12526 bytes; it has 8192 at most, shorten it",
+        "",
+    ),
+    "capacity-block-on-oke": (
+        "gpu-ci:clusters.sjc.pools.a10.capacity",
+        "must be 'on-demand', 'spot' or 'reserved'; correct it",
+        '"capacity-block"',
     ),
     "oke-idle-delay-of-a-pool": (
         "gpu-ci:clusters.sjc.pools.a10.idleDelay",
@@ -1213,14 +1420,14 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "96",
     ),
     "vcn-without-subnets": (
-        "gpu-ci:clusters.sjc.network",
+        "gpu-ci:clusters.sjc.network.endpointSubnet",
         "an existing network needs vcn, endpointSubnet and nodeSubnet; give all or none",
-        '{"vcn": "ocid1.vcn.oc1..example"}',
+        "",
     ),
     "vcn-with-cidr": (
-        "gpu-ci:clusters.sjc.network",
+        "gpu-ci:clusters.sjc.network.cidr",
         "cidr belongs to a new VCN; remove it, or remove vcn",
-        '{"cidr": "10.0.0.0/16", "vcn": "ocid1.vcn.oc1..example", "e…',
+        '"10.0.0.0/16"',
     ),
     "vcn-too-small": (
         "gpu-ci:clusters.sjc.network.cidr",

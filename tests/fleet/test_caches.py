@@ -301,19 +301,25 @@ def test_an_owner_is_told_what_keeps_jobs_from_a_cache(remarks: tuple[str, ...],
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "missing"),
     [
-        ({}, True),
-        ({"zones": ["us-west-2a", "us-west-2b"]}, True),
-        ({"zones": ["us-west-2a"]}, False),
-        ({"nodes": {"min": 1, "max": 2}}, False),
+        ({}, ""),
+        ({"zones": ["us-west-2b", "us-west-2a"]}, ""),
+        ({"zones": ["us-west-2a"]}, "us-west-2b"),
+        ({"nodes": {"max": 1}}, "us-west-2b"),
     ],
 )
-def test_a_pool_that_may_get_no_node_for_a_disk_s_zone_is_remarked_on(changes: dict[str, Any], told: bool) -> None:
+def test_a_pool_without_nodes_in_a_zone_where_another_pool_may_make_a_disk_is_remarked_on(
+    changes: dict[str, Any], missing: str
+) -> None:
     for storage in ("ebs", "efs"):
-        described = cluster(pools={"t4": pool(**changes)}, caches={"work": cache(storage=storage)})
+        described = cluster(pools={"t4": pool(), "other": pool(**changes)}, caches={"work": cache(storage=storage)})
         remarks = load(config(clusters={"usw2": described})).clusters["usw2"].remarks
-        assert any(each.startswith("pool t4: if it is empty") for each in remarks) is (told and storage == "ebs")
+        found = [each for each in remarks if "it has no node group in" in each]
+        if missing and storage == "ebs":
+            assert [each.partition(",")[0] for each in found] == [f"pool other: it has no node group in {missing}"]
+        else:
+            assert not found
 
 
 def test_a_file_system_is_remarked_on_by_nobody() -> None:

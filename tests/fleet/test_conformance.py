@@ -27,12 +27,12 @@ from fleet.facts.scheduling import (
     SYSTEM_POOL,
     TEMPLATE,
     Toleration,
-    autoscaler_tags,
     system_labels,
     term,
 )
 from fleet.loading import stackfile
 from fleet.loading.config import load
+from fleet.providers.eks.cluster import EksCluster
 from fleet.providers.fleet import Fleet
 from fleet.providers.registry import PROVIDERS
 from fleet.settings.enablement import DEVICE_PLUGIN, GPU_OPERATOR, GPU_PLUGIN_ADDON
@@ -472,22 +472,14 @@ def test_the_program_gives_nodes_the_labels_and_taints_that_are_held_here(built:
             assert {json.dumps(each, sort_keys=True) for each in found} == {
                 json.dumps((labels, list(map(str, our_taints(settings)))), sort_keys=True)
             }
-            tags = {
-                resource.inputs["tag"]["key"]: resource.inputs["tag"]["value"]
-                for resource in recording.resources
-                if resource.type == "aws:autoscaling/tag:Tag" and resource.name.startswith(f"{cluster_name}-{name}-tag-")
-            }
-            if provided()[settings.provider].get("template", {}).get("from") == "tags":
-                described = autoscaler_tags(labels, our_taints(settings), {}, "")
-                parts = tuple(f"{TEMPLATE}{part}/" for part in ("label", "taint"))
-                assert {key: value for key, value in tags.items() if key.startswith(parts)} == {
-                    key: value for key, value in described.items() if key.startswith(parts)
-                }
+            if provided()[settings.provider].get("template", {}).get("from") == "node-group":
                 name_of_gpus = called(of_pool, settings)
                 units = str(of_pool.machines[0].gpus * of_pool.shares)
-                offered = {key: tags[key] for key in tags if key.startswith(f"{TEMPLATE}resources/nvidia.com/")}
                 whole = {f"{TEMPLATE}resources/{GPU_RESOURCE}": "0"}
-                assert offered == whole | {f"{TEMPLATE}resources/{name_of_gpus}": units}, "as many as the plugin will advertise"
+                for group in _groups(recording, cluster_name, settings, name):
+                    offered = {key: each for key, each in group["tags"].items() if f"{TEMPLATE}resources/nvidia.com/" in key}
+                    wanted = whole | {f"{TEMPLATE}resources/{name_of_gpus}": units}
+                    assert offered == wanted, "as many as the plugin will advertise"
 
 
 def _declared(recording: Recording, cluster_name: str, settings: Any, name: str) -> list[tuple[dict[str, str], list[str]]]:
@@ -495,11 +487,19 @@ def _declared(recording: Recording, cluster_name: str, settings: Any, name: str)
     if not PROVIDERS[settings.provider].deployable:
         machines = [_plain(_named(recording, f"{cluster_name}.{each}").inputs) for each in settings.pools[name].nodes.hosts]
         return [(each["nodeLabels"], [f"{key}={told}" for key, told in each["nodeTaints"].items()]) for each in machines]
-    inputs = _plain(_named(recording, f"{cluster_name}-{name}-nodes").inputs)
-    assert "register-with-taints" not in json.dumps(inputs), "no taint but those"
     effects = {told: effect for effect, told in EKS_EFFECT.items()}
-    taints = [f"{each['key']}={each['value']}:{effects[each['effect']]}" for each in inputs.get("taints", [])]
-    return [(_labels(inputs), taints)]
+    found = []
+    for inputs in _groups(recording, cluster_name, settings, name):
+        assert "register-with-taints" not in json.dumps(inputs), "no taint but those"
+        taints = [f"{each['key']}={each['value']}:{effects[each['effect']]}" for each in inputs.get("taints", [])]
+        found.append((_labels(inputs), taints))
+    return found
+
+
+def _groups(recording: Recording, cluster_name: str, settings: Any, name: str) -> list[dict[str, Any]]:
+    """Inputs of the node groups of a pool: one per zone on EKS."""
+    zones = settings.groups_of(settings.pools[name]) if isinstance(settings, EksCluster) else [""]
+    return [_plain(_named(recording, "-".join(filter(None, (cluster_name, name, zone, "nodes")))).inputs) for zone in zones]
 
 
 def _labels(inputs: Mapping[str, Any]) -> dict[str, str]:

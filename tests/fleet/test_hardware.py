@@ -122,6 +122,23 @@ def test_an_ec2_type_is_what_the_api_says(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("machine", both(), ids=lambda machine: machine.name)
+def test_network_cards_efa_and_capacity_blocks_are_what_the_api_says(machine: Machine) -> None:
+    truth = api()[machine.name]
+    network = truth["NetworkInfo"]
+    assert machine.network_cards == network["MaximumNetworkCards"]
+    assert machine.efa_interfaces == network.get("EfaInfo", {}).get("MaximumEfaInterfaces", 0)
+    assert machine.efa_interfaces <= machine.network_cards, "the launch template has one EFA for each card"
+    assert machine.capacity_block == ("capacity-block" in truth["SupportedUsageClasses"])
+
+
+def test_a_capacity_block_has_a_price_of_its_own_or_none() -> None:
+    block = hardware.price("p5en.48xlarge", "us-east-2", hardware.CAPACITY_BLOCK)
+    assert block is not None
+    assert (block.usd_per_hour, block.at_most) == (41.61, False)
+    assert hardware.price("p4d.24xlarge", "us-east-2", hardware.CAPACITY_BLOCK) is None, "the on-demand price does not bound it"
+
+
+@pytest.mark.parametrize("machine", both(), ids=lambda machine: machine.name)
 def test_pods_are_limited_by_the_addresses_of_the_default_network_card(machine: Machine) -> None:
     addresses = api()[machine.name]["NetworkInfo"]["Ipv4AddressesPerInterface"]
     assert machine.max_pods == default_card(machine.name)["MaximumNetworkInterfaces"] * (addresses - 1) + 2
@@ -273,7 +290,8 @@ def test_a_price_row_is_positive_dated_sourced_and_of_something_known(row: dict[
         assert row["item"] in UNITS
         assert (row["region"] == "*") == row["item"].startswith(("oke-", "oci-")), "OCI has one price list for all regions"
     else:
-        assert row["capacity"] in ("on-demand", "spot")
+        sold = ("on-demand", "spot", *["capacity-block"] * hardware.machine(row["item"]).capacity_block)
+        assert row["capacity"] in sold
         cloud = hardware.machine(row["item"]).cloud
         assert (row["region"] == "*") == (cloud != "aws"), "EC2 prices are a region's; the others hold everywhere"
 
@@ -320,7 +338,7 @@ def test_an_unknown_price_is_none(name: str, region: str, capacity: str) -> None
 
 
 def test_a_capacity_that_does_not_exist_is_refused() -> None:
-    with pytest.raises(ValueError, match="on-demand, spot or reserved"):
+    with pytest.raises(ValueError, match="on-demand, spot, reserved or capacity-block"):
         hardware.price("g4dn.xlarge", "us-east-1", "unit")
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from fleet.facts import hardware, node_image
 from fleet.facts.node_image import NODE_IMAGES, NodeImage
-from fleet.providers.eks.cluster import EksPool
+from fleet.providers.eks.nodes import EksPool
 from fleet.providers.talos.nodes import TalosPool
 
 DATA = Path(node_image.__file__).parent / "data" / "nodes.toml"

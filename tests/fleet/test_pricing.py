@@ -289,6 +289,18 @@ def test_a_reserved_pool_is_paid_whole_used_or_not() -> None:
     assert (disks.least, disks.most) == (2 * 50, 2 * 200 + 4 * 50), "a disk is paid for a node, not for a reservation"
 
 
+def test_a_capacity_block_is_paid_whole_at_its_own_price_or_unknown() -> None:
+    block = {"id": "cr-0123456789abcdef0", "zone": "us-west-2a", "count": 3}
+    bought = {"capacity": "capacity-block", "reservation": block, "nodes": {"min": 0, "max": 2}}
+    line = _item(_fleet(pools={"h200": pool(instanceTypes=["p5en.48xlarge"], **bought)}, runners={}), "pool h200")
+    assert line is not None
+    assert (line.least, line.most) == (3, 3)
+    assert line.idle == line.worst == Money(3 * 41.61)
+    unpriced = _item(_fleet(pools={"h100": pool(instanceTypes=["p5.48xlarge"], **bought)}, runners={}), "pool h100")
+    assert unpriced is not None
+    assert unpriced.idle.unknown == unpriced.worst.unknown == 1, "no price of a capacity block follows from the on-demand price"
+
+
 # -- OKE ---------------------------------------------------------------------------------------------------------------
 
 

@@ -67,7 +67,9 @@ def rows() -> list[dict[str, str]]:
 
 
 def of_aws(name: str, capacity: str) -> str | None:
-    """By a name's letter; on spot P has one quota up to P4, one for P5, and none that a source names for P6."""
+    """By a name's letter; on spot P has one quota up to P4, one for P5, and none that a source names for P6. Blocks have none."""
+    if capacity == "capacity-block":
+        return None
     if name.startswith("g"):
         return "L-3819A6DF" if capacity == "spot" else "L-DB2E81BA"
     if capacity != "spot":
@@ -77,7 +79,7 @@ def of_aws(name: str, capacity: str) -> str | None:
 
 def of_oci(name: str, capacity: str) -> str | None:
     stem = STEMS.get(name.rpartition(".")[0])
-    if stem is None or (capacity == "reserved" and stem in NOT_RESERVED):
+    if stem is None or capacity == "capacity-block" or (capacity == "reserved" and stem in NOT_RESERVED):
         return None
     return f"{stem}-reserved-count" if capacity == "reserved" else f"{stem}-count"
 
@@ -179,6 +181,17 @@ def test_a_reservation_takes_its_quota_whole() -> None:
     )
     fleet = read(usw2=cluster(pools={"t4": reserved}, declareQuotas=True))
     assert on_eks(fleet) == {"L-417A185B": 3 * 96}, "EC2 counts what is reserved and unused too"
+
+
+def test_a_capacity_block_requests_no_quota() -> None:
+    block = pool(
+        instanceTypes=["p4d.24xlarge"],
+        capacity="capacity-block",
+        nodes={"max": 1},
+        reservation={"id": "cr-01234567", "zone": "us-west-2a", "count": 3},
+    )
+    fleet = read(usw2=cluster(pools={"a100": block, "t4": pool()}, declareQuotas=True))
+    assert on_eks(fleet) == {"L-DB2E81BA": 2 * 8}, "EC2 limits blocks by their instances, when they are bought"
 
 
 def test_one_cluster_declares_for_all_of_its_region_and_for_no_other() -> None:

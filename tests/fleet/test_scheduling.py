@@ -21,6 +21,7 @@ from fleet.facts.scheduling import (
     EKS_PROFILE,
     GPU_RESOURCE,
     GPU_TOLERATION,
+    IDLE_DELAY_TAG,
     MIG_CONFIG_LABEL,
     MPS_LABEL,
     OKE_NO_PLUGIN_LABEL,
@@ -28,6 +29,7 @@ from fleet.facts.scheduling import (
     PLUGIN_CONFIG_CDI,
     PLUGIN_CONFIG_LABEL,
     POOL_LABEL,
+    RESERVED_NODES_TAG,
     RUNNER_PRIORITY,
     VOCABULARY,
     Effect,
@@ -36,16 +38,16 @@ from fleet.facts.scheduling import (
     Standing,
     Taint,
     Toleration,
-    autoscaler_tags,
     is_gpu_resource,
     machine_annotations,
     pool_labels,
     pool_selector,
+    resource_tags,
     system_labels,
     term,
 )
 from fleet.providers.registry import PROVIDERS
-from fleet.settings.model import go_duration
+from fleet.providers.tags import AWS_TAGS, STACK_TAG
 from fleet.settings.pool import Pool
 from tests.builders import ROOT, pool_of, reference, staging
 
@@ -329,6 +331,7 @@ def test_okes_own_domains_are_refused_to_users_of_oke_alone() -> None:
 # -- what EKS and EC2 accept -------------------------------------------------------------------------------------------
 
 LONGEST = "n" * 63
+LONGEST_RESOURCE = "nvidia.com/mig-1g.10gb.me.all.shared"
 POOLS = [(name, held) for _, cluster in staging().clusters_by_name() for name, held in cluster.pools.items()]
 POOLS += [(LONGEST, pool_of(labels={f"example.com/{'k' * 51}": "v" * 63}, idleDelay="24h"))]
 
@@ -337,11 +340,11 @@ def _labels(name: str, pool: Pool) -> dict[str, str]:
     return pool.node_labels(LONGEST, name, EKS_PROFILE)
 
 
-def _tags(name: str, pool: Pool) -> dict[str, str]:
+def _tags(pool: Pool) -> dict[str, str]:
     offer = least(allocatable(machine, pool.disk) for machine in pool.machines)
     resources = {"cpu": f"{offer.cpu}m", "memory": f"{offer.memory}Mi", "ephemeral-storage": f"{offer.storage}Mi"}
-    resources[GPU_RESOURCE] = str(offer.gpus)
-    return autoscaler_tags(_labels(name, pool), (EKS_PROFILE.gpu_taint,), resources, go_duration(pool.idle_delay))
+    resources |= {GPU_RESOURCE: "0", LONGEST_RESOURCE: str(offer.gpus)}
+    return resource_tags(resources) | {RESERVED_NODES_TAG: "1000"}
 
 
 @pytest.mark.parametrize(("name", "pool"), POOLS)
@@ -355,41 +358,27 @@ def test_labels_of_real_pools_are_valid_for_kubernetes_and_the_eks_api(name: str
         assert name_part.fullmatch(value), f"{key}={value}"
 
 
-@pytest.mark.parametrize(("name", "pool"), POOLS)
-def test_autoscaler_tags_are_within_the_limits_of_auto_scaling(name: str, pool: Pool) -> None:
-    shapes = Loader().load_service_model("autoscaling", "service-2")["shapes"]
-    tags = _tags(name, pool)
+@pytest.mark.parametrize("pool", [pool for _, pool in POOLS])
+def test_tags_of_a_node_group_are_within_the_limits_of_eks_with_the_most_tags_of_a_stack(pool: Pool) -> None:
+    shapes = Loader().load_service_model("eks", "service-2")["shapes"]
+    tags = _tags(pool)
     assert max(map(len, tags)) <= shapes["TagKey"]["max"]
     assert max(map(len, tags.values())) <= shapes["TagValue"]["max"]
-    # EKS puts five of its own on the group; EC2 allows 50.
-    assert len(tags) + 5 <= 50
+    assert len(tags) + len({STACK_TAG}) + AWS_TAGS.most <= shapes["TagMap"]["max"]
 
 
-@pytest.mark.parametrize(("name", "pool"), POOLS)
-def test_autoscaler_tags_tell_labels_taints_resources_and_the_delay_of_the_nodes(name: str, pool: Pool) -> None:
-    prefix = "k8s.io/cluster-autoscaler/node-template/"
-    tags = _tags(name, pool)
-    assert all(key.startswith(prefix) for key in tags)
-    parts = {part: _below(tags, f"{prefix}{part}/") for part in ("label", "taint", "resources", "autoscaling-options")}
-    assert parts["label"] == _labels(name, pool)
-    assert parts["taint"] == {"nvidia.com/gpu": "true:NoSchedule"}, "value:Effect in Kubernetes' spelling"
-    assert parts["resources"]["nvidia.com/gpu"] == "1"
-    assert parts["autoscaling-options"] == {"scaledownunneededtime": go_duration(pool.idle_delay)}
-    assert sum(map(len, parts.values())) == len(tags), "nothing else"
+def test_tags_of_an_auto_scaling_group_are_within_its_limits_with_the_most_tags_of_a_stack() -> None:
+    shapes = Loader().load_service_model("autoscaling", "service-2")["shapes"]
+    assert len(IDLE_DELAY_TAG) <= shapes["TagKey"]["max"]
+    # EKS puts five of its own on the group; Auto Scaling allows 50 (user guide, tags for Auto Scaling groups).
+    assert 5 + len({IDLE_DELAY_TAG}) + AWS_TAGS.most <= 50
 
 
-def _below(tags: dict[str, str], prefix: str) -> dict[str, str]:
-    return {key.removeprefix(prefix): value for key, value in tags.items() if key.startswith(prefix)}
-
-
-def test_the_taint_of_a_tag_has_the_form_that_the_autoscaler_parses() -> None:
-    """cluster-autoscaler, cloudprovider/aws/aws_manager.go: `(.*):(?:NoSchedule|NoExecute|PreferNoSchedule)`."""
-    for effect in Effect:
-        tags = autoscaler_tags({}, (Taint("spot", "true", effect),), {}, "10m0s")
-        value = tags["k8s.io/cluster-autoscaler/node-template/taint/spot"]
-        match = re.fullmatch(r"(.*):(NoSchedule|NoExecute|PreferNoSchedule)", value)
-        assert match, value
-        assert match.groups() == ("true", str(effect))
+def test_resource_tags_are_spelled_as_the_autoscaler_reads_them() -> None:
+    assert resource_tags({"cpu": "1", GPU_RESOURCE: "0"}) == {
+        "k8s.io/cluster-autoscaler/node-template/resources/cpu": "1",
+        "k8s.io/cluster-autoscaler/node-template/resources/nvidia.com/gpu": "0",
+    }
 
 
 # -- resources ---------------------------------------------------------------------------------------------------------

@@ -408,11 +408,14 @@ def test_no_count_is_beyond_what_its_service_takes(clusters: dict[str, Any], whe
 
 
 def test_more_nodes_than_ekss_default_quota_are_a_remark() -> None:
-    pools = {"t4": pool(nodes={"max": 451}), "t4-more": pool(nodes={"max": 450})}
+    pools = {"t4": pool(nodes={"max": 901}), "t4-more": pool(nodes={"max": 900})}
     sets = {"gpu-t4": runner(), "gpu-more": runner(pool="t4-more")}
     reserved, quota = load(config(clusters={"usw2": cluster(pools=pools, runners=sets)})).clusters["usw2"].remarks
     assert "publicCidrs" in reserved
-    assert quota == "pool t4: EKS allows a node group 450 nodes until AWS raises the quota; request more, or lower nodes.max"
+    assert quota == (
+        "pool t4: by default EKS allows 450 nodes per node group, and a pool has one group per zone; ask AWS for more, add a "
+        "zone, or lower nodes.max"
+    )
 
 
 def test_what_gets_no_job_is_told_of_a_cluster_of_eks_too() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fleet.providers.eks.cluster import EksCluster, EksPool, Network
+from fleet.providers.eks.cluster import EksCluster, Network
+from fleet.providers.eks.nodes import EksPool
 from fleet.providers.fleet import Fleet
 from fleet.providers.oke.network import OkeNetwork
 from fleet.providers.oke.nodes import NodeImageId, OciReservation, OkePool, OkeSystemPool

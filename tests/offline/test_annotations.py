@@ -68,7 +68,7 @@ def test_a_command_is_one_line_and_comes_back_as_it_was(title, message, file):
 @pytest.mark.parametrize(
     ("resource", "line"),
     [
-        ("usw2-t4-spot-nodes", "        t4-spot:"),
+        ("usw2-t4-spot-us-west-2a-nodes", "        t4-spot:"),
         ("usw2-t4-release-launch", "        t4-release:"),
         ("usw2-gpu-t4-chart", "        gpu-t4:"),
         ("usw2-gpu-t4-release-chart", "        gpu-t4-release:"),
@@ -99,7 +99,10 @@ def test_what_is_said_of_the_stack_has_no_line():
 
 
 def test_levels_are_errors_warnings_and_notices_in_this_order():
-    plan = with_verdicts(verdict("usw2-t4-spot-nodes", "advisory", rule="soft"), verdict("usw2-t4-release-nodes", rule="hard"))
+    plan = with_verdicts(
+        verdict("usw2-t4-spot-us-west-2a-nodes", "advisory", rule="soft"),
+        verdict("usw2-t4-release-us-west-2a-nodes", rule="hard"),
+    )
     found = annotate(plan, ROOT)
     assert [each.title for each in found[:2]] == ["hard", "soft"]
     assert [each.level for each in found] == ["error", "warning"] + ["notice"] * len(staging().remarks)
@@ -137,10 +140,12 @@ def test_a_runner_set_that_is_called_as_its_pool_has_the_error_at_its_own_entry(
 
 
 def test_what_one_policy_says_of_one_entry_is_one_annotation():
-    plan = with_verdicts(verdict("usw2-t4-spot-nodes"), verdict("usw2-t4-spot-launch"), verdict("usw2-t4-release-nodes"))
+    plan = with_verdicts(
+        verdict("usw2-t4-spot-us-west-2a-nodes"), verdict("usw2-t4-spot-launch"), verdict("usw2-t4-release-us-west-2a-nodes")
+    )
     assert [each.message for each in errors(annotate(plan, ROOT))] == [
-        "usw2-t4-spot-nodes: wrong\nusw2-t4-spot-launch: wrong",
-        "usw2-t4-release-nodes: wrong",
+        "usw2-t4-spot-us-west-2a-nodes: wrong\nusw2-t4-spot-launch: wrong",
+        "usw2-t4-release-us-west-2a-nodes: wrong",
     ]
 
 
@@ -168,10 +173,10 @@ def test_of_two_changed_lines_it_is_the_first(tmp_path):
 
 def test_a_failure_that_no_changed_line_explains_stands_in_the_summary(tmp_path):
     path = write(tmp_path, WIDER)
-    plan = replace(plan_of(path), verdicts=(verdict("usw2-t4-release-nodes"), verdict("usw2-control-plane")))
+    plan = replace(plan_of(path), verdicts=(verdict("usw2-t4-release-us-west-2a-nodes"), verdict("usw2-control-plane")))
     found = errors(annotate(plan, ROOT, base()))
     assert [each.line for each in found] == [None]
-    assert found[0].message == "usw2-t4-release-nodes: wrong\nusw2-control-plane: wrong"
+    assert found[0].message == "usw2-t4-release-us-west-2a-nodes: wrong\nusw2-control-plane: wrong"
 
 
 def test_a_change_in_a_pool_is_none_of_its_clusters_own(tmp_path):
@@ -182,7 +187,7 @@ def test_a_change_in_a_pool_is_none_of_its_clusters_own(tmp_path):
 
 def test_a_failure_that_was_there_before_is_told_again(tmp_path):
     path = write(tmp_path, WIDER)
-    old = (verdict("usw2-t4-release-nodes"),)
+    old = (verdict("usw2-t4-release-us-west-2a-nodes"),)
     found = errors(annotate(replace(plan_of(path), verdicts=old), ROOT, Base(TEXT, replace(staging(), verdicts=old))))
     assert [each.line for each in found] == [None]
 
@@ -199,11 +204,13 @@ def test_a_cluster_that_changes_behind_a_pool_that_does_has_its_failure_at_its_o
 
 def test_an_entry_that_lost_a_line_has_its_failure_at_the_line_before(tmp_path):
     path = write(tmp_path, ("          idleDelay: 5m\n", ""))
-    plan = replace(plan_of(path), verdicts=(verdict("usw2-t4-spot-nodes"), verdict("usw2-t4-release-nodes")))
+    plan = replace(
+        plan_of(path), verdicts=(verdict("usw2-t4-spot-us-west-2a-nodes"), verdict("usw2-t4-release-us-west-2a-nodes"))
+    )
     found = errors(annotate(plan, ROOT, base()))
     assert {each.message: each.line for each in found} == {
-        "usw2-t4-spot-nodes: wrong": line_of(path, "nodes: {min: 0, max: 5}"),
-        "usw2-t4-release-nodes: wrong": None,
+        "usw2-t4-spot-us-west-2a-nodes: wrong": line_of(path, "nodes: {min: 0, max: 5}"),
+        "usw2-t4-release-us-west-2a-nodes: wrong": None,
     }
 
 
@@ -211,7 +218,7 @@ def test_what_went_behind_an_entry_does_not_touch_it(tmp_path):
     gone = TEXT[TEXT.index("        t4-release:\n") : TEXT.index("      runners:\n")]
     runner = TEXT[TEXT.index("        # Reached by its name only") :]
     path = write(tmp_path, (gone, ""), (runner, ""))
-    plan = replace(plan_of(path), verdicts=(verdict("usw2-t4-spot-nodes"),))
+    plan = replace(plan_of(path), verdicts=(verdict("usw2-t4-spot-us-west-2a-nodes"),))
     assert [each.line for each in errors(annotate(plan, ROOT, base()))] == [None]
 
 
@@ -224,15 +231,17 @@ def test_remarks_that_were_there_before_are_left_out(tmp_path):
 
 
 def test_an_advisory_that_was_there_before_is_left_out_unless_its_entry_changes(tmp_path):
-    old = verdict("usw2-t4-spot-nodes", "advisory"), verdict("usw2-t4-release-nodes", "advisory")
+    old = verdict("usw2-t4-spot-us-west-2a-nodes", "advisory"), verdict("usw2-t4-release-us-west-2a-nodes", "advisory")
     path = write(tmp_path, WIDER)
     plan = replace(plan_of(path), verdicts=old)
     known, new = (
         [each.message for each in annotate(plan, ROOT, before) if each.level == "warning"]
         for before in (Base(TEXT, replace(staging(), verdicts=old)), base())
     )
-    assert known == ["usw2-t4-spot-nodes: wrong"]
-    assert new == ["usw2-t4-spot-nodes: wrong", "usw2-t4-release-nodes: wrong"], "new ones are told wherever they are"
+    assert known == ["usw2-t4-spot-us-west-2a-nodes: wrong"]
+    assert new == ["usw2-t4-spot-us-west-2a-nodes: wrong", "usw2-t4-release-us-west-2a-nodes: wrong"], (
+        "new ones are told wherever they are"
+    )
 
 
 def test_a_stack_that_is_new_is_changed_in_every_line():

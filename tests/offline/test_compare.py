@@ -38,6 +38,18 @@ def test_a_setting_is_named_by_its_path_with_both_its_values(comparison):
     assert setting.values == {"capacity": Pair("spot", "on-demand"), "nodes.max": Pair("5", "6")}
 
 
+def test_a_changed_tag_is_said_to_reach_new_instances_alone(tmp_path):
+    tagged = plan_of(write(tmp_path, ("owner: ci-platform", "owner: ml")))
+    found = Comparison(staging(), tagged)
+    assert [(setting.name, dict(setting.values)) for setting in found.settings] == [
+        ("", {"gpu-ci:tags.owner": Pair("ci-platform", "ml")})
+    ]
+    assert found.new_remarks == found.notes
+    assert found.notes[0].startswith("tags: running EC2 instances keep their old tags, and no node is replaced; ")
+    assert "aws:eks/nodeGroup:NodeGroup" not in {kind.type for kind in found.resources}
+    assert "aws:ec2/launchTemplate:LaunchTemplate" not in {kind.type for kind in found.resources}
+
+
 def test_runner_sets_that_land_elsewhere_are_told_from_those_that_do_not(comparison):
     moved = {name for name, pair in comparison.places.items() if pair.changed}
     assert moved == {"usw2/gpu-t4"}
@@ -70,7 +82,7 @@ def test_a_policy_that_is_switched_off_or_let_out_is_a_setting_that_changes(chan
     out = Comparison(changed, judged_by(changed, spot_required_nonprod=let))
     (setting,) = out.settings
     assert list(setting.values) == ["exceptions"]
-    assert [verdict.kind for verdict in out.new_verdicts] == ["excepted"]
+    assert [verdict.kind for verdict in out.new_verdicts] == ["excepted"] * 3, "one of each node group"
     assert out.fixed == ()
 
 
@@ -82,11 +94,12 @@ def test_the_numbers_of_a_policy_read_as_they_were_written():
 
 
 def test_policies_newly_broken_one_way_are_mended_the_other(comparison, changed):
-    (broken,) = comparison.newly_broken
-    assert (broken.rule, broken.urn.rpartition("::")[2]) == ("spot-required-nonprod", "usw2-t4-spot-nodes")
+    broken = comparison.newly_broken
+    assert {each.rule for each in broken} == {"spot-required-nonprod"}
+    assert [each.urn.rpartition("::")[2] for each in broken] == [f"usw2-t4-spot-us-west-2{zone}-nodes" for zone in "abc"]
     assert comparison.fixed == ()
     back = Comparison(changed, staging())
-    assert back.fixed == (broken,)
+    assert back.fixed == broken
     assert back.newly_broken == ()
 
 
@@ -125,8 +138,11 @@ def test_what_was_unknown_before_as_well_hides_no_mending():
 
 def test_resources_that_change_are_named_with_their_inputs(comparison):
     kinds = {kind.type: kind for kind in comparison.resources}
-    assert {"capacityType", "scalingConfig.maxSize"} <= set(kinds["aws:eks/nodeGroup:NodeGroup"].changed["usw2-t4-spot-nodes"])
-    assert "usw2-t4-release-nodes" not in kinds["aws:eks/nodeGroup:NodeGroup"].changed, "what stays is not listed"
+    groups = kinds["aws:eks/nodeGroup:NodeGroup"].changed
+    assert "capacityType" in groups["usw2-t4-spot-us-west-2a-nodes"]
+    assert "scalingConfig.maxSize" not in groups["usw2-t4-spot-us-west-2a-nodes"], "its share of six nodes is that of five"
+    assert {"capacityType", "scalingConfig.maxSize"} <= set(groups["usw2-t4-spot-us-west-2c-nodes"])
+    assert "usw2-t4-release-us-west-2a-nodes" not in kinds["aws:eks/nodeGroup:NodeGroup"].changed, "what stays is not listed"
 
 
 def test_what_comes_and_what_goes(tmp_path):
@@ -142,8 +158,11 @@ def test_what_comes_and_what_goes(tmp_path):
         assert side.lines["usw2", "pool l4"].state == state
         kinds = {kind.type: kind for kind in side.resources}
         assert getattr(kinds["gpu-ci:index:GpuNodeGroup"], state) == ("usw2-l4",)
-    assert there.new_remarks == ("usw2: pool l4: no runner set uses it, so it gets no jobs; use it in one, or remove it",)
-    assert back.new_remarks == ()
+    unused, *quota = there.new_remarks
+    assert unused == "usw2: pool l4: no runner set uses it, so it gets no jobs; use it in one, or remove it"
+    start = "AWS us-west-2: full pools need {} vCPUs of quota L-DB2E81BA, and accountQuotas"
+    assert [remark.startswith(start.format(24)) for remark in quota] == [True], "the need of the quota grows"
+    assert [remark.startswith(start.format(16)) for remark in back.new_remarks] == [True]
     assert list(there.lines) == [(line.cluster, line.item) for line in after.bill], "in the order of the bill"
     assert list(back.lines) == list(there.lines), "what is gone stands where it was"
 

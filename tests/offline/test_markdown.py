@@ -81,12 +81,12 @@ def test_a_plan_by_itself_has_placement_price_and_remarks_and_folds_the_policies
 
 def test_what_breaks_and_what_it_costs_stand_before_everything_else(shown, wider):
     lines = shown.splitlines()
-    assert lines[0] == "## ❌ `staging`: 1 mandatory policy violation"
+    assert lines[0] == "## ❌ `staging`: 3 mandatory policy violations"
     before, after = staging().cost[1], wider.cost[1]
     assert f"{before} → **{after}** (+{after.usd - before.usd:.3f}) at worst" in lines[2]
     _, (policy, where, why) = tables(shown)[0]
     assert policy == "`spot-required-nonprod` violation **new**"
-    assert where == "`usw2-t4-spot-nodes`"
+    assert where == ", ".join(f"`usw2-t4-spot-us-west-2{zone}-nodes`" for zone in "abc")
     assert 'capacityType is "ON_DEMAND"' in why
 
 
@@ -155,7 +155,7 @@ def test_a_runner_that_fits_nowhere_is_the_first_line_and_why_the_second(tmp_pat
 
 
 def test_advisories_exceptions_unknowns_and_remediations_are_told_in_full():
-    urn = next(each.urn for each in staging().resources if each.name == "usw2-t4-spot-nodes")
+    urn = next(each.urn for each in staging().resources if each.name == "usw2-t4-spot-us-west-2a-nodes")
     verdicts = [
         Verdict("imds-v2-hop-one", "mandatory", "undeterminable", urn, "metadataOptions is not known yet"),
         Verdict("imds-v2-hop-one", "mandatory", "excepted", urn, "exceptions[0], until 2027-01-01: a reason; it hides: x"),
@@ -197,7 +197,7 @@ def test_what_one_policy_says_of_many_resources_is_one_row():
 
 
 def test_what_is_newly_broken_comes_before_what_was_broken():
-    names = ("usw2-t4-release-nodes", "usw2-t4-spot-nodes")
+    names = ("usw2-t4-release-us-west-2a-nodes", "usw2-t4-spot-us-west-2a-nodes")
     urns = [each.urn for name in names for each in staging().resources if each.name == name]
     old, new = (Verdict("gpu-node-taint", "mandatory", "violation", urn, f"wrong {urn}") for urn in urns)
     text = markdown(replace(staging(), verdicts=(old, new)), Base("", replace(staging(), verdicts=(old,))))

@@ -35,7 +35,7 @@ def changed(tmp_path) -> str:
 def test_markdown_is_all_that_stands_on_stdout_and_the_status_is_the_plans(changed):
     result = run("plan", "staging", "--file", changed, "--base", str(ROOT), "--markdown")
     assert result.exit_code == 1
-    assert result.stdout.startswith("## ❌ `staging`: 1 mandatory policy violation\n")
+    assert result.stdout.startswith("## ❌ `staging`: 3 mandatory policy violations\n")
     assert "| pool `usw2/t4-spot` | `nodes.max` | `5` | `6` |" in result.stdout
     assert "::" not in result.stderr, "annotations are given where they are asked for"
 
@@ -44,7 +44,7 @@ def test_annotations_stand_on_stderr_beside_any_form(changed):
     for form in ([], ["--json"], ["--markdown"]):
         result = run("plan", "staging", "--file", changed, "--base", str(ROOT), "--annotations", *form)
         (line,) = [line for line in result.stderr.splitlines() if line.startswith("::error ")]
-        assert "title=spot-required-nonprod::usw2-t4-spot-nodes: capacityType is" in line
+        assert "title=spot-required-nonprod::usw2-t4-spot-us-west-2a-nodes: capacityType is" in line
         assert "::error" not in result.stdout
 
 
@@ -55,11 +55,11 @@ def test_the_terminal_says_what_changes_and_then_the_plan(changed):
     for told in (
         "  pool usw2/t4-spot: capacity: spot → on-demand",
         "  pool usw2/t4-spot: nodes.max: 5 → 6",
-        "  newly broken: spot-required-nonprod: usw2-t4-spot-nodes",
+        "  newly broken: spot-required-nonprod: usw2-t4-spot-us-west-2a-nodes",
     ):
         assert told in lines
     assert lines.index(f"gpu-ci plan of stack staging on {AS_OF}") > lines.index("  pool usw2/t4-spot: nodes.max: 5 → 6")
-    assert lines[-1].startswith("FAILED: 1 mandatory policy violation; ")
+    assert lines[-1].startswith("FAILED: 3 mandatory policy violations; ")
 
 
 def test_a_value_of_several_lines_is_one_line_and_moves_no_terminal(tmp_path):
@@ -83,11 +83,11 @@ def test_json_has_what_changes(changed):
     assert (moved["name"], moved["before"]["poolHolds"], moved["after"]["poolHolds"]) == ("usw2/gpu-t4", "5", "6")
     assert changes["price"]["worst"]["after"]["usd"] > changes["price"]["worst"]["before"]["usd"]
     assert {line["after"]["item"] for line in changes["price"]["lines"]} == {"pool t4-spot", "disks"}
-    assert [found["policy"] for found in changes["newlyBroken"]] == ["spot-required-nonprod"]
+    assert [found["policy"] for found in changes["newlyBroken"]] == ["spot-required-nonprod"] * 3
     assert changes["mended"] == []
     nodes = next(kind for kind in changes["resources"] if kind["type"] == "aws:eks/nodeGroup:NodeGroup")
     assert nodes["added"] == nodes["removed"] == []
-    assert "capacityType" in nodes["changed"]["usw2-t4-spot-nodes"]
+    assert "capacityType" in nodes["changed"]["usw2-t4-spot-us-west-2a-nodes"]
 
 
 def test_json_without_a_base_has_no_changes():

@@ -12,6 +12,21 @@ SHARED = {"sharing": {"strategy": "time-slicing", "replicas": 4.0, "rename": Tru
 SPANS = {"cpu": {"request": "4", "limit": "4"}, "memory": {"request": "16Gi", "limit": "16Gi"}}
 RUNNERS = {"githubUrl": "https://github.com/example", "maxRunners": 4.0, **SPANS}
 APP = {"appId": "123456", "installationId": "456789", "privateKey": "the-key-of-the-app"}
+EKS = {
+    "region": "us-west-2",
+    "zones": ["us-west-2a", "us-west-2b"],
+    "kubernetesVersion": "1.34",
+    "endpoint": {"publicCidrs": ["203.0.113.0/24"]},
+}
+OKE = {
+    "region": "us-sanjose-1",
+    "zones": ["abcd:US-SANJOSE-1-AD-1"],
+    "compartmentId": "ocid1.compartment.oc1..exampleci",
+    "kubernetesVersion": "1.34",
+    "systemImageId": "ocid1.image.oc1.sjc.examplesystem",
+    "endpoint": {"publicCidrs": ["203.0.113.0/24"]},
+}
+BUDGET = {"monthlyUsd": 500.0, "emails": ["ops@gpu-ci.dev"]}
 
 ARGUMENTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
     "ArcRunnerSet": [
@@ -55,6 +70,29 @@ ARGUMENTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
         {"tolerations": [TOLERATION], "access": [SHARED], "runtimeHandler": "nvidia"},
         {"access": [{"sharing": {"strategy": "mig", "profile": "1g.10gb", "naming": "mixed"}}], "gitops": GITOPS},
     ],
+    "EksGpuCluster": [
+        EKS,
+        {
+            **EKS,
+            "clusterName": "mine",
+            "vpcCidr": "10.8.0.0/16",
+            "natGateways": "per-zone",
+            "admins": ["arn:aws:iam::123456789012:role/admins"],
+            "logTypes": ["api", "audit", "authenticator"],
+            "system": {"instanceTypes": ["m6i.large"], "nodes": {"min": 2.0, "max": 4.0}, "disk": "60Gi"},
+            "installAutoscaler": False,
+            "budget": BUDGET,
+            "quotas": {"L-DB2E81BA": 16.0},
+            "tags": {"Team-Name": "ml"},
+            "stackTag": "blue",
+            "protect": True,
+        },
+        {
+            **EKS,
+            "vpcId": "vpc-0123456789abcdef0",
+            "privateSubnetIds": {"us-west-2a": "subnet-0123456789abcdef0", "us-west-2b": "subnet-0123456789abcdef1"},
+        },
+    ],
     "GpuOperator": [
         {},
         {
@@ -71,6 +109,33 @@ ARGUMENTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
             "controllerNodeSelector": {"gpu-ci/system": "true"},
         },
         {"driverRoot": "/run/nvidia/driver", "gitops": GITOPS},
+    ],
+    "OkeGpuCluster": [
+        OKE,
+        {
+            **OKE,
+            "clusterName": "mine",
+            "vcnCidr": "10.8.0.0/16",
+            "system": {"ocpus": 2.0, "memory": "16Gi", "nodes": 2.0, "disk": "100Gi"},
+            "gpuPlugin": True,
+            "gpuPluginVersion": "v0.18.1",
+            "gpuPluginTolerations": [TOLERATION],
+            "machineSecurityGroup": True,
+            "tenancyId": "ocid1.tenancy.oc1..example",
+            "homeRegion": "us-sanjose-1",
+            "budget": BUDGET,
+            "budgetCompartmentId": "ocid1.compartment.oc1..exampleci",
+            "quotas": ["set compute-core quota standard-e5-core-count to 8 in compartment ci"],
+            "tags": {"team": "ml"},
+            "stackTag": "blue",
+            "protect": True,
+        },
+        {
+            **OKE,
+            "vcnId": "ocid1.vcn.oc1.sjc.example",
+            "endpointSubnetId": "ocid1.subnet.oc1.sjc.exampleendpoint",
+            "nodeSubnetId": "ocid1.subnet.oc1.sjc.examplenodes",
+        },
     ],
 }
 """Each component's arguments: first the smallest set that works. Together they have every argument."""
@@ -92,6 +157,15 @@ WRONG: Mapping[str, Sequence[tuple[Mapping[str, Any], str, str]]] = {
         ({"tolerations": [{"operator": "Exists"}]}, "tolerations[0].key", "add it"),
         ({"tolerations": {"key": "gpu"}}, "tolerations", "must be a list"),
         ({"runtime": "nvidia"}, "runtime", "unknown argument"),
+    ],
+    "EksGpuCluster": [
+        ({"zones": ["us-west-2a"]}, "zones", "two"),
+        ({"quotas": {"L-DB2E81BA": "many"}}, "quotas.L-DB2E81BA", "whole number"),
+        ({"system": {"nodes": {"min": 2.0}}}, "system.nodes.max", "add it"),
+    ],
+    "OkeGpuCluster": [
+        ({"compartmentId": "ci"}, "compartmentId", "OCID"),
+        ({"budget": {"monthlyUsd": 1.5, "emails": []}}, "budget.monthlyUsd", "whole number"),
     ],
     "GpuOperator": [
         ({"migStrategy": "all"}, "migStrategy", "none"),

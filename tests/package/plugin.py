@@ -26,6 +26,7 @@ from pulumi.runtime.proto import (
 )
 
 from tests.builders import ROOT
+from tests.components.oke import ANSWERS
 
 UNKNOWN = rpc.UNKNOWN
 _FEATURES = (
@@ -78,9 +79,12 @@ class Engine(resource_pb2_grpc.ResourceMonitorServicer, engine_pb2_grpc.EngineSe
         return empty_pb2.Empty()
 
     def Invoke(self, request: Any, context: Any) -> Any:  # noqa: N802 - gRPC's name
-        """The only invoke is the SDK's: which provider a URN is."""
-        assert request.tok == "pulumi:pulumi:getResource", request.tok
+        """Answers the SDK, which asks what provider a URN is, and the components of OCI."""
         found = struct_pb2.Struct()
+        if request.tok in ANSWERS:
+            found.update(ANSWERS[request.tok]({}))
+            return resource_pb2.ResourceInvokeResponse(**{"return": found})
+        assert request.tok == "pulumi:pulumi:getResource", request.tok
         urn = request.args["urn"]
         found.update({"urn": urn, "id": f"{urn.rpartition('::')[2]}-id", "state": {}})
         return resource_pb2.ResourceInvokeResponse(**{"return": found})
@@ -145,7 +149,7 @@ class Plugin:
             answer = self._provider.Construct(asked, timeout=30)
             return Constructed(engine.asked, rpc.deserialize_properties(answer.state, keep_unknowns=True))
         except grpc.RpcError as error:
-            if error.code() != grpc.StatusCode.INVALID_ARGUMENT:  # type: ignore[attr-defined] - every error of a call has a code
+            if error.code() != grpc.StatusCode.INVALID_ARGUMENT:  # type: ignore[attr-defined]
                 raise
             return Constructed(engine.asked, errors=tuple(_property_errors(error)))
         finally:

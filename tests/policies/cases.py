@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from tests.policies.harness import proxied
+from tests.policies.harness import NAME, proxied
 
 
 @dataclass(frozen=True)
@@ -62,3 +62,10 @@ class StackCase:
     members: tuple[Member, ...]
     messages: Mapping[str, str] = field(default_factory=dict)
     config: Mapping[str, Any] = field(default_factory=dict)
+
+
+def alone(
+    token: str, props: Mapping[str, Any], messages: tuple[str, ...] = (), *, config: Mapping[str, Any] | None = None
+) -> StackCase:
+    """A stack of one resource, and what a rule says of it."""
+    return StackCase((Member(token, NAME, props),), dict.fromkeys(messages, NAME), config or {})

@@ -205,6 +205,10 @@ def judge_stack(
         found[each.name].property_dependencies = {
             field: [found[name] for name in names] for field, names in each.property_depends.items()
         }
+    return _judged(rule, list(found.values()), config, as_of)
+
+
+def _judged(rule: StackRule, resources: list[PolicyResource], config: Mapping[str, Any] | None, as_of: date) -> Verdict:
     messages: list[tuple[str, str]] = []
 
     def report(message: str, urn: str | None = None) -> None:
@@ -212,7 +216,7 @@ def judge_stack(
 
     verdict = Verdict()
     try:
-        _policy(rule, as_of).validate(StackValidationArgs(list(found.values()), _config(rule, config)), report)
+        _policy(rule, as_of).validate(StackValidationArgs(resources, _config(rule, config)), report)
     except UndeterminableError as error:
         verdict = Verdict(undeterminable=error.message)
     except UnknownValueError as error:
@@ -220,6 +224,23 @@ def judge_stack(
     except _NotApplicableError as reason:
         verdict = Verdict(excepted=str(reason.reason))
     return replace(verdict, messages=tuple(text for text, _ in messages), urns=tuple(of for _, of in messages))
+
+
+def judge_alone(
+    rule: StackRule,
+    token: str,
+    props: Mapping[str, Any],
+    config: Mapping[str, Any] | None = None,
+    unknown: tuple[Step, ...] = (),
+    *,
+    ignored: tuple[str, ...] = (),
+) -> Verdict:
+    """The verdict of a stack rule on a stack of one resource. `ignored` are the paths of its `ignoreChanges`."""
+    if unknown:
+        props = changed(props, *unknown, UNKNOWN)
+    options = PolicyResourceOptions(False, list(ignored), None, [], PolicyCustomTimeouts(0, 0, 0), [])
+    only = PolicyResource(token, proxied(props), urn(token), NAME, options, None, None, [], {})
+    return replace(_judged(rule, [only], config, AS_OF), urns=())
 
 
 def proxied(props: Mapping[str, Any]) -> Any:

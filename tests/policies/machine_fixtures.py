@@ -68,6 +68,20 @@ RESERVED = Member(
     provider=AWS,
 )
 """Up to one machine of a reservation that holds two."""
+BLOCK_TEMPLATE = Member(LAUNCH_TEMPLATE, "h200-launch", {"instanceType": "p5en.48xlarge"}, provider=AWS)
+BLOCK = Member(
+    EKS_NODE_GROUP,
+    "h200-nodes",
+    {
+        "capacityType": "CAPACITY_BLOCK",
+        "launchTemplate": {"id": "lt-2", "version": "1"},
+        "scalingConfig": {"minSize": 0, "maxSize": 1},
+        "tags": {RESERVED_NODES: "2", "gpu-ci/instance-type": "p5en.48xlarge"},
+    },
+    provider=AWS,
+    property_depends={"launchTemplate": ("h200-launch",)},
+)
+"""Up to one machine of a capacity block that holds two."""
 SYSTEM = Member(
     EKS_NODE_GROUP,
     "system-nodes",

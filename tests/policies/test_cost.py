@@ -92,6 +92,17 @@ FLEETS = {
     "a reservation that is larger than its pool": cluster(
         pools={"t4": pool(capacity="reserved", role="release", reservation=RESERVED, nodes={"min": 0, "max": 2})}
     ),
+    "a capacity block, whose type is in the template": cluster(
+        pools={
+            "t4": pool(
+                instanceTypes=["p5en.48xlarge"],
+                capacity="capacity-block",
+                role="release",
+                reservation=RESERVED,
+                nodes={"min": 0, "max": 2},
+            )
+        }
+    ),
     "one on OCI": oke_cluster(
         pools={"a10": oke_pool(capacity="reserved", role="release", reservation=HELD, nodes={"min": 1, "max": 2})}
     ),

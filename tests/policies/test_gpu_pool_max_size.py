@@ -5,17 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pulumi_policy import PolicyCustomTimeouts, PolicyResourceOptions, ResourceValidationArgs
 
-from fleet.facts.scheduling import MOST_NODES_TAG
+from fleet.facts.scheduling import BLOCK_TYPE_TAG, MOST_NODES_TAG
 from policies.rules.gpu_pool_max_size import RULE
 from tests.builders import oke_pool
 from tests.components.oke import NODE_POOL as OKE_TOKEN
 from tests.components.oke import planned
 from tests.components.recorded import of_type
-from tests.day import AS_OF
-from tests.policies.cases import Case
-from tests.policies.harness import CLEAN, REMOVE, changed, config_of, judge, proxied, said, urn
+from tests.policies.cases import Member, alone
+from tests.policies.harness import CLEAN, REMOVE, changed, config_of, judge_alone, judge_stack, said, urn
 from tests.policies.pool_fixtures import (
     ASG,
     EKS,
@@ -62,51 +60,59 @@ NO_LIMIT = "spec.limits[nvidia.com/gpu] is not set: Karpenter then buys GPUs wit
 
 def with_options(props: dict[str, Any], *ignored: str) -> tuple[str, ...]:
     """What the rule says of an OKE pool, where the program ignores changes of these paths."""
-    options = PolicyResourceOptions(False, list(ignored), None, [], PolicyCustomTimeouts(0, 0, 0), [], None)
-    found: list[str] = []
-    args = ResourceValidationArgs(OKE, proxied(props), urn(OKE), "pool", options, None, {})
-    RULE.policy(AS_OF).validate(args, lambda message, _: found.append(message))
-    return tuple(found)
+    return judge_alone(RULE, OKE, props, ignored=ignored).messages
 
 
 def test_the_maximum_counts_with_the_gpus_of_the_greatest_type() -> None:
     props = changed(changed(SPOT, "instanceTypes", ["g5.xlarge", "g5.12xlarge"]), *MAX, 2)
-    assert judge(RULE, EKS, props) == said(f"{above('scalingConfig.maxSize', 2, '4 GPUs', room=1)} {NVIDIA}")
-    assert judge(RULE, EKS, props, {"maxGpusPerPool": 8}) == CLEAN
+    assert judge_alone(RULE, EKS, props) == said(f"{above('scalingConfig.maxSize', 2, '4 GPUs', room=1)} {NVIDIA}")
+    assert judge_alone(RULE, EKS, props, {"maxGpusPerPool": 8}) == CLEAN
 
 
 def test_a_machine_that_is_too_great_for_the_cap_is_told_so() -> None:
-    (message,) = judge(RULE, EKS, changed(changed(SPOT, "instanceTypes", ["p4d.24xlarge"]), *MAX, 1)).messages
+    (message,) = judge_alone(RULE, EKS, changed(changed(SPOT, "instanceTypes", ["p4d.24xlarge"]), *MAX, 1)).messages
     raised = config_of(RULE.id, "maxGpusPerPool")
     assert f"1 times 8 GPUs is more than 4 GPUs; take a smaller type, or raise {raised}" in message
 
 
 @pytest.mark.parametrize("size", [REMOVE, None, "many", 2.5, []])
 def test_a_gpu_pool_says_its_maximum(size: Any) -> None:
-    (message,) = judge(RULE, EKS, changed(SPOT, *MAX, size)).messages
+    (message,) = judge_alone(RULE, EKS, changed(SPOT, *MAX, size)).messages
     assert ": a GPU pool needs a maximum number of nodes; write a whole number (amiType" in message
 
 
 def test_a_pool_without_gpus_has_any_size() -> None:
-    assert judge(RULE, EKS, changed(SYSTEM, *MAX, 100)) == CLEAN
-    assert judge(RULE, OKE, changed(V100, "nodeShape", "VM.Standard.E5.Flex") | {"freeformTags": {}}) == CLEAN
+    assert judge_alone(RULE, EKS, changed(SYSTEM, *MAX, 100)) == CLEAN
+    assert judge_alone(RULE, OKE, changed(V100, "nodeShape", "VM.Standard.E5.Flex") | {"freeformTags": {}}) == CLEAN
 
 
 def test_gpus_that_cannot_be_counted_are_told() -> None:
     stranger = changed(SPOT, "instanceTypes", ["g5.xlarge", "p9.48xlarge"])
-    assert judge(RULE, EKS, stranger) == said(
+    assert judge_alone(RULE, EKS, stranger) == said(
         f'instanceTypes[1]: "p9.48xlarge" is not in the hardware table, {UNCOUNTED}; take another type {NVIDIA}'
     )
     templated = changed(SPOT, "instanceTypes", REMOVE) | {"launchTemplate": {"id": "lt-1"}}
-    assert judge(RULE, EKS, templated) == said(
+    assert judge_alone(RULE, EKS, templated) == said(
         f"the pool names no machine type, {UNCOUNTED}; name its types on the pool, not in a launch template {NVIDIA}"
     )
-    (message,) = judge(RULE, EKS, changed(templated, *MAX, 5)).messages
+    (message,) = judge_alone(RULE, EKS, changed(templated, *MAX, 5)).messages
     assert "5 times 1 GPU or more is more than 4 GPUs" in message
 
 
+def test_the_type_of_a_capacity_block_is_in_its_tag() -> None:
+    """EKS allows the type in the launch template alone, and this rule sees the group alone."""
+    block = changed(SPOT, "instanceTypes", REMOVE) | {
+        "capacityType": "CAPACITY_BLOCK",
+        "launchTemplate": {"id": "lt-1"},
+        "tags": {BLOCK_TYPE_TAG: "p5en.48xlarge"},
+    }
+    (message,) = judge_alone(RULE, EKS, changed(block, *MAX, 2)).messages
+    assert "2 times 8 GPUs is more than 4 GPUs" in message
+    assert judge_alone(RULE, EKS, changed(block, *MAX, 2), {"maxGpusPerPool": 16}) == CLEAN
+
+
 def test_a_pool_of_no_node_needs_no_count() -> None:
-    assert judge(RULE, EKS, changed(changed(SPOT, "instanceTypes", ["p9.48xlarge"]), *MAX, 0)) == CLEAN
+    assert judge_alone(RULE, EKS, changed(changed(SPOT, "instanceTypes", ["p9.48xlarge"]), *MAX, 0)) == CLEAN
 
 
 def test_a_pool_of_oke_says_its_autoscalers_maximum_by_a_tag() -> None:
@@ -138,74 +144,85 @@ def test_our_own_pools_of_oke_have_the_tag_and_it_tells_the_truth() -> None:
     [({GPU: 4}, 0), ({GPU: "4"}, 0), ({GPU: 0}, 0), ({GPU: 5}, 1), ({GPU: "many"}, 1), ({"cpu": 100}, 1), ({}, 1), (None, 1)],
 )
 def test_karpenter_is_bounded_by_its_limit_of_gpus(limits: Any, faults: int) -> None:
-    assert len(judge(RULE, KARPENTER, changed(NODE_POOL, "spec", "limits", limits)).messages) == faults
+    assert len(judge_alone(RULE, KARPENTER, changed(NODE_POOL, "spec", "limits", limits)).messages) == faults
 
 
 def test_a_karpenter_pool_may_be_bounded_by_its_nodes() -> None:
     bare = changed(NODE_POOL, "spec", "limits", {"nodes": 4})
-    assert judge(RULE, KARPENTER, bare) == CLEAN
-    assert judge(RULE, KARPENTER, changed(bare, "spec", "limits", "nodes", 5)) == said(
+    assert judge_alone(RULE, KARPENTER, bare) == CLEAN
+    assert judge_alone(RULE, KARPENTER, changed(bare, "spec", "limits", "nodes", 5)) == said(
         f"{above('spec.limits.nodes', 5)} {KARPENTER_SIGN}"
     )
     fixed = changed(changed(NODE_POOL, "spec", "limits", REMOVE), "spec", "replicas", 5)
-    assert judge(RULE, KARPENTER, fixed) == said(f"{above('spec.replicas', 5)} {KARPENTER_SIGN}")
+    assert judge_alone(RULE, KARPENTER, fixed) == said(f"{above('spec.replicas', 5)} {KARPENTER_SIGN}")
 
 
 def test_nodes_of_any_type_are_no_bound() -> None:
     category = {"key": "karpenter.k8s.aws/instance-category", "operator": "In", "values": ["g"]}
     props = changed(changed(NODE_POOL, "spec", "limits", {"nodes": 2}), *REQUIREMENTS, [category])
-    (message,) = judge(RULE, KARPENTER, props).messages
+    (message,) = judge_alone(RULE, KARPENTER, props).messages
     assert UNCOUNTED in message
 
 
 @pytest.mark.parametrize("most", [REMOVE, None, "all"])
 def test_launchers_without_a_maximum_boot_without_end(most: Any) -> None:
-    (message,) = judge(RULE, RELEASE, changed(LAUNCHER, "values", "maxRunners", most)).messages
+    (message,) = judge_alone(RULE, RELEASE, changed(LAUNCHER, "values", "maxRunners", most)).messages
     assert ": ARC then boots a GPU machine for every job; write a whole number" in message
 
 
 def test_a_launcher_counts_with_its_greatest_shape() -> None:
     props = changed(changed(LAUNCHER, *SHAPES, "VM.GPU.A10.1,VM.GPU.A10.2"), "values", "maxRunners", 3)
-    assert judge(RULE, RELEASE, props) == said(above("values.maxRunners", 3, "2 GPUs", room=2, setting="maxGpusPerMachineSet"))
-    assert judge(RULE, RELEASE, props, {"maxGpusPerMachineSet": 6}) == CLEAN
+    assert judge_alone(RULE, RELEASE, props) == said(
+        above("values.maxRunners", 3, "2 GPUs", room=2, setting="maxGpusPerMachineSet")
+    )
+    assert judge_alone(RULE, RELEASE, props, {"maxGpusPerMachineSet": 6}) == CLEAN
 
 
 def test_runners_of_pods_are_bounded_by_their_pool() -> None:
-    assert judge(RULE, RELEASE, scale_set(RUNNER, maxRunners=100)) == CLEAN
-    assert judge(RULE, RELEASE, LAUNCHERS | {"chart": "nvidia-device-plugin"}) == CLEAN
+    assert judge_alone(RULE, RELEASE, scale_set(RUNNER, maxRunners=100)) == CLEAN
+    assert judge_alone(RULE, RELEASE, LAUNCHERS | {"chart": "nvidia-device-plugin"}) == CLEAN
 
 
 def test_an_auto_scaling_group_that_names_no_gpu_type_is_not_judged() -> None:
-    assert judge(RULE, ASG, {"maxSize": 100, "launchTemplate": {"id": "lt-1"}}) == CLEAN
-    assert judge(RULE, ASG, changed(GROUP, *OVERRIDES, [{"instanceType": "m6i.large"}]) | {"maxSize": 100}) == CLEAN
+    assert judge_alone(RULE, ASG, {"maxSize": 100, "launchTemplate": {"id": "lt-1"}}) == CLEAN
+    assert judge_alone(RULE, ASG, changed(GROUP, *OVERRIDES, [{"instanceType": "m6i.large"}]) | {"maxSize": 100}) == CLEAN
+
+
+def test_the_node_groups_of_a_pool_count_together() -> None:
+    two, one = (changed(SPOT, *MAX, size) for size in (2, 1))
+    found = judge_stack(RULE, [Member(EKS, "a", two), Member(EKS, "b", two), Member(EKS, "c", one)])
+    assert found.messages == (f"{EKS_FAULT} (its 3 node groups together)",)
+    assert found.urns == (urn(EKS, "a"),)
+    other = changed(two, "labels", {"gpu-ci/pool": "other"})
+    assert judge_stack(RULE, [Member(EKS, "a", two), Member(EKS, "b", two), Member(EKS, "c", other)]) == CLEAN
 
 
 def test_what_decides_must_be_known() -> None:
-    assert judge(RULE, EKS, SPOT, unknown=MAX) == said(unknown=".".join(MAX))
-    assert judge(RULE, EKS, SPOT, unknown=("instanceTypes", 0)) == said(unknown="instanceTypes.0")
-    assert judge(RULE, EKS, BIG, unknown=("instanceTypes", 0)) == said(EKS_FAULT), "too many of the other type already"
-    assert judge(RULE, KARPENTER, NODE_POOL, unknown=LIMIT) == said(unknown=".".join(LIMIT))
-    assert judge(RULE, EKS, SPOT, unknown=("labels",)) == CLEAN
-    assert judge(RULE, RELEASE, LAUNCHER, unknown=("values", "maxRunners")) == said(unknown="values.maxRunners")
+    assert judge_alone(RULE, EKS, SPOT, unknown=MAX) == said(unknown=".".join(MAX))
+    assert judge_alone(RULE, EKS, SPOT, unknown=("instanceTypes", 0)) == said(unknown="instanceTypes.0")
+    assert judge_alone(RULE, EKS, BIG, unknown=("instanceTypes", 0)) == said(EKS_FAULT), "too many of the other type already"
+    assert judge_alone(RULE, KARPENTER, NODE_POOL, unknown=LIMIT) == said(unknown=".".join(LIMIT))
+    assert judge_alone(RULE, EKS, SPOT, unknown=("labels",)) == CLEAN
+    assert judge_alone(RULE, RELEASE, LAUNCHER, unknown=("values", "maxRunners")) == said(unknown="values.maxRunners")
 
 
 SUITE = Suite(
     RULE,
     passing=(
-        Case(EKS, SPOT),
-        Case(EKS, SYSTEM),
-        Case(EKS, BIG, config={"maxGpusPerPool": 5}),
-        Case(OKE, V100),
-        Case(KARPENTER, NODE_POOL),
-        Case(ASG, GROUP),
-        Case(RELEASE, LAUNCHER),
-        Case(RELEASE, scale_set(RUNNER)),
-        Case(RELEASE, LAUNCHERS, config={"maxGpusPerMachineSet": 5}),
+        alone(EKS, SPOT),
+        alone(EKS, SYSTEM),
+        alone(EKS, BIG, config={"maxGpusPerPool": 5}),
+        alone(OKE, V100),
+        alone(KARPENTER, NODE_POOL),
+        alone(ASG, GROUP),
+        alone(RELEASE, LAUNCHER),
+        alone(RELEASE, scale_set(RUNNER)),
+        alone(RELEASE, LAUNCHERS, config={"maxGpusPerMachineSet": 5}),
     ),
     violating=(
-        Case(EKS, BIG, (EKS_FAULT,)),
-        Case(OKE, changed(V100, "freeformTags", MOST, "5"), (OKE_FAULT,)),
-        Case(
+        alone(EKS, BIG, (EKS_FAULT,)),
+        alone(OKE, changed(V100, "freeformTags", MOST, "5"), (OKE_FAULT,)),
+        alone(
             KARPENTER,
             changed(NODE_POOL, *LIMIT, 9),
             (
@@ -213,10 +230,10 @@ SUITE = Suite(
                 f"{config_of(RULE.id, 'maxGpusPerPool')} {KARPENTER_SIGN}",
             ),
         ),
-        Case(KARPENTER, changed(NODE_POOL, "spec", "limits", {}), (f"{NO_LIMIT} {KARPENTER_SIGN}",)),
-        Case(ASG, GROUP | {"maxSize": 5}, (f"{above('maxSize', 5)} {ASG_SIGN}",)),
-        Case(RELEASE, LAUNCHERS, (LAUNCHER_FAULT,)),
-        Case(
+        alone(KARPENTER, changed(NODE_POOL, "spec", "limits", {}), (f"{NO_LIMIT} {KARPENTER_SIGN}",)),
+        alone(ASG, GROUP | {"maxSize": 5}, (f"{above('maxSize', 5)} {ASG_SIGN}",)),
+        alone(RELEASE, LAUNCHERS, (LAUNCHER_FAULT,)),
+        alone(
             EKS,
             SPOT,
             (f"{above('scalingConfig.maxSize', 4, cap=3, room=3)} {NVIDIA}",),

@@ -196,7 +196,10 @@ MUTATIONS = {
     "a machine of one's own mislabelled": Mutation(
         "gpu-node-labels", OWN, _always, _own_mislabelled, frozenset({"gpu-node-labels"})
     ),
-    "a spot pool on demand": Mutation("spot-required-nonprod", {NODE_GROUP}, _is_spot_burst, _on_demand, DEARER),
+    # The node groups of the pool that stay on spot are in fewer zones.
+    "a spot pool on demand": Mutation(
+        "spot-required-nonprod", {NODE_GROUP}, _is_spot_burst, _on_demand, DEARER | {"spot-diversified"}
+    ),
     "a preemptible pool on demand": Mutation(
         "spot-required-nonprod", {OKE_POOL}, _is_preemptible_burst, _not_preemptible, DEARER
     ),
@@ -319,7 +322,7 @@ def test_there_is_something_of_our_own_that_each_mutation_breaks(mutation):
 
 def test_a_node_group_without_its_taint_is_told_what_to_add():
     mutation = MUTATIONS["a pool without its taint"]
-    (target,) = [each for each in targets(mutation, "staging") if each.name == "usw2-t4-spot-nodes"]
+    (target,) = [each for each in targets(mutation, "staging") if each.name == "usw2-t4-spot-us-west-2a-nodes"]
     (verdict,) = [each for each in verdicts(among(broken(mutation, target), "staging"), "staging") if each.rule == mutation.rule]
     assert verdict.message == (
         'taints: a GPU pool (amiType is "AL2023_x86_64_NVIDIA") needs a taint nvidia.com/gpu with effect NO_SCHEDULE '

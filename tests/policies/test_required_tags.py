@@ -11,7 +11,7 @@ from policies.rules.kinds import AUTO_SCALING_GROUP, EKS_COMPONENT, NAMESPACE
 from policies.rules.required_tags import AWS, OCI, RULE
 from tests.policies.cases import Case
 from tests.policies.fixtures import LAUNCH_TEMPLATE, NODE_GROUP, OCI_INSTANCE
-from tests.policies.harness import CLEAN, UNKNOWN, judge, remedied, said
+from tests.policies.harness import CLEAN, UNKNOWN, judge, remedied
 from tests.policies.suite import Suite
 
 TAGS = {"owner": "ci-platform", "cost-center": "ci", "stack": "dev", "ttl": "permanent"}
@@ -19,8 +19,7 @@ NAMES = ", ".join(TAGS)
 PROVIDER = {"region": "us-west-2", "defaultTags": json.dumps({"tags": TAGS})}
 VALUES = {"values": TAGS}
 LABELS = {"labels": ["owner"], "values": {"owner": "ci"}}
-LAUNCHED = {"tagSpecifications": [{"resourceType": kind, "tags": TAGS} for kind in ("instance", "volume")]}
-PLAIN = sorted(AWS - {LAUNCH_TEMPLATE})
+PLAIN = sorted(AWS)
 
 
 def lacks(path: str, names: str = NAMES) -> str:
@@ -38,8 +37,7 @@ SUITE = Suite(
         *(Case(token, {"tags": TAGS}) for token in PLAIN),
         Case(NODE_GROUP, {"clusterName": "usw2"}, provider=PROVIDER),
         Case(NODE_GROUP, {"tags": {"team": "ci"}}, config={"tags": ["team"]}),
-        Case(LAUNCH_TEMPLATE, {**LAUNCHED, "tags": TAGS}),
-        Case(LAUNCH_TEMPLATE, LAUNCHED, provider=PROVIDER),
+        Case(LAUNCH_TEMPLATE, {"imageId": "ami"}, provider=PROVIDER),
         Case(AUTO_SCALING_GROUP, propagated(True)),
         Case(EKS_COMPONENT, {}),
         *(Case(token, {"freeformTags": TAGS}) for token in sorted(OCI)),
@@ -51,14 +49,6 @@ SUITE = Suite(
         *(Case(token, {"name": "x"}, (lacks("tags"),), config=VALUES) for token in PLAIN),
         Case(NODE_GROUP, {"tags": {**TAGS, "owner": ""}}, (lacks("tags", "owner"),), config=VALUES),
         Case(NODE_GROUP, {"tags": {"owner": "ci"}}, (lacks("tags", "cost-center, stack, ttl"),), unremedied=True),
-        Case(LAUNCH_TEMPLATE, LAUNCHED, (lacks("tags"),), config=VALUES),
-        Case(
-            LAUNCH_TEMPLATE,
-            {"tags": TAGS, "tagSpecifications": [{"resourceType": "instance", "tags": TAGS}]},
-            (lacks("tagSpecifications of volume"),),
-            config=VALUES,
-            unremedied=True,
-        ),
         Case(AUTO_SCALING_GROUP, propagated(False), (lacks("tags (with propagateAtLaunch)"),), unremedied=True),
         *(
             Case(token, {"freeformTags": {"owner": "ci"}}, (lacks("freeformTags", "cost-center, stack, ttl"),), config=VALUES)
@@ -78,19 +68,6 @@ def test_default_tags_that_are_unknown_may_be_the_missing_ones() -> None:
     found = judge(RULE, NODE_GROUP, {"clusterName": "usw2"}, provider={"defaultTags": UNKNOWN})
     assert (found.messages, found.unknown) == ((), "defaultTags")
     assert judge(RULE, NODE_GROUP, {"tags": TAGS}, provider={"defaultTags": UNKNOWN}) == CLEAN
-
-
-def test_default_tags_do_not_reach_what_a_template_launches() -> None:
-    assert judge(RULE, LAUNCH_TEMPLATE, {"imageId": "ami"}, provider=PROVIDER) == said(
-        lacks("tagSpecifications of instance"), lacks("tagSpecifications of volume")
-    )
-
-
-def test_a_template_without_tags_is_one_message_as_every_resource_is() -> None:
-    assert judge(RULE, LAUNCH_TEMPLATE, {"imageId": "ami"}) == judge(RULE, NODE_GROUP, {}) == said(lacks("tags"))
-    some = judge(RULE, LAUNCH_TEMPLATE, {"tags": {"owner": "ci"}})
-    assert some.messages[0] == lacks("tags", "cost-center, stack, ttl")
-    assert some.messages[1:] == (lacks("tagSpecifications of instance"), lacks("tagSpecifications of volume"))
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "3", '{"tags": 3}', "[" * 99999])

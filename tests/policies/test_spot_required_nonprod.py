@@ -10,8 +10,9 @@ import pytest
 
 from components.eks.gpu_node_group import GpuNodeGroup, GpuNodeGroupArgs
 from fleet.facts.errors import InputError
-from fleet.facts.hardware import machines, preemptible
-from fleet.settings.pool import Capacity, Pool, Role
+from fleet.facts.hardware import PREPAID, machines, preemptible
+from fleet.providers.eks.nodes import EksPool
+from fleet.settings.pool import Capacity, Role
 from offline.judge import configure
 from offline.judge import judge as judge_recording
 from policies.rules.pools import machine_sign, sold_as_spot
@@ -144,13 +145,14 @@ def test_the_label_has_to_be_known_where_it_decides_and_nowhere_else() -> None:
     assert judge(RULE, NODE_GROUP, spot, unknown=path) == CLEAN
 
 
-def pool(capacity: str) -> Pool:
-    reservation = {"reservation": {"id": "cr-1", "zone": "us-west-2a", "count": 1}} if capacity == "reserved" else {}
+def pool(capacity: str) -> EksPool:
+    held = {"reservation": {"id": "cr-01234567", "zone": "us-west-2a", "count": 1}}
+    reservation = held if capacity in PREPAID else {}
     kind = {"instanceTypes": ("p4d.24xlarge",), "capacity": capacity, "role": "burst", "nodes": {"min": 0, "max": 1}}
-    return Pool.model_validate(kind | reservation)
+    return EksPool.model_validate(kind | reservation)
 
 
-@pytest.mark.parametrize(("capacity", "faults"), [("on-demand", 1), ("spot", 0), ("reserved", 0)])
+@pytest.mark.parametrize(("capacity", "faults"), [("on-demand", 1), ("spot", 0), ("reserved", 0), ("capacity-block", 0)])
 def test_our_own_node_groups_are_told_apart_and_the_label_tells_the_truth(capacity: str, faults: int) -> None:
     def program() -> None:
         GpuNodeGroup(
@@ -160,10 +162,11 @@ def test_our_own_node_groups_are_told_apart_and_the_label_tells_the_truth(capaci
                 cluster_name="gpu-ci-test-usw2",
                 kubernetes_version="1.34",
                 node_role_arn="arn:aws:iam::123456789012:role/node",
-                subnet_ids=["subnet-1"],
+                subnets={"us-west-2a": "subnet-1"},
                 pool_name="a100",
                 pool=pool(capacity),
-                tags={},
+                fixed_tags={},
+                owner_tags={},
                 ready=[],
             ),
         )
@@ -175,11 +178,12 @@ def test_our_own_node_groups_are_told_apart_and_the_label_tells_the_truth(capaci
     (template,) = of_type(recording, LAUNCH_TEMPLATE)
     reserved = group.inputs["labels"][CAPACITY_LABEL] == "reserved"
     assert reserved is (capacity == "reserved")
-    assert reserved is ("capacityReservationSpecification" in template.inputs), "the rule believes the label"
+    held = "capacityReservationSpecification" in template.inputs
+    assert held is (reserved or group.inputs["capacityType"] == "CAPACITY_BLOCK"), "the rule believes the label"
 
 
 def test_every_capacity_of_a_stack_file_was_judged_above() -> None:
-    assert set(get_args(Capacity)) == {"on-demand", "spot", "reserved"}
+    assert set(get_args(Capacity)) == {"on-demand", "spot", "reserved", "capacity-block"}
 
 
 # -- OKE ---------------------------------------------------------------------------------------------------------------

@@ -13,6 +13,8 @@ from tests.policies.harness import CLEAN, UNKNOWN, config_of, judge_stack, urn
 from tests.policies.machine_fixtures import (
     ALL,
     ANNOTATIONS,
+    BLOCK,
+    BLOCK_TEMPLATE,
     BOX,
     FLEX,
     LAUNCHERS,
@@ -47,6 +49,14 @@ def said(*members: Member, limit: int = 0) -> tuple[str, ...]:
 COUNTED: dict[str, tuple[tuple[Member, ...], str]] = {
     "an EKS group": ((TEMPLATE, T4), told(5, "5 spot", "usw2/t4 5 x 1 = 5 spot")),
     "a reservation": ((RESERVED,), told(8, "8 reserved", "a100-nodes 1 x 8 = 8 reserved")),
+    "a capacity block": (
+        (BLOCK_TEMPLATE, BLOCK),
+        told(8, "8 in a capacity block", "h200-nodes 1 x 8 = 8 in a capacity block"),
+    ),
+    "a capacity block, whose tag names a smaller type than its template": (
+        (BLOCK_TEMPLATE, but(BLOCK, "tags", "gpu-ci/instance-type", "p5.4xlarge")),
+        told(8, "8 in a capacity block", "h200-nodes 1 x 8 = 8 in a capacity block"),
+    ),
     "an OKE pool": ((V100,), told(4, "4 spot", "v100 4 x 1 = 4 spot")),
     "an Auto Scaling group": ((SCALING_GROUP,), told(4, "4 spot", "asg 4 x 1 = 4 spot")),
     "Karpenter": ((NODE_POOLS,), told(4, "4 on demand", "a10g 4 on demand", lower="spec.limits")),

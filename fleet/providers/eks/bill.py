@@ -20,7 +20,7 @@ def eks_bill(name: str, cluster: EksCluster, day: date) -> Iterator[Line]:
     yield nodes(name, "system pool", system.instance_types, region, "on-demand", system.nodes.min, system.nodes.max)
     item, support = billed(cluster.kubernetes_version, day)
     yield units(name, "control plane", support, item, region, 1, 1)
-    if gateways := cluster.network.nat_count(len(set(cluster.zones))):
+    if gateways := cluster.network.nat_count(len(cluster.network_zones)):
         yield units(name, "NAT gateways", "without traffic", "nat-gateway", region, gateways, gateways)
     groups = [(pool.nodes, pool.disk) for pool in cluster.pools.values()] + [(system.nodes, system.disk)]
     least = sum(scale.min * disk for scale, disk in groups) / 1024

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from datetime import date
 from typing import Annotated, Literal, Self, get_args
 
@@ -13,24 +13,25 @@ from fleet.facts import versions
 from fleet.facts.hardware import machines, quota_code
 from fleet.facts.scheduling import EKS_PROFILE
 from fleet.providers.eks.caches import EksCache
+from fleet.providers.eks.groups import zone_groups
+from fleet.providers.eks.nodes import EksPool, ending
+from fleet.providers.eks.placement_group import SPREAD_PER_ZONE
 from fleet.providers.eks.support import remark
 from fleet.settings import compatibility
 from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import Enablement
 from fleet.settings.endpoint import Endpoint
-from fleet.settings.model import Cidr, DnsLabel, Model, matching, problem, require_once
-from fleet.settings.pool import Capacity, Pool, SystemPool, require_in_zones, require_own_labels
+from fleet.settings.model import Cidr, DnsLabel, Model, Nodes, matching, problem, require_once
+from fleet.settings.pool import Capacity, SystemPool, require_in_zones, require_own_labels
 from fleet.settings.runner import PodRunner, SetName
 
 _REGION = re.compile(r"(af|ap|ca|eu|il|me|mx|sa|us)-(north|south|east|west|central|(north|south)(east|west))-[1-9]")
 """Regions of the partition `aws`: the program's IAM policies are of that partition."""
-_SUBNET = re.compile(r"subnet-[0-9a-f]{8,17}")
-_RESERVATION = re.compile(r"cr-[0-9a-f]{8,17}")
-_NODES = 450
-"""Default quota of nodes in a managed node group (docs.aws.amazon.com, EKS service quotas); AWS raises it on request."""
-_VPC = re.compile(r"vpc-[0-9a-f]{8,17}")
-
-
+_NODES, _GROUPS = 450, 30
+"""Default quotas: nodes per managed node group, and groups per cluster (docs.aws.amazon.com, EKS service quotas). AWS raises
+both on request."""
+VpcId = Annotated[str, matching("vpc_id", "not a VPC id; write vpc-… as AWS shows it", r"vpc-[0-9a-f]{8,17}")]
+SubnetId = Annotated[str, matching("subnet_id", "not a subnet id; write subnet-…", r"subnet-[0-9a-f]{8,17}")]
 Principal = Annotated[
     str,
     matching(
@@ -49,6 +50,10 @@ def _quota(code: str) -> str:
     return code
 
 
+QuotaVcpus = dict[Annotated[str, AfterValidator(_quota)], Annotated[int, Field(ge=1)]]
+"""vCPUs by code of an EC2 quota."""
+
+
 class Network(Model):
     """The cluster's VPC: a new one, or existing private subnets. Nodes have private addresses either way."""
 
@@ -56,15 +61,19 @@ class Network(Model):
     """Address range of a new VPC, which has one public and one private subnet per zone. Default: 10.0.0.0/16."""
     nat_gateways: Literal["one", "per-zone"] | None = None
     """`one` is the default and cheaper. `per-zone` survives the loss of a zone and avoids traffic between zones."""
-    vpc_id: str | None = None
-    private_subnets: dict[str, str] = Field(default_factory=dict)
+    vpc_id: VpcId | None = None
+    private_subnets: dict[str, SubnetId] = Field(default_factory=dict)
     """Existing subnets by zone. Each needs its own route out: a NAT gateway or VPC endpoints."""
 
     @model_validator(mode="after")
     def _network_rules(self) -> Self:
         """Refuse settings that mix a new VPC with an existing one, and values that EC2 refuses."""
         if bool(self.private_subnets) != (self.vpc_id is not None):
-            raise problem("given_network", "an existing network needs both vpcId and privateSubnets; give both or neither")
+            raise problem(
+                "given_network",
+                "an existing network needs both vpcId and privateSubnets; give both or neither",
+                at=("vpcId",) if self.vpc_id is None else ("privateSubnets",),
+            )
         if self.vpc_id is None:
             # Below /22 there is no room for a public and a private subnet in each of several zones.
             if ":" in self.new_cidr or not 16 <= int(self.new_cidr.partition("/")[2]) <= 22:
@@ -76,12 +85,11 @@ class Network(Model):
                 )
             return self
         if self.cidr or self.nat_gateways:
-            raise problem("given_network", "cidr and natGateways belong to a new VPC; remove them, or remove vpcId")
-        if not _VPC.fullmatch(self.vpc_id):
-            raise problem("vpc_id", "not a VPC id; write vpc-… as AWS shows it", at=("vpcId",))
-        for zone, subnet in self.private_subnets.items():
-            if not _SUBNET.fullmatch(subnet):
-                raise problem("subnet_id", "not a subnet id; write subnet-…", at=("privateSubnets", zone))
+            raise problem(
+                "given_network",
+                "cidr and natGateways belong to a new VPC; remove them, or remove vpcId",
+                at=("cidr",) if self.cidr else ("natGateways",),
+            )
         return self
 
     @property
@@ -96,41 +104,15 @@ class Network(Model):
         return zones if self.nat_gateways == "per-zone" else 1
 
 
-class EksPool(Pool):
-    """A GPU pool of EC2 types, as a managed node group."""
-
-    image: Literal["al2023-nvidia", "bottlerocket-nvidia"] = "al2023-nvidia"
-    """Kind of node image. Default: AWS' AL2023, which has NVIDIA's driver and container toolkit."""
-    zones: tuple[str, ...] = ()
-    """Zones of the pool. Default: all zones of the cluster. Use one zone if jobs mount disks, because the autoscaler considers
-    only one zone of an empty pool (cloudprovider/aws/README.md, volumes of single zones)."""
-
-    @model_validator(mode="after")
-    def _eks_rules(self) -> Self:
-        """Refuse a reservation that EC2 cannot use for the pool, and a zone given twice."""
-        if self.reservation is not None and len(self.instance_types) > 1:
-            raise problem(
-                "reservation_type",
-                "a capacity reservation has one instance type; keep one, and add a pool for each other type",
-                at=("instanceTypes",),
-            )
-        if self.reservation is not None and not _RESERVATION.fullmatch(self.reservation.id):
-            raise problem(
-                "reservation_id", "not a capacity reservation's id; write cr-… as AWS shows it", at=("reservation", "id")
-            )
-        if self.reservation is not None and self.zones:
-            raise problem(
-                "reserved_zones", "the nodes of a reserved pool are in the reservation's zone; remove zones", at=("zones",)
-            )
-        require_once("repeated_zone", "a zone is given twice; remove one", self.zones, at=("zones",))
-        return self
-
-
 class EksCluster(Cluster):
     """An EKS cluster: control plane, system pool, GPU pools as managed node groups."""
 
     provider: Literal["eks"]
     zones: Annotated[tuple[str, ...], Field(min_length=1)]
+    """Zones of the nodes. Zones can be added and removed at any time."""
+    control_plane_zones: tuple[str, ...] = ()
+    """Zones of the control plane and of the system pool. Default: `zones`. They can never change after the creation, because EKS
+    refuses subnets of other zones (EKS user guide, network-reqs). So write them down before you change `zones`."""
     endpoint: Endpoint
     network: Network = Network()
     admins: tuple[Principal, ...] = ()
@@ -141,7 +123,7 @@ class EksCluster(Cluster):
         "audit",
         "authenticator",
     )
-    account_quotas: dict[Annotated[str, AfterValidator(_quota)], Annotated[int, Field(ge=0)]] = Field(default_factory=dict)
+    account_quotas: QuotaVcpus = Field(default_factory=dict)
     """vCPUs that the account has in the region, by quota code. `declareQuotas` requests only quotas that are given here."""
     enablement: Enablement = "device-plugin"
     system: SystemPool = SystemPool()
@@ -153,6 +135,29 @@ class EksCluster(Cluster):
     def own_cidr(self) -> str | None:
         """Range of a new VPC."""
         return self.network.new_cidr if self.network.vpc_id is None else None
+
+    @property
+    def fixed_zones(self) -> tuple[str, ...]:
+        """Zones of the control plane and of the system pool. They are fixed at creation."""
+        return self.control_plane_zones or self.zones
+
+    @property
+    def network_zones(self) -> tuple[str, ...]:
+        """Zones that need subnets. The fixed ones come first, so that the one NAT gateway never moves to another zone."""
+        return tuple(dict.fromkeys((*self.fixed_zones, *self.zones)))
+
+    @property
+    def group_suffix(self) -> int:
+        """Characters of "-<zone>", which the names of a pool's node groups have."""
+        return 1 + max(map(len, self.zones))
+
+    def zones_of(self, pool: EksPool) -> tuple[str, ...]:
+        """The zones of a pool's nodes. A reservation has machines in one zone."""
+        return (pool.reservation.zone,) if pool.reservation is not None else pool.zones or self.zones
+
+    def groups_of(self, pool: EksPool) -> dict[str, Nodes]:
+        """The sizes of a pool's node groups by zone."""
+        return zone_groups(self.zones_of(pool), pool.nodes)
 
     @property
     def private_sources(self) -> tuple[str, ...]:
@@ -195,13 +200,25 @@ class EksCluster(Cluster):
             yield f"endpoint.publicCidrs: {cidr} is reserved, EKS refuses it; set your own networks before pulumi up"
         if self.endpoint.private and not self.private_sources:
             yield "endpoint: only the nodes can reach the private endpoint; list your networks in privateCidrs"
-        for name, pool in self.pools.items():
-            if pool.nodes.max > _NODES:
+        groups = {name: self.groups_of(pool) for name, pool in self.pools.items()}
+        for name, held in groups.items():
+            if max(each.max for each in held.values()) > _NODES:
                 yield (
-                    f"pool {name}: EKS allows a node group {_NODES} nodes until AWS raises the quota; request more, or "
-                    "lower nodes.max"
+                    f"pool {name}: by default EKS allows {_NODES} nodes per node group, and a pool has one group per zone; ask "
+                    "AWS for more, add a zone, or lower nodes.max"
                 )
-        yield from self._tied_to_a_zone()
+        if (count := 1 + sum(map(len, groups.values()))) > _GROUPS:
+            yield (
+                f"pools: {count} node groups, one per pool and zone and one of the system pool; by default EKS allows {_GROUPS} "
+                "per cluster; ask AWS for more, or give pools fewer zones"
+            )
+        for name, pool in self.pools.items():
+            if pool.efa_interfaces:
+                yield (
+                    f"pool {name}: no pod can request its EFA interfaces (vpc.amazonaws.com/efa) until you install AWS's EFA "
+                    "device plugin; gpu-ci does not install it"
+                )
+        yield from self._tied_to_a_zone(groups)
         for name, pool in self.pools.items():
             if self.image_driver(name) is None:
                 fix = f"run nvidia-smi on a node of {self.kubernetes.ami_release} first"
@@ -213,23 +230,27 @@ class EksCluster(Cluster):
                 )
 
     def remarks_on(self, day: date) -> Iterator[str]:
-        """The end of support for its Kubernetes minor, and the cost of the control plane after that."""
+        """The end of support for its Kubernetes minor, the cost of the control plane after that, and ends of reservations."""
         yield remark(self.kubernetes_version, self.region, day)
+        for name, pool in self.pools.items():
+            if pool.reservation is not None and pool.reservation.end_date is not None:
+                yield f"pool {name}: {ending(pool.capacity, pool.reservation.end_date, day)}"
 
-    def _tied_to_a_zone(self) -> Iterator[str]:
-        """Limits of disks. Cluster Autoscaler assumes that an empty node group is in its first zone only (aws_manager.go)."""
+    def _tied_to_a_zone(self, groups: Mapping[str, Collection[str]]) -> Iterator[str]:
+        """Limits of disks. A pool starts no node in a zone where it has no node group. `groups` are the pools' zones."""
         disks = [name for name, cache in self.caches.items() if not cache.shared]
         for name in disks:
             yield (
                 f"cache {name}: an EBS volume is in one zone and mounts on one node at a time, so its jobs run only "
                 "there; storage efs has neither limit"
             )
-        for name, pool in self.pools.items():
-            if disks and pool.nodes.min == 0 and pool.reservation is None and len(pool.zones) != 1:
+        everywhere = dict.fromkeys(zone for held in groups.values() for zone in held)
+        for name, held in groups.items():
+            if disks and (missing := [zone for zone in everywhere if zone not in held]):
                 yield (
-                    f"pool {name}: if it is empty and has several zones, the autoscaler may add no node for a job that "
-                    f"mounts {' or '.join(disks)}; "
-                    "set zones to the one zone of those volumes"
+                    f"pool {name}: it has no node group in {' and '.join(missing)}, so its jobs wait forever if a job of another "
+                    f"pool created their volume of {' or '.join(disks)} there; give all pools that share it the same zones, and "
+                    "nodes.max of one per zone or more"
                 )
 
     @model_validator(mode="after")
@@ -237,24 +258,26 @@ class EksCluster(Cluster):
         """Refuse settings that EKS refuses: foreign zones, a single zone, an unknown version, subnets of other zones."""
         if not _REGION.fullmatch(self.region):
             raise problem("region", "not a commercial AWS region; write for example us-west-2", at=("region",))
-        for zone in self.zones:
-            if not re.fullmatch(re.escape(self.region) + "[a-z]", zone):
-                raise problem("zone", f"not a zone of {self.region}; write for example {self.region}a", at=("zones",), value=zone)
-        if len(set(self.zones)) < 2:
-            raise problem("zones", "an EKS control plane needs at least two different zones; add one", at=("zones",))
-        if self.network.vpc_id is None and any(zone[-1] > "g" for zone in self.zones):
-            raise problem("zone_letter", "a new VPC has subnets for zones a to g; use those", at=("zones",))
+        for key, zones in (("zones", self.zones), ("controlPlaneZones", self.control_plane_zones)):
+            for zone in zones:
+                if not re.fullmatch(re.escape(self.region) + "[a-z]", zone):
+                    raise problem("zone", f"not a zone of {self.region}; write for example {self.region}a", at=(key,), value=zone)
+            if self.network.vpc_id is None and any(zone[-1] > "g" for zone in zones):
+                raise problem("zone_letter", "a new VPC has subnets for zones a to g; use those", at=(key,))
+            require_once("repeated_zone", "a zone is given twice; remove one", zones, at=(key,))
+        if len(self.fixed_zones) < 2:
+            key = "controlPlaneZones" if self.control_plane_zones else "zones"
+            raise problem("zones", "an EKS control plane needs at least two different zones; add one", at=(key,))
         require_once("repeated_admin", "a principal is given twice; remove one", self.admins, at=("admins",))
-        require_once("repeated_zone", "a zone is given twice; remove one", self.zones, at=("zones",))
         if self.kubernetes_version not in versions.KUBERNETES:
             known = ", ".join(versions.KUBERNETES)
             raise problem(
                 "kubernetes_version", f"no node image is known for this version; use one of: {known}", at=("kubernetesVersion",)
             )
-        if self.network.vpc_id is not None and set(self.network.private_subnets) != set(self.zones):
+        if self.network.vpc_id is not None and set(self.network.private_subnets) != set(self.network_zones):
             raise problem(
                 "subnet_zones",
-                "privateSubnets must have one subnet for each of the cluster's zones; use the same zones",
+                "privateSubnets must have one subnet for each zone in zones and controlPlaneZones; use the same zones",
                 at=("network", "privateSubnets"),
                 value=sorted(self.network.private_subnets),
             )
@@ -294,4 +317,11 @@ class EksCluster(Cluster):
                         value=machine.name,
                     )
             require_own_labels("reserved_label", "EKS or kubelet refuses", EKS_PROFILE, pool.labels, at=("pools", name))
+            most = SPREAD_PER_ZONE * len(self.zones_of(pool))
+            if pool.placement_group is not None and pool.placement_group.strategy == "spread" and pool.nodes.max > most:
+                raise problem(
+                    "spread_size",
+                    f"a spread placement group has up to {SPREAD_PER_ZONE} machines in a zone, here {most} in all; lower max",
+                    at=("pools", name, "nodes", "max"),
+                )
         return self

@@ -8,17 +8,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from fleet.facts.hardware import CAPACITY_BLOCK
 from fleet.providers.eks.cluster import EksCluster
 from fleet.providers.quotas import Need, needs
 
 
 def eks_needs(declaring: EksCluster, clusters: Iterable[EksCluster]) -> tuple[Need, ...]:
-    """The needs of all GPU pools in the cluster's region, because quotas are per region. A reservation counts in full."""
+    """The needs of all GPU pools in the cluster's region, because quotas are per region. A reservation counts in full.
+
+    A capacity block needs none: EC2 limits blocks by their instances, when you buy them (data/README.md, quota sources).
+    """
     return tuple(
         need
         for cluster in clusters
         if cluster.region == declaring.region
         for pool in cluster.pools.values()
+        if pool.capacity != CAPACITY_BLOCK
         for need in needs(pool.machines, pool.capacity, pool.paid_nodes[1], cluster.region)
     )
 

@@ -13,6 +13,7 @@ _VERSION = matching(
     "not an add-on's version; write one that `oci ce addon-option list` shows, for example v1.34.2",
     r"v[0-9]+\.[0-9]+\.[0-9]+([.-][\w.-]+)?",
 )
-AddonVersions = dict[Literal["ClusterAutoscaler", "NvidiaGpuPlugin"], Annotated[str, _VERSION]]
+AddonVersion = Annotated[str, _VERSION]
+AddonVersions = dict[Literal["ClusterAutoscaler", "NvidiaGpuPlugin"], AddonVersion]
 """Versions by OKE's name of the add-on. Oracle automatically updates an add-on without a version (docs.oracle.com, updating a
 cluster add-on)."""

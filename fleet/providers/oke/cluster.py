@@ -101,6 +101,11 @@ class OkeCluster(Cluster):
         return any(cache.shared for cache in self.caches.values())
 
     @property
+    def in_tenancy(self) -> bool:
+        """Whether it declares a budget or quotas, which belong to the tenancy."""
+        return self.budget is not None or self.declare_quotas
+
+    @property
     def boots_oracle_image(self) -> bool:
         """Whether a pool boots Oracle's GPU image."""
         return any(pool.image == "oke-gpu" for pool in self.pools.values())
@@ -332,7 +337,7 @@ class OkeCluster(Cluster):
     @model_validator(mode="after")
     def _oke_governance(self) -> Self:
         """Refuse budgets and quotas without tenancy or paths, and versions of add-ons that are not installed."""
-        if self.tenancy is None and (self.budget is not None or self.declare_quotas):
+        if self.tenancy is None and self.in_tenancy:
             raise problem(
                 "tenancy",
                 "budgets and quotas are created in the tenancy's root compartment; add tenancy with its OCID",

@@ -25,9 +25,12 @@ class OkeNetwork(Model):
     @model_validator(mode="after")
     def _network_rules(self) -> Self:
         """Refuse settings that mix a new VCN with an existing one, and an existing one without both subnets."""
-        given = (self.vcn, self.endpoint_subnet, self.node_subnet)
-        if any(given) != all(given):
-            raise problem("given_vcn", "an existing network needs vcn, endpointSubnet and nodeSubnet; give all or none")
+        given = {"vcn": self.vcn, "endpointSubnet": self.endpoint_subnet, "nodeSubnet": self.node_subnet}
+        missing = [key for key, ocid in given.items() if ocid is None]
+        if 0 < len(missing) < len(given):
+            raise problem(
+                "given_vcn", "an existing network needs vcn, endpointSubnet and nodeSubnet; give all or none", at=(missing[0],)
+            )
         if self.vcn is None and self.compartment is not None:
             raise problem(
                 "network_compartment",
@@ -35,7 +38,7 @@ class OkeNetwork(Model):
                 at=("compartment",),
             )
         if self.vcn is not None and self.cidr is not None:
-            raise problem("given_vcn", "cidr belongs to a new VCN; remove it, or remove vcn")
+            raise problem("given_vcn", "cidr belongs to a new VCN; remove it, or remove vcn", at=("cidr",))
         if self.vcn is None and (":" in self.new_cidr or not 16 <= int(self.new_cidr.partition("/")[2]) <= 20):
             raise problem(
                 "vcn_cidr",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
@@ -38,6 +38,7 @@ class OkePool(Pool):
     """A GPU pool of one shape, as a managed node pool."""
 
     instance_types: Annotated[tuple[Shape, ...], Field(min_length=1)]
+    capacity: Literal["on-demand", "spot", "reserved"]
     reservation: OciReservation | None = None
     disk: BootVolume = 400 * 1024
     """Boot volume. CUDA images are 10-20 GB each, so OCI's default of 47 GB holds only two."""

@@ -91,6 +91,13 @@ def test_a_reservation_is_paid_anyway() -> None:
     assert placed(fleet, spot=True).chosen.name == "usw2/reserved"
 
 
+def test_a_capacity_block_is_paid_anyway_also_if_its_price_is_unknown() -> None:
+    held = {"id": "cr-01234567", "zone": "us-west-2a", "count": 2}
+    block = pool(capacity="capacity-block", instanceTypes=["p4d.24xlarge"], reservation=held)
+    fleet = stack(spot=pool(capacity="spot", instanceTypes=["p4d.24xlarge"]), block=block)
+    assert placed(fleet, gpu_type="a100", spot=True).chosen.name == "usw2/block"
+
+
 def test_the_wanted_gpu_comes_before_the_price() -> None:
     fleet = stack(v100=pool(instanceTypes=["p3.2xlarge"]), a100=pool(instanceTypes=["p4d.24xlarge"]))
     both = {"prefer": {"a100": 100, "v100": 50}, "gpu_type": "v100"}

@@ -219,7 +219,7 @@ def test_the_operators_runtime_class_is_named_where_it_is_not_the_default():
 @hypothesis_settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(held=pools(["us-west-2a"], st.just(False)), kind=st.sampled_from(OF_POOLS), sharing=st.sampled_from([None, SLICED]))
 def test_on_any_pool_the_request_is_the_limit_and_the_manifest_is_valid(held, kind, sharing):
-    if held["capacity"] == "reserved":
+    if "reservation" in held:
         held["reservation"]["id"] = "cr-0123456789abcdef0"
     given_pool = held | ({"sharing": sharing} if sharing else {})
     found = with_workloads(cluster(enablement="device-plugin", pools={"t4": given_pool}, runners={}), one=workload(kind))

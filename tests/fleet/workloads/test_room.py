@@ -130,7 +130,7 @@ def test_a_coral_is_placed_by_nobody():
 )
 def test_a_workload_is_placed_exactly_where_the_scheduler_would_put_it(held, kind, sharing, cores, gibibytes):
     """The scheduler's rule written down a second time: each request is at most what a node of any type leaves."""
-    if held["capacity"] == "reserved":
+    if "reservation" in held:
         held["reservation"]["id"] = "cr-0123456789abcdef0"
     size = {"cpu": {"request": cores, "limit": cores}, "memory": {"request": f"{gibibytes}Gi", "limit": f"{gibibytes}Gi"}}
     changes = {"kind": kind, "image": "registry.example.com/mine:1"} | size

@@ -1,0 +1,73 @@
+"""What a launch template can have besides its disk and its metadata options. All of it is off by default."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pulumi
+import pulumi_aws as aws
+
+from fleet.providers.eks.efa import Interface
+from fleet.providers.eks.placement_group import PlacementGroup
+
+
+@dataclass(frozen=True, slots=True)
+class NodeOptions:
+    """Options of the nodes of one group.
+
+    `user_data` is a MIME document, not base64. `capacity_block_type` is the instance type of a capacity block; the reservation's
+    id is an argument of the template. `security_group_id` is for `interfaces`, the cluster's own group: it allows all traffic
+    within itself in both directions, which EFA needs (EKS user guide, security group requirements). `placement_group` is a name.
+    """
+
+    user_data: str | None = None
+    capacity_block_type: str | None = None
+    interfaces: Sequence[Interface] = ()
+    security_group_id: pulumi.Input[str] | None = None
+    placement_group: pulumi.Input[str] | None = None
+
+
+NO_OPTIONS = NodeOptions()
+
+
+def template_inputs(options: NodeOptions) -> dict[str, Any]:
+    """The inputs of a launch template for the options; None for each that is off."""
+    return {
+        "user_data": base64.b64encode(options.user_data.encode()).decode() if options.user_data else None,
+        # EKS reads the type of a capacity block from the template, and refuses a second one on the group (EKS user guide, managed
+        # node groups with Capacity Blocks).
+        "instance_type": options.capacity_block_type,
+        "instance_market_options": aws.ec2.LaunchTemplateInstanceMarketOptionsArgs(market_type="capacity-block")
+        if options.capacity_block_type
+        else None,
+        "network_interfaces": [_interface(each, options.security_group_id) for each in options.interfaces] or None,
+        "placement": aws.ec2.LaunchTemplatePlacementArgs(group_name=options.placement_group) if options.placement_group else None,
+    }
+
+
+def placement_group(name: str, group: PlacementGroup | None, *, parent: pulumi.Resource) -> pulumi.Input[str] | None:
+    """The name of a pool's placement group: that of an existing one, or of the new one `<name>-placement`. None without one."""
+    if group is None or group.name is not None:
+        return group.name if group else None
+    created = aws.ec2.PlacementGroup(
+        f"{name}-placement",
+        strategy=group.strategy,
+        partition_count=group.partitions,
+        opts=pulumi.ResourceOptions(parent=parent),
+    )
+    named: pulumi.Output[str] = created.name
+    return named
+
+
+def _interface(interface: Interface, security_group: pulumi.Input[str] | None) -> aws.ec2.LaunchTemplateNetworkInterfaceArgs:
+    """An interface without a subnet, which EKS sets. Of a template with interfaces, EC2 takes the security groups from them."""
+    return aws.ec2.LaunchTemplateNetworkInterfaceArgs(
+        network_card_index=interface.card,
+        device_index=interface.device,
+        interface_type=interface.type,
+        security_groups=None if security_group is None else [security_group],
+        delete_on_termination="true",
+    )

@@ -1,0 +1,37 @@
+"""The EC2 placement group of a pool."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from fleet.settings.model import Model, problem
+
+SPREAD_PER_ZONE = 7
+"""Running machines of a spread placement group in one zone (EC2 user guide, placement group rules and limitations)."""
+
+
+class PlacementGroup(Model):
+    """A new placement group with a strategy, or an existing one by its name. EC2 charges nothing for it."""
+
+    strategy: Literal["cluster", "spread", "partition"] | None = None
+    partitions: Annotated[int, Field(ge=1, le=7)] | None = None
+    """Partitions in each zone, for the strategy `partition`. EC2's default is 2 there."""
+    name: Annotated[str, Field(min_length=1, max_length=255)] | None = None
+
+    @model_validator(mode="after")
+    def _group_rules(self) -> Self:
+        """Refuse a group that is new and existing, or neither, and partitions of another strategy."""
+        if (self.strategy is None) == (self.name is None):
+            raise problem(
+                "placement_group", "a placement group is a new one (strategy) or an existing one (name); give one of the two"
+            )
+        if self.partitions is not None and self.strategy != "partition":
+            raise problem("partitions", "only the strategy partition has partitions; remove them", at=("partitions",))
+        return self
+
+    @property
+    def one_zone(self) -> bool:
+        """Whether its machines have to be in one zone. The strategy of an existing group is not known here."""
+        return self.strategy in (None, "cluster")

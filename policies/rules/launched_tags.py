@@ -1,0 +1,134 @@
+"""launched-tags: instances that a launch template starts have the required tags, and their volumes say whose they are.
+
+Judged: launch templates with the node groups and Auto Scaling groups that use them. The provider's default tags do not reach what
+a template launches.
+
+- An instance gets the tags of the template's `tagSpecifications`, and those of its Auto Scaling group that are propagated at
+  launch. EKS makes the Auto Scaling group of a node group; `aws.autoscaling.Tag` adds tags to it.
+- Tags of an Auto Scaling group do not reach volumes, and EKS replaces every node when a tag of the template changes. So a volume
+  may have, in place of the required tags, fixed ones that lead to its owner.
+- `required-tags` judges the tags of templates and groups themselves, and those of Auto Scaling groups that the program declares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from . import schema
+from .kinds import AUTO_SCALING_GROUP, AUTO_SCALING_TAG, EKS_NODE_GROUP, LAUNCH_TEMPLATE
+from .places import stack_file
+from .read import Later, entries, label, strings, text, true, walk
+from .required_tags import REQUIRED
+from .rule import NOTHING, PolicyResource, Section, Severity, Stack, StackRule, Violation
+
+VOLUME = ("gpu-ci/stack", "gpu-ci/cluster", "gpu-ci/pool")
+
+
+def _check(stack: Stack, later: Later) -> Iterator[Violation]:
+    wanted = strings(stack.config, "tags", REQUIRED)
+    fixed = strings(stack.config, "volumeTags", VOLUME)
+    groups = list(stack.of(EKS_NODE_GROUP, AUTO_SCALING_GROUP))
+    tags = list(stack.of(AUTO_SCALING_TAG))
+    for template in stack.of(LAUNCH_TEMPLATE):
+        users = [group for group in groups if template.urn in _behind(group, "launchTemplate")]
+        yield from _instances(template, users, tags, wanted, later)
+        unread = Later()
+        given = _specified(template, "volume", unread)
+        missing, unfixed = ([name for name in names if name not in given] for names in (wanted, fixed))
+        if missing and (unfixed or not fixed):
+            later.join(unread)
+            if not unread:
+                told = f"{', '.join(missing)}, or the fixed tags {', '.join(fixed)}" if fixed else ", ".join(missing)
+                yield f"Missing tags in tagSpecifications of volume: {told}. Add them to the launch template.", template.urn
+
+
+def _instances(
+    template: PolicyResource,
+    users: Sequence[PolicyResource],
+    tags: Sequence[PolicyResource],
+    wanted: Sequence[str],
+    later: Later,
+) -> Iterator[Violation]:
+    """Missing tags of the instances: of each node group that uses the template, or of a template that none uses."""
+    unread = Later()
+    given = _specified(template, "instance", unread)
+    missing = [name for name in wanted if name not in given]
+    if not missing:
+        return
+    if unread:
+        # What is unknown may be just what is missing.
+        later.join(unread)
+        return
+    if not users:
+        names = ", ".join(missing)
+        yield f"Missing required tags in tagSpecifications of instance: {names}. Set gpu-ci:tags in {stack_file()}.", template.urn
+    for user in users:
+        if user.resource_type == AUTO_SCALING_GROUP:
+            # required-tags judges the tags that such a group propagates.
+            continue
+        unsure = Later()
+        reached = {_propagated(tag, unsure) for tag in tags if user.urn in _behind(tag, "autoscalingGroupName")}
+        lacking = [name for name in missing if name not in reached]
+        if lacking and not unsure:
+            yield (
+                f"Missing required tags of its instances: {', '.join(lacking)}. Neither the launch template nor a tag of the "
+                f"Auto Scaling group with propagateAtLaunch has them. Set gpu-ci:tags in {stack_file()}.",
+                user.urn,
+            )
+        if lacking:
+            later.join(unsure)
+
+
+def _behind(resource: PolicyResource, field: str) -> set[str]:
+    """URNs of the resources that a property refers to, or that are depended on."""
+    return {each.urn for each in (*resource.property_dependencies.get(field, ()), *resource.dependencies)}
+
+
+def _specified(template: PolicyResource, kind: str, later: Later) -> set[str]:
+    """Names of the tags that a template gives to one kind of what it launches."""
+    found: set[str] = set()
+    for _, specification in entries(template.props, "tagSpecifications", later):
+        with later:
+            if text(walk(specification, "resourceType")) == kind:
+                tags = walk(specification, "tags")
+                found |= {name for name in _names(tags) if _set(tags, name, later)}
+    return found
+
+
+def _names(tags: Any) -> tuple[str, ...]:
+    return tuple(tags) if hasattr(tags, "keys") else ()
+
+
+def _set(tags: Any, name: str, later: Later) -> bool:
+    with later:
+        return bool(label(walk(tags, name)))
+    return False
+
+
+def _propagated(tag: PolicyResource, later: Later) -> str:
+    """The key of a tag that new instances get; "" for any other tag."""
+    with later:
+        held = walk(tag.props, "tag")
+        if true(walk(held, "propagateAtLaunch")) and label(walk(held, "value")):
+            return text(walk(held, "key"))
+    return ""
+
+
+RULE = StackRule(
+    id="launched-tags",
+    order=(Section.HARDENING, 125),
+    title="Instances and their volumes say whose they are",
+    severity=Severity.LOW,
+    types=frozenset((LAUNCH_TEMPLATE, EKS_NODE_GROUP, AUTO_SCALING_GROUP, AUTO_SCALING_TAG)),
+    levels={"dev": "advisory", "staging": "mandatory", "prod": "mandatory", "homelab": "disabled"},
+    config={
+        "tags": schema.strings(REQUIRED, "Tags that every instance must have."),
+        "volumeTags": schema.strings(VOLUME, "Tags that a volume may have in place of the required ones."),
+    },
+    rationale="Instances and their disks are most of a bill, and default tags of the provider do not reach them.",
+    source="https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-tagging.html",
+    fix="Set gpu-ci:tags in the stack file: the Auto Scaling groups pass them to new instances.",
+    check=_check,
+    in_manifests=NOTHING,
+)
