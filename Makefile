@@ -28,7 +28,7 @@ export STACK OUT FILE BASE CLUSTER POOL CONTEXT CHECK DIR
 PYTHON ?= $(firstword $(foreach name,python3.13 python3.12 python3.11 python3,\
   $(shell $(name) -c 'import sys; sys.version_info >= (3, 11) and print("$(name)")' 2>/dev/null)))
 BIN := .venv/bin
-CODE := fleet components policies offline deployments submit bench examples tests .ci .github/scripts .github/actions __main__.py
+CODE := fleet components package policies offline deployments submit bench examples tests .ci .github/scripts .github/actions __main__.py
 
 .DEFAULT_GOAL := help
 .PHONY: help plan render check smoke docs policy-pack test search lint format bench lock clean
@@ -48,9 +48,10 @@ check: .venv/run ## Judge manifests from anywhere by the policies: DIR=folder [S
 smoke: .venv/run ## Test GPU pools on a live cluster, or print the tests: STACK=staging [FILE=path] [CONTEXT=name] [CLUSTER=name] [POOL=name]
 	@$(BIN)/python -m submit smoke $${FILE:+--file "$$FILE"} $${CONTEXT:+--context "$$CONTEXT"} $${CLUSTER:+--cluster "$$CLUSTER"} $${POOL:+--pool "$$POOL"} $(ARGS) -- "$$STACK"
 
-docs: .venv/run ## Write policies/config/*.json, docs/policies.md and docs/inventory-STACK.md from what they show
+docs: .venv/run ## Write policies/config/*.json, package/schema.json and the generated pages of docs/
 	@$(BIN)/python -m offline policy-config > /dev/null
 	@$(BIN)/python -m offline policies > docs/.policies.md && mv docs/.policies.md docs/policies.md
+	@$(BIN)/python -m package.reference
 	@for file in Pulumi.*.yaml; do \
 	  stack=$${file#Pulumi.}; stack=$${stack%.yaml}; \
 	  $(BIN)/python -m offline inventory -- "$$stack" > docs/.inventory.md && mv docs/.inventory.md "docs/inventory-$$stack.md" || exit; done
@@ -70,7 +71,7 @@ lint: .venv/dev ## Format check, lint, types, YAML, shell, workflows
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy
-	$(BIN)/yamllint --strict *.yaml policies deployments examples .github
+	$(BIN)/yamllint --strict *.yaml package/*.yaml policies deployments examples .github
 	$(BIN)/shellcheck .ci/run .ci/plans fleet/render/machine/bootstrap.sh .github/actions/*/*.sh
 	$(BIN)/zizmor --offline --quiet --persona auditor .github/workflows .github/actions
 
@@ -84,6 +85,7 @@ bench: .venv/dev ## Time and memory of a plan, as ratios to bare mocks in the sa
 lock: .venv/dev ## Renew the locks from their .in files
 	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.11 --generate-hashes $(ARGS) -o requirements.txt requirements.in
 	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.11 --generate-hashes $(ARGS) -o deployments/requirements.txt deployments/requirements.in
+	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.11 --generate-hashes $(ARGS) -o package/requirements.txt package/requirements.in
 	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.11 --generate-hashes $(ARGS) -o requirements-dev.txt requirements-dev.in
 	@# What jobs install: by the Python that the actions set up.
 	for action in setup-torch kubeflow-blueprint; do \

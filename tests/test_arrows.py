@@ -1,4 +1,4 @@
-"""Imports follow the arrows: fleet ← components, deployments, submit, rules; fleet, rules ← offline. Read from the syntax."""
+"""Imports follow the arrows: fleet ← components ← package; fleet ← deployments, submit, rules; fleet, rules ← offline."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 
 from tests.builders import ROOT
 
-OURS = ("fleet", "components", "policies", "offline", "deployments", "submit", "bench", "tests", "rules")
+OURS = ("fleet", "components", "package", "policies", "offline", "deployments", "submit", "bench", "tests", "rules")
 IMPORTERS = ("__import__", "import_module", "run_module")
 PROGRAMS = ("__main__", "offline.__main__", "policies.__main__")
 
@@ -110,6 +110,10 @@ def test_components_import_fleet_alone():
     assert astray("components", "fleet") == []
 
 
+def test_the_package_imports_components_alone():
+    assert astray("package", "components") == []
+
+
 def test_deployments_import_fleet_alone():
     assert astray("deployments", "fleet") == []
 
@@ -158,7 +162,7 @@ def test_a_cycle_is_found():
 
 
 def test_one_module_uses_a_yaml_library():
-    folders = ("fleet", "components", "policies", "offline", "submit", "deployments", "bench")
+    folders = ("fleet", "components", "package", "policies", "offline", "submit", "deployments", "bench")
     users = {
         module
         for folder in folders
@@ -174,7 +178,7 @@ def test_offline_runs_the_program_and_imports_no_component():
 
 
 def test_nothing_that_ships_imports_tests_or_bench():
-    for folder in ("fleet", "components", "policies", "offline", "deployments", "submit"):
+    for folder in ("fleet", "components", "package", "policies", "offline", "deployments", "submit"):
         found = {name.split(".")[0] for module in below(folder) for name in imported(module)}
         assert not found & {"tests", "bench"}, folder
 
@@ -267,6 +271,7 @@ def test_loading_a_module_runs_no_function_of_it(text, found):
     [
         ("fleet", (), ["components.build", "offline.plan", "policies.rules"]),
         ("components", ("fleet",), ["offline.plan", "policies.rules"]),
+        ("package", ("components",), ["fleet.providers.fleet", "offline.plan", "policies.rules"]),
         ("deployments", ("fleet",), ["components.build", "offline.plan", "policies.rules"]),
         ("submit", ("fleet",), ["components.build", "offline.plan", "policies.rules"]),
         ("policies.rules", ("fleet.facts",), ["components.build", "fleet.providers.fleet", "offline.plan"]),

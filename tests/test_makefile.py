@@ -143,7 +143,7 @@ def test_the_pages_of_all_stack_files_are_written(make, tmp_path):
     docs.mkdir()
     for name in ("Pulumi.yaml", "Pulumi.one.yaml", "Pulumi.on.e-2.yaml"):
         (tmp_path / name).touch()
-    assert make("docs") == []
+    assert make("docs") == ["-m", "package.reference"]
     called = {path.name: path.read_text().split("\0")[:-1] for path in docs.iterdir()}
     assert called == {
         "policies.md": ["-m", "offline", "policies"],

@@ -1,0 +1,105 @@
+"""The provider of the component package: finds the components, infers their schema and constructs them.
+
+It serves every concrete subclass of `PackagedComponent`. The version is the project's, from pyproject.toml. For a package that is
+installed from Git, the CLI replaces it with the tag.
+"""
+
+import importlib
+import inspect
+import json
+import pkgutil
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pulumi
+from pulumi.output import Unknown
+from pulumi.provider import ConstructResult
+from pulumi.provider.experimental.analyzer import ComponentDefinition, PropertyDefinition
+from pulumi.provider.experimental.component import ComponentProvider
+from pulumi.provider.server import ComponentInitError
+
+import components
+from components.component import PackagedComponent
+
+NAME = "gpu-ci"
+"""Name of the package. Type tokens start with it."""
+NAMESPACE = "gpu-ci"
+"""Without a namespace, the names of generated SDKs depend on who owns the Git repository."""
+VERSION: str = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]["version"]
+
+_ANY = PropertyDefinition()
+
+
+def packaged() -> list[type[PackagedComponent[Any]]]:
+    """Every component of the package, by name."""
+    for module in pkgutil.walk_packages(components.__path__, f"{components.__name__}."):
+        importlib.import_module(module.name)
+    return sorted((found for each in PackagedComponent.__subclasses__() for found in _concrete(each)), key=lambda found: found.__name__)
+
+
+def _concrete(base: type[PackagedComponent[Any]]) -> list[type[PackagedComponent[Any]]]:
+    below = [found for each in base.__subclasses__() for found in _concrete(each)]
+    return below if inspect.isabstract(base) else [base, *below]
+
+
+class PackageProvider(ComponentProvider):
+    """Differs from the SDK's provider in what is wrong or missing there for this package.
+
+    - The SDK calls `int()` on integers, which fails for outputs, and drops unknown keys. Here the SDK's step only renames the
+      keys, and the component checks the values, as it does in a Python program.
+    - Wrong arguments are property errors, so that the engine shows the argument and the rule without a stack trace.
+    - Descriptions have no indentation of the source, and types no suffix `Args`: code generators add their own.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(list(packaged()), NAME, NAMESPACE, VERSION)
+        self.schema = json.dumps(_published(json.loads(self.schema or "{}")))
+
+    def map_inputs(self, inputs: pulumi.Inputs, component_def: ComponentDefinition) -> pulumi.Inputs:
+        """The inputs with the names that the component's TypedDict has."""
+        return {
+            str(key): value for key, value in self._renamed(inputs, component_def.inputs, component_def.inputs_mapping).items()
+        }
+
+    def construct(
+        self, name: str, resource_type: str, inputs: pulumi.Inputs, options: pulumi.ResourceOptions | None = None
+    ) -> ConstructResult:
+        """Raises InputPropertyError for a wrong argument."""
+        try:
+            return super().construct(name, resource_type, inputs, options)
+        except ComponentInitError as error:
+            if isinstance(error.inner, pulumi.InputPropertyError | pulumi.InputPropertiesError):
+                raise error.inner from None
+            raise
+
+    def _renamed(
+        self, values: Mapping[str, Any], properties: Mapping[str, PropertyDefinition], names: Mapping[str, str]
+    ) -> dict[str, Any]:
+        return {names.get(key, key): self._value(value, properties.get(key, _ANY)) for key, value in values.items()}
+
+    def _value(self, value: Any, kind: PropertyDefinition) -> Any:
+        if isinstance(value, Unknown):  # the SDK makes an output of other unknowns
+            return pulumi.Output.from_input(value)
+        if isinstance(value, list) and kind.items:
+            return [self._value(each, kind.items) for each in value]
+        if isinstance(value, Mapping) and kind.additional_properties:
+            return {key: self._value(each, kind.additional_properties) for key, each in value.items()}
+        if isinstance(value, Mapping) and kind.ref and (known := self.get_type_definition(kind)):
+            return self._renamed(value, known.properties, known.properties_mapping)
+        return value
+
+
+def _published(value: Any) -> Any:
+    """The schema as programs see it."""
+    if isinstance(value, list):
+        return [_published(each) for each in value]
+    if not isinstance(value, Mapping):
+        return value
+    found = {key.removesuffix("Args") if key.startswith(f"{NAME}:") else key: _published(each) for key, each in value.items()}
+    if isinstance(text := found.get("description"), str):
+        found["description"] = inspect.cleandoc(text)
+    if isinstance(reference := found.get("$ref"), str):
+        found["$ref"] = reference.removesuffix("Args")
+    return found

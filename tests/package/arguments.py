@@ -1,0 +1,177 @@
+"""Arguments for each packaged component, with the names that they have on the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+GITOPS = {"repository": "https://git.example.com/fleet.git", "path": "clusters/own", "revision": "main"}
+TOLERATION = {"key": "dedicated", "operator": "Equal", "value": "gpu", "effect": "NoExecute"}
+SHARED = {"sharing": {"strategy": "time-slicing", "replicas": 4.0, "rename": True, "allowSeveral": False}, "cdi": False}
+
+SPANS = {"cpu": {"request": "4", "limit": "4"}, "memory": {"request": "16Gi", "limit": "16Gi"}}
+RUNNERS = {"githubUrl": "https://github.com/example", "maxRunners": 4.0, **SPANS}
+APP = {"appId": "123456", "installationId": "456789", "privateKey": "the-key-of-the-app"}
+EKS = {
+    "region": "us-west-2",
+    "zones": ["us-west-2a", "us-west-2b"],
+    "kubernetesVersion": "1.34",
+    "endpoint": {"publicCidrs": ["203.0.113.0/24"]},
+}
+OKE = {
+    "region": "us-sanjose-1",
+    "zones": ["abcd:US-SANJOSE-1-AD-1"],
+    "compartmentId": "ocid1.compartment.oc1..exampleci",
+    "kubernetesVersion": "1.34",
+    "systemImageId": "ocid1.image.oc1.sjc.examplesystem",
+    "endpoint": {"publicCidrs": ["203.0.113.0/24"]},
+}
+BUDGET = {"monthlyUsd": 500.0, "emails": ["ops@gpu-ci.dev"]}
+
+ARGUMENTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
+    "ArcRunnerSet": [
+        RUNNERS,
+        {
+            **RUNNERS,
+            "githubApp": APP,
+            "githubSecret": "own-app",
+            "runnerScaleSetName": "gpu-l4",
+            "labels": ["l4"],
+            "runnerGroup": "GPUs",
+            "minRunners": 1.0,
+            "gpus": 2.0,
+            "gpuResource": "nvidia.com/gpu.shared",
+            "shm": "4Gi",
+            "mountsShm": False,
+            "scratch": "40Gi",
+            "image": "ghcr.io/actions/actions-runner:2.330.0",
+            "nodeSelector": {"node.kubernetes.io/instance-type": "g6.xlarge"},
+            "tolerations": [TOLERATION],
+            "runtimeClass": "nvidia",
+            "listenerNodeSelector": {"kubernetes.io/os": "linux"},
+            "priorityClass": "ci",
+            "namespace": "gpu-runners",
+            "createNamespace": False,
+            "isolate": True,
+            "closedNetworks": ["10.0.0.0/8"],
+            "openNetworks": ["10.1.2.0/24"],
+            "controllerNamespace": "arc",
+            "controllerServiceAccount": "arc-gha-rs-controller",
+        },
+        {
+            **RUNNERS,
+            "manifests": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "own"}, "data": {"a_key": "value"}}],
+            "installChart": True,
+            "gitops": GITOPS,
+        },
+    ],
+    "DevicePluginStack": [
+        {},
+        {"tolerations": [TOLERATION], "access": [SHARED], "runtimeHandler": "nvidia"},
+        {"access": [{"sharing": {"strategy": "mig", "profile": "1g.10gb", "naming": "mixed"}}], "gitops": GITOPS},
+    ],
+    "EksGpuCluster": [
+        EKS,
+        {
+            **EKS,
+            "clusterName": "mine",
+            "vpcCidr": "10.8.0.0/16",
+            "natGateways": "per-zone",
+            "admins": ["arn:aws:iam::123456789012:role/admins"],
+            "logTypes": ["api", "audit", "authenticator"],
+            "system": {"instanceTypes": ["m6i.large"], "nodes": {"min": 2.0, "max": 4.0}, "disk": "60Gi"},
+            "installAutoscaler": False,
+            "budget": BUDGET,
+            "quotas": {"L-DB2E81BA": 16.0},
+            "tags": {"Team-Name": "ml"},
+            "stackTag": "blue",
+            "protect": True,
+        },
+        {
+            **EKS,
+            "vpcId": "vpc-0123456789abcdef0",
+            "privateSubnetIds": {"us-west-2a": "subnet-0123456789abcdef0", "us-west-2b": "subnet-0123456789abcdef1"},
+        },
+    ],
+    "GpuOperator": [
+        {},
+        {
+            "installDriver": True,
+            "installToolkit": True,
+            "devicePlugin": True,
+            "driver": {"version": "580.65.06", "repository": "registry.example.com/nvidia", "pullSecrets": ["registry"]},
+            "containerd": {"config": "/etc/containerd/config.toml", "socket": "/run/containerd/containerd.sock"},
+            "serviceMonitor": True,
+            "cdi": True,
+            "migStrategy": "single",
+            "tolerations": [TOLERATION],
+            "access": [SHARED],
+            "controllerNodeSelector": {"gpu-ci/system": "true"},
+        },
+        {"driverRoot": "/run/nvidia/driver", "gitops": GITOPS},
+    ],
+    "OkeGpuCluster": [
+        OKE,
+        {
+            **OKE,
+            "clusterName": "mine",
+            "vcnCidr": "10.8.0.0/16",
+            "system": {"ocpus": 2.0, "memory": "16Gi", "nodes": 2.0, "disk": "100Gi"},
+            "gpuPlugin": True,
+            "gpuPluginVersion": "v0.18.1",
+            "gpuPluginTolerations": [TOLERATION],
+            "machineSecurityGroup": True,
+            "tenancyId": "ocid1.tenancy.oc1..example",
+            "homeRegion": "us-sanjose-1",
+            "budget": BUDGET,
+            "budgetCompartmentId": "ocid1.compartment.oc1..exampleci",
+            "quotas": ["set compute-core quota standard-e5-core-count to 8 in compartment ci"],
+            "tags": {"team": "ml"},
+            "stackTag": "blue",
+            "protect": True,
+        },
+        {
+            **OKE,
+            "vcnId": "ocid1.vcn.oc1.sjc.example",
+            "endpointSubnetId": "ocid1.subnet.oc1.sjc.exampleendpoint",
+            "nodeSubnetId": "ocid1.subnet.oc1.sjc.examplenodes",
+        },
+    ],
+}
+"""Each component's arguments: first the smallest set that works. Together they have every argument."""
+
+WRONG: Mapping[str, Sequence[tuple[Mapping[str, Any], str, str]]] = {
+    "ArcRunnerSet": [
+        ({"maxRunners": "many"}, "maxRunners", "whole number"),
+        ({"maxRunners": 2.5}, "maxRunners", "whole number"),
+        ({"cpu": {"request": "4"}}, "cpu.limit", "add it"),
+        ({"githubUrl": "git@github.com:example"}, "githubUrl", "https://"),
+        ({"closedNetworks": ["10.0.0.0/33"]}, "closedNetworks[0]", "CIDR"),
+    ],
+    "DevicePluginStack": [
+        (
+            {"access": [{"sharing": {"strategy": "time-slicing", "replicas": "many"}}]},
+            "access[0].sharing.replicas",
+            "whole number",
+        ),
+        ({"tolerations": [{"operator": "Exists"}]}, "tolerations[0].key", "add it"),
+        ({"tolerations": {"key": "gpu"}}, "tolerations", "must be a list"),
+        ({"runtime": "nvidia"}, "runtime", "unknown argument"),
+    ],
+    "EksGpuCluster": [
+        ({"zones": ["us-west-2a"]}, "zones", "two"),
+        ({"quotas": {"L-DB2E81BA": "many"}}, "quotas.L-DB2E81BA", "whole number"),
+        ({"system": {"nodes": {"min": 2.0}}}, "system.nodes.max", "add it"),
+    ],
+    "OkeGpuCluster": [
+        ({"compartmentId": "ci"}, "compartmentId", "OCID"),
+        ({"budget": {"monthlyUsd": 1.5, "emails": []}}, "budget.monthlyUsd", "whole number"),
+    ],
+    "GpuOperator": [
+        ({"migStrategy": "all"}, "migStrategy", "none"),
+        ({"driver": "580"}, "driver", "not a mapping"),
+        ({"installDriver": "yes"}, "installDriver", "true or false"),
+        ({"gitops": {"path": "own"}}, "gitops.repository", "add it"),
+    ],
+}
+"""Arguments that a component refuses, the path in its error, and words of the rule."""

@@ -1,0 +1,108 @@
+"""examples/components: a program for each packaged component, planned offline and judged by the policies."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+import yaml
+
+from fleet.loading.stackfile import StackConfig
+from offline.judge import configure, judge
+from offline.plan import blocked_of
+from offline.record import Recording, record
+from package.provider import NAME, NAMESPACE, packaged
+from package.reference import SCHEMA
+from policies.rules import RULES
+from tests.builders import ROOT
+from tests.day import AS_OF
+from tests.package.sdk import MODULE, importable
+
+FOLDER = ROOT / "examples" / "components"
+KUBECONFIG = "apiVersion: v1 # of a cluster that exists already"
+PROGRAMS = sorted(FOLDER.glob("*/__main__.py"))
+CLUSTERS = {"EksGpuCluster", "OkeGpuCluster"}
+"""Components that create a cluster."""
+
+
+def folder_of(component: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", component).lower()
+
+
+@cache
+def recorded(program: Path) -> Recording:
+    """What a program declares."""
+    name = ids(program).replace("_", "-")
+    values = {f"{name}:kubeconfig": KUBECONFIG, f"{name}:githubPrivateKey": "of the GitHub App"}
+    config = StackConfig(name, "dev", program.parent / "Pulumi.dev.yaml", values, frozenset(values), {})
+    with importable():
+        return record(program, config)
+
+
+def ids(program: Path) -> str:
+    return program.parent.name
+
+
+def test_each_component_has_a_program():
+    assert {ids(program) for program in PROGRAMS} == {folder_of(kind.__name__) for kind in packaged()}
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=ids)
+def test_a_program_is_short_and_declares_its_component(program):
+    assert len(program.read_text().splitlines()) <= 30
+    own = [each for each in recorded(program).resources if each.type.startswith(f"{NAME}:")]
+    assert folder_of(own[0].type.rpartition(":")[2]) == ids(program)
+    assert len([each for each in recorded(program).resources if each.parent == own[0].urn]) > 0
+    assert recorded(program).outputs, "it exports what others need"
+
+
+@pytest.mark.parametrize(
+    "program", [each for each in PROGRAMS if ids(each) not in {folder_of(name) for name in CLUSTERS}], ids=ids
+)
+def test_a_program_uses_a_cluster_that_it_does_not_create(program):
+    types = {each.type for each in recorded(program).resources}
+    assert types & {"aws:eks/cluster:Cluster", "eks:index:Cluster", "oci:ContainerEngine/cluster:Cluster"} == set()
+    for each in recorded(program).resources:
+        if each.type.startswith("kubernetes:"):
+            assert each.provider_resource is not None, each.urn
+            assert each.provider_resource.name == "cluster", "no object goes to the cluster of the current context"
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=ids)
+def test_the_policies_let_a_program_deploy(program):
+    verdicts = judge(recorded(program), configure(RULES, {}, AS_OF))
+    assert [(each.rule, each.urn, each.message) for each in blocked_of(verdicts)] == []
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=ids)
+def test_a_program_is_a_project(program):
+    project = yaml.safe_load((program.parent / "Pulumi.yaml").read_text())
+    assert (project["name"], project["runtime"]["name"]) == (ids(program).replace("_", "-"), "python")
+    needed = set(re.findall(r"^(?:import|from) (pulumi\w*)", program.read_text(), re.MULTILINE))
+    ours = dict(re.findall(r"^([a-z][a-z-]*)(\S+)", (ROOT / "requirements.in").read_text(), re.MULTILINE))
+    listed = dict(re.findall(r"^([a-z][a-z-]*)(\S+)", (program.parent / "requirements.txt").read_text(), re.MULTILINE))
+    assert listed == {name: ours[name] for name in sorted(each.replace("_", "-") for each in needed)}
+    assert f"import {MODULE} as gpu_ci" in program.read_text()
+
+
+def test_the_yaml_program_has_arguments_that_the_component_takes(plugin):
+    program = yaml.safe_load((FOLDER / "yaml" / "Pulumi.yaml").read_text())
+    ((name, held),) = [(name, held) for name, held in program["resources"].items() if held["type"].startswith(f"{NAME}:")]
+    component = held["type"].rpartition(":")[2]
+    found = plugin.construct(component, held["properties"])
+    assert found.errors == ()
+    outputs = re.findall(rf"\$\{{{name}\.(\w+)\}}", str(program["outputs"]))
+    assert outputs
+    assert set(outputs) <= found.outputs.keys()
+
+
+def test_the_typescript_program_uses_names_of_the_schema():
+    text = (FOLDER / "typescript" / "index.ts").read_text()
+    assert f'"@{NAMESPACE}/{NAME}"' in text
+    (component,) = re.findall(r"new gpuCi\.(\w+)\(", text)
+    held = json.loads(SCHEMA.read_text())["resources"][f"{NAME}:index:{component}"]
+    assert set(re.findall(r"^        (\w+):", text, re.MULTILINE)) <= held["inputProperties"].keys()
+    assert set(re.findall(r"= operator\.(\w+);", text)) <= held["properties"].keys()

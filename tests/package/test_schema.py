@@ -1,0 +1,129 @@
+"""package/schema.json and docs/components.md are what the components say, and other languages can use it."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+import pytest
+import yaml
+
+from components.component import PackagedComponent
+from package import provider, reference
+from tests.builders import ROOT
+from tests.components.test_contract import TOKENS, component_classes
+from tests.docs.markdown import anchors, links
+
+SCHEMA: Mapping[str, Any] = json.loads(reference.SCHEMA.read_text())
+PLAIN_TYPES = {"string", "integer", "number", "boolean", "array", "object"}
+
+
+@cache
+def inferred() -> Mapping[str, Any]:
+    return reference.schema()
+
+
+def properties() -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Every argument, output and key of a type, by its path."""
+    for token, held in (SCHEMA["resources"] | SCHEMA["types"]).items():
+        for group in ("inputProperties", "properties"):
+            for name, found in held.get(group, {}).items():
+                yield f"{token}.{group}.{name}", found
+
+
+def parts(found: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """A property, and what its list or mapping contains."""
+    yield found
+    for key in ("items", "additionalProperties"):
+        if key in found:
+            yield from parts(found[key])
+
+
+def test_the_schema_and_the_page_are_current():
+    assert reference.SCHEMA.read_text() == reference.schema_text(inferred()), "run `make docs`"
+    assert reference.PAGE.read_text() == reference.page(reference.PAGE.read_text(), inferred()), "run `make docs`"
+
+
+def test_the_running_plugin_has_this_schema(plugin):
+    assert json.loads(plugin.schema()) == SCHEMA
+
+
+def test_the_package_has_every_packaged_component_by_its_promised_token():
+    found = {name: TOKENS[name] for name, kind in component_classes().items() if issubclass(kind, PackagedComponent)}
+    assert {kind.__name__ for kind in provider.packaged()} == found.keys()
+    assert SCHEMA["resources"].keys() == set(found.values())
+    assert all(held["isComponent"] for held in SCHEMA["resources"].values())
+
+
+def test_name_and_version_are_those_of_the_project():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert (SCHEMA["name"], SCHEMA["version"]) == (project["name"], project["version"])
+    assert re.fullmatch(r"\d+\.\d+\.\d+", SCHEMA["version"]), "a tag v<version> is what the CLI finds"
+
+
+@pytest.mark.parametrize(("path", "found"), [pytest.param(*each, id=each[0]) for each in properties()])
+def test_a_property_has_a_description_and_a_type_that_every_language_has(path, found):
+    name = path.rpartition(".")[2]
+    assert re.fullmatch(r"[a-z][A-Za-z0-9]*", name), "camelCase"
+    assert found.get("description", "").strip().endswith("."), "a sentence"
+    assert not re.search(r"\n ", found["description"]), "without the indentation of the source"
+    for part in parts(found):
+        if part.get("$ref") == "pulumi.json#/Any":
+            assert name == "manifests", "only Kubernetes objects have values of any type"
+        elif "$ref" in part:
+            assert part["$ref"].removeprefix("#/types/") in SCHEMA["types"], "not a type of another provider, and not any value"
+            assert "enum" not in SCHEMA["types"][part["$ref"].removeprefix("#/types/")], "an output cannot be passed for an enum"
+        else:
+            assert part["type"] in PLAIN_TYPES
+        assert {"type", "$ref"} & part.keys()
+
+
+@pytest.mark.parametrize(("path", "found"), [pytest.param(*each, id=each[0]) for each in properties() if "$ref" in str(each[1])])
+def test_an_object_is_plain_because_the_provider_does_not_rename_the_keys_of_an_output(path, found):
+    if ".properties." in path and path.split(".")[0] in SCHEMA["resources"]:
+        return  # an output
+    assert all(part.get("plain") for part in parts(found)), path
+
+
+def test_components_and_types_have_descriptions():
+    for held in (*SCHEMA["resources"].values(), *SCHEMA["types"].values()):
+        assert held["description"].strip().endswith((".", ")"))
+
+
+def test_each_type_is_used():
+    text = json.dumps(SCHEMA)
+    assert [token for token in SCHEMA["types"] if f'"#/types/{token}"' not in text] == []
+
+
+def test_the_plugin_is_python_with_a_virtual_environment_of_its_own():
+    found = yaml.safe_load((ROOT / "package" / "PulumiPlugin.yaml").read_text())
+    assert found == {"runtime": {"name": "python", "options": {"toolchain": "pip", "virtualenv": ".venv"}}}
+    ignored = (ROOT / ".gitignore").read_text().splitlines()
+    assert ".venv/" in ignored, "the CLI creates it in package/"
+
+
+def test_the_page_links_to_what_exists():
+    assert {link[1:] for link in links(reference.PAGE) if link.startswith("#")} <= anchors(reference.PAGE)
+
+
+def test_a_component_added_later_is_in_the_reference():
+    text = reference.page(
+        reference.PAGE.read_text(),
+        {
+            **SCHEMA,
+            "resources": {
+                "gpu-ci:index:Later": {
+                    "description": "A later one.",
+                    "inputProperties": {"sizes": {"type": "array", "items": {"type": "integer"}, "description": "One | two."}},
+                    "requiredInputs": ["sizes"],
+                    "properties": {"id": {"type": "string", "description": "Its id."}},
+                }
+            },
+        },
+    )
+    assert "| `sizes` | list of whole number | required, output allowed | One \\| two. |" in text
+    assert "| `id` | text | Its id. |" in text
