@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pulumi
 import pulumi_aws as aws
 import pulumi_eks as eks
@@ -9,27 +11,36 @@ import pulumi_eks as eks
 from components.context import Context
 from components.eks.caches import EksCaches, EksCachesArgs
 from components.eks.eks_gpu_cluster import EksGpuCluster, EksGpuClusterArgs
+from components.eks.existing_eks_cluster import ExistingEksCluster, ExistingEksClusterArgs
 from components.eks.gpu_node_group import GpuNodeGroup, GpuNodeGroupArgs
 from components.kubernetes.inside import Inside, install
 from components.kubernetes.model_cache import Backing
-from fleet.providers.eks.cluster import EksCluster
+from fleet.providers.eks import existing as settings_of_existing
+from fleet.providers.eks.cluster import EksCluster, EksPools
 from fleet.providers.eks.quotas import eks_quotas
 from fleet.providers.fleet import Fleet
 
 
-def build(name: str, settings: EksCluster, fleet: Fleet, context: Context, private_key: pulumi.Output[str]) -> dict[str, object]:
+def build(name: str, settings: EksPools, fleet: Fleet, context: Context, private_key: pulumi.Output[str]) -> dict[str, object]:
     """The cluster `name` of the fleet with its pools and runner sets. Returns the stack outputs that belong to it."""
     cloud: list[pulumi.ProviderResource] = [
         aws.Provider(f"{name}-aws", region=settings.region, default_tags=aws.ProviderDefaultTagsArgs(tags=context.tags)),
-        # Remote components run in this provider; default ones are off.
-        eks.Provider(f"{name}-eks"),
     ]
     quotas = eks_quotas(settings, fleet.clusters_of(settings.provider)) if settings.declare_quotas else {}
-    cluster = EksGpuCluster(
-        name,
-        EksGpuClusterArgs(name, context.cluster_name(name), settings, context.tags, quotas),
-        opts=pulumi.ResourceOptions(providers=cloud),
-    )
+    cluster: EksGpuCluster | ExistingEksCluster
+    backings: Mapping[str, Backing] = {}
+    if isinstance(settings, EksCluster):
+        # Remote components run in this provider; default ones are off.
+        cloud.append(eks.Provider(f"{name}-eks"))
+        args = EksGpuClusterArgs(name, context.cluster_name(name), settings, context.tags, quotas)
+        cluster = EksGpuCluster(name, args, opts=pulumi.ResourceOptions(providers=cloud))
+        if settings.caches:
+            backings = _backings(name, settings, context, cluster, cloud)
+    elif isinstance(settings, settings_of_existing.ExistingEksCluster):
+        existing = ExistingEksClusterArgs(settings, context.tags, quotas)
+        cluster = ExistingEksCluster(name, existing, opts=pulumi.ResourceOptions(providers=cloud))
+    else:
+        raise TypeError(f"{name}: nothing here builds a cluster of {type(settings).__name__}; add it here")
     for pool_name, pool in settings.pools.items():
         GpuNodeGroup(
             f"{name}-{pool_name}",
@@ -51,8 +62,8 @@ def build(name: str, settings: EksCluster, fleet: Fleet, context: Context, priva
         settings=settings,
         ready=cluster.ready,
         opts=pulumi.ResourceOptions(providers=[cluster.kubernetes_provider]),
-        backings=_backings(name, settings, context, cluster, cloud) if settings.caches else {},
-        cloud=(cluster.autoscaler,),
+        backings=backings,
+        cloud=(cluster.autoscaler,) if cluster.autoscaler is not None else (),
     )
     return {"clusterName": cluster.cluster_name, "kubeconfig": cluster.kubeconfig, "runsOn": install(inside, fleet, private_key)}
 

@@ -24,7 +24,7 @@ from components.kubernetes.namespaces import Namespaces, NamespacesArgs
 from components.kubernetes.plain_chart import PlainChart, PlainChartArgs
 from components.kubernetes.priorities import Priorities, PrioritiesArgs
 from components.kubernetes.queue_controller import QueueController, QueueControllerArgs
-from fleet.charts.arc import CONTROLLER
+from fleet.charts.arc import arc_of
 from fleet.jobs.stack import place_stack_job
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import configs_of, enablement_chart, image_of, kueue_chart, plain_charts, pod_set
@@ -97,12 +97,13 @@ def furnish(inside: Inside, fleet: Fleet, secret: MakeSecret) -> Arc:
     for chart in plain_charts(inside.settings):
         args = PlainChartArgs(chart, inside.ready, inside.deliver)
         PlainChart(f"{inside.name}-{chart.name}", args, opts=inside.opts)
-    controller = ArcController(f"{inside.name}-arc", ArcControllerArgs(inside.ready, inside.deliver), opts=inside.opts)
+    arc = ArcControllerArgs(inside.ready, inside.deliver, arc_of(inside.settings))
+    controller = ArcController(f"{inside.name}-arc", arc, opts=inside.opts)
     _teams(inside, fleet, controller.priority)
     return Arc(
         fleet.github,
         secret,
-        releases={CONTROLLER: controller.release},
+        releases=controller.releases,
         ready=(*inside.ready, controller.priority),
         closed=inside.settings.closed_networks,
         deliver=inside.deliver,
@@ -164,7 +165,7 @@ def _teams(inside: Inside, fleet: Fleet, priority: pulumi.Resource) -> None:
     objects, kueue = None, None
     if settings.queues is not None:
         objects = queue_objects(inside.name, settings, settings.queues)
-        args = QueueControllerArgs(kueue_chart(settings.queues), objects, (*inside.ready, *classes), inside.deliver)
+        args = QueueControllerArgs(kueue_chart(settings, settings.queues), objects, (*inside.ready, *classes), inside.deliver)
         kueue = QueueController(f"{inside.name}-queues", args, opts=inside.opts)
     if not settings.team_namespaces:
         return

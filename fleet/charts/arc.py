@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from fleet.charts.chart import Chart, Pod, manifests, resources
@@ -12,11 +13,12 @@ from fleet.facts.scheduling import (
     GPU_TOLERATION,
     RUNNER_PRIORITY,
     SAFE_TO_EVICT,
-    SYSTEM_POOL,
+    SYSTEM_SELECTOR,
     Toleration,
     pool_selector,
 )
 from fleet.facts.versions import RUNNER_IMAGE
+from fleet.settings.cluster import Cluster
 from fleet.settings.model import cpu_text, memory_text
 from fleet.settings.namespaces import runner_namespace
 from fleet.settings.runner import PodRunner, Runner
@@ -33,8 +35,29 @@ _WAVE_OF_SETS = 5
 """The sets come after all controllers and after the secrets that they need (`WAVE_OF_SECRETS`)."""
 
 
-def arc_controller() -> Chart:
-    """The controller of runner scale sets. Each cluster has one."""
+@dataclass(frozen=True, slots=True)
+class Arc:
+    """ARC in one cluster: namespace and service account of its controller. `system` are node labels of controller and listeners.
+
+    `ours`: the program installs the controller.
+    """
+
+    namespace: str = NAMESPACE
+    account: str = CONTROLLER
+    system: Mapping[str, str] = field(default_factory=lambda: SYSTEM_SELECTOR)
+    ours: bool = True
+
+
+def arc_of(cluster: Cluster) -> Arc:
+    """ARC as a cluster has it."""
+    controller = cluster.found.controller if cluster.found is not None else None
+    if controller is None:
+        return Arc(system=cluster.system_selector)
+    return Arc(controller.namespace, controller.service_account, cluster.system_selector, ours=False)
+
+
+def arc_controller(system: Mapping[str, str] = SYSTEM_SELECTOR) -> Chart:
+    """The controller of runner scale sets, on nodes with the labels `system`. Each cluster has one."""
     return Chart(
         "gha-runner-scale-set-controller",
         CONTROLLER,
@@ -42,7 +65,7 @@ def arc_controller() -> Chart:
         {
             "fullnameOverride": CONTROLLER,
             "serviceAccount": {"name": CONTROLLER},
-            "nodeSelector": pool_selector(SYSTEM_POOL),
+            "nodeSelector": dict(system),
             "resources": resources(_CONTROLLER_POD),
             "podSecurityContext": CONFINED_POD,
             "securityContext": CONFINED,
@@ -68,15 +91,16 @@ def runner_set(
     resource: str = GPU_RESOURCE,
     *,
     mounts_shm: bool = True,
+    arc: Arc | None = None,
 ) -> Chart:
     """One runner scale set: ephemeral runners as pods on one pool.
 
     `tolerations` are those that the pool's nodes need. `runtime_class` is the RuntimeClass that the pod must name to get GPUs, or
     empty. `resource` is the extended resource that the pool's nodes advertise. `mounts_shm` says whether the pod may mount its
-    own /dev/shm.
+    own /dev/shm. `arc` is the cluster's ARC; default: as the program installs it.
     """
     pod = _runner_pod(runner, tolerations, resource, mounts_shm) | ({"runtimeClassName": runtime_class} if runtime_class else {})
-    return scale_set(name, runner, github_url, group, pod)
+    return scale_set(name, runner, github_url, group, pod, arc=arc)
 
 
 def scale_set(
@@ -87,8 +111,10 @@ def scale_set(
     pod: dict[str, Any],
     pod_security: Level = "restricted",
     annotations: Mapping[str, str] | None = None,
+    arc: Arc | None = None,
 ) -> Chart:
     """A runner scale set of any kind of runner. ARC starts a pod for each job: `pod` is its spec, `annotations` are its own."""
+    there = arc or Arc()
     return Chart(
         "gha-runner-scale-set",
         name,
@@ -103,14 +129,14 @@ def scale_set(
             "minRunners": runner.span.min,
             "maxRunners": runner.span.max,
             # Without this value the chart searches the cluster for the controller, and a preview has no cluster.
-            "controllerServiceAccount": {"namespace": NAMESPACE, "name": CONTROLLER},
+            "controllerServiceAccount": {"namespace": there.namespace, "name": there.account},
             "template": {
                 "metadata": {"annotations": {SAFE_TO_EVICT: "false", **(annotations or {})}},
                 "spec": {"priorityClassName": RUNNER_PRIORITY.name} | pod,
             },
             "listenerTemplate": {
                 "spec": {
-                    "nodeSelector": pool_selector(SYSTEM_POOL),
+                    "nodeSelector": dict(there.system),
                     "securityContext": CONFINED_POD,
                     "containers": [{"name": "listener", "resources": resources(LISTENER), "securityContext": CONFINED}],
                 }
@@ -119,7 +145,7 @@ def scale_set(
         (LISTENER,),
         folder=f"infrastructure/runners/{name}",
         wave=_WAVE_OF_SETS,
-        needs=(CONTROLLER,),
+        needs=(CONTROLLER,) if there.ours else (),
         pod_security=pod_security,
     )
 

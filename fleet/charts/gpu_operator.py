@@ -6,14 +6,14 @@ the RuntimeClass `nvidia` itself; nothing else may create it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from fleet.charts.chart import Chart, Pod, manifests, requests
 from fleet.charts.device_plugin import MPS_POD, PLUGIN_POD
 from fleet.charts.plugin_configs import PluginConfigs
 from fleet.facts.node_image import NodeImage
-from fleet.facts.scheduling import RUNTIME_CLASS, SYSTEM_POOL, Toleration, pool_selector
+from fleet.facts.scheduling import RUNTIME_CLASS, SYSTEM_SELECTOR, Toleration
 from fleet.settings.operator import Containerd, Driver, OperatorSettings
 
 OPERATOR = "gpu-operator"
@@ -40,15 +40,17 @@ def gpu_operator(
     tolerations: Sequence[Toleration],
     mig: str = "none",
     configs: PluginConfigs | None = None,
+    system: Mapping[str, str] = SYSTEM_SELECTOR,
 ) -> Chart:
     """The operator for nodes of one kind of image. It installs the parts that the image lacks.
 
     `tolerations` are those of the cluster's provider. `cdi` is the setting that all pools share. `mig` is how MIG slices are
-    named (none, single, mixed). `configs` are the device plugin's configs for pools that share GPUs. Operands have requests but
-    no limits, because a limit that is too small would stop all GPUs of a node.
+    named (none, single, mixed). `configs` are the device plugin's configs for pools that share GPUs. `system` are the node
+    labels of the operator's own pods. Operands have requests but no limits, because a limit that is too small would stop all
+    GPUs of a node.
     """
     values: dict[str, Any] = {
-        "operator": _on_system_pool() | {"runtimeClass": RUNTIME_CLASS},
+        "operator": {"nodeSelector": dict(system), "runtimeClass": RUNTIME_CLASS},
         "daemonsets": {"tolerations": manifests(tolerations)},
         "cdi": {"enabled": cdi},
         "sandboxWorkloads": {"enabled": False},
@@ -67,8 +69,8 @@ def gpu_operator(
         "validator": {"resources": requests(_VALIDATOR)},
         "nfd": {"enabled": True},
         "node-feature-discovery": {
-            "master": _on_system_pool(),
-            "gc": _on_system_pool(),
+            "master": {"nodeSelector": dict(system)},
+            "gc": {"nodeSelector": dict(system)},
             # A node without the worker's labels gets no operands.
             "worker": {"tolerations": manifests(tolerations), "resources": requests(_WORKER)},
         },
@@ -111,10 +113,6 @@ def runtime_class(image: NodeImage, operator: OperatorSettings, *, cdi: bool) ->
     runtime and does not make it the default, a pod must name it.
     """
     return "" if cdi or image.toolkit or operator.containerd.default_runtime else RUNTIME_CLASS
-
-
-def _on_system_pool() -> dict[str, Any]:
-    return {"nodeSelector": pool_selector(SYSTEM_POOL)}
 
 
 def _mig_manager(cuts: bool) -> dict[str, Any]:

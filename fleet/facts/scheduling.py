@@ -331,6 +331,10 @@ def pool_selector(pool: str) -> dict[str, str]:
     return {POOL_LABEL: pool}
 
 
+SYSTEM_SELECTOR: Mapping[str, str] = pool_selector(SYSTEM_POOL)
+"""The node selector of controllers and listeners in a cluster that the program creates."""
+
+
 def machine_annotations(*, shapes: Iterable[str], capacity: str, disk_gb: int, regions: Iterable[str]) -> dict[str, str]:
     """Annotations of a launcher's pod that describe the machine which it boots.
 

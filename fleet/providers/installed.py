@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fleet.charts import PLAIN
-from fleet.charts.arc import arc_controller, runner_set
+from fleet.charts.arc import arc_controller, arc_of, runner_set
 from fleet.charts.argo_cd import argo_cd
 from fleet.charts.chart import Chart, Pod
 from fleet.charts.device_plugin import device_plugin
@@ -38,18 +38,24 @@ def installed(cluster: Cluster, physical_name: str, github: GitHub) -> tuple[Cha
 
 def shared_charts(cluster: Cluster) -> Iterator[Chart]:
     """The charts that clusters of every provider can have, except runner sets."""
-    yield arc_controller()
+    if (arc := arc_of(cluster)).ours:
+        yield arc_controller(arc.system)
     if (chart := enablement_chart(cluster)) is not None:
         yield chart
     if cluster.queues is not None:
-        yield kueue_chart(cluster.queues)
+        yield kueue_chart(cluster, cluster.queues)
     if cluster.gitops is not None and PROVIDERS[cluster.provider].deployable:
         yield argo_cd(cluster.gitops.namespace)
     yield from plain_charts(cluster)
 
 
 def enablement_chart(cluster: Cluster) -> Chart | None:
-    """The chart that makes GPUs schedulable; None with the provider's add-on, and for an operator without pools."""
+    """The chart that makes GPUs schedulable; None if something else makes them so, and for an operator without pools."""
+    chart = _enablement_chart(cluster)
+    return None if chart is None or chart.name in cluster.provided else chart
+
+
+def _enablement_chart(cluster: Cluster) -> Chart | None:
     tolerations, configs = PROVIDERS[cluster.provider].profile.tolerations, configs_of(cluster)
     if cluster.enablement == DEVICE_PLUGIN:
         return device_plugin(tolerations, configs)
@@ -65,6 +71,7 @@ def enablement_chart(cluster: Cluster) -> Chart | None:
         mig=next((pool.sharing.naming for pool in pools if isinstance(pool.sharing, Mig)), "none"),
         tolerations=tolerations,
         configs=configs,
+        system=cluster.system_selector,
     )
 
 
@@ -78,9 +85,9 @@ def image_of(cluster: Cluster) -> NodeImage | None:
     return next((NODE_IMAGES[pool.image] for pool in cluster.pools.values()), None)
 
 
-def kueue_chart(queues: Queues) -> Chart:
+def kueue_chart(cluster: Cluster, queues: Queues) -> Chart:
     """Kueue for the queues of a cluster."""
-    return kueue(queues.namespaces, fair_sharing=queues.fair_sharing)
+    return kueue(queues.namespaces, fair_sharing=queues.fair_sharing, system=cluster.system_selector)
 
 
 def plain_charts(cluster: Cluster) -> Iterator[Chart]:
@@ -100,6 +107,7 @@ def pod_set(cluster: Cluster, name: str, runner: PodRunner, github: GitHub) -> C
         runtime_class=target.runtime_class,
         resource=target.resource,
         mounts_shm=target.mounts_shm,
+        arc=arc_of(cluster),
     )
 
 

@@ -14,6 +14,7 @@ from fleet.facts.scheduling import EKS_PROFILE, OKE_PROFILE, TALOS_PROFILE, Sche
 from fleet.providers.eks.bill import eks_bill
 from fleet.providers.eks.charts import eks_charts
 from fleet.providers.eks.cluster import EksCluster
+from fleet.providers.eks.existing import ExistingEksCluster
 from fleet.providers.eks.quotas import eks_needs
 from fleet.providers.oke.bill import oke_bill
 from fleet.providers.oke.charts import oke_charts
@@ -36,6 +37,7 @@ class Provider:
     its provider. `tags` are the tag rules of the cloud. `deployable`: whether `pulumi up` creates the cluster. `charts` returns
     the charts of this provider only, from the settings, the cluster's physical name and the GitHub scope. `system_pool` returns
     the free room of one node of the system pool and the number of nodes; None if the provider has no machines as runners.
+    `existing` are the settings of a cluster that exists already; None if the provider has no such clusters.
     `components.build` has the builder of a cluster, `fleet.render.files` the files of its machines.
     """
 
@@ -47,10 +49,13 @@ class Provider:
     deployable: bool
     charts: Callable[[Any, str, GitHub], tuple[Chart, ...]] = lambda *_: ()
     system_pool: Callable[[Any], tuple[Offer, int]] | None = None
+    existing: type[Cluster] | None = None
 
 
 PROVIDERS: dict[str, Provider] = {
-    "eks": Provider(EksCluster, EKS_PROFILE, eks_bill, eks_needs, AWS_TAGS, deployable=True, charts=eks_charts),
+    "eks": Provider(
+        EksCluster, EKS_PROFILE, eks_bill, eks_needs, AWS_TAGS, deployable=True, charts=eks_charts, existing=ExistingEksCluster
+    ),
     "oke": Provider(
         OkeCluster, OKE_PROFILE, oke_bill, oke_needs, OCI_TAGS, deployable=True, charts=oke_charts, system_pool=oke_system_pool
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import date
-from typing import Annotated, Literal, Self, get_args
+from typing import Annotated, ClassVar, Literal, Self, get_args
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -24,7 +24,7 @@ from fleet.settings.runner import PodRunner, SetName
 
 _REGION = re.compile(r"(af|ap|ca|eu|il|me|mx|sa|us)-(north|south|east|west|central|(north|south)(east|west))-[1-9]")
 """Regions of the partition `aws`: the program's IAM policies are of that partition."""
-_SUBNET = re.compile(r"subnet-[0-9a-f]{8,17}")
+SUBNET = re.compile(r"subnet-[0-9a-f]{8,17}")
 _RESERVATION = re.compile(r"cr-[0-9a-f]{8,17}")
 _NODES = 450
 """Default quota of nodes in a managed node group (docs.aws.amazon.com, EKS service quotas); AWS raises it when asked."""
@@ -80,7 +80,7 @@ class Network(Model):
         if not _VPC.fullmatch(self.vpc_id):
             raise problem("vpc_id", "not a VPC id; write vpc-… as AWS shows it", at=("vpcId",))
         for zone, subnet in self.private_subnets.items():
-            if not _SUBNET.fullmatch(subnet):
+            if not SUBNET.fullmatch(subnet):
                 raise problem("subnet_id", "not a subnet id; write subnet-…", at=("privateSubnets", zone))
         return self
 
@@ -126,48 +126,23 @@ class EksPool(Pool):
         return self
 
 
-class EksCluster(Cluster):
-    """An EKS cluster: control plane, system pool, GPU pools as managed node groups."""
+class EksPools(Cluster):
+    """The GPU pools of an EKS cluster as managed node groups, and what they need: a region, zones, a Kubernetes version."""
 
     provider: Literal["eks"]
-    zones: Annotated[tuple[str, ...], Field(min_length=1)]
-    endpoint: Endpoint
-    network: Network = Network()
-    admins: tuple[Principal, ...] = ()
-    """IAM principals with cluster-admin through access entries. Do not list the principal that you deploy with: EKS makes the
-    creator an admin and rejects a second entry."""
-    log_types: tuple[Literal["api", "audit", "authenticator", "controllerManager", "scheduler"], ...] = (
-        "api",
-        "audit",
-        "authenticator",
-    )
     account_quotas: dict[Annotated[str, AfterValidator(_quota)], Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
     """vCPUs by quota code, for quotas of the account that are larger than the fleet needs: AWS refuses to lower a quota."""
     enablement: Enablement = "device-plugin"
-    system: SystemPool = SystemPool()
-    caches: dict[DnsLabel, EksCache] = Field(default_factory=dict)
     pools: dict[DnsLabel, EksPool] = Field(default_factory=dict)
     runners: dict[SetName, PodRunner]
 
-    @property
-    def own_cidr(self) -> str | None:
-        """Range of a new VPC."""
-        return self.network.new_cidr if self.network.vpc_id is None else None
+    ZONES_AT: ClassVar[tuple[str, ...]] = ("zones",)
+    """The path of the setting that has the zones."""
 
     @property
-    def private_sources(self) -> tuple[str, ...]:
-        """Networks that reach a private endpoint on port 443. By default EKS allows only the nodes."""
-        return self.endpoint.private_sources(self.own_cidr)
-
-    @property
-    def drivers(self) -> tuple[str, ...]:
-        """Add-ons that its caches need, each once."""
-        return tuple(sorted({cache.driver for cache in self.caches.values()}))
-
-    @property
-    def provided(self) -> frozenset[str]:
-        """The add-ons of its minor."""
-        return frozenset(self.kubernetes.addons)
+    def node_zones(self) -> tuple[str, ...]:
+        """The zones that have a subnet for nodes."""
+        raise NotImplementedError
 
     def image_driver(self, pool: str) -> str | None:
         """Driver version of AWS' AL2023 image for the cluster's Kubernetes minor. None if no source names it."""
@@ -191,10 +166,7 @@ class EksCluster(Cluster):
     def _remarks(self) -> Iterator[str]:
         """Problems that validation cannot reject: `pulumi up` would fail, or a version is unknown."""
         yield from super()._remarks()
-        for cidr in self.endpoint.reserved_cidrs:
-            yield f"endpoint.publicCidrs: {cidr} is reserved, EKS refuses it; set your own networks before pulumi up"
-        if self.endpoint.private and not self.private_sources:
-            yield "endpoint: nothing but the nodes reaches the private endpoint; name your networks in privateCidrs"
+        yield from self._cluster_remarks()
         for name, pool in self.pools.items():
             if pool.nodes.max > _NODES:
                 yield f"pool {name}: EKS gives a group {_NODES} nodes until its quota is raised; ask for more, or lower nodes.max"
@@ -209,9 +181,9 @@ class EksCluster(Cluster):
                     f"{self.kubernetes.ami_release}; read `nvidia-ctk --version` on a node and compare with docs/cdi.md"
                 )
 
-    def remarks_on(self, day: date) -> Iterator[str]:
-        """The end of support for its Kubernetes minor, and the cost of the control plane after that."""
-        yield remark(self.kubernetes_version, self.region, day)
+    def _cluster_remarks(self) -> Iterator[str]:
+        """Warnings about the cluster itself."""
+        yield from ()
 
     def _tied_to_a_zone(self) -> Iterator[str]:
         """Limits of disks. Cluster Autoscaler assumes that an empty node group is in its first zone only (aws_manager.go)."""
@@ -227,18 +199,14 @@ class EksCluster(Cluster):
 
     @model_validator(mode="after")
     def _eks_rules(self) -> Self:
-        """Refuse settings that EKS refuses: foreign zones, a single zone, an unknown version, subnets of other zones."""
+        """Refuse a region that is not AWS's, zones of another region, a zone given twice, and an unknown version."""
         if not _REGION.fullmatch(self.region):
             raise problem("region", "not a commercial AWS region; write for example us-west-2", at=("region",))
-        for zone in self.zones:
+        for zone in self.node_zones:
             if not re.fullmatch(re.escape(self.region) + "[a-z]", zone):
-                raise problem("zone", f"not a zone of {self.region}; write for example {self.region}a", at=("zones",), value=zone)
-        if len(set(self.zones)) < 2:
-            raise problem("zones", "an EKS control plane needs two different zones at least; add one", at=("zones",))
-        if self.network.vpc_id is None and any(zone[-1] > "g" for zone in self.zones):
-            raise problem("zone_letter", "a new VPC has subnets for zones a to g; use those", at=("zones",))
-        require_once("repeated_admin", "a principal is given twice; remove one", self.admins, at=("admins",))
-        require_once("repeated_zone", "a zone is given twice; remove one", self.zones, at=("zones",))
+                raise problem(
+                    "zone", f"not a zone of {self.region}; write for example {self.region}a", at=self.ZONES_AT, value=zone
+                )
         if self.kubernetes_version not in versions.KUBERNETES:
             known = ", ".join(versions.KUBERNETES)
             raise problem(
@@ -249,13 +217,6 @@ class EksCluster(Cluster):
                 "account_quotas",
                 "quotas are declared with declareQuotas alone; set it to true, or remove accountQuotas",
                 at=("accountQuotas",),
-            )
-        if self.network.vpc_id is not None and set(self.network.private_subnets) != set(self.zones):
-            raise problem(
-                "subnet_zones",
-                "privateSubnets names one subnet for each of the cluster's zones; give the same zones",
-                at=("network", "privateSubnets"),
-                value=sorted(self.network.private_subnets),
             )
         return self
 
@@ -271,7 +232,7 @@ class EksCluster(Cluster):
     def _eks_pool_rules(self) -> Self:
         """Refuse types of another cloud, zones outside of the cluster, and labels of domains that EKS reserves."""
         for name, pool in self.pools.items():
-            if pool.reservation is not None and pool.reservation.zone not in self.zones:
+            if pool.reservation is not None and pool.reservation.zone not in self.node_zones:
                 raise problem(
                     "reservation_zone",
                     "the reservation's zone is none of the cluster's; add it to zones",
@@ -281,7 +242,7 @@ class EksCluster(Cluster):
                 "pool_zone",
                 "the zone is none of the cluster's; use one of zones",
                 pool.zones,
-                self.zones,
+                self.node_zones,
                 at=("pools", name, "zones"),
             )
             for machine in pool.machines:
@@ -293,4 +254,76 @@ class EksCluster(Cluster):
                         value=machine.name,
                     )
             require_own_labels("reserved_label", "EKS or kubelet refuses", EKS_PROFILE, pool.labels, at=("pools", name))
+        return self
+
+
+class EksCluster(EksPools):
+    """An EKS cluster that the program creates: control plane, system pool, GPU pools as managed node groups."""
+
+    zones: Annotated[tuple[str, ...], Field(min_length=1)]
+    endpoint: Endpoint
+    network: Network = Network()
+    admins: tuple[Principal, ...] = ()
+    """IAM principals with cluster-admin through access entries. Do not list the principal that you deploy with: EKS makes the
+    creator an admin and rejects a second entry."""
+    log_types: tuple[Literal["api", "audit", "authenticator", "controllerManager", "scheduler"], ...] = (
+        "api",
+        "audit",
+        "authenticator",
+    )
+    system: SystemPool = SystemPool()
+    caches: dict[DnsLabel, EksCache] = Field(default_factory=dict)
+
+    @property
+    def node_zones(self) -> tuple[str, ...]:
+        """As in the base class: those of the cluster."""
+        return self.zones
+
+    @property
+    def own_cidr(self) -> str | None:
+        """Range of a new VPC."""
+        return self.network.new_cidr if self.network.vpc_id is None else None
+
+    @property
+    def private_sources(self) -> tuple[str, ...]:
+        """Networks that reach a private endpoint on port 443. By default EKS allows only the nodes."""
+        return self.endpoint.private_sources(self.own_cidr)
+
+    @property
+    def drivers(self) -> tuple[str, ...]:
+        """Add-ons that its caches need, each once."""
+        return tuple(sorted({cache.driver for cache in self.caches.values()}))
+
+    @property
+    def provided(self) -> frozenset[str]:
+        """The add-ons of its minor."""
+        return frozenset(self.kubernetes.addons)
+
+    def _cluster_remarks(self) -> Iterator[str]:
+        """Warnings about the endpoint."""
+        for cidr in self.endpoint.reserved_cidrs:
+            yield f"endpoint.publicCidrs: {cidr} is reserved, EKS refuses it; set your own networks before pulumi up"
+        if self.endpoint.private and not self.private_sources:
+            yield "endpoint: nothing but the nodes reaches the private endpoint; name your networks in privateCidrs"
+
+    def remarks_on(self, day: date) -> Iterator[str]:
+        """The end of support for its Kubernetes minor, and the cost of the control plane after that."""
+        yield remark(self.kubernetes_version, self.region, day)
+
+    @model_validator(mode="after")
+    def _own_rules(self) -> Self:
+        """Refuse settings that EKS refuses: a single zone, a zone without a subnet, subnets of other zones."""
+        if len(set(self.zones)) < 2:
+            raise problem("zones", "an EKS control plane needs two different zones at least; add one", at=("zones",))
+        if self.network.vpc_id is None and any(zone[-1] > "g" for zone in self.zones):
+            raise problem("zone_letter", "a new VPC has subnets for zones a to g; use those", at=("zones",))
+        require_once("repeated_admin", "a principal is given twice; remove one", self.admins, at=("admins",))
+        require_once("repeated_zone", "a zone is given twice; remove one", self.zones, at=("zones",))
+        if self.network.vpc_id is not None and set(self.network.private_subnets) != set(self.zones):
+            raise problem(
+                "subnet_zones",
+                "privateSubnets names one subnet for each of the cluster's zones; give the same zones",
+                at=("network", "privateSubnets"),
+                value=sorted(self.network.private_subnets),
+            )
         return self

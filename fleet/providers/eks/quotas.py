@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from fleet.providers.eks.cluster import EksCluster
+from fleet.providers.eks.cluster import EksPools
 from fleet.providers.quotas import Need, needs
 
 
-def eks_needs(declaring: EksCluster, clusters: Iterable[EksCluster]) -> tuple[Need, ...]:
+def eks_needs(declaring: EksPools, clusters: Iterable[EksPools]) -> tuple[Need, ...]:
     """The needs of all GPU pools in the cluster's region, because quotas are per region. A reservation counts in full."""
     return tuple(
         need
@@ -20,7 +20,7 @@ def eks_needs(declaring: EksCluster, clusters: Iterable[EksCluster]) -> tuple[Ne
     )
 
 
-def eks_quotas(declaring: EksCluster, clusters: Iterable[EksCluster]) -> dict[str, int]:
+def eks_quotas(declaring: EksPools, clusters: Iterable[EksPools]) -> dict[str, int]:
     """vCPUs by quota code: the need of the fleet, or the quota in `accountQuotas` if that is larger."""
     taken: Counter[str] = Counter()
     for need in eks_needs(declaring, clusters):
