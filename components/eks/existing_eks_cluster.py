@@ -32,7 +32,7 @@ class ExistingEksClusterArgs:
 
 
 class ExistingEksCluster(Component[ExistingEksClusterArgs]):
-    """Reads the cluster from AWS and changes nothing of it. Declares the autoscaler if the cluster has none, budget and quotas."""
+    """Reads the cluster from AWS and does not change it. Declares the autoscaler if the cluster has none, budget and quotas."""
 
     cluster_name: str
     """The cluster's name in AWS."""

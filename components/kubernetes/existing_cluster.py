@@ -9,7 +9,7 @@ import pulumi
 
 @dataclass(frozen=True, slots=True)
 class ExistingClusterArgs:
-    """`cluster_name` is what the cluster's pools and objects call it: a name, an OCID or a context. `provider` is as in the settings."""
+    """`cluster_name` is what the cluster's pools and objects call it. `provider` is eks, oke or kubernetes."""
 
     cluster_name: str
     provider: str

@@ -62,7 +62,7 @@ class Existing(Model):
         )
         if self.controller is not None:
             yield (
-                "existing: undeterminable: a controller of another minor version deletes runner sets; check that ARC's controller "
+                "existing: undeterminable: a controller of another minor version deletes runner sets; check that the controller "
                 f"in {self.controller.namespace} has version {CHARTS['gha-runner-scale-set'].version}"
             )
         if enablement in self.installed:

@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from .clusters import clustered
 from .groups import AWS, MACHINES, OCI, groups, several
+from .kinds import POOLS
 from .read import Later, count, items, text, walk
-from .rule import NOTHING, PolicyResource, Section, Severity, Stack, StackRule, Violation
+from .rule import NOTHING, PolicyResource, Section, Severity, Stack, StackRule, Violation, unseen
 
 AWS_BUDGET = "aws:budgets/budget:Budget"
 MONITOR = "aws:costexplorer/anomalyMonitor:AnomalyMonitor"
@@ -23,14 +25,22 @@ OCI_ALERT = "oci:Budget/rule:Rule"
 
 def _check(stack: Stack, later: Later) -> Iterator[Violation]:
     spending: dict[str, list[str]] = {}
+    outside = {each.resource.urn: each.cluster for each in clustered(stack.of(POOLS), Later()) if each.cluster in stack.existing}
+    elsewhere: dict[str, str] = {}
     for group in groups(stack.resources, later):
         # None: it has GPUs, though nobody can tell how many.
         if group.gpus != 0:
-            spending.setdefault(group.cloud, []).append(group.name)
+            spending.setdefault(group.cloud, []).extend(() if group.urn in outside else (group.name,))
+            if group.urn in outside:
+                elsewhere[group.cloud] = outside[group.urn]
     for cloud, names in spending.items():
         told, mend = _ALARMS[cloud]
         unsure = Later()
-        if not told(stack, unsure) and not unsure:
+        if told(stack, unsure):
+            continue
+        if cloud in elsewhere and not names:
+            later.note(unseen(elsewhere[cloud], "whether an alarm watches the account; declare a budget in the stack file"))
+        elif not unsure:
             yield (
                 f"{cloud.upper()}: GPUs of {several(names)} are paid for, and no alarm tells anybody of a dear month; {mend}",
                 None,

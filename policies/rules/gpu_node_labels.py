@@ -9,6 +9,7 @@ the values of chart gha-runner-scale-set.
   cloud, kubelet and feature discovery put more on a node, which nothing here can know.
 - The cluster of a pod is that of its provider (`clusterIdentifier`); where that says none, every pool of the stack may be its
   pool.
+- A cluster that exists already may have other pools. A pod that no pool of the stack suits is undeterminable there.
 - A stack without pools, or a cluster without GPU pods, is not judged that way round: the other half is another stack's.
 - Of a Talos cluster only the GPU machines are resources, so a pod without GPUs may mean another one.
 """
@@ -27,7 +28,7 @@ from .node_labels import Wanted, labels_of, ours, wanted
 from .pods import PodSpec, pod_specs, takes_gpus
 from .pools import gpu_sign
 from .read import Later
-from .rule import PolicyResource, Section, Severity, Stack, StackRule, Violation
+from .rule import PolicyResource, Section, Severity, Stack, StackRule, Violation, unseen
 
 _PODS = frozenset(token for token in POD_PATHS if not token.endswith("Patch") and "beta" not in token and "v2alpha1" not in token)
 _NAMES = 5
@@ -64,14 +65,20 @@ def _check(stack: Stack, later: Later) -> Iterator[Violation]:
     # Most pods name their pool: whom the name joins is asked first, so that a great fleet is not asked pool by pod.
     meant = _by_name((pool, (pool.labels.get(POOL_LABEL, ""),)) for pool in pools)
     meaning = _by_name((pod, _pools_named(pod)) for pod in pods)
+    outside = Later()
     if not unread_pools:
         for pod in pods:
             if not any(_lands(pod, pool, told) for name in _pools_named(pod) for pool in meant.get(name, ())):
-                yield from _check_pod(pod, pools, told)
+                for fault in _check_pod(pod, pools, told):
+                    if pod.at.cluster in stack.existing:
+                        outside.note(unseen(pod.at.cluster, f"whether another pool of it suits {pod.at.resource.name}"))
+                    else:
+                        yield fault
     if not later:
         for pool in pools:
             if not any(pod.gpus and _lands(pod, pool, told) for pod in meaning.get(pool.labels.get(POOL_LABEL, ""), ())):
                 yield from _check_pool(pool, pods, told)
+    outside.settle()
 
 
 def _by_name(named_by: Iterable[tuple[T, tuple[str, ...]]]) -> dict[str, list[T]]:

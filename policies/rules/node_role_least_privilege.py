@@ -149,4 +149,5 @@ RULE = StackRule(
     source="https://docs.aws.amazon.com/eks/latest/userguide/create-node-role.html",
     fix="Attach to the node's role what EKS asks for, and give other rights to single pods; write no statement that allows all.",
     check=_check,
+    of_existing={"eks": "the rights of its nodes' role"},
 )

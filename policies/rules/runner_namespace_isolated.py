@@ -7,7 +7,8 @@ Asked of the namespace of every runner set (the chart's release, or ARC's custom
   `restricted`.
 - A NetworkPolicy for all its pods denies what none allows, in and out, and no rule out of any policy there reaches the
   instance metadata by TCP 80.
-- The cluster's network enforces NetworkPolicies. On EKS the add-on vpc-cni shows it. On OKE no resource of a stack shows it:
+- The cluster's network enforces NetworkPolicies. On EKS the add-on vpc-cni shows it. Nothing shows it of a cluster that exists
+  already. On OKE no resource of a stack shows it:
   Oracle's plugins enforce none, and Calico is installed by hand. The rule is therefore undeterminable where a pod of an OKE
   cluster runs jobs. Launchers of machines run none.
 - It has a ResourceQuota and a LimitRange.
@@ -34,7 +35,7 @@ from .network_policies import DIRECTIONS, Address, denies, ways_out
 from .places import setting
 from .read import Later, UndeterminableError, count, keys, shown, strings, text, walk
 from .releases import Release, releases
-from .rule import PolicyResource, Section, Severity, Stack, StackRule, Violation
+from .rule import PolicyResource, Section, Severity, Stack, StackRule, Violation, unseen
 from .runner_sets import RUNNER_SETS, ByPlace, Place, RunnerSet, cluster_of, place_of, place_of_release, runner_sets
 
 METADATA = ("169.254.169.254", "fd00:ec2::254")
@@ -79,6 +80,7 @@ def _check(stack: Stack, later: Later) -> Iterator[Violation]:
     yield from _check_enforced(stack, sets, later)
     # Report this before unknown values: an update does not resolve it.
     unsure = Later()
+    _check_existing(stack, sets, accounts, unsure)
     _check_oke(stack, sets, accounts, unsure)
     unsure.settle()
 
@@ -150,6 +152,14 @@ def _check_oke(stack: Stack, sets: Sequence[RunnerSet], accounts: frozenset[str]
         )
     if jobs:
         later.join(hidden)
+
+
+def _check_existing(stack: Stack, sets: Sequence[RunnerSet], accounts: frozenset[str], later: Later) -> None:
+    """The network of a cluster that exists already is not the stack's."""
+    for each in sets:
+        for at in clustered([each.resource], Later()) if _runs_jobs(each, accounts) else ():
+            if at.cluster in stack.existing:
+                later.note(unseen(at.cluster, "whether its network enforces NetworkPolicies"))
 
 
 def _runs_jobs(runner_set: RunnerSet, accounts: frozenset[str]) -> bool:

@@ -24,7 +24,7 @@ from .machine_types import choices
 from .places import setting
 from .pools import FAMILY_LABEL, gpu_sign, requirements
 from .read import Later, bound, entries, line, shown, text, walk, whole
-from .rule import PolicyResource, Section, Severity, Stack, StackRule, Violation
+from .rule import PolicyResource, Section, Severity, Stack, StackRule, Violation, unseen
 from .sizes import LEAST, least, most
 
 MAX_FALLBACK = 1
@@ -71,6 +71,7 @@ def _check(stack: Stack, later: Later) -> Iterator[Violation]:
     pools = [pool for pool in found if pool is not None]
     graded = {each.at.resource.urn: _graded(each, limit) for each in pools if each.buys - {SPOT}}
     told: set[tuple[str, str]] = set()
+    outside = Later()
     for spot in pools:
         if spot.buys != {SPOT}:
             continue
@@ -87,11 +88,14 @@ def _check(stack: Stack, later: Later) -> Iterator[Violation]:
         if others:
             said = f"as the fallback of spot pool {spot.name}"
             told |= {(f"{value}: {said} {rule}", others[0].at.resource.urn) for value, rule in grades[0].faults}
+        elif spot.at.cluster in stack.existing:
+            outside.note(unseen(spot.at.cluster, f"whether another pool of it has the GPU of {spot.name}"))
         elif not later:
             # Any pool of which something is unknown may be the one.
             yield _missing(spot), spot.at.resource.urn
     if not later:
         yield from sorted(told)
+    outside.settle()
 
 
 def _read(resource: PolicyResource, later: Later) -> _Pool | None:

@@ -4,9 +4,11 @@ Judged: EKS managed node groups, OKE node pools and Karpenter NodePools, by clus
 sets keeps pods off; on OKE its shape has no GPU and no placement is preemptible besides, for OKE taints both by itself. Nodes
 of Karpenter come and go, so it keeps none; its own controller has to stand somewhere else.
 
-Fargate profiles, virtual nodes and EKS's Auto Mode are not read: a cluster that runs its system pods there needs an exception,
-as does one whose system pool is another stack's. Talos clusters are not judged: their system nodes are machines of the control
-plane or beside it, which are no resources, and the settings have no cluster without a control plane.
+A cluster that exists already has its system pool elsewhere, so for it the rule is undeterminable.
+
+Fargate profiles, virtual nodes and EKS's Auto Mode are not read: a cluster that runs its system pods there needs an exception.
+Talos clusters are not judged: their system nodes are machines of the control plane or beside it, which are no resources, and
+the settings have no cluster without a control plane.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ def _check(stack: Stack, later: Later) -> Iterator[Violation]:
     placed = [pool for pool in pools if pool is not None]
     for here in _clusters(placed):
         near = [pool for pool in placed if pool.at.near(here)]
-        if sum(pool.keeps or 0 for pool in near if pool.untainted) >= wanted:
+        if here.cluster in stack.existing or sum(pool.keeps or 0 for pool in near if pool.untainted) >= wanted:
             continue
         unclear = len(placed) < len(pools) or any(pool.untainted is None or pool.keeps is None for pool in near)
         if not unclear:
@@ -124,4 +126,5 @@ RULE = StackRule(
     fix="Give each cluster a CPU pool without taints, with a minimum of one node or more.",
     check=_check,
     in_manifests=NOTHING,
+    of_existing=dict.fromkeys(("eks", "oke", "kubernetes"), "its nodes without taints"),
 )
