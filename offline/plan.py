@@ -181,7 +181,7 @@ def outcomes_of(
             title=rule.title,
             severity=rule.severity.value,
             level=levels[rule.id],
-            judged=sum(types[kind] for kind in (rule.reads if rule.of_existing else rule.types)) if levels[rule.id] != "disabled" else 0,
+            judged=sum(types[kind] for kind in rule.counted) if levels[rule.id] != "disabled" else 0,
             broken=kinds[rule.id, "violation"],
             undeterminable=kinds[rule.id, "undeterminable"],
             excepted=kinds[rule.id, "excepted"],

@@ -44,6 +44,22 @@ def cluster(**changes: Any) -> dict[str, Any]:
     } | changes
 
 
+def existing_eks(**changes: Any) -> dict[str, Any]:
+    """The EKS cluster platform, which exists already, with the pool t4 and the runner set gpu-t4.
+
+    `changes` replace keys, of `existing` or of the cluster.
+    """
+    existing = {
+        "name": "platform",
+        "nodeRoleArn": "arn:aws:iam::123456789012:role/platform-nodes",
+        "subnets": {"us-west-2a": "subnet-0aaaaaaaaaaaaaaa1", "us-west-2b": "subnet-0bbbbbbbbbbbbbbb2"},
+        "installed": [],
+    }
+    facts = {key: changes.pop(key) for key in (*existing, "controller", "systemSelector") if key in changes}
+    kept = {key: value for key, value in cluster().items() if key not in ("zones", "endpoint")}
+    return kept | {"existing": existing | facts} | changes
+
+
 SAN_JOSE = "abcd:US-SANJOSE-1-AD-1"
 ASHBURN = "abcd:US-ASHBURN-AD-2"
 HERE, THERE = "us-sanjose-1", "us-ashburn-1"

@@ -49,10 +49,10 @@ class Arc:
 
 
 def arc_of(cluster: Cluster) -> Arc:
-    """ARC as a cluster has it."""
+    """ARC as a cluster has it. An existing cluster without runner sets gets no controller."""
     controller = cluster.found.controller if cluster.found is not None else None
     if controller is None:
-        return Arc(system=cluster.system_selector)
+        return Arc(system=cluster.system_selector, ours=cluster.found is None or bool(cluster.runners))
     return Arc(controller.namespace, controller.service_account, cluster.system_selector, ours=False)
 
 

@@ -125,11 +125,11 @@ def require_existing(existing: Existing, cluster: _Settings) -> None:
                 value=cluster.enablement,
             )
     for name, pool in cluster.pools.items():
-        if cluster.enablement in existing.installed and (pool.sharing is not None or pool.cdi):
+        key = "sharing" if pool.sharing is not None else "cdi" if pool.cdi else ""
+        if key and cluster.enablement in existing.installed:
             raise problem(
                 "existing_sharing",
-                f"the config of {cluster.enablement} is not the program's here; remove {'sharing' if pool.sharing else 'cdi'}, "
-                f"or let the program install {cluster.enablement}",
-                at=("pools", name),
-                value=name,
+                f"the config of {cluster.enablement} is not the program's here; remove {key}, or {cluster.enablement} from "
+                "installed",
+                at=("pools", name, key),
             )

@@ -125,6 +125,11 @@ class _Common:
         """The resource tokens that the rule must get: those that it judges, and that of existing clusters."""
         return self.types | {EXISTING_CLUSTER}
 
+    @property
+    def counted(self) -> frozenset[str]:
+        """The resource tokens that it has a verdict on."""
+        return self.reads if self.of_existing else self.types
+
     def _unseen(self, existing: Mapping[str, str]) -> Later:
         """What the rule cannot see of the existing clusters."""
         later = Later()

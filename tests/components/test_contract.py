@@ -20,6 +20,8 @@ TOKENS = {
     "EksCaches": "gpu-ci:index:EksCaches",
     "EksGpuCluster": "gpu-ci:index:EksGpuCluster",
     "EksNetwork": "gpu-ci:index:EksNetwork",
+    "ExistingCluster": "gpu-ci:index:ExistingCluster",
+    "ExistingEksCluster": "gpu-ci:index:ExistingEksCluster",
     "GitTree": "gpu-ci:index:GitTree",
     "GpuJob": "gpu-ci:index:GpuJob",
     "GpuNodeGroup": "gpu-ci:index:GpuNodeGroup",

@@ -18,7 +18,7 @@ from ruamel.yaml import YAML
 
 from components.oci.autoscaler import addon_values
 from components.oci.oci_gpu_runner import sweep_spec
-from fleet.charts.arc import CONTROLLER, arc_controller, runner_set
+from fleet.charts.arc import CONTROLLER, arc_controller, arc_of, runner_set
 from fleet.charts.argo_cd import ARGO_CD, argo_cd
 from fleet.charts.chart import Chart
 from fleet.charts.cluster_autoscaler import AUTOSCALER, cluster_autoscaler
@@ -289,26 +289,30 @@ def cluster_charts(fleet: Fleet, cluster: str, stack: str = "test") -> dict[str,
     cdi = any(pool.cdi for pool in settings.pools.values())
     configs = plugin_configs_chart(settings.pools.values(), by_operator=settings.enablement == GPU_OPERATOR)
     mig = next((pool.sharing.naming for pool in settings.pools.values() if isinstance(pool.sharing, Mig)), "none")
-    found = [arc_controller()]
+    there, system = has_already(settings), settings.system_selector
+    found = [arc_controller(system)] if "arc-controller" not in there else []
     if settings.gitops is not None and PROVIDERS[settings.provider].deployable:
         found.append(argo_cd(settings.gitops.namespace))
     if _our_autoscaler(settings):
-        found.append(cluster_autoscaler(physical(stack, cluster), settings.region, settings.kubernetes_version))
-    if settings.enablement == DEVICE_PLUGIN:
+        called = physical(stack, cluster) if settings.found is None else settings.found.name
+        found.append(cluster_autoscaler(called, settings.region, settings.kubernetes_version, system))
+    if settings.enablement == DEVICE_PLUGIN and DEVICE_PLUGIN not in there:
         found.append(device_plugin(profile.tolerations, configs))
-    if settings.enablement == GPU_OPERATOR and settings.pools:
+    if settings.enablement == GPU_OPERATOR and settings.pools and GPU_OPERATOR not in there:
         image = NODE_IMAGES[next(iter(settings.pools.values())).image]
         operator = settings.operator or OperatorSettings()
-        found.append(gpu_operator(image, operator, cdi=cdi, tolerations=profile.tolerations, mig=mig, configs=configs))
+        made = gpu_operator(image, operator, cdi=cdi, tolerations=profile.tolerations, mig=mig, configs=configs, system=system)
+        found.append(made)
     if settings.queues is not None:
-        found.append(kueue(settings.queues.namespaces, fair_sharing=settings.queues.fair_sharing))
+        found.append(kueue(settings.queues.namespaces, fair_sharing=settings.queues.fair_sharing, system=system))
     found += plain_charts(settings)
     for name, runner in settings.runners.items():
         group = fleet.group_of(runner)
         if isinstance(runner, PodRunner):
             pool = settings.pools[runner.pool]
             tolerations = profile.pod_tolerations(pool.capacity)
-            found.append(runner_set(name, runner, url, group, tolerations, resource=pool.resource, mounts_shm=pool.mounts_shm))
+            more: dict[str, Any] = {"resource": pool.resource, "mounts_shm": pool.mounts_shm, "arc": arc_of(settings)}
+            found.append(runner_set(name, runner, url, group, tolerations, **more))
         elif isinstance(runner, MachineRunner):
             found.append(_launchers(settings, name, runner, url, group))
     return {chart.name: chart for chart in found}
@@ -316,7 +320,13 @@ def cluster_charts(fleet: Fleet, cluster: str, stack: str = "test") -> dict[str,
 
 def _our_autoscaler(settings: Cluster) -> bool:
     """Whether the autoscaler is a chart of ours, which knows empty pools by tags; else it is the provider's add-on."""
-    return bool(provided()[settings.provider].get("template", {}).get("from") == "tags")
+    by_tags = bool(provided()[settings.provider].get("template", {}).get("from") == "tags")
+    return by_tags and AUTOSCALER not in has_already(settings)
+
+
+def has_already(settings: Cluster) -> frozenset[str]:
+    """What an existing cluster has, as its settings say; nothing for a cluster that the program creates."""
+    return frozenset() if settings.found is None else frozenset(settings.found.installed)
 
 
 def _launchers(settings: Any, name: str, runner: MachineRunner, url: str, group: str) -> Chart:
@@ -334,14 +344,15 @@ def sweep_pod(chart: Chart) -> dict[str, Any] | None:
 def _pods(fleet: Fleet, cluster: str) -> Iterator[Pods]:
     settings, made = fleet.clusters[cluster], cluster_charts(fleet, cluster)
     gpu_pools, system = frozenset(settings.pools), frozenset({SYSTEM_POOL})
-    yield pods_of("ARC's controller", system, made[CONTROLLER].values)
+    if CONTROLLER in made:
+        yield pods_of("ARC's controller", system, made[CONTROLLER].values)
     for chart in plain_charts(settings):
         yield pods_of(chart.name, system, chart.values)
     if ARGO_CD in made:
         yield pods_of("ArgoCD", system, made[ARGO_CD].values["global"])
     if _our_autoscaler(settings):
         yield pods_of("autoscaler", system, made[AUTOSCALER].values)
-    elif "template" in provided()[settings.provider]:
+    elif "template" in provided()[settings.provider] and settings.found is None:
         yield pods_of("autoscaler", system, _addon_spec(settings))
     for name, runner in settings.runners.items():
         values = made[name].values
@@ -351,7 +362,7 @@ def _pods(fleet: Fleet, cluster: str) -> Iterator[Pods]:
         yield pods_of(f"listener of {name}", system, values["listenerTemplate"]["spec"])
         if isinstance(runner, MachineRunner) and (sweep := sweep_pod(made[name])):
             yield pods_of(f"sweep of {name}", system, sweep)
-    if settings.enablement == DEVICE_PLUGIN:
+    if "nvidia-device-plugin" in made:
         mps = frozenset(name for name, pool in settings.pools.items() if isinstance(pool.sharing, Mps))
         yield from _device_plugin(made["nvidia-device-plugin"].values, gpu_pools, mps)
     if OPERATOR in made:
@@ -423,7 +434,12 @@ def _provider_plugin(settings: Cluster, pools: frozenset[str]) -> Pods:
 def contract(fleet: Fleet, cluster: str) -> Contract:
     """One cluster of a fleet as nodes and pods."""
     settings = fleet.clusters[cluster]
-    system = Node(f"{cluster}/{SYSTEM_POOL}", SYSTEM_POOL, system_labels(cluster), ())
+    system = Node(
+        f"{cluster}/{SYSTEM_POOL}",
+        SYSTEM_POOL,
+        system_labels(cluster) if settings.found is None else settings.system_selector,
+        (),
+    )
     nodes = [node for name, pool in settings.pools.items() for node in _pool_nodes(cluster, settings, name, pool)]
     configs = None
     told = plugin_configs_chart(settings.pools.values(), by_operator=settings.enablement == GPU_OPERATOR)

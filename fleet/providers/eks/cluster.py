@@ -235,12 +235,12 @@ class EksPools(Cluster):
             if pool.reservation is not None and pool.reservation.zone not in self.node_zones:
                 raise problem(
                     "reservation_zone",
-                    "the reservation's zone is none of the cluster's; add it to zones",
+                    f"the reservation's zone is none of the cluster's; add it to {'.'.join(self.ZONES_AT)}",
                     at=("pools", name, "reservation", "zone"),
                 )
             require_in_zones(
                 "pool_zone",
-                "the zone is none of the cluster's; use one of zones",
+                f"the zone is none of the cluster's; use one of {'.'.join(self.ZONES_AT)}",
                 pool.zones,
                 self.node_zones,
                 at=("pools", name, "zones"),
