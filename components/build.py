@@ -36,7 +36,13 @@ def _oke() -> Builder:
     return build
 
 
-_BUILDERS: dict[str, Callable[[], Builder]] = {"eks": _eks, "oke": _oke}
+def _kubernetes() -> Builder:
+    from components.kubernetes.stack import build  # noqa: PLC0415
+
+    return build
+
+
+_BUILDERS: dict[str, Callable[[], Builder]] = {"eks": _eks, "oke": _oke, "kubernetes": _kubernetes}
 """By provider, for clusters that `pulumi up` deploys. `components.git` declares the others."""
 
 

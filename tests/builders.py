@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,25 @@ def existing_eks(**changes: Any) -> dict[str, Any]:
     facts = {key: changes.pop(key) for key in (*existing, "controller", "systemSelector") if key in changes}
     kept = {key: value for key, value in cluster().items() if key not in ("zones", "endpoint")}
     return kept | {"existing": existing | facts} | changes
+
+
+def existing_context(*, installed: Sequence[str] = ("device-plugin", "metrics-server"), **changes: Any) -> dict[str, Any]:
+    """The cluster of context admin@lab with two described nodes in the pool t4; `changes` replace keys of the pool."""
+    described = {
+        "instanceTypes": ["g4dn.2xlarge"],
+        "image": "al2023-nvidia",
+        "role": "burst",
+        "nodes": {"max": 2},
+        "selector": {"nvidia.com/gpu.product": "Tesla-T4"},
+        "taints": [{"key": "nvidia.com/gpu"}],
+    }
+    return {
+        "provider": "kubernetes",
+        "existing": {"context": "admin@lab", "installed": list(installed)},
+        "enablement": "device-plugin",
+        "pools": {"t4": described | changes},
+        "runners": {"gpu-t4": runner()},
+    }
 
 
 SAN_JOSE = "abcd:US-SANJOSE-1-AD-1"

@@ -92,14 +92,18 @@ def runner_set(
     *,
     mounts_shm: bool = True,
     arc: Arc | None = None,
+    selector: Mapping[str, str] | None = None,
 ) -> Chart:
     """One runner scale set: ephemeral runners as pods on one pool.
 
     `tolerations` are those that the pool's nodes need. `runtime_class` is the RuntimeClass that the pod must name to get GPUs, or
     empty. `resource` is the extended resource that the pool's nodes advertise. `mounts_shm` says whether the pod may mount its
-    own /dev/shm. `arc` is the cluster's ARC; default: as the program installs it.
+    own /dev/shm. `arc` is the cluster's ARC; default: as the program installs it. `selector` are the labels of
+    the pool's nodes; default: those that the program sets.
     """
-    pod = _runner_pod(runner, tolerations, resource, mounts_shm) | ({"runtimeClassName": runtime_class} if runtime_class else {})
+    pod = _runner_pod(runner, selector or pool_selector(runner.pool), tolerations, resource, mounts_shm) | (
+        {"runtimeClassName": runtime_class} if runtime_class else {}
+    )
     return scale_set(name, runner, github_url, group, pod, arc=arc)
 
 
@@ -150,14 +154,16 @@ def scale_set(
     )
 
 
-def _runner_pod(runner: PodRunner, tolerations: Sequence[Toleration], resource: str, mounts_shm: bool) -> dict[str, Any]:
+def _runner_pod(
+    runner: PodRunner, selector: Mapping[str, str], tolerations: Sequence[Toleration], resource: str, mounts_shm: bool
+) -> dict[str, Any]:
     gpu = {resource: runner.gpus}
     requests = {"cpu": cpu_text(runner.cpu.request), "memory": memory_text(runner.memory.request)} | gpu
     limits = {"cpu": cpu_text(runner.cpu.limit), "memory": memory_text(runner.memory.limit)} | gpu
     shm = {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": memory_text(runner.shm)}}
     return {
         "automountServiceAccountToken": False,
-        "nodeSelector": pool_selector(runner.pool),
+        "nodeSelector": dict(selector),
         "tolerations": manifests(tolerations),
         "securityContext": CONFINED_POD | {"runAsUser": RUNNER_UID, "fsGroup": RUNNER_UID},
         "containers": [

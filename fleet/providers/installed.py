@@ -56,7 +56,9 @@ def enablement_chart(cluster: Cluster) -> Chart | None:
 
 
 def _enablement_chart(cluster: Cluster) -> Chart | None:
-    tolerations, configs = PROVIDERS[cluster.provider].profile.tolerations, configs_of(cluster)
+    profile, configs = PROVIDERS[cluster.provider].profile, configs_of(cluster)
+    of_pools = (toleration for pool in cluster.pools.values() for toleration in pool.tolerations(profile))
+    tolerations = tuple(dict.fromkeys((*profile.tolerations, *of_pools)))
     if cluster.enablement == DEVICE_PLUGIN:
         return device_plugin(tolerations, configs)
     image = image_of(cluster)
@@ -108,6 +110,7 @@ def pod_set(cluster: Cluster, name: str, runner: PodRunner, github: GitHub) -> C
         resource=target.resource,
         mounts_shm=target.mounts_shm,
         arc=arc_of(cluster),
+        selector=target.selector,
     )
 
 

@@ -10,12 +10,14 @@ from typing import Any
 from fleet.charts.chart import Chart
 from fleet.facts.offer import Offer
 from fleet.facts.pricing import Line
-from fleet.facts.scheduling import EKS_PROFILE, OKE_PROFILE, TALOS_PROFILE, SchedulingProfile
+from fleet.facts.scheduling import EKS_PROFILE, KUBERNETES_PROFILE, OKE_PROFILE, TALOS_PROFILE, SchedulingProfile
 from fleet.providers.eks.bill import eks_bill
 from fleet.providers.eks.charts import eks_charts
 from fleet.providers.eks.cluster import EksCluster
 from fleet.providers.eks.existing import ExistingEksCluster
 from fleet.providers.eks.quotas import eks_needs
+from fleet.providers.kubernetes.bill import kubernetes_bill
+from fleet.providers.kubernetes.cluster import KubernetesCluster
 from fleet.providers.oke.bill import oke_bill
 from fleet.providers.oke.charts import oke_charts
 from fleet.providers.oke.cluster import OkeCluster
@@ -59,5 +61,6 @@ PROVIDERS: dict[str, Provider] = {
     "oke": Provider(
         OkeCluster, OKE_PROFILE, oke_bill, oke_needs, OCI_TAGS, deployable=True, charts=oke_charts, system_pool=oke_system_pool
     ),
+    "kubernetes": Provider(KubernetesCluster, KUBERNETES_PROFILE, kubernetes_bill, lambda *_: (), NO_TAGS, deployable=True),
     "talos": Provider(TalosCluster, TALOS_PROFILE, talos_bill, lambda *_: (), NO_TAGS, deployable=False),
 }

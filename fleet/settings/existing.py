@@ -68,7 +68,7 @@ class Existing(Model):
         if enablement in self.installed:
             yield (
                 f"existing: undeterminable: {enablement} of the cluster must tolerate the taint {GPU_TAINT_KEY} and select the "
-                "new nodes; look for their GPUs with kubectl describe node"
+                "GPU nodes; look for their GPUs with kubectl describe node"
             )
         if AUTOSCALER_CHART in self.installed:
             yield (

@@ -15,11 +15,12 @@ from fleet.facts.scheduling import POOL_LABEL
 from fleet.loading.config import load
 from fleet.loading.stackfile import StackConfig
 from fleet.prove.bill import bill
+from fleet.prove.placement import place
 from offline.judge import Verdict, configure, judge
 from offline.plan import Plan, make_plan
 from offline.record import Recording, Resource
 from policies.rules import RULES
-from tests.builders import ROOT, cluster, config, existing_eks, pool, runner
+from tests.builders import ROOT, cluster, config, existing_context, existing_eks, pool, runner
 from tests.components.recorded import RELEASE, SECRET, named, of_type, recorded, runner_sets, whole
 from tests.day import AS_OF
 
@@ -211,3 +212,60 @@ def test_a_created_cluster_beside_an_existing_one_is_judged_as_before():
     found = verdicts(build(usw2=existing_eks(), use1=created))
     assert "budget-alarm-required" in broken(found), "the pools of the created cluster have no alarm"
     assert "system-pool-exists" not in broken(found)
+
+
+# -- any kubeconfig context --------------------------------------------------------------------------------------------
+
+
+def test_a_context_gets_charts_and_runner_sets_and_nothing_is_bought():
+    recording = recorded("existing-context")
+    assert {each.type.partition(":")[0] for each in recording.resources} == {"gpu-ci", "kubernetes", "pulumi"}
+    provider = named(recording, "lab-kubernetes", "pulumi:providers:kubernetes")
+    assert {key: provider.inputs[key] for key in ("context", "clusterIdentifier")} == dict.fromkeys(
+        ("context", "clusterIdentifier"), "admin@lab"
+    )
+    assert set(releases(recording)) == {"arc-controller", "gpu-a10g"}, "the cluster has the operator and metrics-server"
+
+
+def test_runners_choose_described_nodes_by_the_labels_of_the_settings():
+    recording = build(lab=existing_context(taints=[{"key": "dedicated", "value": "gpu"}]))
+    (found,) = runner_sets(recording)
+    pod = found.values["template"]["spec"]
+    assert pod["nodeSelector"] == {"nvidia.com/gpu.product": "Tesla-T4"}
+    assert {each["key"] for each in pod["tolerations"]} == {"nvidia.com/gpu", "dedicated"}
+
+
+def test_the_device_plugin_tolerates_the_taints_of_described_nodes():
+    recording = build(lab=existing_context(installed=[], taints=[{"key": "dedicated", "value": "gpu"}]))
+    tolerations = releases(recording)["nvidia-device-plugin"].inputs["values"]["tolerations"]
+    assert {"dedicated", "nvidia.com/gpu"} <= {each["key"] for each in tolerations}
+
+
+@pytest.mark.parametrize(("stated", "worst"), [({}, "unknown"), ({"usdPerHour": 0.5}, "1.000")])
+def test_the_price_of_described_nodes_is_what_the_settings_state_or_unknown(stated, worst):
+    fleet = load(config(clusters={"lab": existing_context(**stated)}))
+    (line,) = bill(fleet, AS_OF)
+    assert str(line.worst) == worst
+
+
+def test_a_runner_that_fits_no_described_node_is_refused():
+    fleet = load(config(clusters={"lab": existing_context(instanceTypes=["g4dn.xlarge"])}))
+    (found,) = place(fleet)
+    assert "g4dn.xlarge leaves pods" in found.error
+
+
+def test_described_nodes_without_the_gpu_taint_are_a_remark():
+    fleet = load(config(clusters={"lab": existing_context(taints=[])}))
+    assert any("have no taint nvidia.com/gpu" in remark for remark in fleet.clusters["lab"].remarks)
+
+
+def test_the_plan_of_a_context_passes_and_its_cluster_is_undeterminable():
+    found = make_plan("existing-context", ROOT, ROOT / "examples" / "Pulumi.existing-context.yaml", as_of=AS_OF)
+    assert found.passes()
+    assert broken(found.verdicts) == set()
+    assert undeterminable(found.verdicts) == {
+        "eks-endpoint-private",
+        "eks-logging-and-secrets",
+        "runner-namespace-isolated",
+        "system-pool-exists",
+    }

@@ -42,8 +42,10 @@ from fleet.facts.scheduling import (
     system_labels,
 )
 from fleet.loading.config import load
+from fleet.providers import target
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import plain_charts
+from fleet.providers.kubernetes.cluster import DescribedPool, KubernetesCluster
 from fleet.providers.oke.launcher_set import LAUNCHER, launcher_set
 from fleet.providers.oke.vm_runner import MachineRunner
 from fleet.providers.registry import PROVIDERS
@@ -193,6 +195,8 @@ def taint(text: str) -> Taint:
 
 def node_labels(cluster: str, settings: Cluster, name: str, pool: Pool) -> dict[str, str]:
     """Labels that the program gives the nodes of a pool."""
+    if isinstance(pool, DescribedPool):
+        return dict(pool.selector)
     profile = PROVIDERS[settings.provider].profile
     labels = pool.node_labels(cluster, name, profile)
     if "plugin" in provided()[settings.provider]:
@@ -227,13 +231,16 @@ def called(pool: Pool, settings: Cluster) -> str:
 
 def our_taints(settings: Cluster) -> tuple[Taint, ...]:
     """Taints that the program gives GPU nodes: none where the provider taints them by itself."""
-    return () if provided()[settings.provider]["gpu-taints"] else (PROVIDERS[settings.provider].profile.gpu_taint,)
+    described = isinstance(settings, KubernetesCluster)
+    return () if described or provided()[settings.provider]["gpu-taints"] else (PROVIDERS[settings.provider].profile.gpu_taint,)
 
 
 def _pool_nodes(cluster: str, settings: Cluster, name: str, pool: Pool) -> Iterator[Node]:
     facts, labels = provided()[settings.provider], node_labels(cluster, settings, name, pool)
     spot = pool.capacity == "spot"
     by_provider = tuple(map(taint, (*facts["gpu-taints"], *(facts["spot-taints"] if spot else ()))))
+    if isinstance(pool, DescribedPool):
+        by_provider = tuple(Taint(each.key, each.value, Effect(each.effect)) for each in pool.taints)
     theirs = dict.fromkeys(facts["labels"], "?") | dict(text.split("=") for text in (facts["spot-labels"] if spot else ()))
     place, of_pool = f"{cluster}/{name}", (pool.accelerator, _config(pool), called(pool, settings))
     yield Node(place, name, theirs | labels, (*by_provider, *our_taints(settings)), False, *of_pool)
@@ -247,7 +254,7 @@ def _pool_nodes(cluster: str, settings: Cluster, name: str, pool: Pool) -> Itera
         taints = tuple(taint(f"{key}={value}") for key, value in _below(tags, "taint/").items())
     else:
         described |= labels
-        taints = tuple(map(taint, believed["gpu-taints"]))
+        taints = by_provider if isinstance(pool, DescribedPool) else tuple(map(taint, believed["gpu-taints"]))
     yield Node(f"{place}, not there yet", name, described, taints, True, *of_pool)
 
 
@@ -310,8 +317,9 @@ def cluster_charts(fleet: Fleet, cluster: str, stack: str = "test") -> dict[str,
         group = fleet.group_of(runner)
         if isinstance(runner, PodRunner):
             pool = settings.pools[runner.pool]
-            tolerations = profile.pod_tolerations(pool.capacity)
+            tolerations = pool.tolerations(profile)
             more: dict[str, Any] = {"resource": pool.resource, "mounts_shm": pool.mounts_shm, "arc": arc_of(settings)}
+            more |= {"runtime_class": target.runtime_class(settings), "selector": pool.node_selector(runner.pool)}
             found.append(runner_set(name, runner, url, group, tolerations, **more))
         elif isinstance(runner, MachineRunner):
             found.append(_launchers(settings, name, runner, url, group))
@@ -341,6 +349,14 @@ def sweep_pod(chart: Chart) -> dict[str, Any] | None:
     return dict(sweep_spec(chart)["jobTemplate"]["spec"]["template"]["spec"]) if ours else None
 
 
+def _advertised_already(settings: Cluster) -> Iterator[Pods]:
+    """What an existing cluster has to advertise GPUs. How it chooses nodes is not known: it may run where it likes."""
+    if settings.enablement in has_already(settings):
+        known = (each for pool in settings.pools.values() for each in pool.tolerations(PROVIDERS[settings.provider].profile))
+        own, pools = tuple(dict.fromkeys(known)), frozenset(settings.pools)
+        yield Pods(f"{settings.enablement} of the cluster", pools, own, elsewhere=True, advertises=True)
+
+
 def _pods(fleet: Fleet, cluster: str) -> Iterator[Pods]:
     settings, made = fleet.clusters[cluster], cluster_charts(fleet, cluster)
     gpu_pools, system = frozenset(settings.pools), frozenset({SYSTEM_POOL})
@@ -362,6 +378,7 @@ def _pods(fleet: Fleet, cluster: str) -> Iterator[Pods]:
         yield pods_of(f"listener of {name}", system, values["listenerTemplate"]["spec"])
         if isinstance(runner, MachineRunner) and (sweep := sweep_pod(made[name])):
             yield pods_of(f"sweep of {name}", system, sweep)
+    yield from _advertised_already(settings)
     if "nvidia-device-plugin" in made:
         mps = frozenset(name for name, pool in settings.pools.items() if isinstance(pool.sharing, Mps))
         yield from _device_plugin(made["nvidia-device-plugin"].values, gpu_pools, mps)

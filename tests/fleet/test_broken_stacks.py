@@ -19,6 +19,7 @@ FOLDER = Path(__file__).parent / "broken"
 VALID = {
     "valid": {"gpu-t4": "pod"},
     "valid-existing-eks": {"gpu-t4": "pod"},
+    "valid-existing-context": {"gpu-t4": "pod"},
     "valid-oke": {"oci-a10": "pod", "standing": "vm", "per-job": "vm-per-job"},
     "valid-talos": {"gpu-3090": "pod"},
 }
@@ -2449,6 +2450,31 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "gpu-ci:clusters.usw2.existing.installed",
         "required key is missing; add it",
         "",
+    ),
+    "context-budget": (
+        "gpu-ci:clusters.lab.budget",
+        "budget is a cloud's, and nothing is bought here; remove it",
+        '{"monthlyUsd": 100, "emails": ["ci@example.com"]}',
+    ),
+    "context-name": (
+        "gpu-ci:clusters.lab.existing.context",
+        "not a kubeconfig context; write it as kubectl config get-contexts shows it",
+        '"admin of lab"',
+    ),
+    "context-pool-labels": (
+        "gpu-ci:clusters.lab.pools.t4.labels",
+        "labels is a setting of nodes that the program creates; remove it",
+        '{"example.com/team": "ml"}',
+    ),
+    "context-pool-selector": (
+        "gpu-ci:clusters.lab.pools.t4.selector",
+        "required key is missing; add it",
+        "",
+    ),
+    "context-queues": (
+        "gpu-ci:clusters.lab.queues",
+        "queues select nodes by labels that the program sets, and it sets none here; remove queues",
+        '{"teams": {"ml": {"namespaces": ["ml"], "quotas": [{"pool":…',
     ),
 }
 
