@@ -64,10 +64,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "unknown-key-pool": (
         "gpu-ci:clusters.usw2.pools.t4.taints",
-        (
-            "unknown key; known keys: instanceTypes, capacity, reservation, role, nodes, idleDelay, disk, labels, cdi, sharing, "
-            "image, zones"
-        ),
+        "unknown key; it belongs to provider kubernetes, remove it",
         "[]",
     ),
     "unknown-key-pool-snake": (
@@ -152,7 +149,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "missing-provider": (
         "gpu-ci:clusters.usw2.provider",
-        "required key is missing; name one of: eks, oke, talos",
+        "required key is missing; name one of: eks, oke, kubernetes, talos",
         "",
     ),
     "no-clusters": (
@@ -262,7 +259,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "unknown-provider": (
         "gpu-ci:clusters.usw2.provider",
-        "must be one of: eks, oke, talos; name one of them",
+        "must be one of: eks, oke, kubernetes, talos; name one of them",
         '"gke"',
     ),
     "unknown-capacity": (
