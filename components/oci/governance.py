@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pulumi
 import pulumi_oci as oci
 
+from fleet.providers.oke.cluster import OkePools
 from fleet.settings.budget import ACTUAL_PERCENT, FORECAST_PERCENT, Budget
 
 
@@ -65,3 +66,24 @@ def quota(
         freeform_tags=tags,
         opts=pulumi.ResourceOptions(parent=parent, provider=tenancy.iam),
     )
+
+
+def govern(
+    name: str,
+    settings: OkePools,
+    quotas: Sequence[str],
+    *,
+    called: str,
+    tags: dict[str, str],
+    iam: pulumi.ProviderResource,
+    parent: pulumi.Resource,
+) -> None:
+    """Budget and quotas of a cluster, if its settings have them. `called` begins their names in OCI."""
+    if settings.tenancy is None:
+        return
+    tenancy = Tenancy(settings.tenancy, iam)
+    if settings.budget is not None:
+        target = settings.budget.compartment or settings.compartment
+        budget(name, settings.budget, target, tenancy, called=called, tags=tags, parent=parent)
+    if quotas:
+        quota(name, quotas, tenancy, called=called, tags=tags, parent=parent)

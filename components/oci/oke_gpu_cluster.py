@@ -13,7 +13,7 @@ import pulumi_kubernetes as kubernetes
 import pulumi_oci as oci
 
 from components.component import Component
-from components.oci.governance import Tenancy, budget, quota
+from components.oci.governance import govern
 from components.oci.managed_nodes import Flex, NodePlace, OkeNodes, managed_nodes
 from components.oci.network import OkeNetwork, OkeNetworkArgs
 from components.oci.security import OkeSecurity, OkeSecurityArgs
@@ -61,7 +61,7 @@ class OkeGpuCluster(Component[OkeGpuClusterArgs]):
 
     def declare(self, name: str, args: OkeGpuClusterArgs) -> dict[str, Any]:
         settings = args.settings
-        self._govern(name, args)
+        govern(name, settings, args.quotas, called=args.physical_name, tags=args.tags, iam=args.iam, parent=self)
         self.vcn_id, self.node_subnet_id, endpoint_subnet_id = self._network(name, args)
         security = OkeSecurity(
             f"{name}-security",
@@ -104,18 +104,6 @@ class OkeGpuCluster(Component[OkeGpuClusterArgs]):
             "workersId": self.workers_id,
             "machinesId": self.machines_id,
         }
-
-    def _govern(self, name: str, args: OkeGpuClusterArgs) -> None:
-        """Budget and quotas, if the settings have them."""
-        settings, called = args.settings, args.physical_name
-        if settings.tenancy is None:
-            return
-        tenancy = Tenancy(settings.tenancy, args.iam)
-        if settings.budget is not None:
-            target = settings.budget.compartment or settings.compartment
-            budget(name, settings.budget, target, tenancy, called=called, tags=args.tags, parent=self)
-        if args.quotas:
-            quota(name, args.quotas, tenancy, called=called, tags=args.tags, parent=self)
 
     def _network(self, name: str, args: OkeGpuClusterArgs) -> tuple[pulumi.Input[str], pulumi.Input[str], pulumi.Input[str]]:
         """OCIDs of the VCN, the node subnet and the endpoint subnet."""

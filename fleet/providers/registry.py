@@ -21,6 +21,7 @@ from fleet.providers.kubernetes.cluster import KubernetesCluster
 from fleet.providers.oke.bill import oke_bill
 from fleet.providers.oke.charts import oke_charts
 from fleet.providers.oke.cluster import OkeCluster
+from fleet.providers.oke.existing import ExistingOkeCluster
 from fleet.providers.oke.launchers import oke_system_pool
 from fleet.providers.oke.quotas import oke_needs
 from fleet.providers.quotas import Need
@@ -59,7 +60,15 @@ PROVIDERS: dict[str, Provider] = {
         EksCluster, EKS_PROFILE, eks_bill, eks_needs, AWS_TAGS, deployable=True, charts=eks_charts, existing=ExistingEksCluster
     ),
     "oke": Provider(
-        OkeCluster, OKE_PROFILE, oke_bill, oke_needs, OCI_TAGS, deployable=True, charts=oke_charts, system_pool=oke_system_pool
+        OkeCluster,
+        OKE_PROFILE,
+        oke_bill,
+        oke_needs,
+        OCI_TAGS,
+        deployable=True,
+        charts=oke_charts,
+        system_pool=oke_system_pool,
+        existing=ExistingOkeCluster,
     ),
     "kubernetes": Provider(KubernetesCluster, KUBERNETES_PROFILE, kubernetes_bill, lambda *_: (), NO_TAGS, deployable=True),
     "talos": Provider(TalosCluster, TALOS_PROFILE, talos_bill, lambda *_: (), NO_TAGS, deployable=False),

@@ -88,6 +88,26 @@ class Existing(Model):
         return self
 
 
+Context = Annotated[
+    str,
+    matching(
+        "context",
+        "not a kubeconfig context; write it as kubectl config get-contexts shows it",
+        r"[^\s\x00-\x1f\x7f]+",
+        most=160,
+    ),
+]
+
+
+class ExistingContext(Existing):
+    """A cluster as the kubeconfig names it."""
+
+    context: Context
+    """The kubeconfig context. Objects in the state belong to it: another name replaces all of them."""
+    kubeconfig: Annotated[str, Field(min_length=1)] | None = None
+    """Path of the kubeconfig file. Default: as kubectl finds it (KUBECONFIG, ~/.kube/config)."""
+
+
 def refuse_caches(caches: dict[str, Any]) -> dict[str, Any]:
     """Refuse every cache: the program cannot read which storage drivers an existing cluster has."""
     for name in caches:

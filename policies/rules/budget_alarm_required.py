@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .clusters import clustered
+from .clusters import in_existing
 from .groups import AWS, MACHINES, OCI, groups, several
-from .kinds import POOLS
 from .read import Later, count, items, text, walk
 from .rule import NOTHING, PolicyResource, Section, Severity, Stack, StackRule, Violation, unseen
 
@@ -25,7 +24,7 @@ OCI_ALERT = "oci:Budget/rule:Rule"
 
 def _check(stack: Stack, later: Later) -> Iterator[Violation]:
     spending: dict[str, list[str]] = {}
-    outside = {each.resource.urn: each.cluster for each in clustered(stack.of(POOLS), Later()) if each.cluster in stack.existing}
+    outside = in_existing(stack.resources, stack.existing)
     elsewhere: dict[str, str] = {}
     for group in groups(stack.resources, later):
         # None: it has GPUs, though nobody can tell how many.

@@ -4,6 +4,7 @@
   (`fleet.facts.hardware.quota_code`). A reservation takes its quota whole.
 - OCI counts GPUs by series. A quota there is a ceiling too, of each availability domain, and any of them may get all machines. A
   statement names a compartment by a path that no resource has, so what several of them allow in a region is added up.
+  A quota would also bound what others have in the compartment of a cluster that exists already, so there none is asked for.
 - Kubernetes counts the GPUs that a namespace of runners asks for, under `requests.` alone. Runners that make a pod for each
   job are left out: a quota fails such jobs instead of letting them wait (actions/runner-container-hooks#229).
 
@@ -20,13 +21,14 @@ from functools import lru_cache
 
 from fleet.facts.hardware import Machine, quota_code, quota_units
 
+from .clusters import in_existing
 from .groups import AWS, MACHINES, OCI, Group, groups, region_of, several
 from .kinds import RESOURCE_QUOTA
 from .machine_types import known
 from .places import stack_file
 from .pods import containers_of, gpu_amounts
 from .read import Later, items, keys, line, quantity, shown, text, walk
-from .rule import PolicyResource, Section, Severity, Stack, StackRule, Violation
+from .rule import PolicyResource, Section, Severity, Stack, StackRule, Violation, unseen
 from .runner_sets import RUNNER_SETS, ByPlace, RunnerSet, place_of, runner_sets
 
 SERVICE_QUOTA = "aws:servicequotas/serviceQuota:ServiceQuota"
@@ -56,8 +58,13 @@ class _Need:
 def _check(stack: Stack, later: Later) -> Iterator[Violation]:
     found = groups(stack.resources, later)
     yield from _check_aws(stack, _needs(group for group in found if group.cloud == AWS), later)
-    yield from _check_oci(stack, _needs(group for group in found if group.cloud == OCI), later)
+    outside = in_existing(stack.resources, stack.existing)
+    own = (group for group in found if group.cloud == OCI and group.urn not in outside)
+    yield from _check_oci(stack, _needs(own), later)
     yield from _check_namespaces(stack, later)
+    for group in found:
+        if group.cloud == OCI and group.gpus != 0 and group.urn in outside:
+            later.note(unseen(outside[group.urn], "whether a quota bounds its compartment"))
 
 
 # -- clouds ------------------------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ TOKENS = {
     "EksNetwork": "gpu-ci:index:EksNetwork",
     "ExistingCluster": "gpu-ci:index:ExistingCluster",
     "ExistingEksCluster": "gpu-ci:index:ExistingEksCluster",
+    "ExistingOkeCluster": "gpu-ci:index:ExistingOkeCluster",
     "GitTree": "gpu-ci:index:GitTree",
     "GpuJob": "gpu-ci:index:GpuJob",
     "GpuNodeGroup": "gpu-ci:index:GpuNodeGroup",

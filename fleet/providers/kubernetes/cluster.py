@@ -10,29 +10,10 @@ from pydantic import AfterValidator, Field, model_validator
 from fleet.facts.scheduling import GPU_PRESENT_LABEL, GPU_TAINT_KEY, Effect, SchedulingProfile, Toleration
 from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import DEVICE_PLUGIN, Enablement
-from fleet.settings.existing import Existing, refuse_caches, require_existing
-from fleet.settings.model import DnsLabel, LabelKey, LabelValue, Model, QuotedText, matching, problem
+from fleet.settings.existing import Existing, ExistingContext, refuse_caches, require_existing
+from fleet.settings.model import DnsLabel, LabelKey, LabelValue, Model, QuotedText, problem
 from fleet.settings.pool import Pool
 from fleet.settings.runner import PodRunner, SetName
-
-Context = Annotated[
-    str,
-    matching(
-        "context",
-        "not a kubeconfig context; write it as kubectl config get-contexts shows it",
-        r"[^\s\x00-\x1f\x7f]+",
-        most=160,
-    ),
-]
-
-
-class ExistingContext(Existing):
-    """A cluster as the kubeconfig names it."""
-
-    context: Context
-    """The kubeconfig context. Objects in the state belong to it: another name replaces all of them."""
-    kubeconfig: Annotated[str, Field(min_length=1)] | None = None
-    """Path of the kubeconfig file. Default: as kubectl finds it (KUBECONFIG, ~/.kube/config)."""
 
 
 class NodeTaint(Model):
