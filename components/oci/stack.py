@@ -89,10 +89,10 @@ def build(name: str, settings: OkePools, fleet: Fleet, context: Context, private
 
     backings: Mapping[str, Backing] = {}
     machine_set: MachineSet | None = None
-    outputs: dict[str, object] = {"clusterName": called, "clusterId": cluster.cluster_id}
+    outputs: dict[str, object] = {"clusterId": cluster.cluster_id}
     if isinstance(settings, OkeCluster) and isinstance(cluster, OkeGpuCluster):
         machine_set = partial(_machine_set, name, settings, context, cluster, cloud, iam)
-        outputs["kubeconfig"] = cluster.kubeconfig
+        outputs |= {"clusterName": called, "kubeconfig": cluster.kubeconfig}
         if settings.caches:
             args = OkeCachesArgs(
                 settings=settings,

@@ -20,7 +20,7 @@ from offline.judge import Verdict, configure, judge
 from offline.plan import Plan, make_plan
 from offline.record import Recording, Resource
 from policies.rules import RULES
-from tests.builders import ROOT, cluster, config, existing_context, existing_eks, pool, runner
+from tests.builders import ROOT, cluster, config, existing_context, existing_eks, pool, read_stack, runner
 from tests.components.recorded import RELEASE, SECRET, named, of_type, recorded, runner_sets, whole
 from tests.day import AS_OF
 
@@ -277,3 +277,53 @@ def test_an_exception_of_the_existing_cluster_hides_what_nothing_shows_of_its_en
     rule = next(rule for rule in RULES if rule.id == "eks-endpoint-private")
     settings = {rule.id: {"enforcementLevel": "mandatory", "exceptions": [checked]}}
     assert {each.kind for each in judge(recorded(EXAMPLE), configure([rule], settings, AS_OF))} == {"excepted"}
+
+
+# -- OKE ---------------------------------------------------------------------------------------------------------------
+
+OKE_ID = "ocid1.cluster.oc1.sjc.exampleplatform"
+
+
+def test_an_oke_cluster_gets_a_pool_in_its_own_network():
+    recording = recorded("existing-oke")
+    made = {each.type for each in recording.resources if each.type.startswith("oci:")}
+    assert made == {
+        "oci:ContainerEngine/addon:Addon",
+        "oci:ContainerEngine/nodePool:NodePool",
+        "oci:Identity/policy:Policy",
+    }, "no network and no control plane"
+    (nodes,) = of_type(recording, "oci:ContainerEngine/nodePool:NodePool")
+    details = nodes.inputs["nodeConfigDetails"]
+    assert nodes.inputs["clusterId"] == OKE_ID
+    assert details["nsgIds"] == ["ocid1.networksecuritygroup.oc1.sjc.examplenodes"]
+    assert {each["subnetId"] for each in details["placementConfigs"]} == {"ocid1.subnet.oc1.sjc.examplenodes"}
+
+
+def test_objects_of_an_oke_cluster_go_through_its_context_and_carry_its_ocid():
+    """The OCID is what node pools name, so policies see pools and pods in one cluster."""
+    provider = named(recorded("existing-oke"), "sjc-kubernetes", "pulumi:providers:kubernetes")
+    assert (provider.inputs["context"], provider.inputs["clusterIdentifier"]) == ("platform", OKE_ID)
+
+
+def test_the_autoscaler_of_oke_is_configured_for_the_new_pools_unless_the_cluster_has_it():
+    (addon,) = of_type(recorded("existing-oke"), "oci:ContainerEngine/addon:Addon")
+    values = {each["key"]: each["value"] for each in addon.inputs["configurations"]}
+    assert json.loads(values["nodeSelectors"]) == {"workload": "system"}
+    settings = read_stack(ROOT / "tests" / "fleet" / "broken" / "valid-existing-oke.yaml")["clusters"]["sjc"]
+    settings["existing"]["installed"] = ["cluster-autoscaler"]
+    assert of_type(build(sjc=settings), "oci:ContainerEngine/addon:Addon") == ()
+
+
+def test_the_plan_of_an_oke_cluster_passes_and_its_cluster_is_undeterminable():
+    found = make_plan("existing-oke", ROOT, ROOT / "examples" / "Pulumi.existing-oke.yaml", as_of=AS_OF)
+    assert found.passes()
+    assert broken(found.verdicts) == set()
+    assert undeterminable(found.verdicts) == {
+        "budget-alarm-required",
+        "eks-endpoint-private",
+        "private-nodes",
+        "quota-declared",
+        "runner-namespace-isolated",
+        "system-pool-exists",
+    }
+    assert [line.item for line in found.bill] == ["pool a10", "disks"], "nothing of the cluster is on the bill"

@@ -20,6 +20,7 @@ VALID = {
     "valid": {"gpu-t4": "pod"},
     "valid-existing-eks": {"gpu-t4": "pod"},
     "valid-existing-context": {"gpu-t4": "pod"},
+    "valid-existing-oke": {"oci-a10": "pod"},
     "valid-oke": {"oci-a10": "pod", "standing": "vm", "per-job": "vm-per-job"},
     "valid-talos": {"gpu-3090": "pod"},
 }
@@ -2472,6 +2473,26 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "gpu-ci:clusters.lab.queues",
         "queues select nodes by labels that the program sets, and it sets none here; remove queues",
         '{"teams": {"ml": {"namespaces": ["ml"], "quotas": [{"pool":…',
+    ),
+    "existing-oke-endpoint": (
+        "gpu-ci:clusters.sjc.endpoint",
+        "unknown key; it belongs to a cluster that the program creates; remove it",
+        '{"publicCidrs": ["203.0.113.0/24"]}',
+    ),
+    "existing-oke-id": (
+        "gpu-ci:clusters.sjc.existing.id",
+        "not an OCID of kind cluster; write ocid1.cluster.oc1.… as the console shows it",
+        '"platform"',
+    ),
+    "existing-oke-quotas": (
+        "gpu-ci:clusters.sjc.declareQuotas",
+        "an OCI quota also bounds what others have in the cluster's compartment; remove declareQuotas",
+        "true",
+    ),
+    "existing-oke-region": (
+        "gpu-ci:clusters.sjc.existing.nodeSubnet",
+        "this OCID is of region us-ashburn-1; use one of us-sanjose-1",
+        '"ocid1.subnet.oc1.iad.example"',
     ),
 }
 
