@@ -29,8 +29,8 @@ def clusters(name: str) -> Mapping[str, Any]:
 
 def test_the_settings_of_the_page_are_those_of_the_examples():
     shown = [YAML_12.load(fence.text)["gpu-ci:clusters"] for fence in blocks("yaml")]
-    assert [set(each) for each in shown] == [{"usw2"}, {"lab"}]
-    for each, example in zip(shown, ("existing-eks", "existing-context"), strict=True):
+    assert [set(each) for each in shown] == [{"usw2"}, {"sjc"}, {"lab"}]
+    for each, example in zip(shown, ("existing-eks", "existing-oke", "existing-context"), strict=True):
         for name, settings in each.items():
             assert {key: clusters(example)[name][key] for key in settings} == settings
 
