@@ -50,6 +50,11 @@ class Existing(Model):
     """Node labels of the nodes for controllers and listeners. Default: any node whose taints they tolerate."""
 
     @property
+    def identity(self) -> str:
+        """What pools and objects call the cluster: its name, its OCID or its context."""
+        raise NotImplementedError
+
+    @property
     def releases(self) -> frozenset[str]:
         """The names of the releases that the program leaves out."""
         return frozenset(_RELEASES.get(name, name) for name in self.installed)
@@ -106,6 +111,11 @@ class ExistingContext(Existing):
     """The kubeconfig context. Objects in the state belong to it: another name replaces all of them."""
     kubeconfig: Annotated[str, Field(min_length=1)] | None = None
     """Path of the kubeconfig file. Default: as kubectl finds it (KUBECONFIG, ~/.kube/config)."""
+
+    @property
+    def identity(self) -> str:
+        """As in the base class: the context."""
+        return self.context
 
 
 def refuse_caches(caches: dict[str, Any]) -> dict[str, Any]:

@@ -301,7 +301,7 @@ def cluster_charts(fleet: Fleet, cluster: str, stack: str = "test") -> dict[str,
     if settings.gitops is not None and PROVIDERS[settings.provider].deployable:
         found.append(argo_cd(settings.gitops.namespace))
     if _our_autoscaler(settings):
-        called = physical(stack, cluster) if settings.found is None else settings.found.name
+        called = physical(stack, cluster) if settings.found is None else settings.found.identity
         found.append(cluster_autoscaler(called, settings.region, settings.kubernetes_version, system))
     if settings.enablement == DEVICE_PLUGIN and DEVICE_PLUGIN not in there:
         found.append(device_plugin(profile.tolerations, configs))

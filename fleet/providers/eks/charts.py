@@ -12,4 +12,5 @@ def eks_charts(settings: EksPools, physical_name: str, github: GitHub) -> tuple[
     """Cluster Autoscaler, which finds its node groups by the cluster's physical name; none if the cluster has it already."""
     if AUTOSCALER in settings.provided:
         return ()
-    return (cluster_autoscaler(physical_name, settings.region, settings.kubernetes_version, settings.system_selector),)
+    called = physical_name if settings.found is None else settings.found.identity
+    return (cluster_autoscaler(called, settings.region, settings.kubernetes_version, settings.system_selector),)

@@ -39,6 +39,11 @@ class ExistingEks(Existing):
     subnets: Annotated[dict[str, str], Field(min_length=1)]
     """Private subnets for the new nodes, by zone. Each needs its own route out: a NAT gateway or VPC endpoints."""
 
+    @property
+    def identity(self) -> str:
+        """As in the base class: the name."""
+        return self.name
+
     @model_validator(mode="after")
     def _subnet_ids(self) -> Self:
         """Refuse what is not the id of a subnet."""

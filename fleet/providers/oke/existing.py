@@ -27,6 +27,11 @@ class ExistingOke(ExistingContext):
     network_compartment: CompartmentId | None = None
     """Compartment of the subnet. Default: that of the cluster."""
 
+    @property
+    def identity(self) -> str:
+        """As in the base class: the OCID."""
+        return self.id
+
 
 class ExistingOkeCluster(OkePools):
     """An OKE cluster that exists already: GPU pools, charts, runner sets. The program does not own network and control plane."""
