@@ -55,7 +55,7 @@ def settings(
         first = error.problems[0]
         steps = (first.path[0].removeprefix(":"), *first.path[1:])
         path = "".join(f"[{step}]" if step.isdigit() else f".{step}" for step in steps).removeprefix(".")
-        raise _error(_below(at, names.get(path, path)), first.message, first.value) from None
+        raise wrong(_below(at, names.get(path, path)), first.message, first.value) from None
 
 
 def plain(model: BaseModel, *without: str) -> Any:
@@ -80,8 +80,9 @@ def checked(path: str, value: pulumi.Input[str], check: Callable[[str], object],
     """
 
     def accept(text: str) -> str:
-        if not check(text):
-            raise _error(path, fix, shown(text))
+        # A simulated cloud may return None.
+        if text is not None and not check(text):
+            raise wrong(path, fix, shown(text))
         return text
 
     if isinstance(value, str):
@@ -98,7 +99,7 @@ def typed(path: str, value: pulumi.Input[str], kind: Any) -> pulumi.Input[str]:
         try:
             adapter.validate_python(text)
         except ValidationError as error:
-            raise _error(path, error.errors()[0]["msg"], shown(text)) from None
+            raise wrong(path, error.errors()[0]["msg"], shown(text)) from None
         return True
 
     return checked(path, value, accept, "")
@@ -115,7 +116,8 @@ def _keys(model: type[BaseModel]) -> list[str]:
     return [field.alias or name for name, field in model.model_fields.items()]
 
 
-def _error(path: str, rule: str, value: str = "") -> pulumi.InputPropertyError:
+def wrong(path: str, rule: str, value: str = "") -> pulumi.InputPropertyError:
+    """The error for an input at a path: the rule with how to fix it, and the wrong value as shown, if any."""
     error = pulumi.InputPropertyError(path, f"{rule}; got {value}" if value else rule)
     # The SDK's class has no text of its own, and a Python program prints the exception.
     error.args = (f"{path}: {error.reason}",)
@@ -126,13 +128,13 @@ def _mapping(path: str, value: Any, kind: Any) -> dict[str, Any]:
     """The values of a TypedDict with camelCase keys."""
     hints = kind.__annotations__  # not `get_type_hints`: it fails at the forward reference in `pulumi.Input`
     if not isinstance(value, Mapping):
-        raise _error(path, f"not a mapping; its keys are {', '.join(hints)}", shown(value))
+        raise wrong(path, f"not a mapping; its keys are {', '.join(hints)}", shown(value))
     for key in value:
         if key not in hints:
-            raise _error(_below(path, key), f"unknown argument; known are {', '.join(hints)}")
+            raise wrong(_below(path, key), f"unknown argument; known are {', '.join(hints)}")
     given = {key: held for key, held in value.items() if held is not None}
     for key in sorted(kind.__required_keys__ - given.keys()):
-        raise _error(_below(path, to_camel(key)), "required argument is missing; add it")
+        raise wrong(_below(path, to_camel(key)), "required argument is missing; add it")
     return {to_camel(key): _value(_below(path, to_camel(key)), held, hints[key]) for key, held in given.items()}
 
 
@@ -142,7 +144,7 @@ def _value(path: str, value: Any, hint: Any) -> Any:
     if isinstance(value, pulumi.Output):
         if any(isinstance(option, typing.ForwardRef) for option in options):
             return value
-        raise _error(path, "must be known when the program runs, because names or counts depend on it; pass a plain value")
+        raise wrong(path, "must be known when the program runs, because names or counts depend on it; pass a plain value")
     for option in options:
         origin = typing.get_origin(option)
         if typing.is_typeddict(option):
@@ -155,7 +157,7 @@ def _value(path: str, value: Any, hint: Any) -> Any:
         if option is int and isinstance(value, float) and value.is_integer():
             return int(value)
     if Any not in options and not any(inspect.isclass(option) and isinstance(value, option) for option in options):
-        raise _error(path, f"must be {_named(options)}", shown(value))
+        raise wrong(path, f"must be {_named(options)}", shown(value))
     return value
 
 

@@ -1,4 +1,4 @@
-"""From a cluster's settings to the arguments of EksGpuCluster."""
+"""From a cluster's settings to the arguments of EksGpuCluster and GpuNodeGroup."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from collections.abc import Mapping
 
 from components.arguments import given, same
 from components.context import Context
-from components.eks.eks_gpu_cluster import EksGpuClusterArgs
-from fleet.providers.eks.cluster import EksCluster
+from components.eks.eks_gpu_cluster import EksGpuCluster, EksGpuClusterArgs
+from components.eks.existing_eks_cluster import ExistingEksCluster
+from components.eks.gpu_node_group import GpuNodeGroupArgs
+from fleet.providers.eks.cluster import EksCluster, EksPools
 
 
 def eks_gpu_cluster_args(
@@ -27,4 +29,26 @@ def eks_gpu_cluster_args(
     )
     if settings.by_git:
         args["install_autoscaler"] = False
+    return args
+
+
+def gpu_node_group_args(
+    name: str, pool_name: str, settings: EksPools, context: Context, cluster: EksGpuCluster | ExistingEksCluster
+) -> GpuNodeGroupArgs:
+    """The arguments for a pool of the cluster `name` of a stack."""
+    pool = settings.pools[pool_name]
+    args: GpuNodeGroupArgs = same(pool, GpuNodeGroupArgs) | given(
+        cluster_name=cluster.cluster_name,
+        kubernetes_version=settings.kubernetes_version,
+        node_role_arn=cluster.node_role_arn,
+        subnet_ids={zone: cluster.subnets[zone] for zone in settings.zones_of(pool)},
+        min_nodes=pool.nodes.min,
+        max_nodes=pool.nodes.max,
+        capacity_type=pool.capacity,
+        security_group_id=cluster.security_group_id if pool.efa_interfaces else None,
+        cluster_label=name,
+        pool_name=pool_name,
+        stack_tag=context.stack,
+        tags=context.owner_tags,
+    )
     return args

@@ -1,64 +1,171 @@
 """A GPU pool on EKS: one managed node group per zone."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, NotRequired, TypedDict
 
 import pulumi
+from pydantic import Field
 
-from components.component import Component
+from components.arguments import settings, typed, wrong
+from components.component import PackagedComponent
 from components.eks.launch import launch_template
 from components.eks.managed_nodes import ManagedNodes, managed_nodes
 from components.eks.node_options import NodeOptions, placement_group
+from components.kubernetes.args import SharingArgs
 from fleet.facts.hardware import CAPACITY_BLOCK
 from fleet.facts.offer import allocatable, least
 from fleet.facts.scheduling import BLOCK_TYPE_TAG, EKS_PROFILE, GPU_RESOURCE, RESERVED_NODES_TAG, resource_tags
+from fleet.providers.eks.cluster import EksVersion, Principal, SubnetId
 from fleet.providers.eks.efa import interfaces
 from fleet.providers.eks.groups import zone_groups
 from fleet.providers.eks.node_config import user_data
 from fleet.providers.eks.nodes import EksPool
-from fleet.settings.model import cpu_text, go_duration
+from fleet.providers.tags import AWS_TAGS, fixed_tags
+from fleet.settings.model import LabelValue, TagKey, TagValue, cpu_text, go_duration
 
 CAPACITY_TYPE = {"on-demand": "ON_DEMAND", "spot": "SPOT", "reserved": "ON_DEMAND", "capacity-block": "CAPACITY_BLOCK"}
 """Our capacity types in the EKS API's spelling; machines in a capacity reservation are bought on demand."""
 
 
-@dataclass(frozen=True, slots=True)
-class GpuNodeGroupArgs:
-    """`cluster_name` must carry its dependency on the control plane; `ready` are the add-ons and rights a node needs to join.
+class ReservationArgs(TypedDict):
+    """An EC2 capacity reservation or capacity block."""
 
-    `subnets` are the pool's subnets by zone, in the order in which its nodes split over them. `fixed_tags` are fixed at
-    creation: a change of them replaces every node. `owner_tags` may change at any time; new instances get them.
-    `security_group_id` is the cluster's own security group; only a pool with EFA interfaces needs it.
+    id: str
+    """Its id, cr-…"""
+    zone: str
+    """Its availability zone."""
+    count: int
+    """The number of its machines."""
+    end_date: NotRequired[str]
+    """The day on which it ends, such as 2027-03-20."""
+
+
+class PlacementGroupArgs(TypedDict, total=False):
+    """A new placement group with a strategy, or an existing one by its name."""
+
+    strategy: str
+    """cluster, spread or partition."""
+    partitions: int
+    """Partitions in each zone, 1 to 7, with the strategy partition."""
+    name: str
+    """Name of an existing placement group."""
+
+
+class GpuNodeGroupArgs(TypedDict):
+    """Arguments of GpuNodeGroup. The component's providers must have an AWS provider of the cluster's region.
+
+    What a node needs to join belongs in the option `dependsOn`: the add-ons vpc-cni and kube-proxy, and the rights of its role.
     """
 
-    cluster: str
     cluster_name: pulumi.Input[str]
+    """Name of the EKS cluster."""
     kubernetes_version: str
+    """The cluster's Kubernetes minor, such as 1.36. It decides the version of the node image."""
     node_role_arn: pulumi.Input[str]
-    subnets: Mapping[str, pulumi.Input[str]]
-    pool_name: str
-    pool: EksPool
-    fixed_tags: Mapping[str, str]
-    owner_tags: Mapping[str, str]
-    ready: Sequence[pulumi.Resource]
-    security_group_id: pulumi.Input[str] | None = None
+    """ARN of the IAM role of the nodes. The cluster needs an access entry for it."""
+    subnet_ids: dict[str, pulumi.Input[str]]
+    """Subnets of the nodes by availability zone. Each zone is a node group; the nodes split over them in this order."""
+    instance_types: list[str]
+    """EC2 instance types with the same GPUs."""
+    min_nodes: NotRequired[int]
+    """Least nodes of all groups together. Default: 0."""
+    max_nodes: int
+    """Most nodes of all groups together."""
+    capacity_type: NotRequired[str]
+    """on-demand, spot, reserved or capacity-block. Default: on-demand."""
+    reservation: NotRequired[ReservationArgs]
+    """The reservation of the types reserved and capacity-block."""
+    role: NotRequired[str]
+    """burst or release. A release pool is never spot. Default: burst."""
+    disk: NotRequired[str]
+    """Root volume of a node, in Mi or Gi. Default: 200Gi."""
+    idle_delay: NotRequired[str]
+    """How long the autoscaler keeps an idle node, such as 10m. Default: 10m."""
+    labels: NotRequired[dict[str, str]]
+    """More node labels, at most 25."""
+    cdi: NotRequired[bool]
+    """Whether containers get GPUs by the Container Device Interface. Default: false."""
+    sharing: NotRequired[SharingArgs]
+    """How containers share a GPU. Default: a container gets whole GPUs."""
+    node_config: NotRequired[dict[str, Any]]
+    """Settings of nodeadm: kubelet, containerd, instance and featureGates, as docs/eks-nodes.md lists them."""
+    efa_interfaces: NotRequired[int]
+    """Elastic Fabric Adapters of a node. Default: 0."""
+    placement_group: NotRequired[PlacementGroupArgs]
+    """Where EC2 places the nodes. Default: anywhere in the zone."""
+    security_group_id: NotRequired[pulumi.Input[str]]
+    """The cluster's own security group. Nodes with `efaInterfaces` need it."""
+    cluster_label: NotRequired[str]
+    """Value of the node label and tag gpu-ci/cluster. Default: `clusterName`, which must then be known."""
+    pool_name: NotRequired[str]
+    """Value of the node label and tag gpu-ci/pool. Default: the component's name."""
+    stack_tag: NotRequired[str]
+    """Value of the tag gpu-ci/stack of instances, volumes and interfaces. A change replaces the nodes. Default: the name of the
+    stack."""
+    tags: NotRequired[dict[str, str]]
+    """Tags of the owner for new instances. A change replaces no node. Default: none."""
 
 
-class GpuNodeGroup(Component[GpuNodeGroupArgs]):
+class _Settings(EksPool):
+    kubernetes_version: EksVersion
+    cluster_label: LabelValue
+    pool_name: LabelValue
+    stack_tag: TagValue | None = None
+    tags: Annotated[dict[TagKey, TagValue], Field(max_length=AWS_TAGS.most)] = Field(default_factory=dict)
+
+
+_NAMES = {"capacity": "capacityType", "nodes.min": "minNodes", "nodes.max": "maxNodes", "zones": "subnetIds"}
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """The settings of a pool, and the values that may be outputs. `subnet_ids` are by zone."""
+
+    settings: _Settings
+    cluster_name: pulumi.Input[str]
+    node_role_arn: pulumi.Input[str]
+    subnet_ids: Mapping[str, pulumi.Input[str]]
+    security_group_id: pulumi.Input[str] | None
+
+
+class GpuNodeGroup(PackagedComponent[Read]):
     """A launch template, and in each zone of the pool a node group with the GPU taint.
 
     All groups share the template, the labels and the taint, so a pod sees one pool. A zone that is added or removed adds or
     removes its group; where the sizes of the other groups change, they are updated in place.
     """
 
-    node_group_names: dict[str, pulumi.Output[str]]
-    """Physical names of the node groups by zone."""
+    node_group_names: pulumi.Output[dict[str, str]]
+    """Names of the node groups by zone."""
+    node_labels: pulumi.Output[dict[str, str]]
+    """Labels of the nodes, for node selectors."""
 
-    def declare(self, name: str, args: GpuNodeGroupArgs) -> dict[str, Any]:
-        pool, reservation = args.pool, args.pool.reservation
+    def __init__(self, name: str, args: GpuNodeGroupArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(name, {"pool_name": name, **args}, opts)
+
+    @classmethod
+    def read(cls, inputs: dict[str, Any]) -> Read:
+        subnets, cluster_name, group = inputs["subnetIds"], inputs["clusterName"], inputs.get("securityGroupId")
+        for zone, subnet in subnets.items():
+            if isinstance(subnet, str):
+                typed(f"subnetIds.{zone}", subnet, SubnetId)
+        plain = {"capacityType": "on-demand", "role": "burst"} | inputs
+        # A reserved pool is in the zone of its reservation, which is a setting of its own.
+        plain["subnetIds"] = [] if "reservation" in inputs else list(subnets)
+        if isinstance(cluster_name, str):
+            plain.setdefault("clusterLabel", cluster_name)
+        found = settings(_Settings, plain, _NAMES)
+        zones = [found.reservation.zone] if found.reservation is not None else list(subnets)
+        if missing := [zone for zone in zones if zone not in subnets]:
+            raise wrong("subnetIds", f"the reservation is in {missing[0]}; add the subnet of that zone")
+        if found.efa_interfaces and group is None:
+            raise wrong("securityGroupId", "EFA interfaces need the security group of the cluster; add it")
+        arn = typed("nodeRoleArn", inputs["nodeRoleArn"], Principal)
+        return Read(found, cluster_name, arn, {zone: subnets[zone] for zone in zones}, group)
+
+    def declare(self, name: str, args: Read) -> dict[str, Any]:
+        pool, reservation = args.settings, args.settings.reservation
         block = pool.capacity == CAPACITY_BLOCK
         options = NodeOptions(
             user_data=user_data(pool.node_config) if pool.node_config else None,
@@ -67,31 +174,40 @@ class GpuNodeGroup(Component[GpuNodeGroupArgs]):
             security_group_id=args.security_group_id,
             placement_group=placement_group(name, pool.placement_group, parent=self),
         )
+        tags = fixed_tags(pool.stack_tag or pulumi.get_stack(), pool.cluster_label, pool.pool_name)
         template = launch_template(
-            f"{name}-launch", pool.disk, args.fixed_tags, reservation.id if reservation else None, parent=self, options=options
+            f"{name}-launch", pool.disk, tags, reservation.id if reservation else None, parent=self, options=options
         )
+        labels = pool.node_labels(pool.cluster_label, pool.pool_name, EKS_PROFILE)
         shared = ManagedNodes(
             cluster_name=args.cluster_name,
-            kubernetes_version=args.kubernetes_version,
+            kubernetes_version=pool.kubernetes_version,
             node_role_arn=args.node_role_arn,
             ami_type="AL2023_x86_64_NVIDIA",
             capacity_type=CAPACITY_TYPE[pool.capacity],
             # EKS reads the type of a capacity block from the template.
             instance_types=() if block else pool.instance_types,
             template=template,
-            labels=pool.node_labels(args.cluster, args.pool_name, EKS_PROFILE),
+            labels=labels,
             taints=(EKS_PROFILE.gpu_taint,),
             tags=_tags(pool),
-            owner_tags=args.owner_tags,
+            owner_tags=pool.tags,
             idle_delay=go_duration(pool.idle_delay),
-            ready=args.ready,
+            ready=self._after,
             reserved=reservation is not None,
         )
-        self.node_group_names = {
-            zone: managed_nodes(f"{name}-{zone}", shared, [args.subnets[zone]], nodes, parent=self).node_group_name
-            for zone, nodes in zone_groups(tuple(args.subnets), pool.nodes).items()
+        self._names: dict[str, pulumi.Output[str]] = {
+            zone: managed_nodes(f"{name}-{zone}", shared, [args.subnet_ids[zone]], nodes, parent=self).node_group_name
+            for zone, nodes in zone_groups(tuple(args.subnet_ids), pool.nodes).items()
         }
-        return {"nodeGroupNames": self.node_group_names}
+        self.node_group_names = pulumi.Output.all(**self._names)
+        self.node_labels = pulumi.Output.from_input(labels)
+        return {"nodeGroupNames": self.node_group_names, "nodeLabels": self.node_labels}
+
+    @property
+    def names(self) -> dict[str, pulumi.Output[str]]:
+        """Names of the node groups by zone. Unlike the output, each is known by itself."""
+        return dict(self._names)
 
 
 def _tags(pool: EksPool) -> dict[str, str]:

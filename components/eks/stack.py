@@ -9,11 +9,11 @@ import pulumi_aws as aws
 import pulumi_eks as eks
 
 from components.context import Context
-from components.eks.arguments import eks_gpu_cluster_args
+from components.eks.arguments import eks_gpu_cluster_args, gpu_node_group_args
 from components.eks.caches import EksCaches, EksCachesArgs
 from components.eks.eks_gpu_cluster import EksGpuCluster
 from components.eks.existing_eks_cluster import ExistingEksCluster, ExistingEksClusterArgs
-from components.eks.gpu_node_group import GpuNodeGroup, GpuNodeGroupArgs
+from components.eks.gpu_node_group import GpuNodeGroup
 from components.kubernetes.inside import Inside, install
 from components.kubernetes.model_cache import Backing
 from components.outputs import Built
@@ -47,22 +47,10 @@ def build(name: str, settings: EksPools, fleet: Fleet, context: Context, private
     groups = {
         pool_name: GpuNodeGroup(
             f"{name}-{pool_name}",
-            GpuNodeGroupArgs(
-                cluster=name,
-                cluster_name=cluster.cluster_name,
-                kubernetes_version=settings.kubernetes_version,
-                node_role_arn=cluster.node_role_arn,
-                subnets={zone: cluster.subnets[zone] for zone in settings.zones_of(pool)},
-                pool_name=pool_name,
-                pool=pool,
-                fixed_tags=fixed_tags(context.stack, name, pool_name),
-                owner_tags=context.owner_tags,
-                ready=cluster.before_nodes,
-                security_group_id=cluster.security_group_id,
-            ),
-            opts=pulumi.ResourceOptions(providers=cloud),
+            gpu_node_group_args(name, pool_name, settings, context, cluster),
+            pulumi.ResourceOptions(providers=cloud, depends_on=list(cluster.before_nodes)),
         )
-        for pool_name, pool in settings.pools.items()
+        for pool_name in settings.pools
     }
     inside = Inside(
         name=name,
@@ -80,7 +68,7 @@ def build(name: str, settings: EksPools, fleet: Fleet, context: Context, private
             "vpcId": cluster.vpc_id,
             "subnetIds": cluster.subnets,
             "nodeRoleArn": cluster.node_role_arn,
-            "nodeGroups": {pool_name: list(group.node_group_names.values()) for pool_name, group in groups.items()},
+            "nodeGroups": {pool_name: list(group.names.values()) for pool_name, group in groups.items()},
             "runnerSets": install(inside, fleet, private_key),
         },
         cluster.kubeconfig,

@@ -88,9 +88,8 @@ def test_a_pool_has_a_node_group_in_each_zone_with_that_zones_subnet_and_its_sha
         for resource in of_type(recording, "aws:ec2/subnet:Subnet")
         if "-private-" in resource.name
     }
-    for cluster, settings in fleet.clusters_by_name():
-        if not isinstance(settings, EksCluster):
-            continue
+    of_eks = [(name, settings) for name, settings in fleet.clusters_by_name() if isinstance(settings, EksCluster)]
+    for cluster, settings in of_eks:
         for pool, held in settings.pools.items():
             found = {}
             for group in of_type(recording, POOL):

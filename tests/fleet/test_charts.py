@@ -338,6 +338,9 @@ def test_the_device_plugin_runs_on_gpu_nodes_and_requests_what_placement_reckons
 def test_the_autoscaler_is_of_the_clusters_minor_and_has_what_its_chart_needs_to_render() -> None:
     values = cluster_autoscaler("usw2", "us-west-2", KUBERNETES).values
     assert values["image"] == {"tag": versions.KUBERNETES[KUBERNETES].cluster_autoscaler}
+    balancing = {key: value for key, value in values["extraArgs"].items() if key.startswith("balanc")}
+    # `balancing-ignore-label` cannot be combined with it (cluster-autoscaler 1.34.5, 1.35.2 and 1.36.1, config/flags/flags.go).
+    assert balancing == {"balance-similar-node-groups": True, "balancing-label": "gpu-ci/pool"}, "the groups of one pool"
     assert values["autoDiscovery"] == {"clusterName": "usw2"}
     assert values["awsRegion"] == "us-west-2"
     assert values["nodeSelector"].items() <= system_labels("usw2").items()

@@ -69,6 +69,7 @@ def test_every_rule_file_is_in_the_pack() -> None:
         "draft",
         "exceptions",
         "groups",
+        "node_groups",
         "images",
         "kinds",
         "labels",

@@ -11,7 +11,6 @@ import pytest
 from components.eks.gpu_node_group import GpuNodeGroup, GpuNodeGroupArgs
 from fleet.facts.errors import InputError
 from fleet.facts.hardware import PREPAID, machines, preemptible
-from fleet.providers.eks.nodes import EksPool
 from fleet.settings.pool import Capacity, Role
 from offline.judge import configure
 from offline.judge import judge as judge_recording
@@ -145,31 +144,21 @@ def test_the_label_has_to_be_known_where_it_decides_and_nowhere_else() -> None:
     assert judge(RULE, NODE_GROUP, spot, unknown=path) == CLEAN
 
 
-def pool(capacity: str) -> EksPool:
-    held = {"reservation": {"id": "cr-01234567", "zone": "us-west-2a", "count": 1}}
-    reservation = held if capacity in PREPAID else {}
-    kind = {"instanceTypes": ("p4d.24xlarge",), "capacity": capacity, "role": "burst", "nodes": {"min": 0, "max": 1}}
-    return EksPool.model_validate(kind | reservation)
-
-
 @pytest.mark.parametrize(("capacity", "faults"), [("on-demand", 1), ("spot", 0), ("reserved", 0), ("capacity-block", 0)])
 def test_our_own_node_groups_are_told_apart_and_the_label_tells_the_truth(capacity: str, faults: int) -> None:
     def program() -> None:
-        GpuNodeGroup(
-            "pool",
-            GpuNodeGroupArgs(
-                cluster="usw2",
-                cluster_name="gpu-ci-test-usw2",
-                kubernetes_version="1.34",
-                node_role_arn="arn:aws:iam::123456789012:role/node",
-                subnets={"us-west-2a": "subnet-1"},
-                pool_name="a100",
-                pool=pool(capacity),
-                fixed_tags={},
-                owner_tags={},
-                ready=[],
-            ),
-        )
+        args: GpuNodeGroupArgs = {
+            "cluster_name": "gpu-ci-test-usw2",
+            "kubernetes_version": "1.34",
+            "node_role_arn": "arn:aws:iam::123456789012:role/node",
+            "subnet_ids": {"us-west-2a": "subnet-01234567"},
+            "instance_types": ["p4d.24xlarge"],
+            "capacity_type": capacity,
+            "max_nodes": 1,
+        }
+        if capacity in PREPAID:
+            args["reservation"] = {"id": "cr-01234567", "zone": "us-west-2a", "count": 1}
+        GpuNodeGroup("pool", args)
 
     recording = build_alone(program)
     verdicts = judge_recording(recording, configure([RULE], {}, AS_OF))

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from fleet.facts.scheduling import POOL_LABEL
 from policies.rules.spot_with_fallback import RULE
 from tests.policies.cases import Member, StackCase
 from tests.policies.harness import CLEAN, UNKNOWN, changed, config_of, judge_stack
@@ -74,7 +75,7 @@ def test_the_fallback_has_the_same_gpu(types: Any, passes: bool) -> None:
 
 
 def test_another_spot_pool_is_no_fallback() -> None:
-    other = Member(EKS, "other", SPOT)
+    other = Member(EKS, "other", changed(SPOT, "labels", POOL_LABEL, "other"))
     assert messages(BURST, other) == (missing("burst"), missing("other"))
 
 
@@ -110,7 +111,7 @@ def test_reserved_capacity_is_a_fallback_of_any_size() -> None:
 
 
 def test_one_good_fallback_is_enough_and_one_fault_is_told_once() -> None:
-    big = Member(EKS, "big", changed(RELEASES, *MAX, 9))
+    big = Member(EKS, "big", changed(changed(RELEASES, *MAX, 9), "labels", POOL_LABEL, "big"))
     assert judge_stack(RULE, [BURST, big, TWIN]) == CLEAN
     assert judge_stack(RULE, [BURST, big]).messages == (great("scalingConfig.maxSize", "9"),)
 
@@ -176,7 +177,7 @@ def test_an_unknown_pool_may_be_the_fallback_or_need_one() -> None:
         assert verdict.unknown
     assert judge_stack(RULE, [BURST, TWIN, Member(EKS, "more", changed(SPOT, "labels", "x", UNKNOWN))]) == CLEAN
     assert judge_stack(RULE, [BURST, twin(scalingConfig=UNKNOWN)]).unknown == "scalingConfig"
-    other = Member(EKS, "other", RELEASES | {"scalingConfig": UNKNOWN})
+    other = Member(EKS, "other", changed(RELEASES, "labels", POOL_LABEL, "other") | {"scalingConfig": UNKNOWN})
     assert judge_stack(RULE, [BURST, TWIN, other]) == CLEAN, "one good fallback is enough"
 
 

@@ -21,7 +21,7 @@ from fleet.settings import compatibility
 from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import Enablement
 from fleet.settings.endpoint import Endpoint
-from fleet.settings.model import Cidr, DnsLabel, Model, Nodes, matching, problem, require_once
+from fleet.settings.model import Cidr, DnsLabel, Model, Nodes, QuotedText, matching, problem, require_once
 from fleet.settings.pool import Capacity, SystemPool, require_in_zones, require_own_labels
 from fleet.settings.runner import PodRunner, SetName
 
@@ -40,6 +40,17 @@ Principal = Annotated[
         r"arn:aws:iam::[0-9]{12}:(role|user)/[A-Za-z0-9_+=,.@/-]+",
     ),
 ]
+
+
+def _minor(version: str) -> str:
+    if version not in versions.KUBERNETES:
+        known = ", ".join(versions.KUBERNETES)
+        raise problem("kubernetes_version", f"no node image is known for this version; use one of: {known}")
+    return version
+
+
+EksVersion = Annotated[QuotedText, AfterValidator(_minor)]
+"""A Kubernetes minor whose add-ons and node image are known."""
 
 
 def _quota(code: str) -> str:
@@ -108,6 +119,7 @@ class EksPools(Cluster):
     """The GPU pools of an EKS cluster as managed node groups, and what they need: a region, zones, a Kubernetes version."""
 
     provider: Literal["eks"]
+    kubernetes_version: EksVersion
     account_quotas: QuotaVcpus = Field(default_factory=dict)
     """vCPUs that the account has in the region, by quota code. `declareQuotas` requests only quotas that are given here."""
     enablement: Enablement = "device-plugin"
@@ -222,18 +234,13 @@ class EksPools(Cluster):
 
     @model_validator(mode="after")
     def _eks_rules(self) -> Self:
-        """Refuse a region that is not AWS's, zones of another region, and an unknown version."""
+        """Refuse a region that is not AWS's, and zones of another region."""
         if not _REGION.fullmatch(self.region):
             raise problem("region", "not a commercial AWS region; write for example us-west-2", at=("region",))
         for at, zones in self._zone_settings():
             for zone in zones:
                 if not re.fullmatch(re.escape(self.region) + "[a-z]", zone):
                     raise problem("zone", f"not a zone of {self.region}; write for example {self.region}a", at=at, value=zone)
-        if self.kubernetes_version not in versions.KUBERNETES:
-            known = ", ".join(versions.KUBERNETES)
-            raise problem(
-                "kubernetes_version", f"no node image is known for this version; use one of: {known}", at=("kubernetesVersion",)
-            )
         return self
 
     @model_validator(mode="after")
