@@ -34,7 +34,13 @@ def _oke() -> Builder:
     return build
 
 
-_BUILDERS: dict[str, Callable[[], Builder]] = {"eks": _eks, "oke": _oke}
+def _kubernetes() -> Builder:
+    from components.kubernetes.stack import build  # noqa: PLC0415
+
+    return build
+
+
+_BUILDERS: dict[str, Callable[[], Builder]] = {"eks": _eks, "oke": _oke, "kubernetes": _kubernetes}
 """By provider, for clusters that `pulumi up` deploys. `components.git` declares the others."""
 
 
@@ -63,5 +69,6 @@ def build(fleet: Fleet, project: str, stack: str, private_key: pulumi.Output[str
     for name, cluster in fleet.clusters_by_name():
         built = _BUILDERS[cluster.provider]()(name, cluster, fleet, context, private_key)
         outputs["clusters"][name] = built.outputs
-        outputs["kubeconfigs"][name] = pulumi.Output.secret(built.kubeconfig)
+        if built.kubeconfig is not None:
+            outputs["kubeconfigs"][name] = pulumi.Output.secret(built.kubeconfig)
     return outputs

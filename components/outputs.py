@@ -7,7 +7,7 @@ output of their own.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal, NamedTuple, TypedDict
+from typing import Annotated, Literal, NamedTuple, NotRequired, TypedDict
 
 import pulumi
 
@@ -15,6 +15,7 @@ Text = pulumi.Input[str]
 _PROVIDER = "the provider of the cluster; it says which of the other keys there are"
 _NAME = "physical name of the cluster"
 _REGION = "region of the cluster, in the cloud's spelling"
+_EXISTING = "a cluster that exists already"
 _SETS = "the runner sets, by name"
 
 
@@ -42,24 +43,38 @@ class OkeOutputs(TypedDict):
     """One OKE cluster."""
 
     provider: Annotated[Literal["oke"], _PROVIDER]
-    clusterName: Annotated[Text, _NAME]
+    clusterName: NotRequired[Annotated[Text, f"{_NAME}; not of {_EXISTING}"]]
     clusterId: Annotated[Text, "OCID of the cluster"]
     region: Annotated[Text, _REGION]
-    vcnId: Annotated[Text, "OCID of the VCN"]
+    vcnId: NotRequired[Annotated[Text, f"OCID of the VCN; not of {_EXISTING}"]]
     nodeSubnetId: Annotated[Text, "OCID of the subnet with the nodes and pods"]
     nodePoolIds: Annotated[dict[str, list[Text]], "OCIDs of the node pools, by GPU pool"]
     runnerSets: Annotated[dict[str, RunnerSetOutputs], _SETS]
 
 
+class KubernetesOutputs(TypedDict):
+    """One cluster that exists already, by its kubeconfig context."""
+
+    provider: Annotated[Literal["kubernetes"], _PROVIDER]
+    clusterName: Annotated[Text, "the kubeconfig context"]
+    runnerSets: Annotated[dict[str, RunnerSetOutputs], _SETS]
+
+
+AnyOutputs = EksOutputs | OkeOutputs | KubernetesOutputs
+
+
 class StackOutputs(TypedDict):
     """All outputs of a stack. Clusters that Pulumi does not deploy have none."""
 
-    clusters: Annotated[dict[str, EksOutputs | OkeOutputs], "what each cluster is, by its name in the settings; never secret"]
-    kubeconfigs: Annotated[dict[str, Text], "kubeconfig of each cluster, by its name in the settings; always secret"]
+    clusters: Annotated[dict[str, AnyOutputs], "what each cluster is, by its name in the settings; never secret"]
+    kubeconfigs: Annotated[
+        dict[str, Text],
+        "kubeconfig of each cluster, by its name in the settings; always secret; not of a cluster that you name by context",
+    ]
 
 
 class Built(NamedTuple):
-    """What the builder of a cluster returns: its outputs, and its kubeconfig."""
+    """What the builder of a cluster returns: its outputs, and its kubeconfig. None: the settings name a kubeconfig context."""
 
-    outputs: EksOutputs | OkeOutputs
-    kubeconfig: pulumi.Output[str]
+    outputs: AnyOutputs
+    kubeconfig: pulumi.Output[str] | None

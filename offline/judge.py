@@ -45,8 +45,8 @@ class Rule(Protocol):
         """The policy's name."""
 
     @property
-    def types(self) -> frozenset[str]:
-        """Type tokens of the resources that the rule checks."""
+    def reads(self) -> frozenset[str]:
+        """Type tokens of the resources that the rule gets."""
 
     def policy(self, as_of: date) -> Policy:
         """The policy of the pack, with the exceptions that are valid on that day."""
@@ -124,7 +124,7 @@ def configure(rules: Iterable[Rule], settings: Settings, as_of: date) -> tuple[C
     Raises InputError naming the entry for an unknown policy or property, an unknown level, or a value that violates the policy's
     schema. Facts: pulumi/pulumi, pkg/resource/analyzer/config.go, which accepts unknown names.
     """
-    policies = [(_policy(rule, as_of), rule.types) for rule in rules]
+    policies = [(_policy(rule, as_of), rule.reads) for rule in rules]
     names = Counter(policy.name for policy, _ in policies)
     if repeated := sorted(name for name in names if names[name] > 1):
         raise ValueError(f"two rules of one id: {', '.join(repeated)}")

@@ -173,7 +173,7 @@ def outcomes_of(
     rules: Iterable[AnyRule] = RULES,
 ) -> tuple[Outcome, ...]:
     """The result of each of the rules for the judged resources, in the order of the rules."""
-    types = Counter(resource.type for resource in resources)
+    types = Counter(resource.type for resource in resources if not resource.read)
     kinds = Counter((verdict.rule, verdict.kind) for verdict in verdicts)
     changed = Counter(remediation.rule for remediation in remediations)
     return tuple(
@@ -182,7 +182,7 @@ def outcomes_of(
             title=rule.title,
             severity=rule.severity.value,
             level=levels[rule.id],
-            judged=sum(types[kind] for kind in rule.types) if levels[rule.id] != "disabled" else 0,
+            judged=sum(types[kind] for kind in rule.counted) if levels[rule.id] != "disabled" else 0,
             broken=kinds[rule.id, "violation"],
             undeterminable=kinds[rule.id, "undeterminable"],
             excepted=kinds[rule.id, "excepted"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,41 @@ def cluster(**changes: Any) -> dict[str, Any]:
         "pools": {"t4": pool()},
         "runners": {"gpu-t4": runner()},
     } | changes
+
+
+def existing_eks(**changes: Any) -> dict[str, Any]:
+    """The EKS cluster platform, which exists already, with the pool t4 and the runner set gpu-t4.
+
+    `changes` replace keys, of `existing` or of the cluster.
+    """
+    existing = {
+        "name": "platform",
+        "nodeRoleArn": "arn:aws:iam::123456789012:role/platform-nodes",
+        "subnets": {"us-west-2a": "subnet-0aaaaaaaaaaaaaaa1", "us-west-2b": "subnet-0bbbbbbbbbbbbbbb2"},
+        "installed": [],
+    }
+    facts = {key: changes.pop(key) for key in (*existing, "controller", "systemSelector") if key in changes}
+    kept = {key: value for key, value in cluster().items() if key not in ("zones", "endpoint")}
+    return kept | {"existing": existing | facts} | changes
+
+
+def existing_context(*, installed: Sequence[str] = ("device-plugin", "metrics-server"), **changes: Any) -> dict[str, Any]:
+    """The cluster of context admin@lab with two described nodes in the pool t4; `changes` replace keys of the pool."""
+    described = {
+        "instanceTypes": ["g4dn.2xlarge"],
+        "image": "al2023-nvidia",
+        "role": "burst",
+        "nodes": {"max": 2},
+        "selector": {"nvidia.com/gpu.product": "Tesla-T4"},
+        "taints": [{"key": "nvidia.com/gpu"}],
+    }
+    return {
+        "provider": "kubernetes",
+        "existing": {"context": "admin@lab", "installed": list(installed)},
+        "enablement": "device-plugin",
+        "pools": {"t4": described | changes},
+        "runners": {"gpu-t4": runner()},
+    }
 
 
 SAN_JOSE = "abcd:US-SANJOSE-1-AD-1"

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from components.arguments import given, same
 from components.context import Context
 from components.eks.eks_gpu_cluster import EksGpuCluster, EksGpuClusterArgs
+from components.eks.existing_eks_cluster import ExistingEksCluster
 from components.eks.gpu_node_group import GpuNodeGroupArgs
-from fleet.providers.eks.cluster import EksCluster
+from fleet.providers.eks.cluster import EksCluster, EksPools
 
 
 def eks_gpu_cluster_args(
@@ -32,7 +33,7 @@ def eks_gpu_cluster_args(
 
 
 def gpu_node_group_args(
-    name: str, pool_name: str, settings: EksCluster, context: Context, cluster: EksGpuCluster
+    name: str, pool_name: str, settings: EksPools, context: Context, cluster: EksGpuCluster | ExistingEksCluster
 ) -> GpuNodeGroupArgs:
     """The arguments for a pool of the cluster `name` of a stack."""
     pool = settings.pools[pool_name]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import pulumi
@@ -14,7 +14,7 @@ from components.component import Component
 from components.kubernetes.deliver import Deliver, Delivery
 from fleet.charts.chart import KUBE_SYSTEM
 from fleet.charts.cluster_autoscaler import AUTOSCALER, cluster_autoscaler
-from fleet.facts.scheduling import DISCOVERY_TAG, owner_tag
+from fleet.facts.scheduling import DISCOVERY_TAG, SYSTEM_SELECTOR, owner_tag
 
 POD_IDENTITY_TRUST = json.dumps(
     {
@@ -73,7 +73,7 @@ def autoscaler_rights(cluster_name: str) -> dict[str, Any]:
 class EksAutoscalerArgs:
     """`physical_name` is the cluster's name as text; `cluster_name` the same with its dependency on the control plane.
 
-    `deliver` installs the chart. It is None if ArgoCD installs it.
+    `deliver` installs the chart. It is None if ArgoCD installs it. `node_selector` is that of its pod.
     """
 
     physical_name: str
@@ -82,6 +82,7 @@ class EksAutoscalerArgs:
     kubernetes_version: str
     ready: Sequence[pulumi.Resource]
     deliver: Deliver | None
+    node_selector: Mapping[str, str] = field(default_factory=lambda: SYSTEM_SELECTOR)
 
 
 class EksAutoscaler(Component[EksAutoscalerArgs]):
@@ -105,7 +106,7 @@ class EksAutoscaler(Component[EksAutoscalerArgs]):
             opts=child,
         )
         if args.deliver is not None:
-            chart = cluster_autoscaler(args.physical_name, args.region, args.kubernetes_version)
+            chart = cluster_autoscaler(args.physical_name, args.region, args.kubernetes_version, args.node_selector)
             # A pod gets its credentials when it starts, so the association must exist before.
             args.deliver(Delivery(f"{name}-chart", chart, self, [rights, association, *args.ready]))
         self.role_arn = role.arn

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pulumi
 import pulumi_aws as aws
 import pulumi_eks as eks
@@ -10,29 +12,38 @@ from components.context import Context
 from components.eks.arguments import eks_gpu_cluster_args, gpu_node_group_args
 from components.eks.caches import EksCaches, EksCachesArgs
 from components.eks.eks_gpu_cluster import EksGpuCluster
+from components.eks.existing_eks_cluster import ExistingEksCluster, ExistingEksClusterArgs
 from components.eks.gpu_node_group import GpuNodeGroup
 from components.kubernetes.inside import Inside, install
 from components.kubernetes.model_cache import Backing
 from components.outputs import Built
-from fleet.providers.eks.cluster import EksCluster
+from fleet.providers.eks import existing as settings_of_existing
+from fleet.providers.eks.cluster import EksCluster, EksPools
 from fleet.providers.eks.quotas import eks_quotas
 from fleet.providers.fleet import Fleet
 from fleet.providers.tags import fixed_tags
 
 
-def build(name: str, settings: EksCluster, fleet: Fleet, context: Context, private_key: pulumi.Output[str]) -> Built:
+def build(name: str, settings: EksPools, fleet: Fleet, context: Context, private_key: pulumi.Output[str]) -> Built:
     """Declare the cluster `name` of the fleet with its pools and runner sets."""
     cloud: list[pulumi.ProviderResource] = [
         aws.Provider(f"{name}-aws", region=settings.region, default_tags=aws.ProviderDefaultTagsArgs(tags=context.tags)),
-        # Remote components run in this provider; default ones are off.
-        eks.Provider(f"{name}-eks"),
     ]
     quotas = eks_quotas(settings, fleet.clusters_of(settings.provider)) if settings.declare_quotas else {}
-    cluster = EksGpuCluster(
-        name,
-        eks_gpu_cluster_args(name, settings, context, quotas),
-        opts=pulumi.ResourceOptions(providers=cloud),
-    )
+    cluster: EksGpuCluster | ExistingEksCluster
+    backings: Mapping[str, Backing] = {}
+    if isinstance(settings, EksCluster):
+        # Remote components run in this provider; default ones are off.
+        cloud.append(eks.Provider(f"{name}-eks"))
+        args = eks_gpu_cluster_args(name, settings, context, quotas)
+        cluster = EksGpuCluster(name, args, opts=pulumi.ResourceOptions(providers=cloud))
+        if settings.caches:
+            backings = _backings(name, settings, context, cluster, cloud)
+    elif isinstance(settings, settings_of_existing.ExistingEksCluster):
+        existing = ExistingEksClusterArgs(settings, context.stack, quotas)
+        cluster = ExistingEksCluster(name, existing, opts=pulumi.ResourceOptions(providers=cloud))
+    else:
+        raise TypeError(f"{name}: nothing here builds a cluster of {type(settings).__name__}; add it here")
     groups = {
         pool_name: GpuNodeGroup(
             f"{name}-{pool_name}",
@@ -46,8 +57,8 @@ def build(name: str, settings: EksCluster, fleet: Fleet, context: Context, priva
         settings=settings,
         ready=cluster.ready,
         opts=pulumi.ResourceOptions(providers=[cluster.kubernetes_provider]),
-        backings=_backings(name, settings, context, cluster, cloud) if settings.caches else {},
-        cloud=(cluster.autoscaler,),
+        backings=backings,
+        cloud=(cluster.autoscaler,) if cluster.autoscaler is not None else (),
     )
     return Built(
         {

@@ -14,8 +14,8 @@ from components.kubernetes.deliver import delivery
 from components.kubernetes.enablement import gitops_args, tolerance
 from components.kubernetes.github_secret import by_program
 from components.kubernetes.scale_set import Companions, MakeSecret, ScaleSetArgs, objects
+from fleet.charts.arc import CONTROLLER, NAMESPACE, Place, place_in
 from fleet.charts.chart import Chart
-from fleet.facts.scheduling import RUNNER_PRIORITY, SYSTEM_SELECTOR
 from fleet.providers.target import pool_target
 from fleet.render.gitops.secrets import github_app
 from fleet.render.isolation import network_policy
@@ -71,7 +71,7 @@ class Arc:
 
 def runner_set_args(cluster: Cluster, name: str, runner: PodRunner, arc: Arc) -> ArcRunnerSetArgs:
     """The arguments of a set whose runners are pods of a pool."""
-    target = pool_target(cluster, runner.pool)
+    target, place = pool_target(cluster, runner.pool), place_in(cluster)
     app = {"app_id": arc.github.app_id, "installation_id": arc.github.installation_id, "private_key": arc.private_key}
     args: ArcRunnerSetArgs = given(
         github_url=arc.github.url,
@@ -84,11 +84,19 @@ def runner_set_args(cluster: Cluster, name: str, runner: PodRunner, arc: Arc) ->
         node_selector=target.selector,
         tolerations=[tolerance(each) for each in target.tolerations],
         runtime_class=target.runtime_class,
-        listener_node_selector=dict(SYSTEM_SELECTOR),
-        priority_class=RUNNER_PRIORITY.name,
+        listener_node_selector=dict(place.listener_selector),
+        priority_class=place.priority_class,
+        **_controller(place),
         closed_networks=list(arc.closed),
         open_networks=list(cluster.private_egress),
         gitops=gitops_args(arc.git),
         **plain(runner, "kind", "scale", "group", *(type(runner).model_fields.keys() - RunnerPod.model_fields.keys())),
     )
     return args | {"mounts_shm": target.mounts_shm, "install_chart": arc.installs}
+
+
+def _controller(place: Place) -> dict[str, str]:
+    """Namespace and service account of a controller that the program did not install."""
+    if (place.controller_namespace, place.controller_account) == (NAMESPACE, CONTROLLER):
+        return {}
+    return {"controller_namespace": place.controller_namespace, "controller_service_account": place.controller_account}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import pulumi
 import pulumi_kubernetes as kubernetes
@@ -13,27 +13,34 @@ from components.kubernetes.deliver import Deliver, Delivery, by_helm
 from components.kubernetes.namespace import namespace
 from components.kubernetes.priority_class import priority_class
 from fleet.charts.arc import arc_controller
-from fleet.facts.scheduling import RUNNER_PRIORITY
+from fleet.facts.scheduling import RUNNER_PRIORITY, SYSTEM_SELECTOR
 
 
 @dataclass(frozen=True, slots=True)
 class ArcControllerArgs:
-    """`ready` must exist before any chart: control plane and system nodes. `deliver` installs the chart."""
+    """`ready` must exist before any chart: control plane and system nodes. `deliver` installs the chart.
+
+    `node_selector` is that of the controller. Without `install_chart` the component declares only the priority class.
+    """
 
     ready: Sequence[pulumi.Resource]
     deliver: Deliver = by_helm
+    node_selector: Mapping[str, str] = field(default_factory=lambda: SYSTEM_SELECTOR)
+    install_chart: bool = True
 
 
 class ArcController(Component[ArcControllerArgs]):
     """Actions Runner Controller and the priority class of its runners. Runner sets depend on both, so they are removed first."""
 
-    release: pulumi.Resource
-    """The controller's release, which removes the finalizers of runner sets."""
+    release: pulumi.Resource | None
+    """The controller's release, which removes the finalizers of runner sets. None if the cluster had the controller already."""
     priority: kubernetes.scheduling.v1.PriorityClass
     """The class that runner pods name. Without it the API server rejects them."""
 
     def declare(self, name: str, args: ArcControllerArgs) -> None:
-        chart = arc_controller()
-        home = namespace(f"{name}-namespace", chart, parent=self, depends_on=args.ready)
-        self.release = args.deliver(Delivery(f"{name}-chart", chart, self, [home, *args.ready]))
+        self.release = None
+        if args.install_chart:
+            chart = arc_controller(args.node_selector)
+            home = namespace(f"{name}-namespace", chart, parent=self, depends_on=args.ready)
+            self.release = args.deliver(Delivery(f"{name}-chart", chart, self, [home, *args.ready]))
         self.priority = priority_class(f"{name}-runner-priority", RUNNER_PRIORITY, parent=self, depends_on=args.ready)

@@ -17,6 +17,7 @@ from fleet.charts.arc import APP_SECRET, CONTROLLER, NAMESPACE, Place, runner_se
 from fleet.facts.scheduling import GPU_RESOURCE, GPU_TOLERATION, Toleration
 from fleet.render.isolation import network_policy
 from fleet.settings.egress import CLOSED
+from fleet.settings.existing import ServiceAccount
 from fleet.settings.github import GitHubApp, ScopeUrl
 from fleet.settings.gitops import GitOps, ObjectName
 from fleet.settings.model import Cidr, DnsLabel, LabelKey, LabelValue
@@ -121,7 +122,7 @@ class _Settings(RunnerPod):
     closed_networks: tuple[Cidr, ...] = CLOSED
     open_networks: tuple[Cidr, ...] = ()
     controller_namespace: DnsLabel = NAMESPACE
-    controller_service_account: DnsLabel = CONTROLLER
+    controller_service_account: ServiceAccount = CONTROLLER
     manifests: tuple[dict[str, Any], ...] = ()
     install_chart: bool = True
     gitops: GitOps | None = None

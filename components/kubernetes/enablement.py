@@ -6,9 +6,8 @@ from components.arguments import given, plain
 from components.kubernetes.args import GitOpsArgs, GpuAccessArgs, TolerationArgs
 from components.kubernetes.device_plugin_stack import DevicePluginStackArgs
 from components.kubernetes.gpu_operator import GpuOperatorArgs
-from fleet.facts.scheduling import SYSTEM_SELECTOR, Toleration
-from fleet.providers.installed import image_of, mig_naming
-from fleet.providers.registry import PROVIDERS
+from fleet.facts.scheduling import Toleration
+from fleet.providers.installed import image_of, mig_naming, tolerations_of
 from fleet.settings.cluster import Cluster
 from fleet.settings.gitops import GitOps
 from fleet.settings.operator import OperatorSettings
@@ -46,7 +45,7 @@ def gpu_operator_args(cluster: Cluster, git: GitOps | None) -> GpuOperatorArgs:
         mig_strategy=mig_naming(cluster),
         tolerations=_tolerations(cluster),
         access=_access(cluster),
-        controller_node_selector=dict(SYSTEM_SELECTOR),
+        controller_node_selector=dict(cluster.system_selector),
         gitops=gitops_args(git),
         **plain(cluster.operator or OperatorSettings()),
     )
@@ -55,7 +54,7 @@ def gpu_operator_args(cluster: Cluster, git: GitOps | None) -> GpuOperatorArgs:
 
 
 def _tolerations(cluster: Cluster) -> list[TolerationArgs]:
-    return [tolerance(each) for each in PROVIDERS[cluster.provider].profile.tolerations]
+    return [tolerance(each) for each in tolerations_of(cluster)]
 
 
 def tolerance(toleration: Toleration) -> TolerationArgs:

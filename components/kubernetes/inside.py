@@ -26,6 +26,7 @@ from components.kubernetes.plain_chart import PlainChart, PlainChartArgs
 from components.kubernetes.priorities import Priorities, PrioritiesArgs
 from components.kubernetes.queue_controller import QueueController, QueueControllerArgs
 from components.outputs import RunnerSetOutputs
+from fleet.charts.arc import installs_controller
 from fleet.jobs.stack import place_stack_job
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import kueue_chart, plain_charts
@@ -106,13 +107,16 @@ def furnish(inside: Inside, fleet: Fleet, private_key: pulumi.Input[str] | None)
     for chart in plain_charts(inside.settings):
         args = PlainChartArgs(chart, inside.ready, inside.deliver)
         PlainChart(f"{inside.name}-{chart.name}", args, opts=inside.opts)
-    controller = ArcController(f"{inside.name}-arc", ArcControllerArgs(inside.ready, inside.deliver), opts=inside.opts)
+    selector, installs = inside.settings.system_selector, installs_controller(inside.settings)
+    controller = ArcController(
+        f"{inside.name}-arc", ArcControllerArgs(inside.ready, inside.deliver, selector, installs), opts=inside.opts
+    )
     _teams(inside, fleet, controller.priority)
     return Arc(
         fleet.github,
         private_key,
         # In Git the sync waves order the charts.
-        after=(*inside.ready, controller.priority, *(() if inside.git else (controller.release,))),
+        after=(*inside.ready, controller.priority, *(() if inside.git or not controller.release else (controller.release,))),
         closed=inside.settings.closed_networks,
         git=inside.git,
         secrets=inside.settings.secrets_by,
@@ -173,7 +177,7 @@ def _teams(inside: Inside, fleet: Fleet, priority: pulumi.Resource) -> None:
     objects, kueue = None, None
     if settings.queues is not None:
         objects = queue_objects(inside.name, settings, settings.queues)
-        args = QueueControllerArgs(kueue_chart(settings.queues), objects, (*inside.ready, *classes), inside.deliver)
+        args = QueueControllerArgs(kueue_chart(settings, settings.queues), objects, (*inside.ready, *classes), inside.deliver)
         kueue = QueueController(f"{inside.name}-queues", args, opts=inside.opts)
     if not settings.team_namespaces:
         return
@@ -258,8 +262,13 @@ def _jobs(inside: Inside, fleet: Fleet, caches: Mapping[str, ModelCache], ready:
 
 
 def _enable(inside: Inside) -> None:
-    """The chart that makes GPUs schedulable. If the provider's add-on does that, the cluster component enables the add-on."""
+    """The chart that makes GPUs schedulable, unless the cluster has it already.
+
+    If the provider's add-on makes GPUs schedulable, the cluster component enables the add-on.
+    """
     settings = inside.settings
+    if settings.found is not None and settings.enablement in settings.found.installed:
+        return
     opts = _after(inside.opts, inside.ready)
     if settings.enablement == DEVICE_PLUGIN:
         DevicePluginStack(f"{inside.name}-device-plugin", device_plugin_args(settings, inside.git), opts)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import pulumi
 import pulumi_oci as oci
@@ -14,7 +14,7 @@ from components.oci.policy import policy
 from components.oci.rights import AUTOSCALER, AUTOSCALER_NETWORK, Workload, autoscaler_rights
 from fleet.charts.chart import KUBE_SYSTEM
 from fleet.charts.cluster_autoscaler import AUTOSCALER as SERVICE_ACCOUNT
-from fleet.facts.scheduling import SYSTEM_POOL, pool_selector
+from fleet.facts.scheduling import SYSTEM_SELECTOR
 from fleet.providers.oke.addons import AUTOSCALER_ADDON
 from fleet.settings.model import Scale, go_duration
 
@@ -30,7 +30,8 @@ class ScaledPool:
 @dataclass(frozen=True, slots=True)
 class OkeAutoscalerArgs:
     """`idle_delay` is seconds, one for all pools; `network` is the compartment of the subnets; `version` is the add-on's, or None
-    where Oracle chooses; `iam` is the provider that writes policies; `ready` must exist before.
+    where Oracle chooses; `iam` is the provider that writes policies; `ready` must exist before. `node_selector` is
+    that of the autoscaler's pod.
     """
 
     cluster_id: pulumi.Input[str]
@@ -42,6 +43,7 @@ class OkeAutoscalerArgs:
     tags: dict[str, str]
     iam: pulumi.ProviderResource
     ready: Sequence[pulumi.Resource]
+    node_selector: Mapping[str, str] = field(default_factory=lambda: SYSTEM_SELECTOR)
 
 
 class OkeAutoscaler(Component[OkeAutoscalerArgs]):
@@ -63,7 +65,7 @@ class OkeAutoscaler(Component[OkeAutoscalerArgs]):
             cluster_id=args.cluster_id,
             configurations=[
                 oci.containerengine.AddonConfigurationArgs(key=key, value=value)
-                for key, value in ({"nodes": nodes} | addon_values(args.idle_delay)).items()
+                for key, value in ({"nodes": nodes} | addon_values(args.idle_delay, args.node_selector)).items()
             ],
             override_existing=True,
             remove_addon_resources_on_delete=True,
@@ -87,7 +89,7 @@ class OkeAutoscaler(Component[OkeAutoscalerArgs]):
         )
 
 
-def addon_values(idle_delay: int) -> dict[str, str]:
+def addon_values(idle_delay: int, node_selector: Mapping[str, str] = SYSTEM_SELECTOR) -> dict[str, str]:
     """The add-on's settings but its pools; each is a string (docs.oracle.com, cluster add-on configuration arguments)."""
     return {
         "authType": "workload",
@@ -100,5 +102,5 @@ def addon_values(idle_delay: int) -> dict[str, str]:
         "enforceNodeGroupMinSize": "true",
         "skipNodesWithSystemPods": "false",
         "expander": "least-waste",
-        "nodeSelectors": json.dumps(pool_selector(SYSTEM_POOL)),
+        "nodeSelectors": json.dumps(dict(node_selector)),
     }

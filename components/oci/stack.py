@@ -2,33 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
+
 import pulumi
 import pulumi_oci as oci
 
 from components.context import Context
 from components.kubernetes.arc import Arc
-from components.kubernetes.inside import Inside, install
+from components.kubernetes.inside import Inside, MachineSet, install
+from components.kubernetes.model_cache import Backing
 from components.oci.arguments import oke_gpu_cluster_args
 from components.oci.autoscaler import OkeAutoscaler, OkeAutoscalerArgs, ScaledPool
 from components.oci.caches import OkeCaches, OkeCachesArgs
+from components.oci.existing_oke_cluster import ExistingOkeCluster, ExistingOkeClusterArgs
 from components.oci.oci_gpu_runner import OciGpuRunner, OciGpuRunnerArgs
 from components.oci.oke_gpu_cluster import OkeGpuCluster
 from components.oci.oke_gpu_pool import OkeGpuPool, OkeGpuPoolArgs
-from components.outputs import Built
+from components.outputs import Built, OkeOutputs
+from fleet.charts.cluster_autoscaler import AUTOSCALER
 from fleet.providers.fleet import Fleet
+from fleet.providers.oke import existing as settings_of_existing
 from fleet.providers.oke.addons import AUTOSCALER_ADDON
-from fleet.providers.oke.cluster import OkeCluster
+from fleet.providers.oke.cluster import OkeCluster, OkePools
 from fleet.providers.oke.quotas import oke_quotas
 from fleet.providers.oke.vm_runner import MachineRunner
 from fleet.settings.enablement import GPU_PLUGIN_ADDON
 
 
-def build(name: str, settings: OkeCluster, fleet: Fleet, context: Context, private_key: pulumi.Output[str]) -> Built:
+def build(name: str, settings: OkePools, fleet: Fleet, context: Context, private_key: pulumi.Output[str]) -> Built:
     """Declare the cluster `name` of the fleet with its pools and runner sets."""
     cloud = oci.Provider(f"{name}-oci", region=settings.region)
     outside = pulumi.ResourceOptions(providers=[cloud])
     quotas = oke_quotas(settings, fleet.clusters_of(settings.provider)) if settings.declare_quotas else ()
-    cluster = OkeGpuCluster(name, oke_gpu_cluster_args(name, settings, context, quotas), opts=outside)
+    called = context.cluster_name(name)
+    cluster: OkeGpuCluster | ExistingOkeCluster
+    if isinstance(settings, OkeCluster):
+        network = settings.network.compartment
+        cluster = OkeGpuCluster(name, oke_gpu_cluster_args(name, settings, context, quotas), opts=outside)
+    elif isinstance(settings, settings_of_existing.ExistingOkeCluster):
+        network = settings.existing.network_compartment
+        cluster = ExistingOkeCluster(name, ExistingOkeClusterArgs(settings, called, context.tags), opts=outside)
+    else:
+        raise TypeError(f"{name}: nothing here builds a cluster of {type(settings).__name__}; add it here")
     iam = cluster.home_provider or cloud
     pools = {
         pool_name: OkeGpuPool(
@@ -53,69 +69,85 @@ def build(name: str, settings: OkeCluster, fleet: Fleet, context: Context, priva
         )
         for pool_name, pool in settings.pools.items()
     }
-    if pools:
+    if pools and AUTOSCALER not in settings.provided:
         OkeAutoscaler(
             f"{name}-autoscaler",
             OkeAutoscalerArgs(
                 cluster_id=cluster.cluster_id,
                 compartment=settings.compartment,
-                network=settings.network.compartment or settings.compartment,
+                network=network or settings.compartment,
                 pools=[ScaledPool(pools[pool_name].node_pool_id, pool.nodes) for pool_name, pool in settings.pools.items()],
                 idle_delay=settings.idle_delay,
                 version=settings.addon_versions.get(AUTOSCALER_ADDON),
                 tags=context.tags,
                 iam=iam,
                 ready=cluster.ready,
+                node_selector=settings.system_selector,
             ),
             opts=outside,
         )
 
-    def machine_set(set_name: str, runner: MachineRunner, group: str, arc: Arc) -> OciGpuRunner:
-        return OciGpuRunner(
-            f"{name}-{set_name}",
-            OciGpuRunnerArgs(
-                set_name=set_name,
-                physical_name=f"{context.cluster_name(name)}-{set_name}",
-                runner=runner,
-                group=group,
-                arc=arc,
+    backings: Mapping[str, Backing] = {}
+    machine_set: MachineSet | None = None
+    kubeconfig: pulumi.Output[str] | None = None
+    outputs: OkeOutputs = {
+        "provider": "oke",
+        "clusterId": cluster.cluster_id,
+        "region": settings.region,
+        "nodeSubnetId": cluster.node_subnet_id,
+        "nodePoolIds": {pool_name: [pool.node_pool_id] for pool_name, pool in pools.items()},
+        "runnerSets": {},
+    }
+    if isinstance(settings, OkeCluster) and isinstance(cluster, OkeGpuCluster):
+        machine_set = partial(_machine_set, name, settings, context, cluster, cloud, iam)
+        kubeconfig, outputs["clusterName"], outputs["vcnId"] = cluster.kubeconfig, called, cluster.vcn_id
+        if settings.caches:
+            args = OkeCachesArgs(
+                settings=settings,
                 cluster_id=cluster.cluster_id,
-                region=settings.region,
-                compartment=settings.machines_in,
-                networks=(settings.compartment, settings.network.compartment or settings.compartment),
+                vcn_id=cluster.vcn_id,
                 subnet_id=cluster.node_subnet_id,
-                group_id=cluster.machine_security_group_id,
+                workers_id=cluster.node_security_group_id,
                 tags=context.tags,
                 iam=iam,
-                ready=cluster.before_machines,
-            ),
-            opts=pulumi.ResourceOptions(providers=[cloud, cluster.kubernetes_provider]),
-        )
+                ready=cluster.ready,
+            )
+            backings = OkeCaches(f"{name}-caches", args, opts=outside).backings
+    inside = Inside(name, settings, cluster.ready, pulumi.ResourceOptions(providers=[cluster.kubernetes_provider]), backings)
+    outputs["runnerSets"] = install(inside, fleet, private_key, machine_set)
+    return Built(outputs, kubeconfig)
 
-    backings = {}
-    if settings.caches:
-        args = OkeCachesArgs(
-            settings=settings,
+
+def _machine_set(
+    name: str,
+    settings: OkeCluster,
+    context: Context,
+    cluster: OkeGpuCluster,
+    cloud: oci.Provider,
+    iam: pulumi.ProviderResource,
+    set_name: str,
+    runner: MachineRunner,
+    group: str,
+    arc: Arc,
+) -> OciGpuRunner:
+    """The runner set `set_name`, whose runners are machines."""
+    return OciGpuRunner(
+        f"{name}-{set_name}",
+        OciGpuRunnerArgs(
+            set_name=set_name,
+            physical_name=f"{context.cluster_name(name)}-{set_name}",
+            runner=runner,
+            group=group,
+            arc=arc,
             cluster_id=cluster.cluster_id,
-            vcn_id=cluster.vcn_id,
+            region=settings.region,
+            compartment=settings.machines_in,
+            networks=(settings.compartment, settings.network.compartment or settings.compartment),
             subnet_id=cluster.node_subnet_id,
-            workers_id=cluster.node_security_group_id,
+            group_id=cluster.machine_security_group_id,
             tags=context.tags,
             iam=iam,
-            ready=cluster.ready,
-        )
-        backings = OkeCaches(f"{name}-caches", args, opts=outside).backings
-    inside = Inside(name, settings, cluster.ready, pulumi.ResourceOptions(providers=[cluster.kubernetes_provider]), backings)
-    return Built(
-        {
-            "provider": "oke",
-            "clusterName": context.cluster_name(name),
-            "clusterId": cluster.cluster_id,
-            "region": settings.region,
-            "vcnId": cluster.vcn_id,
-            "nodeSubnetId": cluster.node_subnet_id,
-            "nodePoolIds": {pool_name: [pool.node_pool_id] for pool_name, pool in pools.items()},
-            "runnerSets": install(inside, fleet, private_key, machine_set),
-        },
-        cluster.kubeconfig,
+            ready=cluster.before_machines,
+        ),
+        opts=pulumi.ResourceOptions(providers=[cloud, cluster.kubernetes_provider]),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fleet.charts.chart import Chart, Pod, manifests, resources
@@ -18,6 +18,7 @@ from fleet.facts.scheduling import (
     pool_selector,
 )
 from fleet.facts.versions import RUNNER_IMAGE
+from fleet.settings.cluster import Cluster
 from fleet.settings.model import cpu_text, memory_text
 from fleet.settings.namespaces import runner_namespace
 from fleet.settings.runner import PodRunner, Runner, RunnerPod
@@ -50,8 +51,22 @@ class Place:
     controller_account: str = CONTROLLER
 
 
-def arc_controller() -> Chart:
-    """The controller of runner scale sets. Each cluster has one."""
+def place_in(cluster: Cluster) -> Place:
+    """What the runner scale sets of a cluster find in it. An existing cluster may have its own controller."""
+    place = Place(listener_selector=cluster.system_selector)
+    controller = cluster.found.controller if cluster.found is not None else None
+    if controller is None:
+        return place
+    return replace(place, controller_namespace=controller.namespace, controller_account=controller.service_account)
+
+
+def installs_controller(cluster: Cluster) -> bool:
+    """Whether the program installs the controller. An existing cluster has it already, or needs none without runner sets."""
+    return cluster.found is None or (CONTROLLER not in cluster.provided and bool(cluster.runners))
+
+
+def arc_controller(selector: Mapping[str, str] = SYSTEM_SELECTOR) -> Chart:
+    """The controller of runner scale sets, on the nodes of `selector`. Each cluster has one."""
     return Chart(
         "gha-runner-scale-set-controller",
         CONTROLLER,
@@ -59,7 +74,7 @@ def arc_controller() -> Chart:
         {
             "fullnameOverride": CONTROLLER,
             "serviceAccount": {"name": CONTROLLER},
-            "nodeSelector": dict(SYSTEM_SELECTOR),
+            "nodeSelector": dict(selector),
             "resources": resources(_CONTROLLER_POD),
             "podSecurityContext": CONFINED_POD,
             "securityContext": CONFINED,

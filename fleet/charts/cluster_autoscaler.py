@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from fleet.charts.chart import KUBE_SYSTEM, Chart, Pod, resources
 from fleet.facts import versions
-from fleet.facts.scheduling import POOL_LABEL, SYSTEM_POOL, pool_selector
+from fleet.facts.scheduling import POOL_LABEL, SYSTEM_SELECTOR
 
 AUTOSCALER = "cluster-autoscaler"
 _POD = Pod(AUTOSCALER, 100, 600)
 
 
-def cluster_autoscaler(cluster: str, region: str, kubernetes: str) -> Chart:
-    """Cluster Autoscaler for the cluster's Kubernetes minor, on the system pool. It gets its AWS permissions by Pod Identity."""
+def cluster_autoscaler(cluster: str, region: str, kubernetes: str, selector: Mapping[str, str] = SYSTEM_SELECTOR) -> Chart:
+    """Cluster Autoscaler for the cluster's Kubernetes minor, on the nodes of `selector`.
+
+    It gets its AWS permissions by Pod Identity.
+    """
     return Chart(
         "cluster-autoscaler",
         AUTOSCALER,
@@ -37,7 +42,7 @@ def cluster_autoscaler(cluster: str, region: str, kubernetes: str) -> Chart:
                 # The default is ten minutes for all pools. A pool's shorter idleDelay would then have no effect.
                 "scale-down-delay-after-add": "1m",
             },
-            "nodeSelector": pool_selector(SYSTEM_POOL),
+            "nodeSelector": dict(selector),
             "resources": resources(_POD),
         },
         (_POD,),

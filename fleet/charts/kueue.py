@@ -6,12 +6,12 @@ Facts: kubernetes-sigs/kueue v0.19.2, charts/kueue and apis/config/v1beta2.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fleet.charts.chart import Chart, Pod, resources
 from fleet.facts.pods import CONFINED, CONFINED_POD
-from fleet.facts.scheduling import NAMESPACE_NAME_LABEL, SYSTEM_POOL, pool_selector
+from fleet.facts.scheduling import NAMESPACE_NAME_LABEL, SYSTEM_SELECTOR
 from fleet.settings.model import go_duration
 
 KUEUE = "kueue"
@@ -24,8 +24,10 @@ gives up on a node after twenty. After this time the Job returns its quota and w
 capacity."""
 
 
-def kueue(namespaces: Iterable[str], *, fair_sharing: bool = False) -> Chart:
+def kueue(namespaces: Iterable[str], *, fair_sharing: bool = False, selector: Mapping[str, str] = SYSTEM_SELECTOR) -> Chart:
     """Kueue for the Jobs of these namespaces. It neither delays nor ends Jobs in other namespaces, even if they have its labels.
+
+    `selector` is the node selector of its Deployment.
 
     Its Deployment is ready only when its webhooks answer (cmd/kueue/main.go), so queues can be created once the release is ready.
     While the webhooks are down, no Job can be created in these namespaces. Running Jobs continue.
@@ -38,7 +40,7 @@ def kueue(namespaces: Iterable[str], *, fair_sharing: bool = False) -> Chart:
             "fullnameOverride": KUEUE,
             "controllerManager": {
                 "replicas": 1,
-                "nodeSelector": pool_selector(SYSTEM_POOL),
+                "nodeSelector": dict(selector),
                 "manager": {
                     "resources": resources(_POD),
                     "podSecurityContext": CONFINED_POD,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from fleet.charts.chart import KUBE_SYSTEM, Chart, Pod, resources
 from fleet.facts import versions
-from fleet.facts.scheduling import SYSTEM_POOL, pool_selector
 from fleet.settings.cluster import Cluster
 
 METRICS_SERVER = "metrics-server"
@@ -31,7 +30,7 @@ def plain_chart(cluster: Cluster) -> Chart:
             "fullnameOverride": METRICS_SERVER,
             "image": {"repository": repository, "tag": tag},
             "args": [] if cluster.SIGNED_KUBELETS else [_ANY_CERTIFICATE],
-            "nodeSelector": pool_selector(SYSTEM_POOL),
+            "nodeSelector": dict(cluster.system_selector),
             "resources": resources(_POD),
         },
         (_POD,),

@@ -183,6 +183,16 @@ TALOS_PROFILE = SchedulingProfile(
     shares_from_zero=False,
 )
 
+KUBERNETES_PROFILE = SchedulingProfile(
+    gpu_taint=Taint(GPU_TAINT_KEY, "", Effect.NO_SCHEDULE),
+    # The nodes exist already: the program sets no label, and an autoscaler is the owner's.
+    accelerator_label="",
+    reserved_prefixes=("kubernetes.io/", "k8s.io/", "node.kubernetes.io/"),
+    idle_delay_per_pool=False,
+    from_zero=True,
+    shares_from_zero=False,
+)
+
 GPU_TOLERATION = Toleration(GPU_TAINT_KEY)
 """Exists instead of Equal, because the taint of EKS and Talos nodes has the value `true`, and OKE's has `present`."""
 
@@ -333,7 +343,7 @@ def pool_selector(pool: str) -> dict[str, str]:
 
 
 SYSTEM_SELECTOR: Mapping[str, str] = MappingProxyType(pool_selector(SYSTEM_POOL))
-"""The node selector of controllers, in a cluster with this project's system pool."""
+"""The node selector of controllers and listeners, in a cluster with this project's system pool."""
 
 
 def machine_annotations(*, shapes: Iterable[str], capacity: str, disk_gb: int, regions: Iterable[str]) -> dict[str, str]:

@@ -16,6 +16,7 @@ from pydantic import AfterValidator, Field, model_validator
 from fleet.facts.errors import FleetError, Problem
 from fleet.facts.tables import toml
 from fleet.providers import fleet as fleet_settings
+from fleet.settings.endpoint import Endpoint
 from fleet.settings.model import Duration, Model, QuotedText, go_duration, matching, problem
 from fleet.settings.reading import read
 from fleet.settings.runner import ImageReference
@@ -220,8 +221,8 @@ class Deployments(Model):
                 f"in {FILE}, or set publicCidrs here",
                 "true",
             )
-            for name, cluster in fleet.clusters.items()
-            if cluster.endpoint.private
+            for name, endpoint in _endpoints(fleet)
+            if endpoint.private
         )
         if problems:
             raise FleetError(problems)
@@ -230,8 +231,7 @@ class Deployments(Model):
         """Warnings about public endpoints that the stack's runs cannot reach, or that all customers of Pulumi reach."""
         if not self._hosted(stack):
             return
-        for name, cluster in fleet.clusters.items():
-            endpoint = cluster.endpoint
+        for name, endpoint in _endpoints(fleet):
             # Another warning covers placeholder addresses, which allow nobody.
             if endpoint.private or endpoint.reserved_cidrs:
                 continue
@@ -250,6 +250,13 @@ class Deployments(Model):
     def _hosted(self, stack: str) -> bool:
         """Whether Pulumi's own runners deploy a stack. A stack without an entry is deployed by hand."""
         return stack in self.stacks and self.stacks[stack].agent_pool is None
+
+
+def _endpoints(fleet: fleet_settings.Fleet) -> Iterator[tuple[str, Endpoint]]:
+    """The endpoints that the program creates, by cluster. Those of existing clusters are in no setting."""
+    for name, cluster in fleet.clusters.items():
+        if cluster.found is None:
+            yield name, cluster.endpoint
 
 
 CONFIG_KEYS = tuple(field.alias or name for name, field in Deployments.model_fields.items())

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import Field, GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
-from fleet.providers.registry import PROVIDERS
+from fleet.providers.registry import PROVIDERS, Provider
 from fleet.settings.cluster import Cluster
+from fleet.settings.existing import CREATED, EXISTS
 from fleet.settings.github import GitHub
 from fleet.settings.gitops import ByProgram
 from fleet.settings.model import DnsLabel, Model, TagKey, TagValue
@@ -21,17 +23,34 @@ SECRETS = ("githubPrivateKey",)
 """Config keys of secrets. They are not in the model, because a nested secret would make the whole object secret."""
 
 
+@dataclass(frozen=True, slots=True)
+class _ByExistence:
+    """The union of the two settings models of a provider. The key `existing` selects that of a cluster which exists already."""
+
+    choices: dict[str, type[Cluster]]
+
+    def __get_pydantic_core_schema__(self, _source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        schemas = {tag: handler.generate_schema(settings) for tag, settings in self.choices.items()}
+        return core_schema.tagged_union_schema(schemas, discriminator=lambda given: EXISTS if EXISTS in given else CREATED)
+
+
 class _ByProvider:
     """The union of the providers' settings models. The key `provider` selects one."""
 
     @property
-    def choices(self) -> dict[str, type[Cluster]]:
-        """The settings model of each provider, by its name."""
-        return {name: row.settings for name, row in PROVIDERS.items()}
+    def choices(self) -> dict[str, Any]:
+        """The settings model of each provider, or the union of its two models, by its name."""
+        return {name: _models(row) for name, row in PROVIDERS.items()}
 
     def __get_pydantic_core_schema__(self, _source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         schemas = {name: handler.generate_schema(settings) for name, settings in self.choices.items()}
         return core_schema.tagged_union_schema(schemas, discriminator="provider")
+
+
+def _models(row: Provider) -> Any:
+    if row.existing is None:
+        return row.settings
+    return Annotated[Any, _ByExistence({CREATED: row.settings, EXISTS: row.existing})]
 
 
 class Fleet(Model):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fleet.charts import PLAIN
-from fleet.charts.arc import arc_controller, runner_set
+from fleet.charts.arc import arc_controller, installs_controller, place_in, runner_set
 from fleet.charts.argo_cd import argo_cd
 from fleet.charts.chart import Chart, Pod
 from fleet.charts.device_plugin import device_plugin
@@ -16,6 +16,7 @@ from fleet.charts.gpu_operator import gpu_operator
 from fleet.charts.kueue import kueue
 from fleet.charts.plugin_configs import PluginConfigs, plugin_configs
 from fleet.facts.node_image import NODE_IMAGES, NodeImage
+from fleet.facts.scheduling import Toleration
 from fleet.providers.registry import PROVIDERS
 from fleet.providers.target import pool_target
 from fleet.settings.cluster import Cluster
@@ -38,19 +39,25 @@ def installed(cluster: Cluster, physical_name: str, github: GitHub) -> tuple[Cha
 
 def shared_charts(cluster: Cluster) -> Iterator[Chart]:
     """The charts that clusters of every provider can have, except runner sets."""
-    yield arc_controller()
+    if installs_controller(cluster):
+        yield arc_controller(cluster.system_selector)
     if (chart := enablement_chart(cluster)) is not None:
         yield chart
     if cluster.queues is not None:
-        yield kueue_chart(cluster.queues)
+        yield kueue_chart(cluster, cluster.queues)
     if cluster.gitops is not None and PROVIDERS[cluster.provider].deployable:
         yield argo_cd(cluster.gitops.namespace)
     yield from plain_charts(cluster)
 
 
 def enablement_chart(cluster: Cluster) -> Chart | None:
-    """The chart that makes GPUs schedulable; None with the provider's add-on, and for an operator without pools."""
-    tolerations, configs = PROVIDERS[cluster.provider].profile.tolerations, configs_of(cluster)
+    """The chart that makes GPUs schedulable; None if something else makes them so, and for an operator without pools."""
+    chart = _enablement_chart(cluster)
+    return None if chart is None or chart.name in cluster.provided else chart
+
+
+def _enablement_chart(cluster: Cluster) -> Chart | None:
+    tolerations, configs = tolerations_of(cluster), configs_of(cluster)
     if cluster.enablement == DEVICE_PLUGIN:
         return device_plugin(tolerations, configs)
     image = image_of(cluster)
@@ -65,7 +72,15 @@ def enablement_chart(cluster: Cluster) -> Chart | None:
         mig=mig_naming(cluster),
         tolerations=tolerations,
         configs=configs,
+        selector=cluster.system_selector,
     )
+
+
+def tolerations_of(cluster: Cluster) -> tuple[Toleration, ...]:
+    """The tolerations of pods on all nodes with GPUs, each once: those of the provider's taints and of the pools' taints."""
+    profile = PROVIDERS[cluster.provider].profile
+    of_pools = (toleration for pool in cluster.pools.values() for toleration in pool.tolerations(profile))
+    return tuple(dict.fromkeys((*profile.tolerations, *of_pools)))
 
 
 def mig_naming(cluster: Cluster) -> str:
@@ -83,9 +98,9 @@ def image_of(cluster: Cluster) -> NodeImage | None:
     return next((NODE_IMAGES[pool.image] for pool in cluster.pools.values()), None)
 
 
-def kueue_chart(queues: Queues) -> Chart:
+def kueue_chart(cluster: Cluster, queues: Queues) -> Chart:
     """Kueue for the queues of a cluster."""
-    return kueue(queues.namespaces, fair_sharing=queues.fair_sharing)
+    return kueue(queues.namespaces, fair_sharing=queues.fair_sharing, selector=cluster.system_selector)
 
 
 def plain_charts(cluster: Cluster) -> Iterator[Chart]:
@@ -105,6 +120,8 @@ def pod_set(cluster: Cluster, name: str, runner: PodRunner, github: GitHub) -> C
         runtime_class=target.runtime_class,
         resource=target.resource,
         mounts_shm=target.mounts_shm,
+        selector=target.selector,
+        place=place_in(cluster),
     )
 
 

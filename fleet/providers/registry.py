@@ -10,14 +10,18 @@ from typing import Any
 from fleet.charts.chart import Chart
 from fleet.facts.offer import Offer
 from fleet.facts.pricing import Line
-from fleet.facts.scheduling import EKS_PROFILE, OKE_PROFILE, TALOS_PROFILE, SchedulingProfile
+from fleet.facts.scheduling import EKS_PROFILE, KUBERNETES_PROFILE, OKE_PROFILE, TALOS_PROFILE, SchedulingProfile
 from fleet.providers.eks.bill import eks_bill
 from fleet.providers.eks.charts import eks_charts
 from fleet.providers.eks.cluster import EksCluster
+from fleet.providers.eks.existing import ExistingEksCluster
 from fleet.providers.eks.quotas import eks_needs, quota_remarks
+from fleet.providers.kubernetes.bill import kubernetes_bill
+from fleet.providers.kubernetes.cluster import KubernetesCluster
 from fleet.providers.oke.bill import oke_bill
 from fleet.providers.oke.charts import oke_charts
 from fleet.providers.oke.cluster import OkeCluster
+from fleet.providers.oke.existing import ExistingOkeCluster
 from fleet.providers.oke.launchers import oke_system_pool
 from fleet.providers.oke.quotas import oke_needs
 from fleet.providers.quotas import Need
@@ -36,7 +40,8 @@ class Provider:
     its provider. `tags` are the tag rules of the cloud. `deployable`: whether `pulumi up` creates the cluster. `charts` returns
     the charts of this provider only, from the settings, the cluster's physical name and the GitHub scope. `system_pool` returns
     the free room of one node of the system pool and the number of nodes; None if the provider has no machines as runners.
-    `quota_remarks` returns the quotas that all clusters of the provider may lack.
+    `quota_remarks` returns the quotas that all clusters of the provider may lack. `existing` are the settings of a cluster that
+    exists already; None if the provider has no such clusters.
     `components.build` has the builder of a cluster, `fleet.render.files` the files of its machines.
     """
 
@@ -49,6 +54,7 @@ class Provider:
     charts: Callable[[Any, str, GitHub], tuple[Chart, ...]] = lambda *_: ()
     system_pool: Callable[[Any], tuple[Offer, int]] | None = None
     quota_remarks: Callable[[Iterable[Any]], Iterator[str]] = lambda _: iter(())
+    existing: type[Cluster] | None = None
 
 
 PROVIDERS: dict[str, Provider] = {
@@ -61,9 +67,19 @@ PROVIDERS: dict[str, Provider] = {
         deployable=True,
         charts=eks_charts,
         quota_remarks=quota_remarks,
+        existing=ExistingEksCluster,
     ),
     "oke": Provider(
-        OkeCluster, OKE_PROFILE, oke_bill, oke_needs, OCI_TAGS, deployable=True, charts=oke_charts, system_pool=oke_system_pool
+        OkeCluster,
+        OKE_PROFILE,
+        oke_bill,
+        oke_needs,
+        OCI_TAGS,
+        deployable=True,
+        charts=oke_charts,
+        system_pool=oke_system_pool,
+        existing=ExistingOkeCluster,
     ),
+    "kubernetes": Provider(KubernetesCluster, KUBERNETES_PROFILE, kubernetes_bill, lambda *_: (), NO_TAGS, deployable=True),
     "talos": Provider(TalosCluster, TALOS_PROFILE, talos_bill, lambda *_: (), NO_TAGS, deployable=False),
 }

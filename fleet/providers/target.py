@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from fleet.charts.gpu_operator import runtime_class as operator_runtime_class
 from fleet.facts.node_image import NODE_IMAGES
-from fleet.facts.scheduling import Toleration, pool_selector
+from fleet.facts.scheduling import Toleration
 from fleet.providers.registry import PROVIDERS
 from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import GPU_OPERATOR
@@ -34,8 +34,8 @@ def pool_target(cluster: Cluster, name: str) -> Target:
     """The target for pods of this pool."""
     pool: Pool = cluster.pools[name]
     return Target(
-        pool_selector(name),
-        PROVIDERS[cluster.provider].profile.pod_tolerations(pool.capacity),
+        pool.node_selector(name),
+        pool.tolerations(PROVIDERS[cluster.provider].profile),
         runtime_class(cluster),
         pool.resource,
         pool.mounts_shm,

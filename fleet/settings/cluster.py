@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import date
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -10,11 +10,12 @@ from pydantic import Field, model_validator
 
 from fleet.facts.node_image import NODE_IMAGES
 from fleet.facts.pods import Level
-from fleet.facts.scheduling import SYSTEM_POOL
+from fleet.facts.scheduling import SYSTEM_POOL, SYSTEM_SELECTOR
 from fleet.settings.budget import Budget
 from fleet.settings.caches import Cache, class_name
 from fleet.settings.egress import closed_networks, may_open
 from fleet.settings.enablement import EnabledPool, require_enablement
+from fleet.settings.existing import Existing
 from fleet.settings.gitops import ByProgram, GitOps, GitSecrets, Sops
 from fleet.settings.jobs import StackJob, require_jobs
 from fleet.settings.model import Cidr, DnsLabel, Model, QuotedText, problem
@@ -89,6 +90,16 @@ class Cluster(Model):
         return 0
 
     @property
+    def found(self) -> Existing | None:
+        """The facts of a cluster that exists already; None for a cluster that the program creates."""
+        return None
+
+    @property
+    def system_selector(self) -> Mapping[str, str]:
+        """Node labels of the nodes for controllers and listeners. Empty for any node whose taints they tolerate."""
+        return SYSTEM_SELECTOR if self.found is None else self.found.system_selector
+
+    @property
     def by_git(self) -> bool:
         """Whether ArgoCD installs the objects of the cluster."""
         return self.delivery == "argocd"
@@ -115,8 +126,8 @@ class Cluster(Model):
 
     @property
     def provided(self) -> frozenset[str]:
-        """Names of the charts that an add-on of the provider replaces."""
-        return frozenset()
+        """Names of the charts that an add-on of the provider replaces, or that an existing cluster has already."""
+        return frozenset() if self.found is None else self.found.releases
 
     def image_driver(self, pool: str) -> str | None:
         """Version of NVIDIA's driver in the node image of a pool; None if unknown."""

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from fleet.facts import hardware
-from fleet.facts.scheduling import SchedulingProfile, Standing, pool_labels, term
+from fleet.facts.scheduling import SchedulingProfile, Standing, Toleration, pool_labels, pool_selector, term
 from fleet.settings.model import Duration, LabelKey, LabelValue, Memory, Model, Nodes, problem, require_once
 from fleet.settings.sharing import AnySharing, Mig, Mps, config_name, resource_of, units_of
 
@@ -166,6 +166,14 @@ class Pool(Model):
     def mounts_shm(self) -> bool:
         """Whether a pod may mount its own /dev/shm. Under MPS the device plugin mounts /dev/shm for the MPS clients."""
         return not isinstance(self.sharing, Mps)
+
+    def node_selector(self, name: str) -> dict[str, str]:
+        """The node selector that binds a pod to this pool, whose name is `name`."""
+        return pool_selector(name)
+
+    def tolerations(self, profile: SchedulingProfile) -> tuple[Toleration, ...]:
+        """The tolerations that a pod needs to run on the pool's nodes."""
+        return profile.pod_tolerations(self.capacity)
 
     def node_labels(self, cluster: str, name: str, profile: SchedulingProfile) -> dict[str, str]:
         """Every label of the pool's nodes: those of the stack file first, then those of the program."""

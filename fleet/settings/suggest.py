@@ -11,6 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 from pydantic import BaseModel, Tag
 from pydantic_core import ErrorDetails
 
+from fleet.settings.existing import CREATED, EXISTS
 from fleet.settings.gitops import SECRET_WAYS
 from fleet.settings.gitops import WAYS as WAYS_OF_SECRETS
 from fleet.settings.runner import KINDS
@@ -22,6 +23,8 @@ _TOLD_BY = (
     dict.fromkeys((*KINDS, *WORKLOAD_KINDS), "kind") | dict.fromkeys(STRATEGIES, "strategy") | dict.fromkeys(SECRET_WAYS, "by")
 )
 """The key that selects a model of a union, by tag, unless the key is `provider`."""
+_ORIGINS = {CREATED: "a cluster that the program creates", EXISTS: "a cluster that exists already"}
+"""The two models of a provider by tag, in words."""
 _MAPPING = "not a mapping; write its keys below it"
 _MEND = {
     "missing": "required key is missing; add it",
@@ -83,11 +86,11 @@ def _elsewhere(root: type[BaseModel], path: tuple[str, ...]) -> str:
     # The nearest union first: a runner's kind before its cluster's provider.
     for index in reversed([index for index, (_, tag, _) in enumerate(walked) if tag]):
         before = walked[index - 1][2]
-        have = [
-            other
-            for other in _choices(before)
-            if path[-1] in _keys(_model_at(root, (*path[:index], other, *path[index + 1 : -1])))
-        ]
+        # Another provider may have no cluster that exists already, so its models have no such tag.
+        rest = [step for step, _, _ in walked[index + 1 :] if step not in _ORIGINS]
+        have = [other for other in _choices(before) if path[-1] in _keys(_model_at(root, (*path[:index], other, *rest)))]
+        if have and have[0] in _ORIGINS:
+            return f"it belongs to {_ORIGINS[have[0]]}; remove it"
         if have:
             what = _TOLD_BY.get(have[0], "provider")
             return f"it belongs to {what} {' or '.join(have)}, remove it" + ("" if what == "provider" else f" or change {what}")
@@ -155,6 +158,8 @@ def _below(annotation: Any, step: str) -> Any:
     model, bare = _model(annotation), _bare(annotation)
     if model is not None:
         return next((field.annotation for name, field in model.model_fields.items() if step in (field.alias, name)), None)
+    if tagged := _choices(annotation):
+        return _below(next(iter(tagged.values())), step)
     arguments = typing.get_args(bare)
     if typing.get_origin(bare) in (dict, Mapping):
         return arguments[1]
@@ -171,6 +176,8 @@ def _parts(annotation: Any) -> tuple[Any, ...]:
 
 def _model(annotation: Any) -> type[BaseModel] | None:
     bare = _bare(annotation)
+    if bare is Any and (tagged := _choices(annotation)):
+        bare = next(iter(tagged.values()))
     if parts := _parts(bare):
         return next((found for part in parts if (found := _model(part))), None)
     return bare if isinstance(bare, type) and issubclass(bare, BaseModel) else None

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from .clusters import in_existing
 from .groups import AWS, MACHINES, OCI, groups, several
 from .read import Later, count, items, text, walk
-from .rule import NOTHING, PolicyResource, Section, Severity, Stack, StackRule, Violation
+from .rule import NOTHING, PolicyResource, Section, Severity, Stack, StackRule, Violation, unseen
 
 AWS_BUDGET = "aws:budgets/budget:Budget"
 MONITOR = "aws:costexplorer/anomalyMonitor:AnomalyMonitor"
@@ -23,14 +24,22 @@ OCI_ALERT = "oci:Budget/rule:Rule"
 
 def _check(stack: Stack, later: Later) -> Iterator[Violation]:
     spending: dict[str, list[str]] = {}
+    outside = in_existing(stack.resources, stack.existing)
+    elsewhere: dict[str, str] = {}
     for group in groups(stack.resources, later):
         # None means that the group has GPUs, but their number is unknown.
         if group.gpus != 0:
-            spending.setdefault(group.cloud, []).append(group.name)
+            spending.setdefault(group.cloud, []).extend(() if group.urn in outside else (group.name,))
+            if group.urn in outside:
+                elsewhere[group.cloud] = outside[group.urn]
     for cloud, names in spending.items():
         alarmed, fix = _ALARMS[cloud]
         unsure = Later()
-        if not alarmed(stack, unsure) and not unsure:
+        if alarmed(stack, unsure):
+            continue
+        if cloud in elsewhere and not names:
+            later.note(unseen(elsewhere[cloud], "whether an alarm watches the account; declare a budget in the stack file"))
+        elif not unsure:
             yield (
                 f"{cloud.upper()}: the stack pays for the GPUs of {several(names)}, but no budget alarm notifies anybody; {fix}",
                 None,

@@ -8,13 +8,13 @@ If ArgoCD installs a chart in another cluster, that cluster is not known.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
 from pulumi_policy import PolicyResource
 
-from .kinds import EKS_NODE_GROUP, OKE_CLUSTER, OKE_NODE_POOL, TALOS_NODE
+from .kinds import EKS_NODE_GROUP, OKE_CLUSTER, OKE_NODE_POOL, POOLS, TALOS_NODE
 from .read import Later, line, text, walk
 from .releases import releases
 
@@ -70,6 +70,12 @@ def clustered(resources: Iterable[PolicyResource], later: Later) -> Iterator[Clu
     for resource in resources:
         with later:
             yield Clustered(resource, cluster_of(resource))
+
+
+def in_existing(resources: Iterable[PolicyResource], existing: Collection[str]) -> dict[str, str]:
+    """The URNs of the pools in clusters that exist already, with their clusters."""
+    pools = (each for each in resources if each.resource_type in POOLS)
+    return {each.resource.urn: each.cluster for each in clustered(pools, Later()) if each.cluster in existing}
 
 
 def named(cluster: str) -> str:

@@ -114,4 +114,5 @@ RULE = Rule(
         "OKE: isPublicIpEnabled false, or add a network security group."
     ),
     check=_check,
+    of_existing=dict.fromkeys(("eks", "oke", "kubernetes"), "who reaches its API"),
 )

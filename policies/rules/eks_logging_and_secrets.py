@@ -55,4 +55,5 @@ RULE = Rule(
     source="https://docs.aws.amazon.com/eks/latest/userguide/control-plane-logs.html",
     fix="Add api, audit and authenticator to enabledClusterLogTypes; with requireKms, set the key's ARN too.",
     check=_check,
+    of_existing=dict.fromkeys(("eks", "kubernetes"), "which logs its control plane writes"),
 )

@@ -9,6 +9,7 @@ values of chart gha-runner-scale-set.
   The cloud, kubelet and feature discovery add more labels, which the rule cannot know.
 - A pod's cluster is the cluster of its provider (`clusterIdentifier`). If the provider has none, the pod may run on every pool
   of the stack.
+- A cluster that exists already may have other pools. If a pod there matches no pool of the stack, the rule is undeterminable.
 - In a stack without pools the rule does not judge pods, and in a cluster without GPU pods it does not judge pools: they may be
   in another stack.
 - Of a Talos cluster only the GPU machines are resources, so a pod without GPUs may run on a machine that is not a resource.
@@ -28,7 +29,7 @@ from .node_labels import Wanted, labels_of, ours, wanted
 from .pods import PodSpec, pod_specs, takes_gpus
 from .pools import gpu_sign
 from .read import Later
-from .rule import PolicyResource, Section, Severity, Stack, StackRule, Violation
+from .rule import PolicyResource, Section, Severity, Stack, StackRule, Violation, unseen
 
 _PODS = frozenset(token for token in POD_PATHS if not token.endswith("Patch") and "beta" not in token and "v2alpha1" not in token)
 _NAMES = 5
@@ -65,14 +66,20 @@ def _check(stack: Stack, later: Later) -> Iterator[Violation]:
     # Most pods name their pool. Comparing those pairs first avoids comparing every pod with every pool of a large fleet.
     meant = _by_name((pool, (pool.labels.get(POOL_LABEL, ""),)) for pool in pools)
     meaning = _by_name((pod, _pools_named(pod)) for pod in pods)
+    outside = Later()
     if not unread_pools:
         for pod in pods:
             if not any(_lands(pod, pool, declared) for name in _pools_named(pod) for pool in meant.get(name, ())):
-                yield from _check_pod(pod, pools, declared)
+                for fault in _check_pod(pod, pools, declared):
+                    if pod.at.cluster in stack.existing:
+                        outside.note(unseen(pod.at.cluster, f"whether another pool of it suits {pod.at.resource.name}"))
+                    else:
+                        yield fault
     if not later:
         for pool in pools:
             if not any(pod.gpus and _lands(pod, pool, declared) for pod in meaning.get(pool.labels.get(POOL_LABEL, ""), ())):
                 yield from _check_pool(pool, pods, declared)
+    outside.settle()
 
 
 def _by_name(named_by: Iterable[tuple[T, tuple[str, ...]]]) -> dict[str, list[T]]:

@@ -100,6 +100,8 @@ OKE_ADDON = "oci:ContainerEngine/addon:Addon"
 EKS_CLUSTER = "aws:eks/cluster:Cluster"
 EKS_COMPONENT = "eks:index:Cluster"
 """A component that is judged by its own inputs, because an offline plan has no children for it (see `is_hollow`)."""
+EXISTING_CLUSTER = "gpu-ci:index:ExistingCluster"
+"""A cluster that the stack adds to and did not create: its `clusterName` and its `provider` (eks, oke, kubernetes)."""
 OKE_CLUSTER = "oci:ContainerEngine/cluster:Cluster"
 
 SECURITY_GROUP = "aws:ec2/securityGroup:SecurityGroup"

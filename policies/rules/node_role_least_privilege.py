@@ -149,4 +149,5 @@ RULE = StackRule(
     source="https://docs.aws.amazon.com/eks/latest/userguide/create-node-role.html",
     fix="Attach only the policies that EKS requires to the node's role. Grant other permissions to single pods, and never all.",
     check=_check,
+    of_existing={"eks": "the rights of its nodes' role"},
 )

@@ -122,4 +122,5 @@ RULE = StackRule(
     source="https://docs.aws.amazon.com/eks/latest/best-practices/subnets.html",
     fix="Put nodes into private subnets behind a NAT gateway, and write assignPublicIp false for OCI machines.",
     check=_check,
+    of_existing=dict.fromkeys(("eks", "oke"), "whether its subnets give out public addresses"),
 )

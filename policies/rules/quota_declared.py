@@ -5,6 +5,7 @@
   Resources do not show what an account has, and a request below that fails. So without a request the rule is undeterminable.
 - OCI counts GPUs by series. A quota is also a limit of each availability domain, and one domain may get all machines. A
   statement names a compartment by a path that no resource has, so the rule adds up the numbers of all compartments in a region.
+  In a cluster that exists already the rule requires no quota, because a quota also limits others in its compartment.
 - Kubernetes counts the GPUs that a namespace of runners requests, only under `requests.`. The rule ignores runners that create
   a pod for each job, because a quota fails such jobs instead of letting them wait (actions/runner-container-hooks#229).
 
@@ -21,13 +22,14 @@ from functools import lru_cache
 
 from fleet.facts.hardware import Machine, quota_code, quota_units
 
+from .clusters import in_existing
 from .groups import AWS, MACHINES, OCI, Group, groups, region_of, several
 from .kinds import RESOURCE_QUOTA
 from .machine_types import known
 from .places import stack_file
 from .pods import containers_of, gpu_amounts
 from .read import Later, UndeterminableError, items, keys, line, quantity, shown, text, walk
-from .rule import PolicyResource, Section, Severity, Stack, StackRule, Violation
+from .rule import PolicyResource, Section, Severity, Stack, StackRule, Violation, unseen
 from .runner_sets import RUNNER_SETS, ByPlace, RunnerSet, place_of, runner_sets
 
 SERVICE_QUOTA = "aws:servicequotas/serviceQuota:ServiceQuota"
@@ -57,8 +59,13 @@ class _Need:
 def _check(stack: Stack, later: Later) -> Iterator[Violation]:
     found = groups(stack.resources, later)
     yield from _check_aws(stack, _needs(group for group in found if group.cloud == AWS), later)
-    yield from _check_oci(stack, _needs(group for group in found if group.cloud == OCI), later)
+    outside = in_existing(stack.resources, stack.existing)
+    own = (group for group in found if group.cloud == OCI and group.urn not in outside)
+    yield from _check_oci(stack, _needs(own), later)
     yield from _check_namespaces(stack, later)
+    for group in found:
+        if group.cloud == OCI and group.gpus != 0 and group.urn in outside:
+            later.note(unseen(outside[group.urn], "whether a quota bounds its compartment"))
 
 
 # -- clouds ------------------------------------------------------------------------------------------------------------

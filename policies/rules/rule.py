@@ -30,9 +30,10 @@ from pulumi_policy.proxy import UnknownValueError
 from . import exceptions
 from .draft import Draft
 from .exceptions import EXCEPTIONS
+from .kinds import EXISTING_CLUSTER
 from .node_groups import Pool, pooled
 from .places import filled
-from .read import Later
+from .read import Later, UndeterminableError, line, text, walk
 
 __all__ = ["PolicyResource", "Severity"]
 """The SDK's names that rules import from here."""
@@ -54,6 +55,8 @@ class Section(StrEnum):
 WHY = "why"
 """Config property of every rule: why the values of a stack differ from the defaults."""
 
+_LONGEST = 160
+"""A message shows an OCID whole."""
 _BY_STRICTNESS = ("disabled", "advisory", "remediate", "mandatory")
 _SHARED: Mapping[str, Mapping[str, Any]] = {
     WHY: {"type": "string", "default": "", "description": "Why this stack's values differ from the defaults; for people."},
@@ -77,6 +80,8 @@ class Stack:
     resources: tuple[PolicyResource, ...]
     config: Mapping[str, Any]
     as_of: date
+    existing: Mapping[str, str] = field(default_factory=dict)
+    """The providers of clusters that the stack did not create, by the name, OCID or context of the cluster."""
 
     def of(self, *types: str | frozenset[str]) -> Iterator[PolicyResource]:
         """The resources of these tokens or sets of tokens."""
@@ -100,7 +105,8 @@ class _Common:
 
     `order` is the section and the place in it. `types` are the resource tokens that the rule judges; `levels` has one level for
     each of STACK_KINDS; `config` maps each property to its JSON schema, which has a default; `rationale`, `source` (a URL) and
-    `fix` are for people. A strict plan fails where a `critical` rule is undeterminable.
+    `fix` are for people. A strict plan fails where a `critical` rule is undeterminable. `of_existing` says, by provider, what the
+    rule would have to see of a cluster that the stack did not create. Such a cluster makes the rule undeterminable.
     """
 
     id: str
@@ -114,6 +120,25 @@ class _Common:
     fix: str
     critical: bool = False
     config: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    of_existing: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The resource tokens that the rule must get: those that it judges, and that of existing clusters."""
+        return self.types | {EXISTING_CLUSTER}
+
+    @property
+    def counted(self) -> frozenset[str]:
+        """The resource tokens that it has a verdict on."""
+        return self.reads if self.of_existing else self.types
+
+    def _unseen(self, existing: Mapping[str, str]) -> Later:
+        """What the rule cannot see of the existing clusters."""
+        later = Later()
+        for cluster, provider in existing.items():
+            if provider in self.of_existing:
+                later.note(unseen(cluster, self.of_existing[provider]))
+        return later
 
     @property
     def level(self) -> str:
@@ -157,7 +182,7 @@ class Rule(_Common):
         """
 
         def validate(args: ResourceValidationArgs, report: ReportViolation) -> None:
-            if args.resource_type in self.types:
+            if args.resource_type in self.reads:
                 self._judge(args, report, as_of)
 
         def remediate(args: ResourceValidationArgs) -> Mapping[str, Any] | None:
@@ -182,6 +207,9 @@ class Rule(_Common):
         later = Later()
         try:
             with later:
+                if args.resource_type == EXISTING_CLUSTER:
+                    self._unseen(_existing([args])).settle()
+                    return
                 for message in self.check(args, later):
                     filled_in = filled(message, self.id, args.urn)
                     if exemption.excused:
@@ -232,6 +260,8 @@ class StackRule(_Common):
                         hidden.setdefault(exemption.name, exemption.reason([filled_in]))
                     else:
                         report(filled_in, urn)
+                # Report this before unknown values: an update does not resolve it.
+                self._unseen(_existing(args.resources)).settle()
                 later.settle()
             except UnknownValueError:
                 # The unknown value may belong to any resource, so only an exception of the whole stack covers it.
@@ -246,7 +276,22 @@ class StackRule(_Common):
 def _stack(args: StackValidationArgs, types: frozenset[str], as_of: date) -> Stack:
     """The resources of these types, sorted, because an engine gives them in no fixed order."""
     wanted = sorted((each for each in args.resources if each.resource_type in types), key=lambda each: each.urn)
-    return Stack(tuple(wanted), args.get_config(), as_of)
+    return Stack(tuple(wanted), args.get_config(), as_of, _existing(args.resources))
+
+
+def _existing(resources: Iterable[PolicyResource | ResourceValidationArgs]) -> dict[str, str]:
+    """The providers of the clusters that exist already, by cluster. Both are text that the program knows."""
+    found: dict[str, str] = {}
+    for each in resources:
+        if each.resource_type == EXISTING_CLUSTER:
+            with Later():
+                found[text(walk(each.props, "clusterName"))] = text(walk(each.props, "provider"))
+    return dict(sorted(found.items()))
+
+
+def unseen(cluster: str, what: str) -> UndeterminableError:
+    """Why a rule is undeterminable for a cluster that the stack did not create."""
+    return UndeterminableError(f"cluster {line(cluster, _LONGEST)} exists already, and nothing in the stack shows {what}")
 
 
 def each(check: Check) -> StackCheck:

@@ -6,9 +6,10 @@ Judged for the namespace of every runner set (the chart's release, or ARC's cust
 - The stack declares this Namespace, with the label that enforces the Pod Security Standard `baseline` or `restricted`.
 - A NetworkPolicy for all its pods denies all traffic by default, in and out, and no egress rule of a policy there reaches the
   instance metadata by TCP 80.
-- The cluster's network enforces NetworkPolicies. On EKS the add-on vpc-cni shows it. On OKE no resource of a stack shows it:
-  Oracle's plugins enforce none, and Calico is installed by hand. The rule is therefore undeterminable if a pod of an OKE
-  cluster runs jobs. Launchers of machines run no jobs.
+- The cluster's network enforces NetworkPolicies. On EKS the add-on vpc-cni shows it. Nothing shows it of a cluster that exists
+  already. On OKE no resource of a stack shows it: Oracle's plugins enforce none, and Calico is installed by hand. The rule is
+  therefore undeterminable in a cluster that exists already, and if a pod of an OKE cluster runs jobs. Launchers of machines run
+  no jobs.
 - It has a ResourceQuota and a LimitRange.
 - The runner pod mounts no service account token. A launcher that needs a token, such as this project's for OKE's workload
   identity, has an account that the config names. Runners that create a pod for each job also need a token, so the rule does not
@@ -33,7 +34,7 @@ from .network_policies import DIRECTIONS, Address, denies, ways_out
 from .places import setting
 from .read import Later, UndeterminableError, count, keys, shown, strings, text, walk
 from .releases import Release, releases
-from .rule import PolicyResource, Section, Severity, Stack, StackRule, Violation
+from .rule import PolicyResource, Section, Severity, Stack, StackRule, Violation, unseen
 from .runner_sets import RUNNER_SETS, ByPlace, Place, RunnerSet, cluster_of, place_of, place_of_release, runner_sets
 
 METADATA = ("169.254.169.254", "fd00:ec2::254")
@@ -78,6 +79,7 @@ def _check(stack: Stack, later: Later) -> Iterator[Violation]:
     yield from _check_enforced(stack, sets, later)
     # Report this before unknown values: an update does not resolve it.
     unsure = Later()
+    _check_existing(stack, sets, accounts, unsure)
     _check_oke(stack, sets, accounts, unsure)
     unsure.settle()
 
@@ -149,6 +151,14 @@ def _check_oke(stack: Stack, sets: Sequence[RunnerSet], accounts: frozenset[str]
         )
     if jobs:
         later.join(hidden)
+
+
+def _check_existing(stack: Stack, sets: Sequence[RunnerSet], accounts: frozenset[str], later: Later) -> None:
+    """The network of a cluster that exists already is not the stack's."""
+    for each in sets:
+        for at in clustered([each.resource], Later()) if _runs_jobs(each, accounts) else ():
+            if at.cluster in stack.existing:
+                later.note(unseen(at.cluster, "whether its network enforces NetworkPolicies"))
 
 
 def _runs_jobs(runner_set: RunnerSet, accounts: frozenset[str]) -> bool:

@@ -25,7 +25,7 @@ from .node_groups import pooled
 from .places import setting
 from .pools import FAMILY_LABEL, gpu_sign, requirements
 from .read import Later, bound, entries, line, shown, text, walk, whole
-from .rule import PolicyResource, Section, Severity, Stack, StackRule, Violation
+from .rule import PolicyResource, Section, Severity, Stack, StackRule, Violation, unseen
 from .sizes import LEAST, least, most
 
 MAX_FALLBACK = 1
@@ -72,6 +72,7 @@ def _check(stack: Stack, later: Later) -> Iterator[Violation]:
     pools = [pool for pool in found if pool is not None]
     graded = {each.at.resource.urn: _graded(each, limit) for each in pools if each.buys - {SPOT}}
     reported: set[tuple[str, str]] = set()
+    outside = Later()
     for spot in pools:
         if spot.buys != {SPOT}:
             continue
@@ -88,11 +89,14 @@ def _check(stack: Stack, later: Later) -> Iterator[Violation]:
         if others:
             subject = f"as the fallback of spot pool {spot.name}"
             reported |= {(f"{value}: {subject} {rule}", others[0].at.resource.urn) for value, rule in grades[0].faults}
+        elif spot.at.cluster in stack.existing:
+            outside.note(unseen(spot.at.cluster, f"whether another pool of it has the GPU of {spot.name}"))
         elif not later:
             # A pool with an unknown value may be the fallback.
             yield _missing(spot), spot.at.resource.urn
     if not later:
         yield from sorted(reported)
+    outside.settle()
 
 
 def _read(resource: PolicyResource, later: Later) -> _Pool | None:

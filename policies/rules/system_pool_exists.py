@@ -4,9 +4,11 @@ Judged: EKS managed node groups, OKE node pools and Karpenter NodePools, by clus
 keeps pods off. On OKE its shape must also have no GPU, and no placement may be preemptible, because OKE taints both by itself.
 Karpenter's nodes come and go, so a NodePool keeps no nodes; Karpenter's own controller needs other nodes.
 
+A cluster that exists already has its system pool elsewhere, so for it the rule is undeterminable.
+
 The rule does not read Fargate profiles, virtual nodes and EKS Auto Mode. A cluster that runs its system pods there needs an
-exception, and so does a cluster whose system pool is in another stack. The rule does not judge Talos clusters: their system nodes
-are not resources, and the settings allow no cluster without a control plane.
+exception. The rule does not judge Talos clusters: their system nodes are not resources, and the settings allow no cluster without
+a control plane.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ def _check(stack: Stack, later: Later) -> Iterator[Violation]:
     placed = [pool for pool in pools if pool is not None]
     for here in _clusters(placed):
         near = [pool for pool in placed if pool.at.near(here)]
-        if sum(pool.keeps or 0 for pool in near if pool.untainted) >= wanted:
+        if here.cluster in stack.existing or sum(pool.keeps or 0 for pool in near if pool.untainted) >= wanted:
             continue
         unclear = len(placed) < len(pools) or any(pool.untainted is None or pool.keeps is None for pool in near)
         if not unclear:
@@ -124,4 +126,5 @@ RULE = StackRule(
     fix="Give each cluster a CPU pool without taints, with a minimum of one node or more.",
     check=_check,
     in_manifests=NOTHING,
+    of_existing=dict.fromkeys(("eks", "oke", "kubernetes"), "its nodes without taints"),
 )

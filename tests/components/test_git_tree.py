@@ -33,7 +33,10 @@ NAMESPACE = "kubernetes:core/v1:Namespace"
 SECRET = "kubernetes:core/v1:Secret"  # noqa: S105 - a type of resources
 KEY = "gpu-ci:clusters"
 REPOSITORY = "https://github.com/example/gpu-ci"
-DEPLOYED = [stack for stack in STACKS if fleet_of(stack_config(stack)).deployable]
+FLEETS = {stack: fleet_of(stack_config(stack)) for stack in STACKS}
+# ArgoCD fills no cluster that exists already: its settings refuse it.
+FILLED = [stack for stack, fleet in FLEETS.items() if all(each.found is None for _, each in fleet.clusters_by_name())]
+DEPLOYED = [stack for stack in FILLED if FLEETS[stack].deployable]
 
 
 def delivered(config: StackConfig, by_git: bool) -> StackConfig:
@@ -120,8 +123,9 @@ def test_components_install_the_charts_of_the_one_list_and_no_others(stack):
             "values": chart.values,
         }
         for name, cluster in fleet.clusters_by_name()
-        for physical in [physical_name(config.project, config.stack, name)]
-        for chart in installed(cluster, physical, fleet.github)
+        for made in [physical_name(config.project, config.stack, name)]
+        for physical in [made if cluster.found is None else cluster.found.identity]
+        for chart in installed(cluster, made, fleet.github)
     }
     found = {(cluster.removesuffix("-kubernetes"), *where): held for (cluster, *where), held in releases(whole(config)).items()}
     assert found == listed
@@ -156,7 +160,7 @@ def test_the_program_of_a_stack_that_git_fills_has_clouds_argocd_and_what_only_i
     assert not [resource.urn for resource in git.resources if resource.type.startswith(("aws:", "eks:", "oci:"))]
 
 
-@pytest.mark.parametrize("stack", STACKS)
+@pytest.mark.parametrize("stack", FILLED)
 def test_git_has_no_secret_and_nothing_that_only_a_cloud_knows(stack):
     _, git = filled_by_git(stack)
     assert git is not None
@@ -173,7 +177,7 @@ def test_git_has_no_secret_and_nothing_that_only_a_cloud_knows(stack):
         assert not [leaf for leaf in leaves(resource.inputs) if isinstance(leaf, Secret | Unknown)], resource.urn
 
 
-@pytest.mark.parametrize("stack", STACKS)
+@pytest.mark.parametrize("stack", FILLED)
 def test_waves_follow_what_the_components_wait_for(stack):
     """Within one Application, whatever a resource waits for is in an earlier wave; parts of one workload share theirs."""
     _, git = filled_by_git(stack)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
 import pulumi
@@ -59,19 +59,25 @@ def cluster_of(recording: Recording, resource: Resource) -> str:
     return next(name for name in clusters if resource.name.startswith(f"{name}-"))
 
 
+def of_created(recording: Recording, resources: Iterable[Resource]) -> tuple[Resource, ...]:
+    """The resources of clusters that the program creates. An existing cluster is there before all of them."""
+    existing = [found.name.removesuffix("existing") for found in of_type(recording, "gpu-ci:index:ExistingCluster")]
+    return tuple(each for each in resources if not each.name.startswith(tuple(existing)))
+
+
 def pools(recording: Recording) -> tuple[Resource, ...]:
     return (*of_type(recording, EKS_POOL), *of_type(recording, OKE_POOL))
 
 
 def test_every_pool_and_chart_waits_for_its_control_plane(recording):
     planes = {found.name: found.urn for token in CONTROL_PLANES for found in of_type(recording, token)}
-    for resource in (*pools(recording), *of_type(recording, RELEASE)):
+    for resource in of_created(recording, (*pools(recording), *of_type(recording, RELEASE))):
         plane = planes[f"{cluster_of(recording, resource)}-control-plane"]
         assert plane in before(recording, resource), f"{resource.name} may start before its control plane"
 
 
 def test_every_pool_of_eks_waits_for_network_addons_and_rights(recording):
-    for pool in of_type(recording, EKS_POOL):
+    for pool in of_created(recording, of_type(recording, EKS_POOL)):
         cluster = cluster_of(recording, pool)
         names = {urn.rpartition("::")[2] for urn in before(recording, pool)}
         for needed in ("addon-vpc-cni", "addon-kube-proxy", "node-AmazonEKSWorkerNodePolicy"):
@@ -80,7 +86,7 @@ def test_every_pool_of_eks_waits_for_network_addons_and_rights(recording):
 
 def test_every_chart_waits_for_the_system_nodes(recording):
     system = {pool.name: pool.urn for pool in pools(recording)}
-    for chart in of_type(recording, RELEASE):
+    for chart in of_created(recording, of_type(recording, RELEASE)):
         nodes = system[f"{cluster_of(recording, chart)}-system-nodes"]
         assert nodes in before(recording, chart), f"{chart.name} may wait for a node that is never made"
 

@@ -76,6 +76,8 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         self.package = package
         self.version = importlib.metadata.version(f"pulumi-{package}")
         self.asked: list[Asked] = []
+        self.there: dict[str, struct_pb2.Struct] = {}
+        """Inputs of resources that somebody else created, by id."""
         self._server = grpc.server(futures.ThreadPoolExecutor(16), options=MESSAGE_LIMIT)
         provider_pb2_grpc.add_ResourceProviderServicer_to_server(self, self._server)
         self.port: int = self._server.add_insecure_port("127.0.0.1:0")
@@ -146,8 +148,11 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         return provider_pb2.CreateResponse(id="" if request.preview else identity, properties=outputs)
 
     def Read(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """Everything is as it was left."""
+        """What is `there` under the id, or else everything as it was left."""
         self._note("Read", request, request.properties)
+        if (there := self.there.get(request.id)) is not None:
+            outputs = self._outputs(request, there, request.id, known=True)
+            return provider_pb2.ReadResponse(id=request.id, properties=outputs, inputs=there)
         return provider_pb2.ReadResponse(id=request.id, properties=request.properties, inputs=request.inputs)
 
     def Update(self, request: Any, context: Any) -> Any:  # noqa: N802

@@ -18,7 +18,7 @@ from ruamel.yaml import YAML
 
 from components.oci.autoscaler import addon_values
 from components.oci.oci_gpu_runner import sweep_spec
-from fleet.charts.arc import CONTROLLER, arc_controller, runner_set
+from fleet.charts.arc import CONTROLLER, arc_controller, place_in, runner_set
 from fleet.charts.argo_cd import ARGO_CD, argo_cd
 from fleet.charts.chart import Chart
 from fleet.charts.cluster_autoscaler import AUTOSCALER, cluster_autoscaler
@@ -40,8 +40,10 @@ from fleet.facts.scheduling import (
     system_labels,
 )
 from fleet.loading.config import load
+from fleet.providers import target
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import plain_charts
+from fleet.providers.kubernetes.cluster import DescribedPool, KubernetesCluster
 from fleet.providers.oke.launcher_set import LAUNCHER, launcher_set
 from fleet.providers.oke.vm_runner import MachineRunner
 from fleet.providers.registry import PROVIDERS
@@ -191,6 +193,8 @@ def taint(text: str) -> Taint:
 
 def node_labels(cluster: str, settings: Cluster, name: str, pool: Pool) -> dict[str, str]:
     """Labels that the program gives the nodes of a pool."""
+    if isinstance(pool, DescribedPool):
+        return dict(pool.selector)
     profile = PROVIDERS[settings.provider].profile
     labels = pool.node_labels(cluster, name, profile)
     if "plugin" in provided()[settings.provider]:
@@ -225,13 +229,16 @@ def called(pool: Pool, settings: Cluster) -> str:
 
 def our_taints(settings: Cluster) -> tuple[Taint, ...]:
     """Taints that the program gives GPU nodes; none if the provider sets its own."""
-    return () if provided()[settings.provider]["gpu-taints"] else (PROVIDERS[settings.provider].profile.gpu_taint,)
+    described = isinstance(settings, KubernetesCluster)
+    return () if described or provided()[settings.provider]["gpu-taints"] else (PROVIDERS[settings.provider].profile.gpu_taint,)
 
 
 def _pool_nodes(cluster: str, settings: Cluster, name: str, pool: Pool) -> Iterator[Node]:
     facts, labels = provided()[settings.provider], node_labels(cluster, settings, name, pool)
     spot = pool.capacity == "spot"
     by_provider = tuple(map(taint, (*facts["gpu-taints"], *(facts["spot-taints"] if spot else ()))))
+    if isinstance(pool, DescribedPool):
+        by_provider = tuple(Taint(each.key, each.value, Effect(each.effect)) for each in pool.taints)
     theirs = dict.fromkeys(facts["labels"], "?") | dict(text.split("=") for text in (facts["spot-labels"] if spot else ()))
     place, of_pool = f"{cluster}/{name}", (pool.accelerator, _config(pool), called(pool, settings))
     yield Node(place, name, theirs | labels, (*by_provider, *our_taints(settings)), False, *of_pool)
@@ -240,6 +247,8 @@ def _pool_nodes(cluster: str, settings: Cluster, name: str, pool: Pool) -> Itera
         return
     described = dict.fromkeys(believed["labels"], "?") | labels
     taints = (*map(taint, believed["gpu-taints"]), *our_taints(settings))
+    if isinstance(pool, DescribedPool):
+        taints = by_provider
     yield Node(f"{place}, not there yet", name, described, taints, True, *of_pool)
 
 
@@ -276,26 +285,31 @@ def cluster_charts(fleet: Fleet, cluster: str, stack: str = "test") -> dict[str,
     cdi = any(pool.cdi for pool in settings.pools.values())
     configs = plugin_configs_chart(settings.pools.values(), by_operator=settings.enablement == GPU_OPERATOR)
     mig = next((pool.sharing.naming for pool in settings.pools.values() if isinstance(pool.sharing, Mig)), "none")
-    found = [arc_controller()]
+    there, system = has_already(settings), settings.system_selector
+    found = [arc_controller(system)] if "arc-controller" not in there else []
     if settings.gitops is not None and PROVIDERS[settings.provider].deployable:
         found.append(argo_cd(settings.gitops.namespace))
     if _our_autoscaler(settings):
-        found.append(cluster_autoscaler(physical(stack, cluster), settings.region, settings.kubernetes_version))
-    if settings.enablement == DEVICE_PLUGIN:
+        called = physical(stack, cluster) if settings.found is None else settings.found.identity
+        found.append(cluster_autoscaler(called, settings.region, settings.kubernetes_version, system))
+    if settings.enablement == DEVICE_PLUGIN and DEVICE_PLUGIN not in there:
         found.append(device_plugin(profile.tolerations, configs))
-    if settings.enablement == GPU_OPERATOR and settings.pools:
+    if settings.enablement == GPU_OPERATOR and settings.pools and GPU_OPERATOR not in there:
         image = NODE_IMAGES[next(iter(settings.pools.values())).image]
         operator = settings.operator or OperatorSettings()
-        found.append(gpu_operator(image, operator, cdi=cdi, tolerations=profile.tolerations, mig=mig, configs=configs))
+        made = gpu_operator(image, operator, cdi=cdi, tolerations=profile.tolerations, mig=mig, configs=configs, selector=system)
+        found.append(made)
     if settings.queues is not None:
-        found.append(kueue(settings.queues.namespaces, fair_sharing=settings.queues.fair_sharing))
+        found.append(kueue(settings.queues.namespaces, fair_sharing=settings.queues.fair_sharing, selector=system))
     found += plain_charts(settings)
     for name, runner in settings.runners.items():
         group = fleet.group_of(runner)
         if isinstance(runner, PodRunner):
             pool = settings.pools[runner.pool]
-            tolerations = profile.pod_tolerations(pool.capacity)
-            found.append(runner_set(name, runner, url, group, tolerations, resource=pool.resource, mounts_shm=pool.mounts_shm))
+            tolerations = pool.tolerations(profile)
+            more: dict[str, Any] = {"resource": pool.resource, "mounts_shm": pool.mounts_shm, "place": place_in(settings)}
+            more |= {"runtime_class": target.runtime_class(settings), "selector": pool.node_selector(runner.pool)}
+            found.append(runner_set(name, runner, url, group, tolerations, **more))
         elif isinstance(runner, MachineRunner):
             found.append(_launchers(settings, name, runner, url, group))
     return {chart.name: chart for chart in found}
@@ -303,7 +317,13 @@ def cluster_charts(fleet: Fleet, cluster: str, stack: str = "test") -> dict[str,
 
 def _our_autoscaler(settings: Cluster) -> bool:
     """Whether the program installs the autoscaler, which reads the node groups. Otherwise it is the provider's add-on."""
-    return bool(provided()[settings.provider].get("template", {}).get("from") == "node-group")
+    reads_groups = bool(provided()[settings.provider].get("template", {}).get("from") == "node-group")
+    return reads_groups and AUTOSCALER not in has_already(settings)
+
+
+def has_already(settings: Cluster) -> frozenset[str]:
+    """What an existing cluster has, as its settings say; nothing for a cluster that the program creates."""
+    return frozenset() if settings.found is None else frozenset(settings.found.installed)
 
 
 def _launchers(settings: Any, name: str, runner: MachineRunner, url: str, group: str) -> Chart:
@@ -318,17 +338,26 @@ def sweep_pod(chart: Chart) -> dict[str, Any] | None:
     return dict(sweep_spec(chart)["jobTemplate"]["spec"]["template"]["spec"]) if ours else None
 
 
+def _advertised_already(settings: Cluster) -> Iterator[Pods]:
+    """What an existing cluster has to advertise GPUs. How it chooses nodes is not known: it may run where it likes."""
+    if settings.enablement in has_already(settings):
+        known = (each for pool in settings.pools.values() for each in pool.tolerations(PROVIDERS[settings.provider].profile))
+        own, pools = tuple(dict.fromkeys(known)), frozenset(settings.pools)
+        yield Pods(f"{settings.enablement} of the cluster", pools, own, elsewhere=True, advertises=True)
+
+
 def _pods(fleet: Fleet, cluster: str) -> Iterator[Pods]:
     settings, made = fleet.clusters[cluster], cluster_charts(fleet, cluster)
     gpu_pools, system = frozenset(settings.pools), frozenset({SYSTEM_POOL})
-    yield pods_of("ARC's controller", system, made[CONTROLLER].values)
+    if CONTROLLER in made:
+        yield pods_of("ARC's controller", system, made[CONTROLLER].values)
     for chart in plain_charts(settings):
         yield pods_of(chart.name, system, chart.values)
     if ARGO_CD in made:
         yield pods_of("ArgoCD", system, made[ARGO_CD].values["global"])
     if _our_autoscaler(settings):
         yield pods_of("autoscaler", system, made[AUTOSCALER].values)
-    elif "template" in provided()[settings.provider]:
+    elif "template" in provided()[settings.provider] and settings.found is None:
         yield pods_of("autoscaler", system, _addon_spec(settings))
     for name, runner in settings.runners.items():
         values = made[name].values
@@ -338,7 +367,8 @@ def _pods(fleet: Fleet, cluster: str) -> Iterator[Pods]:
         yield pods_of(f"listener of {name}", system, values["listenerTemplate"]["spec"])
         if isinstance(runner, MachineRunner) and (sweep := sweep_pod(made[name])):
             yield pods_of(f"sweep of {name}", system, sweep)
-    if settings.enablement == DEVICE_PLUGIN:
+    yield from _advertised_already(settings)
+    if "nvidia-device-plugin" in made:
         mps = frozenset(name for name, pool in settings.pools.items() if isinstance(pool.sharing, Mps))
         yield from _device_plugin(made["nvidia-device-plugin"].values, gpu_pools, mps)
     if OPERATOR in made:
@@ -410,7 +440,12 @@ def _provider_plugin(settings: Cluster, pools: frozenset[str]) -> Pods:
 def contract(fleet: Fleet, cluster: str) -> Contract:
     """One cluster of a fleet as nodes and pods."""
     settings = fleet.clusters[cluster]
-    system = Node(f"{cluster}/{SYSTEM_POOL}", SYSTEM_POOL, system_labels(cluster), ())
+    system = Node(
+        f"{cluster}/{SYSTEM_POOL}",
+        SYSTEM_POOL,
+        system_labels(cluster) if settings.found is None else settings.system_selector,
+        (),
+    )
     nodes = [node for name, pool in settings.pools.items() for node in _pool_nodes(cluster, settings, name, pool)]
     configs = None
     told = plugin_configs_chart(settings.pools.values(), by_operator=settings.enablement == GPU_OPERATOR)

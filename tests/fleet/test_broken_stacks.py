@@ -18,6 +18,9 @@ from tests.builders import ROOT, read_stack
 FOLDER = Path(__file__).parent / "broken"
 VALID = {
     "valid": {"gpu-t4": "pod"},
+    "valid-existing-eks": {"gpu-t4": "pod"},
+    "valid-existing-context": {"gpu-t4": "pod"},
+    "valid-existing-oke": {"oci-a10": "pod"},
     "valid-oke": {"oci-a10": "pod", "standing": "vm", "per-job": "vm-per-job"},
     "valid-talos": {"gpu-3090": "pod"},
 }
@@ -62,10 +65,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "unknown-key-pool": (
         "gpu-ci:clusters.usw2.pools.t4.taints",
-        (
-            "unknown key; known keys: instanceTypes, capacity, reservation, role, nodes, idleDelay, disk, labels, cdi, sharing, "
-            "image, zones, nodeConfig, efaInterfaces, placementGroup"
-        ),
+        "unknown key; it belongs to provider kubernetes, remove it",
         "[]",
     ),
     "unknown-key-pool-snake": (
@@ -150,7 +150,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "missing-provider": (
         "gpu-ci:clusters.usw2.provider",
-        "required key is missing; name one of: eks, oke, talos",
+        "required key is missing; name one of: eks, oke, kubernetes, talos",
         "",
     ),
     "no-clusters": (
@@ -260,7 +260,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "unknown-provider": (
         "gpu-ci:clusters.usw2.provider",
-        "must be one of: eks, oke, talos; name one of them",
+        "must be one of: eks, oke, kubernetes, talos; name one of them",
         '"gke"',
     ),
     "unknown-capacity": (
@@ -2581,6 +2581,129 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "gpu-ci:clusters.home.workloads.ollama.storage.storageClass",
         "no cache of the cluster has that class; name one of your own, such as local-path",
         '"cache-models"',
+    ),
+    "existing-cache": (
+        "gpu-ci:clusters.usw2.caches.models",
+        (
+            "a cache needs a storage driver that the program installs in its own clusters alone; remove it, and name a storage "
+            "class of your cluster in the workload's storage"
+        ),
+        '"models"',
+    ),
+    "existing-cdi": (
+        "gpu-ci:clusters.usw2.pools.t4.cdi",
+        "the config of device-plugin is not the program's here; remove cdi, or device-plugin from installed",
+        "true",
+    ),
+    "existing-controller-idle": (
+        "gpu-ci:clusters.usw2.existing.controller",
+        "arc-controller in installed and controller (namespace, serviceAccount) belong together; give both or none",
+        '{"namespace": "arc-systems", "serviceAccount": "arc"}',
+    ),
+    "existing-controller-missing": (
+        "gpu-ci:clusters.usw2.existing.installed",
+        "arc-controller in installed and controller (namespace, serviceAccount) belong together; give both or none",
+        '["arc-controller"]',
+    ),
+    "existing-eks-name": (
+        "gpu-ci:clusters.usw2.existing.name",
+        "not the name of an EKS cluster; write it as aws eks list-clusters shows it",
+        '"arn:aws:eks:us-west-2:123456789012:cluster/platform"',
+    ),
+    "existing-enablement": (
+        "gpu-ci:clusters.usw2.enablement",
+        "the cluster has gpu-operator, which would advertise the GPUs too; write enablement: gpu-operator",
+        '"device-plugin"',
+    ),
+    "existing-key-of-created": (
+        "gpu-ci:clusters.usw2.endpoint",
+        "unknown key; it belongs to a cluster that the program creates; remove it",
+        '{"publicCidrs": ["203.0.113.0/24"]}',
+    ),
+    "existing-pool-zone": (
+        "gpu-ci:clusters.usw2.pools.t4.zones.0",
+        "the zone is not one of the cluster's; use one of existing.subnets",
+        '"us-west-2b"',
+    ),
+    "existing-protect": (
+        "gpu-ci:clusters.usw2.protect",
+        "the program does not own this control plane; remove protect",
+        "true",
+    ),
+    "existing-role": (
+        "gpu-ci:clusters.usw2.existing.nodeRoleArn",
+        "not the ARN of an IAM role; write arn:aws:iam::<account>:role/<name>",
+        '"platform-nodes"',
+    ),
+    "existing-service-account": (
+        "gpu-ci:clusters.usw2.existing.controller.serviceAccount",
+        "not the name of a service account; write it as kubectl get serviceaccounts shows it",
+        '"ARC_SA"',
+    ),
+    "existing-sharing": (
+        "gpu-ci:clusters.usw2.pools.t4.sharing",
+        "the config of device-plugin is not the program's here; remove sharing, or device-plugin from installed",
+        '{"strategy": "time-slicing", "replicas": 4}',
+    ),
+    "existing-subnet-zone": (
+        "gpu-ci:clusters.usw2.existing.subnets",
+        "not a zone of us-west-2; write for example us-west-2a",
+        '"us-east-1a"',
+    ),
+    "existing-subnet": (
+        "gpu-ci:clusters.usw2.existing.subnets.us-west-2a",
+        "not a subnet id; write subnet-…",
+        '"private-a"',
+    ),
+    "existing-without-installed": (
+        "gpu-ci:clusters.usw2.existing.installed",
+        "required key is missing; add it",
+        "",
+    ),
+    "context-budget": (
+        "gpu-ci:clusters.lab.budget",
+        "budget is a cloud's, and nothing is bought here; remove it",
+        '{"monthlyUsd": 100, "emails": ["ci@example.com"]}',
+    ),
+    "context-name": (
+        "gpu-ci:clusters.lab.existing.context",
+        "not a kubeconfig context; write it as kubectl config get-contexts shows it",
+        '"admin of lab"',
+    ),
+    "context-pool-labels": (
+        "gpu-ci:clusters.lab.pools.t4.labels",
+        "labels is a setting of nodes that the program creates; remove it",
+        '{"example.com/team": "ml"}',
+    ),
+    "context-pool-selector": (
+        "gpu-ci:clusters.lab.pools.t4.selector",
+        "required key is missing; add it",
+        "",
+    ),
+    "context-queues": (
+        "gpu-ci:clusters.lab.queues",
+        "queues select nodes by labels that the program sets, and it sets none here; remove queues",
+        '{"teams": {"ml": {"namespaces": ["ml"], "quotas": [{"pool":…',
+    ),
+    "existing-oke-endpoint": (
+        "gpu-ci:clusters.sjc.endpoint",
+        "unknown key; it belongs to a cluster that the program creates; remove it",
+        '{"publicCidrs": ["203.0.113.0/24"]}',
+    ),
+    "existing-oke-id": (
+        "gpu-ci:clusters.sjc.existing.id",
+        "not an OCID of kind cluster; write ocid1.cluster.oc1.… as the console shows it",
+        '"platform"',
+    ),
+    "existing-oke-quotas": (
+        "gpu-ci:clusters.sjc.declareQuotas",
+        "an OCI quota also bounds what others have in the cluster's compartment; remove declareQuotas",
+        "true",
+    ),
+    "existing-oke-region": (
+        "gpu-ci:clusters.sjc.existing.nodeSubnet",
+        "this OCID is of region us-ashburn-1; use one of us-sanjose-1",
+        '"ocid1.subnet.oc1.iad.example"',
     ),
 }
 

@@ -33,7 +33,7 @@ class Rule:
     """A rule as the pack has them, reduced to what the judge reads."""
 
     id: str
-    types: frozenset[str]
+    reads: frozenset[str]
     check: Callable
     level: EnforcementLevel | None = EnforcementLevel.MANDATORY
     config: Mapping[str, dict] = dataclasses.field(default_factory=dict)
@@ -42,7 +42,7 @@ class Rule:
         assert as_of == AS_OF
 
         def validate(args, report):
-            if args.resource_type in self.types:
+            if args.resource_type in self.reads:
                 return self.check(args, report)
             return None
 
@@ -137,12 +137,12 @@ class StackRule:
     """A stack rule of the pack, reduced likewise: it looks at resources of its types alone."""
 
     id: str
-    types: frozenset[str]
+    reads: frozenset[str]
     check: Callable
 
     def policy(self, as_of):
         def validate(args, report):
-            self.check([each for each in args.resources if each.resource_type in self.types], report)
+            self.check([each for each in args.resources if each.resource_type in self.reads], report)
 
         return StackValidationPolicy(self.id, f"About {self.id}.", validate, EnforcementLevel.MANDATORY)
 
@@ -417,7 +417,7 @@ def test_settings_that_the_rules_do_not_take_are_an_input_error(settings, words)
 
 def test_a_required_property_must_be_given():
     class Needs:
-        id, types = "r", frozenset({POOL})
+        id, reads = "r", frozenset({POOL})
 
         @staticmethod
         def policy(as_of):
@@ -469,7 +469,7 @@ def test_an_empty_report_is_a_violation_too():
 
 def test_a_policy_that_only_remediates_has_nothing_to_say():
     class Remediates:
-        id, types = "fixes", frozenset({POOL})
+        id, reads = "fixes", frozenset({POOL})
 
         @staticmethod
         def policy(as_of):

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from fleet.charts.chart import Chart
-from fleet.charts.cluster_autoscaler import cluster_autoscaler
-from fleet.providers.eks.cluster import EksCluster
+from fleet.charts.cluster_autoscaler import AUTOSCALER, cluster_autoscaler
+from fleet.providers.eks.cluster import EksPools
 from fleet.settings.github import GitHub
 
 
-def eks_charts(settings: EksCluster, physical_name: str, github: GitHub) -> tuple[Chart, ...]:
-    """Cluster Autoscaler, which finds its node groups by the cluster's physical name."""
-    return (cluster_autoscaler(physical_name, settings.region, settings.kubernetes_version),)
+def eks_charts(settings: EksPools, physical_name: str, github: GitHub) -> tuple[Chart, ...]:
+    """Cluster Autoscaler, which finds its node groups by the cluster's physical name; none if the cluster has it already."""
+    if AUTOSCALER in settings.provided:
+        return ()
+    called = physical_name if settings.found is None else settings.found.identity
+    return (cluster_autoscaler(called, settings.region, settings.kubernetes_version, settings.system_selector),)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping
 from datetime import date
-from typing import Annotated, Literal, Self, get_args
+from typing import Annotated, ClassVar, Literal, Self, get_args
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -114,76 +114,41 @@ class Network(Model):
         return zones if self.nat_gateways == "per-zone" else 1
 
 
-class EksCluster(Cluster):
-    """An EKS cluster: control plane, system pool, GPU pools as managed node groups."""
+class EksPools(Cluster):
+    """The GPU pools of an EKS cluster as managed node groups, and what they need: a region, zones, a Kubernetes version."""
 
     provider: Literal["eks"]
     kubernetes_version: EksVersion
-    zones: Annotated[tuple[str, ...], Field(min_length=1)]
-    """Zones of the nodes. Zones can be added and removed at any time."""
-    control_plane_zones: tuple[str, ...] = ()
-    """Zones of the control plane and of the system pool. Default: `zones`. They can never change after the creation, because EKS
-    refuses subnets of other zones (EKS user guide, network-reqs). So write them down before you change `zones`."""
-    endpoint: Endpoint
-    network: Network = Network()
-    admins: tuple[Principal, ...] = ()
-    """IAM principals with cluster-admin through access entries. Do not list the principal that you deploy with: EKS makes the
-    creator an admin and rejects a second entry."""
-    log_types: tuple[Literal["api", "audit", "authenticator", "controllerManager", "scheduler"], ...] = (
-        "api",
-        "audit",
-        "authenticator",
-    )
     account_quotas: dict[QuotaCode, Annotated[int, Field(ge=0)]] = Field(default_factory=dict)
     """vCPUs that the account has in the region, by quota code. `declareQuotas` requests only quotas that are given here."""
     enablement: Enablement = "device-plugin"
-    system: SystemPool = SystemPool()
-    caches: dict[DnsLabel, EksCache] = Field(default_factory=dict)
     pools: dict[DnsLabel, EksPool] = Field(default_factory=dict)
     runners: dict[SetName, PodRunner]
 
-    @property
-    def own_cidr(self) -> str | None:
-        """Range of a new VPC."""
-        return self.network.new_cidr if self.network.vpc_id is None else None
+    ZONES_AT: ClassVar[tuple[str, ...]] = ("zones",)
+    """The path of the setting that has the zones."""
 
     @property
-    def fixed_zones(self) -> tuple[str, ...]:
-        """Zones of the control plane and of the system pool. They are fixed at creation."""
-        return self.control_plane_zones or self.zones
+    def node_zones(self) -> tuple[str, ...]:
+        """Zones of the nodes."""
+        raise NotImplementedError
 
-    @property
-    def network_zones(self) -> tuple[str, ...]:
-        """Zones that need subnets. The fixed ones come first, so that the one NAT gateway never moves to another zone."""
-        return tuple(dict.fromkeys((*self.fixed_zones, *self.zones)))
+    def _zone_settings(self) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+        """The settings that have zones: path and zones."""
+        yield self.ZONES_AT, self.node_zones
 
     @property
     def group_suffix(self) -> int:
         """Characters of "-<zone>", which the names of a pool's node groups have."""
-        return 1 + max(map(len, self.zones))
+        return 1 + max(map(len, self.node_zones))
 
     def zones_of(self, pool: EksPool) -> tuple[str, ...]:
         """The zones of a pool's nodes. A reservation has machines in one zone."""
-        return (pool.reservation.zone,) if pool.reservation is not None else pool.zones or self.zones
+        return (pool.reservation.zone,) if pool.reservation is not None else pool.zones or self.node_zones
 
     def groups_of(self, pool: EksPool) -> dict[str, Nodes]:
         """The sizes of a pool's node groups by zone."""
         return zone_groups(self.zones_of(pool), pool.nodes)
-
-    @property
-    def private_sources(self) -> tuple[str, ...]:
-        """Networks that reach a private endpoint on port 443. By default EKS allows only the nodes."""
-        return self.endpoint.private_sources(self.own_cidr)
-
-    @property
-    def drivers(self) -> tuple[str, ...]:
-        """Add-ons that its caches need, each once."""
-        return tuple(sorted({cache.driver for cache in self.caches.values()}))
-
-    @property
-    def provided(self) -> frozenset[str]:
-        """The add-ons of its minor."""
-        return frozenset(self.kubernetes.addons)
 
     def image_driver(self, pool: str) -> str | None:
         """Driver version of AWS' AL2023 image for the cluster's Kubernetes minor. None if no source names it."""
@@ -207,10 +172,7 @@ class EksCluster(Cluster):
     def _remarks(self) -> Iterator[str]:
         """Problems that validation cannot reject: `pulumi up` would fail, or a version is unknown."""
         yield from super()._remarks()
-        for cidr in self.endpoint.reserved_cidrs:
-            yield f"endpoint.publicCidrs: {cidr} is reserved, EKS refuses it; set your own networks before pulumi up"
-        if self.endpoint.private and not self.private_sources:
-            yield "endpoint: only the nodes can reach the private endpoint; list your networks in privateCidrs"
+        yield from self._cluster_remarks()
         groups = {name: self.groups_of(pool) for name, pool in self.pools.items()}
         for name, held in groups.items():
             if max(each.max for each in held.values()) > _NODES:
@@ -218,9 +180,11 @@ class EksCluster(Cluster):
                     f"pool {name}: by default EKS allows {_NODES} nodes per node group, and a pool has one group per zone; ask "
                     "AWS for more, add a zone, or lower nodes.max"
                 )
-        if (count := 1 + sum(map(len, groups.values()))) > _GROUPS:
+        created = self.found is None
+        if (count := created + sum(map(len, groups.values()))) > _GROUPS:
+            others = "and one of the system pool" if created else "without those that the cluster has already"
             yield (
-                f"pools: {count} node groups, one per pool and zone and one of the system pool; by default EKS allows {_GROUPS} "
+                f"pools: {count} node groups, one per pool and zone {others}; by default EKS allows {_GROUPS} "
                 "per cluster; ask AWS for more, or give pools fewer zones"
             )
         for name, pool in self.pools.items():
@@ -241,11 +205,14 @@ class EksCluster(Cluster):
                 )
 
     def remarks_on(self, day: date) -> Iterator[str]:
-        """The end of support for its Kubernetes minor, the cost of the control plane after that, and ends of reservations."""
-        yield remark(self.kubernetes_version, self.region, day)
+        """Ends of reservations."""
         for name, pool in self.pools.items():
             if pool.reservation is not None and pool.reservation.end_date is not None:
                 yield f"pool {name}: {ending(pool.capacity, pool.reservation.end_date, day)}"
+
+    def _cluster_remarks(self) -> Iterator[str]:
+        """Warnings about the cluster itself."""
+        yield from ()
 
     def _tied_to_a_zone(self, groups: Mapping[str, Collection[str]]) -> Iterator[str]:
         """Limits of disks. A pool starts no node in a zone where it has no node group. `groups` are the pools' zones."""
@@ -266,27 +233,13 @@ class EksCluster(Cluster):
 
     @model_validator(mode="after")
     def _eks_rules(self) -> Self:
-        """Refuse settings that EKS refuses: foreign zones, a single zone, an unknown version, subnets of other zones."""
+        """Refuse a region that is not AWS's, and zones of another region."""
         if not _REGION.fullmatch(self.region):
             raise problem("region", "not a commercial AWS region; write for example us-west-2", at=("region",))
-        for key, zones in (("zones", self.zones), ("controlPlaneZones", self.control_plane_zones)):
+        for at, zones in self._zone_settings():
             for zone in zones:
                 if not re.fullmatch(re.escape(self.region) + "[a-z]", zone):
-                    raise problem("zone", f"not a zone of {self.region}; write for example {self.region}a", at=(key,), value=zone)
-            if self.network.vpc_id is None and any(zone[-1] > "g" for zone in zones):
-                raise problem("zone_letter", "a new VPC has subnets for zones a to g; use those", at=(key,))
-            require_once("repeated_zone", "a zone is given twice; remove one", zones, at=(key,))
-        if len(self.fixed_zones) < 2:
-            key = "controlPlaneZones" if self.control_plane_zones else "zones"
-            raise problem("zones", "an EKS control plane needs at least two different zones; add one", at=(key,))
-        require_once("repeated_admin", "a principal is given twice; remove one", self.admins, at=("admins",))
-        if self.network.vpc_id is not None and set(self.network.private_subnets) != set(self.network_zones):
-            raise problem(
-                "subnet_zones",
-                "privateSubnets must have one subnet for each zone in zones and controlPlaneZones; use the same zones",
-                at=("network", "privateSubnets"),
-                value=sorted(self.network.private_subnets),
-            )
+                    raise problem("zone", f"not a zone of {self.region}; write for example {self.region}a", at=at, value=zone)
         return self
 
     @model_validator(mode="after")
@@ -301,17 +254,17 @@ class EksCluster(Cluster):
     def _eks_pool_rules(self) -> Self:
         """Refuse types of another cloud, zones outside of the cluster, and labels of domains that EKS reserves."""
         for name, pool in self.pools.items():
-            if pool.reservation is not None and pool.reservation.zone not in self.zones:
+            if pool.reservation is not None and pool.reservation.zone not in self.node_zones:
                 raise problem(
                     "reservation_zone",
-                    "the reservation's zone is not one of the cluster's; add it to zones",
+                    f"the reservation's zone is not one of the cluster's; add it to {'.'.join(self.ZONES_AT)}",
                     at=("pools", name, "reservation", "zone"),
                 )
             require_in_zones(
                 "pool_zone",
-                "the zone is not one of the cluster's; use one of zones",
+                f"the zone is not one of the cluster's; use one of {'.'.join(self.ZONES_AT)}",
                 pool.zones,
-                self.zones,
+                self.node_zones,
                 at=("pools", name, "zones"),
             )
             for machine in pool.machines:
@@ -330,4 +283,98 @@ class EksCluster(Cluster):
                     f"a spread placement group has up to {SPREAD_PER_ZONE} machines in a zone, here {most} in all; lower max",
                     at=("pools", name, "nodes", "max"),
                 )
+        return self
+
+
+class EksCluster(EksPools):
+    """An EKS cluster that the program creates: control plane, system pool, GPU pools as managed node groups."""
+
+    zones: Annotated[tuple[str, ...], Field(min_length=1)]
+    """Zones of the nodes. Zones can be added and removed at any time."""
+    control_plane_zones: tuple[str, ...] = ()
+    """Zones of the control plane and of the system pool. Default: `zones`. They can never change after the creation, because EKS
+    refuses subnets of other zones (EKS user guide, network-reqs). So write them down before you change `zones`."""
+    endpoint: Endpoint
+    network: Network = Network()
+    admins: tuple[Principal, ...] = ()
+    """IAM principals with cluster-admin through access entries. Do not list the principal that you deploy with: EKS makes the
+    creator an admin and rejects a second entry."""
+    log_types: tuple[Literal["api", "audit", "authenticator", "controllerManager", "scheduler"], ...] = (
+        "api",
+        "audit",
+        "authenticator",
+    )
+    system: SystemPool = SystemPool()
+    caches: dict[DnsLabel, EksCache] = Field(default_factory=dict)
+
+    @property
+    def node_zones(self) -> tuple[str, ...]:
+        """As in the base class: those of the cluster."""
+        return self.zones
+
+    @property
+    def fixed_zones(self) -> tuple[str, ...]:
+        """Zones of the control plane and of the system pool. They are fixed at creation."""
+        return self.control_plane_zones or self.zones
+
+    @property
+    def network_zones(self) -> tuple[str, ...]:
+        """Zones that need subnets. The fixed ones come first, so that the one NAT gateway never moves to another zone."""
+        return tuple(dict.fromkeys((*self.fixed_zones, *self.zones)))
+
+    def _zone_settings(self) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+        """As in the base class, and those of the control plane."""
+        yield from super()._zone_settings()
+        yield ("controlPlaneZones",), self.control_plane_zones
+
+    @property
+    def own_cidr(self) -> str | None:
+        """Range of a new VPC."""
+        return self.network.new_cidr if self.network.vpc_id is None else None
+
+    @property
+    def private_sources(self) -> tuple[str, ...]:
+        """Networks that reach a private endpoint on port 443. By default EKS allows only the nodes."""
+        return self.endpoint.private_sources(self.own_cidr)
+
+    @property
+    def drivers(self) -> tuple[str, ...]:
+        """Add-ons that its caches need, each once."""
+        return tuple(sorted({cache.driver for cache in self.caches.values()}))
+
+    @property
+    def provided(self) -> frozenset[str]:
+        """The add-ons of its minor."""
+        return frozenset(self.kubernetes.addons)
+
+    def _cluster_remarks(self) -> Iterator[str]:
+        """Warnings about the endpoint."""
+        for cidr in self.endpoint.reserved_cidrs:
+            yield f"endpoint.publicCidrs: {cidr} is reserved, EKS refuses it; set your own networks before pulumi up"
+        if self.endpoint.private and not self.private_sources:
+            yield "endpoint: only the nodes can reach the private endpoint; list your networks in privateCidrs"
+
+    def remarks_on(self, day: date) -> Iterator[str]:
+        """The end of support for its Kubernetes minor, the cost of the control plane after that, and ends of reservations."""
+        yield remark(self.kubernetes_version, self.region, day)
+        yield from super().remarks_on(day)
+
+    @model_validator(mode="after")
+    def _own_rules(self) -> Self:
+        """Refuse settings that EKS refuses: a single zone, a zone without a subnet, subnets of other zones."""
+        for at, zones in self._zone_settings():
+            if self.network.vpc_id is None and any(zone[-1] > "g" for zone in zones):
+                raise problem("zone_letter", "a new VPC has subnets for zones a to g; use those", at=at)
+            require_once("repeated_zone", "a zone is given twice; remove one", zones, at=at)
+        if len(self.fixed_zones) < 2:
+            key = "controlPlaneZones" if self.control_plane_zones else "zones"
+            raise problem("zones", "an EKS control plane needs at least two different zones; add one", at=(key,))
+        require_once("repeated_admin", "a principal is given twice; remove one", self.admins, at=("admins",))
+        if self.network.vpc_id is not None and set(self.network.private_subnets) != set(self.network_zones):
+            raise problem(
+                "subnet_zones",
+                "privateSubnets must have one subnet for each zone in zones and controlPlaneZones; use the same zones",
+                at=("network", "privateSubnets"),
+                value=sorted(self.network.private_subnets),
+            )
         return self

@@ -9,11 +9,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from fleet.facts.hardware import CAPACITY_BLOCK
-from fleet.providers.eks.cluster import EksCluster
+from fleet.providers.eks.cluster import EksPools
 from fleet.providers.quotas import Need, needs
 
 
-def eks_needs(declaring: EksCluster, clusters: Iterable[EksCluster]) -> tuple[Need, ...]:
+def eks_needs(declaring: EksPools, clusters: Iterable[EksPools]) -> tuple[Need, ...]:
     """The needs of all GPU pools in the cluster's region, because quotas are per region. A reservation counts in full.
 
     A capacity block needs none: EC2 limits blocks by their instances, when you buy them (data/README.md, quota sources).
@@ -28,7 +28,7 @@ def eks_needs(declaring: EksCluster, clusters: Iterable[EksCluster]) -> tuple[Ne
     )
 
 
-def eks_quotas(declaring: EksCluster, clusters: Iterable[EksCluster]) -> dict[str, int]:
+def eks_quotas(declaring: EksPools, clusters: Iterable[EksPools]) -> dict[str, int]:
     """vCPUs to request by quota code: the need of the fleet in the region, where the account is known to have less.
 
     A quota that `accountQuotas` does not give is not requested: AWS refuses a number below what the account has.
@@ -38,7 +38,7 @@ def eks_quotas(declaring: EksCluster, clusters: Iterable[EksCluster]) -> dict[st
     return {code: vcpus for code, vcpus in _taken(declaring, known).items() if vcpus > account.get(code, vcpus)}
 
 
-def quota_remarks(clusters: Iterable[EksCluster]) -> Iterator[str]:
+def quota_remarks(clusters: Iterable[EksPools]) -> Iterator[str]:
     """Quotas that the account may lack, with the command that shows or requests them. A declared request needs none."""
     known = tuple(clusters)
     for region, cluster in {cluster.region: cluster for cluster in known}.items():
@@ -55,7 +55,7 @@ def quota_remarks(clusters: Iterable[EksCluster]) -> Iterator[str]:
                 yield f"{needed}, and the account has {account[code]}; {request}"
 
 
-def _taken(declaring: EksCluster, clusters: Iterable[EksCluster]) -> dict[str, int]:
+def _taken(declaring: EksPools, clusters: Iterable[EksPools]) -> dict[str, int]:
     """vCPUs that full pools in the region of a cluster take, by quota code."""
     taken: Counter[str] = Counter()
     for need in eks_needs(declaring, clusters):
@@ -64,7 +64,7 @@ def _taken(declaring: EksCluster, clusters: Iterable[EksCluster]) -> dict[str, i
     return dict(sorted(taken.items()))
 
 
-def _account(region: str, clusters: Iterable[EksCluster]) -> dict[str, int]:
+def _account(region: str, clusters: Iterable[EksPools]) -> dict[str, int]:
     """vCPUs that the account has in a region, by quota code. If clusters give different numbers, the largest counts."""
     account: dict[str, int] = {}
     for cluster in clusters:

@@ -39,41 +39,31 @@ from fleet.settings.pool import idle_delay_range, require_in_zones
 from fleet.settings.runner import SetName
 
 
-class OkeCluster(Cluster):
-    """An OKE cluster: enhanced control plane, system pool, GPU pools as managed node pools, and OCI machines as runners."""
-
-    DEFAULT_CLASS: ClassVar[bool] = True
-    """`oci-bv`, block volumes (docs.oracle.com, provisioning PVCs on the Block Volume service)."""
+class OkePools(Cluster):
+    """The GPU pools of an OKE cluster as managed node pools, and what they need: domains, a compartment, images, a version."""
 
     provider: Literal["oke"]
     region: Region
     zones: Annotated[tuple[AvailabilityDomain, ...], Field(min_length=1)]
     """Availability domains, in the order in which pools use them."""
     compartment: CompartmentId
-    machine_compartment: CompartmentId | None = None
-    """Compartment of the machines that run jobs. With a separate one the launchers have no access to the nodes."""
     tenancy: TenancyId | None = None
     """OCID of the tenancy. Budgets and quotas are created in its root compartment."""
     compartment_path: CompartmentPath | None = None
     """Path of the compartment from the root down. Quotas refer to it by this path."""
-    machine_compartment_path: CompartmentPath | None = None
     home_region: Region | None = None
     """The tenancy's home region, if it is another one. OCI accepts policies only there."""
     budget: OciBudget | None = None
-    endpoint: Endpoint
-    network: OkeNetwork = OkeNetwork()
     node_images: dict[DnsLabel, NodeImageId]
-    """OCIDs by kind of node image. `system` is the image without GPU driver."""
+    """OCIDs by kind of node image. `system` is the image without GPU driver, for a system pool that the program creates."""
     enablement: Literal["device-plugin", "gpu-operator", "gpu-plugin-addon"] = "gpu-plugin-addon"
-    gpu_plugin_addon: bool | None = None
-    """Whether OKE's own device plugin is on. Default: as the enablement requires."""
     addon_versions: AddonVersions = Field(default_factory=dict)
     idle_delay: Annotated[Duration, AfterValidator(idle_delay_range)] = 600
     """Seconds that a node stays unneeded before the autoscaler removes it. OKE has one delay for all pools."""
-    system: OkeSystemPool = OkeSystemPool()
-    caches: dict[DnsLabel, OkeCache] = Field(default_factory=dict)
     pools: dict[DnsLabel, OkePool] = Field(default_factory=dict)
-    runners: dict[SetName, AnyRunner]
+
+    IMAGES: ClassVar[tuple[str, ...]] = ()
+    """Kinds of node images that the cluster needs besides those of its pools."""
 
     @property
     def kubernetes(self) -> str:
@@ -81,24 +71,9 @@ class OkeCluster(Cluster):
         return versions.OKE_KUBERNETES[self.kubernetes_version].version
 
     @property
-    def provided(self) -> frozenset[str]:
-        """The add-on KubernetesMetricsServer replaces metrics-server. It needs the add-on CertManager, and you enable both."""
-        return frozenset(("metrics-server",))
-
-    @property
-    def own_cidr(self) -> str | None:
-        """Range of a new VCN."""
-        return self.network.new_cidr if self.network.vcn is None else None
-
-    @property
     def machines_in(self) -> str:
         """OCID of the compartment of machines that run jobs."""
-        return self.machine_compartment or self.compartment
-
-    @property
-    def shares_files(self) -> bool:
-        """Whether a cache uses File Storage, which needs a mount target."""
-        return any(cache.shared for cache in self.caches.values())
+        return self.compartment
 
     @property
     def in_tenancy(self) -> bool:
@@ -109,16 +84,6 @@ class OkeCluster(Cluster):
     def boots_oracle_image(self) -> bool:
         """Whether a pool boots Oracle's GPU image."""
         return any(pool.image == "oke-gpu" for pool in self.pools.values())
-
-    @property
-    def attachment(self) -> Attachment:
-        """How block volumes are attached to its nodes.
-
-        Virtual machines encrypt their volume traffic, which allows only paravirtualized attachments
-        (oracle/oci-cloud-controller-manager, pkg/csi/driver/bv_controller.go). Bare metal does not support these.
-        """
-        metal = any(machine.bare_metal for pool in self.pools.values() for machine in pool.machines)
-        return "iscsi" if metal else "paravirtualized"
 
     def image_driver(self, pool: str) -> str | None:
         """The driver version that `nodeImages` names for the pool's image."""
@@ -137,9 +102,7 @@ class OkeCluster(Cluster):
     @property
     def quota_paths(self) -> dict[str, str]:
         """The known paths of the cluster's compartments, by OCID."""
-        # The cluster's compartment comes last, because the machines may be in the same one.
-        paths = {self.machine_compartment: self.machine_compartment_path, self.compartment: self.compartment_path}
-        return {ocid: path for ocid, path in paths.items() if ocid and path}
+        return {self.compartment: self.compartment_path} if self.compartment_path else {}
 
     def machine_runners(self) -> Iterator[tuple[str, MachineRunner]]:
         """Runner sets whose runners are machines, in the order of the config."""
@@ -158,48 +121,23 @@ class OkeCluster(Cluster):
         yield from super()._remarks()
         if any(map(is_example, self._ocids())):
             yield "OCIDs that begin with example are placeholders; set your own before pulumi up"
-        for cidr in self.endpoint.reserved_cidrs:
-            yield f"endpoint.publicCidrs: {cidr} is reserved; set your own networks before pulumi up"
+        yield from self._cluster_remarks()
         yield from self._unsourced()
         if self.enablement != GPU_PLUGIN_ADDON and self.boots_oracle_image:
             yield (
                 f"enablement {self.enablement} on Oracle's GPU image: NVIDIA qualifies that image only with OKE's add-on; "
                 f"test it, or use {GPU_PLUGIN_ADDON}"
             )
-        if self.budget is not None and self.budget.compartment is None and self.machines_in != self.compartment:
-            yield (
-                "budget: it covers compartment and those below it; if machineCompartment is not one of them, set "
-                "budget.compartment to "
-                "one above both"
-            )
-        launched = [name for name, runner in self.machine_runners() if runner.booted_here]
-        if launched and self.machine_compartment in (None, self.compartment):
-            yield (
-                f"machineCompartment: machines of {', '.join(launched)} share the cluster's compartment, so their launchers "
-                "can also terminate its nodes; set it to a separate compartment"
-            )
-        if self.network.vcn is None:
-            subnet, room = node_subnet(self.network.new_cidr)
-            if (most := self._addresses()[1]) > room:
-                yield (
-                    f"network.cidr: full pools and machine sets need {most} addresses of the node subnet, {subnet} has {room}: "
-                    "nodes and machines beyond that never start; set a larger cidr, or lower nodes.max and scale.max"
-                )
-        for name, runner in self.machine_runners():
-            yield from (f"runner set {name}: {remark}" for remark in runner.remarks)
-        for name, cache in self.caches.items():
-            if not cache.shared:
-                yield (
-                    f"cache {name}: a block volume is in one availability domain and mounts on one node at a time, so its "
-                    "jobs run only there; "
-                    "storage fss has neither limit"
-                )
-            if cache.encrypt_in_transit:
-                yield (
-                    f"cache {name}: encryptInTransit needs the package oci-fss-utils on every node; without it no job mounts the "
-                    "cache"
-                )
+        yield from self._network_remarks()
         yield from self._unenforced()
+
+    def _cluster_remarks(self) -> Iterator[str]:
+        """Warnings about the control plane."""
+        yield from ()
+
+    def _network_remarks(self) -> Iterator[str]:
+        """Warnings about addresses, machines and caches."""
+        yield from ()
 
     def _unenforced(self) -> Iterator[str]:
         """Remarks on pods that no NetworkPolicy restricts.
@@ -232,36 +170,6 @@ class OkeCluster(Cluster):
                 fix = f"run nvidia-smi on a node, then write nodeImages.{pool.image}.driver"
                 yield f"pool {name}: {compatibility.undeterminable(pool.machines, fix)}"
 
-    def _addresses(self) -> tuple[int, int]:
-        """The minimum and maximum number of addresses of the node subnet in use, by nodes with their pods and by machines.
-
-        The minimum has the permanent nodes and the standing machines. The maximum has full pools and sets, with every machine
-        that may be in this subnet. Replacements of nodes and machines temporarily need more.
-        """
-        system = hardware.flexible(FLEX_SHAPE, self.system.ocpus, self.system.memory)
-        least = most = self.system.nodes * of_node(allocatable(system, self.system.disk).pods)
-        for pool in self.pools.values():
-            each = of_node(allocatable(pool.machines[0], pool.disk).pods)
-            least, most = least + pool.nodes.min * each, most + pool.nodes.max * each
-        if self.shares_files:
-            least, most = least + OF_MOUNT_TARGET, most + OF_MOUNT_TARGET
-        for _, runner in self.machine_runners():
-            if isinstance(runner, VmRunner):
-                least, most = least + runner.count, most + runner.count
-            elif isinstance(runner, VmPerJobRunner):
-                most += runner.scale.max * any(place.region == self.region and place.subnet is None for place in runner.places)
-        return least, most
-
-    def _ocids(self) -> Iterator[str]:
-        watched = self.budget.compartment if self.budget else None
-        yield from filter(None, (self.compartment, self.machine_compartment, self.tenancy, watched))
-        yield from (ocid for _, ocid in self._here() if ocid is not None)
-        for _, runner in self.machine_runners():
-            if runner.image is not None:
-                yield runner.image.id
-            for place in runner.places if isinstance(runner, VmPerJobRunner) else ():
-                yield from filter(None, (place.subnet, place.security_group, place.image))
-
     def tenancies(self) -> Iterator[tuple[tuple[str, ...], str]]:
         """Prefixes of availability domains. Pools and standing machines use only domains of the cluster."""
         for index, domain in enumerate(self.zones):
@@ -271,23 +179,18 @@ class OkeCluster(Cluster):
                 for index, domain in enumerate(place.availability_domains):
                     yield ("runners", name, "places", str(number), "availabilityDomains", str(index)), prefix(domain)
 
+    def _ocids(self) -> Iterator[str]:
+        """Every OCID of the settings."""
+        watched = self.budget.compartment if self.budget else None
+        yield from filter(None, (self.compartment, self.tenancy, watched))
+        yield from (ocid for _, ocid in self._here() if ocid is not None)
+
     def _here(self) -> Iterator[tuple[tuple[str, ...], str | None]]:
         """(path, OCID) of each resource that must be in the cluster's region."""
-        network = self.network
-        yield ("network", "vcn"), network.vcn
-        yield ("network", "endpointSubnet"), network.endpoint_subnet
-        yield ("network", "nodeSubnet"), network.node_subnet
         for kind, image in self.node_images.items():
             yield ("nodeImages", kind, "id"), image.id
         for name, pool in self.pools.items():
             yield ("pools", name, "reservation", "id"), pool.reservation.id if pool.reservation else None
-        for name, runner in self.machine_runners():
-            boots_here = isinstance(runner, VmRunner) or (
-                isinstance(runner, VmPerJobRunner)
-                and any(place.region == self.region and place.image is None for place in runner.places)
-            )
-            if runner.image is not None and boots_here:
-                yield ("runners", name, "image", "id"), runner.image.id
 
     @model_validator(mode="after")
     def _oke_rules(self) -> Self:
@@ -300,7 +203,7 @@ class OkeCluster(Cluster):
             raise problem(
                 "oke_version", f"no OKE version is known for this minor; use one of: {known}", at=("kubernetesVersion",)
             )
-        for name in (SYSTEM_POOL, *(pool.image for pool in self.pools.values())):
+        for name in (*self.IMAGES, *(pool.image for pool in self.pools.values())):
             if name not in self.node_images:
                 raise problem(
                     "node_image_id",
@@ -369,6 +272,174 @@ class OkeCluster(Cluster):
         return self
 
     @model_validator(mode="after")
+    def _oke_enablement(self) -> Self:
+        """Refuse pools and an enablement that do not fit each other."""
+        self._require_enablement(driver_at=lambda _, pool: ("nodeImages", pool.image, "driver"))
+        return self
+
+
+class OkeCluster(OkePools):
+    """An OKE cluster that the program creates: control plane, system pool, GPU pools, and OCI machines as runners."""
+
+    DEFAULT_CLASS: ClassVar[bool] = True
+    """`oci-bv`, block volumes (docs.oracle.com, provisioning PVCs on the Block Volume service)."""
+    IMAGES: ClassVar[tuple[str, ...]] = (SYSTEM_POOL,)
+
+    machine_compartment: CompartmentId | None = None
+    """Compartment of the machines that run jobs. With a separate one the launchers have no access to the nodes."""
+    machine_compartment_path: CompartmentPath | None = None
+    endpoint: Endpoint
+    network: OkeNetwork = OkeNetwork()
+    gpu_plugin_addon: bool | None = None
+    """Whether OKE's own device plugin is on. Default: as the enablement requires."""
+    system: OkeSystemPool = OkeSystemPool()
+    caches: dict[DnsLabel, OkeCache] = Field(default_factory=dict)
+    runners: dict[SetName, AnyRunner]
+
+    @property
+    def provided(self) -> frozenset[str]:
+        """The add-on KubernetesMetricsServer replaces metrics-server. It needs the add-on CertManager, and you enable both."""
+        return frozenset(("metrics-server",))
+
+    @property
+    def own_cidr(self) -> str | None:
+        """Range of a new VCN."""
+        return self.network.new_cidr if self.network.vcn is None else None
+
+    @property
+    def machines_in(self) -> str:
+        """OCID of the compartment of machines that run jobs."""
+        return self.machine_compartment or self.compartment
+
+    @property
+    def shares_files(self) -> bool:
+        """Whether a cache uses File Storage, which needs a mount target."""
+        return any(cache.shared for cache in self.caches.values())
+
+    @property
+    def attachment(self) -> Attachment:
+        """How block volumes are attached to its nodes.
+
+        Virtual machines encrypt their volume traffic, which allows only paravirtualized attachments
+        (oracle/oci-cloud-controller-manager, pkg/csi/driver/bv_controller.go). Bare metal does not support these.
+        """
+        metal = any(machine.bare_metal for pool in self.pools.values() for machine in pool.machines)
+        return "iscsi" if metal else "paravirtualized"
+
+    @property
+    def quota_paths(self) -> dict[str, str]:
+        """The known paths of the cluster's compartments, by OCID."""
+        # The cluster's compartment comes last, because the machines may be in the same one.
+        paths = {self.machine_compartment: self.machine_compartment_path, self.compartment: self.compartment_path}
+        return {ocid: path for ocid, path in paths.items() if ocid and path}
+
+    def _cluster_remarks(self) -> Iterator[str]:
+        """Warnings about the endpoint."""
+        for cidr in self.endpoint.reserved_cidrs:
+            yield f"endpoint.publicCidrs: {cidr} is reserved; set your own networks before pulumi up"
+
+    def _network_remarks(self) -> Iterator[str]:
+        """Warnings about a budget that does not watch the machines, addresses, machines and caches."""
+        if self.budget is not None and self.budget.compartment is None and self.machines_in != self.compartment:
+            yield (
+                "budget: it covers compartment and those below it; if machineCompartment is not one of them, set "
+                "budget.compartment to "
+                "one above both"
+            )
+        launched = [name for name, runner in self.machine_runners() if runner.booted_here]
+        if launched and self.machine_compartment in (None, self.compartment):
+            yield (
+                f"machineCompartment: machines of {', '.join(launched)} share the cluster's compartment, so their launchers "
+                "can also terminate its nodes; set it to a separate compartment"
+            )
+        if self.network.vcn is None:
+            subnet, room = node_subnet(self.network.new_cidr)
+            if (most := self._addresses()[1]) > room:
+                yield (
+                    f"network.cidr: full pools and machine sets need {most} addresses of the node subnet, {subnet} has {room}: "
+                    "nodes and machines beyond that never start; set a larger cidr, or lower nodes.max and scale.max"
+                )
+        for name, runner in self.machine_runners():
+            yield from (f"runner set {name}: {remark}" for remark in runner.remarks)
+        for name, cache in self.caches.items():
+            if not cache.shared:
+                yield (
+                    f"cache {name}: a block volume is in one availability domain and mounts on one node at a time, so its "
+                    "jobs run only there; "
+                    "storage fss has neither limit"
+                )
+            if cache.encrypt_in_transit:
+                yield (
+                    f"cache {name}: encryptInTransit needs the package oci-fss-utils on every node; without it no job mounts the "
+                    "cache"
+                )
+
+    def _addresses(self) -> tuple[int, int]:
+        """The minimum and maximum number of addresses of the node subnet in use, by nodes with their pods and by machines.
+
+        The minimum has the permanent nodes and the standing machines. The maximum has full pools and sets, with every machine
+        that may be in this subnet. Replacements of nodes and machines temporarily need more.
+        """
+        system = hardware.flexible(FLEX_SHAPE, self.system.ocpus, self.system.memory)
+        least = most = self.system.nodes * of_node(allocatable(system, self.system.disk).pods)
+        for pool in self.pools.values():
+            each = of_node(allocatable(pool.machines[0], pool.disk).pods)
+            least, most = least + pool.nodes.min * each, most + pool.nodes.max * each
+        if self.shares_files:
+            least, most = least + OF_MOUNT_TARGET, most + OF_MOUNT_TARGET
+        for _, runner in self.machine_runners():
+            if isinstance(runner, VmRunner):
+                least, most = least + runner.count, most + runner.count
+            elif isinstance(runner, VmPerJobRunner):
+                most += runner.scale.max * any(place.region == self.region and place.subnet is None for place in runner.places)
+        return least, most
+
+    def _ocids(self) -> Iterator[str]:
+        watched = self.budget.compartment if self.budget else None
+        yield from filter(None, (self.compartment, self.machine_compartment, self.tenancy, watched))
+        yield from (ocid for _, ocid in self._here() if ocid is not None)
+        for _, runner in self.machine_runners():
+            if runner.image is not None:
+                yield runner.image.id
+            for place in runner.places if isinstance(runner, VmPerJobRunner) else ():
+                yield from filter(None, (place.subnet, place.security_group, place.image))
+
+    def _here(self) -> Iterator[tuple[tuple[str, ...], str | None]]:
+        """(path, OCID) of each resource that must be in the cluster's region."""
+        network = self.network
+        yield ("network", "vcn"), network.vcn
+        yield ("network", "endpointSubnet"), network.endpoint_subnet
+        yield ("network", "nodeSubnet"), network.node_subnet
+        for kind, image in self.node_images.items():
+            yield ("nodeImages", kind, "id"), image.id
+        for name, pool in self.pools.items():
+            yield ("pools", name, "reservation", "id"), pool.reservation.id if pool.reservation else None
+        for name, runner in self.machine_runners():
+            boots_here = isinstance(runner, VmRunner) or (
+                isinstance(runner, VmPerJobRunner)
+                and any(place.region == self.region and place.image is None for place in runner.places)
+            )
+            if runner.image is not None and boots_here:
+                yield ("runners", name, "image", "id"), runner.image.id
+
+    @model_validator(mode="after")
+    def _oke_plugin(self) -> Self:
+        """Refuse a setting of OKE's device plugin that contradicts the enablement."""
+        by_addon = self.enablement == GPU_PLUGIN_ADDON
+        if self.gpu_plugin_addon is not None and self.gpu_plugin_addon != by_addon:
+            found = (
+                f"OKE's add-on and enablement {self.enablement} would both advertise the GPUs"
+                if self.gpu_plugin_addon
+                else "nothing would advertise the GPUs"
+            )
+            raise problem(
+                "addon_advertiser",
+                f"{found}; remove gpuPluginAddon, which follows from enablement, or set another enablement",
+                at=("gpuPluginAddon",),
+            )
+        return self
+
+    @model_validator(mode="after")
     def _oke_volumes_and_addresses(self) -> Self:
         """Refuse block volumes for VMs and bare metal together, and a new VCN with too few addresses for permanent nodes.
 
@@ -392,24 +463,6 @@ class OkeCluster(Cluster):
                     at=("network", "cidr"),
                     value=self.network.new_cidr,
                 )
-        return self
-
-    @model_validator(mode="after")
-    def _oke_enablement(self) -> Self:
-        """Refuse pools and an enablement that do not fit each other."""
-        by_addon = self.enablement == GPU_PLUGIN_ADDON
-        if self.gpu_plugin_addon is not None and self.gpu_plugin_addon != by_addon:
-            found = (
-                f"OKE's add-on and enablement {self.enablement} would both advertise the GPUs"
-                if self.gpu_plugin_addon
-                else "nothing would advertise the GPUs"
-            )
-            raise problem(
-                "addon_advertiser",
-                f"{found}; remove gpuPluginAddon, which follows from enablement, or set another enablement",
-                at=("gpuPluginAddon",),
-            )
-        self._require_enablement(driver_at=lambda _, pool: ("nodeImages", pool.image, "driver"))
         return self
 
     @model_validator(mode="after")

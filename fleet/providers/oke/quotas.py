@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from fleet.providers.oke.cluster import OkeCluster
+from fleet.providers.oke.cluster import OkePools
 from fleet.providers.quotas import Need, needs
 
 _REPLACED = 2
 """Machines of jobs count twice, because a terminating one may still count while the next one boots."""
 
 
-def oke_needs(declaring: OkeCluster, clusters: Iterable[OkeCluster]) -> tuple[Need, ...]:
+def oke_needs(declaring: OkePools, clusters: Iterable[OkePools]) -> tuple[Need, ...]:
     """The needs of all GPU nodes and machines in or below the cluster's compartments, by region."""
     known = tuple(clusters)
     counted = {ocid for _, below in _compartments(declaring, known) for ocid in below}
     return tuple(need for cluster in known for need in _of(cluster) if need.compartment in counted)
 
 
-def _of(cluster: OkeCluster) -> Iterator[Need]:
+def _of(cluster: OkePools) -> Iterator[Need]:
     for pool in cluster.pools.values():
         yield from needs(pool.machines, pool.capacity, pool.nodes.max, cluster.region, cluster.compartment)
     for _, runner in cluster.machine_runners():
@@ -27,7 +27,7 @@ def _of(cluster: OkeCluster) -> Iterator[Need]:
             yield from needs(runner.machines, runner.capacity, _REPLACED * runner.span.max, region, cluster.machines_in)
 
 
-def oke_quotas(declaring: OkeCluster, clusters: Iterable[OkeCluster]) -> tuple[str, ...]:
+def oke_quotas(declaring: OkePools, clusters: Iterable[OkePools]) -> tuple[str, ...]:
     """Statements that limit each GPU series to the need of the fleet (docs.oracle.com, quota policy syntax).
 
     A quota applies per availability domain, and any domain may get all machines. Resources of a compartment also count in the
@@ -46,7 +46,7 @@ def oke_quotas(declaring: OkeCluster, clusters: Iterable[OkeCluster]) -> tuple[s
     )
 
 
-def _compartments(declaring: OkeCluster, clusters: Sequence[OkeCluster]) -> Iterator[tuple[str, set[str]]]:
+def _compartments(declaring: OkePools, clusters: Sequence[OkePools]) -> Iterator[tuple[str, set[str]]]:
     """(path, OCIDs of the fleet's compartments that are it or below it) of each compartment of a cluster."""
     paths = {ocid: path for cluster in (*clusters, declaring) for ocid, path in cluster.quota_paths.items()}
     for path in dict.fromkeys(declaring.quota_paths.values()):

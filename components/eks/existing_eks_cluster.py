@@ -1,0 +1,113 @@
+"""An EKS cluster that exists already, with what GPU pools and charts need of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pulumi
+import pulumi_aws as aws
+import pulumi_kubernetes as kubernetes
+
+from components.component import Component
+from components.eks.autoscaler import EksAutoscaler, EksAutoscalerArgs
+from components.eks.governance import budget, quotas
+from components.kubernetes.deliver import by_helm
+from components.kubernetes.existing_cluster import ExistingCluster, ExistingClusterArgs
+from fleet.providers.eks.existing import ExistingEksCluster as Settings
+from fleet.settings.existing import AUTOSCALER_CHART
+
+
+@dataclass(frozen=True, slots=True)
+class ExistingEksClusterArgs:
+    """`settings` are those of the cluster. `stack` is the stack's name, `quotas` are vCPUs by quota code."""
+
+    settings: Settings
+    stack: str
+    quotas: Mapping[str, int] = field(default_factory=dict)
+
+
+class ExistingEksCluster(Component[ExistingEksClusterArgs]):
+    """Reads the cluster from AWS and does not change it. Declares the autoscaler if the cluster has none, budget and quotas."""
+
+    cluster_name: str
+    """The cluster's name in AWS."""
+    kubeconfig: pulumi.Output[str]
+    """JSON kubeconfig. Its user signs in with the AWS CLI."""
+    node_role_arn: str
+    """ARN of the IAM role of the new nodes."""
+    subnets: dict[str, pulumi.Input[str]]
+    """The new nodes' private subnets by zone."""
+    vpc_id: pulumi.Output[str]
+    """Id of the VPC."""
+    security_group_id: pulumi.Output[str]
+    """Id of the security group that EKS gives to control plane and nodes."""
+    before_nodes: tuple[pulumi.Resource, ...] = ()
+    ready: tuple[pulumi.Resource, ...] = ()
+    """Nothing to wait for: the cluster exists."""
+
+    def declare(self, name: str, args: ExistingEksClusterArgs) -> dict[str, Any]:
+        settings, existing = args.settings, args.settings.existing
+        ExistingCluster(
+            f"{name}-existing", ExistingClusterArgs(existing.name, settings.provider), opts=pulumi.ResourceOptions(parent=self)
+        )
+        if settings.budget is not None:
+            budget(name, settings.budget, args.stack, parent=self)
+        quotas(name, args.quotas, parent=self)
+        self.cluster_name, self.node_role_arn, self.subnets = existing.name, existing.node_role_arn, {**existing.subnets}
+        cluster = aws.eks.Cluster.get(f"{name}-control-plane", existing.name, opts=pulumi.ResourceOptions(parent=self))
+        self.vpc_id, self.security_group_id = _in_vpc(cluster, "vpc_id"), _in_vpc(cluster, "cluster_security_group_id")
+        self.kubeconfig = pulumi.Output.all(cluster.endpoint, cluster.certificate_authority).apply(
+            lambda found: kubeconfig(existing.name, settings.region, *found)
+        )
+        self.kubernetes_provider = kubernetes.Provider(
+            f"{name}-kubernetes",
+            kubeconfig=self.kubeconfig,
+            # Without it any change of the kubeconfig would replace every object in the cluster.
+            cluster_identifier=existing.name,
+            enable_server_side_apply=True,
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+        self.autoscaler: EksAutoscaler | None = None
+        """The autoscaler; None if the cluster has one."""
+        if AUTOSCALER_CHART not in existing.installed:
+            self.autoscaler = EksAutoscaler(
+                f"{name}-autoscaler",
+                EksAutoscalerArgs(
+                    existing.name,
+                    existing.name,
+                    settings.region,
+                    settings.kubernetes_version,
+                    self.ready,
+                    by_helm,
+                    settings.system_selector,
+                ),
+                opts=pulumi.ResourceOptions(parent=self, providers=[self.kubernetes_provider]),
+            )
+        return {"clusterName": self.cluster_name, "kubeconfig": self.kubeconfig, "nodeRoleArn": self.node_role_arn}
+
+
+def _in_vpc(cluster: aws.eks.Cluster, key: str) -> pulumi.Output[str]:
+    """A value of the cluster's network. A simulated cloud may report none. Then it is empty."""
+    value: pulumi.Output[str] = cluster.vpc_config.apply(lambda found: getattr(found, key, None) or "")
+    return value
+
+
+def kubeconfig(
+    cluster: str, region: str, endpoint: str | None, authority: aws.eks.outputs.ClusterCertificateAuthority | None
+) -> str:
+    """A kubeconfig that signs in with the AWS CLI (EKS user guide, create a kubeconfig file manually).
+
+    A simulated cloud may report no endpoint and no authority. Then they are empty.
+    """
+    data = authority.data if authority is not None else None
+    arguments = ["--region", region, "eks", "get-token", "--cluster-name", cluster, "--output", "json"]
+    command = {"apiVersion": "client.authentication.k8s.io/v1beta1", "command": "aws", "args": arguments}
+    parts = {
+        "clusters": [{"name": cluster, "cluster": {"server": endpoint or "", "certificate-authority-data": data or ""}}],
+        "users": [{"name": cluster, "user": {"exec": command}}],
+        "contexts": [{"name": cluster, "context": {"cluster": cluster, "user": cluster}}],
+    }
+    return json.dumps({"apiVersion": "v1", "kind": "Config", "current-context": cluster, **parts})

@@ -1,0 +1,30 @@
+"""Installs charts, ARC and runner sets in any cluster that exists already."""
+
+from __future__ import annotations
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+from components.context import Context
+from components.kubernetes.existing_cluster import ExistingCluster, ExistingClusterArgs
+from components.kubernetes.inside import Inside, install
+from components.outputs import Built
+from fleet.providers.fleet import Fleet
+from fleet.providers.kubernetes.cluster import KubernetesCluster
+
+
+def build(name: str, settings: KubernetesCluster, fleet: Fleet, _: Context, private_key: pulumi.Output[str]) -> Built:
+    """Declare the contents of the cluster `name`."""
+    existing = settings.existing
+    ExistingCluster(f"{name}-existing", ExistingClusterArgs(existing.context, settings.provider))
+    provider = kubernetes.Provider(
+        f"{name}-kubernetes",
+        context=existing.context,
+        kubeconfig=existing.kubeconfig,
+        # Without it any change of the kubeconfig would replace every object in the cluster.
+        cluster_identifier=existing.context,
+        enable_server_side_apply=True,
+    )
+    inside = Inside(name, settings, (), pulumi.ResourceOptions(providers=[provider]))
+    sets = install(inside, fleet, private_key)
+    return Built({"provider": "kubernetes", "clusterName": existing.context, "runnerSets": sets}, None)

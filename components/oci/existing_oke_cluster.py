@@ -1,0 +1,71 @@
+"""An OKE cluster that exists already, with what GPU pools and charts need of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+import pulumi_oci as oci
+
+from components.component import Component
+from components.kubernetes.existing_cluster import ExistingCluster, ExistingClusterArgs
+from components.oci.governance import Tenancy, budget
+from fleet.providers.oke.existing import ExistingOkeCluster as Settings
+
+
+@dataclass(frozen=True, slots=True)
+class ExistingOkeClusterArgs:
+    """`settings` are those of the cluster. `called` is the name of the budget in OCI."""
+
+    settings: Settings
+    called: str
+    tags: dict[str, str]
+
+
+class ExistingOkeCluster(Component[ExistingOkeClusterArgs]):
+    """Declares a budget, and nothing of the cluster. The kubeconfig context of the settings leads to its Kubernetes API."""
+
+    cluster_id: str
+    """The cluster's OCID."""
+    node_subnet_id: str
+    """OCID of the subnet of the new nodes and their pods."""
+    node_security_group_id: str
+    """OCID of the security group of the new nodes and their pods."""
+    before_nodes: tuple[pulumi.Resource, ...] = ()
+    ready: tuple[pulumi.Resource, ...] = ()
+    """Nothing to wait for: the cluster exists."""
+
+    def declare(self, name: str, args: ExistingOkeClusterArgs) -> dict[str, Any]:
+        settings, existing = args.settings, args.settings.existing
+        ExistingCluster(
+            f"{name}-existing", ExistingClusterArgs(existing.id, settings.provider), opts=pulumi.ResourceOptions(parent=self)
+        )
+        self.home_provider = self._home(name, settings)
+        """The provider of the tenancy's home region; None if that is the cluster's region."""
+        if settings.budget is not None and settings.tenancy is not None:
+            target, tenancy = settings.budget.compartment or settings.compartment, Tenancy(settings.tenancy, self.home_provider)
+            budget(name, settings.budget, target, tenancy, called=args.called, tags=args.tags, parent=self)
+        self.cluster_id, self.node_subnet_id = existing.id, existing.node_subnet
+        self.node_security_group_id = existing.node_security_group
+        self.kubernetes_provider = kubernetes.Provider(
+            f"{name}-kubernetes",
+            context=existing.context,
+            kubeconfig=existing.kubeconfig,
+            # Without it any change of the kubeconfig would replace every object in the cluster.
+            cluster_identifier=existing.id,
+            enable_server_side_apply=True,
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+        return {
+            "clusterId": self.cluster_id,
+            "nodeSubnetId": self.node_subnet_id,
+            "nodeSecurityGroupId": self.node_security_group_id,
+        }
+
+    def _home(self, name: str, settings: Settings) -> oci.Provider | None:
+        """OCI accepts policies only in the tenancy's home region. Budgets belong to the tenancy too."""
+        if settings.home_region in (None, settings.region):
+            return None
+        return oci.Provider(f"{name}-oci-home", region=settings.home_region, opts=pulumi.ResourceOptions(parent=self))

@@ -1,0 +1,91 @@
+"""Settings of an EKS cluster that exists already. The program adds GPU pools to it, and the charts that the cluster lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from fleet.providers.eks.cluster import EksPools, SubnetId
+from fleet.settings.existing import AUTOSCALER_CHART, Existing, refuse_caches, require_existing
+from fleet.settings.model import DnsLabel, matching
+from fleet.settings.runner import PodRunner, SetName
+
+ClusterName = Annotated[
+    str,
+    matching(
+        "eks_name",
+        "not the name of an EKS cluster; write it as aws eks list-clusters shows it",
+        r"[0-9A-Za-z][A-Za-z0-9_-]{0,99}",
+    ),
+]
+RoleArn = Annotated[
+    str,
+    matching(
+        "role_arn",
+        "not the ARN of an IAM role; write arn:aws:iam::<account>:role/<name>",
+        r"arn:aws:iam::[0-9]{12}:role/[A-Za-z0-9_+=,.@/-]+",
+    ),
+]
+
+
+class ExistingEks(Existing):
+    """An EKS cluster as AWS shows it."""
+
+    name: ClusterName
+    node_role_arn: RoleArn
+    """The role of the new nodes. It needs the policies of a node and none besides (EKS user guide, node IAM role)."""
+    subnets: Annotated[dict[str, SubnetId], Field(min_length=1)]
+    """Private subnets for the new nodes, by zone. Each needs its own route out: a NAT gateway or VPC endpoints."""
+
+    @property
+    def identity(self) -> str:
+        """As in the base class: the name."""
+        return self.name
+
+
+class ExistingEksCluster(EksPools):
+    """An EKS cluster that exists already: GPU pools, charts, runner sets. The program does not own network and control plane."""
+
+    ZONES_AT: ClassVar[tuple[str, ...]] = ("existing", "subnets")
+    SELLS_VOLUMES: ClassVar[bool] = False
+
+    existing: ExistingEks
+    delivery: Literal["helm"] = "helm"
+    caches: Annotated[dict[DnsLabel, Any], AfterValidator(refuse_caches)] = Field(default_factory=dict)
+    runners: dict[SetName, PodRunner] = Field(default_factory=dict)
+
+    @property
+    def found(self) -> Existing:
+        """As in the base class."""
+        return self.existing
+
+    @property
+    def node_zones(self) -> tuple[str, ...]:
+        """As in the base class: those of the subnets."""
+        return tuple(self.existing.subnets)
+
+    def holdings(self) -> Iterator[tuple[tuple[str, ...], str]]:
+        """As in the base class, and the cluster."""
+        yield from super().holdings()
+        yield ("existing", "name"), f"the EKS cluster {self.existing.name} in {self.region}"
+
+    def _cluster_remarks(self) -> Iterator[str]:
+        """As in the base class: what nothing here shows of the cluster."""
+        yield from self.existing.unseen(self.enablement)
+        yield (
+            f"existing: undeterminable: the control plane of {self.existing.name} may have another Kubernetes version than "
+            f"{self.kubernetes_version}, and its subnets and node role other zones and rights than these settings say"
+        )
+        if AUTOSCALER_CHART not in self.existing.installed:
+            yield (
+                "existing: undeterminable: the autoscaler gets its rights through the add-on eks-pod-identity-agent; check "
+                f"it with aws eks describe-addon --cluster-name {self.existing.name} --addon-name eks-pod-identity-agent"
+            )
+
+    @model_validator(mode="after")
+    def _existing_rules(self) -> Self:
+        """Refuse settings of a control plane, and settings that do not fit what the cluster has."""
+        require_existing(self.existing, self)
+        return self

@@ -1,0 +1,121 @@
+"""Settings of any Kubernetes cluster that exists already, by its kubeconfig context. The program buys no node for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from fleet.facts.scheduling import GPU_PRESENT_LABEL, GPU_TAINT_KEY, Effect, SchedulingProfile, Toleration
+from fleet.settings.cluster import Cluster
+from fleet.settings.enablement import DEVICE_PLUGIN, Enablement
+from fleet.settings.existing import Existing, ExistingContext, refuse_caches, require_existing
+from fleet.settings.model import DnsLabel, LabelKey, LabelValue, Model, QuotedText, problem
+from fleet.settings.pool import Pool
+from fleet.settings.runner import PodRunner, SetName
+
+
+class NodeTaint(Model):
+    """A taint that the nodes of a pool have."""
+
+    key: LabelKey
+    value: LabelValue = ""
+    effect: Literal["NoSchedule", "NoExecute"] = Effect.NO_SCHEDULE.value
+
+
+class DescribedPool(Pool):
+    """GPU nodes that exist already. The settings describe them for the proofs; the program changes nothing of them."""
+
+    capacity: Literal["on-demand", "spot"] = "on-demand"
+    image: Literal["al2023-nvidia", "bottlerocket-nvidia", "oke-gpu", "ubuntu", "talos", "passthrough"]
+    """Kind of node image: which of driver and container toolkit the nodes have (docs/layers.md)."""
+    selector: Annotated[dict[LabelKey, LabelValue], Field(min_length=1)]
+    """Labels of the nodes, by which pods choose them."""
+    taints: tuple[NodeTaint, ...] = ()
+    """All taints of the nodes that keep pods off. The pods of the program tolerate them."""
+    usd_per_hour: Annotated[float, Field(ge=0)] | None = None
+    """What one node costs. Default: unknown."""
+
+    def node_selector(self, name: str) -> dict[str, str]:
+        """As in the base class: the labels that the settings name."""
+        return dict(self.selector)
+
+    def tolerations(self, profile: SchedulingProfile) -> tuple[Toleration, ...]:
+        """As in the base class, and the taints that the settings name."""
+        own = (Toleration(taint.key, effect=taint.effect) for taint in self.taints)
+        return tuple(dict.fromkeys((*super().tolerations(profile), *own)))
+
+    @model_validator(mode="after")
+    def _described_rules(self) -> Self:
+        """Refuse settings that would change nodes which exist already."""
+        for key in ("cdi", "idle_delay", "labels", "sharing"):
+            if key in self.model_fields_set:
+                name = "idleDelay" if key == "idle_delay" else key
+                raise problem("described_pool", f"{name} is a setting of nodes that the program creates; remove it", at=(name,))
+        return self
+
+
+class KubernetesCluster(Cluster):
+    """A cluster of any provider that exists already: charts, ARC and runner sets on nodes that the settings describe."""
+
+    SELLS_VOLUMES: ClassVar[bool] = False
+
+    provider: Literal["kubernetes"]
+    region: Annotated[str, Field(min_length=1)] = "elsewhere"
+    """What the place is called; no cloud reads it."""
+    kubernetes_version: QuotedText = ""
+    """Read by nothing: the program installs no node."""
+    existing: ExistingContext
+    enablement: Enablement
+    delivery: Literal["helm"] = "helm"
+    caches: Annotated[dict[DnsLabel, Any], AfterValidator(refuse_caches)] = Field(default_factory=dict)
+    pools: dict[DnsLabel, DescribedPool] = Field(default_factory=dict)
+    runners: dict[SetName, PodRunner] = Field(default_factory=dict)
+
+    @property
+    def found(self) -> Existing:
+        """As in the base class."""
+        return self.existing
+
+    def holdings(self) -> Iterator[tuple[tuple[str, ...], str]]:
+        """As in the base class, and the cluster."""
+        yield from super().holdings()
+        yield ("existing", "context"), f"the cluster of context {self.existing.context}"
+
+    def _remarks(self) -> Iterator[str]:
+        """As in the base class, and what nothing here shows of the cluster."""
+        yield from super()._remarks()
+        yield from self.existing.unseen(self.enablement)
+        for name, pool in self.pools.items():
+            labels = ",".join(f"{key}={value}" for key, value in pool.selector.items())
+            yield (
+                f"pool {name}: undeterminable: nodes, labels and taints are as the settings describe them; compare with "
+                f"kubectl describe nodes -l {labels}"
+            )
+            if GPU_TAINT_KEY not in {taint.key for taint in pool.taints}:
+                yield (
+                    f"pool {name}: its nodes have no taint {GPU_TAINT_KEY}, so pods without GPUs may fill them; add it to the "
+                    "nodes and to taints"
+                )
+        if self.pools and self.enablement == DEVICE_PLUGIN and DEVICE_PLUGIN not in self.existing.installed:
+            yield (
+                f"existing: undeterminable: the device plugin runs on nodes with the label {GPU_PRESENT_LABEL}=true; "
+                "see that the GPU nodes have it"
+            )
+
+    @model_validator(mode="after")
+    def _existing_rules(self) -> Self:
+        """Refuse what only a cloud has, queues, and settings that do not fit what the cluster has."""
+        require_existing(self.existing, self)
+        for key, given in (("budget", self.budget), ("declareQuotas", self.declare_quotas)):
+            if given:
+                raise problem("existing_cloud", f"{key} is a cloud's, and nothing is bought here; remove it", at=(key,))
+        if self.queues is not None:
+            raise problem(
+                "existing_queues",
+                "queues select nodes by labels that the program sets, and it sets none here; remove queues",
+                at=("queues",),
+            )
+        self._require_enablement()
+        return self

@@ -1,0 +1,98 @@
+"""Settings of an OKE cluster that exists already. The program adds GPU pools to it, and the charts that the cluster lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from fleet.providers.oke.cluster import OkePools
+from fleet.providers.oke.ocid import ClusterId, CompartmentId, SecurityGroupId, SubnetId
+from fleet.providers.oke.runners import OkePodRunner
+from fleet.settings.enablement import GPU_PLUGIN_ADDON
+from fleet.settings.existing import AUTOSCALER_CHART, Existing, ExistingContext, refuse_caches, require_existing
+from fleet.settings.model import DnsLabel, problem
+from fleet.settings.runner import SetName
+
+
+class ExistingOke(ExistingContext):
+    """An OKE cluster as the console shows it, and the kubeconfig context of its Kubernetes API."""
+
+    id: ClusterId
+    node_subnet: SubnetId
+    """Private subnet of the new nodes and of their pods."""
+    node_security_group: SecurityGroupId
+    """Network security group of the new nodes and of their pods."""
+    network_compartment: CompartmentId | None = None
+    """Compartment of the subnet. Default: that of the cluster."""
+
+    @property
+    def identity(self) -> str:
+        """As in the base class: the OCID."""
+        return self.id
+
+
+class ExistingOkeCluster(OkePools):
+    """An OKE cluster that exists already: GPU pools, charts, runner sets. The program does not own network and control plane."""
+
+    DEFAULT_CLASS: ClassVar[bool] = True
+    SELLS_VOLUMES: ClassVar[bool] = False
+
+    existing: ExistingOke
+    delivery: Literal["helm"] = "helm"
+    caches: Annotated[dict[DnsLabel, Any], AfterValidator(refuse_caches)] = Field(default_factory=dict)
+    runners: dict[SetName, OkePodRunner] = Field(default_factory=dict)
+
+    @property
+    def found(self) -> Existing:
+        """As in the base class."""
+        return self.existing
+
+    def holdings(self) -> Iterator[tuple[tuple[str, ...], str]]:
+        """As in the base class, and the cluster."""
+        yield from super().holdings()
+        yield ("existing", "id"), f"the OKE cluster {self.existing.id}"
+
+    def _here(self) -> Iterator[tuple[tuple[str, ...], str | None]]:
+        """As in the base class, and the cluster with its network."""
+        existing = self.existing
+        yield ("existing", "id"), existing.id
+        yield ("existing", "nodeSubnet"), existing.node_subnet
+        yield ("existing", "nodeSecurityGroup"), existing.node_security_group
+        yield from super()._here()
+
+    def _cluster_remarks(self) -> Iterator[str]:
+        """As in the base class: what nothing here shows of the cluster."""
+        yield from self.existing.unseen(self.enablement)
+        yield (
+            "existing: undeterminable: the cluster must be an enhanced one with VCN-native pod networking, of Kubernetes version "
+            f"{self.kubernetes_version}; compare with oci ce cluster get"
+        )
+        if self.enablement == GPU_PLUGIN_ADDON:
+            yield (
+                "existing: undeterminable: the add-on NvidiaGpuPlugin must be on; look for it with oci ce cluster list-addons, "
+                "or set another enablement"
+            )
+        if AUTOSCALER_CHART in self.existing.installed:
+            yield (
+                "existing: the add-on ClusterAutoscaler lists its node pools; add the new ones to its configuration nodes after "
+                "pulumi up, or they keep nodes.min"
+            )
+        else:
+            yield (
+                "existing: undeterminable: the program configures the add-on ClusterAutoscaler for its own pools alone; if the "
+                "cluster has it already, write cluster-autoscaler into installed"
+            )
+
+    @model_validator(mode="after")
+    def _existing_rules(self) -> Self:
+        """Refuse settings of a control plane, and settings that do not fit what the cluster has."""
+        require_existing(self.existing, self)
+        if self.declare_quotas:
+            raise problem(
+                "existing_quotas",
+                "an OCI quota also bounds what others have in the cluster's compartment; remove declareQuotas",
+                at=("declareQuotas",),
+            )
+        return self

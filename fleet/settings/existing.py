@@ -1,0 +1,165 @@
+"""Settings of a cluster that exists already and that the program did not create."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal, Protocol, Self
+
+from pydantic import Field, model_validator
+
+from fleet.facts.scheduling import GPU_TAINT_KEY
+from fleet.facts.versions import CHARTS
+from fleet.settings.model import DnsLabel, LabelKey, LabelValue, Model, matching, problem
+
+CONTROLLER_CHART, AUTOSCALER_CHART = "arc-controller", "cluster-autoscaler"
+Installed = Literal["arc-controller", "cluster-autoscaler", "device-plugin", "gpu-operator", "metrics-server"]
+"""What a cluster may have already. The program does not install it again."""
+ENABLEMENTS = ("device-plugin", "gpu-operator")
+_RELEASES = {"device-plugin": "nvidia-device-plugin"}
+"""The names of our releases, where they differ."""
+
+EXISTS, CREATED = "existing", "created"
+"""The tags of a provider's two models: a cluster that exists already, and one that the program creates."""
+
+ServiceAccount = Annotated[
+    str,
+    matching(
+        "service_account",
+        "not the name of a service account; write it as kubectl get serviceaccounts shows it",
+        r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?",
+        most=253,
+    ),
+]
+
+
+class Controller(Model):
+    """The ARC controller that the cluster has: its namespace and its service account."""
+
+    namespace: DnsLabel
+    service_account: ServiceAccount
+
+
+class Existing(Model):
+    """Facts of an existing cluster that the program cannot read before `pulumi up`."""
+
+    installed: tuple[Installed, ...]
+    """What the cluster has already; [] if it has none of these. The program installs the rest."""
+    controller: Controller | None = None
+    """The ARC controller, if the cluster has one. The roles of each runner set are bound to its service account."""
+    system_selector: dict[LabelKey, LabelValue] = Field(default_factory=dict)
+    """Node labels of the nodes for controllers and listeners. Default: any node whose taints they tolerate."""
+
+    @property
+    def identity(self) -> str:
+        """What pools and objects call the cluster: its name, its OCID or its context."""
+        raise NotImplementedError
+
+    @property
+    def releases(self) -> frozenset[str]:
+        """The names of the releases that the program leaves out."""
+        return frozenset(_RELEASES.get(name, name) for name in self.installed)
+
+    def unseen(self, enablement: str) -> Iterator[str]:
+        """What nothing in the settings shows of the cluster, as warnings. `enablement` is what advertises its GPUs."""
+        yield (
+            "existing: undeterminable: other pods and DaemonSets of the cluster are not counted, so a node may hold fewer "
+            "runners than the plan says"
+        )
+        if self.controller is not None:
+            yield (
+                "existing: undeterminable: a controller of another minor version deletes runner sets; check that the controller "
+                f"in {self.controller.namespace} has version {CHARTS['gha-runner-scale-set'].version}"
+            )
+        if enablement in self.installed:
+            yield (
+                f"existing: undeterminable: {enablement} of the cluster must tolerate the taint {GPU_TAINT_KEY} and select the "
+                "GPU nodes; look for their GPUs with kubectl describe node"
+            )
+        if AUTOSCALER_CHART in self.installed:
+            yield (
+                "existing: undeterminable: the cluster's own autoscaler must find the new pools by their tags and may resize "
+                "them; start one job per pool to see it"
+            )
+
+    @model_validator(mode="after")
+    def _controller_rules(self) -> Self:
+        """Refuse an installed ARC controller that is not described, and a description of one that is not installed."""
+        if (CONTROLLER_CHART in self.installed) != (self.controller is not None):
+            raise problem(
+                "existing_controller",
+                f"{CONTROLLER_CHART} in installed and controller (namespace, serviceAccount) belong together; give both or none",
+                at=("controller",) if self.controller is not None else ("installed",),
+            )
+        return self
+
+
+Context = Annotated[
+    str,
+    matching(
+        "context",
+        "not a kubeconfig context; write it as kubectl config get-contexts shows it",
+        r"[^\s\x00-\x1f\x7f]+",
+        most=160,
+    ),
+]
+
+
+class ExistingContext(Existing):
+    """A cluster as the kubeconfig names it."""
+
+    context: Context
+    """The kubeconfig context. Objects in the state belong to it: another name replaces all of them."""
+    kubeconfig: Annotated[str, Field(min_length=1)] | None = None
+    """Path of the kubeconfig file. Default: as kubectl finds it (KUBECONFIG, ~/.kube/config)."""
+
+    @property
+    def identity(self) -> str:
+        """As in the base class: the context."""
+        return self.context
+
+
+def refuse_caches(caches: dict[str, Any]) -> dict[str, Any]:
+    """Refuse every cache: the program cannot read which storage drivers an existing cluster has."""
+    for name in caches:
+        raise problem(
+            "existing_cache",
+            "a cache needs a storage driver that the program installs in its own clusters alone; remove it, and name a storage "
+            "class of your cluster in the workload's storage",
+            at=(name,),
+            value=name,
+        )
+    return caches
+
+
+class _Settings(Protocol):
+    """The settings that `require_existing` reads."""
+
+    @property
+    def enablement(self) -> str: ...
+    @property
+    def protect(self) -> bool: ...
+    @property
+    def pools(self) -> Mapping[str, Any]: ...
+
+
+def require_existing(existing: Existing, cluster: _Settings) -> None:
+    """Refuse settings that do not fit a cluster which exists already. Raises a settings problem."""
+    if cluster.protect:
+        raise problem("existing_protect", "the program does not own this control plane; remove protect", at=("protect",))
+    for name in ENABLEMENTS:
+        if name in existing.installed and name != cluster.enablement:
+            raise problem(
+                "existing_enablement",
+                f"the cluster has {name}, which would advertise the GPUs too; write enablement: {name}",
+                at=("enablement",),
+                value=cluster.enablement,
+            )
+    for name, pool in cluster.pools.items():
+        key = "sharing" if pool.sharing is not None else "cdi" if pool.cdi else ""
+        if key and cluster.enablement in existing.installed:
+            raise problem(
+                "existing_sharing",
+                f"the config of {cluster.enablement} is not the program's here; remove {key}, or {cluster.enablement} from "
+                "installed",
+                at=("pools", name, key),
+            )

@@ -1,0 +1,89 @@
+"""Resources that somebody else created become the program's by `pulumi import`, and nothing of them changes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from google.protobuf import struct_pb2
+
+from fleet.loading import stackfile
+from offline.record import Recording, record
+from tests.day import AS_OF
+from tests.engine.cli import ROOT, STACK_FILE, Cli, copy_project, environment
+from tests.engine.provider import Provider, attach, providers
+from tests.engine.verdicts import STREAMED, events
+
+pytestmark = pytest.mark.engine
+
+STACK = "existing-eks"
+KEY = "gpu-ci:githubPrivateKey"
+TEMPLATE, GROUP = "aws:ec2/launchTemplate:LaunchTemplate", "aws:eks/nodeGroup:NodeGroup"
+IDS = {"usw2-t4-spot-launch": "lt-0123456789abcdef0", "usw2-t4-spot-nodes": "platform:gpu-spot"}
+"""A node group with its template that somebody created by hand: ids by logical name."""
+PARENTS = ("usw2-aws", "usw2-t4-spot")
+"""The provider and the component that the two hang on."""
+
+
+@dataclass(frozen=True)
+class Site:
+    """The example's project, its stack, and the simulated AWS."""
+
+    cli: Cli
+    aws: Provider
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    base = tmp_path_factory.mktemp("import")
+    folder = copy_project(base / "project")
+    shutil.copy(ROOT / "examples" / STACK_FILE.format(STACK), folder)
+    with providers(("aws", "kubernetes")) as serving:
+        cli = Cli(folder, environment(base / "home", attach(serving)) | {"GPU_CI_AS_OF": AS_OF.isoformat()})
+        cli.ok("stack", "init", STACK, "--secrets-provider", "passphrase")
+        cli.ok("config", "set", "--stack", STACK, "--secret", KEY, given="a key")
+        yield Site(cli, serving["aws"])
+
+
+def planned(folder: Path) -> Recording:
+    return record(folder / "__main__.py", stackfile.load(STACK, folder))
+
+
+def imported(site: Site) -> dict[str, Any]:
+    """The import file of the two resources, with their ids, as docs/existing-clusters.md describes it."""
+    path = site.cli.folder / "import.json"
+    site.cli.ok("preview", "--stack", STACK, "--import-file", path.name, "--suppress-progress")
+    written = json.loads(path.read_text())
+    kept = [each for each in written["resources"] if each["name"] in (*IDS, *PARENTS)]
+    for each in kept:
+        if each["name"] in IDS:
+            assert each["id"] == "<PLACEHOLDER>"
+            each["id"] = IDS[each["name"]]
+    return {**written, "resources": kept}
+
+
+def test_an_adopted_node_group_stays_as_it_is(site):
+    plan = {each.name: each for each in planned(site.cli.folder).resources if each.type in (TEMPLATE, GROUP)}
+    site.aws.there[IDS["usw2-t4-spot-launch"]] = plan["usw2-t4-spot-launch"].wire
+    group = struct_pb2.Struct()
+    group.CopyFrom(plan["usw2-t4-spot-nodes"].wire)
+    group.update({"launchTemplate": {"id": IDS["usw2-t4-spot-launch"], "version": "1"}})
+    site.aws.there[IDS["usw2-t4-spot-nodes"]] = group
+    file = site.cli.folder / "import.json"
+    file.write_text(json.dumps(imported(site)))
+    site.cli.ok(
+        "import", "--stack", STACK, "--file", file.name, "--yes", "--generate-code=false", "--protect=false", "--skip-preview"
+    )
+    state = json.loads(site.cli.ok("stack", "export", "--stack", STACK).out)["deployment"]["resources"]
+    assert {each["urn"]: each["id"] for each in state if each["type"] in (TEMPLATE, GROUP)} == {
+        plan[name].urn: identity for name, identity in IDS.items()
+    }, "the URNs are those of the program, with the ids of the cloud"
+    preview = site.cli.having(**STREAMED)("preview", "--stack", STACK, "--json", "--suppress-progress")
+    assert preview.status == 0, preview
+    steps = {each["metadata"]["urn"]: each["metadata"]["op"] for each in events(preview, "resourcePreEvent")}
+    assert {steps[plan[name].urn] for name in IDS} == {"same"}, "the next update leaves them as they are"
