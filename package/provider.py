@@ -36,7 +36,9 @@ def packaged() -> list[type[PackagedComponent[Any]]]:
     """Every component of the package, by name."""
     for module in pkgutil.walk_packages(components.__path__, f"{components.__name__}."):
         importlib.import_module(module.name)
-    return sorted((found for each in PackagedComponent.__subclasses__() for found in _concrete(each)), key=lambda found: found.__name__)
+    return sorted(
+        (found for each in PackagedComponent.__subclasses__() for found in _concrete(each)), key=lambda found: found.__name__
+    )
 
 
 def _concrete(base: type[PackagedComponent[Any]]) -> list[type[PackagedComponent[Any]]]:
