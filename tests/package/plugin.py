@@ -159,7 +159,7 @@ class Plugin:
             answer = self._provider.Construct(asked, timeout=30)
             return Constructed(engine.asked, rpc.deserialize_properties(answer.state, keep_unknowns=True))
         except grpc.RpcError as error:
-            if error.code() != grpc.StatusCode.INVALID_ARGUMENT:  # type: ignore[attr-defined]
+            if error.code() != grpc.StatusCode.INVALID_ARGUMENT:
                 raise
             return Constructed(engine.asked, errors=tuple(_property_errors(error)))
         finally:
