@@ -75,6 +75,7 @@ ARGUMENTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
         {
             **EKS,
             "clusterName": "mine",
+            "controlPlaneZones": ["us-west-2a", "us-west-2b"],
             "vpcCidr": "10.8.0.0/16",
             "natGateways": "per-zone",
             "admins": ["arn:aws:iam::123456789012:role/admins"],
@@ -124,7 +125,7 @@ ARGUMENTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
             "tenancyId": "ocid1.tenancy.oc1..example",
             "homeRegion": "us-sanjose-1",
             "budget": BUDGET,
-            "budgetCompartmentId": "ocid1.compartment.oc1..exampleci",
+            "budgetCompartmentId": "ocid1.compartment.oc1..exampleall",
             "quotas": ["set compute-core quota standard-e5-core-count to 8 in compartment ci"],
             "tags": {"team": "ml"},
             "stackTag": "blue",

@@ -35,6 +35,12 @@ _FEATURES = (
     resource_pb2.RESOURCE_MONITOR_FEATURE_RESOURCE_REFERENCES,
 )
 
+_ADDED = {
+    "aws:iam/role:Role": {"arn": "arn:aws:iam::123456789012:role/x"},
+    "eks:index:Cluster": {"kubeconfigJson": "{}", "clusterSecurityGroupId": "sg-0123456789abcdef0"},
+}
+"""Outputs by type that are not inputs. An update has them."""
+
 
 def secret(value: object) -> dict[str, object]:
     """A secret on the wire."""
@@ -92,10 +98,14 @@ class Engine(resource_pb2_grpc.ResourceMonitorServicer, engine_pb2_grpc.EngineSe
     def RegisterResource(self, request: Any, context: Any) -> Any:  # noqa: N802 - gRPC's name
         self.asked.append(request)
         known = request.custom and not self.preview
+        outputs = struct_pb2.Struct()
+        outputs.CopyFrom(request.object)
+        if not self.preview:
+            outputs.update(_ADDED.get(request.type, {}))
         return resource_pb2.RegisterResourceResponse(
             urn=urn_of(request),
             id=f"{request.name}-id" if known else "",
-            object=request.object,
+            object=outputs,
         )
 
 

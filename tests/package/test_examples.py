@@ -22,7 +22,15 @@ from tests.day import AS_OF
 from tests.package.sdk import MODULE, importable
 
 FOLDER = ROOT / "examples" / "components"
-KUBECONFIG = "apiVersion: v1 # of a cluster that exists already"
+VALUES = {
+    "kubeconfig": "apiVersion: v1 # of a cluster that exists already",
+    "githubPrivateKey": "of the GitHub App",
+    "publicCidrs": '["203.0.113.0/24"]',
+    "availabilityDomain": "abcd:US-SANJOSE-1-AD-1",
+    "compartmentId": "ocid1.compartment.oc1..exampleci",
+    "systemImageId": "ocid1.image.oc1.sjc.examplesystem",
+}
+"""Config of the programs."""
 PROGRAMS = sorted(FOLDER.glob("*/__main__.py"))
 CLUSTERS = {"EksGpuCluster", "OkeGpuCluster"}
 """Components that create a cluster."""
@@ -36,7 +44,7 @@ def folder_of(component: str) -> str:
 def recorded(program: Path) -> Recording:
     """What a program declares."""
     name = ids(program).replace("_", "-")
-    values = {f"{name}:kubeconfig": KUBECONFIG, f"{name}:githubPrivateKey": "of the GitHub App"}
+    values = {f"{name}:{key}": value for key, value in VALUES.items()}
     config = StackConfig(name, "dev", program.parent / "Pulumi.dev.yaml", values, frozenset(values), {})
     with importable():
         return record(program, config)
