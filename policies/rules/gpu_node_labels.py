@@ -71,8 +71,8 @@ def _check(stack: Stack, later: Later) -> Iterator[Violation]:
         for pod in pods:
             if not any(_lands(pod, pool, declared) for name in _pools_named(pod) for pool in meant.get(name, ())):
                 for fault in _check_pod(pod, pools, declared):
-                    if pod.at.cluster in stack.existing:
-                        outside.note(unseen(pod.at.cluster, f"whether another pool of it suits {pod.at.resource.name}"))
+                    if there := stack.may_be(pod.at.cluster):
+                        outside.note(unseen(there, f"whether another pool of it suits {pod.at.resource.name}"))
                     else:
                         yield fault
     if not later:

@@ -83,6 +83,12 @@ class Stack:
     existing: Mapping[str, str] = field(default_factory=dict)
     """The providers of clusters that the stack did not create, by the name, OCID or context of the cluster."""
 
+    def may_be(self, cluster: str) -> str:
+        """The existing cluster that `cluster` is, or may be if it is unknown (""); "" if the stack created it."""
+        if cluster in self.existing:
+            return cluster
+        return "" if cluster else next(iter(self.existing), "")
+
     def of(self, *types: str | frozenset[str]) -> Iterator[PolicyResource]:
         """The resources of these tokens or sets of tokens."""
         wanted = frozenset[str]().union(*(each if isinstance(each, frozenset) else {each} for each in types))

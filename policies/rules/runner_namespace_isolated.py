@@ -157,8 +157,8 @@ def _check_existing(stack: Stack, sets: Sequence[RunnerSet], accounts: frozenset
     """The network of a cluster that exists already is not the stack's."""
     for each in sets:
         for at in clustered([each.resource], Later()) if _runs_jobs(each, accounts) else ():
-            if at.cluster in stack.existing:
-                later.note(unseen(at.cluster, "whether its network enforces NetworkPolicies"))
+            if there := stack.may_be(at.cluster):
+                later.note(unseen(there, "whether its network enforces NetworkPolicies"))
 
 
 def _runs_jobs(runner_set: RunnerSet, accounts: frozenset[str]) -> bool:
