@@ -33,6 +33,7 @@ HELD_BY_OTHERS = {
     "eks-logging-and-secrets",
     "node-role-least-privilege",
     "private-nodes",
+    "quota-declared",
     "runner-namespace-isolated",
     "system-pool-exists",
 }
@@ -79,15 +80,25 @@ def test_the_program_changes_nothing_of_the_cluster():
         EKS_POOL,
         "aws:ec2/launchTemplate:LaunchTemplate",
         "aws:autoscaling/tag:Tag",
-        "aws:servicequotas/serviceQuota:ServiceQuota",
     }, "no network, control plane, add-on and role"
 
 
-def test_pools_join_the_cluster_with_its_role_in_its_subnets():
-    for each in of_type(recorded(EXAMPLE), EKS_POOL):
-        assert each.inputs["clusterName"] == "platform"
-        assert each.inputs["nodeRoleArn"] == ROLE
-        assert each.inputs["subnetIds"] == ["subnet-0aaaaaaaaaaaaaaa1", "subnet-0bbbbbbbbbbbbbbb2"]
+def test_a_pool_joins_the_cluster_with_its_role_and_one_group_in_the_subnet_of_each_zone():
+    groups = {each.name: each.inputs for each in of_type(recorded(EXAMPLE), EKS_POOL)}
+    assert {(each["clusterName"], each["nodeRoleArn"]) for each in groups.values()} == {("platform", ROLE)}
+    assert {name: each["subnetIds"] for name, each in groups.items()} == {
+        "usw2-t4-spot-us-west-2a-nodes": ["subnet-0aaaaaaaaaaaaaaa1"],
+        "usw2-t4-spot-us-west-2b-nodes": ["subnet-0bbbbbbbbbbbbbbb2"],
+        "usw2-t4-release-us-west-2a-nodes": ["subnet-0aaaaaaaaaaaaaaa1"],
+    }, "a pool of one node has a group in the first zone only"
+
+
+def test_a_pool_with_efa_interfaces_is_in_the_clusters_own_security_group():
+    efa = pool(instanceTypes=["g4dn.8xlarge"], efaInterfaces=1)
+    recording = build(usw2=existing_eks(pools={"t4": efa}))
+    (template,) = of_type(recording, "aws:ec2/launchTemplate:LaunchTemplate")
+    (interface,) = template.inputs["networkInterfaces"]
+    assert interface["securityGroups"] == ["[unknown]"], "it is read from AWS at pulumi up"
 
 
 def test_a_pool_of_one_zone_is_in_that_zones_subnet():

@@ -5,13 +5,14 @@ from __future__ import annotations
 import runpy
 import types
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Any, Literal, NotRequired, get_args, get_origin, get_type_hints, is_typeddict
 
 import pulumi
 import pytest
 
-from components.outputs import StackOutputs
+from components.outputs import OkeOutputs, StackOutputs
 from fleet.loading.config import fleet_of
+from fleet.settings.existing import ExistingContext
 from offline.record import Recording, record
 from offline.wire import UNKNOWN, Secret, hidden
 from tests.components.oke import ANSWERS
@@ -41,7 +42,7 @@ def faults(value: Any, hint: Any, path: str = "") -> Iterator[str]:
         yield from faults(value, chosen, path)
     elif is_typeddict(hint):
         hints = get_type_hints(hint)
-        yield from (f"{path}: {key}" for key in hints.keys() ^ value.keys())
+        yield from (f"{path}: {key}" for key in (hints.keys() ^ value.keys()) - (optional(hint) - value.keys()))
         for key in hints.keys() & value.keys():
             yield from faults(value[key], hints[key], f"{path}.{key}")
     elif origin is dict:
@@ -58,6 +59,11 @@ def faults(value: Any, hint: Any, path: str = "") -> Iterator[str]:
         yield from () if isinstance(value, plain) and (plain is str) is isinstance(value, str) else (f"{path}: {value!r}",)
 
 
+def optional(kind: Any) -> set[str]:
+    """The keys of a TypedDict that only some clusters have."""
+    return {key for key, hint in get_type_hints(kind, include_extras=True).items() if get_origin(hint) is NotRequired}
+
+
 @pytest.mark.parametrize("stack", DEPLOYED)
 def test_a_stack_exports_the_keys_that_the_types_promise(stack):
     assert list(faults(outputs_of(stack), StackOutputs)) == []
@@ -66,12 +72,16 @@ def test_a_stack_exports_the_keys_that_the_types_promise(stack):
 @pytest.mark.parametrize("stack", DEPLOYED)
 def test_the_outputs_name_every_cluster_pool_and_runner_set(stack):
     outputs, fleet = outputs_of(stack), fleet_of(stack_config(stack))
-    assert outputs["kubeconfigs"].keys() == outputs["clusters"].keys() == fleet.clusters.keys()
+    assert outputs["clusters"].keys() == fleet.clusters.keys()
+    by_context = {name for name, settings in fleet.clusters.items() if isinstance(settings.found, ExistingContext)}
+    assert outputs["kubeconfigs"].keys() == fleet.clusters.keys() - by_context
     for name, settings in fleet.clusters_by_name():
         cluster = outputs["clusters"][name]
-        pools = cluster["nodeGroups" if settings.provider == "eks" else "nodePoolIds"]
-        assert pools.keys() == settings.pools.keys()
-        assert all(pools.values()), f"{name}: a pool without a node group"
+        assert settings.found is not None or optional(OkeOutputs) <= cluster.keys() or settings.provider != "oke"
+        if settings.provider != "kubernetes":
+            pools = cluster["nodeGroups" if settings.provider == "eks" else "nodePoolIds"]
+            assert pools.keys() == settings.pools.keys()
+            assert all(pools.values()), f"{name}: a pool without a node group"
         assert cluster["runnerSets"].keys() == settings.runners.keys()
 
 
@@ -89,7 +99,9 @@ def secret(recording: Recording) -> set[str]:
 
 @pytest.mark.parametrize("stack", DEPLOYED)
 def test_only_the_kubeconfigs_are_secret(stack):
-    assert secret(exported(stack)) == {"kubeconfigs"}, "a secret beside them would hide the names of clusters and node groups"
+    recording = exported(stack)
+    expected = {"kubeconfigs"} if recording.outputs["kubeconfigs"] else set()
+    assert secret(recording) == expected, "a secret beside them would hide the names of clusters and node groups"
 
 
 def test_only_the_kubeconfigs_are_secret_once_the_stack_is_deployed():

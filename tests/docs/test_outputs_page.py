@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Any, Literal, NotRequired, get_args, get_origin, get_type_hints, is_typeddict
 
 import pytest
 
@@ -20,6 +20,7 @@ TABLES: Mapping[str, Mapping[str, Any]] = {
     "StackOutputs": STAGING,
     "EksOutputs": USW2,
     "OkeOutputs": SJC,
+    "KubernetesOutputs": recorded("existing-context").outputs["clusters"]["lab"],
     "RunnerSetOutputs": USW2["runnerSets"]["gpu-t4"],
 }
 """By TypedDict, an example of it in a first preview."""
@@ -58,10 +59,18 @@ def leaves(value: Any) -> Iterator[object]:
         yield value
 
 
+def text_of(hint: Any) -> str:
+    """The text of an annotated type, which may be that of a key which only some clusters have."""
+    annotated = get_args(hint)[0] if get_origin(hint) is NotRequired else hint
+    text: str = annotated.__metadata__[0]
+    return text
+
+
 def table(name: str, example: Mapping[str, Any]) -> str:
     kind = getattr(outputs, name)
     hints = get_type_hints(kind)
-    texts = {key: hint.__metadata__[0] for key, hint in get_type_hints(kind, include_extras=True).items()}
+    annotated = get_type_hints(kind, include_extras=True)
+    texts = {key: text_of(hint) for key, hint in annotated.items()}
     rows = [f"| `{key}` | {shown(hints[key])} | {known(example[key])} | {texts[key]} |" for key in hints]
     return "\n".join(["", "| key | type | before the first `up` | |", "|---|---|---|---|", *rows, "", ""])
 

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.engine
 STACK = "existing-eks"
 KEY = "gpu-ci:githubPrivateKey"
 TEMPLATE, GROUP = "aws:ec2/launchTemplate:LaunchTemplate", "aws:eks/nodeGroup:NodeGroup"
-IDS = {"usw2-t4-spot-launch": "lt-0123456789abcdef0", "usw2-t4-spot-nodes": "platform:gpu-spot"}
+IDS = {"usw2-t4-spot-launch": "lt-0123456789abcdef0", "usw2-t4-spot-us-west-2a-nodes": "platform:gpu-spot"}
 """A node group with its template that somebody created by hand: ids by logical name."""
 PARENTS = ("usw2-aws", "usw2-t4-spot")
 """The provider and the component that the two hang on."""
@@ -71,9 +71,9 @@ def test_an_adopted_node_group_stays_as_it_is(site):
     plan = {each.name: each for each in planned(site.cli.folder).resources if each.type in (TEMPLATE, GROUP)}
     site.aws.there[IDS["usw2-t4-spot-launch"]] = plan["usw2-t4-spot-launch"].wire
     group = struct_pb2.Struct()
-    group.CopyFrom(plan["usw2-t4-spot-nodes"].wire)
+    group.CopyFrom(plan["usw2-t4-spot-us-west-2a-nodes"].wire)
     group.update({"launchTemplate": {"id": IDS["usw2-t4-spot-launch"], "version": "1"}})
-    site.aws.there[IDS["usw2-t4-spot-nodes"]] = group
+    site.aws.there[IDS["usw2-t4-spot-us-west-2a-nodes"]] = group
     file = site.cli.folder / "import.json"
     file.write_text(json.dumps(imported(site)))
     site.cli.ok(

@@ -32,7 +32,7 @@ from fleet.facts.scheduling import (
 )
 from fleet.loading import stackfile
 from fleet.loading.config import load
-from fleet.providers.eks.cluster import EksCluster
+from fleet.providers.eks.cluster import EksPools
 from fleet.providers.fleet import Fleet
 from fleet.providers.registry import PROVIDERS
 from fleet.settings.enablement import DEVICE_PLUGIN, GPU_OPERATOR, GPU_PLUGIN_ADDON
@@ -502,7 +502,7 @@ def _declared(recording: Recording, cluster_name: str, settings: Any, name: str)
 
 def _groups(recording: Recording, cluster_name: str, settings: Any, name: str) -> list[dict[str, Any]]:
     """Inputs of the node groups of a pool: one per zone on EKS."""
-    zones = settings.groups_of(settings.pools[name]) if isinstance(settings, EksCluster) else [""]
+    zones = settings.groups_of(settings.pools[name]) if isinstance(settings, EksPools) else [""]
     return [_plain(_named(recording, "-".join(filter(None, (cluster_name, name, zone, "nodes")))).inputs) for zone in zones]
 
 
