@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import pulumi
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
 
 from fleet.facts.errors import FleetError, shown
@@ -83,6 +83,26 @@ def checked(path: str, value: pulumi.Input[str], check: Callable[[str], object],
         return accept(value)
     known: pulumi.Output[str] = pulumi.Output.from_input(value)
     return known.apply(accept)
+
+
+def typed(path: str, value: pulumi.Input[str], kind: Any) -> pulumi.Input[str]:
+    """The value, checked as `checked` does by the type of a settings field. The type's own message applies."""
+    adapter = TypeAdapter(kind)
+
+    def accept(text: str) -> bool:
+        try:
+            adapter.validate_python(text)
+        except ValidationError as error:
+            raise _error(path, error.errors()[0]["msg"], shown(text)) from None
+        return True
+
+    return checked(path, value, accept, "")
+
+
+def require(holds: bool, path: str, rule: str) -> None:
+    """Raise InputPropertyError with the rule for an argument, unless the rule holds."""
+    if not holds:
+        raise _error(path, rule)
 
 
 def _keys(model: type[BaseModel]) -> list[str]:

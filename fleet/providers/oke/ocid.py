@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import AfterValidator
 
@@ -98,6 +98,16 @@ def require_region(ocid: str | None, region: str, *, at: tuple[str, ...]) -> Non
     found = region_of(ocid) if ocid is not None else ""
     if found not in ("", region):
         raise problem("ocid_region", f"this OCID belongs to region {found}; use one of {region}", at=at, value=ocid)
+
+
+def located(kind: Any, region: str) -> Any:
+    """The type of an OCID that refuses those of another region."""
+
+    def check(ocid: str) -> str:
+        require_region(ocid, region, at=())
+        return ocid
+
+    return Annotated[kind, AfterValidator(check)]
 
 
 def require_different(domains: tuple[str, ...], *, at: tuple[str, ...]) -> None:
