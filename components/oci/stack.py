@@ -10,9 +10,10 @@ from components.kubernetes.arc import Arc
 from components.kubernetes.inside import Inside, install
 from components.oci.autoscaler import OkeAutoscaler, OkeAutoscalerArgs, ScaledPool
 from components.oci.caches import OkeCaches, OkeCachesArgs
-from components.oci.oci_gpu_runner import OciGpuRunner, OciGpuRunnerArgs
+from components.oci.oci_gpu_runner import OciGpuRunner
 from components.oci.oke_gpu_cluster import OkeGpuCluster, OkeGpuClusterArgs
 from components.oci.oke_gpu_pool import OkeGpuPool, OkeGpuPoolArgs
+from components.oci.runner_arguments import oci_gpu_runner_args
 from components.outputs import Built
 from fleet.providers.fleet import Fleet
 from fleet.providers.oke.addons import AUTOSCALER_ADDON
@@ -76,23 +77,15 @@ def build(name: str, settings: OkeCluster, fleet: Fleet, context: Context, priva
     def machine_set(set_name: str, runner: MachineRunner, group: str, arc: Arc) -> OciGpuRunner:
         return OciGpuRunner(
             f"{name}-{set_name}",
-            OciGpuRunnerArgs(
-                set_name=set_name,
-                physical_name=f"{context.cluster_name(name)}-{set_name}",
-                runner=runner,
-                group=group,
-                arc=arc,
-                cluster_id=cluster.cluster_id,
-                region=settings.region,
-                compartment=settings.machines_in,
-                networks=(settings.compartment, settings.network.compartment or settings.compartment),
-                subnet_id=cluster.node_subnet_id,
-                group_id=cluster.machines_id,
-                tags=context.tags,
-                iam=iam,
-                ready=cluster.before_machines,
+            oci_gpu_runner_args(settings, context.cluster_name(name), context, set_name, runner, group, arc)
+            | {
+                "cluster_id": cluster.cluster_id,
+                "subnet_id": cluster.node_subnet_id,
+                "security_group_id": cluster.machines_id,
+            },
+            pulumi.ResourceOptions(
+                providers=[cloud, cluster.kubernetes_provider], depends_on=[*arc.after, *cluster.before_machines]
             ),
-            opts=pulumi.ResourceOptions(providers=[cloud, cluster.kubernetes_provider]),
         )
 
     backings = {}

@@ -45,12 +45,12 @@ def launcher_set(
     region: str,
     compartment: str,
     selector: Mapping[str, str] = SYSTEM_SELECTOR,
-    place: arc.Place = arc.Place(),
+    place: arc.Place | None = None,
 ) -> Chart:
     """One runner scale set of OCI machines.
 
     `region` is the region of the cluster. `compartment` is the OCID of the compartment for the machines. `selector` are the
-    labels of the nodes for launchers. `place` is what the set finds in its cluster.
+    labels of the nodes for launchers. `place` is what the set finds in its cluster; default: as the program installs it.
     """
     level: Level = "restricted"
     if isinstance(runner, VmPerJobRunner) and not runner.booted_here:
@@ -58,7 +58,7 @@ def launcher_set(
     else:
         pod = _own_pod(runner, region)
     common = {"nodeSelector": dict(selector), "terminationGracePeriodSeconds": _PATIENCE}
-    return scale_set(name, runner, github_url, group, common | pod, level, _machine(runner), place)
+    return scale_set(name, runner, github_url, group, common | pod, level, _machine(runner), place or arc.Place())
 
 
 def _machine(runner: MachineRunner) -> dict[str, str]:

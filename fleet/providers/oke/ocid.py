@@ -73,6 +73,7 @@ def _kind(kind: str) -> AfterValidator:
 
 TenancyId = Annotated[str, _kind("tenancy")]
 CompartmentId = Annotated[str, _kind("compartment")]
+ClusterId = Annotated[str, _kind("cluster")]
 ImageId = Annotated[str, _kind("image")]
 VcnId = Annotated[str, _kind("vcn")]
 SubnetId = Annotated[str, _kind("subnet")]
