@@ -21,7 +21,7 @@ def oci_gpu_runner_args(
         region=cluster.region,
         home_region=cluster.home_region,
         compartment_id=cluster.machines_in,
-        network_compartment_ids=[cluster.compartment, cluster.network.compartment or cluster.compartment],
+        network_compartment_ids=list(dict.fromkeys([cluster.compartment, cluster.network.compartment or cluster.compartment])),
         machine_set_name=f"{physical_name}-{name}",
         runner_group=group,
         capacity_type=runner.capacity,

@@ -13,7 +13,7 @@ from components.build import build
 from components.config import read_fleet
 from fleet.loading import stackfile
 from fleet.loading.config import fleet_of
-from offline.record import Recording, Resource, record
+from offline.record import Recording, Resource, made_id, record
 from offline.wire import Secret
 from tests.components.oke import ANSWERS
 from tests.components.recorded import ROOT, SECRET, STACKS, before, cluster_id, of_type, recordings, runner_sets, stack_config
@@ -149,7 +149,12 @@ class Cloud(pulumi.runtime.Mocks):
 
     def new_resource(self, args: pulumi.runtime.MockResourceArgs) -> tuple[str, dict]:
         self.made.append(args)
-        return f"{args.name}-id", {**args.inputs, "arn": f"arn:{args.name}", "name": args.name, **self.outputs.get(args.typ, {})}
+        return made_id(args.typ, args.name), {
+            **args.inputs,
+            "arn": f"arn:{args.name}",
+            "name": args.name,
+            **self.outputs.get(args.typ, {}),
+        }
 
     def call(self, args: pulumi.runtime.MockCallArgs) -> tuple[dict, list]:
         """What is asked of OCI once resources stand; a preview asks nothing."""
