@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from components.arguments import require, settings
+from components.arguments import checked, require, settings
 from components.kubernetes.set_settings import SetSettings
 from fleet.providers.oke.ocid import CompartmentId, Region, require_domains, require_region
 from fleet.providers.oke.vm_runner import VmPerJobRunner, VmRunner, require_own_network
 from fleet.providers.tags import OCI_TAGS
-from fleet.settings.model import LabelKey, LabelValue, Model, TagKey, TagValue, problem
+from fleet.settings.model import LabelKey, LabelValue, TagKey, TagValue, problem
 
 
 def _tag_key(key: str) -> str:
@@ -68,10 +68,6 @@ class PerJobSet(VmPerJobRunner, _Surroundings):
 MachineSet = StandingSet | PerJobSet
 
 
-class _Kind(Model):
-    kind: Literal["vm", "vm-per-job"]
-
-
 _NAMES = {"group": "runnerGroup", "capacity": "capacityType"}
 _SPAN = {"scale.min": "minRunners", "scale.max": "maxRunners"}
 _OF_KIND = {
@@ -85,7 +81,8 @@ _OF_OWN_LAUNCHER = ("clusterId", "subnetId", "securityGroupId")
 
 def machine_set(inputs: dict[str, Any]) -> MachineSet:
     """The settings of a set from its inputs. Raises InputPropertyError for the first broken rule."""
-    kind = settings(_Kind, inputs).kind
+    kind = inputs["kind"]
+    checked("kind", kind, _OF_KIND.__contains__, f"must be {' or '.join(_OF_KIND)}; write one of them")
     for other, keys in _OF_KIND.items():
         for key in keys:
             require(other == kind or key not in inputs, key, f"only a set of kind {other} has this argument; remove it")

@@ -375,7 +375,7 @@ def test_file_systems_share_one_mount_target(updated: Recording) -> None:
     found = named(updated, "sjc-models-class", CLASS).inputs
     assert found["provisioner"] == "fss.csi.oraclecloud.com"
     parameters = found["parameters"]
-    assert parameters["mountTargetOcid"] == f"{target.name}-id"
+    assert parameters["mountTargetOcid"] == target.id
     assert parameters["availabilityDomain"] == target.inputs["availabilityDomain"]
     assert "mountTargetSubnetOcid" not in parameters, "the driver would make one a claim"
     assert parameters["encryptInTransit"] == "false"

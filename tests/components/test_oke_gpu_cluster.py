@@ -12,6 +12,7 @@ from components.oci.security import everything_but
 from fleet.facts.scheduling import OKE_PROFILE
 from fleet.providers.oke.addresses import node_subnet
 from fleet.settings.egress import CLOSED
+from offline.record import made_id
 from tests.builders import oke_pool, vm, vm_per_job
 from tests.components.oke import (
     ADDON,
@@ -61,7 +62,8 @@ def rules_of(recording, role, direction):
     return [
         rule.inputs
         for rule in of_type(recording, RULE)
-        if rule.inputs["networkSecurityGroupId"] == f"sjc-security-{role}-id" and rule.inputs["direction"] == direction
+        if rule.inputs["networkSecurityGroupId"] == made_id(GROUP, f"sjc-security-{role}")
+        and rule.inputs["direction"] == direction
     ]
 
 
