@@ -41,10 +41,10 @@ class Arc:
     secrets: GitSecrets | None = None
     installs: bool = True
 
-    def arguments(self, name: str) -> dict[str, Any]:
+    def arguments(self, name: str) -> Any:
         """The arguments of the set `name` that do not depend on the kind of its runners."""
         app = {"app_id": self.github.app_id, "installation_id": self.github.installation_id, "private_key": self.private_key}
-        args: dict[str, Any] = given(
+        args = given(
             github_url=self.github.url,
             github_app=app if self.private_key is not None else None,
             runner_scale_set_name=name,
@@ -77,4 +77,5 @@ def runner_set_args(cluster: Cluster, name: str, runner: PodRunner, arc: Arc) ->
         open_networks=list(cluster.private_egress),
         **plain(runner, "kind", "scale", "group", *(type(runner).model_fields.keys() - RunnerPod.model_fields.keys())),
     )
-    return args | arc.arguments(name) | {"mounts_shm": target.mounts_shm}
+    args |= arc.arguments(name)
+    return args | {"mounts_shm": target.mounts_shm}

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NotRequired, TypedDict
 
 import pulumi
@@ -269,6 +270,7 @@ class OciGpuRunner(PackagedComponent[Read]):
         found = args.settings
         # OCI accepts policies only in the tenancy's home region.
         home = found.home and oci.Provider(f"{name}-oci-home", region=found.home, opts=pulumi.ResourceOptions(parent=self))
+        cluster: pulumi.Output[str] = pulumi.Output.from_input(args.ids["clusterId"])
         permissions = STANDING if isinstance(found, StandingSet) else PER_JOB
         network = [allowed for allowed in permissions if allowed in NETWORK]
         others = [where for where in dict.fromkeys(found.network_compartment_ids) if where != found.compartment_id]
@@ -277,11 +279,7 @@ class OciGpuRunner(PackagedComponent[Read]):
         return [
             policy(
                 logical_name,
-                pulumi.Output.from_input(args.ids["clusterId"]).apply(
-                    lambda cluster, allowed=allowed, where=where: launcher_rights(
-                        Workload(chart.namespace, LAUNCHER, cluster), allowed, where
-                    )
-                ),
+                cluster.apply(partial(_statements, chart.namespace, allowed, where)),
                 compartment=where,
                 description=f"The launchers of runner set {found.machine_set_name} make and remove its machines",
                 tags=self._tags,
@@ -290,3 +288,8 @@ class OciGpuRunner(PackagedComponent[Read]):
             )
             for logical_name, (where, allowed) in wanted.items()
         ]
+
+
+def _statements(namespace: str, permissions: Sequence[str], compartment: str, cluster: str) -> list[str]:
+    """The policy statements for the launchers of one namespace. `cluster` is an OCID."""
+    return launcher_rights(Workload(namespace, LAUNCHER, cluster), permissions, compartment)

@@ -31,4 +31,5 @@ def oci_gpu_runner_args(
         tags={key: value for key, value in context.tags.items() if key != STACK_TAG},
         stack_tag=context.tags[STACK_TAG],
     )
-    return args | arc.arguments(name) | plain(runner, "scale", "group", "capacity")
+    args |= arc.arguments(name) | plain(runner, "scale", "group", "capacity")
+    return args

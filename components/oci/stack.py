@@ -75,18 +75,13 @@ def build(name: str, settings: OkeCluster, fleet: Fleet, context: Context, priva
         )
 
     def machine_set(set_name: str, runner: MachineRunner, group: str, arc: Arc) -> OciGpuRunner:
-        return OciGpuRunner(
-            f"{name}-{set_name}",
-            oci_gpu_runner_args(settings, context.cluster_name(name), context, set_name, runner, group, arc)
-            | {
-                "cluster_id": cluster.cluster_id,
-                "subnet_id": cluster.node_subnet_id,
-                "security_group_id": cluster.machines_id,
-            },
-            pulumi.ResourceOptions(
-                providers=[cloud, cluster.kubernetes_provider], depends_on=[*arc.after, *cluster.before_machines]
-            ),
-        )
+        args = oci_gpu_runner_args(settings, context.cluster_name(name), context, set_name, runner, group, arc)
+        args |= {"cluster_id": cluster.cluster_id, "subnet_id": cluster.node_subnet_id}
+        if cluster.machines_id is not None:
+            args["security_group_id"] = cluster.machines_id
+        after = [*arc.after, *cluster.before_machines]
+        opts = pulumi.ResourceOptions(providers=[cloud, cluster.kubernetes_provider], depends_on=after)
+        return OciGpuRunner(f"{name}-{set_name}", args, opts)
 
     backings = {}
     if settings.caches:

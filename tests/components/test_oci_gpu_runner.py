@@ -398,8 +398,8 @@ def test_policies_are_written_in_the_tenancys_home(apart, update):
         assert policy.provider_resource is not None
         assert policy.provider_resource.inputs["region"] == THERE, f"{policy.name}: OCI refuses it elsewhere"
     for name in OF:
-        made = {each.provider_resource.name for each in of_type(apart, POLICY) if each.name.startswith(f"sjc-{name}-")}
-        assert made == {f"sjc-{name}-oci-home"}, "the set makes the provider"
+        made = {each.provider_urn for each in of_type(apart, POLICY) if each.name.startswith(f"sjc-{name}-")}
+        assert made == {named(apart, f"sjc-{name}-oci-home", "pulumi:providers:oci").urn}, "the set makes the provider"
     for policy in of_type(update, POLICY):
         assert policy.provider_urn.endswith("::sjc-oci"), "a cluster at home needs one provider"
 

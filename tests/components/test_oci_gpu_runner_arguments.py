@@ -181,7 +181,7 @@ def test_what_the_component_depends_on_stands_before_pool_and_set():
         (
             STANDING,
             {"capacity_type": "spot", "shapes": ["VM.GPU3.1"]},
-            ["capacityType: OCI does not keep standing machines on preemptible capacity"],
+            ["capacityType: OCI does not keep standing"],
         ),
         (
             STANDING,
