@@ -267,11 +267,16 @@ class OciGpuRunner(PackagedComponent[Read]):
             )
         )
 
+    def _home(self, name: str, found: MachineSet) -> oci.Provider | None:
+        """The provider of the tenancy's home region, because OCI accepts policies only there. None if `region` is the home."""
+        if found.home_region in (None, found.region):
+            return None
+        return oci.Provider(f"{name}-oci-home", region=found.home_region, opts=pulumi.ResourceOptions(parent=self))
+
     def _rights(self, name: str, args: Read, chart: Chart) -> list[oci.identity.Policy]:
         """A policy in the compartment of the machines, and one in each other compartment of their network."""
         found = args.settings
-        # OCI accepts policies only in the tenancy's home region.
-        home = found.home and oci.Provider(f"{name}-oci-home", region=found.home, opts=pulumi.ResourceOptions(parent=self))
+        home = self._home(name, found)
         cluster: pulumi.Output[str] = pulumi.Output.from_input(args.ids["clusterId"])
         permissions = STANDING if isinstance(found, StandingSet) else PER_JOB
         network = [allowed for allowed in permissions if allowed in NETWORK]
@@ -285,8 +290,9 @@ class OciGpuRunner(PackagedComponent[Read]):
                 compartment=where,
                 description=f"The launchers of runner set {found.machine_set_name} make and remove its machines",
                 tags=self._tags,
-                iam=home or None,
+                iam=home,
                 parent=self,
+                depends_on=self._after,
             )
             for logical_name, (where, allowed) in wanted.items()
         ]

@@ -17,6 +17,7 @@ def policy(
     tags: dict[str, str],
     iam: pulumi.ProviderResource | None,
     parent: pulumi.Resource,
+    depends_on: Sequence[pulumi.Resource] = (),
 ) -> oci.identity.Policy:
     """Statements for one compartment.
 
@@ -28,5 +29,5 @@ def policy(
         description=description,
         statements=statements,
         freeform_tags=tags,
-        opts=pulumi.ResourceOptions(parent=parent, provider=iam),
+        opts=pulumi.ResourceOptions(parent=parent, provider=iam, depends_on=list(depends_on)),
     )

@@ -32,11 +32,6 @@ class _Surroundings(SetSettings):
     )
     stack_tag: TagValue | None = None
 
-    @property
-    def home(self) -> str | None:
-        """The tenancy's home region, if it is another one."""
-        return None if self.home_region == self.region else self.home_region
-
 
 class StandingSet(VmRunner, _Surroundings):
     """A set of standing machines."""

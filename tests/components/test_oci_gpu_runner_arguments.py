@@ -159,7 +159,7 @@ def test_the_apps_key_is_secret_even_if_the_program_passes_plain_text():
     )
 
 
-def test_what_the_component_depends_on_stands_before_pool_and_set():
+def test_what_the_component_depends_on_is_created_before_its_children():
     def declare() -> None:
         cloud = oci.Provider("cloud", region="us-sanjose-1")
         cluster = kubernetes.Provider("cluster", kubeconfig="{}")
@@ -168,8 +168,10 @@ def test_what_the_component_depends_on_stands_before_pool_and_set():
 
     found = build_alone(declare)
     first = named(found, "first", "kubernetes:core/v1:ConfigMap").urn
-    assert first in named(found, "one-pool", "oci:Core/instancePool:InstancePool").dependencies
-    assert first in named(found, "one-set-namespace", "kubernetes:core/v1:Namespace").dependencies
+    namespace = named(found, "one-set-namespace", "kubernetes:core/v1:Namespace")
+    children = [each for each in found.resources if each.type.startswith("oci:")] + [namespace]
+    assert [each.name for each in children if first not in each.dependencies] == []
+    assert len(children) == 4, "configuration, pool, policy, namespace"
 
 
 @pytest.mark.parametrize(
@@ -181,7 +183,7 @@ def test_what_the_component_depends_on_stands_before_pool_and_set():
         (
             STANDING,
             {"capacity_type": "spot", "shapes": ["VM.GPU3.1"]},
-            ["capacityType: OCI does not keep standing"],
+            ["capacityType: OCI does not keep standing machines"],
         ),
         (
             STANDING,
