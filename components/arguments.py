@@ -112,6 +112,12 @@ def known(value: Any, instead: str) -> Any:
     return instead if isinstance(value, pulumi.Output) else value
 
 
+def require(holds: bool, path: str, rule: str) -> None:
+    """Raise InputPropertyError with the rule for an argument, unless the rule holds."""
+    if not holds:
+        raise wrong(path, rule)
+
+
 def _keys(model: type[BaseModel]) -> list[str]:
     return [field.alias or name for name, field in model.model_fields.items()]
 

@@ -118,6 +118,12 @@ class Recording:
         return MappingProxyType({resource.urn: resource for resource in self.resources})
 
 
+def made_id(token: str, name: str) -> str:
+    """The id of a resource in a recorded update: "<name>-id". OCI's is an OCID with this end."""
+    kind = f"ocid1.{token.rpartition(':')[2].lower()}.oc1.." if token.startswith("oci:") else ""
+    return f"{kind}{name}-id"
+
+
 def joined(*recordings: Recording | None) -> Recording:
     """Merge recordings of one stack: the stack and outputs of the first, the resources and messages of all.
 
@@ -143,7 +149,7 @@ def record(
     """Run the program with one stack's configuration.
 
     `program`: a callable, or the path of a `__main__.py` or other Python file, which runs in its own folder.
-    `preview=False` runs it as an update: ids are "<name>-id", and outputs that are not inputs are None.
+    `preview=False` runs it as an update: ids are those of `made_id`, and outputs that are not inputs are None.
     `answers`: invoke tokens with their answers. Every other invoke is an error.
     `remedy` is called for each resource before it is recorded, except for remote components, which their provider registers.
     Raises the program's own exception unchanged. Raises ProgramError for what the engine would refuse (a duplicate URN) and for
@@ -323,7 +329,7 @@ class _Monitor(mocks.MockMonitor):
         urn = self.make_urn(request.parent, request.type, request.name)
         if request.transforms:
             raise ProgramError(_NO_TRANSFORMS.format(what=f"{request.type} {request.name!r}"))
-        identity = request.importId or ("" if self._preview or not request.custom else f"{request.name}-id")
+        identity = request.importId or ("" if self._preview or not request.custom else made_id(request.type, request.name))
         opaque = request.remote and self._preview
         response = resource_pb2.RegisterResourceResponse(urn=urn, id=identity, object=None if opaque else request.object)
         resource = self._resource(

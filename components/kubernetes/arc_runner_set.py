@@ -1,7 +1,6 @@
 """One runner scale set whose runners are pods. Workflows use it with `runs-on`."""
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Annotated, Any, NotRequired, TypedDict
 
 import pulumi
@@ -10,18 +9,12 @@ from pydantic import Field
 from components.arguments import settings
 from components.component import PackagedComponent
 from components.kubernetes.args import GitOpsArgs, SpanArgs, TolerationArgs
-from components.kubernetes.deliver import delivery
-from components.kubernetes.github_secret import by_program
-from components.kubernetes.scale_set import ScaleSetArgs, objects, scale_set
-from fleet.charts.arc import APP_SECRET, CONTROLLER, NAMESPACE, Place, runner_set
+from components.kubernetes.scale_set import scale_set
+from components.kubernetes.set_settings import App, SetSettings, parts, read_app
+from fleet.charts.arc import runner_set
 from fleet.facts.scheduling import GPU_RESOURCE, GPU_TOLERATION, Toleration
-from fleet.render.isolation import network_policy
-from fleet.settings.egress import CLOSED
-from fleet.settings.existing import ServiceAccount
-from fleet.settings.github import GitHubApp, ScopeUrl
-from fleet.settings.gitops import GitOps, ObjectName
-from fleet.settings.model import Cidr, DnsLabel, LabelKey, LabelValue
-from fleet.settings.runner import RunnerPod, SetName
+from fleet.settings.model import Cidr, LabelKey, LabelValue
+from fleet.settings.runner import RunnerPod
 
 
 class GitHubAppArgs(TypedDict):
@@ -31,8 +24,6 @@ class GitHubAppArgs(TypedDict):
     """Id of the App, digits."""
     installation_id: str
     """Id of its installation in the organization, digits."""
-    private_key: pulumi.Input[str]
-    """Its private key in PEM format. The component marks it as secret."""
 
 
 class ArcRunnerSetArgs(TypedDict):
@@ -45,6 +36,8 @@ class ArcRunnerSetArgs(TypedDict):
     """URL of the organization or repository."""
     github_app: NotRequired[GitHubAppArgs]
     """The App whose Secret the component creates. Default: the namespace has the Secret `githubSecret`."""
+    github_private_key: NotRequired[pulumi.Input[str]]
+    """Private key of `githubApp` in PEM format. The component marks it as secret. Required with `githubApp`."""
     github_secret: NotRequired[str]
     """Name of the Secret with the App's ids and key. Default: github-app."""
     runner_scale_set_name: NotRequired[str]
@@ -105,27 +98,13 @@ class ArcRunnerSetArgs(TypedDict):
     """Declare an ArgoCD Application instead of a Helm release."""
 
 
-class _Settings(RunnerPod):
-    github_url: ScopeUrl
-    github_secret: ObjectName = APP_SECRET
-    runner_scale_set_name: SetName
+class _Settings(RunnerPod, SetSettings):
     gpu_resource: Annotated[str, Field(min_length=1)] = GPU_RESOURCE
     mounts_shm: bool = True
     node_selector: dict[LabelKey, LabelValue] = Field(default_factory=dict)
     tolerations: tuple[Toleration, ...] = (GPU_TOLERATION,)
     runtime_class: str = ""
-    listener_node_selector: dict[LabelKey, LabelValue] = Field(default_factory=dict)
-    priority_class: str = ""
-    namespace: DnsLabel | None = None
-    create_namespace: bool = True
-    isolate: bool = True
-    closed_networks: tuple[Cidr, ...] = CLOSED
     open_networks: tuple[Cidr, ...] = ()
-    controller_namespace: DnsLabel = NAMESPACE
-    controller_service_account: ServiceAccount = CONTROLLER
-    manifests: tuple[dict[str, Any], ...] = ()
-    install_chart: bool = True
-    gitops: GitOps | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +112,7 @@ class Read:
     """The settings of a set, and its App with the private key."""
 
     settings: _Settings
-    app: GitHubApp | None
-    private_key: pulumi.Output[str] | None
+    app: App | None
 
 
 _NAMES = {"group": "runnerGroup", "scale.min": "minRunners", "scale.max": "maxRunners"}
@@ -153,22 +131,10 @@ class ArcRunnerSet(PackagedComponent[Read]):
 
     @classmethod
     def read(cls, inputs: dict[str, Any]) -> Read:
-        found = settings(_Settings, inputs, _NAMES)
-        app, key = inputs.get("githubApp"), None
-        if app is not None:
-            key = app["privateKey"] = pulumi.Output.secret(app["privateKey"])
-        return Read(found, settings(GitHubApp, app, at="githubApp") if app is not None else None, key)
+        return Read(settings(_Settings, inputs, _NAMES), read_app(inputs))
 
     def declare(self, name: str, args: Read) -> dict[str, Any]:
         found = args.settings
-        place = Place(
-            namespace=found.namespace or "",
-            secret=found.github_secret,
-            listener_selector=found.listener_node_selector,
-            priority_class=found.priority_class,
-            controller_namespace=found.controller_namespace,
-            controller_account=found.controller_service_account,
-        )
         chart = runner_set(
             found.runner_scale_set_name,
             found,
@@ -179,17 +145,9 @@ class ArcRunnerSet(PackagedComponent[Read]):
             found.gpu_resource,
             mounts_shm=found.mounts_shm,
             selector=found.node_selector,
-            place=place,
+            place=found.place,
         )
-        parts = ScaleSetArgs(
-            chart,
-            self._after,
-            secret=by_program(args.app, args.private_key, found.github_secret) if args.app and args.private_key else None,
-            deliver=delivery(found.gitops) if found.install_chart else None,
-            policy=network_policy(found.closed_networks, found.open_networks) if found.isolate else None,
-            companions=partial(objects, found.manifests, chart.namespace, name),
-            owns_namespace=found.create_namespace,
-        )
-        self.runs_on = scale_set(name, parts, parent=self)
+        made = parts(name, found, args.app, chart, self._after, opened=found.open_networks)
+        self.runs_on = scale_set(name, made, parent=self)
         self.namespace_name = pulumi.Output.from_input(chart.namespace)
         return {"runsOn": self.runs_on, "namespaceName": self.namespace_name}

@@ -39,7 +39,6 @@ from fleet.settings.caches import class_name
 from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import DEVICE_PLUGIN, GPU_OPERATOR
 from fleet.settings.gitops import ByProgram, GitOps
-from fleet.settings.namespaces import runner_namespace
 from fleet.settings.runner import PodRunner
 from fleet.settings.workloads import PoolWorkload, Workload
 
@@ -278,8 +277,6 @@ def _enable(inside: Inside) -> None:
 
 def _pod_set(inside: Inside, name: str, runner: PodRunner, arc: Arc) -> ArcRunnerSet:
     args = runner_set_args(inside.settings, name, runner, arc)
-    if manifests := arc.manifests(runner_namespace(name)):
-        args["manifests"] = list(manifests)
     return ArcRunnerSet(f"{inside.name}-{name}", args, _after(inside.opts, arc.after))
 
 

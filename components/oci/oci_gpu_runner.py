@@ -1,220 +1,303 @@
 """One runner scale set whose runners are OCI machines."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 import pulumi
-import pulumi_kubernetes as kubernetes
 import pulumi_oci as oci
 
-from components.component import Component
-from components.kubernetes.arc import Arc
-from components.kubernetes.scale_set import Companions, ScaleSet
+from components.arguments import typed
+from components.component import PackagedComponent
+from components.kubernetes.arc_runner_set import GitHubAppArgs
+from components.kubernetes.args import GitOpsArgs
+from components.kubernetes.scale_set import ScaleSet
+from components.kubernetes.set_settings import App, parts, read_app
+from components.oci.launchers import keep_launchers, launcher_objects
 from components.oci.policy import policy
 from components.oci.rights import NETWORK, PER_JOB, STANDING, Workload, launcher_rights
+from components.oci.runner_settings import MachineSet, StandingSet, machine_set
 from components.oci.standing_machines import StandingMachines, standing_machines
 from fleet.charts.chart import Chart
-from fleet.providers.oke.launcher_set import LAUNCHER, LAUNCHER_PROGRAM, LAUNCHER_SETTINGS, launcher_set
-from fleet.providers.oke.vm_runner import MachineRunner, VmRunner
+from fleet.providers.oke.launcher_set import LAUNCHER, launcher_set
+from fleet.providers.oke.ocid import ClusterId, SecurityGroupId, SubnetId, located
+from fleet.providers.tags import STACK_TAG
 from fleet.render.machine.cloudinit import encoded
-from fleet.render.machine.launch import LAUNCHER_SOURCE, launcher_config
-from fleet.render.machine.launcher import SET_TAG, SWEEP_DEADLINE
+from fleet.render.machine.launch import launcher_config
+from fleet.render.machine.launcher import SET_TAG
 
-SWEEP = "launcher-sweep"
-"""Name of the CronJob that removes machines whose launcher is gone."""
 WORKLOAD_IDENTITY = 12250
 """TCP port beside the API server where OKE exchanges a pod's token for rights in OCI (oracle/oci-python-sdk@474b72dc
 src/oci/auth/signers/resource_principals_signer.py). Its address is private: a service's, then the endpoint's."""
 
 
-@dataclass(frozen=True, slots=True)
-class OciGpuRunnerArgs:
-    """`physical_name` identifies the set's machines in the compartment.
+class MachineImageArgs(TypedDict):
+    """The boot image of machines: Ubuntu with NVIDIA's driver."""
 
-    `region`, `subnet_id` and `group_id` are the cluster's, the latter of machines that run jobs (None where no set has such
-    machines). `compartment` holds the machines, `networks` are the compartments of subnet and group. `iam` is the provider that
-    writes policies; `ready` is what a machine needs to reach the internet.
+    id: str
+    """OCID of the image, in `region`."""
+    driver: str
+    """Version of its driver, such as 580.159.03. The machine checks it at boot."""
+
+
+class MachinePlaceArgs(TypedDict):
+    """Availability domains of one region. Outside of the cluster's region it needs its own network and image."""
+
+    region: str
+    """A commercial OCI region, such as us-sanjose-1."""
+    availability_domains: list[str]
+    """Tried in this order, with the tenancy's prefix, such as abcd:US-SANJOSE-1-AD-1."""
+    subnet: NotRequired[str]
+    """OCID of the machines' subnet. Default: `subnetId`."""
+    security_group: NotRequired[str]
+    """OCID of the machines' security group. Default: `securityGroupId`."""
+    image: NotRequired[str]
+    """OCID of the image there. Default: the image of the set."""
+
+
+class OciGpuRunnerArgs(TypedDict):
+    """Arguments of OciGpuRunner. The component's providers must have the cluster's Kubernetes provider and an OCI provider of
+    `region`. With CNCF's launcher it needs only the first.
+
+    The cluster is an enhanced OKE cluster. It must have the controller of ARC (chart gha-runner-scale-set-controller), of the
+    same minor version.
     """
 
-    set_name: str
-    physical_name: str
-    runner: MachineRunner
-    group: str
-    arc: Arc
-    cluster_id: pulumi.Input[str]
+    kind: str
+    """vm: standing machines, which an instance pool replaces after each job. vm-per-job: one machine for each job."""
     region: str
-    compartment: str
-    networks: Sequence[str]
-    subnet_id: pulumi.Input[str]
-    group_id: pulumi.Input[str] | None
-    tags: dict[str, str]
-    iam: pulumi.ProviderResource
-    ready: Sequence[pulumi.Resource]
+    """The cluster's OCI region, such as us-sanjose-1."""
+    compartment_id: str
+    """OCID of the machines' compartment. In a compartment of their own the launchers have no rights on the cluster's nodes."""
+    cluster_id: NotRequired[pulumi.Input[str]]
+    """OCID of the OKE cluster. Its launchers get their rights by workload identity. Required unless `launcher` is cncf."""
+    subnet_id: NotRequired[pulumi.Input[str]]
+    """OCID of the machines' subnet, which must reach the internet. Required unless `launcher` is cncf."""
+    security_group_id: NotRequired[pulumi.Input[str]]
+    """OCID of the security group of the machines. Required unless `launcher` is cncf."""
+    network_compartment_ids: NotRequired[list[str]]
+    """OCIDs of the compartments of subnet and security group. Default: `compartmentId`."""
+    home_region: NotRequired[str]
+    """The tenancy's home region. OCI accepts policies only there. If it is not `region`, the component creates an OCI provider
+    for it, with credentials and settings from the environment. Default: `region`."""
+    machine_set_name: NotRequired[str]
+    """Value of the free-form tag gpu-ci-set of the machines. No other set in the compartment may have it, because the launcher
+    removes machines by it. Default: the component's name."""
+    shapes: list[str]
+    """GPU shapes, such as VM.GPU.A10.1, tried in this order. Standing machines have one."""
+    capacity_type: str
+    """on-demand or spot. Standing machines are on-demand."""
+    role: str
+    """release or burst. Release jobs never run on spot capacity."""
+    image: NotRequired[MachineImageArgs]
+    """The boot image. Required unless `launcher` is cncf, which finds its own."""
+    disk: NotRequired[str]
+    """Boot volume of a machine in whole Gi. Default: 400Gi."""
+    toolkit: NotRequired[str]
+    """Version of NVIDIA's container toolkit packages. Default: the pinned version."""
+    nvkind: NotRequired[bool]
+    """Whether jobs create kind clusters with GPUs. Installs nvkind, kind, kubectl and helm. Default: true."""
+    count: NotRequired[int]
+    """Number of standing machines, 1 to 50. Required with kind vm. A later change takes effect by the launchers."""
+    availability_domains: NotRequired[list[str]]
+    """Availability domains of standing machines. Required with kind vm."""
+    places: NotRequired[list[MachinePlaceArgs]]
+    """Where a machine is tried: each shape in every place before the next shape. Required with kind vm-per-job."""
+    min_runners: NotRequired[int]
+    """Machines that wait for jobs, with kind vm-per-job. Default: 0."""
+    max_runners: NotRequired[int]
+    """Most machines at the same time. Required with kind vm-per-job."""
+    lifetime: NotRequired[str]
+    """Maximum age of a machine, 10m to 120h, with kind vm-per-job. Its job ends with it. Default: 24h."""
+    launcher: NotRequired[str]
+    """gpu-ci or cncf, with kind vm-per-job. CNCF's launcher signs with an API key, in the Secrets oci-config and oci-api-key of
+    the namespace. Default: gpu-ci."""
+    launcher_image: NotRequired[str]
+    """Image of the launcher, by version or digest. Default: the pinned one."""
+    github_url: str
+    """URL of the organization or repository."""
+    github_app: NotRequired[GitHubAppArgs]
+    """The App whose Secret the component creates. Default: the namespace has the Secret `githubSecret`."""
+    github_private_key: NotRequired[pulumi.Input[str]]
+    """Private key of `githubApp` in PEM format. The component marks it as secret. Required with `githubApp`."""
+    github_secret: NotRequired[str]
+    """Name of the Secret with the App's ids and key. Default: github-app."""
+    runner_scale_set_name: NotRequired[str]
+    """Name of the set, of its release, and its first label. At most 45 characters. Default: the component's name."""
+    labels: NotRequired[list[str]]
+    """More labels for runs-on. A change replaces the release."""
+    runner_group: NotRequired[str]
+    """Runner group on GitHub, which must exist. Default: default."""
+    listener_node_selector: NotRequired[dict[str, str]]
+    """Labels of the nodes for the listener. Default: any node."""
+    launcher_node_selector: NotRequired[dict[str, str]]
+    """Labels of the nodes for launchers. Each needs 50m CPU and 128Mi. Default: any node."""
+    priority_class: NotRequired[str]
+    """PriorityClass of the launchers, which must exist. Default: the cluster's default."""
+    namespace: NotRequired[str]
+    """Namespace of the set. Default: runners-<runnerScaleSetName>."""
+    create_namespace: NotRequired[bool]
+    """Whether the component creates the namespace, with a Pod Security Standard: restricted, or baseline for CNCF's launcher.
+    Default: true."""
+    isolate: NotRequired[bool]
+    """Whether the namespace gets a NetworkPolicy, a ResourceQuota and a LimitRange for the launchers. Default: true."""
+    closed_networks: NotRequired[list[str]]
+    """CIDR blocks that launchers cannot reach, except for workload identity. Default: private, shared and link-local IPv4
+    networks."""
+    controller_namespace: NotRequired[str]
+    """Namespace of ARC's controller. Default: arc-systems."""
+    controller_service_account: NotRequired[str]
+    """Service account of ARC's controller. Default: arc-controller."""
+    manifests: NotRequired[list[dict[str, Any]]]
+    """Kubernetes objects that must exist in the namespace before the set, such as an ExternalSecret that creates the Secret."""
+    install_chart: NotRequired[bool]
+    """Whether the component installs the chart. False if Git has it. Default: true."""
+    gitops: NotRequired[GitOpsArgs]
+    """Declare an ArgoCD Application instead of a Helm release."""
+    tags: NotRequired[dict[str, str]]
+    """Free-form tags of all OCI resources, at most 6. Default: only `stackTag`."""
+    stack_tag: NotRequired[str]
+    """Value of the free-form tag gpu-ci/stack. Default: the name of the stack."""
 
 
-class OciGpuRunner(Component[OciGpuRunnerArgs]):
+@dataclass(frozen=True, slots=True)
+class Read:
+    """`ids` are the OCIDs of cluster, subnet and security group by argument. `user_data` is base64. Both are empty for CNCF's
+    launcher.
+    """
+
+    settings: MachineSet
+    app: App | None
+    ids: Mapping[str, pulumi.Input[str]]
+    user_data: str
+
+
+class OciGpuRunner(PackagedComponent[Read]):
     """A runner scale set of launchers, and for standing machines (kind vm) their instance pool.
 
-    A launcher signs as its own service account (OKE workload identity), so there is no dynamic group, neither for it nor for the
-    machines: whoever is on a machine has its instance principal, and this one may do nothing. With CNCF's launcher there is the
-    scale set alone: its API key and its rights are its owner's.
+    A launcher signs as its own service account (OKE workload identity), so no dynamic group is necessary. A job has the instance
+    principal of its machine, and that one has no rights. With CNCF's launcher the component creates only the scale set: you
+    create the launcher's API key and its rights.
     """
 
-    namespace_name: pulumi.Output[str]
-    """Name of the namespace of its launchers."""
     runs_on: pulumi.Output[list[str]]
-    """Labels that reach the set, its name first."""
+    """Labels that select the set in `runs-on`, its name first."""
+    namespace_name: pulumi.Output[str]
+    """The set's namespace."""
     instance_pool_id: pulumi.Output[str] | None
-    """OCID of the standing machines' pool; None for a machine a job."""
+    """OCID of the instance pool of standing machines. Missing with kind vm-per-job."""
 
-    def declare(self, name: str, args: OciGpuRunnerArgs) -> dict[str, Any]:
-        runner = args.runner
+    def __init__(self, name: str, args: OciGpuRunnerArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(name, {"runner_scale_set_name": name, "machine_set_name": name, **args}, opts)
+
+    @classmethod
+    def read(cls, inputs: dict[str, Any]) -> Read:
+        found = machine_set(inputs)
+        app = read_app(inputs)
+        if not found.booted_here:
+            return Read(found, app, {}, "")
+        ids = {
+            "clusterId": typed("clusterId", inputs["clusterId"], located(ClusterId, found.region)),
+            "subnetId": typed("subnetId", inputs["subnetId"], located(SubnetId, found.region)),
+            "securityGroupId": typed("securityGroupId", inputs["securityGroupId"], located(SecurityGroupId, found.region)),
+        }
+        return Read(found, app, ids, encoded(found))
+
+    def declare(self, name: str, args: Read) -> dict[str, Any]:
+        found = args.settings
+        self._tags = {STACK_TAG: found.stack_tag or pulumi.get_stack()} | found.tags
         chart = launcher_set(
-            args.set_name, runner, args.arc.github.url, args.group, region=args.region, compartment=args.compartment
+            found.runner_scale_set_name,
+            found,
+            found.github_url,
+            found.group or "default",
+            region=found.region,
+            compartment=found.compartment_id,
+            selector=found.launcher_node_selector,
+            place=found.place,
         )
-        self.instance_pool_id = None
-        companions: Companions = partial(_keep_alone, f"{name}-keep")
-        ports: tuple[int, ...] = ()
-        if runner.booted_here:
-            # Raises here, and so in a plan, what OCI would refuse once a machine is launched.
-            user_data = encoded(runner)
-            if isinstance(runner, VmRunner):
-                self.instance_pool_id = self._standing(name, args, runner, user_data).id
-            companions, ports = self._companions(name, args, chart), (WORKLOAD_IDENTITY,)
-        runner_set = ScaleSet(f"{name}-set", args.arc.parts(chart, companions, ports), opts=pulumi.ResourceOptions(parent=self))
-        self.namespace_name, self.runs_on = runner_set.namespace_name, runner_set.runs_on
-        return {"namespaceName": self.namespace_name, "runsOn": self.runs_on, "instancePoolId": self.instance_pool_id}
+        self.instance_pool_id = self._standing(name, found, args).id if isinstance(found, StandingSet) else None
 
-    def _standing(self, name: str, args: OciGpuRunnerArgs, runner: VmRunner, user_data: str) -> oci.core.InstancePool:
+        def companions(namespace: pulumi.Input[str], parent: pulumi.Resource) -> list[pulumi.Resource]:
+            made: list[pulumi.Resource] = []
+            if found.booted_here:
+                made = launcher_objects(name, chart, self._config(args), self._rights(name, args, chart), namespace, parent)
+            return [*made, keep_launchers(f"{name}-keep", namespace, parent)]
+
+        ports = (WORKLOAD_IDENTITY,) if found.booted_here else ()
+        made = parts(f"{name}-set", found, args.app, chart, self._after, companions, private_ports=ports)
+        runner_set = ScaleSet(f"{name}-set", made, opts=pulumi.ResourceOptions(parent=self))
+        self.namespace_name, self.runs_on = runner_set.namespace_name, runner_set.runs_on
+        return {"runsOn": self.runs_on, "namespaceName": self.namespace_name, "instancePoolId": self.instance_pool_id}
+
+    def _standing(self, name: str, found: StandingSet, args: Read) -> oci.core.InstancePool:
         return standing_machines(
             name,
             StandingMachines(
-                runner=runner,
-                compartment=args.compartment,
-                subnet_id=args.subnet_id,
-                group_id=_given(args.group_id),
-                user_data=user_data,
-                tags=args.tags | {SET_TAG: args.physical_name},
-                ready=args.ready,
+                runner=found,
+                compartment=found.compartment_id,
+                subnet_id=args.ids["subnetId"],
+                group_id=args.ids["securityGroupId"],
+                user_data=args.user_data,
+                tags=self._tags | {SET_TAG: found.machine_set_name},
+                ready=self._after,
             ),
             parent=self,
         )
 
-    def _companions(self, name: str, args: OciGpuRunnerArgs, chart: Chart) -> Companions:
-        """What a launcher needs: an account, its rights, its program with the ids, and one that cleans up after lost ones."""
-
-        def make(namespace: pulumi.Input[str], parent: pulumi.Resource) -> list[pulumi.Resource]:
-            child = pulumi.ResourceOptions(parent=parent, delete_before_replace=True)
-            account = kubernetes.core.v1.ServiceAccount(
-                f"{name}-launcher",
-                metadata=kubernetes.meta.v1.ObjectMetaArgs(name=LAUNCHER, namespace=namespace),
-                # The launcher's pod mounts the token by itself.
-                automount_service_account_token=False,
-                opts=child,
-            )
-            program = kubernetes.core.v1.ConfigMap(
-                f"{name}-launcher",
-                metadata=kubernetes.meta.v1.ObjectMetaArgs(name=LAUNCHER, namespace=namespace),
-                data={LAUNCHER_SETTINGS: self._settings(args), LAUNCHER_PROGRAM: LAUNCHER_SOURCE},
-                opts=child,
-            )
-            rights = self._rights(name, args, chart)
-            sweep = kubernetes.batch.v1.CronJob(
-                f"{name}-sweep",
-                metadata=kubernetes.meta.v1.ObjectMetaArgs(name=SWEEP, namespace=namespace),
-                spec=sweep_spec(chart),
-                opts=pulumi.ResourceOptions(parent=parent, depends_on=[account, program, *rights], delete_before_replace=True),
-            )
-            return [account, program, *rights, sweep, keep_launchers(f"{name}-keep", namespace, parent), *args.ready]
-
-        return make
-
-    def _settings(self, args: OciGpuRunnerArgs) -> pulumi.Output[str]:
+    def _config(self, args: Read) -> pulumi.Output[str]:
         """The launcher's config as JSON, once the ids in it are known."""
-        late = pulumi.Output.all(subnet=args.subnet_id, group=_given(args.group_id), pool=self.instance_pool_id)
+        found = args.settings
+        late = pulumi.Output.all(subnet=args.ids["subnetId"], group=args.ids["securityGroupId"], pool=self.instance_pool_id)
         return late.apply(
             lambda ids: json.dumps(
                 launcher_config(
-                    args.physical_name,
-                    args.runner,
-                    compartment=args.compartment,
-                    region=args.region,
+                    found.machine_set_name,
+                    found,
+                    compartment=found.compartment_id,
+                    region=found.region,
                     subnet=ids["subnet"],
                     security_group=ids["group"],
                     pool=ids["pool"],
-                    tags=args.tags,
+                    tags=self._tags,
                 ),
                 indent=2,
             )
         )
 
-    def _rights(self, name: str, args: OciGpuRunnerArgs, chart: Chart) -> list[oci.identity.Policy]:
-        """A policy in the machines' compartment and one in each of the network's: a policy reaches none beside its own."""
-        permissions = STANDING if isinstance(args.runner, VmRunner) else PER_JOB
+    def _home(self, name: str, found: MachineSet) -> oci.Provider | None:
+        """The provider of the tenancy's home region, because OCI accepts policies only there. None if `region` is the home."""
+        if found.home_region in (None, found.region):
+            return None
+        return oci.Provider(f"{name}-oci-home", region=found.home_region, opts=pulumi.ResourceOptions(parent=self))
+
+    def _rights(self, name: str, args: Read, chart: Chart) -> list[oci.identity.Policy]:
+        """A policy in the compartment of the machines, and one in each other compartment of their network."""
+        found = args.settings
+        home = self._home(name, found)
+        cluster: pulumi.Output[str] = pulumi.Output.from_input(args.ids["clusterId"])
+        permissions = STANDING if isinstance(found, StandingSet) else PER_JOB
         network = [allowed for allowed in permissions if allowed in NETWORK]
-        others = [where for where in dict.fromkeys(args.networks) if where != args.compartment]
+        others = [where for where in dict.fromkeys(found.network_compartment_ids) if where != found.compartment_id]
+        wanted: dict[str, tuple[str, Sequence[str]]] = {f"{name}-rights": (found.compartment_id, permissions)}
+        wanted |= {f"{name}-network-rights-{index}": (where, network) for index, where in enumerate(others)}
         return [
-            self._policy(f"{name}-rights", args, chart, args.compartment, permissions),
-            *(self._policy(f"{name}-network-rights-{index}", args, chart, where, network) for index, where in enumerate(others)),
+            policy(
+                logical_name,
+                cluster.apply(partial(_statements, chart.namespace, allowed, where)),
+                compartment=where,
+                description=f"The launchers of runner set {found.machine_set_name} make and remove its machines",
+                tags=self._tags,
+                iam=home,
+                parent=self,
+                depends_on=self._after,
+            )
+            for logical_name, (where, allowed) in wanted.items()
         ]
 
-    def _policy(
-        self, name: str, args: OciGpuRunnerArgs, chart: Chart, compartment: str, permissions: Sequence[str]
-    ) -> oci.identity.Policy:
-        return policy(
-            name,
-            pulumi.Output.from_input(args.cluster_id).apply(
-                lambda cluster: launcher_rights(Workload(chart.namespace, LAUNCHER, cluster), permissions, compartment)
-            ),
-            compartment=compartment,
-            description=f"The launchers of runner set {args.physical_name} make and remove its machines",
-            tags=args.tags,
-            iam=args.iam,
-            parent=self,
-        )
 
-
-def sweep_spec(chart: Chart) -> dict[str, Any]:
-    """A CronJob's spec: the launcher's own pod, told to remove what launchers left that are gone."""
-    pod = chart.values["template"]["spec"]
-    (launcher,) = pod["containers"]
-    once = {**pod, "restartPolicy": "Never", "containers": [{**launcher, "command": [*launcher["command"], "sweep"]}]}
-    return {
-        # A machine without a launcher is paid until a sweep removes it.
-        "schedule": "*/5 * * * *",
-        "concurrencyPolicy": "Forbid",
-        "successfulJobsHistoryLimit": 1,
-        "failedJobsHistoryLimit": 3,
-        "jobTemplate": {"spec": {"backoffLimit": 0, "activeDeadlineSeconds": SWEEP_DEADLINE, "template": {"spec": once}}},
-    }
-
-
-def keep_launchers(
-    logical_name: str, namespace: pulumi.Input[str], parent: pulumi.Resource
-) -> kubernetes.policy.v1.PodDisruptionBudget:
-    """Keeps launchers from eviction: with its launcher a machine goes, and the job on it. A drain waits for the jobs' ends."""
-    return kubernetes.policy.v1.PodDisruptionBudget(
-        logical_name,
-        metadata=kubernetes.meta.v1.ObjectMetaArgs(name=LAUNCHER, namespace=namespace),
-        spec=kubernetes.policy.v1.PodDisruptionBudgetSpecArgs(
-            max_unavailable=0,
-            # ARC puts it on every runner pod.
-            selector=kubernetes.meta.v1.LabelSelectorArgs(match_labels={"actions-ephemeral-runner": "True"}),
-        ),
-        opts=pulumi.ResourceOptions(parent=parent, delete_before_replace=True),
-    )
-
-
-def _keep_alone(logical_name: str, namespace: pulumi.Input[str], parent: pulumi.Resource) -> list[pulumi.Resource]:
-    return [keep_launchers(logical_name, namespace, parent)]
-
-
-def _given(group_id: pulumi.Input[str] | None) -> pulumi.Input[str]:
-    if group_id is None:
-        raise ValueError("machines that run jobs stand in a security group of their own; give group_id")
-    return group_id
+def _statements(namespace: str, permissions: Sequence[str], compartment: str, cluster: str) -> list[str]:
+    """The policy statements for the launchers of one namespace. `cluster` is an OCID."""
+    return launcher_rights(Workload(namespace, LAUNCHER, cluster), permissions, compartment)

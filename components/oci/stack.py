@@ -16,9 +16,10 @@ from components.oci.arguments import oke_gpu_cluster_args
 from components.oci.autoscaler import OkeAutoscaler, OkeAutoscalerArgs, ScaledPool
 from components.oci.caches import OkeCaches, OkeCachesArgs
 from components.oci.existing_oke_cluster import ExistingOkeCluster, ExistingOkeClusterArgs
-from components.oci.oci_gpu_runner import OciGpuRunner, OciGpuRunnerArgs
+from components.oci.oci_gpu_runner import OciGpuRunner
 from components.oci.oke_gpu_cluster import OkeGpuCluster
 from components.oci.oke_gpu_pool import OkeGpuPool, OkeGpuPoolArgs
+from components.oci.runner_arguments import oci_gpu_runner_args
 from components.outputs import Built, OkeOutputs
 from fleet.charts.cluster_autoscaler import AUTOSCALER
 from fleet.providers.fleet import Fleet
@@ -99,7 +100,7 @@ def build(name: str, settings: OkePools, fleet: Fleet, context: Context, private
         "runnerSets": {},
     }
     if isinstance(settings, OkeCluster) and isinstance(cluster, OkeGpuCluster):
-        machine_set = partial(_machine_set, name, settings, context, cluster, cloud, iam)
+        machine_set = partial(_machine_set, name, settings, context, cluster, cloud)
         kubeconfig, outputs["clusterName"], outputs["vcnId"] = cluster.kubeconfig, called, cluster.vcn_id
         if settings.caches:
             args = OkeCachesArgs(
@@ -124,30 +125,16 @@ def _machine_set(
     context: Context,
     cluster: OkeGpuCluster,
     cloud: oci.Provider,
-    iam: pulumi.ProviderResource,
     set_name: str,
     runner: MachineRunner,
     group: str,
     arc: Arc,
 ) -> OciGpuRunner:
     """The runner set `set_name`, whose runners are machines."""
-    return OciGpuRunner(
-        f"{name}-{set_name}",
-        OciGpuRunnerArgs(
-            set_name=set_name,
-            physical_name=f"{context.cluster_name(name)}-{set_name}",
-            runner=runner,
-            group=group,
-            arc=arc,
-            cluster_id=cluster.cluster_id,
-            region=settings.region,
-            compartment=settings.machines_in,
-            networks=(settings.compartment, settings.network.compartment or settings.compartment),
-            subnet_id=cluster.node_subnet_id,
-            group_id=cluster.machine_security_group_id,
-            tags=context.tags,
-            iam=iam,
-            ready=cluster.before_machines,
-        ),
-        opts=pulumi.ResourceOptions(providers=[cloud, cluster.kubernetes_provider]),
-    )
+    args = oci_gpu_runner_args(settings, context.cluster_name(name), context, set_name, runner, group, arc)
+    args |= {"cluster_id": cluster.cluster_id, "subnet_id": cluster.node_subnet_id}
+    if cluster.machine_security_group_id is not None:
+        args["security_group_id"] = cluster.machine_security_group_id
+    after = [*arc.after, *cluster.before_machines]
+    opts = pulumi.ResourceOptions(providers=[cloud, cluster.kubernetes_provider], depends_on=after)
+    return OciGpuRunner(f"{name}-{set_name}", args, opts)

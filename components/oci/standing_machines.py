@@ -14,7 +14,7 @@ from fleet.providers.oke.vm_runner import VmRunner
 
 @dataclass(frozen=True, slots=True)
 class StandingMachines:
-    """`user_data` is base64; `ready` is what a machine needs to reach the internet."""
+    """`user_data` is base64. `ready` must exist before machines, such as the rules by which they reach the internet."""
 
     runner: VmRunner
     compartment: str
@@ -39,7 +39,7 @@ def standing_machines(name: str, args: StandingMachines, *, parent: pulumi.Resou
             instance_type="compute", launch_details=_launch_details(args)
         ),
         freeform_tags=dict(args.tags),
-        opts=pulumi.ResourceOptions(parent=parent),
+        opts=pulumi.ResourceOptions(parent=parent, depends_on=list(args.ready)),
     )
     return oci.core.InstancePool(
         f"{name}-pool",

@@ -25,7 +25,7 @@ SET: dict[str, Any] = {
     "memory": {"request": "16Gi", "limit": "28Gi"},
 }
 KEY = "-----BEGIN PRIVATE KEY-----"
-APP = {"app_id": "1", "installation_id": "2", "private_key": KEY}
+APP = {"app_id": "1", "installation_id": "2"}
 
 
 def alone(component: Any, args: dict[str, Any]) -> Recording:
@@ -91,9 +91,9 @@ def test_a_runner_set_takes_the_place_that_the_cluster_gives():
 
 
 def test_the_apps_key_is_secret_even_if_the_program_passes_plain_text():
-    found = alone(ArcRunnerSet, SET | {"github_app": APP})
+    found = alone(ArcRunnerSet, SET | {"github_app": APP, "github_private_key": KEY})
     inputs = named(found, "one", "gpu-ci:index:ArcRunnerSet").inputs
-    assert isinstance(inputs["githubApp"]["privateKey"], Secret)
+    assert isinstance(inputs["githubPrivateKey"], Secret)
     assert KEY not in json.dumps([each.inputs for each in found.resources], default=str)
 
 
@@ -142,7 +142,12 @@ def test_gitops_declares_an_application_instead_of_a_release():
         (ArcRunnerSet, {"memory": {"request": "1G", "limit": "2Gi"}}, ["memory.request: a memory quantity", 'got "1G"']),
         (ArcRunnerSet, {"image": "runner:latest"}, ["image: an image must name a version or digest"]),
         (ArcRunnerSet, {"github_url": None}, ["githubUrl: required argument is missing"]),
-        (ArcRunnerSet, {"github_app": APP | {"app_id": "x"}}, ["githubApp.appId: an id is a quoted number", 'got "x"']),
+        (
+            ArcRunnerSet,
+            {"github_app": APP | {"app_id": "x"}, "github_private_key": KEY},
+            ["githubApp.appId: an id is a quoted"],
+        ),
+        (ArcRunnerSet, {"github_app": APP}, ["githubPrivateKey: githubApp and githubPrivateKey belong together"]),
         (ArcRunnerSet, {"runner_scale_set_name": "Big"}, ["runnerScaleSetName: a name is a DNS label", 'got "Big"']),
         (ArcRunnerSet, {"replicas": 2}, ["replicas: unknown argument; known are github_url"]),
         (ArcRunnerSet, {"cpu": 4}, ["cpu: not a mapping; its keys are request, limit", "got 4"]),

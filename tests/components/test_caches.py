@@ -377,11 +377,11 @@ def test_bare_metal_attaches_by_iscsi() -> None:
 
 def test_file_systems_share_one_mount_target(updated: Recording) -> None:
     (target,) = of_type(updated, OCI_TARGET)
-    assert target.inputs["nsgIds"] == ["sjc-caches-nfs-id"]
+    assert target.inputs["nsgIds"] == ["ocid1.networksecuritygroup.oc1..sjc-caches-nfs-id"]
     found = named(updated, "sjc-models-class", CLASS).inputs
     assert found["provisioner"] == "fss.csi.oraclecloud.com"
     parameters = found["parameters"]
-    assert parameters["mountTargetOcid"] == f"{target.name}-id"
+    assert parameters["mountTargetOcid"] == target.id
     assert parameters["availabilityDomain"] == target.inputs["availabilityDomain"]
     assert "mountTargetSubnetOcid" not in parameters, "the driver would make one a claim"
     assert parameters["encryptInTransit"] == "false"
@@ -391,9 +391,13 @@ def test_file_systems_share_one_mount_target(updated: Recording) -> None:
 
 
 def test_nfs_is_open_between_nodes_and_mount_target_alone(updated: Recording) -> None:
-    rules = [each.inputs for each in of_type(updated, oke.RULE) if each.inputs["networkSecurityGroupId"] == "sjc-caches-nfs-id"]
+    rules = [
+        each.inputs
+        for each in of_type(updated, oke.RULE)
+        if each.inputs["networkSecurityGroupId"] == "ocid1.networksecuritygroup.oc1..sjc-caches-nfs-id"
+    ]
     ends = {each.get("source") or each.get("destination") for each in rules}
-    assert ends == {"sjc-security-workers-id"}
+    assert ends == {"ocid1.networksecuritygroup.oc1..sjc-security-workers-id"}
     assert {each.get("sourceType") or each.get("destinationType") for each in rules} == {"NETWORK_SECURITY_GROUP"}
     opened = {
         (each["direction"], each["protocol"], ports["min"], ports["max"])
@@ -419,8 +423,8 @@ def test_the_cluster_may_make_file_systems_where_it_is_and_see_the_network_where
     recording = made(fleet(sjc=oke_cluster(caches=OKE_CACHES, network=given | {"compartment": network})))
     own = "ocid1.compartment.oc1..example"
     for name, where, statement in (
-        ("sjc-caches-rights", own, file_system_rights("sjc-control-plane-id", own)),
-        ("sjc-caches-network-rights", network, file_system_network_rights("sjc-control-plane-id", network)),
+        ("sjc-caches-rights", own, file_system_rights("ocid1.cluster.oc1..sjc-control-plane-id", own)),
+        ("sjc-caches-network-rights", network, file_system_network_rights("ocid1.cluster.oc1..sjc-control-plane-id", network)),
     ):
         found = named(recording, name, oke.POLICY).inputs
         assert (found["compartmentId"], found["statements"]) == (where, [statement])

@@ -153,7 +153,7 @@ def test_alarms_hang_on_their_budget():
     recording = made(**GOVERNED)
     budget = the(recording, OCI_BUDGET)
     for alarm in of_type(recording, OCI_RULE):
-        assert alarm.inputs["budgetId"] == "sjc-budget-id"
+        assert alarm.inputs["budgetId"] == "ocid1.budget.oc1..sjc-budget-id"
         assert budget.urn in alarm.dependencies
 
 

@@ -11,8 +11,10 @@ import pytest
 from pydantic import TypeAdapter
 
 from components.kubernetes.arc import Arc
+from components.kubernetes.deliver import by_helm
+from components.kubernetes.github_secret import by_program
 from components.kubernetes.inside import Inside, MachineSet, install
-from components.kubernetes.scale_set import ScaleSet
+from components.kubernetes.scale_set import ScaleSet, ScaleSetArgs
 from fleet.charts.arc import CONTROLLER
 from fleet.loading.config import load
 from fleet.providers.installed import plain_charts
@@ -63,7 +65,9 @@ def machine_set(name: str, runner: MachineRunner, group: str, arc: Arc) -> Scale
 
     provider = kubernetes.Provider("other", kubeconfig="{}")
     opts = pulumi.ResourceOptions(providers=[provider])
-    return ScaleSet(f"sjc-{name}", arc.parts(chart, companions), opts=opts)
+    assert arc.private_key is not None
+    args = ScaleSetArgs(chart, arc.after, by_program(arc.github, arc.private_key), by_helm, None, companions)
+    return ScaleSet(f"sjc-{name}", args, opts=opts)
 
 
 @pytest.mark.parametrize(

@@ -8,20 +8,15 @@ import json
 import re
 from collections.abc import Iterator
 
-import pulumi
-import pulumi_oci as oci
 import pytest
 
-from components.kubernetes.arc import Arc
-from components.oci.oci_gpu_runner import OciGpuRunner, OciGpuRunnerArgs
 from components.oci.rights import NETWORK, PER_JOB, STANDING, Workload, launcher_rights
 from fleet.providers.oke.launcher_set import LAUNCHER
 from fleet.render.machine import launcher
 from fleet.render.machine.launch import LAUNCHER_SOURCE
-from fleet.settings.github import GitHub
 from tests.builders import THERE, place, vm, vm_per_job
-from tests.components.oke import KEY, POLICY, RULE, TAGS, fleet, made, planned, the
-from tests.components.recorded import ROOT, before, build_alone, named, of_type
+from tests.components.oke import KEY, POLICY, RULE, TAGS, made, planned, the
+from tests.components.recorded import ROOT, before, named, of_type
 
 RELEASE = "kubernetes:helm.sh/v3:Release"
 CONFIG_MAP = "kubernetes:core/v1:ConfigMap"
@@ -60,7 +55,7 @@ def test_a_pool_keeps_as_many_machines_as_the_settings_say_and_owns_its_size_fro
     pool = the(update, INSTANCE_POOL)
     assert pool.inputs["size"] == 2
     assert pool.ignore_changes == ("size",), "a lower size would end the oldest machine, busy or not"
-    assert pool.inputs["instanceConfigurationId"] == "sjc-vm-machine-id"
+    assert pool.inputs["instanceConfigurationId"] == "ocid1.instanceconfiguration.oc1..sjc-vm-machine-id"
 
 
 def test_a_pool_tries_the_domains_in_their_order_in_the_private_subnet():
@@ -74,13 +69,17 @@ def test_a_pool_tries_the_domains_in_their_order_in_the_private_subnet():
         runners={"vm": vm(availabilityDomains=domains, image={"id": "ocid1.image.oc1.iad.examplevm", "driver": "580.159.03"})},
     )
     assert the(recording, INSTANCE_POOL).inputs["placementConfigurations"] == [
-        {"availabilityDomain": domain, "primaryVnicSubnets": {"subnetId": "sjc-network-nodes-id"}} for domain in domains
+        {"availabilityDomain": domain, "primaryVnicSubnets": {"subnetId": "ocid1.subnet.oc1..sjc-network-nodes-id"}}
+        for domain in domains
     ]
 
 
 def test_a_machine_admits_nobody_and_has_neither_key_nor_address_nor_agent(update):
     found = details(update)
-    assert found["createVnicDetails"] == {"assignPublicIp": False, "nsgIds": ["sjc-security-machines-id"]}
+    assert found["createVnicDetails"] == {
+        "assignPublicIp": False,
+        "nsgIds": ["ocid1.networksecuritygroup.oc1..sjc-security-machines-id"],
+    }
     assert found["metadata"].keys() == {"user_data"}, "no SSH key"
     assert found["agentConfig"] == {
         "areAllPluginsDisabled": True,
@@ -139,14 +138,14 @@ def test_a_launcher_gets_its_program_and_the_ids_that_are_known_late(update, nam
 
 
 def test_a_launcher_of_standing_machines_knows_their_pool(update):
-    assert settings(update, "vm")["pool"] == "sjc-vm-pool-id"
+    assert settings(update, "vm")["pool"] == "ocid1.instancepool.oc1..sjc-vm-pool-id"
     assert settings(update, "vm")["region"] == "us-sanjose-1"
 
 
 def test_a_machine_a_job_stands_in_the_clusters_network_or_in_that_of_its_place(update):
     here, there = settings(update, "job")["places"]
-    assert (here["region"], here["subnet"]) == ("us-sanjose-1", "sjc-network-nodes-id")
-    assert here["securityGroups"] == ["sjc-security-machines-id"]
+    assert (here["region"], here["subnet"]) == ("us-sanjose-1", "ocid1.subnet.oc1..sjc-network-nodes-id")
+    assert here["securityGroups"] == ["ocid1.networksecuritygroup.oc1..sjc-security-machines-id"]
     assert (there["region"], there["subnet"]) == ("us-ashburn-1", "ocid1.subnet.oc1.iad.example")
     assert there["securityGroups"] == ["ocid1.networksecuritygroup.oc1.iad.example"]
 
@@ -236,7 +235,7 @@ def test_a_launcher_may_act_as_its_own_account_of_its_own_cluster_in_its_own_com
         "request.principal.type = 'workload'",
         f"request.principal.namespace = 'runners-{name}'",
         "request.principal.service_account = 'launcher'",
-        "request.principal.cluster_id = 'sjc-control-plane-id'",
+        "request.principal.cluster_id = 'ocid1.cluster.oc1..sjc-control-plane-id'",
     ]
 
 
@@ -395,10 +394,12 @@ def test_a_launcher_then_touches_the_clusters_compartment_for_its_network_alone(
 
 
 def test_policies_are_written_in_the_tenancys_home(apart, update):
-    homes = {named(apart, name, "pulumi:providers:oci").inputs["region"] for name in ("sjc-oci", "sjc-oci-home")}
-    assert homes == {"us-sanjose-1", THERE}
     for policy in of_type(apart, POLICY):
-        assert policy.provider_urn.endswith("::sjc-oci-home"), f"{policy.name}: OCI refuses it elsewhere"
+        assert policy.provider_resource is not None
+        assert policy.provider_resource.inputs["region"] == THERE, f"{policy.name}: OCI refuses it elsewhere"
+    for name in OF:
+        made = {each.provider_urn for each in of_type(apart, POLICY) if each.name.startswith(f"sjc-{name}-")}
+        assert made == {named(apart, f"sjc-{name}-oci-home", "pulumi:providers:oci").urn}, "the set makes the provider"
     for policy in of_type(update, POLICY):
         assert policy.provider_urn.endswith("::sjc-oci"), "a cluster at home needs one provider"
 
@@ -413,36 +414,6 @@ def test_what_has_a_fixed_name_in_the_namespace_goes_before_its_successor_comes(
     assert len(held) == 4, "account, program, CronJob, budget"
     assert [each.name for each in held if each.delete_before_replace is not True] == [], (
         "Kubernetes refuses a second of that name"
-    )
-
-
-def test_machines_without_a_group_of_their_own_are_refused():
-    with pytest.raises(ValueError, match="give group_id"):
-        build_alone(_without_group)
-
-
-def _without_group():
-    runner = fleet(runners={"vm": vm()}).clusters["sjc"].runners["vm"]
-    cloud = oci.Provider("oci", region="us-sanjose-1")
-    github = GitHub.model_validate({"url": "https://github.com/example", "appId": "1", "installationId": "2"})
-    OciGpuRunner(
-        "sjc-vm",
-        OciGpuRunnerArgs(
-            set_name="vm",
-            physical_name="gpu-ci-test-sjc-vm",
-            runner=runner,
-            group="gpu",
-            arc=Arc(github, pulumi.Output.secret(KEY), ()),
-            cluster_id="c",
-            region="us-sanjose-1",
-            compartment="ocid1.compartment.oc1..example",
-            networks=(),
-            subnet_id="s",
-            group_id=None,
-            tags={},
-            iam=cloud,
-            ready=(),
-        ),
     )
 
 

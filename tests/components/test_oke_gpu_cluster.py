@@ -12,6 +12,7 @@ from components.oci.security import everything_but
 from fleet.facts.scheduling import OKE_PROFILE
 from fleet.providers.oke.addresses import node_subnet
 from fleet.settings.egress import CLOSED
+from offline.record import made_id
 from tests.builders import oke_pool, vm, vm_per_job
 from tests.components.oke import (
     ADDON,
@@ -61,7 +62,8 @@ def rules_of(recording, role, direction):
     return [
         rule.inputs
         for rule in of_type(recording, RULE)
-        if rule.inputs["networkSecurityGroupId"] == f"sjc-security-{role}-id" and rule.inputs["direction"] == direction
+        if rule.inputs["networkSecurityGroupId"] == made_id(GROUP, f"sjc-security-{role}")
+        and rule.inputs["direction"] == direction
     ]
 
 
@@ -80,8 +82,8 @@ def test_control_plane_is_enhanced_and_gives_pods_addresses_of_the_vcn(preview):
 def test_a_public_endpoint_admits_only_the_networks_named(update):
     assert the(update, CLUSTER).inputs["endpointConfig"] == {
         "isPublicIpEnabled": True,
-        "nsgIds": ["sjc-security-api-id"],
-        "subnetId": "sjc-network-endpoint-id",
+        "nsgIds": ["ocid1.networksecuritygroup.oc1..sjc-security-api-id"],
+        "subnetId": "ocid1.subnet.oc1..sjc-network-endpoint-id",
     }
     from_networks = [rule for rule in rules_of(update, "api", "INGRESS") if rule["sourceType"] == "CIDR_BLOCK"]
     assert [(rule["source"], rule["protocol"], rule["tcpOptions"]["destinationPortRange"]) for rule in from_networks] == [
@@ -115,7 +117,7 @@ def test_the_kubeconfig_is_asked_of_oke_for_the_endpoint_in_use(endpoint, asked)
         return {"content": "the kubeconfig"}
 
     recording = made({**ANSWERS, token: answer}, **endpoint)
-    assert seen == [{"clusterId": "sjc-control-plane-id", "endpoint": asked, "tokenVersion": "2.0.0"}]
+    assert seen == [{"clusterId": "ocid1.cluster.oc1..sjc-control-plane-id", "endpoint": asked, "tokenVersion": "2.0.0"}]
     provider = the(recording, "pulumi:providers:kubernetes")
     assert provider.inputs["kubeconfig"] == "the kubeconfig"
     assert provider.inputs["clusterIdentifier"] == "gpu-ci-test-sjc", "a new kubeconfig must not replace all that is inside"
@@ -137,11 +139,11 @@ def test_nodes_are_private_and_leave_by_nat_and_service_gateway(update):
     nodes = named(update, "sjc-network-nodes", SUBNET).inputs
     assert nodes["prohibitPublicIpOnVnic"] is True
     assert "availabilityDomain" not in nodes, "pools and machines of every domain stand in it"
-    assert nodes["routeTableId"] == "sjc-network-private-id"
+    assert nodes["routeTableId"] == "ocid1.routetable.oc1..sjc-network-private-id"
     table = named(update, "sjc-network-private", "oci:Core/routeTable:RouteTable").inputs
     assert [(rule["destination"], rule["networkEntityId"]) for rule in table["routeRules"]] == [
-        ("0.0.0.0/0", "sjc-network-nat-id"),
-        (SERVICES_LABEL, "sjc-network-services-id"),
+        ("0.0.0.0/0", "ocid1.natgateway.oc1..sjc-network-nat-id"),
+        (SERVICES_LABEL, "ocid1.servicegateway.oc1..sjc-network-services-id"),
     ]
     (service,) = the(update, "oci:Core/serviceGateway:ServiceGateway").inputs["services"]
     assert service == {"serviceId": "ocid1.service.oc1.sjc.example"}
@@ -151,7 +153,7 @@ def test_only_the_endpoint_of_a_public_cluster_stands_in_a_public_subnet(update)
     public = [subnet.name for subnet in of_type(update, SUBNET) if not subnet.inputs["prohibitPublicIpOnVnic"]]
     assert public == ["sjc-network-endpoint"]
     table = named(update, "sjc-network-public", "oci:Core/routeTable:RouteTable").inputs
-    assert [rule["networkEntityId"] for rule in table["routeRules"]] == ["sjc-network-internet-id"], (
+    assert [rule["networkEntityId"] for rule in table["routeRules"]] == ["ocid1.internetgateway.oc1..sjc-network-internet-id"], (
         "OCI refuses the service gateway beside an internet gateway"
     )
 
@@ -230,11 +232,14 @@ def test_nobody_has_ssh(changes):
 
 def test_nodes_talk_among_themselves_and_with_the_api(update):
     inside = {rule["source"] for rule in rules_of(update, "workers", "INGRESS") if rule["sourceType"] == "NETWORK_SECURITY_GROUP"}
-    assert inside == {"sjc-security-workers-id", "sjc-security-api-id"}
+    assert inside == {
+        "ocid1.networksecuritygroup.oc1..sjc-security-workers-id",
+        "ocid1.networksecuritygroup.oc1..sjc-security-api-id",
+    }
     ports = {
         rule["tcpOptions"]["destinationPortRange"]["min"]
         for rule in rules_of(update, "api", "INGRESS")
-        if rule["source"] == "sjc-security-workers-id" and rule["protocol"] == "6"
+        if rule["source"] == "ocid1.networksecuritygroup.oc1..sjc-security-workers-id" and rule["protocol"] == "6"
     }
     assert ports == {6443, 12250}, "12250 is OKE's own channel; workload identity goes through it"
     (out,) = rules_of(update, "workers", "EGRESS")
@@ -251,7 +256,7 @@ def test_machines_that_run_jobs_admit_nobody_and_reach_no_closed_network(update)
         assert not any(block.overlaps(closed) for block in blocks)
     assert any(ipaddress.ip_address("140.82.112.3") in block for block in blocks)
     others = [rule for role in ("api", "workers") for rule in rules_of(update, role, "INGRESS")]
-    assert "sjc-security-machines-id" not in {rule["source"] for rule in others}
+    assert "ocid1.networksecuritygroup.oc1..sjc-security-machines-id" not in {rule["source"] for rule in others}
     assert len(blocks) <= 120, "a group holds no more rules"
 
 
@@ -332,7 +337,7 @@ def test_okes_plugin_tolerates_preemptible_nodes_where_there_are_any():
 def test_the_autoscaler_has_the_range_of_every_pool_by_its_id():
     recording = made(pools={"a10": oke_pool(), "a10-2": oke_pool(instanceTypes=["VM.GPU.A10.2"], nodes={"min": 1, "max": 3})})
     held = values(addon(recording, "ClusterAutoscaler"))
-    assert held["nodes"] == "0:2:sjc-a10-nodes-id, 1:3:sjc-a10-2-nodes-id"
+    assert held["nodes"] == "0:2:ocid1.nodepool.oc1..sjc-a10-nodes-id, 1:3:ocid1.nodepool.oc1..sjc-a10-2-nodes-id"
     assert held["authType"] == "workload"
     assert held["scaleDownUnneededTime"] == "10m0s"
     assert held["maxNodeProvisionTime"] == "25m"
@@ -352,7 +357,7 @@ def test_the_autoscaler_may_size_pools_of_its_own_compartment_as_its_own_service
         assert statement.endswith(
             " in compartment id ocid1.compartment.oc1..example where all {request.principal.type = 'workload', "
             "request.principal.namespace = 'kube-system', request.principal.service_account = 'cluster-autoscaler', "
-            "request.principal.cluster_id = 'sjc-control-plane-id'}"
+            "request.principal.cluster_id = 'ocid1.cluster.oc1..sjc-control-plane-id'}"
         )
         assert "all-resources" not in statement
     assert [statement.partition(" in ")[0].removeprefix("Allow any-user to ") for statement in policy["statements"]] == [

@@ -114,7 +114,7 @@ def test_the_image_is_the_one_of_the_pools_kind():
 def test_every_domain_has_nodes_and_all_stand_in_the_private_subnet(reserved):
     placements = pool(reserved).inputs["nodeConfigDetails"]["placementConfigs"]
     assert placements == [
-        {"availabilityDomain": zone, "subnetId": "sjc-network-nodes-id"}
+        {"availabilityDomain": zone, "subnetId": "ocid1.subnet.oc1..sjc-network-nodes-id"}
         for zone in ("abcd:US-ASHBURN-AD-1", "abcd:US-ASHBURN-AD-2")
     ]
 
@@ -122,11 +122,11 @@ def test_every_domain_has_nodes_and_all_stand_in_the_private_subnet(reserved):
 def test_nodes_and_pods_have_the_group_of_the_nodes(reserved):
     for each in of_type(reserved, NODE_POOL):
         details = each.inputs["nodeConfigDetails"]
-        assert details["nsgIds"] == ["sjc-security-workers-id"]
+        assert details["nsgIds"] == ["ocid1.networksecuritygroup.oc1..sjc-security-workers-id"]
         network = details["nodePoolPodNetworkOptionDetails"]
         assert network["cniType"] == "OCI_VCN_IP_NATIVE"
-        assert network["podNsgIds"] == ["sjc-security-workers-id"]
-        assert network["podSubnetIds"] == ["sjc-network-nodes-id"]
+        assert network["podNsgIds"] == ["ocid1.networksecuritygroup.oc1..sjc-security-workers-id"]
+        assert network["podSubnetIds"] == ["ocid1.subnet.oc1..sjc-network-nodes-id"]
 
 
 def test_a_reserved_pool_stands_where_its_reservation_is(reserved):
@@ -134,7 +134,7 @@ def test_a_reserved_pool_stands_where_its_reservation_is(reserved):
         {
             "availabilityDomain": RESERVATION["zone"],
             "capacityReservationId": RESERVATION["id"],
-            "subnetId": "sjc-network-nodes-id",
+            "subnetId": "ocid1.subnet.oc1..sjc-network-nodes-id",
         }
     ]
 

@@ -13,7 +13,7 @@ from components.build import build
 from components.config import read_fleet
 from fleet.loading import stackfile
 from fleet.loading.config import fleet_of
-from offline.record import Recording, Resource, record
+from offline.record import Recording, Resource, made_id, record
 from offline.wire import Secret
 from tests.components.oke import ANSWERS
 from tests.components.recorded import ROOT, SECRET, STACKS, before, cluster_id, of_type, recordings, runner_sets, stack_config
@@ -132,8 +132,7 @@ def test_the_private_key_reaches_runner_sets_and_their_secrets_only_and_is_marke
     holders = {resource.type for resource in recording.resources if KEY in str(resource.wire)}
     assert holders == {"kubernetes:core/v1:Secret", "gpu-ci:index:ArcRunnerSet"}
     for resource in of_type(recording, "gpu-ci:index:ArcRunnerSet"):
-        app = resource.inputs["githubApp"]
-        assert isinstance(app, Secret) or isinstance(app["privateKey"], Secret), f"{resource.name} shows the key in its inputs"
+        assert isinstance(resource.inputs["githubPrivateKey"], Secret), f"{resource.name} shows the key in its inputs"
     for resource in of_type(recording, "kubernetes:core/v1:Secret"):
         data = resource.inputs["stringData"]
         key = data if isinstance(data, Secret) else data["github_app_private_key"]
@@ -155,7 +154,12 @@ class Cloud(pulumi.runtime.Mocks):
 
     def new_resource(self, args: pulumi.runtime.MockResourceArgs) -> tuple[str, dict]:
         self.made.append(args)
-        return f"{args.name}-id", {**args.inputs, "arn": f"arn:{args.name}", "name": args.name, **self.outputs.get(args.typ, {})}
+        return made_id(args.typ, args.name), {
+            **args.inputs,
+            "arn": f"arn:{args.name}",
+            "name": args.name,
+            **self.outputs.get(args.typ, {}),
+        }
 
     def call(self, args: pulumi.runtime.MockCallArgs) -> tuple[dict, list]:
         """What is asked of OCI once resources stand; a preview asks nothing."""

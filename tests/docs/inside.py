@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from components.oci.oci_gpu_runner import SWEEP
+from components.oci.launchers import SWEEP
 from fleet.charts.arc import NAMESPACE as CONTROLLER_NAMESPACE
 from fleet.charts.arc import arc_controller
 from fleet.charts.chart import KUBE_SYSTEM, Chart

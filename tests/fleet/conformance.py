@@ -17,7 +17,7 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from components.oci.autoscaler import addon_values
-from components.oci.oci_gpu_runner import sweep_spec
+from components.oci.launchers import sweep_spec
 from fleet.charts.arc import CONTROLLER, arc_controller, place_in, runner_set
 from fleet.charts.argo_cd import ARGO_CD, argo_cd
 from fleet.charts.chart import Chart

@@ -521,9 +521,9 @@ def test_the_proof_reckons_with_what_the_charts_ask() -> None:
     abroad = vm_per_job(launcher="cncf", places=[place_of() | {"subnet": "ocid1.subnet.oc1..example"}])
     abroad.pop("image")
     held = load(config(clusters={"sjc": oke_cluster(runners={"boots": vm_per_job(), "cncf": abroad, "stands": vm()})}))
-    home = {"region": "us-sanjose-1", "compartment": "ocid1.compartment.oc1..example"}
+    compartment = "ocid1.compartment.oc1..example"
     for name, asked in held.clusters["sjc"].runners.items():
-        chart = launcher_set(name, asked, "https://github.com/example", "gpu", **home)
+        chart = launcher_set(name, asked, "https://github.com/example", "gpu", region="us-sanjose-1", compartment=compartment)
         assert _asks(chart.values["template"]["spec"]) == (LAUNCHER_POD.cpu, LAUNCHER_POD.memory), name
         (listener,) = chart.pods
         assert _asks(chart.values["listenerTemplate"]["spec"]) == (listener.cpu, listener.memory), name

@@ -11,7 +11,7 @@ SHARED = {"sharing": {"strategy": "time-slicing", "replicas": 4.0, "rename": Tru
 
 SPANS = {"cpu": {"request": "4", "limit": "4"}, "memory": {"request": "16Gi", "limit": "16Gi"}}
 RUNNERS = {"githubUrl": "https://github.com/example", "maxRunners": 4.0, **SPANS}
-APP = {"appId": "123456", "installationId": "456789", "privateKey": "the-key-of-the-app"}
+APP = {"appId": "123456", "installationId": "456789"}
 EKS = {
     "region": "us-west-2",
     "zones": ["us-west-2a", "us-west-2b"],
@@ -34,6 +34,7 @@ ARGUMENTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
         {
             **RUNNERS,
             "githubApp": APP,
+            "githubPrivateKey": "the-key-of-the-app",
             "githubSecret": "own-app",
             "runnerScaleSetName": "gpu-l4",
             "labels": ["l4"],

@@ -9,7 +9,8 @@ cluster = kubernetes.Provider("cluster", kubeconfig=config.require_secret("kubec
 runners = gpu_ci.ArcRunnerSet(
     "gpu-l4",
     github_url="https://github.com/example",
-    github_app={"app_id": "123456", "installation_id": "456789", "private_key": config.require_secret("githubPrivateKey")},
+    github_app={"app_id": "123456", "installation_id": "456789"},
+    github_private_key=config.require_secret("githubPrivateKey"),
     runner_group="GPUs",
     max_runners=4,
     cpu={"request": "3", "limit": "3"},

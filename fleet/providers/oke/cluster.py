@@ -29,7 +29,7 @@ from fleet.providers.oke.ocid import (
     require_region,
 )
 from fleet.providers.oke.runners import AnyRunner, OkePodRunner
-from fleet.providers.oke.vm_runner import MachineRunner, VmPerJobRunner, VmRunner
+from fleet.providers.oke.vm_runner import MachineRunner, VmPerJobRunner, VmRunner, require_own_network
 from fleet.settings import compatibility
 from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import GPU_PLUGIN_ADDON
@@ -477,15 +477,6 @@ class OkeCluster(OkePools):
                     self.zones,
                     at=("runners", name, "availabilityDomains"),
                 )
-            if isinstance(runner, VmPerJobRunner) and runner.booted_here:
-                for index, place in enumerate(runner.places):
-                    own = {"subnet": place.subnet, "securityGroup": place.security_group, "image": place.image}
-                    missing = [key for key, ocid in own.items() if ocid is None]
-                    if place.region != self.region and missing:
-                        raise problem(
-                            "place_network",
-                            f"a place outside of the cluster's region needs its own network and image; add {', '.join(missing)}",
-                            at=("runners", name, "places", str(index)),
-                            value=place.region,
-                        )
+            if isinstance(runner, VmPerJobRunner):
+                require_own_network(runner, self.region, at=("runners", name))
         return self

@@ -5,13 +5,15 @@ ARC gives the launcher the registration of one job. The launcher passes it to on
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import chain
 from typing import Any
 
+from fleet.charts import arc
 from fleet.charts.arc import RUNNER_CONTAINER, scale_set
 from fleet.charts.chart import Chart, Pod, resources
 from fleet.facts.pods import CONFINED, CONFINED_POD, Level
-from fleet.facts.scheduling import SYSTEM_POOL, machine_annotations, pool_selector
+from fleet.facts.scheduling import SYSTEM_SELECTOR, machine_annotations
 from fleet.facts.versions import CNCF_LAUNCHER_IMAGE, LAUNCHER_IMAGE
 from fleet.providers.oke.disk import disk_gb
 from fleet.providers.oke.vm_runner import MachineRunner, Place, VmPerJobRunner
@@ -34,19 +36,29 @@ _PATIENCE = 600
 """Seconds that a launcher has to terminate its machine after Kubernetes asks its pod to stop."""
 
 
-def launcher_set(name: str, runner: MachineRunner, github_url: str, group: str, *, region: str, compartment: str) -> Chart:
+def launcher_set(
+    name: str,
+    runner: MachineRunner,
+    github_url: str,
+    group: str,
+    *,
+    region: str,
+    compartment: str,
+    selector: Mapping[str, str] = SYSTEM_SELECTOR,
+    place: arc.Place | None = None,
+) -> Chart:
     """One runner scale set of OCI machines.
 
-    `region` is the region of the cluster. `compartment` is the OCID of the compartment for the machines.
+    `region` is the region of the cluster. `compartment` is the OCID of the compartment for the machines. `selector` are the
+    labels of the nodes for launchers. `place` is what the set finds in its cluster; default: as the program installs it.
     """
+    level: Level = "restricted"
     if isinstance(runner, VmPerJobRunner) and not runner.booted_here:
-        return _set(name, runner, github_url, group, _cncf_pod(runner, compartment), "baseline")
-    return _set(name, runner, github_url, group, _own_pod(runner, region), "restricted")
-
-
-def _set(name: str, runner: MachineRunner, github_url: str, group: str, pod: dict[str, Any], level: Level) -> Chart:
-    common = {"nodeSelector": pool_selector(SYSTEM_POOL), "terminationGracePeriodSeconds": _PATIENCE}
-    return scale_set(name, runner, github_url, group, common | pod, level, _machine(runner))
+        pod, level = _cncf_pod(runner, compartment), "baseline"
+    else:
+        pod = _own_pod(runner, region)
+    common = {"nodeSelector": dict(selector), "terminationGracePeriodSeconds": _PATIENCE}
+    return scale_set(name, runner, github_url, group, common | pod, level, _machine(runner), place or arc.Place())
 
 
 def _machine(runner: MachineRunner) -> dict[str, str]:

@@ -281,5 +281,21 @@ class VmPerJobRunner(MachineRunner):
         return self
 
 
+def require_own_network(runner: VmPerJobRunner, region: str, *, at: tuple[str, ...]) -> None:
+    """Refuse a place outside of the cluster's region without its own network and image. `at` is the runner's path."""
+    if not runner.booted_here:
+        return
+    for index, place in enumerate(runner.places):
+        own = {"subnet": place.subnet, "securityGroup": place.security_group, "image": place.image}
+        missing = [key for key, ocid in own.items() if ocid is None]
+        if place.region != region and missing:
+            raise problem(
+                "place_network",
+                f"a place outside of the cluster's region needs its own network and image; add {', '.join(missing)}",
+                at=(*at, "places", str(index)),
+                value=place.region,
+            )
+
+
 _NOT_CNCF = frozenset({"toolkit", "nvkind", "lifetime", "security_group", "image"})
 """Settings of a set or a place that CNCF's launcher has no argument for."""
