@@ -85,7 +85,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "unknown-key-runner": (
         "gpu-ci:clusters.usw2.runners.gpu-t4.runnerGroup",
-        "unknown key; known keys: kind, labels, group, pool, gpus, cpu, memory, shm, scratch, scale, image",
+        "unknown key; known keys: kind, labels, group, gpus, cpu, memory, shm, scratch, scale, image, pool",
         '"gpu"',
     ),
     "unknown-key-cpu": (
@@ -920,7 +920,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "unknown-key-private": (
         "gpu-ci:github.privateKey",
-        "unknown key; known keys: url, appId, installationId, group",
+        "unknown key; known keys: appId, installationId, url, group",
         "",
     ),
     "zone-beyond-g": (
@@ -2702,7 +2702,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "existing-oke-region": (
         "gpu-ci:clusters.sjc.existing.nodeSubnet",
-        "this OCID is of region us-ashburn-1; use one of us-sanjose-1",
+        "this OCID belongs to region us-ashburn-1; use one of us-sanjose-1",
         '"ocid1.subnet.oc1.iad.example"',
     ),
 }
@@ -2843,8 +2843,9 @@ def _pattern(message: ast.expr) -> str:
     return ".*"
 
 
-BEYOND_FILES = {"from_zero", "vgpu_license", "one_machine", "open_modules", "owned_vendor"}
-"""No provider and no machine of this version breaks it; test_settings, test_enablement and test_talos give it one that does."""
+BEYOND_FILES = {"from_zero", "vgpu_license", "one_machine", "open_modules", "owned_vendor", "runtime_handler"}
+"""No stack file breaks it. test_settings, test_enablement, test_talos and, for arguments of components,
+tests/components/test_arguments give it something that does."""
 
 
 def test_every_rule_of_the_settings_has_a_broken_file() -> None:

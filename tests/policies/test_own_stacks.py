@@ -45,8 +45,17 @@ def pack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pack]:
         yield running
 
 
+ACCOUNT = "nothing in the stack shows what the account has"
+"""How quota-declared begins if a stack does not request its EC2 quotas. tests/policies/test_quota_declared.py has the rest."""
+
+
 def verdicts(recording: Recording, stack: str) -> tuple[Verdict, ...]:
-    return judge(recording, configured(stack))
+    return tuple(dataclasses.replace(each, message=_short(each.message)) for each in judge(recording, configured(stack)))
+
+
+def _short(message: str) -> str:
+    """The message without the list of EC2 quotas."""
+    return ACCOUNT if message.startswith(f"{ACCOUNT}; AWS") else message
 
 
 @cache
@@ -251,15 +260,18 @@ _LOGS = ("eks-logging-and-secrets", "which logs its control plane writes")
 _SYSTEM = ("system-pool-exists", "its nodes without taints")
 _BUDGET = ("budget-alarm-required", "whether an alarm watches the account; declare a budget in the stack file")
 _QUOTA = ("quota-declared", "whether a quota bounds its compartment")
+_ACCOUNT = ("quota-declared", "")
 _SUBNETS = ("private-nodes", "whether its subnets give out public addresses")
 _ROLE = ("node-role-least-privilege", "the rights of its nodes' role")
 _WALLS = ("runner-namespace-isolated", "whether its network enforces NetworkPolicies")
 EXISTING = {
-    "existing-eks": ("platform", (_ENDPOINT, _LOGS, _SYSTEM, _BUDGET, _SUBNETS, _ROLE, _WALLS)),
+    "existing-eks": ("platform", (_ENDPOINT, _LOGS, _SYSTEM, _BUDGET, _ACCOUNT, _SUBNETS, _ROLE, _WALLS)),
     "existing-oke": ("ocid1.cluster.oc1.sjc.exampleplatform", (_ENDPOINT, _SYSTEM, _BUDGET, _QUOTA, _SUBNETS, _WALLS)),
     "existing-context": ("admin@lab", (_ENDPOINT, _LOGS, _SYSTEM, _WALLS)),
 }
-"""By stack with a cluster that exists already: the cluster, and what each policy cannot see of it, in the order of verdicts."""
+"""By stack with a cluster that exists already: the cluster, and what each policy cannot see of it, in the order of verdicts.
+
+The text is empty for quotas, which belong to the account."""
 
 
 def _of_existing(stack: str) -> list[Verdict]:
@@ -271,7 +283,7 @@ def _of_existing(stack: str) -> list[Verdict]:
             reported(level(rule, stack)),
             "undeterminable",
             marker if rule in (_ENDPOINT[0], _LOGS[0]) else "",
-            f"cluster {cluster} exists already, and nothing in the stack shows {what}",
+            f"cluster {cluster} exists already, and nothing in the stack shows {what}" if what else ACCOUNT,
         )
         for rule, what in rules
     ]
@@ -281,18 +293,22 @@ def unshown(stack: str) -> list[Verdict]:
     """What a stack leaves undeterminable."""
     if stack in EXISTING:
         return _of_existing(stack)
+    found = []
+    if any(each.type == NODE_GROUP for each in recorded(stack).resources):
+        rule = "quota-declared"
+        found.append(Verdict(rule, reported(level(rule, stack)), "undeterminable", "", ACCOUNT))
     if stack not in UNSHOWN:
-        return []
+        return found
     why = (
         f"nothing in the stack shows whether jobs of {UNSHOWN[stack]} are isolated: OKE enforces no NetworkPolicy until Calico "
         "is installed in the cluster"
     )
     rule = "runner-namespace-isolated"
-    return [Verdict(rule, reported(level(rule, stack)), "undeterminable", "", why)]
+    return [*found, Verdict(rule, reported(level(rule, stack)), "undeterminable", "", why)]
 
 
 @pytest.mark.parametrize("stack", STACKS)
-def test_our_own_stacks_break_no_policy_and_leave_undetermined_what_oke_enforces_and_existing_clusters_alone(stack):
+def test_our_own_stacks_break_no_policy_and_leave_undetermined_quotas_what_oke_enforces_and_existing_clusters_alone(stack):
     assert [each for each in verdicts(recorded(stack), stack) if each.kind != "excepted"] == unshown(stack)
 
 
@@ -387,7 +403,7 @@ def _said(pack: Pack, recording: Recording) -> list[tuple[str, str, str, str]]:
 def test_the_pack_as_a_process_says_the_same_of_every_resource(pack, stack):
     pack.configure(policy_settings(stack, ROOT))
     said = [
-        (policy, level, urn, message.partition(" during preview: ")[2])
+        (policy, level, urn, _short(message.partition(" during preview: ")[2]))
         for policy, level, urn, message in _said(pack, recorded(stack))
     ]
     assert said == [(each.rule, "0", each.urn, each.message) for each in unshown(stack)], "as declared"
