@@ -15,12 +15,13 @@ from tests.docs.markdown import ROOT, assert_written
 PAGE = ROOT / "docs/outputs.md"
 STAGING: dict[str, Any] = dict(recorded("staging").outputs)
 PROD: dict[str, Any] = dict(recorded("prod").outputs)
-USW2, SJC = STAGING["clusters"]["usw2"], PROD["clusters"]["sjc"]
+EXISTING: dict[str, Any] = dict(recorded("existing-context").outputs)
+USW2, SJC, LAB = STAGING["clusters"]["usw2"], PROD["clusters"]["sjc"], EXISTING["clusters"]["lab"]
 TABLES: Mapping[str, Mapping[str, Any]] = {
     "StackOutputs": STAGING,
     "EksOutputs": USW2,
     "OkeOutputs": SJC,
-    "KubernetesOutputs": recorded("existing-context").outputs["clusters"]["lab"],
+    "KubernetesOutputs": LAB,
     "RunnerSetOutputs": USW2["runnerSets"]["gpu-t4"],
 }
 """By TypedDict, an example of it in a first preview."""
