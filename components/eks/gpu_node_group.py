@@ -7,7 +7,7 @@ from typing import Annotated, Any, NotRequired, TypedDict
 import pulumi
 from pydantic import Field
 
-from components.arguments import settings, typed, wrong
+from components.arguments import checked, settings, typed, wrong
 from components.component import PackagedComponent
 from components.eks.launch import launch_template
 from components.eks.managed_nodes import ManagedNodes, managed_nodes
@@ -161,7 +161,11 @@ class GpuNodeGroup(PackagedComponent[Read]):
             raise wrong("subnetIds", f"the reservation is in {missing[0]}; add the subnet of that zone")
         if found.efa_interfaces and group is None:
             raise wrong("securityGroupId", "EFA interfaces need the security group of the cluster; add it")
-        arn = typed("nodeRoleArn", inputs["nodeRoleArn"], Principal)
+        arn = inputs["nodeRoleArn"]
+        if isinstance(arn, str):
+            typed("nodeRoleArn", arn, Principal)
+        else:
+            arn = checked("nodeRoleArn", arn, _is_arn, "not an ARN; pass the arn of the role, not its name or id")
         return Read(found, cluster_name, arn, {zone: subnets[zone] for zone in zones}, group)
 
     def declare(self, name: str, args: Read) -> dict[str, Any]:
@@ -208,6 +212,10 @@ class GpuNodeGroup(PackagedComponent[Read]):
     def names(self) -> dict[str, pulumi.Output[str]]:
         """Names of the node groups by zone. Unlike the output, each is known by itself."""
         return dict(self._names)
+
+
+def _is_arn(text: str) -> bool:
+    return text.startswith("arn:")
 
 
 def _tags(pool: EksPool) -> dict[str, str]:

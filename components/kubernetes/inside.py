@@ -114,8 +114,7 @@ def furnish(inside: Inside, fleet: Fleet, private_key: pulumi.Input[str] | None)
     return Arc(
         fleet.github,
         private_key,
-        # In Git the sync waves order the charts.
-        after=(*inside.ready, controller.priority, *(() if inside.git or not controller.release else (controller.release,))),
+        after=(*inside.ready, controller.priority, *((controller.release,) if controller.release else ())),
         closed=inside.settings.closed_networks,
         git=inside.git,
         secrets=inside.settings.secrets_by,

@@ -30,7 +30,8 @@ class ScaleSetArgs:
     """`chart` is the scale set and has its name. `companions` creates the other resources that its pods need.
 
     `needed` must exist before. `secret` and `deliver` are None if another program creates the Secret or the release. `policy` is
-    the spec of the NetworkPolicy; None: no isolation. With `owns_namespace` the set creates its namespace.
+    the spec of the NetworkPolicy; None: no isolation. With `owns_namespace` the set creates its namespace. With `by_waves` it is
+    in Git, where sync waves order namespaces.
     """
 
     chart: Chart
@@ -40,6 +41,7 @@ class ScaleSetArgs:
     policy: Mapping[str, Any] | None
     companions: Companions | None = None
     owns_namespace: bool = True
+    by_waves: bool = False
 
 
 def scale_set(name: str, args: ScaleSetArgs, *, parent: pulumi.Resource) -> pulumi.Output[list[str]]:
@@ -47,7 +49,7 @@ def scale_set(name: str, args: ScaleSetArgs, *, parent: pulumi.Resource) -> pulu
     chart, needed = args.chart, list(args.needed)
     home: pulumi.Input[str] = chart.namespace
     if args.owns_namespace:
-        space = namespace(f"{name}-namespace", chart, parent=parent, depends_on=needed)
+        space = namespace(f"{name}-namespace", chart, parent=parent, depends_on=() if args.by_waves else needed)
         home = space.metadata.name
         needed.append(space)
     if args.policy is not None:

@@ -103,4 +103,5 @@ def parts(
         policy=network_policy(found.closed_networks, opened, private_ports) if found.isolate else None,
         companions=all_companions,
         owns_namespace=found.create_namespace,
+        by_waves=found.gitops is not None,
     )

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict
 import pulumi
 import pulumi_kubernetes as kubernetes
 import pulumi_oci as oci
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from components.arguments import known, settings, typed
 from components.cluster_args import BudgetArgs, EndpointArgs, require_label
@@ -19,6 +19,7 @@ from components.oci.governance import Tenancy, budget, quota
 from components.oci.managed_nodes import Flex, NodePlace, OkeNodes, managed_nodes
 from components.oci.network import OkeNetwork, OkeNetworkArgs
 from components.oci.security import OkeSecurity, OkeSecurityArgs
+from components.oci.tags import FreeformTags
 from fleet.facts.hardware import flexible
 from fleet.facts.offer import allocatable
 from fleet.facts.scheduling import Toleration, system_labels
@@ -27,8 +28,8 @@ from fleet.providers.oke.cluster import OkeCluster
 from fleet.providers.oke.nodes import FLEX_SHAPE
 from fleet.providers.oke.ocid import CompartmentId, ImageId, SubnetId, TenancyId, VcnId, located
 from fleet.providers.oke.runners import AnyRunner
-from fleet.providers.tags import OCI_TAGS, STACK_TAG
-from fleet.settings.model import TagKey, TagValue, problem
+from fleet.providers.tags import STACK_TAG
+from fleet.settings.model import TagValue
 from fleet.settings.runner import SetName
 
 _SERVICES = ("10.96.0.0/16", "10.97.0.0/16")
@@ -105,12 +106,6 @@ class OkeGpuClusterArgs(TypedDict):
     """Whether Pulumi refuses to delete the control plane. Default: false."""
 
 
-def _tag_key(key: str) -> str:
-    if not OCI_TAGS.key.fullmatch(key):
-        raise problem("provider_tag", f"OCI has tags with keys of {OCI_TAGS.words}; rename it")
-    return key
-
-
 class _Settings(OkeCluster):
     """A cluster without pools and runner sets."""
 
@@ -122,9 +117,7 @@ class _Settings(OkeCluster):
     gpu_plugin_tolerations: tuple[Toleration, ...] = ()
     machine_security_group: bool = False
     quotas: tuple[str, ...] = ()
-    tags: Annotated[dict[Annotated[TagKey, AfterValidator(_tag_key)], TagValue], Field(max_length=OCI_TAGS.most)] = Field(
-        default_factory=dict
-    )
+    tags: FreeformTags = Field(default_factory=dict)
     stack_tag: TagValue | None = None
 
     @property

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from components.arguments import checked, require, settings
 from components.kubernetes.set_settings import SetSettings
+from components.oci.tags import FreeformTags
 from fleet.providers.oke.ocid import CompartmentId, Region, require_domains, require_region
 from fleet.providers.oke.vm_runner import VmPerJobRunner, VmRunner, require_own_network
-from fleet.providers.tags import OCI_TAGS
-from fleet.settings.model import LabelKey, LabelValue, TagKey, TagValue, problem
-
-
-def _tag_key(key: str) -> str:
-    if not OCI_TAGS.key.fullmatch(key):
-        raise problem("provider_tag", f"OCI has tags with keys of {OCI_TAGS.words}; rename it")
-    return key
+from fleet.settings.model import LabelKey, LabelValue, TagValue
 
 
 class _Surroundings(SetSettings):
@@ -27,9 +21,7 @@ class _Surroundings(SetSettings):
     network_compartment_ids: tuple[CompartmentId, ...] = ()
     machine_set_name: Annotated[TagValue, Field(min_length=1)]
     launcher_node_selector: dict[LabelKey, LabelValue] = Field(default_factory=dict)
-    tags: Annotated[dict[Annotated[TagKey, AfterValidator(_tag_key)], TagValue], Field(max_length=OCI_TAGS.most)] = Field(
-        default_factory=dict
-    )
+    tags: FreeformTags = Field(default_factory=dict)
     stack_tag: TagValue | None = None
 
 

@@ -147,7 +147,7 @@ def test_machines_get_a_security_group_on_request():
     assert "gpu-security-machines" not in {each.name for each in of_type(built(OkeGpuCluster), GROUP)}
     recording = built(OkeGpuCluster, lambda: {"machine_security_group": True}, preview=False)
     assert named(recording, "gpu-security-machines", GROUP)
-    assert recording.outputs["machine_security_group_id"] == "gpu-security-machines-id"
+    assert recording.outputs["machine_security_group_id"] == "ocid1.networksecuritygroup.oc1..gpu-security-machines-id"
 
 
 # -- outputs as arguments ----------------------------------------------------------------------------------------------
