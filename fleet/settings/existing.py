@@ -123,7 +123,7 @@ def refuse_caches(caches: dict[str, Any]) -> dict[str, Any]:
     for name in caches:
         raise problem(
             "existing_cache",
-            "a cache needs a storage driver that the program installs in its own clusters alone; remove it, and name a storage "
+            "a cache needs a storage driver that the program installs only in its own clusters; remove it, and name a storage "
             "class of your cluster in the workload's storage",
             at=(name,),
             value=name,
@@ -159,7 +159,7 @@ def require_existing(existing: Existing, cluster: _Settings) -> None:
         if key and cluster.enablement in existing.installed:
             raise problem(
                 "existing_sharing",
-                f"the config of {cluster.enablement} is not the program's here; remove {key}, or {cluster.enablement} from "
-                "installed",
+                f"the program does not install {cluster.enablement} here, so it cannot configure it; remove {key}, or "
+                f"{cluster.enablement} from installed",
                 at=("pools", name, key),
             )

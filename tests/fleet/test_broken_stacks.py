@@ -2585,14 +2585,14 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     "existing-cache": (
         "gpu-ci:clusters.usw2.caches.models",
         (
-            "a cache needs a storage driver that the program installs in its own clusters alone; remove it, and name a storage "
+            "a cache needs a storage driver that the program installs only in its own clusters; remove it, and name a storage "
             "class of your cluster in the workload's storage"
         ),
         '"models"',
     ),
     "existing-cdi": (
         "gpu-ci:clusters.usw2.pools.t4.cdi",
-        "the config of device-plugin is not the program's here; remove cdi, or device-plugin from installed",
+        "the program does not install device-plugin here, so it cannot configure it; remove cdi, or device-plugin from installed",
         "true",
     ),
     "existing-controller-idle": (
@@ -2642,7 +2642,10 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "existing-sharing": (
         "gpu-ci:clusters.usw2.pools.t4.sharing",
-        "the config of device-plugin is not the program's here; remove sharing, or device-plugin from installed",
+        (
+            "the program does not install device-plugin here, so it cannot configure it; remove sharing, or device-plugin from "
+            "installed"
+        ),
         '{"strategy": "time-slicing", "replicas": 4}',
     ),
     "existing-subnet-zone": (
@@ -2662,7 +2665,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "context-budget": (
         "gpu-ci:clusters.lab.budget",
-        "budget is a cloud's, and nothing is bought here; remove it",
+        "budget is a setting of clouds, and the program buys nothing here; remove it",
         '{"monthlyUsd": 100, "emails": ["ci@example.com"]}',
     ),
     "context-name": (

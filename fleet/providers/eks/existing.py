@@ -35,7 +35,7 @@ class ExistingEks(Existing):
 
     name: ClusterName
     node_role_arn: RoleArn
-    """The role of the new nodes. It needs the policies of a node and none besides (EKS user guide, node IAM role)."""
+    """The role of the new nodes. It needs the policies of a node and no others (EKS user guide, node IAM role)."""
     subnets: Annotated[dict[str, SubnetId], Field(min_length=1)]
     """Private subnets for the new nodes, by zone. Each needs its own route out: a NAT gateway or VPC endpoints."""
 

@@ -110,7 +110,9 @@ class KubernetesCluster(Cluster):
         require_existing(self.existing, self)
         for key, given in (("budget", self.budget), ("declareQuotas", self.declare_quotas)):
             if given:
-                raise problem("existing_cloud", f"{key} is a cloud's, and nothing is bought here; remove it", at=(key,))
+                raise problem(
+                    "existing_cloud", f"{key} is a setting of clouds, and the program buys nothing here; remove it", at=(key,)
+                )
         if self.queues is not None:
             raise problem(
                 "existing_queues",

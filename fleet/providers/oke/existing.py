@@ -81,7 +81,7 @@ class ExistingOkeCluster(OkePools):
             )
         else:
             yield (
-                "existing: undeterminable: the program configures the add-on ClusterAutoscaler for its own pools alone; if the "
+                "existing: undeterminable: the program configures the add-on ClusterAutoscaler only for its own pools; if the "
                 "cluster has it already, write cluster-autoscaler into installed"
             )
 
