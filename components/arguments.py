@@ -27,7 +27,7 @@ _ABSENT = (None, types.NoneType)
 def inputs_of(component: type[pulumi.ComponentResource], args: Mapping[str, Any]) -> dict[str, Any]:
     """The inputs of a component from its arguments, without those that are None.
 
-    Whole floats become integers where the TypedDict says `int`, because providers get every number as a float. Raises
+    Whole floats become integers where the TypedDict says `int` or `Any`, because providers get every number as a float. Raises
     InputPropertyError for an unknown or missing argument, and for an output where a plain value is necessary.
     """
     return _mapping("", args, inspect.get_annotations(component.__init__)["args"])
@@ -160,11 +160,20 @@ def _value(path: str, value: Any, hint: Any) -> Any:
             return [_value(f"{path}[{index}]", each, item) for index, each in enumerate(value)]
         if origin is dict and isinstance(value, Mapping):
             return {key: _value(f"{path}.{key}", each, typing.get_args(option)[1]) for key, each in value.items()}
-        if option is int and isinstance(value, float) and value.is_integer():
-            return int(value)
+        if option in (int, Any):
+            value = _whole(value)
     if Any not in options and not any(inspect.isclass(option) and isinstance(value, option) for option in options):
         raise wrong(path, f"must be {_named(options)}", shown(value))
     return value
+
+
+def _whole(value: Any) -> Any:
+    """A value of any type. Whole floats become integers, also in lists and mappings."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, list):
+        return [_whole(each) for each in value]
+    return {key: _whole(each) for key, each in value.items()} if isinstance(value, Mapping) else value
 
 
 def _options(hint: Any) -> list[Any]:

@@ -26,6 +26,38 @@ OKE = {
     "systemImageId": "ocid1.image.oc1.sjc.examplesystem",
     "endpoint": {"publicCidrs": ["203.0.113.0/24"]},
 }
+NODES = {
+    "clusterName": "theirs",
+    "clusterLabel": "gpu",  # without it, the name must be known
+    "kubernetesVersion": "1.34",
+    "nodeRoleArn": "arn:aws:iam::123456789012:role/nodes",
+    "subnetIds": {"us-west-2a": "subnet-0123456789abcdef0"},
+    "instanceTypes": ["g6.2xlarge"],
+    "maxNodes": 4.0,
+}
+DOMAIN = "abcd:US-SANJOSE-1-AD-1"
+MACHINES = {
+    "region": "us-sanjose-1",
+    "compartmentId": "ocid1.compartment.oc1..examplemachines",
+    "shapes": ["VM.GPU.A10.1"],
+    "capacityType": "on-demand",
+    "role": "burst",
+    "githubUrl": "https://github.com/example",
+}
+LAUNCHED = {
+    **MACHINES,
+    "clusterId": "ocid1.cluster.oc1.sjc.example",
+    "subnetId": "ocid1.subnet.oc1.sjc.example",
+    "securityGroupId": "ocid1.networksecuritygroup.oc1.sjc.example",
+    "image": {"id": "ocid1.image.oc1.sjc.example", "driver": "580.159.03"},
+}
+PER_JOB = {
+    **LAUNCHED,
+    "kind": "vm-per-job",
+    "places": [{"region": "us-sanjose-1", "availabilityDomains": [DOMAIN]}],
+    "maxRunners": 4.0,
+}
+STANDING = {**LAUNCHED, "kind": "vm", "count": 2.0, "availabilityDomains": [DOMAIN]}
 BUDGET = {"monthlyUsd": 500.0, "emails": ["ops@gpu-ci.dev"]}
 
 ARGUMENTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
@@ -95,6 +127,34 @@ ARGUMENTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
             "privateSubnetIds": {"us-west-2a": "subnet-0123456789abcdef0", "us-west-2b": "subnet-0123456789abcdef1"},
         },
     ],
+    "GpuNodeGroup": [
+        NODES,
+        {
+            **NODES,
+            "subnetIds": {"us-west-2a": "subnet-0123456789abcdef0", "us-west-2b": "subnet-0123456789abcdef1"},
+            "minNodes": 1.0,
+            "capacityType": "spot",
+            "role": "burst",
+            "disk": "300Gi",
+            "idleDelay": "15m",
+            "labels": {"team": "ml"},
+            "cdi": True,
+            "sharing": {"strategy": "time-slicing", "replicas": 4.0},
+            "nodeConfig": {"kubelet": {"config": {"podPidsLimit": 4096.0}}},
+            "poolName": "l4",
+            "stackTag": "blue",
+            "tags": {"Team-Name": "ml"},
+        },
+        {
+            **NODES,
+            "instanceTypes": ["p4d.24xlarge"],
+            "capacityType": "reserved",
+            "reservation": {"id": "cr-0123456789abcdef0", "zone": "us-west-2a", "count": 4.0, "endDate": "2027-03-20"},
+            "efaInterfaces": 4.0,
+            "placementGroup": {"name": "close"},
+            "securityGroupId": "sg-0123456789abcdef0",
+        },
+    ],
     "GpuOperator": [
         {},
         {
@@ -111,6 +171,47 @@ ARGUMENTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
             "controllerNodeSelector": {"gpu-ci/system": "true"},
         },
         {"driverRoot": "/run/nvidia/driver", "gitops": GITOPS},
+    ],
+    "OciGpuRunner": [
+        PER_JOB,
+        {**PER_JOB, "minRunners": 1.0, "lifetime": "12h"},
+        {
+            **STANDING,
+            "networkCompartmentIds": ["ocid1.compartment.oc1..examplenetwork"],
+            "homeRegion": "us-ashburn-1",
+            "machineSetName": "own-set",
+            "disk": "500Gi",
+            "toolkit": "1.18.1-1",
+            "nvkind": False,
+            "launcherImage": "ghcr.io/example/launcher:1.0",
+            "githubApp": APP,
+            "githubPrivateKey": "the-key-of-the-app",
+            "githubSecret": "own-app",
+            "runnerScaleSetName": "gpu-a10",
+            "labels": ["a10"],
+            "runnerGroup": "GPUs",
+            "listenerNodeSelector": {"kubernetes.io/os": "linux"},
+            "launcherNodeSelector": {"kubernetes.io/os": "linux"},
+            "priorityClass": "ci",
+            "namespace": "gpu-runners",
+            "createNamespace": False,
+            "isolate": True,
+            "closedNetworks": ["10.0.0.0/8"],
+            "controllerNamespace": "arc",
+            "controllerServiceAccount": "arc-gha-rs-controller",
+            "tags": {"team": "ml"},
+            "stackTag": "blue",
+        },
+        {
+            **MACHINES,
+            "kind": "vm-per-job",
+            "launcher": "cncf",
+            "places": [{"region": "us-sanjose-1", "availabilityDomains": [DOMAIN], "subnet": "ocid1.subnet.oc1.sjc.example"}],
+            "maxRunners": 4.0,
+            "manifests": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "own"}, "data": {"a_key": "value"}}],
+            "installChart": True,
+            "gitops": GITOPS,
+        },
     ],
     "OkeGpuCluster": [
         OKE,
@@ -164,6 +265,20 @@ WRONG: Mapping[str, Sequence[tuple[Mapping[str, Any], str, str]]] = {
         ({"zones": ["us-west-2a"]}, "zones", "two"),
         ({"quotas": {"L-DB2E81BA": "many"}}, "quotas.L-DB2E81BA", "whole number"),
         ({"system": {"nodes": {"min": 2.0}}}, "system.nodes.max", "add it"),
+    ],
+    "GpuNodeGroup": [
+        ({"maxNodes": 2.5}, "maxNodes", "whole number"),
+        ({"subnetIds": {"us-west-2a": "10.0.0.0/24"}}, "subnetIds.us-west-2a", "subnet"),
+        ({"nodeRoleArn": "nodes"}, "nodeRoleArn", "arn:aws:iam::"),
+        ({"capacityType": "cheap"}, "capacityType", "spot"),
+        ({"nodeConfig": {"kubelet": {"config": {"maxPods": 20.0}}}}, "nodeConfig.kubelet.config.maxPods", "remove it"),
+    ],
+    "OciGpuRunner": [
+        ({"kind": "container"}, "kind", "vm-per-job"),
+        ({"count": 2.0}, "count", "only a set of kind vm"),
+        ({"subnetId": "ocid1.subnet.oc1.iad.example"}, "subnetId", "us-sanjose-1"),
+        ({"places": [{"region": "us-sanjose-1"}]}, "places[0].availabilityDomains", "add it"),
+        ({"githubApp": APP}, "githubPrivateKey", "belong together"),
     ],
     "OkeGpuCluster": [
         ({"compartmentId": "ci"}, "compartmentId", "OCID"),

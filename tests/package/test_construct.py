@@ -50,7 +50,9 @@ def test_a_component_registers_its_type_inputs_and_outputs(plugin, name, index, 
     assert found.component.type == f"gpu-ci:index:{name}"
     held = opened(wire.raw(found.inputs))
     assert {key: held[key] for key in given} == given, "the state shows the arguments as they were passed"
-    assert held.keys() - given.keys() <= {"runnerScaleSetName"}, "the component's own name is its default"
+    assert held.keys() - given.keys() <= {"runnerScaleSetName", "poolName", "machineSetName"}, (
+        "the component's name is the default"
+    )
     assert len(found.asked) > 1, "it has children"
     assert all(each.parent for each in found.asked[1:])
     assert_outputs(name, found)
@@ -111,11 +113,12 @@ def test_an_argument_is_an_input_or_must_be_known(plugin, name, key, value):
 
 
 @pytest.mark.parametrize("preview", [True, False], ids=["preview", "update"])
-def test_the_apps_key_stays_secret_however_a_program_passes_it(plugin, preview):
-    case = first_with("ArcRunnerSet", "githubPrivateKey")
+@pytest.mark.parametrize("name", [name for name, found in RESOURCES.items() if "githubPrivateKey" in found["inputProperties"]])
+def test_the_apps_key_stays_secret_however_a_program_passes_it(plugin, name, preview):
+    case = first_with(name, "githubPrivateKey")
     key = str(case["githubPrivateKey"])
     for held in (key, secret(key), output(key, BEFORE, secret=True), output(key, BEFORE), *([UNKNOWN] if preview else [])):
-        found = plugin.construct("ArcRunnerSet", {**case, "githubPrivateKey": held}, preview=preview)
+        found = plugin.construct(name, {**case, "githubPrivateKey": held}, preview=preview)
         assert found.errors == ()
         assert list(unwrapped(found, key)) == [], f"{held}: every request has the key as a secret"
         (created,) = [each for each in found.asked if each.type == "kubernetes:core/v1:Secret"]
