@@ -49,9 +49,8 @@ def gpu_operator(
     selector of the controllers. Operands have requests but no limits, because a limit that is too small would stop all GPUs of a
     node.
     """
-    on_selected = {"nodeSelector": dict(selector)}
     values: dict[str, Any] = {
-        "operator": on_selected | {"runtimeClass": RUNTIME_CLASS},
+        "operator": {"nodeSelector": dict(selector), "runtimeClass": RUNTIME_CLASS},
         "daemonsets": {"tolerations": manifests(tolerations)},
         "cdi": {"enabled": cdi},
         "sandboxWorkloads": {"enabled": False},
@@ -70,8 +69,8 @@ def gpu_operator(
         "validator": {"resources": requests(_VALIDATOR)},
         "nfd": {"enabled": True},
         "node-feature-discovery": {
-            "master": on_selected,
-            "gc": on_selected,
+            "master": {"nodeSelector": dict(selector)},
+            "gc": {"nodeSelector": dict(selector)},
             # A node without the worker's labels gets no operands.
             "worker": {"tolerations": manifests(tolerations), "resources": requests(_WORKER)},
         },
