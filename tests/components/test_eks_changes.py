@@ -36,7 +36,11 @@ def deployed(tags: Mapping[str, str] = TAGS, **changes: Any) -> Recording:
 
 def difference(before: Recording, after: Recording) -> tuple[set[str], set[str], set[str]]:
     """Names of the resources that are created, deleted, and updated."""
-    one, other = ({each.urn: each for each in recording.resources} for recording in (before, after))
+    one, other = (
+        # The inputs of components are the arguments of the program.
+        {each.urn: each for each in recording.resources if not each.type.startswith("gpu-ci:")}
+        for recording in (before, after)
+    )
     created, deleted = ({held[urn].name for urn in held.keys() - rest.keys()} for held, rest in ((other, one), (one, other)))
     changed = {one[urn].name for urn in one.keys() & other.keys() if plain(one[urn].inputs) != plain(other[urn].inputs)}
     return created, deleted, changed

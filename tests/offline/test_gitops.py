@@ -400,7 +400,7 @@ def test_what_sops_encrypted_is_copied_as_it_is_into_a_folder_that_kustomize_rea
     assert found[f"{folder}/github-app.enc.yaml"] == (tmp_path / "app.enc.yaml").read_text()
     assert yaml.safe_load(found[f"{folder}/kustomization.yaml"])["namespace"] == "runners-gpu-3090"
     assert yaml.safe_load(found[f"{folder}/ksops.yaml"])["files"] == ["./github-app.enc.yaml"]
-    held = yaml.safe_load(found[f"{HOME}/infrastructure/runners/gpu-3090/github-app.yaml"])
+    held = yaml.safe_load(found[f"{HOME}/infrastructure/runners/gpu-3090/secret-runners-gpu-3090.yaml"])
     assert held["spec"]["source"]["path"] == f"homelab/{folder}"
     assert not [path for path in found if path.split("/")[1] in TIERS and "enc" in path], "no tier reads it as an object"
 

@@ -102,7 +102,7 @@ def of_kind(manifests: Sequence[Mapping[str, Any]], kind: str) -> list[Mapping[s
     return [each for each in manifests if each["kind"] == kind]
 
 
-_MADE = re.compile(r", made by (?:containerMode\.type \"[a-z-]+\"|the chart, since [a-zA-Z.]+ is not set)")
+_MADE = re.compile(r", made by (?:containerMode\.type \"[a-z-]+\"|the chart, because [a-zA-Z.]+ is not set)")
 _INDEXED = re.compile(
     r"(?P<above>(?:template|listenerTemplate)\.spec)\.(?P<field>containers|initContainers)\[(?P<index>[0-9]+)\]"
 )

@@ -8,6 +8,7 @@ offers to pods: the placement proof counts with nodeadm's defaults.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, Self
@@ -21,7 +22,18 @@ from fleet.settings.model import Duration, Memory, Model, go_duration, matching,
 MOST_BYTES = 8 * 1024
 """EC2 takes 16 KiB of user data (EC2 user guide, user data). The rest is for the NodeConfig that EKS adds, with all labels."""
 
-_GoDuration = Annotated[Duration, PlainSerializer(go_duration)]
+_GO_DURATION = re.compile(r"(?=.)(?:([0-9]{1,6})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,6})s)?")
+
+
+def _go_seconds(value: Any) -> Any:
+    match = _GO_DURATION.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
+        return value
+    hours, minutes, seconds = (int(part or 0) for part in match.groups())
+    return f"{hours * 3600 + minutes * 60 + seconds}s"
+
+
+_GoDuration = Annotated[Duration, BeforeValidator(_go_seconds), PlainSerializer(go_duration)]
 _Size = Annotated[Memory, PlainSerializer(memory_text)]
 _Percent = Annotated[int, Field(ge=0, le=100)]
 

@@ -124,5 +124,5 @@ def test_user_data_with_another_character_is_an_error(monkeypatch):
 
 
 def test_cncfs_machines_have_no_user_data_of_ours():
-    with pytest.raises(ValueError, match="give image"):
+    with pytest.raises(ValueError, match="set image with id and driver"):
         user_data(per_job().model_copy(update={"image": None}))

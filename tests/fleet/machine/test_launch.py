@@ -92,12 +92,12 @@ class LaterRunner(MachineRunner):
 
 def test_another_kind_of_machine_is_an_error():
     later = LaterRunner.model_construct(kind="vm-later", shapes=("VM.GPU.A10.1",), capacity="on-demand", role="burst")
-    with pytest.raises(TypeError, match="vm-later is no kind"):
+    with pytest.raises(TypeError, match="vm-later is not a kind"):
         launcher_config("x", later, compartment=COMPARTMENT, region="us-sanjose-1")
 
 
 def test_a_missing_id_is_an_error_that_names_it():
-    with pytest.raises(ValueError, match="give pool"):
+    with pytest.raises(ValueError, match="pass pool"):
         launcher_config("x", standing(), compartment=COMPARTMENT, region="us-sanjose-1")
     with pytest.raises(ValueError, match="us-sanjose-1 has no subnet"):
         launcher_config("x", per_job(), compartment=COMPARTMENT, region="us-sanjose-1", security_group=GROUP)
