@@ -160,10 +160,8 @@ def _value(path: str, value: Any, hint: Any) -> Any:
             return [_value(f"{path}[{index}]", each, item) for index, each in enumerate(value)]
         if origin is dict and isinstance(value, Mapping):
             return {key: _value(f"{path}.{key}", each, typing.get_args(option)[1]) for key, each in value.items()}
-        if option is int and isinstance(value, float) and value.is_integer():
-            return int(value)
-    if Any in options:
-        return _whole(value)
+        if option is Any or (option is int and isinstance(value, float) and value.is_integer()):
+            return _whole(value)
     if not any(inspect.isclass(option) and isinstance(value, option) for option in options):
         raise wrong(path, f"must be {_named(options)}", shown(value))
     return value

@@ -65,7 +65,8 @@ class GpuNodeGroupArgs(TypedDict):
     node_role_arn: pulumi.Input[str]
     """ARN of the IAM role of the nodes. The cluster needs an access entry for it."""
     subnet_ids: dict[str, pulumi.Input[str]]
-    """Ids of the nodes' subnets by availability zone; an id may be an output. Each zone is a node group; the nodes split over them in this order."""
+    """Ids of the nodes' subnets by availability zone; an id may be an output. Each zone is a node group; the
+    nodes split over them in this order."""
     instance_types: list[str]
     """EC2 instance types with the same GPUs."""
     min_nodes: NotRequired[int]
