@@ -1,0 +1,85 @@
+"""A program uses the component package by a generated SDK, on the real engine. The cluster is simulated."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from package.provider import NAME, VERSION
+from package.reference import SCHEMA
+from tests.engine.cli import ROOT, Cli, environment, link_environment
+from tests.engine.provider import Provider, attach, providers
+from tests.engine.served_package import served
+from tests.package.sdk import MODULE
+
+pytestmark = pytest.mark.engine
+
+EXAMPLES = ROOT / "examples" / "components"
+KUBECONFIG = "a-made-up-kubeconfig"
+
+
+@pytest.fixture(scope="module")
+def package() -> Iterator[int]:
+    with served() as port:
+        yield port
+
+
+@pytest.fixture
+def kubernetes() -> Iterator[Provider]:
+    with providers(["kubernetes"]) as serving:
+        yield serving["kubernetes"]
+
+
+@pytest.fixture
+def cli(package: int, kubernetes: Provider, tmp_path: Path) -> Cli:
+    attached = f"{attach({'kubernetes': kubernetes})},{NAME}:{package}"
+    return Cli(tmp_path / "program", environment(tmp_path / "home", attached))
+
+
+def example(cli: Cli, name: str) -> None:
+    """Copies a program of examples/components, with a stack of its own."""
+    shutil.copytree(EXAMPLES / name, cli.folder)
+    cli.ok("stack", "init", "dev")
+    cli.ok("config", "set", "kubeconfig", "--secret", "--stack", "dev", given=KUBECONFIG)
+
+
+def generate(cli: Cli, language: str) -> Path:
+    """The generated SDK."""
+    out = cli.folder / "sdks"
+    cli.at(ROOT).ok("package", "gen-sdk", str(SCHEMA), "--language", language, "--local", "--out", str(out))
+    return out / language
+
+
+def deployed(cli: Cli, component: str, kubernetes: Provider) -> dict[str, Any]:
+    """Previews and updates the stack. Returns its outputs, after checks of the state."""
+    cli.ok("preview", "--stack", "dev")
+    previewed = {each.urn for each in kubernetes.asked if each.method == "Create"}
+    assert all(each.preview for each in kubernetes.asked if each.method == "Create")
+    cli.ok("up", "--stack", "dev", "--yes", "--skip-preview")
+    assert {each.urn for each in kubernetes.asked if each.method == "Create" and not each.preview} == previewed
+    export = cli.ok("stack", "export", "--stack", "dev").out
+    assert KUBECONFIG not in export
+    resources = json.loads(export)["deployment"]["resources"]
+    (own,) = [each for each in resources if each["type"] == f"{NAME}:index:{component}"]
+    assert own["inputs"], "the state shows the arguments"
+    below = [each for each in resources if f"{NAME}:index:{component}$" in each["urn"]]
+    assert "kubernetes:helm.sh/v3:Release" in {each["type"] for each in below}
+    assert {each["provider"].split("::")[-2] for each in below if each["custom"]} == {"cluster"}, "the program's provider"
+    outputs: dict[str, Any] = json.loads(cli.ok("stack", "output", "--json", "--stack", "dev").out)
+    return outputs
+
+
+def test_a_python_program_deploys_a_component(cli, kubernetes):
+    example(cli, "device_plugin_stack")
+    link_environment(cli.folder)
+    (generate(cli, "python") / MODULE).rename(cli.folder / MODULE)
+    information = cli.folder / f"{MODULE}-{VERSION}.dist-info"  # the SDK asks for its own version
+    information.mkdir()
+    (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {MODULE}\nVersion: {VERSION}\n")
+    outputs = deployed(cli, "DevicePluginStack", kubernetes)
+    assert outputs == {"namespace": "nvidia-device-plugin", "configNames": ["time-slicing-4"]}
