@@ -7,7 +7,6 @@ import types
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
-from unittest.mock import patch
 
 import pulumi
 
@@ -31,5 +30,9 @@ def importable() -> Iterator[None]:
     sdk = types.ModuleType(MODULE)
     for kind in packaged():
         setattr(sdk, kind.__name__, _constructor(kind))
-    with patch.dict(sys.modules, {MODULE: sdk}):
+    # Not `patch.dict`: it would also remove the modules that a program imports.
+    sys.modules[MODULE] = sdk
+    try:
         yield
+    finally:
+        del sys.modules[MODULE]
