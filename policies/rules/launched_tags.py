@@ -12,7 +12,7 @@ a template launches.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from . import schema
@@ -28,11 +28,10 @@ VOLUME = ("gpu-ci/stack", "gpu-ci/cluster", "gpu-ci/pool")
 def _check(stack: Stack, later: Later) -> Iterator[Violation]:
     wanted = strings(stack.config, "tags", REQUIRED)
     fixed = strings(stack.config, "volumeTags", VOLUME)
-    groups = list(stack.of(EKS_NODE_GROUP, AUTO_SCALING_GROUP))
-    tags = list(stack.of(AUTO_SCALING_TAG))
+    users = _by_target(stack.of(EKS_NODE_GROUP, AUTO_SCALING_GROUP), "launchTemplate")
+    tags = _by_target(stack.of(AUTO_SCALING_TAG), "autoscalingGroupName")
     for template in stack.of(LAUNCH_TEMPLATE):
-        users = [group for group in groups if template.urn in _behind(group, "launchTemplate")]
-        yield from _instances(template, users, tags, wanted, later)
+        yield from _instances(template, users.get(template.urn, ()), tags, wanted, later)
         unread = Later()
         given = _specified(template, "volume", unread)
         missing, unfixed = ([name for name in names if name not in given] for names in (wanted, fixed))
@@ -46,11 +45,14 @@ def _check(stack: Stack, later: Later) -> Iterator[Violation]:
 def _instances(
     template: PolicyResource,
     users: Sequence[PolicyResource],
-    tags: Sequence[PolicyResource],
+    tags: Mapping[str, Sequence[PolicyResource]],
     wanted: Sequence[str],
     later: Later,
 ) -> Iterator[Violation]:
-    """Missing tags of the instances: of each node group that uses the template, or of a template that none uses."""
+    """Missing tags of the instances: of each node group that uses the template, or of a template that none uses.
+
+    `tags` are the Auto Scaling tags by the URN of their node group.
+    """
     unread = Later()
     given = _specified(template, "instance", unread)
     missing = [name for name in wanted if name not in given]
@@ -68,7 +70,7 @@ def _instances(
             # required-tags judges the tags that such a group propagates.
             continue
         unsure = Later()
-        reached = {_propagated(tag, unsure) for tag in tags if user.urn in _behind(tag, "autoscalingGroupName")}
+        reached = {_propagated(tag, unsure) for tag in tags.get(user.urn, ())}
         lacking = [name for name in missing if name not in reached]
         if lacking and not unsure:
             yield (
@@ -80,9 +82,14 @@ def _instances(
             later.join(unsure)
 
 
-def _behind(resource: PolicyResource, field: str) -> set[str]:
-    """URNs of the resources that a property refers to, or that are depended on."""
-    return {each.urn for each in (*resource.property_dependencies.get(field, ()), *resource.dependencies)}
+def _by_target(resources: Iterable[PolicyResource], field: str) -> Mapping[str, Sequence[PolicyResource]]:
+    """Resources by the URN of each resource that their property refers to, or that they depend on."""
+    found: dict[str, list[PolicyResource]] = {}
+    for resource in resources:
+        targets = (*resource.property_dependencies.get(field, ()), *resource.dependencies)
+        for urn in dict.fromkeys(each.urn for each in targets):
+            found.setdefault(urn, []).append(resource)
+    return found
 
 
 def _specified(template: PolicyResource, kind: str, later: Later) -> set[str]:
