@@ -81,7 +81,7 @@ def judged(stack: str, path: Path) -> None:
     from policies.rules import RULES  # noqa: PLC0415
 
     # The same setting as in `offline.__main__`.
-    gc.set_threshold(10_000_000, 50, 1000)
+    gc.set_threshold(4_000_000, 50, 1000)
     start = time.process_time()
     recording = record(ROOT / "__main__.py", _config(stack, path))
     between = time.process_time()
