@@ -19,6 +19,7 @@ from fleet.settings.existing import Existing
 from fleet.settings.gitops import ByProgram, GitOps, GitSecrets, Sops
 from fleet.settings.jobs import StackJob, require_jobs
 from fleet.settings.model import Cidr, DnsLabel, Model, QuotedText, problem
+from fleet.settings.monitoring import Monitoring
 from fleet.settings.namespaces import ARGO_CD_TAKEN, levels, reserved
 from fleet.settings.operator import OperatorSettings
 from fleet.settings.pool import require_no_shm, require_one_share, require_pool
@@ -47,6 +48,8 @@ class Cluster(Model):
     gitops: GitOps | None = None
     """The repository that ArgoCD reads."""
     operator: OperatorSettings | None = None
+    monitoring: Monitoring | None = None
+    """Metrics, alerts and dashboards (docs/monitoring.md)."""
     private_egress: tuple[Cidr, ...] = ()
     """Private networks that jobs in pods may reach, such as a cache, a package mirror or the endpoints of a VPC."""
     budget: Budget | None = None

@@ -1,0 +1,1 @@
+"""Recording rules and alerts of a fleet."""
