@@ -136,7 +136,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         return provider_pb2.CheckResponse(inputs=request.news)
 
     def Diff(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """Whether the inputs changed; nothing has to be replaced."""
+        """Whether the inputs changed. No change replaces the resource."""
         self._note("Diff", request, request.news)
         return _difference(request)
 
@@ -161,16 +161,16 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         return provider_pb2.UpdateResponse(properties=self._outputs(request, request.news, request.id, known=True))
 
     def Delete(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """Deletes nothing, for nothing was kept."""
+        """Deletes nothing, because the provider keeps no resources."""
         self._note("Delete", request, request.properties)
         return empty_pb2.Empty()
 
     def Cancel(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """Nothing takes long enough to be cancelled."""
+        """No call runs long enough to be cancelled."""
         return empty_pb2.Empty()
 
     def Invoke(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """Fails: our program reads nothing from a cloud, as the offline plan proves."""
+        """Fails, because our program reads nothing from a cloud: the offline plan proves that."""
         self.asked.append(Asked("Invoke", request.tok, ""))
         context.abort(grpc.StatusCode.UNIMPLEMENTED, f"function {request.tok}: not simulated; take the value from the settings")
 
