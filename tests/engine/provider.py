@@ -31,6 +31,9 @@ from tests.engine import eks_cluster
 MESSAGE_LIMIT = [("grpc.max_receive_message_length", 400 << 20), ("grpc.max_send_message_length", 400 << 20)]
 """What engine and SDKs allow for one message."""
 
+_CONFIGURATION: Mapping[str, Any] = {"kubernetes": {"kubeconfig": {"type": "string"}}}
+"""Configuration by package. The language host of YAML refuses what the schema does not have."""
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -113,8 +116,13 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         return plugin_pb2.PluginInfo(version=self.version)
 
     def GetSchema(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """A schema without resources."""
-        return provider_pb2.GetSchemaResponse(schema=json.dumps({"name": self.package, "version": self.version}))
+        """A schema with nothing but the provider's configuration."""
+        schema = {
+            "name": self.package,
+            "version": self.version,
+            "provider": {"inputProperties": _CONFIGURATION.get(self.package, {})},
+        }
+        return provider_pb2.GetSchemaResponse(schema=json.dumps(schema))
 
     def CheckConfig(self, request: Any, context: Any) -> Any:  # noqa: N802
         """Accepts every configuration."""
