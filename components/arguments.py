@@ -87,8 +87,8 @@ def checked(path: str, value: pulumi.Input[str], check: Callable[[str], object],
 
     if isinstance(value, str):
         return accept(value)
-    known: pulumi.Output[str] = pulumi.Output.from_input(value)
-    return known.apply(accept)
+    later: pulumi.Output[str] = pulumi.Output.from_input(value)
+    return later.apply(accept)
 
 
 def typed(path: str, value: pulumi.Input[str], kind: Any) -> pulumi.Input[str]:

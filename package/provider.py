@@ -56,7 +56,12 @@ class PackageProvider(ComponentProvider):
 
     def __init__(self) -> None:
         super().__init__(list(packaged()), NAME, NAMESPACE, VERSION)
-        self.schema = json.dumps(_published(json.loads(self.schema or "{}")))
+        schema = _published(json.loads(self.schema or "{}"))
+        # `pulumi package gen-sdk` then writes the same SDK as `pulumi package add`: Go's has a go.mod and imports that resolve.
+        schema["meta"] = {"supportPack": True}
+        # Without it, Go's SDK lacks the types of elements of plain lists (pulumi/pulumi#10077).
+        schema["language"]["go"]["generateExtraInputTypes"] = True
+        self.schema = json.dumps(schema)
 
     def map_inputs(self, inputs: pulumi.Inputs, component_def: ComponentDefinition) -> pulumi.Inputs:
         """The inputs with the names that the component's TypedDict has."""

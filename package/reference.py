@@ -54,8 +54,15 @@ def _table(head: str, properties: Mapping[str, Any], required: Any = None) -> It
     for name in sorted(properties, key=lambda name: (name not in (required or ()), name)):
         held = properties[name]
         words = ["required"] if name in (required or ()) else []
-        value = f" {', '.join([*words, 'plain' if held.get('plain') else 'output allowed'])} |" if given else ""
+        value = f" {', '.join([*words, _value(held)])} |" if given else ""
         yield f"| `{name}` | {_type(held)} |{value} {' '.join(held['description'].split()).replace('|', chr(92) + '|')} |"
+
+
+def _value(held: Mapping[str, Any]) -> str:
+    if not held.get("plain"):
+        return "output allowed"
+    inside = held.get("items") or held.get("additionalProperties") or held
+    return "plain" if inside.get("plain") else "plain, outputs allowed inside"
 
 
 def _type(held: Mapping[str, Any]) -> str:

@@ -56,7 +56,7 @@ def modules() -> dict[str, Path]:
 
 
 def module_of(name: str) -> str:
-    """The module that an imported name is or lies in: `fleet.providers.fleet.Fleet` lies in `fleet.providers.fleet`."""
+    """The module of an imported name: `fleet.providers.fleet.Fleet` is in `fleet.providers.fleet`."""
     while name and name not in modules():
         name = name.rpartition(".")[0]
     return name

@@ -91,7 +91,7 @@ def changed(old: str, new: str) -> str:
 
 
 def error_of(read: Callable[[], object]) -> str:
-    """What a reader says of what it refuses; nothing where it reads on."""
+    """The reader's error message; empty if it accepts the text."""
     try:
         read()
     except (InputError, SubmitError, JobError) as error:
@@ -178,7 +178,7 @@ LABELS = [text for text, _ in CREDENTIALS.values() if text.isprintable() and ","
 
 @pytest.mark.parametrize("form", [[], ["--markdown"], ["--json"], ["--annotations"]])
 def test_a_plan_that_succeeds_shows_no_credential(tmp_path: Path, form: list[str]) -> None:
-    """Each label is a credential here, and each tag that may be one; nothing else is wrong with the stack."""
+    """Every label is a credential, and every tag that may be one. Nothing else is wrong with the stack."""
     tags = {f"t{index}": text for index, text in enumerate(LABELS) if text.isascii() and not set(text) & set("?&:")}
     path = tmp_path / "Pulumi.staging.yaml"
     stack = changed(RELEASE, f"{RELEASE}\n          labels: {json.dumps(LABELS)}")

@@ -1,4 +1,4 @@
-"""`.ci/helm.py` with a stand-in for Go, which writes down what it was called with. No network."""
+"""`.ci/helm.py` with a fake Go, which records its arguments. No network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`.ci/install.py` with stand-ins for pip and uv: each writes down what it was called with. No network."""
+"""`.ci/install.py` with fakes of pip and uv, which record their arguments. No network."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ BEST_MATCH = "UV_INDEX_STRATEGY=unsafe-best-match"
 
 
 class Checkout:
-    """A folder with our installer, our locks and the stand-ins. `uv_on_path` says whether a uv is on PATH."""
+    """A folder with our installer, our lock files and the fakes. `uv_on_path` says whether a uv is on PATH."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -178,7 +178,7 @@ def test_where_pip_may_ask_no_index_uv_is_not_used(checkout):
 
 
 def test_the_settings_are_read_as_the_real_pip_prints_them(checkout, tmp_path):
-    """The stand-in's text above has this form."""
+    """The output of the fake above has this form."""
     conf = tmp_path / "pip.conf"
     conf.write_text("[global]\nindex-url = https://a\nextra-index-url =\n    https://b\n    https://c\n")
     environment = os.environ | {"PIP_CONFIG_FILE": str(conf), "PIP_FIND_LINKS": "/wheels"}

@@ -1,4 +1,4 @@
-"""Small input stays small: what a file stands for is counted, never built; a file or folder beyond a limit is one error line."""
+"""Small input stays small: aliases are counted, not expanded. A file or folder beyond a limit gives one error line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Makefile's variables reach the command whole, and nothing in them is run. A stand-in for Python says what it was given."""
+"""The Makefile passes its variables to the command unchanged, and runs nothing in them. A fake Python prints its arguments."""
 
 from __future__ import annotations
 

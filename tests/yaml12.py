@@ -15,7 +15,7 @@ class _Loader(_Base):  # type: ignore[misc]
     """PyYAML with the core schema of YAML 1.2: `yes` and `on` are text, `010` is ten, and a key may appear once."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-        """The mapping; raises ConstructorError for a key that stands twice."""
+        """The mapping. Raises ConstructorError for a repeated key."""
         keys = [(key.tag, key.value) for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
         if len(set(keys)) < len(keys):
             raise ConstructorError(None, None, "a key stands twice", node.start_mark)

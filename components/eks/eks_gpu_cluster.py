@@ -10,7 +10,6 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict
 import pulumi
 import pulumi_aws as aws
 import pulumi_eks as eks
-import pulumi_kubernetes as kubernetes
 from pydantic import Field
 
 from components.arguments import checked, known, settings, typed
@@ -22,6 +21,7 @@ from components.eks.launch import launch_template
 from components.eks.managed_nodes import ManagedNodes, managed_nodes
 from components.eks.network import EksNetwork, EksNetworkArgs
 from components.kubernetes.deliver import by_helm
+from components.kubernetes.provider import kubernetes_provider
 from fleet.facts import versions
 from fleet.facts.scheduling import GPU_TOLERATION, SYSTEM_POOL, system_labels
 from fleet.providers.eks.cluster import EksCluster, QuotaCode, SubnetId, VpcId
@@ -217,14 +217,7 @@ class EksGpuCluster(PackagedComponent[_Checked]):
         # With the plain string a node group could start before its cluster exists.
         self.cluster_name = control_plane.urn.apply(lambda _: self._cluster_name)
         self.kubeconfig = control_plane.kubeconfig_json
-        self.kubernetes_provider = kubernetes.Provider(
-            f"{name}-kubernetes",
-            kubeconfig=self.kubeconfig,
-            # Without it any change of the kubeconfig would replace every object in the cluster.
-            cluster_identifier=self._cluster_name,
-            enable_server_side_apply=True,
-            opts=pulumi.ResourceOptions(parent=self),
-        )
+        self.kubernetes_provider = kubernetes_provider(name, self._cluster_name, kubeconfig=self.kubeconfig, parent=self)
         self._admins(name, settings)
         role, rights = self._node_role(name)
         self.node_role_arn = role.arn

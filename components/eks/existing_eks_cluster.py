@@ -9,13 +9,13 @@ from typing import Any
 
 import pulumi
 import pulumi_aws as aws
-import pulumi_kubernetes as kubernetes
 
 from components.component import Component
 from components.eks.autoscaler import EksAutoscaler, EksAutoscalerArgs
 from components.eks.governance import budget, quotas
 from components.kubernetes.deliver import by_helm
 from components.kubernetes.existing_cluster import ExistingCluster, ExistingClusterArgs
+from components.kubernetes.provider import kubernetes_provider
 from fleet.providers.eks.existing import ExistingEksCluster as Settings
 from fleet.settings.existing import AUTOSCALER_CHART
 
@@ -62,14 +62,7 @@ class ExistingEksCluster(Component[ExistingEksClusterArgs]):
         self.kubeconfig = pulumi.Output.all(cluster.endpoint, cluster.certificate_authority).apply(
             lambda found: kubeconfig(existing.name, settings.region, *found)
         )
-        self.kubernetes_provider = kubernetes.Provider(
-            f"{name}-kubernetes",
-            kubeconfig=self.kubeconfig,
-            # Without it any change of the kubeconfig would replace every object in the cluster.
-            cluster_identifier=existing.name,
-            enable_server_side_apply=True,
-            opts=pulumi.ResourceOptions(parent=self),
-        )
+        self.kubernetes_provider = kubernetes_provider(name, existing.name, kubeconfig=self.kubeconfig, parent=self)
         self.autoscaler: EksAutoscaler | None = None
         """The autoscaler; None if the cluster has one."""
         if AUTOSCALER_CHART not in existing.installed:

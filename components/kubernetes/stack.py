@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pulumi
-import pulumi_kubernetes as kubernetes
 
 from components.context import Context
 from components.kubernetes.existing_cluster import ExistingCluster, ExistingClusterArgs
 from components.kubernetes.inside import Inside, install
+from components.kubernetes.provider import kubernetes_provider
 from components.outputs import Built
 from fleet.providers.fleet import Fleet
 from fleet.providers.kubernetes.cluster import KubernetesCluster
@@ -17,14 +17,7 @@ def build(name: str, settings: KubernetesCluster, fleet: Fleet, _: Context, priv
     """Declare the contents of the cluster `name`."""
     existing = settings.existing
     ExistingCluster(f"{name}-existing", ExistingClusterArgs(existing.context, settings.provider))
-    provider = kubernetes.Provider(
-        f"{name}-kubernetes",
-        context=existing.context,
-        kubeconfig=existing.kubeconfig,
-        # Without it any change of the kubeconfig would replace every object in the cluster.
-        cluster_identifier=existing.context,
-        enable_server_side_apply=True,
-    )
+    provider = kubernetes_provider(name, existing.context, kubeconfig=existing.kubeconfig, context=existing.context)
     inside = Inside(name, settings, (), pulumi.ResourceOptions(providers=[provider]))
     sets = install(inside, fleet, private_key)
     return Built({"provider": "kubernetes", "clusterName": existing.context, "runnerSets": sets}, None)

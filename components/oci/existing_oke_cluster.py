@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import pulumi
-import pulumi_kubernetes as kubernetes
 import pulumi_oci as oci
 
 from components.component import Component
 from components.kubernetes.existing_cluster import ExistingCluster, ExistingClusterArgs
+from components.kubernetes.provider import kubernetes_provider
 from components.oci.governance import Tenancy, budget
 from fleet.providers.oke.existing import ExistingOkeCluster as Settings
 
@@ -49,14 +49,8 @@ class ExistingOkeCluster(Component[ExistingOkeClusterArgs]):
             budget(name, settings.budget, target, tenancy, called=args.called, tags=args.tags, parent=self)
         self.cluster_id, self.node_subnet_id = existing.id, existing.node_subnet
         self.node_security_group_id = existing.node_security_group
-        self.kubernetes_provider = kubernetes.Provider(
-            f"{name}-kubernetes",
-            context=existing.context,
-            kubeconfig=existing.kubeconfig,
-            # Without it any change of the kubeconfig would replace every object in the cluster.
-            cluster_identifier=existing.id,
-            enable_server_side_apply=True,
-            opts=pulumi.ResourceOptions(parent=self),
+        self.kubernetes_provider = kubernetes_provider(
+            name, existing.id, kubeconfig=existing.kubeconfig, context=existing.context, parent=self
         )
         return {
             "clusterId": self.cluster_id,

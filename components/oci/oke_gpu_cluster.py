@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 import pulumi
-import pulumi_kubernetes as kubernetes
 import pulumi_oci as oci
 from pydantic import Field
 
@@ -15,6 +14,7 @@ from components.arguments import known, settings, typed
 from components.cluster_args import BudgetArgs, EndpointArgs, require_label
 from components.component import PackagedComponent
 from components.kubernetes.args import TolerationArgs
+from components.kubernetes.provider import kubernetes_provider
 from components.oci.governance import Tenancy, budget, quota
 from components.oci.managed_nodes import Flex, NodePlace, OkeNodes, managed_nodes
 from components.oci.network import OkeNetwork, OkeNetworkArgs
@@ -227,14 +227,7 @@ class OkeGpuCluster(PackagedComponent[_Checked]):
         self.node_subnet_id = pulumi.Output.from_input(node_subnet_id)
         self.cluster_id, self.cluster_name = control_plane.id, control_plane.name
         self.kubeconfig = self._kubeconfig(settings)
-        self.kubernetes_provider = kubernetes.Provider(
-            f"{name}-kubernetes",
-            kubeconfig=self.kubeconfig,
-            # Without it any change of the kubeconfig would replace every object in the cluster.
-            cluster_identifier=self._cluster_name,
-            enable_server_side_apply=True,
-            opts=pulumi.ResourceOptions(parent=self),
-        )
+        self.kubernetes_provider = kubernetes_provider(name, self._cluster_name, kubeconfig=self.kubeconfig, parent=self)
         self.before_nodes: tuple[pulumi.Resource, ...] = security.rules
         """These must exist before a node can join."""
         self.before_machines: tuple[pulumi.Resource, ...] = security.machine_rules

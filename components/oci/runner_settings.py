@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from components.arguments import checked, require, settings
 from components.kubernetes.set_settings import SetSettings
 from components.oci.tags import FreeformTags
-from fleet.providers.oke.ocid import CompartmentId, Region, require_domains, require_region
+from fleet.providers.oke.ocid import CompartmentId, Region, require_place, require_region
 from fleet.providers.oke.vm_runner import VmPerJobRunner, VmRunner, require_own_network
 from fleet.settings.model import LabelKey, LabelValue, TagValue
 
@@ -31,13 +31,7 @@ class StandingSet(VmRunner, _Surroundings):
     @model_validator(mode="after")
     def _region_rules(self) -> Self:
         """Refuse domains and an image of another region."""
-        require_domains(
-            "place_domain",
-            f"not an availability domain of {self.region}; use that region's",
-            self.availability_domains,
-            self.region,
-            at=("availabilityDomains",),
-        )
+        require_place(self.availability_domains, self.region)
         require_region(self.image.id, self.region, at=("image", "id"))
         return self
 

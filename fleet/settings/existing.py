@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, Protocol, Self
 
@@ -50,9 +51,9 @@ class Existing(Model):
     """Node labels of the nodes for controllers and listeners. Default: any node whose taints they tolerate."""
 
     @property
+    @abstractmethod
     def identity(self) -> str:
         """What pools and objects call the cluster: its name, its OCID or its context."""
-        raise NotImplementedError
 
     @property
     def releases(self) -> frozenset[str]:

@@ -33,7 +33,7 @@ ANSWERS: Mapping[str, Answer] = {
     },
     "oci:ContainerEngine/getClusterKubeConfig:getClusterKubeConfig": lambda _: {"content": "{}"},
 }
-"""What OCI answers once a cluster stands."""
+"""OCI's answers after a cluster is created."""
 
 
 def fleet(**changes: Any) -> Fleet:

@@ -60,7 +60,7 @@ def named(recording: Recording, name: str, token: str) -> Resource:
 
 
 def cluster_id(resource: Resource) -> str:
-    """The physical name of the cluster that an object is of, whoever makes it there."""
+    """The physical name of the cluster of an object, created by the program or by ArgoCD."""
     assert resource.provider_resource is not None, resource.urn
     return str(resource.provider_resource.inputs["clusterIdentifier"])
 
@@ -77,7 +77,7 @@ class RunnerSet:
 
 
 def runner_sets(recording: Recording) -> tuple[RunnerSet, ...]:
-    """Every runner set of a recording, whoever delivers it."""
+    """Every runner set of a recording, delivered by Helm or ArgoCD."""
     return (*_released(recording), *_applied(recording))
 
 
@@ -103,7 +103,7 @@ def build_alone(program: Callable[[], object]) -> Recording:
 
 
 def before(recording: Recording, resource: Resource) -> set[str]:
-    """URNs of all that stands before a resource: dependencies, parents, providers, and theirs."""
+    """URNs of everything that must exist before a resource: its dependencies, parents and providers, and theirs."""
     found: set[str] = set()
     todo = [resource]
     while todo:

@@ -218,7 +218,7 @@ class Inside:
                 yield chart.namespace, "cronjob", SWEEP
 
     def _by_argo(self) -> Iterator[tuple[str | None, str, str]]:
-        """ArgoCD, its Applications, and what Git has besides. Custom kinds are called in full, as the pages call them."""
+        """ArgoCD, its Applications, and the other objects in Git. Custom kinds have their full names, as on the pages."""
         if self.cluster.gitops is None:
             return
         argo = self.cluster.gitops.namespace

@@ -169,7 +169,7 @@ def test_the_hardware_is_reset_only_where_kexec_does_not_do() -> None:
 
 
 def test_nobody_changes_the_cluster_by_hand() -> None:
-    """Besides the one object of the start: what changes objects there is a restart, a removal of pods, or a node."""
+    """Commands change only the first object, restart things, remove pods, or change a node."""
     verbs = {"apply", "annotate", "create", "edit", "label", "patch", "replace", "scale", "set", "taint"}
     changing = [call.words for call in calls(SHELL, "here") if verbs & set(call.words[:3])]
     assert [words[0] for words in changing] == ["apply"]

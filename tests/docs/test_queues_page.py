@@ -79,7 +79,7 @@ def test_two_teams_with_work_share_by_weight_what_a_third_lends():
 
 
 def test_without_fair_sharing_the_numbers_would_be_others():
-    """Else the example would show nothing of weights: what is lent would go to whoever asks, one by one."""
+    """Otherwise the example would not show weights: each team would get unused GPUs in the order of its requests."""
     made = kueue()
     for _ in range(12):
         made.submit("vision", JOB)

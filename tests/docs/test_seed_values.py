@@ -131,7 +131,7 @@ SJC = stack("prod").clusters["sjc"]
 
 
 def part(page: str, title: str) -> str:
-    """What stands below a heading that begins so, up to the next heading."""
+    """The text below a heading with this start, up to the next heading."""
     text = (ROOT / "docs" / f"{page}.md").read_text()
     found = re.search(rf"^(#+) {re.escape(title)}.*?\n(.*?)(?=^#{{1,3}} |\Z)", text, re.MULTILINE | re.DOTALL)
     assert found, f"{page} has no part {title}"

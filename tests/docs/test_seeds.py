@@ -26,13 +26,13 @@ _SECTION = re.compile(r"## Seed (\d{3}): items (\d+) to (\d+)")
 _ROW = re.compile(r"\| *(\d+) *\|(.*)\|(.*)\|(.*)\|")
 _CODE = re.compile(r"`([^`]+)`")
 NOT_YET = "not yet"
-"""What stands in the third column of an item of which nothing exists, and nothing beside it."""
+"""The only text in the third column of an item that is not built yet."""
 _REPLACED = re.compile(r"instead of .+, because .+", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One item: its number, its seed by the section that it stands in, and the three cells."""
+    """One item: its number, the seed of its section, and the three cells."""
 
     number: int
     seed: str

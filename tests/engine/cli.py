@@ -60,7 +60,7 @@ class Cli:
         return Cli(self.folder, {**self.environment, **environment}, self.history)
 
     def __call__(self, *command: str, given: str = "", timeout: float = 400) -> Outcome:
-        """Runs one command; `given` is its standard input, by which no secret stands on a command line.
+        """Runs one command. `given` is its standard input: secrets go there, never on a command line.
 
         Raises AssertionError with the output so far when it takes longer than `timeout` seconds.
         """

@@ -35,10 +35,10 @@ def cloud() -> Iterator[tuple[str, Published]]:
 
     class Handler(BaseHTTPRequestHandler):
         def log_message(self, *_: object) -> None:
-            """Says nothing on stderr."""
+            """Writes nothing to stderr."""
 
         def do_GET(self) -> None:
-            """Whoever asks is a member of the organization; every other question has an empty answer."""
+            """Every user is a member of the organization. All other requests get an empty answer."""
             member = {"githubLogin": ORGANIZATION, "organizations": [{"githubLogin": ORGANIZATION}]}
             self._answer(member if self.path == "/api/user" else {})
 

@@ -31,6 +31,9 @@ from tests.engine import eks_cluster
 MESSAGE_LIMIT = [("grpc.max_receive_message_length", 400 << 20), ("grpc.max_send_message_length", 400 << 20)]
 """What engine and SDKs allow for one message."""
 
+_CONFIGURATION: Mapping[str, Any] = {"kubernetes": {"kubeconfig": {"type": "string"}}}
+"""Configuration by package. The language host of YAML refuses what the schema does not have."""
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -113,8 +116,13 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         return plugin_pb2.PluginInfo(version=self.version)
 
     def GetSchema(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """A schema without resources."""
-        return provider_pb2.GetSchemaResponse(schema=json.dumps({"name": self.package, "version": self.version}))
+        """A schema with nothing but the provider's configuration."""
+        schema = {
+            "name": self.package,
+            "version": self.version,
+            "provider": {"inputProperties": _CONFIGURATION.get(self.package, {})},
+        }
+        return provider_pb2.GetSchemaResponse(schema=json.dumps(schema))
 
     def CheckConfig(self, request: Any, context: Any) -> Any:  # noqa: N802
         """Accepts every configuration."""
@@ -136,7 +144,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         return provider_pb2.CheckResponse(inputs=request.news)
 
     def Diff(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """Whether the inputs changed; nothing has to be replaced."""
+        """Whether the inputs changed. No change replaces the resource."""
         self._note("Diff", request, request.news)
         return _difference(request)
 
@@ -161,16 +169,16 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         return provider_pb2.UpdateResponse(properties=self._outputs(request, request.news, request.id, known=True))
 
     def Delete(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """Deletes nothing, for nothing was kept."""
+        """Deletes nothing, because the provider keeps no resources."""
         self._note("Delete", request, request.properties)
         return empty_pb2.Empty()
 
     def Cancel(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """Nothing takes long enough to be cancelled."""
+        """No call runs long enough to be cancelled."""
         return empty_pb2.Empty()
 
     def Invoke(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """Fails: our program reads nothing from a cloud, as the offline plan proves."""
+        """Fails, because our program reads nothing from a cloud: the offline plan proves that."""
         self.asked.append(Asked("Invoke", request.tok, ""))
         context.abort(grpc.StatusCode.UNIMPLEMENTED, f"function {request.tok}: not simulated; take the value from the settings")
 

@@ -124,7 +124,7 @@ class SmallEngine(resource_pb2_grpc.ResourceMonitorServicer):
         return resource_pb2.RegisterPackageResponse(ref=request.name)
 
     def SignalAndWaitForShutdown(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """There is nothing to wait for."""
+        """Returns at once."""
         return empty_pb2.Empty()
 
     def _urn(self, request: Any) -> str:

@@ -18,7 +18,7 @@ _PROVIDER = "pulumi:providers:"
 
 
 def recording(state: Mapping[str, Any], side: Side) -> Recording:
-    """The resources of a state that was exported with its secrets shown; one side of their properties stands for the inputs."""
+    """The resources of a state that was exported with secrets in clear text. `side` selects inputs or outputs."""
     found: dict[str, Resource] = {}
     for each in state["deployment"]["resources"]:
         found[each["urn"]] = _resource(each, side, found)
@@ -60,7 +60,7 @@ def _opened(value: Any) -> Any:
 
 
 def document(held: Recording) -> dict[str, Any]:
-    """A recording as the state file that an update would leave whose providers add nothing."""
+    """The state file after an update of a recording, if the providers add no outputs."""
     return {"version": 3, "deployment": {"manifest": {}, "resources": [_state(each) for each in held.resources]}}
 
 

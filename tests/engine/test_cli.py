@@ -1,4 +1,4 @@
-"""The CLI's surroundings are what they claim; a script stands in for the CLI."""
+"""The environment of the CLI in the engine tests. A script replaces the CLI."""
 
 from __future__ import annotations
 

@@ -1,9 +1,11 @@
-"""A program uses the component package by a generated SDK, on the real engine. The cluster is simulated."""
+"""Programs in several languages use the component package by a generated SDK, on the real engine. The cluster is simulated."""
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -39,6 +41,20 @@ def kubernetes() -> Iterator[Provider]:
 def cli(package: int, kubernetes: Provider, tmp_path: Path) -> Cli:
     attached = f"{attach({'kubernetes': kubernetes})},{NAME}:{package}"
     return Cli(tmp_path / "program", environment(tmp_path / "home", attached))
+
+
+def need(*tools: str) -> None:
+    """Skips the test if a tool is missing."""
+    for tool in tools:
+        if shutil.which(tool) is None:
+            pytest.skip(f"no {tool} on PATH")
+
+
+def run(*command: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A command with this process's environment and more."""
+    return subprocess.run(
+        command, cwd=folder, env=os.environ | environment, capture_output=True, text=True, check=False, timeout=800
+    )
 
 
 def example(cli: Cli, name: str) -> None:
@@ -83,3 +99,31 @@ def test_a_python_program_deploys_a_component(cli, kubernetes):
     (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {MODULE}\nVersion: {VERSION}\n")
     outputs = deployed(cli, "DevicePluginStack", kubernetes)
     assert outputs == {"namespace": "nvidia-device-plugin", "configNames": ["time-slicing-4"]}
+
+
+def test_a_yaml_program_deploys_a_component(cli, kubernetes):
+    need("pulumi-language-yaml")
+    example(cli, "yaml")
+    cli.ok("package", "add", str(SCHEMA))
+    assert deployed(cli, "DevicePluginStack", kubernetes) == {"namespace": "nvidia-device-plugin"}
+
+
+def test_a_typescript_program_deploys_a_component(cli, kubernetes):
+    need("pulumi-language-nodejs", "node", "npm")
+    example(cli, "typescript")
+    cache = run("npm", "config", "get", "cache", folder=cli.folder).stdout.strip()
+    added = cli.having(npm_config_cache=cache, npm_config_offline="true")("package", "add", str(SCHEMA))
+    if "ENOTCACHED" in added.text:
+        pytest.skip("npm's cache does not have the packages: run `pulumi package add` once in a copy of its program")
+    assert added.status == 0, added
+    outputs = deployed(cli, "GpuOperator", kubernetes)
+    assert outputs == {"namespace": "gpu-operator", "configNames": ["time-slicing-4"]}
+
+
+def test_the_go_sdk_compiles(cli):
+    need("pulumi-language-go", "go")
+    sdk = generate(cli, "go")
+    built = run("go", "build", "./...", folder=sdk, GOFLAGS="-mod=mod", GOPROXY="off", GOSUMDB="off")
+    if "GOPROXY=off" in built.stderr:
+        pytest.skip("Go's module cache does not have the modules: run `go build ./...` once in the generated SDK")
+    assert built.returncode == 0, built.stderr

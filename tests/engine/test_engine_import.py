@@ -1,4 +1,4 @@
-"""Resources that somebody else created become the program's by `pulumi import`, and nothing of them changes."""
+"""`pulumi import` adopts resources that somebody else created, and changes none of them."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ def test_a_first_preview_says_of_each_resource_what_the_plan_says(previewed, sit
     ours = expected(judge(plan, staging.policies(site.cli.folder)), state.stack_urn(plan))
     alone = [[each for each in side if each.policy not in STACK_RULES] for side in (theirs, ours)]
     assert alone[0] == alone[1]
-    # Of the stack a first preview shows nothing that is inside a cluster: it can miss a violation, never add one.
+    # A first preview shows nothing inside a cluster, so it may miss violations. It never adds one.
     mandatory = {(each.policy, each.urn) for each in theirs if each.policy in STACK_RULES and each.level == "mandatory"}
     assert mandatory <= {(each.policy, each.urn) for each in ours}
 

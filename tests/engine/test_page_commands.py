@@ -15,7 +15,7 @@ pytestmark = pytest.mark.engine
 
 SHELLS = ("bash", "sh")
 VALUED = ("-C", "--cwd")
-"""Options that stand before the command and take a value."""
+"""Options before the command that take a value."""
 
 
 def told() -> list[tuple[str, tuple[str, ...]]]:

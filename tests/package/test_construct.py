@@ -24,6 +24,7 @@ INPUTS = [
     for name, cases in ARGUMENTS.items()
     for key in sorted({key for case in cases for key in case})
 ]
+SUBNET = "subnet-0123456789abcdef1"
 BEFORE = "urn:pulumi:s::p::test:index:Other::before"
 
 
@@ -110,6 +111,15 @@ def test_an_argument_is_an_input_or_must_be_known(plugin, name, key, value):
                 assert list(unwrapped(found, value)) == [], f"{what}: no request shows it"
             if kind == "output":
                 assert BEFORE in found.component.propertyDependencies[key].urns, what
+
+
+@pytest.mark.parametrize("given", [output(SUBNET, BEFORE), output(SUBNET, secret=True), UNKNOWN, output(UNKNOWN, BEFORE)])
+def test_subnets_can_be_outputs_where_their_zones_are_known(plugin, given):
+    case = first_with("GpuNodeGroup", "subnetIds")
+    found = plugin.construct("GpuNodeGroup", {**case, "subnetIds": {"us-west-2a": given, "us-west-2b": SUBNET}}, preview=True)
+    assert found.errors == ()
+    groups = {each.name.split("-")[-2] for each in found.asked if each.type == "aws:eks/nodeGroup:NodeGroup"}
+    assert groups == {"2a", "2b"}, "a node group for each zone"
 
 
 @pytest.mark.parametrize("preview", [True, False], ids=["preview", "update"])

@@ -118,7 +118,15 @@ def test_a_component_added_later_is_in_the_reference():
             "resources": {
                 "gpu-ci:index:Later": {
                     "description": "A later one.",
-                    "inputProperties": {"sizes": {"type": "array", "items": {"type": "integer"}, "description": "One | two."}},
+                    "inputProperties": {
+                        "sizes": {"type": "array", "items": {"type": "integer"}, "description": "One | two."},
+                        "subnetIds": {
+                            "type": "object",
+                            "plain": True,
+                            "additionalProperties": {"type": "string"},
+                            "description": "By zone.",
+                        },
+                    },
                     "requiredInputs": ["sizes"],
                     "properties": {"id": {"type": "string", "description": "Its id."}},
                 }
@@ -126,4 +134,5 @@ def test_a_component_added_later_is_in_the_reference():
         },
     )
     assert "| `sizes` | list of whole number | required, output allowed | One \\| two. |" in text
+    assert "| `subnetIds` | mapping of text | plain, outputs allowed inside | By zone. |" in text
     assert "| `id` | text | Its id. |" in text

@@ -51,7 +51,7 @@ def application_set(props: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def said_of(message: str, props: Mapping[str, Any], *, values: str = OBJECT) -> str:
-    """What a rule says of the Application, from what it says of the release: the paths, and how to mend what is found."""
+    """The rule's message for an Application, made from its message for the release: other paths, and another fix."""
     chart = str(props.get("chart", ""))
     for ours, theirs in (
         ("valueYamlFiles: ", f"{_SOURCE}helm.valueFiles: "),

@@ -50,7 +50,7 @@ def secret(value: Any) -> dict[str, Any]:
 
 
 def changed(props: Any, *path_and_value: Any) -> Any:
-    """A copy with the value at a path replaced, added, or taken away (REMOVE). It shares what is beside the path."""
+    """A copy with the value at a path replaced, added or removed (REMOVE). The rest is shared with the original."""
     *path, last, value = path_and_value
     found = copied = copy.copy(props)
     for step in path:
@@ -174,7 +174,7 @@ def remedied(
     provider: Mapping[str, Any] | None = None,
     as_of: date = AS_OF,
 ) -> dict[str, Any] | None:
-    """The properties after the rule's remedy as the engine would get them back; None where it changes nothing."""
+    """The properties that the engine gets from the rule's remedy; None if it changes nothing."""
     bare = unknown_checking_proxy(deserialize_properties(wire(props), True))
     after = _policy(rule, as_of).remediate(_arguments(rule, token, bare, config, "", False, provider))
     return None if not after else json.loads(json.dumps(serialize_properties(after)))

@@ -109,7 +109,7 @@ _INDEXED = re.compile(
 
 
 def verdicts(token: str, props: Mapping[str, Any], config: Mapping[str, Mapping[str, Any]] | None = None) -> set[tuple[str, str]]:
-    """Rule and fault of all rules of the pack that judge releases and runner sets alike, without how to mend it.
+    """Rule and fault, without the fix, of all rules that judge both releases and runner sets.
 
     Containers are called by their names, and what the values of a release say is called as the runner set has it.
     """

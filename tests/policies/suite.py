@@ -65,7 +65,7 @@ def _nested(path: tuple[str, ...], value: Any) -> dict[str, Any]:
 
 @cache
 def suite_of(rule: AnyRule) -> Suite:
-    """The suite in the rule's test file; each case of a Helm release stands there for ArgoCD's kinds, too."""
+    """The suite in the rule's test file. Each case of a Helm release is also a case for ArgoCD's kinds."""
     found = importlib.import_module(f"tests.policies.test_{rule.id.replace('-', '_')}").SUITE
     assert isinstance(found, Suite)
     assert found.rule is rule, "the suite is of another rule"

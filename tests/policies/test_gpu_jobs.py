@@ -21,7 +21,7 @@ SEVERAL: dict[str, dict[str, Any]] = OURS | {
     "gpu-limit-ceiling": {"maxPerContainer": 8, "maxPerPod": 8},
     "gpu-mig-resource-known": {"profiles": ["1g.5gb", "3g.40gb"]},
 }
-"""What a stack says besides that lets its jobs have several GPUs, or MIG slices."""
+"""The other settings of a stack whose jobs may have several GPUs or MIG slices."""
 IMAGE = "registry.example.com/agent_bus:1.4.2"
 
 

@@ -30,7 +30,7 @@ DEPLOYMENT = "kubernetes:apps/v1:Deployment"
 PATCH = f"{RUNNER_SET}Patch"
 SETS = {RUNNER_SET, PATCH, RELEASE}
 OTHERS = {*kinds.POD_PATHS, *kinds.LIST_PATHS} - SETS
-"""Kinds of pods that are one where nothing says how many."""
+"""Kinds that run one pod if no replica count is set."""
 
 
 def using(*gpus: Any, init: tuple[Any, ...] = (), sidecars: tuple[Any, ...] = ()) -> dict[str, Any]:

@@ -28,7 +28,7 @@ def above(path: str, value: int, ceiling: int = CEILING) -> str:
 
 
 def priority(token: str, value: Any) -> tuple[dict[str, Any], str]:
-    """A class of this value, and where the value stands."""
+    """A priority class with this value, and the path of the value."""
     props = {"metadata": {"name": "ci"}, "value": value, "preemptionPolicy": "Never"}
     return ({"items": [props]}, "items[0].value") if token.endswith("List") else (props, "value")
 

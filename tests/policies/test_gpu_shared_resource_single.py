@@ -77,7 +77,7 @@ def policy(**config: Any) -> dict[str, Any]:
 
 
 def held(token: str, content: str) -> tuple[dict[str, Any], str]:
-    """A ConfigMap of `token` with a config, and where the config stands."""
+    """A ConfigMap of `token` with a config, and the path of the config."""
     body = {"data": {"any": content}}
     return ({"items": [body]}, 'items[0].data["any"]') if token.endswith("List") else (body, 'data["any"]')
 

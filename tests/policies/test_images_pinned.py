@@ -1,4 +1,4 @@
-"""images-pinned: what a reference says, every kind that runs images, and what charts run besides their values."""
+"""images-pinned: image references, every kind that runs images, and the images that charts run without a value for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""no-long-lived-credentials: each kind of credential, everywhere that one can stand, and never its value in a message."""
+"""no-long-lived-credentials: each kind of credential in every place that can have one. No message has its value."""
 
 from __future__ import annotations
 
@@ -292,7 +292,7 @@ def _broken(token: str) -> Case:
 
 
 def sourced(**helm: Any) -> dict[str, Any]:
-    """An Application of a folder in Git, whose chart lies there."""
+    """An Application of a folder in Git that has a chart."""
     source = {"repoURL": "https://github.com/example/fleet", "path": "charts/app", "targetRevision": "main", "helm": helm}
     return {"metadata": {"name": "app"}, "spec": {"source": source}}
 

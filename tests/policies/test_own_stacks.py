@@ -97,7 +97,7 @@ def _dig(inputs: Any, *path: str | int) -> Any:
 
 
 def _pod(inputs: dict[str, Any]) -> Any:
-    """The runner pod of a chart, whoever delivers that."""
+    """The runner pod of a chart, delivered by Helm or ArgoCD."""
     values = inputs.get("values") or _dig(inputs, "spec", "source", "helm", "valuesObject")
     return _dig(values, "template", "spec")
 
@@ -192,18 +192,18 @@ def _is_preemptible_burst(inputs: dict[str, Any]) -> bool:
 
 OWN = {TALOS_NODE}
 DEARER = frozenset({"quota-declared", "stack-cost-ceiling"})
-"""What machines bought on demand may break besides: they have a quota of their own and cost more."""
+"""What on-demand machines may also break: they have their own quota and cost more."""
 
 MUTATIONS = {
     "a runner without its limit": Mutation("gpu-limits-required", CHARTS, _takes_a_gpu, _unlimited),
-    # Where the cluster has no such pool, the labels are told, too.
+    # If the cluster has no such pool, the message also has the labels.
     "a launcher on GPU nodes": Mutation(
         "gpu-limits-required", CHARTS, _boots_a_machine, _onto_gpu_nodes, frozenset({"gpu-node-labels"})
     ),
     "a pool without its taint": Mutation("gpu-node-taint", {NODE_GROUP}, _is_tainted, _untaint),
     "a taint misspelt": Mutation("gpu-node-taint", {NODE_GROUP}, _is_tainted, _misspell),
     "a machine of one's own without its taint": Mutation("gpu-node-taint", OWN, _always, _own_untainted),
-    # The pods that have no machine then are told, too.
+    # The message then also names the pods without a machine.
     "a machine of one's own mislabelled": Mutation(
         "gpu-node-labels", OWN, _always, _own_mislabelled, frozenset({"gpu-node-labels"})
     ),

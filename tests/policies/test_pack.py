@@ -262,7 +262,7 @@ def in_process(token: str, props: dict[str, Any]) -> list[Diagnostic]:
     return [
         diagnostic
         for rule in RULES
-        # The process shows that the others say nothing.
+        # The process shows that the other rules report nothing.
         if isinstance(rule, Rule) and rule.levels["staging"] != "disabled" and token in rule.types
         for diagnostic in as_told(rule, judge(rule, token, props, STAGING_CONFIG.get(rule.id)))
     ]

@@ -1,4 +1,4 @@
-"""Production with queues for two teams under our own policies: nothing new to say, and what is wrong of a queue is found."""
+"""Production with queues for two teams under our own policies: no new violation, and each fault of a queue is found."""
 
 from __future__ import annotations
 

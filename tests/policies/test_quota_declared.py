@@ -93,7 +93,7 @@ def messages(*members: Member) -> tuple[str, ...]:
 
 
 def undetermined(*members: Member) -> tuple[str, ...]:
-    """The needs of which nothing shows whether the account has them."""
+    """The quotas that the account may or may not have."""
     found = judge_stack(RULE, members)
     assert not found.messages
     start = "nothing in the stack shows what the account has; "

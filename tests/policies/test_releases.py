@@ -1,4 +1,4 @@
-"""Releases of charts in what ArgoCD is told: which sources are one, and what each says."""
+"""Releases of charts in an Application: which sources form one release, and the values of each."""
 
 from __future__ import annotations
 

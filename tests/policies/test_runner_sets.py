@@ -15,7 +15,7 @@ KUBERNETES = "pulumi:providers:kubernetes"
 
 
 def cluster(provider: str, props: dict[str, Any]) -> str:
-    """The cluster of a resource whose provider is called so and has these properties."""
+    """The cluster of a resource whose provider has this name and these properties."""
     made_by = PolicyProviderResource(KUBERNETES, proxied(props), urn(KUBERNETES, provider), provider)
     options = PolicyResourceOptions(False, [], None, [], PolicyCustomTimeouts(0, 0, 0), [])
     return cluster_of(PolicyResource(NAMESPACE, proxied({}), urn(NAMESPACE), "space", options, made_by, None, [], {}))

@@ -1,4 +1,4 @@
-"""scale-to-zero: every number that keeps a GPU node, whose it is, and what the remedy makes of it."""
+"""scale-to-zero: every number that keeps a GPU node, the pool that has it, and the remedy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""stack-cost-ceiling: every kind that is paid by the hour is in the sum, and what has no price is never nothing."""
+"""stack-cost-ceiling: the sum has every kind that is paid by the hour. A resource without a price is never free."""
 
 from __future__ import annotations
 

@@ -228,7 +228,7 @@ def nested(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 JUNK = st.recursive(SCALARS | UNKNOWNS, lambda inner: nested(inner) | inner.map(secret), max_leaves=6)
 KNOWN_JUNK = st.recursive(SCALARS, nested, max_leaves=6)
-"""Of what a config can hold: nothing unknown, nothing secret."""
+"""A config has no unknown and no secret values."""
 
 
 def times(examples: int) -> settings:

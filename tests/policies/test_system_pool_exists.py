@@ -1,4 +1,4 @@
-"""system-pool-exists: each cluster by itself, what counts as untainted, and how many nodes stand."""
+"""system-pool-exists: each cluster by itself, which nodes count as untainted, and the number of nodes."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def told() -> Told:
 
 @pytest.fixture
 def meanwhile() -> Iterator[Callable[[Callable[[], None]], None]]:
-    """Run a script in a thread beside the test; if it fails, the test fails."""
+    """Run a script in a thread during the test. If the script fails, the test fails."""
     threads: list[threading.Thread] = []
     failed: list[BaseException] = []
 

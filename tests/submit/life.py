@@ -1,4 +1,4 @@
-"""Steps of what happens in a cluster, for scripts that run beside a follower."""
+"""Steps of a cluster's life, for scripts that run in parallel to a follower."""
 
 from __future__ import annotations
 

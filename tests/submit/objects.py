@@ -76,7 +76,7 @@ def terminated(code: int, reason: str = "", run: int = 0, **more: Any) -> dict[s
 
 
 def ended(code: int, reason: str = "", **more: Any) -> dict[str, Any]:
-    """Status of a pod whose container has ended for good."""
+    """Status of a pod whose container has ended and will not restart."""
     return {"phase": "Succeeded" if code == 0 else "Failed", "containerStatuses": [container(terminated(code, reason, **more))]}
 
 

@@ -47,7 +47,7 @@ class Request:
 
 @dataclass(slots=True)
 class Reply:
-    """An answer that a test gives in place of the server's own; `hang` waits for it to be set first; `cut` answers nothing."""
+    """An answer that replaces the server's own. The server first waits until `hang` is set. With `cut` it sends no answer."""
 
     status: int = 200
     body: Any = None
@@ -86,7 +86,7 @@ class ApiServer:
         self.gone_by_event = True
         """A version that is too old is refused by an event; else by status."""
         self.end_watches = False
-        """Watches end as soon as they have told what there is."""
+        """Watches end after they have sent all current objects."""
         self._objects: dict[tuple[str, str], dict[str, Any]] = {}
         self._history: list[tuple[int, str, str, dict[str, Any]]] = []
         self._version = 100

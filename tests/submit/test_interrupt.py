@@ -107,7 +107,7 @@ def test_a_second_one_while_the_job_is_being_deleted_ends_at_once(server, cluste
 
 
 def test_a_job_that_has_ended_meanwhile_has_ended(server, cluster, told, meanwhile):
-    """Ctrl-C during the wait for the rest of the log: the outcome is known, and nothing is deleted."""
+    """Ctrl-C during the wait for the rest of the log: the outcome is already known, so nothing is deleted."""
 
     def life():
         made = ready(server)

@@ -43,7 +43,7 @@ class Opening:
 
 @dataclass
 class Kubelet:
-    """A kubelet with the log of one container. Its streams follow a plan; after the plan nothing breaks."""
+    """A kubelet with the log of one container. Its streams break as planned, and not after the plan."""
 
     runs: list[list[tuple[datetime, str]]]
     plan: list[Opening]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
 from collections.abc import Collection, Iterator, Mapping
 from datetime import date
 from typing import Annotated, ClassVar, Literal, Self, get_args
@@ -129,9 +130,9 @@ class EksPools(Cluster):
     """The path of the setting that has the zones."""
 
     @property
+    @abstractmethod
     def node_zones(self) -> tuple[str, ...]:
         """Zones of the nodes."""
-        raise NotImplementedError
 
     def _zone_settings(self) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
         """The settings that have zones: path and zones."""

@@ -124,6 +124,12 @@ def require_domains(rule: str, message: str, domains: tuple[str, ...], region: s
     require_different(domains, at=at)
 
 
+def require_place(domains: tuple[str, ...], region: str) -> None:
+    """Refuse `availabilityDomains` of machines that are not in their region, and a list that has one twice."""
+    message = f"not an availability domain of {region}; use that region's"
+    require_domains("place_domain", message, domains, region, at=("availabilityDomains",))
+
+
 def _region(text: str) -> str:
     if text not in _BY_KEY.values():
         close = _close(text.lower())

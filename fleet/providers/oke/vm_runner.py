@@ -19,7 +19,7 @@ from fleet.providers.oke.ocid import (
     SecurityGroupId,
     SubnetId,
     require_different,
-    require_domains,
+    require_place,
     require_region,
 )
 from fleet.providers.oke.shape import BootVolume, Shape, require_preemptible
@@ -57,13 +57,7 @@ class Place(Model):
     @model_validator(mode="after")
     def _rules(self) -> Self:
         """Refuse domains and OCIDs of another region, and a domain given twice."""
-        require_domains(
-            "place_domain",
-            f"not an availability domain of {self.region}; use that region's",
-            self.availability_domains,
-            self.region,
-            at=("availabilityDomains",),
-        )
+        require_place(self.availability_domains, self.region)
         require_region(self.subnet, self.region, at=("subnet",))
         require_region(self.security_group, self.region, at=("securityGroup",))
         require_region(self.image, self.region, at=("image",))

@@ -63,8 +63,8 @@ begin() {
   tell "gpu-ci step=$step"
 }
 
-# Nothing here may hang for good: a machine that runs is paid. The first timer ends this script by its one way out, and kills all
-# that it has started, since bash heeds a signal after that only. The second one is for a script that does not end even so.
+# A running machine costs money, so nothing may hang forever. The first timer ends this script through its exit trap. It also kills
+# the script's processes, because bash handles a signal only after its current command. The second timer powers off in any case.
 limit_boot() {
   # shellcheck disable=SC2016
   local below='end() { for pid in $(pgrep -P "$1"); do (end "$pid"); kill -KILL "$pid"; done; }'
@@ -78,7 +78,7 @@ booted() {
   systemctl stop "${BOOT_TIMERS[@]/%/.timer}"
 }
 
-# One line of nvidia-smi's answer for each GPU that the shape has, each as expected.
+# nvidia-smi must print the expected value once for each GPU of the shape.
 each_gpu() {
   local field="$1" expected="$2" answer value count=0
   answer="$(nvidia-smi --query-gpu="$field" --format=csv,noheader)"
@@ -89,12 +89,12 @@ each_gpu() {
   [[ $count -eq $GPUS ]] || fail "$count GPUs, not $GPUS"
 }
 
-# Waits for whoever holds apt's lock.
+# Waits until apt's lock is free.
 get() {
   apt-get -o DPkg::Lock::Timeout=600 -o Acquire::Retries=3 "$@"
 }
 
-# DPkg::Lock::Timeout is not for the lists: whoever holds their lock fails this at once.
+# DPkg::Lock::Timeout does not cover the lock of the package lists, so this command would fail at once.
 lists() {
   local try
   for try in 1 2 3; do
@@ -108,7 +108,7 @@ lists() {
 quiet() {
   local code=0
   systemctl stop "$1" || code=$?
-  # 5 is systemctl's for a unit that does not exist.
+  # systemctl returns 5 for a unit that does not exist.
   [[ $code -eq 0 || $code -eq 5 ]] || fail "$1 does not stop: $code"
 }
 
@@ -149,7 +149,7 @@ nvidia-smi -pm 1
 each_gpu persistence_mode Enabled
 
 begin packages
-# Updates in the background would hold apt's lock, and could change the driver below a machine that stands ready.
+# Background updates would hold apt's lock, and could change the driver of a machine that waits for a job.
 systemctl mask --now apt-daily.timer apt-daily-upgrade.timer
 for unit in apt-daily.service apt-daily-upgrade.service unattended-upgrades.service; do
   quiet "$unit"
