@@ -1,0 +1,104 @@
+"""Grafana's JSON of a dashboard, made by Grafana's own SDK.
+
+The SDK takes most of a second to import, so only a stack with monitoring may import this module.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from grafana_foundation_sdk.builders import common, dashboard, prometheus, stat, table, timeseries
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.models import common as options
+from grafana_foundation_sdk.models import dashboard as models
+from grafana_foundation_sdk.models.prometheus import PromQueryFormat
+
+from fleet.render.monitoring.dashboards.panels import EVERY, Board, Panel, Variable
+
+_SOURCE = options.DataSourceRef(type_val="prometheus", uid="${datasource}")
+_HEIGHT = 8
+_Builder = timeseries.Panel | stat.Panel | table.Panel
+
+
+def dashboard_json(board: Board, cluster_name: str) -> dict[str, Any]:
+    """A dashboard as plain data, in the classic format that Grafana of every version reads (schema version 42)."""
+    made = (
+        dashboard.Dashboard(f"GPU CI, {board.title}: {cluster_name}")
+        .uid(board.uid)
+        .tags(["gpu-ci", cluster_name])
+        .refresh("1m")
+        .time("now-6h", "now")
+        .with_variable(dashboard.DatasourceVariable("datasource").label("data source").type("prometheus"))
+    )
+    for variable in board.variables:
+        made.with_variable(_variable(variable))
+    for number, panel in enumerate(board.panels, 1):
+        made.with_panel(_panel(panel).id(number))
+    data: dict[str, Any] = json.loads(json.dumps(made.build(), cls=JSONEncoder))
+    return data
+
+
+def _variable(variable: Variable) -> dashboard.QueryVariable | dashboard.CustomVariable:
+    made: dashboard.QueryVariable | dashboard.CustomVariable
+    if variable.query:
+        made = dashboard.QueryVariable(variable.name).datasource(_SOURCE).query(variable.query)
+        made.refresh(models.VariableRefresh.ON_TIME_RANGE_CHANGED)
+    else:
+        # Grafana separates values by commas, and text from value by a colon.
+        values = ",".join(f"{text} : {value}".replace(",", "\\,") for text, value in variable.values)
+        made = dashboard.CustomVariable(variable.name).values(values)
+    made.label(variable.label)
+    if variable.several:
+        made.multi(True).include_all(True).all_value(EVERY)
+        return made.current(models.VariableOption(selected=True, text=["All"], value=["$__all"]))
+    text, value = variable.values[0]
+    return made.current(models.VariableOption(selected=True, text=text, value=value))
+
+
+def _panel(panel: Panel) -> _Builder:
+    made: _Builder
+    match panel.kind:
+        case "number":
+            made = stat.Panel().reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]))
+        case "table":
+            made = _columns(table.Panel(), panel)
+        case _:
+            made = _chart(timeseries.Panel(), panel)
+    made.title(panel.title).description(panel.text).unit(panel.unit).datasource(_SOURCE).span(panel.span).height(_HEIGHT)
+    steps = [models.Threshold(color="green")]
+    if panel.limit is not None:
+        steps.append(models.Threshold(value=panel.limit, color="red"))
+    made.thresholds(dashboard.ThresholdsConfig().mode(models.ThresholdsMode.ABSOLUTE).steps(steps))
+    for number, (legend, expression) in enumerate(panel.queries, 1):
+        target = prometheus.Dataquery().expr(expression).legend_format(legend).ref_id(f"Q{number}").datasource(_SOURCE)
+        made.with_target(_timed(target, panel))
+    return made
+
+
+def _timed(made: prometheus.Dataquery, panel: Panel) -> prometheus.Dataquery:
+    if panel.kind == "table":
+        made.format(PromQueryFormat.TABLE)
+    return made.range() if panel.kind in ("lines", "stack") else made.instant()
+
+
+def _chart(made: timeseries.Panel, panel: Panel) -> timeseries.Panel:
+    legend = common.VizLegendOptions().display_mode(options.LegendDisplayMode.TABLE).placement(options.LegendPlacement.BOTTOM)
+    made.legend(legend.show_legend(True).calcs(["mean", "max", "lastNotNull"]))
+    made.tooltip(common.VizTooltipOptions().mode(options.TooltipDisplayMode.MULTI).sort(options.SortOrder.DESCENDING))
+    if panel.kind == "stack":
+        made.stacking(common.StackingConfig().mode(options.StackingMode.NORMAL)).fill_opacity(30)
+    if panel.limit is not None:
+        made.thresholds_style(common.GraphThresholdsStyleConfig().mode(options.GraphThresholdsStyleMode.LINE))
+    return made
+
+
+def _columns(made: table.Panel, panel: Panel) -> table.Panel:
+    """One row for each set of labels, with the value of each query as a column. A query without legend adds only labels."""
+    values = {
+        f"Value #Q{number}" if len(panel.queries) > 1 else "Value": legend for number, (legend, _) in enumerate(panel.queries, 1)
+    }
+    hidden = ["Time", *(value for value, legend in values.items() if not legend)]
+    organize = {"excludeByName": dict.fromkeys(hidden, True), "renameByName": values}
+    made.with_transformation(models.DataTransformerConfig(id_val="merge", options={}))
+    return made.with_transformation(models.DataTransformerConfig(id_val="organize", options=organize))
