@@ -20,8 +20,7 @@ def dashboards(fleet: Fleet, cluster_name: str) -> dict[str, dict[str, Any]]:
     cluster: Cluster = fleet.clusters[cluster_name]
     if cluster.monitoring is None:
         return {}
-
-    from fleet.render.monitoring.dashboards import grafana  # noqa: PLC0415 - a plan must stay fast
+    from fleet.render.monitoring.dashboards import grafana  # noqa: PLC0415 - the SDK is slow to import, and a plan must be fast
 
     alerts = cluster.monitoring.alerts
     boards = (

@@ -17,7 +17,8 @@ from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 from fleet.render.monitoring.dashboards.panels import EVERY, Board, Panel, Variable
 
 _SOURCE = options.DataSourceRef(type_val="prometheus", uid="${datasource}")
-_HEIGHT = 8
+_WIDTH, _HEIGHT = 24, 8
+"""Columns of Grafana's grid, and rows of each panel."""
 _Builder = timeseries.Panel | stat.Panel | table.Panel
 
 
@@ -33,8 +34,13 @@ def dashboard_json(board: Board, cluster_name: str) -> dict[str, Any]:
     )
     for variable in board.variables:
         made.with_variable(_variable(variable))
-    for number, panel in enumerate(board.panels, 1):
-        made.with_panel(_panel(panel).id(number))
+    x = y = 0
+    # A fleet without pools or runner classes leaves some panels without a query.
+    for number, panel in enumerate((each for each in board.panels if each.queries), 1):
+        if x + panel.span > _WIDTH:
+            x, y = 0, y + _HEIGHT
+        made.with_panel(_panel(panel).id(number).grid_pos(models.GridPos(h=_HEIGHT, w=panel.span, x=x, y=y)))
+        x += panel.span
     data: dict[str, Any] = json.loads(json.dumps(made.build(), cls=JSONEncoder))
     return data
 
@@ -65,7 +71,7 @@ def _panel(panel: Panel) -> _Builder:
             made = _columns(table.Panel(), panel)
         case _:
             made = _chart(timeseries.Panel(), panel)
-    made.title(panel.title).description(panel.text).unit(panel.unit).datasource(_SOURCE).span(panel.span).height(_HEIGHT)
+    made.title(panel.title).description(panel.text).unit(panel.unit).datasource(_SOURCE)
     steps = [models.Threshold(color="green")]
     if panel.limit is not None:
         steps.append(models.Threshold(value=panel.limit, color="red"))
