@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+import promql_parser
+
 from fleet.loading.config import load
 from fleet.providers.fleet import Fleet
 from fleet.render.monitoring.dashboards import dashboards
@@ -93,3 +95,17 @@ def filled(text: str, values: dict[str, str]) -> str:
     made = re.sub(r"\$([a-z_]\w*)", lambda found: values[found[1]], text)
     assert not re.search(r"\$(?!1\b)|\[\[", made), made
     return made
+
+
+def selectors(query: Query) -> Iterator[tuple[str, set[str]]]:
+    """(metric, labels that are matched) of every selector of a query."""
+    found: list[tuple[str, set[str]]] = []
+
+    def visit(node: Any) -> None:
+        selector = getattr(node, "vector_selector", node)
+        if isinstance(selector, promql_parser.VectorSelector):
+            found.append((selector.name or "", {matcher.name for matcher in selector.matchers.matchers}))
+
+    promql_parser.walk(promql_parser.parse(query.text), visit)
+    assert found, query.place
+    yield from found

@@ -34,13 +34,17 @@ KSM = {"job": "kube-state-metrics", "instance": "10.0.2.4:8080"}
 
 
 def text() -> str:
-    """All samples in OpenMetrics, oldest first."""
+    """All samples in OpenMetrics."""
     lines = [
-        f"{name}{{{','.join(f'{key}={json.dumps(text)}' for key, text in labels.items())}}} {float(value)} {START + minute * 60}\n"
+        f"{name}{{{_written(labels)}}} {float(value)} {START + minute * 60}\n"
         for name, labels, value in series()
         for minute in range(MINUTES + 1)
     ]
     return "".join([*lines, "# EOF\n"])
+
+
+def _written(labels: Labels) -> str:
+    return ",".join(f"{label}={json.dumps(value)}" for label, value in labels.items())
 
 
 def series() -> list[Series]:

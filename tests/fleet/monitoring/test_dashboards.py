@@ -14,9 +14,7 @@ import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
 
-import promql_parser
 import pytest
 
 from fleet.loading.config import load
@@ -33,7 +31,7 @@ from tests.builders import (
     vm_per_job,
 )
 from tests.fleet.monitoring import sample_series
-from tests.fleet.monitoring.dashboard_fleet import CLUSTER, Query, built, monitored, panels, queries, variable_queries
+from tests.fleet.monitoring.dashboard_fleet import CLUSTER, Query, built, monitored, panels, queries, selectors, variable_queries
 from tests.fleet.monitoring.local_prometheus import MISSING, Server, serving
 
 INSTALL = {"prometheus": "install"}
@@ -78,20 +76,6 @@ def metrics() -> dict[str, set[str]]:
     return {
         row["metric"]: {"job", "instance", *row["labels"].split(), *ADDED.get(row["exporter"], "").split()} for row in rows
     } | {name: set(labels.split()) for name, labels in RECORDED.items()}
-
-
-def selectors(query: Query) -> Iterator[tuple[str, set[str]]]:
-    """(metric, labels that are matched) of every selector of a query."""
-    found: list[tuple[str, set[str]]] = []
-
-    def visit(node: Any) -> None:
-        selector = getattr(node, "vector_selector", node)
-        if isinstance(selector, promql_parser.VectorSelector):
-            found.append((selector.name or "", {matcher.name for matcher in selector.matchers.matchers}))
-
-    promql_parser.walk(promql_parser.parse(query.text), visit)
-    assert found, query.place
-    yield from found
 
 
 def used() -> set[str]:
@@ -259,7 +243,7 @@ def test_only_a_cluster_with_queues_has_panels_of_queues():
 
 def test_thresholds_are_those_of_the_alerts():
     boards = dashboards(monitored(monitoring=INSTALL | {"alerts": {"temperature": 77}}), CLUSTER)
-    (panel,) = [each for each in boards["gpu-ci-nodes"]["panels"] if each["title"] == "Temperature by node"]
+    (panel,) = [each for each in boards["gpu-ci-nodes"]["panels"] if each["title"] == "Temperature by GPU"]
     assert panel["fieldConfig"]["defaults"]["thresholds"]["steps"][-1]["value"] == 77
 
 

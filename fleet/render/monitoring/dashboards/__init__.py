@@ -16,7 +16,7 @@ LABEL = {"grafana_dashboard": "1"}
 
 
 def dashboards(fleet: Fleet, cluster_name: str) -> dict[str, dict[str, Any]]:
-    """The dashboards of a cluster by uid, as data. None without monitoring."""
+    """The dashboards of a cluster by uid, as data. There is none without monitoring."""
     cluster: Cluster = fleet.clusters[cluster_name]
     if cluster.monitoring is None:
         return {}
@@ -33,7 +33,7 @@ def dashboards(fleet: Fleet, cluster_name: str) -> dict[str, dict[str, Any]]:
 
 
 def dashboard_objects(fleet: Fleet, cluster_name: str) -> tuple[Manifest, ...]:
-    """A ConfigMap for each dashboard, in the namespace of Prometheus. None without monitoring."""
+    """A ConfigMap for each dashboard, in the namespace of Prometheus. There is none without monitoring."""
     monitoring = fleet.clusters[cluster_name].monitoring
     return tuple(
         manifest("v1", "ConfigMap", uid, monitoring.namespace, labels=LABEL)

@@ -1,112 +1,67 @@
-"""The dashboard of the cost: USD per hour by repository, runner group, runner class and part, and the plan's forecast."""
+"""The dashboard of the cost: USD per hour by part, pool, runner class, team and repository, and the plan's forecast."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 
 from fleet.providers.fleet import Fleet
-from fleet.render.monitoring.dashboards.panels import Board, Panel, Query
+from fleet.render.monitoring.dashboards.panels import Board, Panel, stack, table
 from fleet.settings.runner import PodRunner
 
-_NODES = "(sum(gpu_ci:node_usd_per_hour) or vector(0))"
-MEASURED = f"{_NODES} + sum(gpu_ci:shared_usd_per_hour)"
+USD = "currencyUSD"
+MEASURED = "(sum(gpu_ci:node_usd_per_hour) or vector(0)) + sum(gpu_ci:shared_usd_per_hour)"
 """USD per hour of the whole cluster. Without any node there is only the shared part."""
 _JOBS = "gpu_ci:job_usd_per_hour"
-_USD = "currencyUSD"
+
+
+def _usd(title: str, text: str, queries: dict[str, str], span: int = 12) -> Panel:
+    return stack(title, f"USD per hour {text}", queries, USD, span)
+
+
+_PARTS = (
+    _usd(
+        "Cost by part",
+        "of jobs, start and idle, which add up to the nodes, and of everything else of the bill.",
+        {"jobs": f"sum({_JOBS})"} | {part: f"sum(gpu_ci:{part}_usd_per_hour)" for part in ("start", "idle", "shared")},
+    ),
+    Panel(
+        "Plan and measurement",
+        "USD per hour that the plan forecasts when idle and at worst, and what is measured now.",
+        {"measured": MEASURED} | {f"plan, {case}": f"max(gpu_ci:planned_{case}_usd_per_hour)" for case in ("idle", "worst")},
+        USD,
+    ),
+    _usd("Nodes by pool", "of the nodes of each pool.", {"{{pool}}": "sum by (pool) (gpu_ci:node_usd_per_hour)"}, 8),
+    _usd("Idle by pool", "of what no pod requested.", {"{{pool}}": "sum by (pool) (gpu_ci:idle_usd_per_hour)"}, 8),
+    _usd(
+        "Start by runner class",
+        "of runners that have no job yet.",
+        {"{{scale_set}}": "sum by (scale_set) (gpu_ci:start_usd_per_hour)"},
+        8,
+    ),
+)
 
 
 def board(fleet: Fleet, cluster_name: str) -> Board:
     """The dashboard of one cluster."""
-    return Board(uid="gpu-ci-cost", title="cost", panels=(*_parts(), *_jobs(_groups(fleet, cluster_name))))
-
-
-def _parts() -> tuple[Panel, ...]:
-    return (
-        Panel(
-            title="Cost by part",
-            text="USD per hour. Jobs, start and idle add up to the nodes; shared is everything else of the bill.",
-            kind="stack",
-            unit=_USD,
-            queries=(
-                ("jobs", f"sum({_JOBS})"),
-                ("start", "sum(gpu_ci:start_usd_per_hour)"),
-                ("idle", "sum(gpu_ci:idle_usd_per_hour)"),
-                ("shared", "sum(gpu_ci:shared_usd_per_hour)"),
-            ),
-        ),
-        Panel(
-            title="Plan and measurement",
-            text="USD per hour: what the plan forecasts when idle and at worst, and what the nodes cost now.",
-            unit=_USD,
-            queries=(
-                ("measured", MEASURED),
-                ("plan, idle", "max(gpu_ci:planned_idle_usd_per_hour)"),
-                ("plan, at worst", "max(gpu_ci:planned_worst_usd_per_hour)"),
-            ),
-        ),
-        Panel(
-            title="Nodes by pool",
-            text="USD per hour of the nodes of each pool.",
-            kind="stack",
-            unit=_USD,
-            queries=(("{{pool}}", "sum by (pool) (gpu_ci:node_usd_per_hour)"),),
-        ),
-        Panel(
-            title="Idle by pool",
-            text="USD per hour of the parts of nodes that no pod requested.",
-            kind="stack",
-            unit=_USD,
-            queries=(("{{pool}}", "sum by (pool) (gpu_ci:idle_usd_per_hour)"),),
-        ),
-        Panel(
-            title="Start by runner class",
-            text="USD per hour of runners that have no job yet.",
-            kind="stack",
-            unit=_USD,
-            queries=(("{{scale_set}}", "sum by (scale_set) (gpu_ci:start_usd_per_hour)"),),
-        ),
-    )
-
-
-def _jobs(groups: tuple[Query, ...]) -> tuple[Panel, ...]:
-    return (
-        Panel(
-            title="Jobs by runner class",
-            text="USD per hour of the jobs that run.",
-            kind="stack",
-            unit=_USD,
-            queries=(("{{scale_set}}", f"sum by (scale_set) ({_JOBS})"),),
-        ),
-        Panel(
-            title="Jobs by team",
-            text="USD per hour of the jobs that run, by the runner group of their runner class.",
-            kind="stack",
-            unit=_USD,
-            queries=groups,
-        ),
-        Panel(
-            title="Jobs by repository",
-            text="USD per hour of the jobs that run.",
-            kind="stack",
-            unit=_USD,
-            queries=(("{{repository}}", f"sum by (repository) ({_JOBS})"),),
-        ),
-        Panel(
-            title="Jobs in the shown time",
-            text="USD of each repository and runner class, added up minute by minute.",
-            kind="table",
-            unit=_USD,
-            span=24,
+    jobs = (
+        _usd("Jobs by runner class", "of running jobs.", {"{{scale_set}}": f"sum by (scale_set) ({_JOBS})"}, 8),
+        _usd("Jobs by team", "of running jobs, by the runner group of their class.", _teams(fleet, cluster_name), 8),
+        _usd("Jobs by repository", "of running jobs.", {"{{repository}}": f"sum by (repository) ({_JOBS})"}, 8),
+        table(
+            "Jobs in the shown time",
+            "USD of each repository and runner class, added up minute by minute.",
             # A resolution of one minute, whatever the interval of the rule is.
-            queries=(("USD", f"sum by (repository, scale_set) (sum_over_time({_JOBS}[$__range:1m])) / 60"),),
+            {"USD": f"sum by (repository, scale_set) (sum_over_time({_JOBS}[$__range:1m])) / 60"},
+            USD,
         ),
     )
+    return Board("gpu-ci-cost", "cost", (*_PARTS, *jobs))
 
 
-def _groups(fleet: Fleet, cluster_name: str) -> tuple[Query, ...]:
-    """A query for each runner group of the cluster. A group says which repositories of the organization may use its runners."""
+def _teams(fleet: Fleet, cluster_name: str) -> dict[str, str]:
+    """A query for each runner group. A group says which repositories of the organization may use its runners."""
     groups: defaultdict[str, list[str]] = defaultdict(list)
     for cluster, name, runner in fleet.runner_sets():
         if cluster == cluster_name and isinstance(runner, PodRunner):
             groups[fleet.group_of(runner)].append(name)
-    return tuple((group, f'sum({_JOBS}{{scale_set=~"{"|".join(names)}"}})') for group, names in groups.items())
+    return {group: f'sum({_JOBS}{{scale_set=~"{"|".join(names)}"}})' for group, names in groups.items()}

@@ -24,14 +24,9 @@ _Builder = timeseries.Panel | stat.Panel | table.Panel
 
 def dashboard_json(board: Board, cluster_name: str) -> dict[str, Any]:
     """A dashboard as plain data, in the classic format that Grafana of every version reads (schema version 42)."""
-    made = (
-        dashboard.Dashboard(f"GPU CI, {board.title}: {cluster_name}")
-        .uid(board.uid)
-        .tags(["gpu-ci", cluster_name])
-        .refresh("1m")
-        .time("now-6h", "now")
-        .with_variable(dashboard.DatasourceVariable("datasource").label("data source").type("prometheus"))
-    )
+    made = dashboard.Dashboard(f"GPU CI, {board.title}: {cluster_name}").uid(board.uid).tags(["gpu-ci", cluster_name])
+    made.refresh("1m").time("now-6h", "now")
+    made.with_variable(dashboard.DatasourceVariable("datasource").label("data source").type("prometheus"))
     for variable in board.variables:
         made.with_variable(_variable(variable))
     x = y = 0
@@ -47,19 +42,18 @@ def dashboard_json(board: Board, cluster_name: str) -> dict[str, Any]:
 
 def _variable(variable: Variable) -> dashboard.QueryVariable | dashboard.CustomVariable:
     made: dashboard.QueryVariable | dashboard.CustomVariable
-    if variable.query:
+    if variable.values is None:
         made = dashboard.QueryVariable(variable.name).datasource(_SOURCE).query(variable.query)
         made.refresh(models.VariableRefresh.ON_TIME_RANGE_CHANGED)
     else:
         # Grafana separates values by commas, and text from value by a colon.
-        values = ",".join(f"{text} : {value}".replace(",", "\\,") for text, value in variable.values)
+        values = ",".join(f"{text} : {value}".replace(",", "\\,") for text, value in variable.values.items())
         made = dashboard.CustomVariable(variable.name).values(values)
-    made.label(variable.label)
-    if variable.several:
-        made.multi(True).include_all(True).all_value(EVERY)
-        return made.current(models.VariableOption(selected=True, text=["All"], value=["$__all"]))
-    text, value = variable.values[0]
-    return made.current(models.VariableOption(selected=True, text=text, value=value))
+        if not variable.several:
+            text, value = next(iter(variable.values.items()))
+            return made.current(models.VariableOption(selected=True, text=text, value=value))
+    made.multi(True).include_all(True).all_value(EVERY)
+    return made.current(models.VariableOption(selected=True, text=["All"], value=["$__all"]))
 
 
 def _panel(panel: Panel) -> _Builder:
@@ -72,20 +66,15 @@ def _panel(panel: Panel) -> _Builder:
         case _:
             made = _chart(timeseries.Panel(), panel)
     made.title(panel.title).description(panel.text).unit(panel.unit).datasource(_SOURCE)
-    steps = [models.Threshold(color="green")]
-    if panel.limit is not None:
-        steps.append(models.Threshold(value=panel.limit, color="red"))
+    limit = [models.Threshold(value=panel.limit, color="red")] if panel.limit is not None else []
+    steps = [models.Threshold(color="green"), *limit]
     made.thresholds(dashboard.ThresholdsConfig().mode(models.ThresholdsMode.ABSOLUTE).steps(steps))
-    for number, (legend, expression) in enumerate(panel.queries, 1):
+    for number, (legend, expression) in enumerate(panel.queries.items(), 1):
         target = prometheus.Dataquery().expr(expression).legend_format(legend).ref_id(f"Q{number}").datasource(_SOURCE)
-        made.with_target(_timed(target, panel))
+        if panel.kind == "table":
+            target.format(PromQueryFormat.TABLE)
+        made.with_target(target.instant() if panel.kind in ("number", "table") else target.range())
     return made
-
-
-def _timed(made: prometheus.Dataquery, panel: Panel) -> prometheus.Dataquery:
-    if panel.kind == "table":
-        made.format(PromQueryFormat.TABLE)
-    return made.range() if panel.kind in ("lines", "stack") else made.instant()
 
 
 def _chart(made: timeseries.Panel, panel: Panel) -> timeseries.Panel:
@@ -100,11 +89,10 @@ def _chart(made: timeseries.Panel, panel: Panel) -> timeseries.Panel:
 
 
 def _columns(made: table.Panel, panel: Panel) -> table.Panel:
-    """One row for each set of labels, with the value of each query as a column. A query without legend adds only labels."""
-    values = {
-        f"Value #Q{number}" if len(panel.queries) > 1 else "Value": legend for number, (legend, _) in enumerate(panel.queries, 1)
-    }
-    hidden = ["Time", *(value for value, legend in values.items() if not legend)]
-    organize = {"excludeByName": dict.fromkeys(hidden, True), "renameByName": values}
+    """One row for each set of labels, with the value of each query as a column."""
+    several = len(panel.queries) > 1
+    names = {f"Value #Q{number}" if several else "Value": legend for number, legend in enumerate(panel.queries, 1)}
+    hidden = ["Time", *(name for name, legend in names.items() if not legend)]
+    organize = {"excludeByName": dict.fromkeys(hidden, True), "renameByName": names}
     made.with_transformation(models.DataTransformerConfig(id_val="merge", options={}))
     return made.with_transformation(models.DataTransformerConfig(id_val="organize", options=organize))

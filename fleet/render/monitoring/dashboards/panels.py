@@ -2,46 +2,57 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from fleet.settings.namespaces import runner_namespace
 
 AUTO = "__auto"
-"""Grafana names each series by the labels in which it differs from the others."""
+"""A legend: Grafana names each series by the labels in which it differs from the others."""
 EVERY = ".*"
 """Value of a variable for which nothing is selected. It also matches series without the label."""
-Query = tuple[str, str]
-"""(legend, PromQL expression). In a table the legend is the title of a column, and a query without one adds only labels."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Panel:
-    """One panel. `unit` is Grafana's name of a unit, `span` the width in columns of 24, `limit` a value that is drawn in red."""
+    """One panel. `text` says what it shows and what it cannot show. `queries` are PromQL expressions by legend.
+
+    In a table the legend is the title of a column, and a query with an empty one adds only its labels. `unit` is Grafana's name
+    of a unit, `span` the width in columns of 24, and from `limit` on values are drawn in red.
+    """
 
     title: str
     text: str
-    """What the panel shows and what it cannot show."""
-    queries: tuple[Query, ...]
-    kind: Literal["lines", "stack", "number", "table"] = "lines"
+    queries: Mapping[str, str]
     unit: str = "short"
     span: int = 12
     limit: float | None = None
+    kind: Literal["lines", "stack", "number", "table"] = "lines"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+stack, number, table = (
+    partial(Panel, kind="stack"),
+    partial(Panel, kind="number", span=6),
+    partial(Panel, kind="table", span=24),
+)
+
+
+@dataclass(frozen=True, slots=True)
 class Variable:
-    """A list at the top of a dashboard. `query` reads its values from Prometheus; without one they are `values` (text, value)."""
+    """A list at the top of a dashboard. It has `values` by text, or what `query` reads from Prometheus.
+
+    `several`: whether several values may be chosen, or all of them.
+    """
 
     name: str
-    label: str
     query: str = ""
-    values: tuple[tuple[str, str], ...] = ()
+    values: Mapping[str, str] | None = None
     several: bool = True
-    """Whether several values may be chosen, or all of them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Board:
     """One dashboard. `uid` is part of its address, so it must not change."""
 
