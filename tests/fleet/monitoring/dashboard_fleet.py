@@ -30,7 +30,6 @@ class Query:
     panel: str
     legend: str
     text: str
-    by: str = ""
 
     @property
     def place(self) -> str:
@@ -39,8 +38,9 @@ class Query:
 
     @property
     def labels(self) -> list[str]:
-        """The labels that the legend shows, or by which the panel groups."""
-        return re.findall(r"{{(\w+)}}", self.legend) or re.findall(r"\w+", self.by)
+        """The labels that the legend shows, or by which the query groups: a table and an automatic legend show those."""
+        grouped = re.match(r"[\d *]*\w+ by \((.+?)\)", self.text)
+        return re.findall(r"{{(\w+)}}", self.legend) or (grouped[1].split(", ") if grouped else [])
 
 
 def monitored(**changes: Any) -> Fleet:
@@ -74,7 +74,7 @@ def queries(**chosen: str) -> list[Query]:
             views = [chosen["by"]] if "by" in chosen else VIEWS if "$by" in target["expr"] else [""]
             for by in views:
                 text = filled(target["expr"], VALUES | chosen | {"by": by})
-                found.append(Query(uid, panel["title"], target["legendFormat"], text, by))
+                found.append(Query(uid, panel["title"], target["legendFormat"], text))
     return found
 
 

@@ -31,12 +31,14 @@ JOBS = {
     (B, "0"): ("gpu-a10g", "gpu-a10g-m2c8v-runner-q5w7z", "example/speech"),
 }
 KSM = {"job": "kube-state-metrics", "instance": "10.0.2.4:8080"}
+PEAKS = {("gpu_ci:gpu_memory_used_ratio", 20): 0.9}
+"""The value of a metric in one minute. In all other minutes a series has the same value."""
 
 
 def text() -> str:
     """All samples in OpenMetrics."""
     lines = [
-        f"{name}{{{_written(labels)}}} {float(value)} {START + minute * 60}\n"
+        f"{name}{{{_written(labels)}}} {float(PEAKS.get((name, minute), value))} {START + minute * 60}\n"
         for name, labels, value in series()
         for minute in range(MINUTES + 1)
     ]
@@ -124,6 +126,7 @@ def _kubernetes() -> Iterator[Series]:
         for status in ("true", "false", "unknown"):
             yield "kube_node_status_condition", own | {"condition": "Ready", "status": status}, status == "true"
     yield "kube_node_labels", KSM | {"node": "ip-10-0-1-9", "label_gpu_ci_pool": "system"}, 1
+    yield "kube_node_labels", KSM | {"node": "ip-10-0-1-8"}, 1
     for (node, _), (scale_set, pod, repository) in JOBS.items():
         of_pod = KSM | {"namespace": runner_namespace(scale_set), "pod": pod, "uid": pod}
         yield "kube_pod_info", of_pod | {"node": node}, 1

@@ -163,6 +163,13 @@ def test_the_cost_of_the_shown_time_is_the_price_times_the_hours(server):
     assert [value for _, value in server.query(query.text)] == pytest.approx([0.6, 0.6], rel=0.02), "an hour at 0.6 USD"
 
 
+@pytest.mark.prometheus
+def test_the_table_of_jobs_shows_the_peak_of_the_memory(server):
+    shown = {each.legend: [value for _, value in server.query(each.text)] for each in queries() if each.board == "gpu-ci-gpu"}
+    assert shown["memory peak"] == [0.9, 0.9]
+    assert shown["utilization"] == pytest.approx([0.5, 0.5])
+
+
 # -- the dashboards ------------------------------------------------------------------------------------------------------
 
 
@@ -260,6 +267,7 @@ def test_the_sidecar_of_grafana_finds_each_dashboard():
         assert not others
         assert name == f"{each['metadata']['name']}.json"
         assert json.loads(text)["uid"] == each["metadata"]["name"]
+        assert text == json.dumps(json.loads(text), indent=1, sort_keys=True), "a diff shows only what changed"
         assert len(json.dumps(each).encode()) < 2**20, "a ConfigMap has at most 1 MiB"
 
 

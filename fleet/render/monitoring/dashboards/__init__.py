@@ -12,7 +12,7 @@ from fleet.render.monitoring.dashboards import fleet as overview
 from fleet.settings.cluster import Cluster
 
 LABEL = {"grafana_dashboard": "1"}
-"""The sidecar of Grafana's chart reads ConfigMaps with this label (grafana chart, `sidecar.dashboards.label`)."""
+"""Grafana's sidecar reads ConfigMaps with this label (kube-prometheus-stack 88.5.3, `grafana.sidecar.dashboards`)."""
 
 
 def dashboards(fleet: Fleet, cluster_name: str) -> dict[str, dict[str, Any]]:
