@@ -155,13 +155,20 @@ def _recorded() -> Iterator[Series]:
         yield "gpu_ci:gpu_utilization", labels, 0.5
         yield "gpu_ci:gpu_memory_used_ratio", labels, 0.6
     for node, (pool, machine, _) in NODES.items():
+        yield "gpu_ci:node_pool", {"kubernetes_node": node, "pool": pool}, 1
+        found = sum(each == node for each, _ in GPUS)
+        yield "gpu_ci:node_gpus", {"kubernetes_node": node, "pool": pool}, found
         labels = {"node": node, "pool": pool, "instance_type": machine, "capacity": "on-demand"}
         yield "gpu_ci:node_usd_per_hour", labels, 1.5
         yield "gpu_ci:idle_usd_per_hour", {"pool": pool}, 0.5
     for (node, _), (scale_set, _, repository) in JOBS.items():
         of_class = {"scale_set": scale_set, "pool": NODES[node][0]}
-        yield "gpu_ci:job_usd_per_hour", of_class | {"repository": repository}, 0.6
+        job = of_class | {"repository": repository, "namespace": runner_namespace(scale_set)}
+        yield "gpu_ci:job_usd_per_hour", job, 0.6
         yield "gpu_ci:start_usd_per_hour", of_class, 0.1
+    yield "gpu_ci:job_usd_per_hour", {"namespace": "vision", "pool": "t4"}, 0.2
+    for team, usd in (("default", 0.6), ("team-b", 0.6), ("vision", 0.2), ("other", 0)):
+        yield "gpu_ci:team_usd_per_hour", {"team": team}, usd
     for part in ("shared", "planned_idle", "planned_worst"):
         yield f"gpu_ci:{part}_usd_per_hour", {}, 0.25
 

@@ -27,7 +27,7 @@ def dashboards(fleet: Fleet, cluster_name: str) -> dict[str, dict[str, Any]]:
         overview.board(cluster, alerts),
         gpu.board(cluster),
         node_health.board(cluster, alerts),
-        cost.board(fleet, cluster_name),
+        cost.BOARD,
     )
     return {board.uid: grafana.dashboard_json(board, cluster_name) for board in boards}
 

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-
-from fleet.providers.fleet import Fleet
 from fleet.render.monitoring.dashboards.panels import Board, Panel, stack, table
-from fleet.settings.runner import PodRunner
 
 USD = "currencyUSD"
 MEASURED = "(sum(gpu_ci:node_usd_per_hour) or vector(0)) + sum(gpu_ci:shared_usd_per_hour)"
@@ -18,7 +14,7 @@ def _usd(title: str, text: str, queries: dict[str, str], span: int = 12) -> Pane
     return stack(title, f"USD per hour {text}", queries, USD, span)
 
 
-_PARTS = (
+_PANELS = (
     _usd(
         "Cost by part",
         "of jobs, start and idle, which add up to the nodes, and of everything else of the bill.",
@@ -38,30 +34,21 @@ _PARTS = (
         {"{{scale_set}}": "sum by (scale_set) (gpu_ci:start_usd_per_hour)"},
         8,
     ),
+    _usd("Jobs by runner class", "of running jobs.", {"{{scale_set}}": f'sum by (scale_set) ({_JOBS}{{scale_set!=""}})'}, 8),
+    _usd(
+        "Jobs by team",
+        "of running jobs, by the runner group of their class or the namespaces of the team's queue.",
+        {"{{team}}": "sum by (team) (gpu_ci:team_usd_per_hour)"},
+        8,
+    ),
+    _usd("Jobs by repository", "of running jobs.", {"{{repository}}": f'sum by (repository) ({_JOBS}{{repository!=""}})'}, 8),
+    table(
+        "Jobs in the shown time",
+        "USD of each repository and runner class, and of each other namespace, added up minute by minute.",
+        # A resolution of one minute, whatever the interval of the rule is.
+        {"USD": f"sum by (namespace, repository, scale_set) (sum_over_time({_JOBS}[$__range:1m])) / 60"},
+        USD,
+    ),
 )
-
-
-def board(fleet: Fleet, cluster_name: str) -> Board:
-    """The dashboard of one cluster."""
-    jobs = (
-        _usd("Jobs by runner class", "of running jobs.", {"{{scale_set}}": f"sum by (scale_set) ({_JOBS})"}, 8),
-        _usd("Jobs by team", "of running jobs, by the runner group of their class.", _teams(fleet, cluster_name), 8),
-        _usd("Jobs by repository", "of running jobs.", {"{{repository}}": f"sum by (repository) ({_JOBS})"}, 8),
-        table(
-            "Jobs in the shown time",
-            "USD of each repository and runner class, added up minute by minute.",
-            # A resolution of one minute, whatever the interval of the rule is.
-            {"USD": f"sum by (repository, scale_set) (sum_over_time({_JOBS}[$__range:1m])) / 60"},
-            USD,
-        ),
-    )
-    return Board("gpu-ci-cost", "cost", (*_PARTS, *jobs))
-
-
-def _teams(fleet: Fleet, cluster_name: str) -> dict[str, str]:
-    """A query for each runner group. A group says which repositories of the organization may use its runners."""
-    groups: defaultdict[str, list[str]] = defaultdict(list)
-    for cluster, name, runner in fleet.runner_sets():
-        if cluster == cluster_name and isinstance(runner, PodRunner):
-            groups[fleet.group_of(runner)].append(name)
-    return {group: f'sum({_JOBS}{{scale_set=~"{"|".join(names)}"}})' for group, names in groups.items()}
+BOARD = Board("gpu-ci-cost", "cost", _PANELS)
+"""It is the same for each cluster."""

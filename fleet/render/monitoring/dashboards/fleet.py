@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-
-from fleet.facts.scheduling import SYSTEM_POOL
 from fleet.render.monitoring.dashboards.cost import MEASURED, USD
-from fleet.render.monitoring.dashboards.panels import Board, Panel, number, stack
+from fleet.render.monitoring.dashboards.panels import Board, Panel, by_value, number, stack
 from fleet.settings.alerts import Alerts
 from fleet.settings.cluster import Cluster
-from fleet.settings.runner import PodRunner
 
-_GPU_NODES = f'kube_node_labels{{label_gpu_ci_pool!~"|{SYSTEM_POOL}"}}'
 _WAIT = (
     "From the assignment of a job to its runner set until a runner has it. A job is counted when it starts: jobs that never "
     "start are only in Jobs waiting."
@@ -19,7 +14,7 @@ _WAIT = (
 _NOW = (
     number("Jobs waiting", "Jobs of all runner classes that no runner has started.", {"jobs": "sum(gpu_ci:jobs_waiting)"}),
     number("Jobs running", "Jobs of all runner classes that run now.", {"jobs": "sum(gpu_ci:jobs_running)"}),
-    number("GPU nodes", "Nodes of all GPU pools.", {"nodes": f"count({_GPU_NODES}) or vector(0)"}),
+    number("GPU nodes", "Nodes of all GPU pools.", {"nodes": "count(gpu_ci:node_pool) or vector(0)"}),
     number("Cost now", "USD per hour of the nodes and of everything else of the bill.", {"USD per hour": MEASURED}, USD),
 )
 _PODS = (
@@ -35,12 +30,7 @@ _PODS = (
         {"{{reason}}": "sum by (reason) (kube_pod_container_status_waiting_reason)"},
         span=8,
     ),
-    stack(
-        "Nodes by pool",
-        "Nodes of each GPU pool.",
-        {"{{label_gpu_ci_pool}}": f"count by (label_gpu_ci_pool) ({_GPU_NODES})"},
-        span=8,
-    ),
+    stack("Nodes by pool", "Nodes of each GPU pool.", {"{{pool}}": "count by (pool) (gpu_ci:node_pool)"}, span=8),
 )
 _QUEUES = (
     Panel(
@@ -92,11 +82,6 @@ def _classes(shares: str) -> tuple[Panel, ...]:
 
 
 def _shares(cluster: Cluster, alerts: Alerts) -> str:
-    """The p95 of each runner class by its objective. Machines outside the cluster have no listener that measures it."""
-    classes: defaultdict[int, list[str]] = defaultdict(list)
-    for name, runner in cluster.runners.items():
-        if isinstance(runner, PodRunner):
-            classes[alerts.objectives.get(name, alerts.queue_objective)].append(name)
-    return " or ".join(
-        f'gpu_ci:queue_seconds:p95{{scale_set=~"{"|".join(names)}"}} / {seconds}' for seconds, names in classes.items()
-    )
+    """The p95 of each runner class by its objective."""
+    objectives = by_value({name: alerts.objectives.get(name, alerts.queue_objective) for name in cluster.runners})
+    return " or ".join(f'gpu_ci:queue_seconds:p95{{scale_set=~"{names}"}} / {seconds}' for seconds, names in objectives.items())

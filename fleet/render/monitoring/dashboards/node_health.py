@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-
-from fleet.render.monitoring.dashboards.panels import Board, Panel, Variable, renamed
+from fleet.render.monitoring.dashboards.panels import Board, Panel, Variable, by_value
 from fleet.settings.alerts import Alerts
 from fleet.settings.cluster import Cluster
+from fleet.settings.pool import Pool
 
 _GPU = "{{kubernetes_node}} GPU {{gpu}} "
-_FOUND = renamed("group by (kubernetes_node, gpu) (DCGM_FI_DEV_GPU_TEMP)", "node", "kubernetes_node")
 
 
 def _of_node(metric: str, *matching: str) -> dict[str, str]:
@@ -100,17 +98,14 @@ def board(cluster: Cluster, alerts: Alerts) -> Board:
         "celsius",
         limit=alerts.temperature,
     )
-    node = Variable("node", 'label_values(kube_node_labels{label_gpu_ci_pool!=""}, node)')
+    node = Variable("node", "label_values(gpu_ci:node_pool, kubernetes_node)")
     return Board("gpu-ci-nodes", "node health", (missing, *_NODES, *_ERRORS, heat), (node,))
 
 
 def _missing(cluster: Cluster) -> dict[str, str]:
-    """GPUs of each node less those found, for each number of GPUs. All types of a pool have the same number."""
-    pools: defaultdict[int, list[str]] = defaultdict(list)
-    for name, pool in cluster.pools.items():
-        pools[pool.machines[0].gpus].append(name)
-    parts = []
-    for gpus, names in pools.items():
-        nodes = f'group by (node) (kube_node_labels{{label_gpu_ci_pool=~"{"|".join(names)}", node=~"$node"}})'
-        parts.append(f"{gpus} * {nodes} - on (node) (count by (node) ({_FOUND}) or 0 * {nodes})")
-    return {"{{node}}": " or ".join(parts)} if parts else {}
+    """GPUs of each node less those found. All types of a pool have the same number."""
+    pools: dict[str, Pool] = dict(cluster.pools)
+    gpus = by_value({name: pool.machines[0].gpus for name, pool in pools.items()})
+    nodes = 'kubernetes_node=~"$node"'
+    parts = (f'{count} - gpu_ci:node_gpus{{pool=~"{names}", {nodes}}}' for count, names in gpus.items())
+    return {"{{kubernetes_node}}": " or ".join(parts)} if gpus else {}

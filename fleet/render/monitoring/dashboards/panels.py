@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -74,5 +75,12 @@ def of_runner_class(series: str) -> str:
 
 def of_pool(series: str) -> str:
     """Series of a GPU with the label `pool`, in the pools that are chosen at the top of the dashboard."""
-    pools = 'group by (kubernetes_node, pool) (gpu_ci:gpu_utilization{pool=~"$pool"})'
-    return f"{series} * on (kubernetes_node) group_left (pool) {pools}"
+    return f'{series} * on (kubernetes_node) group_left (pool) gpu_ci:node_pool{{pool=~"$pool"}}'
+
+
+def by_value(values: Mapping[str, int]) -> dict[int, str]:
+    """The names that have each value, as a regular expression."""
+    names: defaultdict[int, list[str]] = defaultdict(list)
+    for name, value in values.items():
+        names[value].append(name)
+    return {value: "|".join(found) for value, found in names.items()}
