@@ -20,13 +20,15 @@ from fleet.facts.scheduling import RUNNER_PRIORITY, SYSTEM_SELECTOR
 class ArcControllerArgs:
     """`ready` must exist before any chart: control plane and system nodes. `deliver` installs the chart.
 
-    `node_selector` is that of the controller. Without `install_chart` the component declares only the priority class.
+    `node_selector` is that of the controller. Without `install_chart` the component declares only the priority class. With
+    `metrics` the controller and all listeners have the port `metrics`.
     """
 
     ready: Sequence[pulumi.Resource]
     deliver: Deliver = by_helm
     node_selector: Mapping[str, str] = field(default_factory=lambda: SYSTEM_SELECTOR)
     install_chart: bool = True
+    metrics: bool = False
 
 
 class ArcController(Component[ArcControllerArgs]):
@@ -40,7 +42,7 @@ class ArcController(Component[ArcControllerArgs]):
     def declare(self, name: str, args: ArcControllerArgs) -> None:
         self.release = None
         if args.install_chart:
-            chart = arc_controller(args.node_selector)
+            chart = arc_controller(args.node_selector, metrics=args.metrics)
             home = namespace(f"{name}-namespace", chart, parent=self, depends_on=args.ready)
             self.release = args.deliver(Delivery(f"{name}-chart", chart, self, [home, *args.ready]))
         self.priority = priority_class(f"{name}-runner-priority", RUNNER_PRIORITY, parent=self, depends_on=args.ready)

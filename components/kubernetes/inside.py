@@ -16,6 +16,7 @@ from components.kubernetes.deliver import Deliver, delivery
 from components.kubernetes.device_plugin_stack import DevicePluginStack
 from components.kubernetes.enablement import device_plugin_args, gpu_operator_args
 from components.kubernetes.gpu_job import GpuJob, GpuJobArgs
+from components.kubernetes.gpu_monitoring import GpuMonitoring, GpuMonitoringArgs
 from components.kubernetes.gpu_operator import GpuOperator
 from components.kubernetes.gpu_queue import GpuQueue, GpuQueueArgs
 from components.kubernetes.gpu_workload import GpuWorkload, GpuWorkloadArgs
@@ -29,9 +30,10 @@ from components.outputs import RunnerSetOutputs
 from fleet.charts.arc import installs_controller
 from fleet.jobs.stack import place_stack_job
 from fleet.providers.fleet import Fleet
-from fleet.providers.installed import kueue_chart, plain_charts
+from fleet.providers.installed import kueue_chart, monitoring_charts, plain_charts
 from fleet.providers.oke.vm_runner import MachineRunner
 from fleet.render.manifest import Manifest
+from fleet.render.monitoring.objects import monitoring_objects, storage_class
 from fleet.render.queues import QueueObjects, queue_objects
 from fleet.render.team_namespace import homes
 from fleet.render.workloads.catalogue import workload_objects
@@ -64,7 +66,8 @@ class Inside:
     cluster's Kubernetes provider. `backings` are the cloud's storage for each of its caches. With `git` each chart is an ArgoCD
     Application.
     `furnished` says that another program creates the teams' namespaces and their caches. `cloud` are the cloud's resources that
-    the provider's own charts need.
+    the provider's own charts need. `physical_name` is the cluster's name in its cloud, and `disk_tags` are tags of the volumes of
+    its own charts.
     """
 
     name: str
@@ -75,6 +78,8 @@ class Inside:
     git: GitOps | None = None
     furnished: bool = False
     cloud: Sequence[pulumi.Resource] = ()
+    physical_name: str = ""
+    disk_tags: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def deliver(self) -> Deliver:
@@ -102,15 +107,18 @@ def furnish(inside: Inside, fleet: Fleet, private_key: pulumi.Input[str] | None)
 
     `private_key` is the GitHub App's, if the program writes the App's Secret.
     """
-    _enable(inside)
+    enabled = _enable(inside)
     for chart in plain_charts(inside.settings):
         args = PlainChartArgs(chart, inside.ready, inside.deliver)
         PlainChart(f"{inside.name}-{chart.name}", args, opts=inside.opts)
     selector, installs = inside.settings.system_selector, installs_controller(inside.settings)
     controller = ArcController(
-        f"{inside.name}-arc", ArcControllerArgs(inside.ready, inside.deliver, selector, installs), opts=inside.opts
+        f"{inside.name}-arc",
+        ArcControllerArgs(inside.ready, inside.deliver, selector, installs, inside.settings.monitoring is not None),
+        opts=inside.opts,
     )
-    _teams(inside, fleet, controller.priority)
+    kueue = _teams(inside, fleet, controller.priority)
+    _monitor(inside, fleet, [each for each in (enabled, controller, kueue) if each is not None])
     return Arc(
         fleet.github,
         private_key,
@@ -162,11 +170,27 @@ def runner_sets(inside: Inside, fleet: Fleet, arc: Arc, machine_set: MachineSet 
     return sets
 
 
-def _teams(inside: Inside, fleet: Fleet, priority: pulumi.Resource) -> None:
+def _monitor(inside: Inside, fleet: Fleet, scraped: Sequence[pulumi.Resource]) -> None:
+    """Metrics, alerts and dashboards. `scraped` are components with namespaces that the objects name."""
+    settings = inside.settings
+    if settings.monitoring is None:
+        return
+    args = GpuMonitoringArgs(
+        charts=tuple(monitoring_charts(settings, inside.physical_name)),
+        storage=[storage_class(settings, inside.disk_tags)] if settings.makes_class else [],
+        objects=monitoring_objects(fleet, inside.name),
+        ready=inside.ready,
+        after=(*inside.ready, *scraped),
+        deliver=inside.deliver,
+    )
+    GpuMonitoring(f"{inside.name}-monitoring", args, opts=inside.opts)
+
+
+def _teams(inside: Inside, fleet: Fleet, priority: pulumi.Resource) -> QueueController | None:
     """Declare the teams' objects: namespaces (each once, however many settings name it), queues, caches, workloads and jobs.
 
     Each is created after the objects that it refers to, and so deleted before them. `priority` is the runners' priority class,
-    which some workloads and the jobs outside of queues use, too.
+    which some workloads and the jobs outside of queues use, too. Returns the queues' controller.
     """
     settings = inside.settings
     classes: tuple[pulumi.Resource, ...] = ()
@@ -178,7 +202,7 @@ def _teams(inside: Inside, fleet: Fleet, priority: pulumi.Resource) -> None:
         args = QueueControllerArgs(kueue_chart(settings, settings.queues), objects, (*inside.ready, *classes), inside.deliver)
         kueue = QueueController(f"{inside.name}-queues", args, opts=inside.opts)
     if not settings.team_namespaces:
-        return
+        return kueue
     # Kueue's webhooks check new objects in the teams' namespaces.
     ready = (*inside.ready, kueue.release) if kueue is not None else inside.ready
     walls: dict[str, Sequence[pulumi.Resource]] = {}
@@ -195,6 +219,7 @@ def _teams(inside: Inside, fleet: Fleet, priority: pulumi.Resource) -> None:
         # The whole of Kueue, because a Job also names one of its priorities.
         stands = {name: (*held, kueue, *queues.of(name)) for name, held in stands.items()}
     _jobs(inside, fleet, caches, stands)
+    return kueue
 
 
 def _namespaces(inside: Inside, ready: Sequence[pulumi.Resource]) -> Namespaces:
@@ -259,19 +284,20 @@ def _jobs(inside: Inside, fleet: Fleet, caches: Mapping[str, ModelCache], ready:
         GpuJob(f"{inside.name}-{name}", GpuJobArgs(manifest, (*ready[job.namespace], *claims)), opts=inside.opts)
 
 
-def _enable(inside: Inside) -> None:
-    """The chart that makes GPUs schedulable, unless the cluster has it already.
+def _enable(inside: Inside) -> pulumi.Resource | None:
+    """The chart that makes GPUs schedulable, unless the cluster has it already. Returns its component.
 
     If the provider's add-on makes GPUs schedulable, the cluster component enables the add-on.
     """
     settings = inside.settings
     if settings.found is not None and settings.enablement in settings.found.installed:
-        return
+        return None
     opts = _after(inside.opts, inside.ready)
     if settings.enablement == DEVICE_PLUGIN:
-        DevicePluginStack(f"{inside.name}-device-plugin", device_plugin_args(settings, inside.git), opts)
-    elif settings.enablement == GPU_OPERATOR and settings.pools:
-        GpuOperator(f"{inside.name}-gpu-operator", gpu_operator_args(settings, inside.git), opts)
+        return DevicePluginStack(f"{inside.name}-device-plugin", device_plugin_args(settings, inside.git), opts)
+    if settings.enablement == GPU_OPERATOR and settings.pools:
+        return GpuOperator(f"{inside.name}-gpu-operator", gpu_operator_args(settings, inside.git), opts)
+    return None
 
 
 def _pod_set(inside: Inside, name: str, runner: PodRunner, arc: Arc) -> ArcRunnerSet:

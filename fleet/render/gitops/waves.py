@@ -28,6 +28,10 @@ _WAVES = {
     "ResourceFlavor": 1,
     "ClusterQueue": 2,
     "LocalQueue": 3,
+    # Prometheus's operator brings these kinds.
+    "PodMonitor": 1,
+    "ServiceMonitor": 1,
+    "PrometheusRule": 1,
     "ExternalSecret": WAVE_OF_SECRETS,
     "SealedSecret": WAVE_OF_SECRETS,
 }

@@ -1,0 +1,55 @@
+"""Metrics, alerts and dashboards of a cluster: Prometheus, the DCGM exporter, and what both read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pulumi
+
+from components.component import Component
+from components.kubernetes.custom import custom
+from components.kubernetes.deliver import Deliver, Delivery, by_helm
+from components.kubernetes.namespace import namespace
+from fleet.charts.chart import Chart
+from fleet.render.manifest import Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class GpuMonitoringArgs:
+    """`charts` are Prometheus and the DCGM exporter, or those of them that the cluster lacks, each in its own namespace.
+
+    `storage` has the storage class of Prometheus's volume, if the program creates it. `objects` are monitors, rules and
+    dashboards. `ready` must exist before any chart, `after` before the objects: the namespaces that they name. `deliver` installs
+    a chart.
+    """
+
+    charts: Sequence[Chart]
+    storage: Sequence[Manifest]
+    objects: Sequence[Manifest]
+    ready: Sequence[pulumi.Resource]
+    after: Sequence[pulumi.Resource]
+    deliver: Deliver = by_helm
+
+
+class GpuMonitoring(Component[GpuMonitoringArgs]):
+    """Prometheus or the objects for an existing one, and one DCGM exporter on each GPU node.
+
+    The objects come after the release that brings their kinds. A dot precedes their names, so that no two logical names collide.
+    """
+
+    def declare(self, name: str, args: GpuMonitoringArgs) -> None:
+        # Parameters of a storage class never change. Existing volumes stay as they are.
+        before: list[pulumi.Resource] = [
+            custom(f"{name}-class", each, parent=self, depends_on=args.ready, replace_on=["parameters"]) for each in args.storage
+        ]
+        releases: list[pulumi.Resource] = []
+        for chart in args.charts:
+            home = namespace(f"{name}-{chart.namespace}", chart, parent=self, depends_on=args.ready)
+            made = args.deliver(Delivery(f"{name}-{chart.name}", chart, self, [home, *before, *args.ready]))
+            releases.append(made)
+        for each in args.objects:
+            metadata = each["metadata"]
+            # Two kinds, or two namespaces, may have objects of one name.
+            logical_name = f"{name}.{each['kind'].lower()}-{metadata['name']}"
+            custom(logical_name, each, parent=self, depends_on=[*releases, *args.after])
