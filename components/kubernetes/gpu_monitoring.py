@@ -35,7 +35,7 @@ class GpuMonitoringArgs:
 class GpuMonitoring(Component[GpuMonitoringArgs]):
     """Prometheus or the objects for an existing one, and one DCGM exporter on each GPU node.
 
-    The objects come after the release that brings their kinds. A dot precedes their names, so that no two logical names collide.
+    The objects come after the release that brings their kinds. No two of one kind have the same name.
     """
 
     def declare(self, name: str, args: GpuMonitoringArgs) -> None:
@@ -45,11 +45,8 @@ class GpuMonitoring(Component[GpuMonitoringArgs]):
         ]
         releases: list[pulumi.Resource] = []
         for chart in args.charts:
-            home = namespace(f"{name}-{chart.namespace}", chart, parent=self, depends_on=args.ready)
-            made = args.deliver(Delivery(f"{name}-{chart.name}", chart, self, [home, *before, *args.ready]))
+            home = namespace(f"{name}-{chart.name}-namespace", chart, parent=self, depends_on=args.ready)
+            made = args.deliver(Delivery(f"{name}-{chart.name}-chart", chart, self, [home, *before, *args.ready]))
             releases.append(made)
         for each in args.objects:
-            metadata = each["metadata"]
-            # Two kinds, or two namespaces, may have objects of one name.
-            logical_name = f"{name}.{each['kind'].lower()}-{metadata['name']}"
-            custom(logical_name, each, parent=self, depends_on=[*releases, *args.after])
+            custom(f"{name}.{each['metadata']['name']}", each, parent=self, depends_on=[*releases, *args.after])
