@@ -381,23 +381,25 @@ def _pods(fleet: Fleet, cluster: str) -> Iterator[Pods]:
         yield from _operator(made[OPERATOR].values, gpu_pools)
     if "plugin" in provided()[settings.provider]:
         yield _provider_plugin(settings, gpu_pools)
-    if DCGM_EXPORTER in made:
-        yield pods_of("DCGM exporter", gpu_pools, made[DCGM_EXPORTER].values)
-    if STACK in made:
-        yield from _prometheus(made[STACK].values, gpu_pools | system, system)
+    yield from _monitoring(made, gpu_pools, system)
     if settings.queues is not None:
         yield pods_of("Kueue", system, made[KUEUE].values["controllerManager"])
         for flavor in queue_objects(cluster, settings, settings.queues).flavors:
             yield _queued(flavor)
 
 
-def _prometheus(values: Mapping[str, Any], nodes: frozenset[str], system: frozenset[str]) -> Iterator[Pods]:
-    """Prometheus and its parts on the system pool, and node-exporter on every node."""
+def _monitoring(made: Mapping[str, Chart], gpu_pools: frozenset[str], system: frozenset[str]) -> Iterator[Pods]:
+    """The DCGM exporter on GPU nodes, Prometheus and its parts on the system pool, and node-exporter on every node."""
+    if DCGM_EXPORTER in made:
+        yield pods_of("DCGM exporter", gpu_pools, made[DCGM_EXPORTER].values)
+    if STACK not in made:
+        return
+    values = made[STACK].values
     yield pods_of("Prometheus", system, values["prometheus"]["prometheusSpec"])
     yield pods_of("Alertmanager", system, values["alertmanager"]["alertmanagerSpec"])
     yield pods_of("Prometheus's operator", system, values["prometheusOperator"])
     yield pods_of("kube-state-metrics", system, values["kube-state-metrics"])
-    yield pods_of("node-exporter", nodes, values["prometheus-node-exporter"])
+    yield pods_of("node-exporter", gpu_pools | system, values["prometheus-node-exporter"])
 
 
 def _queued(flavor: Mapping[str, Any]) -> Pods:
