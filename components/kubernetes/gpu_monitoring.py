@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import pulumi
 
@@ -20,15 +20,15 @@ class GpuMonitoringArgs:
     """`charts` are Prometheus and the DCGM exporter, or those of them that the cluster lacks, each in its own namespace.
 
     `storage` has the storage class of Prometheus's volume, if the program creates it. `objects` are monitors, rules and
-    dashboards. `ready` must exist before any chart, `after` before the objects: the namespaces that they name. `deliver` installs
-    a chart.
+    dashboards. `ready` must exist before any chart. `spaces` are namespaces of other components that objects may be in, by name.
+    `deliver` installs a chart.
     """
 
     charts: Sequence[Chart]
     storage: Sequence[Manifest]
     objects: Sequence[Manifest]
     ready: Sequence[pulumi.Resource]
-    after: Sequence[pulumi.Resource]
+    spaces: Mapping[str, pulumi.Resource] = field(default_factory=dict)
     deliver: Deliver = by_helm
 
 
@@ -40,13 +40,19 @@ class GpuMonitoring(Component[GpuMonitoringArgs]):
 
     def declare(self, name: str, args: GpuMonitoringArgs) -> None:
         # Parameters of a storage class never change. Existing volumes stay as they are.
-        before: list[pulumi.Resource] = [
+        classes = [
             custom(f"{name}-class", each, parent=self, depends_on=args.ready, replace_on=["parameters"]) for each in args.storage
         ]
-        releases: list[pulumi.Resource] = []
+        spaces, releases = dict(args.spaces), list[pulumi.Resource]()
         for chart in args.charts:
-            home = namespace(f"{name}-{chart.name}-namespace", chart, parent=self, depends_on=args.ready)
-            made = args.deliver(Delivery(f"{name}-{chart.name}-chart", chart, self, [home, *before, *args.ready]))
+            home = spaces[chart.namespace] = namespace(
+                f"{name}-{chart.name}-namespace", chart, parent=self, depends_on=args.ready
+            )
+            made = args.deliver(Delivery(f"{name}-{chart.name}-chart", chart, self, [home, *classes, *args.ready]))
             releases.append(made)
         for each in args.objects:
-            custom(f"{name}.{each['metadata']['name']}", each, parent=self, depends_on=[*releases, *args.after])
+            where = spaces.get(each["metadata"]["namespace"])
+            # A NetworkPolicy needs only its namespace. The other kinds are those of Prometheus's operator.
+            kinds = [] if each["kind"] == "NetworkPolicy" else releases
+            needed = [*kinds, *args.ready, *([where] if where is not None else [])]
+            custom(f"{name}.{each['metadata']['name']}", each, parent=self, depends_on=needed)

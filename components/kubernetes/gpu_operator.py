@@ -105,6 +105,7 @@ class GpuOperator(PackagedComponent[_Settings]):
     It creates the RuntimeClass `nvidia`, so none is declared here.
     """
 
+    home: pulumi.Resource
     namespace_name: pulumi.Output[str]
     """The namespace of operator and operands."""
     config_names: pulumi.Output[list[str]]
@@ -133,7 +134,7 @@ class GpuOperator(PackagedComponent[_Settings]):
             counters=args.counters,
             engine=args.dcgm_engine,
         )
-        home = namespace(f"{name}-namespace", chart, parent=self, depends_on=self._after)
+        home = self.home = namespace(f"{name}-namespace", chart, parent=self, depends_on=self._after)
         files = config_map(f"{name}-configs", configs, home, parent=self)
         # An upgrade may use fields that only the chart's own pre-upgrade hook adds to the cluster's CRDs.
         delivery(args.gitops)(Delivery(f"{name}-chart", chart, self, [home, *files, *self._after], validate=False))

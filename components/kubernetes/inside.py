@@ -27,7 +27,9 @@ from components.kubernetes.plain_chart import PlainChart, PlainChartArgs
 from components.kubernetes.priorities import Priorities, PrioritiesArgs
 from components.kubernetes.queue_controller import QueueController, QueueControllerArgs
 from components.outputs import RunnerSetOutputs
+from fleet.charts.arc import NAMESPACE as ARC_NAMESPACE
 from fleet.charts.arc import installs_controller
+from fleet.charts.gpu_operator import NAMESPACE as OPERATOR_NAMESPACE
 from fleet.jobs.stack import place_stack_job
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import kueue_chart, monitoring_charts, plain_charts
@@ -117,8 +119,9 @@ def furnish(inside: Inside, fleet: Fleet, private_key: pulumi.Input[str] | None)
         ArcControllerArgs(inside.ready, inside.deliver, selector, installs, inside.settings.monitoring is not None),
         opts=inside.opts,
     )
-    kueue = _teams(inside, fleet, controller.priority)
-    _monitor(inside, fleet, [each for each in (enabled, controller, kueue) if each is not None])
+    _teams(inside, fleet, controller.priority)
+    operator = {OPERATOR_NAMESPACE: enabled.home} if isinstance(enabled, GpuOperator) else {}
+    _monitor(inside, fleet, operator | ({ARC_NAMESPACE: controller.home} if controller.home is not None else {}))
     return Arc(
         fleet.github,
         private_key,
@@ -170,8 +173,8 @@ def runner_sets(inside: Inside, fleet: Fleet, arc: Arc, machine_set: MachineSet 
     return sets
 
 
-def _monitor(inside: Inside, fleet: Fleet, scraped: Sequence[pulumi.Resource]) -> None:
-    """Metrics, alerts and dashboards. `scraped` are components with namespaces that the objects name."""
+def _monitor(inside: Inside, fleet: Fleet, spaces: Mapping[str, pulumi.Resource]) -> None:
+    """Metrics, alerts and dashboards. `spaces` are the namespaces of other components' charts, by name."""
     settings = inside.settings
     if settings.monitoring is None:
         return
@@ -180,17 +183,17 @@ def _monitor(inside: Inside, fleet: Fleet, scraped: Sequence[pulumi.Resource]) -
         storage=[storage_class(settings, inside.disk_tags)] if settings.makes_class else [],
         objects=monitoring_objects(fleet, inside.name),
         ready=inside.ready,
-        after=(*inside.ready, *scraped),
+        spaces=spaces,
         deliver=inside.deliver,
     )
     GpuMonitoring(f"{inside.name}-monitoring", args, opts=inside.opts)
 
 
-def _teams(inside: Inside, fleet: Fleet, priority: pulumi.Resource) -> QueueController | None:
+def _teams(inside: Inside, fleet: Fleet, priority: pulumi.Resource) -> None:
     """Declare the teams' objects: namespaces (each once, however many settings name it), queues, caches, workloads and jobs.
 
     Each is created after the objects that it refers to, and so deleted before them. `priority` is the runners' priority class,
-    which some workloads and the jobs outside of queues use, too. Returns the queues' controller.
+    which some workloads and the jobs outside of queues use, too.
     """
     settings = inside.settings
     classes: tuple[pulumi.Resource, ...] = ()
@@ -202,7 +205,7 @@ def _teams(inside: Inside, fleet: Fleet, priority: pulumi.Resource) -> QueueCont
         args = QueueControllerArgs(kueue_chart(settings, settings.queues), objects, (*inside.ready, *classes), inside.deliver)
         kueue = QueueController(f"{inside.name}-queues", args, opts=inside.opts)
     if not settings.team_namespaces:
-        return kueue
+        return
     # Kueue's webhooks check new objects in the teams' namespaces.
     ready = (*inside.ready, kueue.release) if kueue is not None else inside.ready
     walls: dict[str, Sequence[pulumi.Resource]] = {}
@@ -219,7 +222,6 @@ def _teams(inside: Inside, fleet: Fleet, priority: pulumi.Resource) -> QueueCont
         # The whole of Kueue, because a Job also names one of its priorities.
         stands = {name: (*held, kueue, *queues.of(name)) for name, held in stands.items()}
     _jobs(inside, fleet, caches, stands)
-    return kueue
 
 
 def _namespaces(inside: Inside, ready: Sequence[pulumi.Resource]) -> Namespaces:
