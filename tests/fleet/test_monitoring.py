@@ -25,6 +25,7 @@ from fleet.providers.installed import installed, monitoring_charts
 from fleet.render.manifest import Manifest
 from fleet.render.monitoring.objects import monitoring_objects, storage_class
 from tests.builders import (
+    ROOT,
     cluster,
     config,
     existing_context,
@@ -35,7 +36,6 @@ from tests.builders import (
     reference,
     talos_cluster,
 )
-from tests.fleet.conformance import ROOT
 from tests.fleet.values import asks
 from tests.policies.rendered import of_kind, published, render
 
