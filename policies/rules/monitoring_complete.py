@@ -78,7 +78,7 @@ def _alerts(props: Any, later: Later) -> Iterator[str]:
             path = f"{group}.{inner}"
             with later:
                 if text(walk(alert, "alert")) and not text(walk(alert, "labels", "severity")):
-                    yield f"{path}.labels.severity is not set: the alert does not say how urgent it is; write critical, warning or info"
+                    yield f"{path}.labels.severity is not set: the alert has no urgency; write critical, warning or info"
             with later:
                 if text(walk(alert, "alert")) and not text(walk(alert, "annotations", "runbook_url")):
                     yield f"{path}.annotations.runbook_url is not set; write the URL of what to do about the alert"

@@ -62,9 +62,7 @@ NOWHERE = (
 )
 PORT = "spec.podMetricsEndpoints[0] names no port, so it selects nothing; write the name of the target's port in port"
 SERVICE_PORT = "spec.endpoints[0] names no port, so it selects nothing; write the name of the target's port in port"
-SEVERITY = (
-    "spec.groups[0].rules[1].labels.severity is not set: the alert does not say how urgent it is; write critical, warning or info"
-)
+SEVERITY = "spec.groups[0].rules[1].labels.severity is not set: the alert has no urgency; write critical, warning or info"
 RUNBOOK = "spec.groups[0].rules[1].annotations.runbook_url is not set; write the URL of what to do about the alert"
 
 
