@@ -114,7 +114,14 @@ def build(name: str, settings: OkePools, fleet: Fleet, context: Context, private
                 ready=cluster.ready,
             )
             backings = OkeCaches(f"{name}-caches", args, opts=outside).backings
-    inside = Inside(name, settings, cluster.ready, pulumi.ResourceOptions(providers=[cluster.kubernetes_provider]), backings)
+    inside = Inside(
+        name,
+        settings,
+        cluster.ready,
+        pulumi.ResourceOptions(providers=[cluster.kubernetes_provider]),
+        backings,
+        physical_name=called,
+    )
     outputs["runnerSets"] = install(inside, fleet, private_key, machine_set)
     return Built(outputs, kubeconfig)
 

@@ -1,4 +1,4 @@
-"""How many launcher pods fit on a cluster's system pool.
+"""The room of a cluster's system pool, and how many launcher pods fit there.
 
 Each runner that is a machine has a launcher pod on the system pool while its job runs. The other pods of the system pool
 belong to the cluster's charts. CoreDNS and a provider's own autoscaler are not counted, so leave some room for them.
@@ -18,7 +18,16 @@ from fleet.settings.github import GitHub
 def launcher_room(name: str, cluster: Cluster, github: GitHub) -> int | None:
     """The number of launchers that fit on the system pool of the cluster `name`, beside the pods of its charts.
 
-    It is 0 if the charts fill the pool, and None if clusters of the provider cannot have machines as runners.
+    It is 0 if the charts fill the pool, and None if the pool of the provider's clusters is not known.
+    """
+    room = system_room(name, cluster, github)
+    return None if room is None else sum(_holds(left, LAUNCHER_POD) for left in room)
+
+
+def system_room(name: str, cluster: Cluster, github: GitHub) -> list[list[int]] | None:
+    """[CPU, memory, pods] that the charts of a cluster leave on each node of its system pool. Empty if they do not fit.
+
+    None if the system pool of the provider's clusters is not known.
     """
     system_pool = PROVIDERS[cluster.provider].system_pool
     if system_pool is None:
@@ -32,9 +41,9 @@ def launcher_room(name: str, cluster: Cluster, github: GitHub) -> int | None:
         if pod.on == "system pool":
             first = next((left for left in free if _holds(left, pod)), None)
             if first is None:
-                return 0
+                return []
             first[0], first[1], first[2] = first[0] - pod.cpu, first[1] - pod.memory, first[2] - 1
-    return sum(_holds(left, LAUNCHER_POD) for left in free)
+    return free
 
 
 def _holds(free: list[int], pod: Pod) -> int:

@@ -16,6 +16,7 @@ from fleet.providers.eks.charts import eks_charts
 from fleet.providers.eks.cluster import EksCluster
 from fleet.providers.eks.existing import ExistingEksCluster
 from fleet.providers.eks.quotas import eks_needs, quota_remarks
+from fleet.providers.eks.system_pool import eks_system_pool
 from fleet.providers.kubernetes.bill import kubernetes_bill
 from fleet.providers.kubernetes.cluster import KubernetesCluster
 from fleet.providers.oke.bill import oke_bill
@@ -39,7 +40,7 @@ class Provider:
     `bill` returns the prices of one cluster on a day. `needs` returns the quotas that a cluster declares, from all clusters of
     its provider. `tags` are the tag rules of the cloud. `deployable`: whether `pulumi up` creates the cluster. `charts` returns
     the charts of this provider only, from the settings, the cluster's physical name and the GitHub scope. `system_pool` returns
-    the free room of one node of the system pool and the number of nodes; None if the provider has no machines as runners.
+    the free room of one node of the system pool and the number of nodes, of a cluster that the program creates; None if unknown.
     `quota_remarks` returns the quotas that all clusters of the provider may lack. `existing` are the settings of a cluster that
     exists already; None if the provider has no such clusters.
     `components.build` has the builder of a cluster, `fleet.render.files` the files of its machines.
@@ -66,6 +67,7 @@ PROVIDERS: dict[str, Provider] = {
         AWS_TAGS,
         deployable=True,
         charts=eks_charts,
+        system_pool=eks_system_pool,
         quota_remarks=quota_remarks,
         existing=ExistingEksCluster,
     ),

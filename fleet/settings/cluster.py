@@ -12,15 +12,15 @@ from fleet.facts.node_image import NODE_IMAGES
 from fleet.facts.pods import Level
 from fleet.facts.scheduling import SYSTEM_POOL, SYSTEM_SELECTOR
 from fleet.settings.budget import Budget
-from fleet.settings.caches import Cache, class_name
+from fleet.settings.caches import Cache, Volumes, class_name
 from fleet.settings.egress import closed_networks, may_open
 from fleet.settings.enablement import EnabledPool, require_enablement
-from fleet.settings.existing import Existing
+from fleet.settings.existing import NODE_AGENT, Existing
 from fleet.settings.gitops import ByProgram, GitOps, GitSecrets, Sops
 from fleet.settings.jobs import StackJob, require_jobs
 from fleet.settings.model import Cidr, DnsLabel, Model, QuotedText, problem
 from fleet.settings.monitoring import Monitoring
-from fleet.settings.namespaces import ARGO_CD_TAKEN, levels, reserved
+from fleet.settings.namespaces import ARGO_CD_TAKEN, MONITORING_TAKEN, levels, reserved
 from fleet.settings.operator import OperatorSettings
 from fleet.settings.pool import require_no_shm, require_one_share, require_pool
 from fleet.settings.queues import Queues, require_queues, units
@@ -126,6 +126,25 @@ class Cluster(Model):
     def node_features(self) -> tuple[str, ...]:
         """Features that add DaemonSets to every node (`fleet.facts.versions.daemonsets`)."""
         return self.drivers
+
+    @property
+    def makes_class(self) -> bool:
+        """Whether the program creates the storage class of Prometheus."""
+        wanted = self.monitoring is not None and self.monitoring.installs and self.monitoring.storage_class is None
+        return wanted and self.SELLS_VOLUMES and not self.DEFAULT_CLASS
+
+    def disk_class(self, tags: Mapping[str, str]) -> Volumes:
+        """Settings of that storage class. Its driver puts `tags` on volumes."""
+        raise NotImplementedError
+
+    def disk_parts(self, gib: int) -> Mapping[str, float]:
+        """The hourly price of a disk of that class or of the default class, by units of the price table. Empty if unknown."""
+        return {}
+
+    @property
+    def engine_on_nodes(self) -> bool:
+        """Whether the nodes run a DCGM engine: the node monitoring agent of EKS starts one on each GPU node."""
+        return NODE_AGENT in self.provided
 
     @property
     def provided(self) -> frozenset[str]:
@@ -277,6 +296,24 @@ class Cluster(Model):
                 "the ArgoCD that the program installs has no plugin that decrypts them; "
                 "use program, external-secrets or sealed-secrets",
                 at=("gitops", "secrets", "by"),
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _monitoring_rules(self) -> Self:
+        """Refuse a namespace of Prometheus that has another owner, and a volume without a storage class."""
+        wanted = self.monitoring
+        if wanted is None or not wanted.installs:
+            return self
+        owned = self.gitops is not None and wanted.namespace == self.gitops.namespace
+        if owned or reserved(wanted.namespace) or wanted.namespace in self.team_namespaces:
+            raise problem("monitoring_namespace", MONITORING_TAKEN, at=("monitoring", "namespace"), value=wanted.namespace)
+        if wanted.storage_class is None and not (self.SELLS_VOLUMES or self.DEFAULT_CLASS):
+            raise problem(
+                "monitoring_class",
+                "the cluster has no default storage class, so Prometheus would wait forever for its volume; name one of the "
+                "cluster's classes in storageClass",
+                at=("monitoring",),
             )
         return self
 

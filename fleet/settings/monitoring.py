@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from fleet.settings.alerts import Alerts
-from fleet.settings.model import DnsLabel, Duration, LabelKey, LabelValue, Memory, Model, problem
+from fleet.settings.model import DnsLabel, Duration, LabelKey, LabelValue, Memory, Model, memory_text, problem
 
 NAMESPACE = "monitoring"
+_OF_AN_INSTALLED_ONE = {"storage": "storage", "storage_class": "storageClass", "retention": "retention"}
+_SMALLEST = 50 * 1024
+"""MiB of the smallest block volume of OCI."""
+
+
+def _volume(mebibytes: int) -> int:
+    if mebibytes % 1024 or mebibytes < _SMALLEST:
+        raise problem("monitoring_storage", f"a whole number of Gi, {memory_text(_SMALLEST)} at least; write for example 100Gi")
+    return mebibytes
 
 
 class Monitoring(Model):
@@ -21,15 +30,30 @@ class Monitoring(Model):
     """Namespace of Prometheus. An existing one may have another."""
     labels: dict[LabelKey, LabelValue] = Field(default_factory=dict)
     """Labels that an existing Prometheus asks of monitors and rules, such as `release: prometheus`."""
-    storage: Memory = 50 * 1024
+    storage: Annotated[Memory, AfterValidator(_volume)] = 50 * 1024
     """MiB of the volume of an installed Prometheus."""
-    retention: Duration = 15 * 86400
+    storage_class: DnsLabel | None = None
+    """Storage class of that volume. Default: gp3 volumes on an EKS cluster that the program creates, otherwise the cluster's
+    default class."""
+    retention: Annotated[Duration, Field(ge=3600)] = 15 * 86400
     """Seconds for which an installed Prometheus keeps samples."""
     alerts: Alerts = Alerts()
 
+    @property
+    def installs(self) -> bool:
+        """Whether the program installs Prometheus."""
+        return self.prometheus == "install"
+
     @model_validator(mode="after")
-    def _of_an_existing_one(self) -> Self:
-        """Refuse labels for an installed Prometheus, because it selects every monitor and rule."""
-        if self.prometheus == "install" and self.labels:
+    def _one_kind(self) -> Self:
+        """Refuse labels for an installed Prometheus, which selects every monitor and rule, and a volume for an existing one."""
+        if self.installs and self.labels:
             raise problem("monitoring_labels", "an installed Prometheus selects every monitor; remove labels", at=("labels",))
+        for field, key in _OF_AN_INSTALLED_ONE.items():
+            if not self.installs and field in self.model_fields_set:
+                raise problem(
+                    "monitoring_existing",
+                    f"{key} is a setting of a Prometheus that the program installs; remove it, or write prometheus: install",
+                    at=(key,),
+                )
         return self

@@ -2517,6 +2517,37 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "this namespace belongs to the system, a chart, a runner set or a team; give ArgoCD its own, such as argocd",
         '"gpu-operator"',
     ),
+    "monitoring-labels": (
+        "gpu-ci:clusters.usw2.monitoring.labels",
+        "an installed Prometheus selects every monitor; remove labels",
+        '{"release": "prometheus"}',
+    ),
+    "monitoring-existing-storage": (
+        "gpu-ci:clusters.usw2.monitoring.storageClass",
+        "storageClass is a setting of a Prometheus that the program installs; remove it, or write prometheus: install",
+        '"gp3"',
+    ),
+    "monitoring-storage": (
+        "gpu-ci:clusters.usw2.monitoring.storage",
+        "a whole number of Gi, 50Gi at least; write for example 100Gi",
+        '"20Gi"',
+    ),
+    "monitoring-namespace": (
+        "gpu-ci:clusters.usw2.monitoring.namespace",
+        "this namespace belongs to the system, a chart, a runner set or a team; give Prometheus its own, such as monitoring",
+        '"kube-system"',
+    ),
+    "monitoring-namespace-of-a-chart": (
+        "gpu-ci:clusters.usw2.monitoring.namespace",
+        "this namespace belongs to the system, a chart, a runner set or a team; give Prometheus its own, such as monitoring",
+        '"arc-systems"',
+    ),
+    "monitoring-class": (
+        "gpu-ci:clusters.usw2.monitoring",
+        "the cluster has no default storage class, so Prometheus would wait forever for its volume; name one of the cluster's "
+        "classes in storageClass",
+        '{"prometheus": "install"}',
+    ),
     "queue-namespace-of-a-chart": (
         "gpu-ci:clusters.usw2.queues.teams.research.namespaces.1",
         "this namespace belongs to the system, a chart or a runner set; use another for teams",

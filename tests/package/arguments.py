@@ -164,6 +164,8 @@ ARGUMENTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
             "driver": {"version": "580.65.06", "repository": "registry.example.com/nvidia", "pullSecrets": ["registry"]},
             "containerd": {"config": "/etc/containerd/config.toml", "socket": "/run/containerd/containerd.sock"},
             "serviceMonitor": True,
+            "counters": True,
+            "dcgmEngine": "localhost:5555",
             "cdi": True,
             "migStrategy": "single",
             "tolerations": [TOLERATION],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
@@ -79,6 +79,10 @@ class OkePools(Cluster):
     def in_tenancy(self) -> bool:
         """Whether it declares a budget or quotas, which belong to the tenancy."""
         return self.budget is not None or self.declare_quotas
+
+    def disk_parts(self, gib: int) -> Mapping[str, float]:
+        """As in the base class: a block volume with balanced performance."""
+        return {"oci-volume-gb": gib}
 
     @property
     def boots_oracle_image(self) -> bool:
