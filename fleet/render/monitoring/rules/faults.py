@@ -1,20 +1,14 @@
-"""Faults of GPUs: Xid errors, ECC errors, row remaps, temperature, throttling.
-
-DCGM_FI_DEV_XID_ERRORS is not used: it keeps the last code until the exporter restarts, and each code is a series of its own.
-DCGM_EXP_XID_ERRORS_COUNT counts the last five minutes, so it clears. It is a count over a window and takes no rate().
-"""
+"""Faults of GPUs: ECC errors, row remaps, temperature, throttling. `xid.py` has NVIDIA's error codes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-from fleet.facts.xid import APPLICATION, FATAL, UNCLEAR, XIDS
-from fleet.render.monitoring.rules.rule import Rule, Severity, alert, one_of, record
+from fleet.render.monitoring.rules.rule import Rule, alert, one_of
 from fleet.settings.alerts import Alerts
 from fleet.settings.cluster import Cluster
 
 _GPU = "kubernetes_node, gpu"
-_BY_XID = f"max by ({_GPU}, xid, exported_namespace, exported_pod)"
 _HERE = "GPU {{ $labels.gpu }} of {{ $labels.kubernetes_node }}"
 _SLOWED = ("hw_slowdown", "hw_thermal", "sw_thermal", "hw_power_brake")
 """Clock events that slow a GPU because something is wrong. `gpu_idle` and `power_cap` are normal."""
@@ -24,7 +18,6 @@ def fault_rules(cluster: Cluster, alerts: Alerts) -> Iterator[Rule]:
     """The rules of faulty GPUs; none for a cluster without pools."""
     if not cluster.pools:
         return
-    yield from _xids()
     yield from _memory()
     yield alert(
         "GpuCiGpuHot",
@@ -42,33 +35,6 @@ def fault_rules(cluster: Cluster, alerts: Alerts) -> Iterator[Rule]:
         f"{_HERE} is slowed down: {{{{ $labels.clock_event }}}}",
         "Heat or the power supply lowers its clock for more than 10 minutes.",
     )
-
-
-def _xids() -> Iterator[Rule]:
-    """NVIDIA's table as series, and the alerts that join it: so each alert has the meaning of its code."""
-    for xid in XIDS.values():
-        labels = {"xid": xid.code, "meaning": xid.meaning, "category": xid.category}
-        yield record("gpu_ci:xid_info", "vector(1)", **labels, **({"action": xid.action} if xid.action else {}))
-    what = f"Xid {{{{ $labels.xid }}}} on {_HERE}"
-    meaning = "{{ $labels.meaning }}. NVIDIA's action: {{ $labels.action }}."
-    yield _xid("GpuCiXidFatal", "critical", FATAL, what, meaning)
-    # The fault is in the job's program and the GPU is healthy, so nobody is paged.
-    yield _xid("GpuCiXidApplication", "info", APPLICATION, what, meaning + " Pod: {{ $labels.exported_pod }}.")
-    yield _xid("GpuCiXidUnclear", "warning", UNCLEAR, what, "{{ $labels.meaning }}. The kernel log has the details.")
-    yield alert(
-        "GpuCiXidUnknown",
-        "warning",
-        f"{_BY_XID} (DCGM_EXP_XID_ERRORS_COUNT) > 0 unless on (xid) gpu_ci:xid_info",
-        0,
-        what,
-        "NVIDIA's catalog does not have the code. The kernel log has the details.",
-    )
-
-
-def _xid(name: str, severity: Severity, categories: Iterable[str], summary: str, description: str) -> Rule:
-    info = f'gpu_ci:xid_info{{category=~"{one_of(categories)}"}}'
-    expr = f"{_BY_XID} (DCGM_EXP_XID_ERRORS_COUNT) * on (xid) group_left (meaning, action) {info} > 0"
-    return alert(name, severity, expr, 0, summary, description)
 
 
 def _memory() -> Iterator[Rule]:

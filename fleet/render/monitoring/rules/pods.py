@@ -21,13 +21,17 @@ def pod_rules(cluster: Cluster, alerts: Alerts) -> Iterator[Rule]:
         return
     unschedulable = f"count by (namespace) (kube_pod_status_unschedulable == 1 {_OF_GPU_PODS})"
     waiting = f"count by (namespace, reason) (kube_pod_container_status_waiting_reason == 1 {_OF_GPU_PODS})"
-    for expr, more in ((unschedulable, {"reason": "Unschedulable"}), (waiting, {})):
+    # A template knows the labels of the query, not those of the rule.
+    for expr, reason, more in (
+        (unschedulable, "Unschedulable", {"reason": "Unschedulable"}),
+        (waiting, "{{ $labels.reason }}", {}),
+    ):
         yield alert(
             "GpuCiPodsPending",
             "warning",
             expr,
             alerts.pending_for,
-            "Pods with GPUs in {{ $labels.namespace }} do not start: {{ $labels.reason }}",
+            f"Pods with GPUs in {{{{ $labels.namespace }}}} do not start: {reason}",
             f"Pods of the namespace have waited for more than {alerts.pending_for} s.",
             **more,
         )
