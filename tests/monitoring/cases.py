@@ -69,6 +69,10 @@ QUEUE = (
                 series("gpu_ci:queue_seconds:p50", scale_set="gpu-p4"): 600,
             },
             ('gpu_ci:queue_seconds:p95{scale_set="gpu-t4"}', 10): {series("gpu_ci:queue_seconds:p95", scale_set="gpu-t4"): 609},
+            ('gpu_ci:queue_seconds:p50{scale_set="gpu-t4"} > 0', 45): {
+                series("gpu_ci:queue_seconds:p50", scale_set="gpu-t4"): 600
+            },
+            ("gpu_ci:queue_seconds:p50 > 0", 55): {},
         },
     ),
     Case(
@@ -82,8 +86,18 @@ QUEUE = (
     ),
     Case(
         "queue time between the two objectives",
-        _waits("gpu-t4", 310, 400, _SOME) | _waits("gpu-p4", 200, 290, _SOME),
+        _waits("gpu-t4", 310, 400, _SOME) | _waits("gpu-p4", 310, 400, _SOME),
+        {"GpuCiQueueSlow": {10: [{"scale_set": "gpu-p4", "objective": "300s"}]}},
+    ),
+    Case(
+        "queue time below the shorter objective",
+        _waits("gpu-p4", 200, 290, _SOME),
         {"GpuCiQueueSlow": {10: SILENT}},
+    ),
+    Case(
+        "sets in which nobody waits",
+        _set("gpu-t4", "2x100", running="2x100", desired="2x100") | _set("gpu-p4", "3x100", running="3x100", desired="3x100"),
+        {"GpuCiJobsNotStarting": {20: SILENT}, "GpuCiRunnersAtMaximum": {20: SILENT}},
     ),
     Case(
         "jobs wait and none starts, then one starts",
@@ -345,10 +359,11 @@ NODES = (
     Case(
         "spot nodes that leave with and without a runner",
         _node("spot", "t4", "1x9 stale")
-        | _node("empty", "t4", "1x9 stale")
-        | _node("done", "t4", "1x9 stale")
-        | _node("other", "t4", "1x9 stale")
-        | _node("reserved", "p4", "1x9 stale")
+        # These leave at other minutes.
+        | _node("empty", "t4", "1x12 stale")
+        | _node("done", "t4", "1x14 stale")
+        | _node("other", "t4", "1x16 stale")
+        | _node("reserved", "p4", "1x17 stale")
         | _node("cordoned", "t4", "_x19 1x80")
         | _node("kept", "t4")
         | _node("reserved-cordoned", "p4")
@@ -384,6 +399,10 @@ NODES = (
                 9: SILENT,
                 10: [{"pool": "t4"}],
                 11: SILENT,
+                13: SILENT,
+                15: SILENT,
+                17: SILENT,
+                18: SILENT,
                 19: SILENT,
                 20: [{"pool": "t4"}],
                 29: [{"pool": "t4"}],
@@ -629,6 +648,15 @@ SPENDING = (
         "spending above the plan",
         _spent("5.015x20 5x20"),
         {"GpuCiSpendingAbovePlan": {14: SILENT, 15: [{}], 21: SILENT}},
+    ),
+    Case(
+        "spending exactly a cent above a plan of nothing",
+        {
+            "gpu_ci:node_usd_per_hour": "0.01x60",
+            "gpu_ci:shared_usd_per_hour": "0x60",
+            "gpu_ci:planned_worst_usd_per_hour": "0x60",
+        },
+        {"GpuCiSpendingAbovePlan": {20: SILENT}},
     ),
     Case("spending within a cent of the plan", _spent("5.0075x60"), {"GpuCiSpendingAbovePlan": {20: SILENT}}),
 )

@@ -27,17 +27,39 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600}
 _CONSTANT = "gpu_ci:xid_info"
 """NVIDIA's table as series. The case of all codes compares each row, so these rules have no mutants."""
 
-EQUIVALENT: dict[tuple[str, str], str] = {}
+_WHOLE = "GPUs are whole numbers"
+_FEWER = "a node without the resource counts as 0 or 2, both fewer than it should have"
+_BOTH = "a rejected pod counts only while both ranges have it"
+_MINUTE = "samples are a minute apart here, so 20 s ago is the sample of a minute ago"
+EQUIVALENT: dict[tuple[str, str], str] = {
+    ("GpuCiGpuMissing exporter 1 GPUs", '…ode_gpus{pool=~"t4|sliced"} < 1 → 0.5'): _WHOLE,
+    ("GpuCiGpuMissing kubelet 1 nvidia.com/gpu", '…u_ci:node_pool{pool=~"t4"}) < 1 → 0.5'): _WHOLE,
+    ("GpuCiGpuMissing kubelet 8 nvidia.com/gpu", '…de", "$1", "node", "(.+)") or 0 → 2'): _FEWER,
+    ("GpuCiGpuMissing kubelet 4 nvidia.com/gpu.shared", '…de", "$1", "node", "(.+)") or 0 → 2'): _FEWER,
+    ("GpuCiNodeRejectsPods", '…on="UnexpectedAdmissionError"}[15m] → [2700s]'): _BOTH,
+    ("GpuCiNodeRejectsPods", '…r_time(kube_pod_info{node!=""}[15m] → [2700s]'): _BOTH,
+    ("GpuCiSpotNodeLost", '…(gpu_ci:node_pool{pool=~"t4"} offset 1m → offset 20s'): _MINUTE,
+    ("GpuCiSpotNodeLost", '… gpu_ci:node_pool{pool=~"t4"} offset 1m → offset 20s'): _MINUTE,
+    ("GpuCiSpotNodeLost", '…ers-gpu-p4|runners-gpu-keep"} offset 1m → offset 20s'): _MINUTE,
+    ("GpuCiSpotNodeLost", '…status_phase{phase="Running"} offset 1m → offset 20s'): _MINUTE,
+}
+"""Mutants that give the same alerts for every input of the cases, with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """A changed rule: `rule` is its name, `change` says what differs, `groups` are all groups with the change."""
+    """A changed rule: `name` is its name, `labels` are those that it sets, `groups` are all groups with the change."""
 
     topic: str
-    rule: str
+    name: str
+    labels: str
     change: str
     groups: Sequence[Group]
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """The rule and what is changed in it."""
+        return f"{self.name} {self.labels}".strip(), self.change
 
 
 def mutants(groups: Sequence[Group]) -> Iterator[Mutant]:
@@ -48,13 +70,18 @@ def mutants(groups: Sequence[Group]) -> Iterator[Mutant]:
             name = rule.get("alert") or rule["record"]
             if name == _CONSTANT:
                 continue
-            for change, key, value in [("removed", "", ""), *_waits(rule), *((why, "expr", text) for why, text in _texts(rule["expr"]))]:
+            labels = " ".join(value for key, value in rule.get("labels", {}).items() if key not in ("severity", "cluster"))
+            for change, key, value in [
+                ("removed", "", ""),
+                *_waits(rule),
+                *((why, "expr", text) for why, text in _texts(rule["expr"])),
+            ]:
                 changed = copy.deepcopy(list(groups))
                 if key:
                     changed[at]["rules"][index][key] = value
                 else:
                     del changed[at]["rules"][index]
-                yield Mutant(topic, name, change, changed)
+                yield Mutant(topic, name, labels, change, changed)
 
 
 def survivors(promtool: str, suites: Sequence[Suite], found: Sequence[Mutant]) -> list[Mutant]:
@@ -65,15 +92,18 @@ def survivors(promtool: str, suites: Sequence[Suite], found: Sequence[Mutant]) -
 
 
 def _lives(promtool: str, suites: Sequence[Suite], mutant: Mutant) -> bool:
-    of_alert = mutant.rule.startswith("GpuCi")
+    of_alert = mutant.name.startswith("GpuCi")
     for suite in suites:
-        cases = [case for case in suite.cases if mutant.topic in suite.topics and (not of_alert or mutant.rule in case.firing)]
+        cases = [case for case in suite.cases if mutant.topic in suite.topics and (not of_alert or mutant.name in case.firing)]
         if not cases:
             continue
         groups = suite.groups(mutant.groups)
         if of_alert:
-            groups = [group | {"rules": [rule for rule in group["rules"] if rule.get("alert") in (None, mutant.rule)]} for group in groups]
-            cases = [Case(case.name, case.series, {mutant.rule: case.firing[mutant.rule]}) for case in cases]
+            groups = [
+                group | {"rules": [rule for rule in group["rules"] if rule.get("alert") in (None, mutant.name)]}
+                for group in groups
+            ]
+            cases = [Case(case.name, case.series, {mutant.name: case.firing[mutant.name]}) for case in cases]
         try:
             tests = document(groups, cases)
         except LookupError:
@@ -115,4 +145,4 @@ def _others(token: str) -> Iterator[str]:
                 yield token.replace(span[0], f"{other}s", 1)
     elif token[0].isdigit():
         number = float(token)
-        yield from (f"{other:g}" for other in ((number / 2, number * 2) if number else (1,)))
+        yield from (f"{other:g}" for other in ((number / 2, number * 2) if number else (2,)))
