@@ -242,6 +242,7 @@ NODES = (
         | _temperatures("seven", 7)
         # The GPU 7 comes back after half an hour.
         | {series("DCGM_FI_DEV_GPU_TEMP", kubernetes_node="seven", gpu="7", UUID="seven7"): "_x30 50x70"}
+        | _node("gone", "p4")
         | _node("one", "t4")
         | _temperatures("one", 1)
         | _node("none", "t4")
@@ -254,12 +255,14 @@ NODES = (
                 14: SILENT,
                 15: [
                     _missing("seven", "p4", "exporter", "8 GPUs"),
+                    _missing("gone", "p4", "exporter", "8 GPUs"),
                     _missing("none", "t4", "exporter", "1 GPUs"),
                     *(
                         _missing(node, pool, "kubelet", expected)
                         for node, pool, expected in (
                             ("whole", "p4", "8 nvidia.com/gpu"),
                             ("seven", "p4", "8 nvidia.com/gpu"),
+                            ("gone", "p4", "8 nvidia.com/gpu"),
                             ("one", "t4", "1 nvidia.com/gpu"),
                             ("none", "t4", "1 nvidia.com/gpu"),
                             ("shares", "sliced", "4 nvidia.com/gpu.shared"),
@@ -272,14 +275,21 @@ NODES = (
             ('gpu_ci:node_gpus{pool="p4"}', 10): {
                 series("gpu_ci:node_gpus", kubernetes_node="whole", pool="p4"): 8,
                 series("gpu_ci:node_gpus", kubernetes_node="seven", pool="p4"): 7,
+                series("gpu_ci:node_gpus", kubernetes_node="gone", pool="p4"): 0,
             },
             ('gpu_ci:node_gpus{kubernetes_node="seven"}', 40): {
                 series("gpu_ci:node_gpus", kubernetes_node="seven", pool="p4"): 8,
             },
-            ('gpu_ci:node_pool{pool!="p4", pool!="t4"}', 10): {
-                series("gpu_ci:node_pool", kubernetes_node="shares", pool="sliced"): 1,
-                series("gpu_ci:node_pool", kubernetes_node="controllers", pool="system"): 1,
-                series("gpu_ci:node_pool", kubernetes_node="foreign"): 1,
+            ("gpu_ci:node_pool", 10): {
+                series("gpu_ci:node_pool", kubernetes_node=node, pool=pool): 1
+                for node, pool in (
+                    ("whole", "p4"),
+                    ("seven", "p4"),
+                    ("gone", "p4"),
+                    ("one", "t4"),
+                    ("none", "t4"),
+                    ("shares", "sliced"),
+                )
             },
         },
     ),

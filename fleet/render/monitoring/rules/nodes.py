@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fleet.facts.hardware import SPOT
-from fleet.render.monitoring.rules.rule import Rule, alert, by_value, node_label, one_of, record
+from fleet.render.monitoring.rules.rule import Rule, alert, by_value, node_label, one_of, record, sanitized
 from fleet.settings.alerts import Alerts
 from fleet.settings.cluster import Cluster
 from fleet.settings.namespaces import runner_namespace
@@ -19,19 +19,20 @@ def node_rules(cluster: Cluster, alerts: Alerts) -> Iterator[Rule]:
     """The rules of GPU nodes; none for a cluster without pools."""
     if not cluster.pools:
         return
-    labels = f'label_replace({node_label("kube_node_labels")}, "pool", "$1", "label_gpu_ci_pool", "(.+)")'
-    yield record(_POOL, f"max by (kubernetes_node, pool) ({labels})")
+    pools: dict[str, Pool] = dict(cluster.pools)
+    for name, pool in pools.items():
+        selector = ", ".join(f'label_{sanitized(key)}="{value}"' for key, value in pool.node_selector(name).items())
+        yield record(_POOL, f"max by (kubernetes_node) ({node_label(f'kube_node_labels{{{selector}}}')})", pool=name)
     # A GPU that is gone has no series, so a node without any counts as 0.
     seen = "count by (kubernetes_node) (count by (kubernetes_node, gpu) (DCGM_FI_DEV_GPU_TEMP))"
     yield record("gpu_ci:node_gpus", f"{_POOL} * on (kubernetes_node) group_left () {seen} or 0 * {_POOL}")
-    pools: dict[str, Pool] = dict(cluster.pools)
     for count, names in by_value({name: pool.machines[0].gpus for name, pool in pools.items()}).items():
         yield _missing(f'gpu_ci:node_gpus{{pool=~"{names}"}} < {count}', "exporter", count)
     for resource in sorted({pool.resource for pool in pools.values()}):
         own = {name: pool.units(pool.machines[0]) for name, pool in pools.items() if pool.resource == resource}
         for count, names in by_value(own).items():
             nodes = f'{_POOL}{{pool=~"{names}"}}'
-            series = f'max by (node) (kube_node_status_allocatable{{resource="{_sanitized(resource)}"}})'
+            series = f'max by (node) (kube_node_status_allocatable{{resource="{sanitized(resource)}"}})'
             expr = f"({nodes} * on (kubernetes_node) group_left () {node_label(series)} or 0 * {nodes}) < {count}"
             yield _missing(expr, "kubelet", count, resource)
     rejected = f'max_over_time(kube_pod_status_reason{{reason="UnexpectedAdmissionError"}}[{_WINDOW}]) == 1'
@@ -84,8 +85,3 @@ def _spot(cluster: Cluster) -> Iterator[Rule]:
         "Pool {{ $labels.pool }} loses a spot node with a runner",
         "A spot node left or was cordoned while a job ran on it. GitHub shows the job as cancelled or failed.",
     )
-
-
-def _sanitized(resource: str) -> str:
-    """The resource as kube-state-metrics writes it: nvidia_com_gpu."""
-    return "".join(letter if letter.isalnum() else "_" for letter in resource)
