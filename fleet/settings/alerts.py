@@ -20,7 +20,14 @@ def _objective(seconds: int) -> int:
     return seconds
 
 
+def _minute(seconds: int) -> int:
+    if seconds < 60:
+        raise problem("alert_time", "rules run once a minute; write a time of at least 1m, such as 10m")
+    return seconds
+
+
 Objective = Annotated[Duration, AfterValidator(_objective)]
+Time = Annotated[Duration, AfterValidator(_minute)]
 
 
 class Alerts(Model):
@@ -30,11 +37,11 @@ class Alerts(Model):
     """Seconds within which a job starts, unless `objectives` has its runner set."""
     objectives: dict[str, Objective] = Field(default_factory=dict)
     """The objective of a runner set, by its name."""
-    pending_for: Annotated[Duration, Field(ge=60)] = 1200
+    pending_for: Time = 1200
     """Seconds for which a pod with a GPU may wait. The autoscaler gives up on a node after 20 minutes."""
     idle_below: Share = 0.05
     """A GPU below this utilization is idle."""
-    idle_for: Annotated[Duration, Field(ge=60)] = 1800
+    idle_for: Time = 1800
     """Seconds for which an allocated GPU may be idle."""
     memory_floor: Memory = 1024
     """MiB that a GPU without utilization may hold."""
@@ -42,9 +49,9 @@ class Alerts(Model):
     """Degrees Celsius of a hot GPU."""
     rejected_pods: Annotated[int, Field(ge=1)] = 3
     """Pods that a Ready node may reject within 15 minutes."""
-    runner_lifetime: Annotated[Duration, Field(ge=60)] = 86400
+    runner_lifetime: Time = 86400
     """Seconds after which a runner is too old."""
-    reservation_notice: Annotated[Duration, Field(ge=60)] = 259200
+    reservation_notice: Time = 259200
     """Seconds before the end of a reservation at which its alert fires."""
 
 
