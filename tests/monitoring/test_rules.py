@@ -19,6 +19,7 @@ from fleet.facts.xid import APPLICATION, FATAL, UNCLEAR, XIDS
 from fleet.loading.config import load
 from fleet.render.monitoring.rules import rule_groups
 from tests import builders
+from tests.fleet.conformance import STACKS
 from tests.monitoring import __main__ as program
 from tests.monitoring.cases import SUITES
 from tests.monitoring.fleet import CLUSTER, groups, monitored
@@ -107,9 +108,29 @@ def test_without_promtool_the_program_says_how_to_get_it(monkeypatch, capsys, tm
     assert capsys.readouterr().err == f"error: {GET}\n"
 
 
+def of_stack(path: Path) -> list[list[dict[str, Any]]]:
+    """The groups of each cluster of a stack file, with monitoring added."""
+    config = builders.read_stack(path)
+    clusters = {name: {"monitoring": MONITORED} | settings for name, settings in config["clusters"].items()}
+    fleet = load(config | {"clusters": clusters})
+    return [rule_groups(fleet, name) for name in clusters]
+
+
 def test_every_query_reads_metrics_of_a_listed_exporter_or_of_another_rule():
-    recorded: set[str] = set(COST)
-    for rule in (rule for group in groups() for rule in group["rules"]):
+    require_known(groups())
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_the_rules_of_every_stack_read_only_what_is_known(stack):
+    for found in of_stack(STACKS[stack]):
+        assert named(found)
+        require_known(found)
+
+
+def require_known(found: list[dict[str, Any]]) -> None:
+    """Each selector has a known name, and matches labels that its series has."""
+    recorded = set(COST)
+    for rule in (rule for group in found for rule in group["rules"]):
         for selector in selectors(rule["expr"]):
             assert selector.name in SERIES or selector.name in recorded, (rule, selector.name)
             if selector.name in SERIES:
