@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 from fleet.facts.node_image import NODE_IMAGES
 from fleet.facts.pods import Level
 from fleet.facts.scheduling import SYSTEM_POOL, SYSTEM_SELECTOR
+from fleet.settings.alerts import require_objectives
 from fleet.settings.budget import Budget
 from fleet.settings.caches import Cache, Volumes, class_name
 from fleet.settings.egress import closed_networks, may_open
@@ -342,7 +343,7 @@ class Cluster(Model):
 
     @model_validator(mode="after")
     def _use_rules(self) -> Self:
-        """Refuse workloads, jobs and team quotas that do not fit the pools, the caches or each other."""
+        """Refuse workloads, jobs, team quotas and objectives that do not fit the pools, the caches or each other."""
         require_workloads(self.workloads, self.pools, tuple(self._confined()))
         require_storage(self.workloads, self.caches, default_class=self.DEFAULT_CLASS, sells_volumes=self.SELLS_VOLUMES)
         teams = self.queues.teams if self.queues is not None else {}
@@ -350,4 +351,6 @@ class Cluster(Model):
         require_jobs(self.jobs, self.pools, self.caches, self.queues, self.workloads)
         if self.queues is not None:
             require_queues(self.queues, self.pools)
+        if self.monitoring is not None:
+            require_objectives(self.monitoring.alerts, self.runners, at=("monitoring", "alerts", "objectives"))
         return self

@@ -2739,6 +2739,21 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "this OCID belongs to region us-ashburn-1; use one of us-sanjose-1",
         '"ocid1.subnet.oc1.iad.example"',
     ),
+    "objective-of-an-unknown-set": (
+        "gpu-ci:clusters.usw2.monitoring.alerts.objectives.gpu-t5",
+        "no runner set of that name in this cluster; name one of: gpu-t4",
+        '"5m"',
+    ),
+    "objective-too-long": (
+        "gpu-ci:clusters.usw2.monitoring.alerts.queueObjective",
+        "ARC measures queue times up to 1h; write an objective from 1m to 59m, such as 10m",
+        '"1h"',
+    ),
+    "alert-time-too-short": (
+        "gpu-ci:clusters.usw2.monitoring.alerts.idleFor",
+        "rules run once a minute; write a time of at least 1m, such as 10m",
+        '"30s"',
+    ),
 }
 
 
