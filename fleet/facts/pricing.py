@@ -78,6 +78,10 @@ def span(prices: Iterable[Money]) -> tuple[Money, Money]:
     return known[0], known[-1] if len(known) == len(asked) else Money(unknown=1)
 
 
+USD_PER_HOUR = "GPU_CI_USD_PER_HOUR"
+"""Variable of a runner: what its part of the machine costs, as `range_text` writes it. The action job-cost reads it."""
+
+
 def range_text(prices: Iterable[Money]) -> str:
     """Several prices of which one is paid, for programs: "0.376", or "0.188-0.376". Empty if a price is unknown.
 

@@ -16,6 +16,7 @@ from fleet.charts.gpu_operator import gpu_operator
 from fleet.charts.kueue import kueue
 from fleet.charts.plugin_configs import PluginConfigs, plugin_configs
 from fleet.facts.node_image import NODE_IMAGES, NodeImage
+from fleet.facts.pricing import range_text
 from fleet.facts.scheduling import Toleration
 from fleet.providers.registry import PROVIDERS
 from fleet.providers.target import pool_target
@@ -111,6 +112,8 @@ def plain_charts(cluster: Cluster) -> Iterator[Chart]:
 def pod_set(cluster: Cluster, name: str, runner: PodRunner, github: GitHub) -> Chart:
     """The scale set of a runner class whose runners are pods of a pool."""
     target = pool_target(cluster, runner.pool)
+    pool = cluster.pools[runner.pool]
+    prices = (pool.price(each.name, cluster.region).times(runner.gpus / pool.units(each)) for each in pool.machines)
     return runner_set(
         name,
         runner,
@@ -122,6 +125,7 @@ def pod_set(cluster: Cluster, name: str, runner: PodRunner, github: GitHub) -> C
         mounts_shm=target.mounts_shm,
         selector=target.selector,
         place=place_in(cluster),
+        usd_per_hour=range_text(prices),
     )
 
 

@@ -1919,7 +1919,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "0",
     ),
     "monitoring-repository": (
-        "gpu-ci:clusters.usw2.monitoring.repositories[0]",
+        "gpu-ci:clusters.usw2.monitoring.repositories.0",
         "not a repository; write owner/name, such as example/app",
         '"app"',
     ),
