@@ -14,11 +14,17 @@ from typing import Any
 import pytest
 
 from fleet.charts.kube_state_metrics import JOB_INFO, job_state, node_labels
-from fleet.facts.pricing import total
-from fleet.loading.config import load
+from fleet.facts.pricing import USD_PER_HOUR, total
+from fleet.loading import stackfile
+from fleet.loading.config import fleet_of, load
 from fleet.prove.bill import bill
 from fleet.providers.fleet import Fleet
+from fleet.providers.installed import pod_set
 from fleet.render.monitoring.rules.cost import cost_groups
+from offline.data import to_json
+from offline.judge import configure
+from offline.plan import Plan
+from policies.rules import RULES
 from tests import builders
 
 DAY = date(2026, 11, 23)
@@ -26,8 +32,7 @@ MONITORING = {"prometheus": "install", "repositories": ["example/app"]}
 SHARE = {"strategy": "time-slicing", "replicas": 4}
 
 
-@cache
-def use1() -> Fleet:
+def settings() -> dict[str, Any]:
     """A cluster of four pools: 4 GPUs per node, a GPU in four slices, spot of two types, two reserved machines."""
     pools = {
         "t4": builders.pool(instanceTypes=["g4dn.12xlarge"], nodes={"min": 2, "max": 2}),
@@ -46,7 +51,13 @@ def use1() -> Fleet:
     cluster = builders.cluster(
         region="us-east-1", zones=["us-east-1a", "us-east-1b"], pools=pools, runners=runners, queues=queues, monitoring=MONITORING
     )
-    return load(builders.config(clusters={"use1": cluster}))
+    return builders.config(clusters={"use1": cluster})
+
+
+@cache
+def use1() -> Fleet:
+    """The same cluster as a fleet."""
+    return load(settings())
 
 
 ALWAYS, FROM_31 = "1+0x60", "_x31 1+0x29"
@@ -147,10 +158,20 @@ T4, XLARGE, LARGER, KEPT = 3.912, 0.526, 0.752, 1.006
 """Rows of the price table for us-east-1. A spot price is not known: the on-demand price is its upper bound."""
 
 
+def price_of_the_plan(folder: Path) -> dict[str, Any]:
+    """The price in the JSON of the plan of this fleet, without its resources."""
+    file = folder / "Pulumi.yaml"
+    file.write_text(json.dumps({"config": {f"gpu-ci:{key}": value for key, value in settings().items()}}))
+    config = stackfile.load("staging", builders.ROOT, stack_file=file)
+    fleet = fleet_of(config)
+    found = Plan(config, fleet, (), (), bill(fleet, DAY), None, (), configure(RULES, {}, DAY), "", DAY)
+    return dict(json.loads(to_json(found))["price"])
+
+
 def test_jobs_start_and_idle_are_the_node_lines_of_the_bill_and_the_total_is_the_bill(tmp_path):
-    lines = bill(use1(), DAY)
-    pools = [line for line in lines if line.item.startswith("pool ")]
-    nodes, everything = total(pools)[0].usd, total(lines)[0].usd
+    price = price_of_the_plan(tmp_path)
+    nodes = sum(line["idle"]["usd"] for line in price["lines"] if line["item"].startswith("pool "))
+    everything, worst = price["idle"]["usd"], price["worst"]["usd"]
     assert nodes == pytest.approx(2 * T4 + XLARGE + LARGER + 2 * KEPT)
     assert not holds(
         tmp_path,
@@ -158,7 +179,7 @@ def test_jobs_start_and_idle_are_the_node_lines_of_the_bill_and_the_total_is_the
         equal(hour(NODES), nodes),
         equal(f"{hour(NODES)} + {hour(SHARED)}", everything, within=0.01),
         equal("gpu_ci:planned_idle_usd_per_hour", everything, within=0.01),
-        equal("gpu_ci:planned_worst_usd_per_hour", total(lines)[1].usd, within=0.01),
+        equal("gpu_ci:planned_worst_usd_per_hour", worst, within=0.01),
     )
 
 
@@ -263,6 +284,23 @@ def test_the_control_plane_costs_more_from_the_day_on_which_extended_support_beg
     assert before == pytest.approx(total(bill(late, date(start.year - 1, 1, 1)))[0].usd)
     assert before + more == pytest.approx(total(bill(late, start))[0].usd)
     assert more == pytest.approx(0.5)
+
+
+def test_a_runner_knows_the_price_of_its_part_of_a_node_for_the_action_job_cost():
+    cluster = use1().clusters["use1"]
+
+    def usd(**changes: Any) -> str | None:
+        runner = builders.runner_of(**changes)
+        [container] = pod_set(cluster, "gpu", runner, use1().github).values["template"]["spec"]["containers"]
+        return {each["name"]: each["value"] for each in container["env"]}.get(USD_PER_HOUR)
+
+    assert float(usd(pool="t4", gpus=2) or 0) == T4 / 2
+    assert float(usd(pool="slices") or 0) == XLARGE / 4
+    assert usd(pool="spot") == f"0-{LARGER}", (
+        "a spot price is not known, so the on-demand price of the larger type is its upper bound"
+    )
+    unknown = load(builders.config(clusters={"lab": builders.existing_context()})).clusters["lab"]
+    assert USD_PER_HOUR not in str(pod_set(unknown, "gpu", builders.runner_of(), use1().github).values)
 
 
 def test_kube_state_metrics_exports_the_repository_alone_and_may_read_runners():
