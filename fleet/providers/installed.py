@@ -112,8 +112,6 @@ def plain_charts(cluster: Cluster) -> Iterator[Chart]:
 def pod_set(cluster: Cluster, name: str, runner: PodRunner, github: GitHub) -> Chart:
     """The scale set of a runner class whose runners are pods of a pool."""
     target = pool_target(cluster, runner.pool)
-    pool = cluster.pools[runner.pool]
-    prices = (pool.price(each.name, cluster.region).times(runner.gpus / pool.units(each)) for each in pool.machines)
     return runner_set(
         name,
         runner,
@@ -125,8 +123,14 @@ def pod_set(cluster: Cluster, name: str, runner: PodRunner, github: GitHub) -> C
         mounts_shm=target.mounts_shm,
         selector=target.selector,
         place=place_in(cluster),
-        usd_per_hour=range_text(prices),
+        usd_per_hour=runner_price(cluster, runner),
     )
+
+
+def runner_price(cluster: Cluster, runner: PodRunner) -> str:
+    """USD per hour of a runner's part of a node, by the units that it requests, as `range_text` writes it."""
+    pool = cluster.pools[runner.pool]
+    return range_text(pool.price(each.name, cluster.region).times(runner.gpus / pool.units(each)) for each in pool.machines)
 
 
 def gpu_node_pods(cluster: Cluster) -> tuple[Pod, ...]:
