@@ -73,7 +73,7 @@ class ArcRunnerSetArgs(TypedDict):
     runtime_class: NotRequired[str]
     """RuntimeClass that a pod must name to get GPUs. Default: none."""
     usd_per_hour: NotRequired[str]
-    """USD per hour of a runner's part of its node: "0.376", or a range "0.188-0.376". Jobs read GPU_CI_USD_PER_HOUR. Default: none."""
+    """USD per hour of a runner's part of its node, "0.376" or "0.188-0.376". Jobs read GPU_CI_USD_PER_HOUR. Default: unknown."""
     listener_node_selector: NotRequired[dict[str, str]]
     """Labels of the nodes for the listener. Default: any node."""
     priority_class: NotRequired[str]
