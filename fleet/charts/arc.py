@@ -8,6 +8,7 @@ from typing import Any
 
 from fleet.charts.chart import Chart, Pod, manifests, resources
 from fleet.facts.pods import CONFINED, CONFINED_POD, RUNNER_UID, Level
+from fleet.facts.pricing import USD_PER_HOUR
 from fleet.facts.scheduling import (
     GPU_RESOURCE,
     GPU_TOLERATION,
@@ -140,14 +141,17 @@ def runner_set(
     mounts_shm: bool = True,
     selector: Mapping[str, str] | None = None,
     place: Place = Place(),
+    usd_per_hour: str = "",
 ) -> Chart:
     """One runner scale set: ephemeral runners as pods on the nodes of `selector`, by default those of the runner's pool.
 
     `tolerations` are those that the nodes need. `runtime_class` is the RuntimeClass that the pod must name to get GPUs, or
     empty. `resource` is the extended resource that the nodes advertise. `mounts_shm` says whether the pod may mount its
-    own /dev/shm.
+    own /dev/shm. `usd_per_hour` is the price of the runner's part of a node, empty if it is unknown.
     """
-    pod = _runner_pod(runner, tolerations, resource, mounts_shm) | ({"runtimeClassName": runtime_class} if runtime_class else {})
+    pod = _runner_pod(runner, tolerations, resource, mounts_shm, usd_per_hour) | (
+        {"runtimeClassName": runtime_class} if runtime_class else {}
+    )
     if selector is None:
         selector = pool_selector(runner.pool) if isinstance(runner, PodRunner) else {}
     return scale_set(name, runner, github_url, group, {"nodeSelector": dict(selector)} | pod, place=place)
@@ -201,10 +205,13 @@ def scale_set(
     )
 
 
-def _runner_pod(runner: RunnerPod, tolerations: Sequence[Toleration], resource: str, mounts_shm: bool) -> dict[str, Any]:
+def _runner_pod(
+    runner: RunnerPod, tolerations: Sequence[Toleration], resource: str, mounts_shm: bool, usd_per_hour: str
+) -> dict[str, Any]:
     gpu = {resource: runner.gpus}
     requests = {"cpu": cpu_text(runner.cpu.request), "memory": memory_text(runner.memory.request)} | gpu
     limits = {"cpu": cpu_text(runner.cpu.limit), "memory": memory_text(runner.memory.limit)} | gpu
+    env = {"NVIDIA_DRIVER_CAPABILITIES": "compute,utility"} | ({USD_PER_HOUR: usd_per_hour} if usd_per_hour else {})
     shm = {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": memory_text(runner.shm)}}
     return {
         "automountServiceAccountToken": False,
@@ -215,7 +222,7 @@ def _runner_pod(runner: RunnerPod, tolerations: Sequence[Toleration], resource: 
                 "name": RUNNER_CONTAINER,
                 "image": runner.image or RUNNER_IMAGE,
                 "command": ["/home/runner/run.sh"],
-                "env": [{"name": "NVIDIA_DRIVER_CAPABILITIES", "value": "compute,utility"}],
+                "env": [{"name": name, "value": value} for name, value in env.items()],
                 "resources": {"requests": requests | {"ephemeral-storage": memory_text(runner.scratch)}, "limits": limits},
                 "securityContext": CONFINED,
                 "volumeMounts": [{"name": "shm", "mountPath": "/dev/shm"}] if mounts_shm else [],  # noqa: S108 - a mount point

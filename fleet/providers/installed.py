@@ -18,6 +18,7 @@ from fleet.charts.kube_prometheus import kube_prometheus
 from fleet.charts.kueue import kueue
 from fleet.charts.plugin_configs import PluginConfigs, plugin_configs
 from fleet.facts.node_image import NODE_IMAGES, NodeImage
+from fleet.facts.pricing import range_text
 from fleet.facts.scheduling import RUNTIME_CLASS, Toleration
 from fleet.providers.registry import PROVIDERS
 from fleet.providers.target import pool_target
@@ -160,7 +161,14 @@ def pod_set(cluster: Cluster, name: str, runner: PodRunner, github: GitHub) -> C
         mounts_shm=target.mounts_shm,
         selector=target.selector,
         place=place_in(cluster),
+        usd_per_hour=runner_price(cluster, runner),
     )
+
+
+def runner_price(cluster: Cluster, runner: PodRunner) -> str:
+    """USD per hour of a runner's part of a node, by the units that it requests, as `range_text` writes it."""
+    pool = cluster.pools[runner.pool]
+    return range_text(pool.price(each.name, cluster.region).times(runner.gpus / pool.units(each)) for each in pool.machines)
 
 
 def gpu_node_pods(cluster: Cluster) -> tuple[Pod, ...]:

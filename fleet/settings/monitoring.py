@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from fleet.settings.alerts import Alerts
+from fleet.settings.github import RepositoryName
 from fleet.settings.model import DnsLabel, Duration, LabelKey, LabelValue, Memory, Model, memory_text, problem
 
 NAMESPACE = "monitoring"
@@ -26,6 +27,9 @@ class Monitoring(Model):
 
     prometheus: Literal["install", "existing"]
     """Whether to install kube-prometheus-stack, or to give monitors and rules to a Prometheus operator that the cluster has."""
+    repositories: tuple[RepositoryName, ...] = ()
+    """Repositories whose cost has series of their own. The cost of all others adds up to `other`, so that the number of series
+    stays bounded. A GitHub scope of one repository needs no entry."""
     namespace: DnsLabel = NAMESPACE
     """Namespace of Prometheus. An existing one may have another."""
     labels: dict[LabelKey, LabelValue] = Field(default_factory=dict)

@@ -8,6 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from fleet.facts import hardware
+from fleet.facts.pricing import Money, quoted
 from fleet.facts.scheduling import SchedulingProfile, Standing, Toleration, pool_labels, pool_selector, term
 from fleet.settings.model import Duration, LabelKey, LabelValue, Memory, Model, Nodes, problem, require_once
 from fleet.settings.sharing import AnySharing, Mig, Mps, config_name, resource_of, units_of
@@ -174,6 +175,10 @@ class Pool(Model):
     def tolerations(self, profile: SchedulingProfile) -> tuple[Toleration, ...]:
         """The tolerations that a pod needs to run on the pool's nodes."""
         return profile.pod_tolerations(self.capacity)
+
+    def price(self, instance_type: str, region: str) -> Money:
+        """USD per hour of one node of this type."""
+        return quoted(hardware.price(instance_type, region, self.capacity))
 
     def node_labels(self, cluster: str, name: str, profile: SchedulingProfile) -> dict[str, str]:
         """Every label of the pool's nodes: those of the stack file first, then those of the program."""

@@ -44,7 +44,7 @@ from fleet.facts.scheduling import (
 from fleet.loading.config import load
 from fleet.providers import target
 from fleet.providers.fleet import Fleet
-from fleet.providers.installed import monitoring_charts, plain_charts
+from fleet.providers.installed import monitoring_charts, plain_charts, runner_price
 from fleet.providers.kubernetes.cluster import DescribedPool, KubernetesCluster
 from fleet.providers.oke.launcher_set import LAUNCHER, launcher_set
 from fleet.providers.oke.vm_runner import MachineRunner
@@ -315,6 +315,7 @@ def cluster_charts(fleet: Fleet, cluster: str, stack: str = "test") -> dict[str,
             tolerations = pool.tolerations(profile)
             more = {"resource": pool.resource, "mounts_shm": pool.mounts_shm, "place": place_in(settings)}
             more |= {"runtime_class": target.runtime_class(settings), "selector": pool.node_selector(runner.pool)}
+            more["usd_per_hour"] = runner_price(settings, runner)
             found.append(runner_set(name, runner, url, group, tolerations, **more))
         elif isinstance(runner, MachineRunner):
             found.append(_launchers(settings, name, runner, url, group))

@@ -1918,6 +1918,11 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "must be at least 1; raise it",
         "0",
     ),
+    "monitoring-repository": (
+        "gpu-ci:clusters.usw2.monitoring.repositories.0",
+        "not a repository; write owner/name, such as example/app",
+        '"app"',
+    ),
     "budget-cents": (
         "gpu-ci:clusters.usw2.budget.monthlyUsd",
         "not a whole number; write digits without quotes",

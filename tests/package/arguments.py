@@ -81,6 +81,7 @@ ARGUMENTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
             "nodeSelector": {"node.kubernetes.io/instance-type": "g6.xlarge"},
             "tolerations": [TOLERATION],
             "runtimeClass": "nvidia",
+            "usdPerHour": "0.188-0.376",
             "listenerNodeSelector": {"kubernetes.io/os": "linux"},
             "priorityClass": "ci",
             "namespace": "gpu-runners",

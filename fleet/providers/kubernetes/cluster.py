@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from fleet.facts.pricing import Money
 from fleet.facts.scheduling import GPU_PRESENT_LABEL, GPU_TAINT_KEY, Effect, SchedulingProfile, Toleration
 from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import DEVICE_PLUGIN, Enablement
@@ -36,6 +37,10 @@ class DescribedPool(Pool):
     """All taints of the nodes that keep pods off. The pods of the program tolerate them."""
     usd_per_hour: Annotated[float, Field(ge=0)] | None = None
     """What one node costs. Default: unknown."""
+
+    def price(self, instance_type: str, region: str) -> Money:
+        """As the settings state it, for every type."""
+        return Money(unknown=1) if self.usd_per_hour is None else Money(self.usd_per_hour)
 
     def node_selector(self, name: str) -> dict[str, str]:
         """As in the base class: the labels that the settings name."""
