@@ -5,19 +5,12 @@ Facts: prometheus-community/helm-charts kube-prometheus-stack 88.5.3, kube-state
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fleet.charts.chart import Chart, Pod, requests, resources
-from fleet.facts.scheduling import (
-    CAPACITY_LABEL,
-    CLUSTER_LABEL,
-    INSTANCE_TYPE_LABEL,
-    POOL_LABEL,
-    RUNNER_POD_LABEL,
-    SCALE_SET_LABEL,
-    SYSTEM_SELECTOR,
-)
+from fleet.charts.kube_state_metrics import job_state
+from fleet.facts.scheduling import RUNNER_POD_LABEL, SCALE_SET_LABEL, SYSTEM_SELECTOR
 from fleet.settings.model import memory_text
 from fleet.settings.monitoring import Monitoring
 
@@ -37,32 +30,21 @@ _NOT_REACHABLE = ("kubeControllerManager", "kubeEtcd", "kubeProxy", "kubeSchedul
 """EKS and OKE hide their control plane, and Talos binds these to the node's own address. Their alerts would fire forever."""
 _SELECTORS = ("podMonitor", "probe", "rule", "scrapeConfig", "serviceMonitor")
 
-_NODE_LABELS = (CLUSTER_LABEL, POOL_LABEL, CAPACITY_LABEL, INSTANCE_TYPE_LABEL)
 _POD_LABELS = (SCALE_SET_LABEL, RUNNER_POD_LABEL)
-_RUNNERS = {"group": "actions.github.com", "version": "v1alpha1", "kind": "EphemeralRunner"}
-_RUNNER_INFO = {
-    "groupVersionKind": _RUNNERS,
-    # A runner pod has the name of its EphemeralRunner.
-    "labelsFromPath": {"name": ["metadata", "name"], "namespace": ["metadata", "namespace"]},
-    "metrics": [
-        {
-            "name": "ephemeralrunner_job_info",
-            "help": "The repository whose job a runner runs. Without a job there is no label repository.",
-            # Only the repository: a label with the job's id or branch would make a series for each job.
-            "each": {"type": "Info", "info": {"labelsFromPath": {"repository": ["status", "jobRepositoryName"]}}},
-        }
-    ],
-}
-_READ = ["list", "watch"]
 
 
 def kube_prometheus(
-    monitoring: Monitoring, cluster: str, own_class: bool, selector: Mapping[str, str] = SYSTEM_SELECTOR
+    monitoring: Monitoring,
+    cluster: str,
+    own_class: bool,
+    node_labels: Sequence[str],
+    selector: Mapping[str, str] = SYSTEM_SELECTOR,
 ) -> Chart:
     """Prometheus for one cluster, whose physical name is the external label `cluster` of its samples and alerts.
 
-    `own_class`: whether the program creates the storage class of its volume. `selector` is the node selector of all parts except
-    node-exporter. Prometheus selects every monitor and rule of the cluster, whatever their labels are.
+    `own_class`: whether the program creates the storage class of its volume. `node_labels` are the labels of nodes in
+    `kube_node_labels`. `selector` is the node selector of all parts except node-exporter. Prometheus selects every monitor and
+    rule of the cluster, whatever their labels are.
     """
     storage_class = PROMETHEUS_CLASS if own_class else monitoring.storage_class
     claim: dict[str, Any] = {
@@ -100,18 +82,9 @@ def kube_prometheus(
         "kube-state-metrics": {
             "resources": resources(_STATE_METRICS),
             "nodeSelector": dict(selector),
-            "metricLabelsAllowlist": [f"nodes=[{','.join(_NODE_LABELS)}]", f"pods=[{','.join(_POD_LABELS)}]"],
-            "customResourceState": {
-                "enabled": True,
-                "config": {"kind": "CustomResourceStateMetrics", "spec": {"resources": [_RUNNER_INFO]}},
-            },
-            "rbac": {
-                "extraRules": [
-                    {"apiGroups": [_RUNNERS["group"]], "resources": ["ephemeralrunners"], "verbs": _READ},
-                    {"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": _READ},
-                ]
-            },
-        },
+            "metricLabelsAllowlist": [f"nodes=[{','.join(node_labels)}]", f"pods=[{','.join(_POD_LABELS)}]"],
+        }
+        | job_state(),
         # Every node, whatever its taints are.
         "prometheus-node-exporter": {"resources": requests(_NODE_EXPORTER), "tolerations": [{"operator": "Exists"}]},
     }

@@ -9,12 +9,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from fleet.facts.scheduling import CAPACITY_LABEL, CLUSTER_LABEL, POOL_LABEL
+from fleet.facts.scheduling import CAPACITY_LABEL, CLUSTER_LABEL, INSTANCE_TYPE_LABEL, POOL_LABEL
 from fleet.settings.cluster import Cluster
 
 JOB_INFO = "kube_customresource_ephemeralrunner_job_info"
 """The metric with one series for each job that runs: labels `namespace`, `name` (of the EphemeralRunner) and `repository`."""
-INSTANCE_TYPE_LABEL = "node.kubernetes.io/instance-type"
 _PREFIX = "kube_customresource"
 _GROUP = "actions.github.com"
 

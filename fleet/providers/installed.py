@@ -15,6 +15,7 @@ from fleet.charts.dcgm_exporter import DCGM_EXPORTER, ENGINE_PORT, dcgm_exporter
 from fleet.charts.device_plugin import device_plugin
 from fleet.charts.gpu_operator import gpu_operator
 from fleet.charts.kube_prometheus import kube_prometheus
+from fleet.charts.kube_state_metrics import node_labels
 from fleet.charts.kueue import kueue
 from fleet.charts.plugin_configs import PluginConfigs, plugin_configs
 from fleet.facts.node_image import NODE_IMAGES, NodeImage
@@ -48,7 +49,7 @@ def monitoring_charts(cluster: Cluster, physical_name: str) -> Iterator[Chart]:
         return
     if wanted.installs:
         called = physical_name if cluster.found is None else cluster.found.identity
-        yield kube_prometheus(wanted, called, cluster.makes_class, cluster.system_selector)
+        yield kube_prometheus(wanted, called, cluster.makes_class, node_labels(cluster), cluster.system_selector)
     image = image_of(cluster)
     if image is not None and cluster.enablement != GPU_OPERATOR and DCGM_EXPORTER not in cluster.provided:
         yield dcgm_exporter(

@@ -76,7 +76,7 @@ LAUNCHERS = [
 CLASSES: dict[str, Runner] = {**RUNNERS, **MACHINES}
 ALL = [*BASE, *SETS, *LAUNCHERS]
 CONFIGS = plugin_configs([pool_of(cdi=True), pool_of(sharing={"strategy": "mps", "replicas": 4})], by_operator=False)
-PROMETHEUS = kube_prometheus(Monitoring(prometheus="install"), "gpu-ci-staging-usw2", own_class=True)
+PROMETHEUS = kube_prometheus(Monitoring(prometheus="install"), "gpu-ci-staging-usw2", own_class=True, node_labels=())
 VARIANTS = [
     pytest.param(device_plugin(OKE_PROFILE.tolerations, CONFIGS), id="device plugin with configs of its own"),
     pytest.param(

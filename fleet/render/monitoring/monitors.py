@@ -17,6 +17,7 @@ from fleet.charts.dcgm_exporter import DCGM_EXPORTER
 from fleet.charts.dcgm_exporter import NAMESPACE as EXPORTER_NAMESPACE
 from fleet.charts.gpu_operator import NAMESPACE as OPERATOR_NAMESPACE
 from fleet.charts.gpu_operator import OPERATOR
+from fleet.charts.kube_state_metrics import sanitized
 from fleet.charts.kueue import KUEUE
 from fleet.charts.kueue import NAMESPACE as KUEUE_NAMESPACE
 from fleet.facts.scheduling import NAMESPACE_NAME_LABEL, SCALE_SET_LABEL
@@ -60,7 +61,7 @@ def targets(cluster: Cluster, charts: Collection[str]) -> Iterator[Target]:
     if cluster.runners:
         arc = place_in(cluster).controller_namespace
         # ARC's metrics have no label with the runner set.
-        scale_set = _copied(f"label_{SCALE_SET_LABEL.translate(str.maketrans('./-', '___'))}", "scale_set")
+        scale_set = _copied(f"label_{sanitized(SCALE_SET_LABEL)}", "scale_set")
         listeners = {_COMPONENT: "runner-scale-set-listener"}
         # Who may reach the controller of an existing cluster is the owner's choice.
         closed = METRICS_PORT if CONTROLLER in charts else 0

@@ -9,7 +9,10 @@ from fleet.facts.scheduling import REGION
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import installed
 from fleet.render.manifest import Manifest, manifest
-from fleet.render.monitoring.monitors import monitors
+from fleet.render.monitoring.dashboards import dashboard_objects
+from fleet.render.monitoring.monitors import API, monitors
+from fleet.render.monitoring.rules import rule_groups
+from fleet.render.monitoring.rules.cost import cost_groups
 from fleet.settings.cluster import Cluster
 
 
@@ -23,9 +26,12 @@ def monitoring_objects(fleet: Fleet, cluster_name: str) -> list[Manifest]:
         return []
     # No name of a release depends on the cluster's physical name.
     releases = {chart.name for chart in installed(cluster, cluster_name, fleet.github)}
+    groups = [*rule_groups(fleet, cluster_name), *cost_groups(fleet, cluster_name)]
+    wanted = cluster.monitoring
     return [
-        *monitors(cluster, cluster.monitoring, releases),
-        # Rules and dashboards.
+        *monitors(cluster, wanted, releases),
+        manifest(API, "PrometheusRule", "gpu-ci", wanted.namespace, {"groups": groups}, labels=dict(wanted.labels)),
+        *dashboard_objects(fleet, cluster_name),
     ]
 
 

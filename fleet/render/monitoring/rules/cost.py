@@ -15,8 +15,9 @@ from datetime import UTC, date, datetime, time
 from itertools import pairwise
 from typing import Any
 
-from fleet.charts.kube_state_metrics import INSTANCE_TYPE_LABEL, JOB_INFO, sanitized
+from fleet.charts.kube_state_metrics import JOB_INFO, sanitized
 from fleet.facts.pricing import Line, Money, span, total
+from fleet.facts.scheduling import INSTANCE_TYPE_LABEL
 from fleet.facts.support import EKS_SUPPORT
 from fleet.providers.fleet import Fleet
 from fleet.providers.registry import PROVIDERS
