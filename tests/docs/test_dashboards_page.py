@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.docs.markdown import ROOT, assert_written
-from tests.fleet.monitoring.dashboard_fleet import built, queries, selectors
+from tests.monitoring.dashboard_fleet import built, queries, selectors
 
 PAGE = ROOT / "docs/dashboards.md"
 
