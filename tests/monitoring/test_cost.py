@@ -260,6 +260,20 @@ def test_a_node_whose_type_no_label_says_has_the_price_of_the_most_expensive_typ
     assert not holds(tmp_path, equal(hour(f'{NODES}{{node="own"}}'), LARGER), series=series)
 
 
+def test_the_rules_of_every_stack_and_example_are_valid(tmp_path):
+    promtool = shutil.which("promtool")
+    if promtool is None:
+        pytest.skip("promtool is not on PATH: install the package prometheus")
+    for path in (*builders.ROOT.glob("Pulumi.*.yaml"), *builders.ROOT.glob("examples/Pulumi.*.yaml")):
+        fleet = load(builders.read_stack(path))
+        for name, _ in fleet.clusters_by_name():
+            (tmp_path / f"{path.stem}-{name}.json").write_text(json.dumps({"groups": cost_groups(fleet, name)}))
+    files = sorted(tmp_path.glob("*.json"))
+    assert len(files) > len(list(builders.ROOT.glob("examples/Pulumi.*.yaml")))
+    done = subprocess.run([promtool, "check", "rules", *files], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_described_nodes_are_found_by_their_selector_and_cost_what_the_settings_state(tmp_path):
     described = load(builders.config(clusters={"lab": builders.existing_context(usdPerHour=0.5)}))
     series = node("lab-0", "", "k3s", GPU, 2) | pod("gpu-t4-a", CLASS, "lab-0", GPU, repository="example/app")

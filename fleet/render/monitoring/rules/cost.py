@@ -163,9 +163,8 @@ def _shared(name: str, cluster: Cluster) -> str:
 
 def _planned(name: str, cluster: Cluster) -> Iterator[Rule]:
     """The totals of the bill: every pool at its minimum, and at its maximum."""
-    for index, kind in enumerate(("idle", "worst")):
-        expr = _over_time(lambda day, at=index: _lines(name, cluster, day)[at])  # type: ignore[misc]
-        yield {"record": f"gpu_ci:planned_{kind}_usd_per_hour", "expr": expr}
+    yield {"record": "gpu_ci:planned_idle_usd_per_hour", "expr": _over_time(lambda day: _lines(name, cluster, day)[0])}
+    yield {"record": "gpu_ci:planned_worst_usd_per_hour", "expr": _over_time(lambda day: _lines(name, cluster, day)[1])}
 
 
 def _lines(name: str, cluster: Cluster, day: date, *, pools: bool = True) -> tuple[float, float]:
