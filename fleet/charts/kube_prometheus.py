@@ -54,6 +54,23 @@ _RUNNER_INFO = {
     ],
 }
 _READ = ["list", "watch"]
+_COLLECTORS = [
+    "cronjobs",
+    "daemonsets",
+    "deployments",
+    "horizontalpodautoscalers",
+    "jobs",
+    "namespaces",
+    "nodes",
+    "persistentvolumeclaims",
+    "persistentvolumes",
+    "poddisruptionbudgets",
+    "pods",
+    "replicasets",
+    "resourcequotas",
+    "statefulsets",
+]
+"""What the chart's own rules and ours read. The chart grants one right for each collector, and by default there is one of Secrets."""
 
 
 def kube_prometheus(
@@ -100,6 +117,7 @@ def kube_prometheus(
         "kube-state-metrics": {
             "resources": resources(_STATE_METRICS),
             "nodeSelector": dict(selector),
+            "collectors": _COLLECTORS,
             "metricLabelsAllowlist": [f"nodes=[{','.join(_NODE_LABELS)}]", f"pods=[{','.join(_POD_LABELS)}]"],
             "customResourceState": {
                 "enabled": True,

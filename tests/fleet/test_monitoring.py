@@ -313,6 +313,12 @@ def test_state_metrics_have_the_labels_that_rules_join_on_and_the_repository_of_
     assert ("apiextensions.k8s.io", "customresourcedefinitions") in granted
 
 
+def test_nothing_of_monitoring_but_its_operator_may_read_secrets() -> None:
+    values = prometheus("plugin")["kube-state-metrics"]
+    assert not {"secrets", "configmaps"} & set(values["collectors"]), "each collector is a right to list its kind"
+    assert {"nodes", "pods", "jobs"} <= set(values["collectors"])
+
+
 # -- price and room ----------------------------------------------------------------------------------------------------
 
 
