@@ -70,7 +70,7 @@ _COLLECTORS = [
     "resourcequotas",
     "statefulsets",
 ]
-"""What the chart's own rules and ours read. The chart grants one right for each collector, and by default there is one of Secrets."""
+"""What the chart's own rules and ours read. Each collector is a right to list its kind, and the chart's default has Secrets."""
 
 
 def kube_prometheus(
