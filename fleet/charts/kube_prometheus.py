@@ -31,6 +31,23 @@ _NOT_REACHABLE = ("kubeControllerManager", "kubeEtcd", "kubeProxy", "kubeSchedul
 _SELECTORS = ("podMonitor", "probe", "rule", "scrapeConfig", "serviceMonitor")
 
 _POD_LABELS = (SCALE_SET_LABEL, RUNNER_POD_LABEL)
+_COLLECTORS = [
+    "cronjobs",
+    "daemonsets",
+    "deployments",
+    "horizontalpodautoscalers",
+    "jobs",
+    "namespaces",
+    "nodes",
+    "persistentvolumeclaims",
+    "persistentvolumes",
+    "poddisruptionbudgets",
+    "pods",
+    "replicasets",
+    "resourcequotas",
+    "statefulsets",
+]
+"""What the chart's own rules and ours read. Each collector is a right to list its kind, and the chart's default has Secrets."""
 
 
 def kube_prometheus(
@@ -82,6 +99,7 @@ def kube_prometheus(
         "kube-state-metrics": {
             "resources": resources(_STATE_METRICS),
             "nodeSelector": dict(selector),
+            "collectors": _COLLECTORS,
             "metricLabelsAllowlist": [f"nodes=[{','.join(node_labels)}]", f"pods=[{','.join(_POD_LABELS)}]"],
         }
         | job_state(),

@@ -196,6 +196,11 @@ class Cluster(Model):
         """Warnings about unused pools, unknown storage classes, MIG naming and budget alarms that reach nobody."""
         if self.budget is not None and self.budget.nobodys:
             yield f"budget.emails: no mail reaches {', '.join(self.budget.nobodys)}; set your own before pulumi up"
+        if self.monitoring is not None and self.found is not None and self.found.controller is not None:
+            yield (
+                "monitoring: undeterminable: runner sets have metrics only if the controller in "
+                f"{self.found.controller.namespace} turns them on; see docs/monitoring.md#install-or-use-your-own"
+            )
         queued = self.queues.pools if self.queues is not None else frozenset()
         if not (self.runners or queued or self.workloads or self.jobs):
             yield "runners: the cluster has none, so it runs no job; add one"

@@ -169,6 +169,15 @@ def test_an_owner_s_controller_gets_no_network_policy() -> None:
     assert EXPORTER not in {each["metadata"]["name"] for each in found}, "its operator's exporter is the owner's"
 
 
+def test_the_plan_says_what_it_cannot_see_of_an_existing_cluster() -> None:
+    controller = {"namespace": "arc", "serviceAccount": "arc"}
+    own = existing_eks(monitoring=OWN, installed=["arc-controller"], controller=controller)
+    said = [remark for remark in fleet(own=own).clusters["own"].remarks if remark.startswith("monitoring: undeterminable")]
+    assert ["two DCGM engines" in said[1], "controller in arc" in said[0]] == [True, True]
+    agent = existing_eks(monitoring=OWN, installed=["eks-node-monitoring-agent"])
+    assert not any(remark.startswith("monitoring:") for remark in fleet(own=agent).clusters["own"].remarks)
+
+
 # -- one exporter, one engine ------------------------------------------------------------------------------------------
 
 
@@ -300,6 +309,18 @@ def test_eks_gets_a_class_of_encrypted_gp3_volumes_and_its_driver() -> None:
     assert named.clusters["usw2"].drivers == (), "the owner of another class has its driver"
 
 
+def test_a_system_pool_with_fewer_nodes_than_zones_may_leave_prometheus_without_its_volume() -> None:
+    def said(least: int) -> list[str]:
+        wanted = cluster(
+            monitoring=INSTALL, zones=["us-west-2a", "us-west-2b", "us-west-2c"], system={"nodes": {"min": least, "max": 4}}
+        )
+        return [remark for remark in fleet(usw2=wanted).clusters["usw2"].remarks if remark.startswith("monitoring:")]
+
+    assert said(3) == []
+    (remark,) = said(2)
+    assert remark.endswith("raise system.nodes.min to 3")
+
+
 def test_state_metrics_have_the_labels_that_rules_join_on_and_the_repository_of_each_runner() -> None:
     values = prometheus("plugin")["kube-state-metrics"]
     assert values["metricLabelsAllowlist"] == [
@@ -311,6 +332,12 @@ def test_state_metrics_have_the_labels_that_rules_join_on_and_the_repository_of_
     granted = {(rule["apiGroups"][0], rule["resources"][0]): rule["verbs"] for rule in values["rbac"]["extraRules"]}
     assert granted[(runners["groupVersionKind"]["group"], "ephemeralrunners")] == ["list", "watch"]
     assert ("apiextensions.k8s.io", "customresourcedefinitions") in granted
+
+
+def test_nothing_of_monitoring_but_its_operator_may_read_secrets() -> None:
+    values = prometheus("plugin")["kube-state-metrics"]
+    assert not {"secrets", "configmaps"} & set(values["collectors"]), "each collector is a right to list its kind"
+    assert {"nodes", "pods", "jobs"} <= set(values["collectors"])
 
 
 # -- price and room ----------------------------------------------------------------------------------------------------

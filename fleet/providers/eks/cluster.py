@@ -362,6 +362,11 @@ class EksCluster(EksPools):
         """Warnings about the endpoint."""
         for cidr in self.endpoint.reserved_cidrs:
             yield f"endpoint.publicCidrs: {cidr} is reserved, EKS refuses it; set your own networks before pulumi up"
+        if self.makes_class and len(self.fixed_zones) > self.system.nodes.min:
+            yield (
+                f"monitoring: the volume of Prometheus is in one of {len(self.fixed_zones)} zones. Without a node of the system "
+                f"pool there Prometheus would wait; raise system.nodes.min to {len(self.fixed_zones)}"
+            )
         if self.endpoint.private and not self.private_sources:
             yield "endpoint: only the nodes can reach the private endpoint; list your networks in privateCidrs"
 
