@@ -111,7 +111,7 @@ def test_without_promtool_the_program_says_how_to_get_it(monkeypatch, capsys, tm
 def of_stack(path: Path) -> list[list[dict[str, Any]]]:
     """The groups of each cluster of a stack file, with monitoring added."""
     config = builders.read_stack(path)
-    clusters = {name: {"monitoring": MONITORED} | settings for name, settings in config["clusters"].items()}
+    clusters = {name: {"monitoring": {"prometheus": "existing"}} | settings for name, settings in config["clusters"].items()}
     fleet = load(config | {"clusters": clusters})
     return [rule_groups(fleet, name) for name in clusters]
 
