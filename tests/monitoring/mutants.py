@@ -70,7 +70,7 @@ def mutants(groups: Sequence[Group]) -> Iterator[Mutant]:
             name = rule.get("alert") or rule["record"]
             if name == _CONSTANT:
                 continue
-            labels = " ".join(value for key, value in rule.get("labels", {}).items() if key not in ("severity", "cluster"))
+            labels = " ".join(value for key, value in rule.get("labels", {}).items() if key != "severity")
             for change, key, value in [
                 ("removed", "", ""),
                 *_waits(rule),

@@ -30,12 +30,10 @@ _TOPICS = {
 def rule_groups(fleet: Fleet, cluster_name: str) -> list[dict[str, Any]]:
     """The groups of a PrometheusRule, as plain data. None for a cluster without monitoring.
 
-    Every rule is about something that the cluster has. Every alert has the labels `severity` and `cluster`.
+    Every rule is about something that the cluster has. Every alert has the label `severity`. Alertmanager also sees `cluster`,
+    an external label of Prometheus, so a rule does not set it.
     """
     cluster: Cluster = fleet.clusters[cluster_name]
     if cluster.monitoring is None:
         return []
-    groups = [each for topic, rules in _TOPICS.items() for each in group(topic, rules(cluster, cluster.monitoring.alerts))]
-    for rule in (rule for found in groups for rule in found["rules"] if "alert" in rule):
-        rule["labels"]["cluster"] = cluster_name
-    return groups
+    return [each for topic, rules in _TOPICS.items() for each in group(topic, rules(cluster, cluster.monitoring.alerts))]

@@ -19,7 +19,7 @@ def record(name: str, expr: str, **labels: str) -> Rule:
 
 
 def alert(name: str, severity: Severity, expr: str, wait: int, summary: str, description: str, **labels: str) -> Rule:
-    """An alert that fires once `expr` has had results for `wait` seconds. `rule_groups` adds the label `cluster`."""
+    """An alert that fires once `expr` has had results for `wait` seconds."""
     return {
         "alert": name,
         "expr": expr,
