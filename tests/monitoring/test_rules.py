@@ -13,11 +13,13 @@ from typing import Any
 import promql_parser
 import pytest
 
+from fleet.charts.dcgm_exporter import COUNTERS
 from fleet.facts.metrics import METRICS, SERIES
 from fleet.facts.tables import rows
 from fleet.facts.xid import APPLICATION, FATAL, UNCLEAR, XIDS
 from fleet.loading.config import load
 from fleet.render.monitoring.rules import rule_groups
+from fleet.render.monitoring.rules.cost import cost_groups
 from tests import builders
 from tests.fleet.conformance import STACKS
 from tests.monitoring import __main__ as program
@@ -25,10 +27,9 @@ from tests.monitoring.cases import SUITES
 from tests.monitoring.fleet import CLUSTER, groups, monitored
 from tests.monitoring.mutants import EQUIVALENT, mutants, survivors
 from tests.monitoring.promtool import GET, document, failed
+from tests.monitoring.test_dashboards import used
 
 MONITORED = {"prometheus": "install"}
-COST = {f"gpu_ci:{name}_usd_per_hour" for name in ("node", "shared", "planned_worst")}
-"""Series that the cost rules record."""
 ADDED = {"scale_set", "kubernetes_node", "exported_namespace", "exported_pod"}
 """Labels that the monitors add to what an exporter sets."""
 MUTANTS = list(mutants(groups()))
@@ -113,11 +114,11 @@ def of_stack(path: Path) -> list[list[dict[str, Any]]]:
     config = builders.read_stack(path)
     clusters = {name: {"monitoring": {"prometheus": "existing"}} | settings for name, settings in config["clusters"].items()}
     fleet = load(config | {"clusters": clusters})
-    return [rule_groups(fleet, name) for name in clusters]
+    return [[*cost_groups(fleet, name), *rule_groups(fleet, name)] for name in clusters]
 
 
 def test_every_query_reads_metrics_of_a_listed_exporter_or_of_another_rule():
-    require_known(groups())
+    require_known([*cost_groups(monitored(), CLUSTER), *groups()])
 
 
 @pytest.mark.parametrize("stack", STACKS)
@@ -129,7 +130,7 @@ def test_the_rules_of_every_stack_read_only_what_is_known(stack):
 
 def require_known(found: list[dict[str, Any]]) -> None:
     """Each selector has a known name, and matches labels that its series has."""
-    recorded = set(COST)
+    recorded: set[str] = set()
     for rule in (rule for group in found for rule in group["rules"]):
         for selector in selectors(rule["expr"]):
             assert selector.name in SERIES or selector.name in recorded, (rule, selector.name)
@@ -226,3 +227,10 @@ def test_promtool_finds_nothing_to_complain_about(promtool, tmp_path: Path):
     command = [promtool, "check", "rules", "--lint=all", "--lint-fatal", "rules.json"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_exporter_collects_every_field_that_rules_and_dashboards_read():
+    fields = {line.split(",")[0].strip() for line in COUNTERS.splitlines()}
+    read = {each.name for group in groups() for rule in group["rules"] for each in selectors(rule["expr"])} | used()
+    missing = {name for name in read if name.startswith("DCGM_")} - fields
+    assert not missing

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from fleet.render.monitoring.dashboards.cost import MEASURED, USD
-from fleet.render.monitoring.dashboards.panels import Board, Panel, by_value, number, stack
+from fleet.render.monitoring.dashboards.panels import Board, Panel, number, stack
+from fleet.render.monitoring.rules.rule import by_value
 from fleet.settings.alerts import Alerts
 from fleet.settings.cluster import Cluster
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from fleet.render.monitoring.dashboards.panels import Board, Panel, Variable, by_value
+from fleet.render.monitoring.dashboards.panels import Board, Panel, Variable
+from fleet.render.monitoring.rules.rule import by_value
 from fleet.settings.alerts import Alerts
 from fleet.settings.cluster import Cluster
 from fleet.settings.pool import Pool

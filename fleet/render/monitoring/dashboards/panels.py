@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -76,11 +75,3 @@ def of_runner_class(series: str) -> str:
 def of_pool(series: str) -> str:
     """Series of a GPU with the label `pool`, in the pools that are chosen at the top of the dashboard."""
     return f'{series} * on (kubernetes_node) group_left (pool) gpu_ci:node_pool{{pool=~"$pool"}}'
-
-
-def by_value(values: Mapping[str, int]) -> dict[int, str]:
-    """The names that have each value, as a regular expression."""
-    names: defaultdict[int, list[str]] = defaultdict(list)
-    for name, value in values.items():
-        names[value].append(name)
-    return {value: "|".join(found) for value, found in names.items()}

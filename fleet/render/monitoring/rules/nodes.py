@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fleet.charts.kube_state_metrics import sanitized
 from fleet.facts.hardware import SPOT
-from fleet.render.monitoring.rules.rule import Rule, alert, by_value, node_label, one_of, record, sanitized
+from fleet.render.monitoring.rules.rule import Rule, alert, by_value, node_label, one_of, record
 from fleet.settings.alerts import Alerts
 from fleet.settings.cluster import Cluster
 from fleet.settings.namespaces import runner_namespace

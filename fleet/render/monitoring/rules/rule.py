@@ -48,8 +48,3 @@ def by_value(values: Mapping[str, int]) -> dict[int, str]:
 def node_label(series: str) -> str:
     """The series with their label `node` as `kubernetes_node`, which the DCGM exporter's series have."""
     return f'label_replace({series}, "kubernetes_node", "$1", "node", "(.+)")'
-
-
-def sanitized(key: str) -> str:
-    """A label key or resource as kube-state-metrics writes it: nvidia.com/gpu is nvidia_com_gpu."""
-    return "".join(letter if letter.isalnum() else "_" for letter in key)
