@@ -324,12 +324,17 @@ def _advice(runner: Ask, host: Host, fits: Iterable[Fit]) -> str:
     best = smallest(runner, host)
     short = {room for found in fits for room, count in _rooms(runner, found.offer, host.counted).items() if not count}
     if short == {"disk"}:
-        return f"; raise the pool's disk to {math.ceil((runner.scratch + DISK_KEPT) / DISK_SHARE / 1024)}Gi"
+        return f"; raise the pool's disk to {memory_text(disk_for(runner.scratch))}"
     return (
         f"; the smallest type that is large enough is {best.name}"
         if best
         else "; no type with this GPU in this cloud is large enough: ask for less"
     )
+
+
+def disk_for(scratch: int) -> int:
+    """The smallest root disk, in MiB of whole GiB, that leaves `scratch` MiB to a pod."""
+    return math.ceil((scratch + DISK_KEPT) / DISK_SHARE / 1024) * 1024
 
 
 def smallest(runner: Ask, host: Host) -> hardware.Machine | None:

@@ -22,7 +22,7 @@ from fleet.providers.oke.bill import oke_bill
 from fleet.providers.oke.charts import oke_charts
 from fleet.providers.oke.cluster import OkeCluster
 from fleet.providers.oke.existing import ExistingOkeCluster
-from fleet.providers.oke.launchers import oke_system_pool
+from fleet.providers.oke.launchers import oke_system_machines, oke_system_pool
 from fleet.providers.oke.quotas import oke_needs
 from fleet.providers.quotas import Need
 from fleet.providers.tags import AWS_TAGS, NO_TAGS, OCI_TAGS, TagRules
@@ -30,6 +30,7 @@ from fleet.providers.talos.bill import talos_bill
 from fleet.providers.talos.cluster import TalosCluster
 from fleet.settings.cluster import Cluster
 from fleet.settings.github import GitHub
+from fleet.settings.pool import SystemMachines
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,7 @@ class Provider:
     its provider. `tags` are the tag rules of the cloud. `deployable`: whether `pulumi up` creates the cluster. `charts` returns
     the charts of this provider only, from the settings, the cluster's physical name and the GitHub scope. `system_pool` returns
     the free room of one node of the system pool and the number of nodes; None if the provider has no machines as runners.
+    `system_machines` returns the machines of the system pool; None if the settings do not describe them.
     `quota_remarks` returns the quotas that all clusters of the provider may lack. `existing` are the settings of a cluster that
     exists already; None if the provider has no such clusters.
     `components.build` has the builder of a cluster, `fleet.render.files` the files of its machines.
@@ -53,6 +55,7 @@ class Provider:
     deployable: bool
     charts: Callable[[Any, str, GitHub], tuple[Chart, ...]] = lambda *_: ()
     system_pool: Callable[[Any], tuple[Offer, int]] | None = None
+    system_machines: Callable[[Any], SystemMachines] | None = None
     quota_remarks: Callable[[Iterable[Any]], Iterator[str]] = lambda _: iter(())
     existing: type[Cluster] | None = None
 
@@ -66,6 +69,7 @@ PROVIDERS: dict[str, Provider] = {
         AWS_TAGS,
         deployable=True,
         charts=eks_charts,
+        system_machines=lambda cluster: (cluster.system.machines, cluster.system.disk, cluster.system.nodes),
         quota_remarks=quota_remarks,
         existing=ExistingEksCluster,
     ),
@@ -78,6 +82,7 @@ PROVIDERS: dict[str, Provider] = {
         deployable=True,
         charts=oke_charts,
         system_pool=oke_system_pool,
+        system_machines=oke_system_machines,
         existing=ExistingOkeCluster,
     ),
     "kubernetes": Provider(KubernetesCluster, KUBERNETES_PROFILE, kubernetes_bill, lambda *_: (), NO_TAGS, deployable=True),
