@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from fleet.facts.hardware import CAPACITY_BLOCK, SPOT, Machine
+from fleet.facts.pods import Requests
 from fleet.facts.scheduling import INSTANCE_TYPE_LABEL, SYSTEM_POOL, Effect, Taint, system_labels
 from fleet.facts.tables import toml
 from fleet.facts.versions import daemonsets
@@ -98,7 +99,7 @@ def cluster_nodes(cluster: str, settings: Cluster, github: GitHub) -> Iterator[N
         machines, disk, span = provider.system_machines(settings)
         # The cluster's name in its cloud changes no request.
         pods = [pod for chart in installed(settings, cluster, github) for pod in chart.pods if pod.on == "all nodes"]
-        daemons = (*daemonsets(settings.provider, settings.node_features), *pods)
+        daemons: tuple[Requests, ...] = (*daemonsets(settings.provider, settings.node_features), *pods)
         host = Host(SYSTEM_POOL, machines, span.max, "on-demand", disk, daemons)
         labels = tuple(_labels(machine, facts["labels"], ()) | _exactly(system_labels(cluster)) for machine in machines)
         yield Nodes(cluster, settings, github, host, span, labels, ())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -30,7 +30,7 @@ from fleet.facts.scheduling import (
 from fleet.prove.namespace_limits import limit_range, resource_quota, team_limit_range
 from fleet.prove.nodes import Nodes, Values, cluster_nodes
 from fleet.prove.placement import disk_for, fit, shortage, smallest
-from fleet.prove.pod import PLAIN, Pod, PodAsk, Request, resources
+from fleet.prove.pod import PLAIN, Pod, PodAsk, resources
 from fleet.prove.quota import barred
 from fleet.prove.shares import share
 from fleet.providers.installed import image_of, installed
@@ -90,6 +90,10 @@ def _pod_edit(text: str, change: Callable[[dict[str, Any]], object], weight: int
     return Edit(f"pod: {text}", lambda case: replace(case, pod=case.pod.changed(change)), weight)
 
 
+def _object_edit(text: str, **fields: Any) -> Edit:
+    return Edit(f"pod: {text}", lambda case: replace(case, pod=replace(case.pod, **fields)))
+
+
 def _stack_edit(case: Case, path: tuple[str | int, ...], value: Any) -> Edit:
     """Set a value of the cluster's settings. `path` leads to it; its last step may be the end of a list."""
     where = ".".join(map(str, ("clusters", case.nodes.cluster, *path)))
@@ -108,6 +112,14 @@ def _with_setting(path: tuple[str | int, ...], value: Any, case: Case) -> Case |
         return None
     found = cluster_nodes(case.nodes.cluster, changed, case.nodes.github)
     return replace(case, nodes=next(each for each in found if each.name == case.nodes.name))
+
+
+def _all(changes: Iterable[Callable[[dict[str, Any]], object]]) -> Callable[[dict[str, Any]], object]:
+    return lambda spec: [change(spec) for change in changes]
+
+
+def _drop(key: str, spec: dict[str, Any]) -> None:
+    spec.pop(key, None)
 
 
 def _setter(key: str, value: Any) -> Callable[[dict[str, Any]], object]:
@@ -139,7 +151,7 @@ def _amounts(case: Case) -> Iterator[Reason]:
             if name not in PLAIN and (asked or most or Fraction(0)).denominator != 1:
                 up = math.ceil(asked or most or 0)
                 setters = [_amount_setter(field, name, up, who) for field in ("limits", "requests")]
-                fix = _pod_edit(f"write {name}: {up}", lambda spec, both=setters: [set_(spec) for set_ in both], 1)
+                fix = _pod_edit(f"write {name}: {up}", _all(setters), 1)
                 yield Reason(f"the API server refuses it: {name} is a whole number", (fix,))
             elif name not in PLAIN and asked is not None and asked != most:
                 text = "has no limit" if most is None else "has another limit"
@@ -165,14 +177,12 @@ def _classes(case: Case) -> Iterator[Reason]:
     image = image_of(settings)
     handler = settings.enablement == GPU_OPERATOR or bool(image is not None and image.handler)
     priorities = [RUNNER_PRIORITY.name, *(each.name for each in JOB_PRIORITIES if settings.has_job_priorities)]
-    rows = (
-        ("runtimeClassName", "RuntimeClass", [RUNTIME_CLASS] if handler else [], []),
-        ("priorityClassName", "PriorityClass", priorities, _SYSTEM_PRIORITIES),
-    )
-    for key, kind, ours, theirs in rows:
-        if (name := case.pod.text(key)) and name not in (*ours, *theirs):
-            edits = [_pod_edit(f"remove {key}: {name}", lambda spec, key=key: spec.pop(key, None))]
-            edits += [_pod_edit(f"set {key}: {each}", _setter(key, each)) for each in ours[:1]]
+    ours = {"runtimeClassName": [RUNTIME_CLASS] if handler else [], "priorityClassName": priorities}
+    for key, names in ours.items():
+        if (name := case.pod.text(key)) and name not in (*names, *_SYSTEM_PRIORITIES):
+            kind = f"{key[0].upper()}{key[1:].removesuffix('Name')}"
+            edits = [_pod_edit(f"remove {key}: {name}", partial(_drop, key))]
+            edits += [_pod_edit(f"set {key}: {each}", _setter(key, each)) for each in names[:1]]
             yield Reason(f"the API server refuses it: cluster {case.nodes.cluster} has no {kind} {name}", tuple(edits))
 
 
@@ -213,23 +223,17 @@ def _queue(case: Case) -> Iterator[Reason]:
     team = team_of(pod.namespace, queues)
     if pod.kind != "Job" or queues is None or not (team or (pod.queue and not pod.namespace)):
         if pod.suspended:
-            fix = Edit("pod: set suspend: false of the Job", lambda held: replace(held, pod=replace(held.pod, suspended=False)))
+            fix = _object_edit("set suspend: false of the Job", suspended=False)
             yield Reason("the Job is suspended, and no queue starts it", (fix,))
         return
     if case.nodes.is_system:
         yield Reason("its queue has no quota of this pool")
         return
-    each = _ask(case)
-    whole = PodAsk(
-        *(each.gpus * pod.count, Request(each.cpu.request * pod.count), Request(each.memory.request * pod.count), each.scratch)
-    )
+    whole = _ask(case).times(pod.count)
     if not (lacking := barred(whole, pod.queue or None, pod.namespace or None, queues, case.nodes.host)):
         return
     names = [team] if team else list(queues.teams)
-    edits = [
-        Edit(f"pod: set label {QUEUE_LABEL}: {name}", lambda held, to=name: replace(held, pod=replace(held.pod, queue=to)))
-        for name in names
-    ]
+    edits = [_object_edit(f"set label {QUEUE_LABEL}: {name}", queue=name) for name in names]
     part = share(case.nodes.host)
     need = max(whole.gpus, math.ceil(whole.cpu.request / part.cpu), math.ceil(whole.memory.request / part.memory))
     for name in names:
@@ -247,7 +251,7 @@ def _gates(case: Case) -> Iterator[Reason]:
     """The scheduler ignores a pod with scheduling gates."""
     if gates := case.pod.each("schedulingGates"):
         names = ", ".join(str(gate.get("name")) for gate in gates)
-        fix = _pod_edit("remove schedulingGates", lambda spec: spec.pop("schedulingGates", None))
+        fix = _pod_edit("remove schedulingGates", partial(_drop, "schedulingGates"))
         yield Reason(f"the scheduler waits until something removes the scheduling gate {names}", (fix,))
 
 
@@ -271,7 +275,9 @@ def _selector(case: Case) -> Iterator[Reason]:
     else:
         old = " and ".join(wrong)
         target = _target(case)
-        edits.append(_pod_edit(f"set nodeSelector {_pairs(target)} instead of {old}", _setter("nodeSelector", kept | target)))
+        edits.append(
+            _pod_edit(f"set nodeSelector {_pairs(target)} instead of {old}", _setter("nodeSelector", {**kept, **target}))
+        )
     yield Reason("; ".join(_mismatch(nodes, key, value) for key, value in wrong.items()), tuple(edits))
 
 
@@ -344,16 +350,16 @@ def _term(nodes: Nodes, index: int, term: Mapping[str, Any]) -> bool:
 
 def _matches(values: Values, expression: Mapping[str, Any]) -> bool:
     """Kubernetes' operators of node affinity. An unknown value may match all but DoesNotExist."""
-    operator, given = expression.get("operator"), [str(each) for each in expression.get("values") or ()]
+    operator, given = str(expression.get("operator")), [str(each) for each in expression.get("values") or ()]
     if operator in _WITHOUT_VALUE:
-        return (values is None or bool(values)) == (operator == "Exists")
+        return bool(values is None or values) == (operator == "Exists")
     if values is None:
         return True
     if operator == "In":
         return any(each in values for each in given)
     if operator == "NotIn":
         return not values or any(each not in given for each in values)
-    numbers = [int(each) for each in (*values, *given) if each.lstrip("-").isdecimal()]
+    numbers: list[int] = [int(each) for each in (*values, *given) if each.lstrip("-").isdecimal()]
     if operator not in ("Gt", "Lt") or not values or len(numbers) != len(values) + 1:
         return False
     *held, bound = numbers
@@ -416,7 +422,7 @@ def _devices(case: Case) -> Iterator[Reason]:
             if count > 1:
                 who = container.get("name")
                 both = [_amount_setter(field, offered, 1, who) for field in ("limits", "requests")]
-                less = _pod_edit(f"ask for 1 {offered} in {who}", lambda spec, both=both: [set_(spec) for set_ in both], 1)
+                less = _pod_edit(f"ask for 1 {offered} in {who}", _all(both), 1)
                 more = _stack_edit(case, ("pools", host.name, "sharing", "allowSeveral"), True)
                 yield Reason(
                     f"{who} asks for {count} shares, and the device plugin gives a container 1 (UnexpectedAdmissionError)",
@@ -482,18 +488,12 @@ def _lower(case: Case, ask: PodAsk, rows: Mapping[str, tuple[int, int, Callable[
         changes += [_amount_setter(field, name, value, who) for field in fields]
         words.append(f"{name}: {value}")
     if changes:
-        yield _pod_edit(
-            f"lower the requests of {who} to {', '.join(words)}", lambda spec: [change(spec) for change in changes], 1
-        )
+        yield _pod_edit(f"lower the requests of {who} to {', '.join(words)}", _all(changes), 1)
 
 
 def _units(name: str, amount: Any) -> int:
     scale = {"cpu": Fraction(1000), "memory": Fraction(1, 2**20), "ephemeral-storage": Fraction(1, 2**20)}
     return math.ceil((quantity(amount) or 0) * scale.get(name, Fraction(1)))
-
-
-def _move(namespace: str, case: Case) -> Case:
-    return replace(case, pod=replace(case.pod, namespace=namespace))
 
 
 def _caches(case: Case) -> Iterator[Reason]:
@@ -503,7 +503,7 @@ def _caches(case: Case) -> Iterator[Reason]:
         if cache is None or not case.pod.namespace or case.pod.namespace in cache.namespaces:
             continue
         home = cache.namespaces[0]
-        move = Edit(f"pod: set metadata.namespace: {home}", partial(_move, home))
+        move = _object_edit(f"set metadata.namespace: {home}", namespace=home)
         add = _stack_edit(case, ("caches", claim, "namespaces"), [*cache.namespaces, case.pod.namespace])
         yield Reason(
             f"namespace {case.pod.namespace} has no claim {claim}: the cache has namespaces {', '.join(cache.namespaces)}",

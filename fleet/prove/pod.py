@@ -43,6 +43,11 @@ class PodAsk:
     memory: Request
     scratch: int
 
+    def times(self, count: int) -> PodAsk:
+        """The same for several pods together."""
+        cpu, memory = (Request(each.request * count) for each in (self.cpu, self.memory))
+        return PodAsk(self.gpus * count, cpu, memory, self.scratch * count)
+
 
 @dataclass(frozen=True, slots=True)
 class Pod:

@@ -20,9 +20,7 @@ from offline.manifests.tree import read_tree
 
 @app.command(name="explain", rich_help_panel=PROVE)
 def explain_pods(
-    manifest: Annotated[
-        str, typer.Argument(metavar="POD.yaml", help="A Pod, or an object that creates pods; or a folder of them.")
-    ],
+    manifest: Annotated[str, typer.Argument(metavar="POD.yaml", help="A Pod or an object that creates pods, or a folder.")],
     stack: Annotated[str, typer.Option("--stack", help="The stack whose pools are searched.")],
     cluster: Annotated[str | None, typer.Option("--cluster", help="Search only this cluster of the stack.")] = None,
     file: File = None,
