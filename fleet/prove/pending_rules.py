@@ -32,12 +32,14 @@ from fleet.prove.nodes import Nodes, Values, cluster_nodes
 from fleet.prove.placement import disk_for, fit, shortage, smallest
 from fleet.prove.pod import PLAIN, Pod, PodAsk, resources
 from fleet.prove.quota import barred
+from fleet.prove.room import standing
 from fleet.prove.shares import share
 from fleet.providers.installed import image_of, installed
 from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import GPU_OPERATOR
 from fleet.settings.jobs import team_of
 from fleet.settings.model import cpu_text, memory_text
+from fleet.settings.queues import units
 
 _SYSTEM_PRIORITIES = ("system-cluster-critical", "system-node-critical")
 """Kubernetes' own priority classes."""
@@ -496,6 +498,20 @@ def _units(name: str, amount: Any) -> int:
     return math.ceil((quantity(amount) or 0) * scale.get(name, Fraction(1)))
 
 
+def _standing(case: Case) -> Iterator[Reason]:
+    """Workloads that always run may fill the whole pool."""
+    if case.nodes.is_system or not (ask := _ask(case)).gpus:
+        return
+    host, pool, own = case.nodes.host, case.settings.pools[case.nodes.host.name], (case.pod.namespace, case.pod.name)
+    others = {name: each.units for name, each in standing(case.settings, host.name) if (each.namespace, name) != own}
+    taken, most = sum(others.values()), units(pool)
+    if others and taken + ask.gpus > most >= ask.gpus:
+        more = pool.nodes.max + math.ceil((taken + ask.gpus - most) * pool.nodes.max / most)
+        grow = _stack_edit(case, ("pools", host.name, "nodes", "max"), more)
+        who = f"{' and '.join(others)} always {'takes' if len(others) == 1 else 'take'}"
+        yield Reason(f"{who} {taken} of the {most} {host.counted} of the full pool", (grow,))
+
+
 def _caches(case: Case) -> Iterator[Reason]:
     """A claim exists only in the namespaces of its cache."""
     for claim in case.pod.claims:
@@ -523,4 +539,5 @@ _RULES: tuple[Callable[[Case], Iterator[Reason]], ...] = (
     _taints,
     _devices,
     _room,
+    _standing,
 )

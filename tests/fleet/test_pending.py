@@ -28,6 +28,7 @@ GPU = "nvidia.com/gpu"
 TOLERATION = {"key": GPU, "operator": "Exists", "effect": "NoSchedule"}
 OFFER = for_runners(machine("g4dn.2xlarge"), 200 * 1024, pool_host(load(config()).clusters["usw2"], "t4").daemonsets)
 """What a node of the pool t4 leaves to pods."""
+MIG = {"strategy": "mig", "profile": "1g.5gb"}
 STACKS = ("staging", "prod", "homelab")
 
 
@@ -241,6 +242,12 @@ REASONS: dict[str, tuple[dict[str, Any], dict[str, Any], str, list[list[str]]]] 
         {},
         "it asks for nvidia.com/gpu, the nodes offer nvidia.com/gpu.shared (1/4 GPU each)",
         [["pod: ask for nvidia.com/gpu.shared instead of nvidia.com/gpu"]],
+    ),
+    "a whole GPU where GPUs are partitioned": (
+        {"enablement": "gpu-operator", "pools": {"t4": pool(instanceTypes=["p4d.24xlarge"], sharing=MIG)}},
+        {},
+        "it asks for nvidia.com/gpu, the nodes offer nvidia.com/mig-1g.5gb (MIG 1g.5gb each)",
+        [["pod: ask for nvidia.com/mig-1g.5gb instead of nvidia.com/gpu"]],
     ),
     "several shares": (
         {"pools": {"t4": pool(sharing={"strategy": "time-slicing", "replicas": 4})}},
@@ -460,6 +467,17 @@ def test_a_claim_of_another_namespace_is_missing() -> None:
         ["pod: set metadata.namespace: vision"],
         ['stack: set clusters.usw2.caches.models.namespaces: ["vision", "ai"]'],
     ]
+
+
+def test_workloads_that_always_run_may_fill_a_pool() -> None:
+    ollama = {"kind": "ollama", "pool": "t4", "storage": {"size": "50Gi", "storageClass": "gp3"}}
+    of = fleet(pools={"t4": pool(nodes={"min": 1, "max": 1})}, workloads={"ollama": ollama})
+    found = answer_of(of, pod(namespace="ml"))
+    assert found.reasons == ("ollama always takes 1 of the 1 GPUs of the full pool",)
+    assert texts(found) == [["stack: set clusters.usw2.pools.t4.nodes.max: 2"]]
+    own = pod_of("ollama", body(namespace="ai") | {"metadata": {"name": "ollama", "namespace": "ai"}})
+    assert own is not None
+    assert not answer_of(of, own).reasons, "it does not wait for itself"
 
 
 # -- several changes, and none -------------------------------------------------------------------------------------------
