@@ -212,8 +212,9 @@ def _limits(case: Case) -> Iterator[Reason]:
                     f"the LimitRange of namespace {case.pod.namespace} refuses {name} {given} of {who}: {most} at most", (fix,)
                 )
     for name, amount in case.pod.requests().items():
-        if amount > (quantity(hard.get(f"requests.{name}")) or amount):
-            yield Reason(f"the ResourceQuota of namespace {case.pod.namespace} admits {hard[f'requests.{name}']} {name} at most")
+        most_of_all = quantity(hard.get(f"requests.{name}"))
+        if most_of_all is not None and amount > most_of_all:
+            yield Reason(f"the ResourceQuota of namespace {case.pod.namespace} admits {most_of_all} {name} at most")
 
 
 # -- queues and gates --------------------------------------------------------------------------------------------------

@@ -15,7 +15,8 @@ from fleet.facts.offer import for_runners
 from fleet.jobs import gpu_job, place_job
 from fleet.loading.config import load
 from fleet.prove.nodes import nodes_of
-from fleet.prove.pending import Answer, Case, Edit, Explanation, explain, reasons
+from fleet.prove.pending import Answer, Explanation, explain
+from fleet.prove.pending_rules import Case, Edit, reasons
 from fleet.prove.placement import pool_host
 from fleet.prove.pod import Pod, pod_of
 from fleet.providers.fleet import Fleet
@@ -412,6 +413,16 @@ def test_a_pod_above_the_quota_of_a_runner_namespace_is_refused() -> None:
     assert found.reasons == ("the ResourceQuota of namespace runners-gpu-t4 admits 2 nvidia.com/gpu at most",)
 
 
+def test_the_namespace_of_launchers_admits_no_gpu() -> None:
+    (found,) = [
+        each
+        for each in explain(stack("prod"), pod(namespace="runners-oracle-vm-gpu-a10-1")).answers
+        if each.nodes.name == "sjc/a10"
+    ]
+    assert found.reasons == ("the ResourceQuota of namespace runners-oracle-vm-gpu-a10-1 admits 0 nvidia.com/gpu at most",)
+    assert not found.ways
+
+
 def test_a_container_without_requests_gets_those_of_its_namespace() -> None:
     small = pool(instanceTypes=["g4dn.xlarge"])
     of = fleet(pools={"t4": pool(), "small": small}, runners={"gpu-t4": runner()})
@@ -522,7 +533,7 @@ def test_a_pod_that_no_change_lets_run_says_so() -> None:
 
 
 def test_what_the_settings_do_not_show_is_said() -> None:
-    spec = {
+    spec: dict[str, Any] = {
         "nodeName": "ip-10-0-0-1", "nodeSelector": {"kubernetes.io/hostname": "ip-10-0-0-1"},
         "imagePullSecrets": [{"name": "registry"}],
         "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}],
