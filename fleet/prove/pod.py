@@ -61,9 +61,9 @@ class Pod:
     name: str
     namespace: str
     spec: Mapping[str, Any]
-    queue: str = ""
-    count: int = 1
-    suspended: bool = False
+    queue: str
+    count: int
+    suspended: bool
 
     @property
     def label(self) -> str:

@@ -22,7 +22,20 @@ from fleet.prove.pod import Pod, pod_of
 from fleet.providers.fleet import Fleet
 from fleet.settings.model import cpu_text
 from fleet.settings.runner import PodRunner
-from tests.builders import ROOT, cluster, config, existing_context, oke_cluster, oke_pool, oke_runner, pool, read_stack, runner
+from tests.builders import (
+    ROOT,
+    cluster,
+    config,
+    existing_context,
+    oke_cluster,
+    oke_pool,
+    oke_runner,
+    pool,
+    read_stack,
+    runner,
+    talos_cluster,
+    talos_pool,
+)
 from tests.fleet.conformance import cluster_charts
 
 GPU = "nvidia.com/gpu"
@@ -383,6 +396,8 @@ def test_the_nodes_of_an_existing_cluster_are_what_the_settings_describe() -> No
     ([expression("example.com/memory", "Lt", "17")], True),
     ([expression("example.com/memory", "Lt", "16")], False),
     ([expression("gpu", "Gt", "1")], False),
+    ([expression("example.com/memory", "Gt", "many")], False),
+    ([expression("example.com/memory", "Above", "1")], False),
     ([expression("topology.kubernetes.io/zone", "NotIn", "us-west-2a")], True),
     ([expression("topology.kubernetes.io/zone", "NotIn", "us-west-2a", "us-west-2b")], False),
     ([expression("kubernetes.io/hostname", "In", "ip-10-0-0-1")], True),
@@ -529,6 +544,45 @@ def test_a_pod_that_no_change_lets_run_says_so() -> None:
     assert "  no change of the pod or of this pool was found that lets it run here" in list(found.lines())
 
 
+def test_the_largest_container_is_lowered() -> None:
+    small, large = container({"memory": "1Gi"}), container({GPU: 1, "memory": "40Gi"}) | {"name": "large"}
+    found = answer_of(fleet(), pod(containers=[small, large, container({"cpu": 1}) | {"name": "side"}]))
+    assert texts(found)[0] == [f"pod: lower the requests of large to memory: {OFFER.memory - 1024}Mi"]
+
+
+def test_an_added_toleration_leaves_the_others_in_place() -> None:
+    other = {"key": "example.com/dedicated", "operator": "Exists", "effect": "NoSchedule"}
+    asked = pod(tolerations=[other, {"key": GPU, "operator": "Equal", "value": "no", "effect": "NoExecute"}])
+    (nodes,) = [each for each in nodes_of(fleet()) if each.name == "usw2/t4"]
+    (way,) = answer_of(fleet(), asked).ways
+    kept = applied(Case(asked, nodes), way).pod.spec["tolerations"]
+    assert kept == [*asked.spec["tolerations"], TOLERATION]
+
+
+def test_a_runtime_class_exists_where_something_creates_it() -> None:
+    asked = pod(runtimeClassName="nvidia", priorityClassName="system-node-critical")
+    assert not answer_of(fleet(enablement="gpu-operator"), asked).reasons
+    talos = load(config(clusters={"home": talos_cluster(enablement="device-plugin", pools={"gpu": talos_pool()})}))
+    assert not [each for each in explain(talos, asked).answers[0].reasons if "RuntimeClass" in each]
+
+
+def test_the_system_pool_has_the_daemonsets_of_all_nodes_only() -> None:
+    hosts = {nodes.name: nodes.host for nodes in nodes_of(stack("prod"))}
+    on_system, on_gpus = ({each.name for each in hosts[at].daemonsets} for at in ("use1/system", "use1/t4-spot"))
+    assert "nfd-worker" in on_system
+    assert "dcgm-exporter" in on_gpus - on_system
+    assert "gpu-operator" not in on_system
+
+
+def test_the_page_explains_the_lines_that_are_printed() -> None:
+    page = (ROOT / "docs" / "troubleshooting.md").read_text()
+    section = page[page.index("## Why a pod waits") : page.index("## A job waits")]
+    printed = "\n".join(explain(stack("staging"), pod(tolerations=[])).lines())
+    for words in ("nearest pool", "because ", "smallest change", "pod: ", "other pools", "not known from the stack file"):
+        assert words in printed
+        assert f"`{words.strip()}" in section
+
+
 # -- what is not known, and wrong input ----------------------------------------------------------------------------------
 
 
@@ -587,6 +641,12 @@ def test_the_pod_of_any_object_is_found(path: tuple[str, ...]) -> None:
     found = pod_of("x", {"kind": "Thing", "metadata": {"name": "a", "namespace": "b"}, **made})
     assert found is not None
     assert (found.label, found.containers) == ("Thing b/a", [container()])
+
+
+def test_an_object_with_a_generated_name_is_called_by_its_prefix() -> None:
+    found = pod_of("x", body() | {"metadata": {"generateName": "train-"}})
+    assert found is not None
+    assert found.label == "Pod train-"
 
 
 def test_an_object_without_a_pod_has_none() -> None:
