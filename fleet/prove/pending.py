@@ -6,8 +6,9 @@ every change that it reports has been verified.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fleet.facts.errors import InputError, quoted
 from fleet.facts.hardware import SPOT
@@ -21,6 +22,8 @@ from fleet.providers.registry import PROVIDERS
 
 _MOST = 6
 """The most changes that the search makes."""
+_SEARCHED = 50
+"""Pools in which the search tries changes: those with the fewest reasons. Each change of the stack is judged by all its rules."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,39 +129,37 @@ def explain(fleet: Fleet, pod: Pod, cluster: str | None = None) -> Explanation:
     pools = [nodes for nodes in nodes_of(fleet) if cluster in (None, nodes.cluster)]
     if not pools:
         raise InputError("--stack: the settings describe no nodes; add a pool")
-    answers = tuple(sorted((_answer(Case(pod, nodes)) for nodes in pools), key=lambda answer: answer.rank))
+    judged = [Answer(nodes, tuple(reason.text for reason in reasons(Case(pod, nodes)))) for nodes in pools]
+    judged.sort(key=lambda answer: len(answer.reasons))
+    searched = (replace(each, ways=_smallest(Case(pod, each.nodes))) for each in judged[:_SEARCHED])
+    answers = tuple(sorted((*searched, *judged[_SEARCHED:]), key=lambda answer: answer.rank))
     return Explanation(pod, answers, tuple(_unknown(pod, answers[0].nodes)))
-
-
-def _answer(case: Case) -> Answer:
-    found = tuple(reason.text for reason in reasons(case))
-    ways = sorted(_smallest(case), key=_weight) if found else []
-    return Answer(case.nodes, found, tuple(ways))
 
 
 def _weight(way: tuple[Edit, ...]) -> int:
     return sum(edit.weight for edit in way)
 
 
-def _smallest(case: Case) -> list[tuple[Edit, ...]]:
-    """The smallest sets of changes after which no reason remains; empty if there is none.
+def _smallest(case: Case) -> tuple[tuple[Edit, ...], ...]:
+    """The smallest sets of changes after which no reason remains, the lightest first; empty if none is needed or found.
 
     Every set must remove the first reason, so only the changes for that one are tried at each step.
     """
     states: list[tuple[tuple[Edit, ...], Case]] = [((), case)]
     for _ in range(_MOST):
-        after = []
-        for way, state in states:
-            reason = next(reasons(state))
-            for edit in reason.edits:
-                changed = edit.apply(state)
-                # A change that leaves its own reason in place does not help.
-                if changed is not None and reason.text not in {each.text for each in reasons(changed)}:
-                    after.append(((*way, edit), changed))
-        if found := [way for way, state in after if next(reasons(state), None) is None]:
-            return found
-        states = after
-    return []
+        states = [after for state in states for after in _edited(*state)]
+        if found := [way for way, state in states if next(reasons(state), None) is None]:
+            return tuple(sorted(found, key=_weight))
+    return ()
+
+
+def _edited(way: tuple[Edit, ...], case: Case) -> Iterator[tuple[tuple[Edit, ...], Case]]:
+    """The case after each change that removes its first reason, with all changes so far."""
+    for reason in itertools.islice(reasons(case), 1):
+        for edit in reason.edits:
+            changed = edit.apply(case)
+            if changed is not None and reason.text not in {each.text for each in reasons(changed)}:
+                yield (*way, edit), changed
 
 
 def _unknown(pod: Pod, nodes: Nodes) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -22,7 +23,6 @@ _SPECS = (
     ("spec",),
 )
 """Paths of a pod spec: workloads and runner sets, CronJob, EphemeralRunnerSet, PodTemplate, EphemeralRunner, Pod."""
-_LISTS = ("containers", "initContainers", "tolerations", "volumes", "schedulingGates", "imagePullSecrets")
 PLAIN = ("cpu", "memory", "ephemeral-storage")
 """Resources that every node has. All others are extended resources or huge pages."""
 
@@ -181,9 +181,12 @@ def pod_of(where: str, body: Mapping[str, Any]) -> Pod | None:
     )
     if spec is None:
         return None
-    for at, rule in _faults(spec):
-        raise InputError(f"{where}: {'.'.join((*path, at))}: {rule}")
-    metadata, own = body.get("metadata") or {}, body.get("spec") or {}
+    head = (_faults(body.get("metadata"), {"labels": {}}, "metadata"), _faults(spec, _SHAPE, ".".join(path)))
+    for at, rule in itertools.chain(*head):
+        raise InputError(f"{where}: {at}: {rule}")
+    if not spec["containers"]:
+        raise InputError(f"{where}: {'.'.join(path)}.containers: a pod has at least one container; add one")
+    metadata, own = body.get("metadata") or {}, _walk(body, ("spec",)) or {}
     is_job = body.get("kind") == "Job"
     count = own.get("parallelism") if is_job else None
     return Pod(
@@ -203,29 +206,49 @@ def _walk(body: Any, path: tuple[str, ...]) -> Any:
     return body
 
 
-def _faults(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """(path, rule) of each value that has the wrong type."""
-    for key in _LISTS:
-        held = spec.get(key) or []
-        if not isinstance(held, list) or not all(isinstance(each, Mapping) for each in held):
-            yield key, f"must be a list of objects; got {quoted(held)}; correct it"
-            return
-    if not spec["containers"]:
-        yield "containers", "a pod has at least one container; add one"
-    for key, value in _mapping(spec.get("nodeSelector")).items():
-        if not isinstance(value, str):
-            yield f"nodeSelector.{key}", f"the value of a label is a text; got {quoted(value)}; put quotes around it"
-    terms = _walk(spec, ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"))
-    if terms is not None and not (isinstance(terms, list) and all(isinstance(each, Mapping) for each in terms)):
-        yield "affinity.nodeAffinity", "nodeSelectorTerms must be a list of objects; correct it"
-    for kind in ("initContainers", "containers"):
-        for index, container in enumerate(spec.get(kind) or ()):
-            for field in ("limits", "requests"):
-                for name, amount in _mapping(_walk(container, ("resources", field))).items():
-                    if (found := quantity(amount)) is None or found < 0:
-                        rule = f"a quantity is a number with a unit, such as 500m or 16Gi; got {quoted(amount)}; correct it"
-                        yield f"{kind}[{index}].resources.{field}.{name}", rule
+def _faults(value: Any, shape: Any, at: str) -> Iterator[tuple[str, str]]:
+    """(path, rule) of each value below `at` that does not have its shape: `_SHAPE` explains shapes."""
+    if value is None or shape is None:
+        return
+    kind: Any
+    kind, called = (list, "a list") if isinstance(shape, list) else (Mapping, "an object")
+    if not isinstance(value, kind):
+        yield at, f"must be {called}; got {quoted(value)}; correct it"
+    elif isinstance(shape, list):
+        for index, each in enumerate(value):
+            # An empty item is no object.
+            yield from _faults("" if each is None and shape[0] is not None else each, shape[0], f"{at}[{index}]")
+    elif isinstance(shape, Mapping):
+        for key, inner in shape.items():
+            yield from _faults(value.get(key), inner, f"{at}.{key}")
+    else:
+        yield from ((f"{at}.{key}", rule) for key, each in value.items() if (rule := shape(each)))
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
+def _quantity(value: Any) -> str:
+    found = quantity(value)
+    correct = found is not None and found >= 0
+    return "" if correct else f"a quantity is a number with a unit, such as 500m or 16Gi; got {quoted(value)}; correct it"
+
+
+def _label(value: Any) -> str:
+    return "" if isinstance(value, str) else f"the value of a label is a text; got {quoted(value)}; put quotes around it"
+
+
+_RESOURCES = {"limits": _quantity, "requests": _quantity}
+_CONTAINERS = [{"resources": _RESOURCES}]
+_TERMS = {"nodeSelectorTerms": [{"matchExpressions": [{"values": [None]}]}]}
+_SHAPE = {
+    "containers": _CONTAINERS,
+    "initContainers": _CONTAINERS,
+    "resources": _RESOURCES,
+    "overhead": _quantity,
+    "nodeSelector": _label,
+    "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": _TERMS}},
+    "tolerations": [{}],
+    "volumes": [{"persistentVolumeClaim": {}}],
+    "schedulingGates": [{}],
+    "imagePullSecrets": [{}],
+}
+"""What the program reads of a pod spec: an object with these keys, a list of a shape, an object whose every value a function
+judges, or anything (None). Every key may be absent."""

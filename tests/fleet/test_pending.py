@@ -530,6 +530,14 @@ def test_the_pool_with_the_fewest_changes_comes_first() -> None:
     ]
 
 
+def test_of_many_pools_those_with_the_fewest_reasons_are_searched() -> None:
+    pools = {f"p{number}": pool() for number in range(60)} | {"near": pool(labels={"example.com/a": "1"})}
+    of = fleet(pools=pools, runners={"gpu-t4": runner(pool="near")})
+    found = explain(of, pod(tolerations=[], nodeSelector={"example.com/a": "1"}))
+    assert found.answers[0].nodes.name == "usw2/near"
+    assert sum(bool(each.ways) for each in found.answers) == 50
+
+
 def test_a_change_of_the_stack_that_its_rules_refuse_is_not_proposed() -> None:
     # A pool of a reservation holds its number of machines; more quota than it has is refused.
     asked = pod("Job", namespace="vision", parallelism=3)
@@ -614,11 +622,13 @@ def test_a_cluster_that_the_stack_does_not_have_is_wrong_input() -> None:
 
 @pytest.mark.parametrize(("spec", "message"), [
     ({"containers": []}, "pod.yaml:1: spec.containers: a pod has at least one container; add one"),
-    ({"containers": "worker"}, "pod.yaml:1: spec.containers: must be a list of objects; got 'worker'; correct it"),
-    ({"tolerations": ["gpu"]}, "pod.yaml:1: spec.tolerations: must be a list of objects"),
+    ({"containers": "worker"}, "pod.yaml:1: spec.containers: must be a list; got 'worker'; correct it"),
+    ({"containers": [None]}, "pod.yaml:1: spec.containers[0]: must be an object; got ''"),
+    ({"tolerations": ["gpu"]}, "pod.yaml:1: spec.tolerations[0]: must be an object; got 'gpu'; correct it"),
+    ({"overhead": {"cpu": -1}}, "pod.yaml:1: spec.overhead.cpu: a quantity is a number with a unit"),
     ({"nodeSelector": {"gpu": True}}, "pod.yaml:1: spec.nodeSelector.gpu: the value of a label is a text; got True; put quotes"),
     ({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": {}}}}},
-     "pod.yaml:1: spec.affinity.nodeAffinity: nodeSelectorTerms must be a list"),
+     "pod.yaml:1: spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms: must be a list"),
     ({"containers": [container({"memory": "16 GB"})]}, "pod.yaml:1: spec.containers[0].resources.limits.memory: a quantity is"),
 ])  # fmt: skip
 def test_a_pod_that_cannot_be_read_is_wrong_input(spec: dict[str, Any], message: str) -> None:
