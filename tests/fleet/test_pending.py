@@ -460,6 +460,15 @@ def test_a_job_above_its_teams_quota_is_never_admitted() -> None:
     assert not answer_of(fleet(queues=team(2)), asked).reasons
 
 
+def test_a_queue_counts_the_memory_of_all_pods_of_a_job() -> None:
+    asked = {"namespace": "vision", "containers": [container({"memory": "20Gi", "cpu": 1})]}
+    assert not answer_of(fleet(queues=team()), pod("Job", **asked)).reasons
+    (reason,) = answer_of(fleet(queues=team()), pod("Job", parallelism=2, **asked)).reasons
+    assert reason == (
+        f"its queue never admits it: team vision has {OFFER.memory}Mi of it and nobody to borrow from, the job asks for 40Gi"
+    )
+
+
 def test_a_job_in_a_pool_without_quota_is_never_admitted() -> None:
     of = fleet(pools={"t4": pool(), "other": pool()}, queues=team())
     found = answer_of(of, pod("Job", namespace="vision"), "usw2/other")
@@ -556,6 +565,13 @@ def test_the_largest_container_is_lowered() -> None:
     small, large = container({"memory": "1Gi"}), container({GPU: 1, "memory": "40Gi"}) | {"name": "large"}
     found = answer_of(fleet(), pod(containers=[small, large, container({"cpu": 1}) | {"name": "side"}]))
     assert texts(found)[0] == [f"pod: lower the requests of large to memory: {OFFER.memory - 1024}Mi"]
+
+
+def test_requests_are_lowered_to_the_smallest_machine_type() -> None:
+    of = fleet(pools={"t4": pool(instanceTypes=["g4dn.4xlarge", "g4dn.2xlarge"])})
+    found = answer_of(of, pod(containers=[container({GPU: 1, "memory": "80Gi", "cpu": 20})]))
+    lowered = f"cpu: {cpu_text(OFFER.cpu)}, memory: {OFFER.memory}Mi"
+    assert texts(found)[0] == [f"pod: lower the requests of worker to {lowered}"]
 
 
 def test_an_added_toleration_leaves_the_others_in_place() -> None:
@@ -722,6 +738,7 @@ def test_the_comfyui_of_seed_004_needs_three_changes_in_the_homelab() -> None:
             "pod: ask for 1 nvidia.com/gpu.shared in main",
         ]
     ]
+    assert "smallest change, 3 in all:" in list(found.lines())
 
 
 def test_explanations_have_the_nearest_pool_first_and_a_line_for_each_other() -> None:
