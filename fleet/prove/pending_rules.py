@@ -22,7 +22,6 @@ from fleet.facts.scheduling import (
     QUEUE_LABEL,
     RUNNER_PRIORITY,
     RUNTIME_CLASS,
-    Effect,
     Taint,
     Toleration,
     is_gpu_resource,
@@ -377,7 +376,7 @@ def _taints(case: Case) -> Iterator[Reason]:
         *((each, True) for each in nodes.taints),
         *((each, False) for each in nodes.imagined if nodes.starts_empty),
     ]:
-        if taint.effect == Effect.PREFER_NO_SCHEDULE or taint.key in seen or any(each.covers(taint) for each in tolerations):
+        if taint.key in seen or any(each.covers(taint) for each in tolerations):
             continue
         seen.add(taint.key)
         same = [each for each in tolerations if each.key == taint.key and each.effect in ("", taint.effect)]

@@ -359,6 +359,9 @@ def test_on_oke_a_toleration_of_the_real_taint_starts_no_first_node() -> None:
         "node starts (its toleration has the value 'present')",
     )
     assert texts(found) == [["pod: set operator: Exists, without a value, in the toleration of nvidia.com/gpu"]]
+    assert answer_of(of, pod(tolerations=[]), "sjc/a10").reasons == (
+        "it does not tolerate the taint nvidia.com/gpu=present:NoSchedule",
+    )
 
 
 def test_the_nodes_of_an_existing_cluster_are_what_the_settings_describe() -> None:
@@ -406,6 +409,13 @@ def test_the_nodes_of_an_existing_cluster_are_what_the_settings_describe() -> No
 def test_a_node_affinity_is_read_as_the_scheduler_does(expressions: list[dict[str, Any]], runs: bool) -> None:
     of = fleet(pools={"t4": pool(labels={"example.com/memory": "16"})})
     assert (not answer_of(of, pod(affinity=affinity(expressions))).reasons) is runs
+
+
+def test_an_affinity_must_match_every_machine_type_of_the_pool() -> None:
+    of = fleet(pools={"t4": pool(instanceTypes=["g4dn.2xlarge", "g4dn.4xlarge"])})
+    key = "node.kubernetes.io/instance-type"
+    assert answer_of(of, pod(affinity=affinity([expression(key, "In", "g4dn.4xlarge")]))).reasons
+    assert not answer_of(of, pod(affinity=affinity([expression(key, "In", "g4dn.4xlarge", "g4dn.2xlarge")]))).reasons
 
 
 def test_one_term_of_an_affinity_is_enough() -> None:
