@@ -197,7 +197,7 @@ def _teams(inside: Inside, fleet: Fleet, priority: pulumi.Resource) -> None:
     """
     settings = inside.settings
     classes: tuple[pulumi.Resource, ...] = ()
-    if settings.queues is not None or settings.workloads or settings.jobs:
+    if settings.has_job_priorities:
         classes = Priorities(f"{inside.name}-priorities", PrioritiesArgs(inside.ready), opts=inside.opts).classes
     objects, kueue = None, None
     if settings.queues is not None:

@@ -23,7 +23,7 @@ from fleet.providers.oke.bill import oke_bill
 from fleet.providers.oke.charts import oke_charts
 from fleet.providers.oke.cluster import OkeCluster
 from fleet.providers.oke.existing import ExistingOkeCluster
-from fleet.providers.oke.launchers import oke_system_pool
+from fleet.providers.oke.launchers import oke_system_machines, oke_system_pool
 from fleet.providers.oke.quotas import oke_needs
 from fleet.providers.quotas import Need
 from fleet.providers.tags import AWS_TAGS, NO_TAGS, OCI_TAGS, TagRules
@@ -31,6 +31,7 @@ from fleet.providers.talos.bill import talos_bill
 from fleet.providers.talos.cluster import TalosCluster
 from fleet.settings.cluster import Cluster
 from fleet.settings.github import GitHub
+from fleet.settings.pool import SystemMachines
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,7 @@ class Provider:
     its provider. `tags` are the tag rules of the cloud. `deployable`: whether `pulumi up` creates the cluster. `charts` returns
     the charts of this provider only, from the settings, the cluster's physical name and the GitHub scope. `system_pool` returns
     the free room of one node of the system pool and the number of nodes, of a cluster that the program creates; None if unknown.
+    `system_machines` returns the machines of the system pool; None if the settings do not describe them.
     `quota_remarks` returns the quotas that all clusters of the provider may lack. `existing` are the settings of a cluster that
     exists already; None if the provider has no such clusters.
     `components.build` has the builder of a cluster, `fleet.render.files` the files of its machines.
@@ -54,6 +56,7 @@ class Provider:
     deployable: bool
     charts: Callable[[Any, str, GitHub], tuple[Chart, ...]] = lambda *_: ()
     system_pool: Callable[[Any], tuple[Offer, int]] | None = None
+    system_machines: Callable[[Any], SystemMachines] | None = None
     quota_remarks: Callable[[Iterable[Any]], Iterator[str]] = lambda _: iter(())
     existing: type[Cluster] | None = None
 
@@ -68,6 +71,7 @@ PROVIDERS: dict[str, Provider] = {
         deployable=True,
         charts=eks_charts,
         system_pool=eks_system_pool,
+        system_machines=lambda cluster: (cluster.system.machines, cluster.system.disk, cluster.system.nodes),
         quota_remarks=quota_remarks,
         existing=ExistingEksCluster,
     ),
@@ -80,6 +84,7 @@ PROVIDERS: dict[str, Provider] = {
         deployable=True,
         charts=oke_charts,
         system_pool=oke_system_pool,
+        system_machines=oke_system_machines,
         existing=ExistingOkeCluster,
     ),
     "kubernetes": Provider(KubernetesCluster, KUBERNETES_PROFILE, kubernetes_bill, lambda *_: (), NO_TAGS, deployable=True),

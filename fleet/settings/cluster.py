@@ -156,6 +156,15 @@ class Cluster(Model):
         """Version of NVIDIA's driver in the node image of a pool; None if unknown."""
         return None
 
+    def zones_with_nodes(self, pool: Any) -> tuple[str, ...]:
+        """The zones in which nodes of a pool start, as their zone label has them. Empty if the settings do not show that."""
+        return ()
+
+    @property
+    def has_job_priorities(self) -> bool:
+        """Whether the cluster has the priority classes of Jobs."""
+        return bool(self.queues is not None or self.workloads or self.jobs)
+
     @property
     def team_namespaces(self) -> dict[str, Level]:
         """Namespaces that the settings name, with the Pod Security Standard of each."""

@@ -12,10 +12,11 @@ from typing import Any
 from pulumi_policy import PolicyResource
 
 from fleet.facts.pricing import gp3_volume, oci_volume
+from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import REGION
 
 from .kinds import CLAIM, STORAGE_CLASS
-from .read import quantity, text, walk
+from .read import text, walk
 
 _GIB = 2**30
 _IOPS, _MIBPS, _VPUS = 3_000, 125, 10

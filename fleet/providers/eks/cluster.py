@@ -152,6 +152,10 @@ class EksPools(Cluster):
         """The sizes of a pool's node groups by zone."""
         return zone_groups(self.zones_of(pool), pool.nodes)
 
+    def zones_with_nodes(self, pool: EksPool) -> tuple[str, ...]:
+        """As in the base class: the zones of its node groups."""
+        return tuple(self.groups_of(pool))
+
     def image_driver(self, pool: str) -> str | None:
         """Driver version of AWS' AL2023 image for the cluster's Kubernetes minor. None if no source names it."""
         return self.kubernetes.driver if self.pools[pool].image == "al2023-nvidia" else None

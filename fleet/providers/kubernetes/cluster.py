@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from fleet.facts.pricing import Money
-from fleet.facts.scheduling import GPU_PRESENT_LABEL, GPU_TAINT_KEY, Effect, SchedulingProfile, Toleration
+from fleet.facts.scheduling import GPU_PRESENT_LABEL, GPU_TAINT_KEY, Effect, SchedulingProfile, Taint, Toleration
 from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import DEVICE_PLUGIN, Enablement
 from fleet.settings.existing import Existing, ExistingContext, refuse_caches, require_existing
@@ -50,6 +50,14 @@ class DescribedPool(Pool):
         """As in the base class, and the taints that the settings name."""
         own = (Toleration(taint.key, effect=taint.effect) for taint in self.taints)
         return tuple(dict.fromkeys((*super().tolerations(profile), *own)))
+
+    def node_taints(self, profile: SchedulingProfile) -> tuple[Taint, ...]:
+        """As in the base class: the taints that the settings name."""
+        return tuple(Taint(taint.key, taint.value, Effect(taint.effect)) for taint in self.taints)
+
+    def node_labels(self, cluster: str, name: str, profile: SchedulingProfile) -> dict[str, str]:
+        """As in the base class: the labels that the settings name."""
+        return dict(self.selector)
 
     @model_validator(mode="after")
     def _described_rules(self) -> Self:
