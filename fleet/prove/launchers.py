@@ -7,7 +7,8 @@ belong to the cluster's charts. CoreDNS and a provider's own autoscaler are not 
 from __future__ import annotations
 
 from fleet.charts.chart import Pod
-from fleet.facts.offer import less
+from fleet.facts.offer import for_runners, least, less
+from fleet.facts.versions import daemonsets
 from fleet.providers.installed import installed
 from fleet.providers.oke.launcher_set import LAUNCHER_POD
 from fleet.providers.registry import PROVIDERS
@@ -27,16 +28,18 @@ def launcher_room(name: str, cluster: Cluster, github: GitHub) -> int | None:
 def system_room(name: str, cluster: Cluster, github: GitHub) -> list[list[int]] | None:
     """[CPU, memory, pods] that the charts of a cluster leave on each node of its system pool. Empty if they do not fit.
 
-    None if the system pool of the provider's clusters is not known.
+    None if the settings do not describe the system pool.
     """
-    system_pool = PROVIDERS[cluster.provider].system_pool
-    if system_pool is None:
+    system_machines = PROVIDERS[cluster.provider].system_machines
+    if system_machines is None or cluster.found is not None:
         return None
-    offer, nodes = system_pool(cluster)
+    machines, disk, span = system_machines(cluster)
+    provided = daemonsets(cluster.provider, cluster.node_features)
+    offer = least(for_runners(machine, disk, provided) for machine in machines)
     # No request depends on the cluster's name in its cloud.
     pods = [pod for chart in installed(cluster, name, github) for pod in chart.pods]
     node = less(offer, [pod for pod in pods if pod.on == "all nodes"])
-    free = [[node.cpu, node.memory, node.pods] for _ in range(nodes)]
+    free = [[node.cpu, node.memory, node.pods] for _ in range(span.min)]
     for pod in pods:
         if pod.on == "system pool":
             first = next((left for left in free if _holds(left, pod)), None)

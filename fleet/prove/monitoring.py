@@ -33,6 +33,6 @@ def _sum(pods: list[Pod]) -> str:
 
 def _growth(name: str, cluster: Cluster, fleet: Fleet) -> str:
     """A warning if the pods of all charts do not fit on the smallest system pool, whose nodes the idle price counts."""
-    if cluster.found is not None or system_room(name, cluster, fleet.github) != []:
+    if system_room(name, cluster, fleet.github) != []:
         return ""
     return "; the charts of the cluster do not fit on the system pool at its smallest size, so raise system.nodes"
