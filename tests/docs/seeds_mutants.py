@@ -1,0 +1,219 @@
+"""Breaks each source that `docs/seeds.md` names, and runs the tests of its row: `python -m tests.docs.seeds_mutants [ITEM …]`.
+
+A test that still passes proves nothing of its row. The sources are broken in a copy of the repository. A function does nothing, a
+container is empty, another value is changed, a key, a row, a target or the text below a heading is gone, and a file that is named
+alone is empty. `build/seeds.json` has the results. A result holds as long as neither the source nor the tests of its rows change,
+so a run that was stopped continues.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import hashlib
+import io
+import json
+import multiprocessing
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.docs.markdown import ROOT, section
+from tests.docs.test_seeds import PAGE, defined, rows
+
+RESULTS = ROOT / "build" / "seeds.json"
+LIMIT = 300
+"""Seconds for the tests of one mutant."""
+
+
+def broken(file: Path, name: str) -> str:
+    """The text of a file in which what `name` names is broken: `:key`, `#heading` or, with an empty name, all of it."""
+    if not name:
+        return ""
+    text, word = file.read_text(), re.escape(name[1:])
+    if name.startswith("#"):
+        return text.replace(section(file, name[1:]), "")
+    if file.suffix == ".py":
+        return _code(text, *name[1:].split("."))
+    table = rf"^\[(.*\.)?\"?{word}\"?(\..*)?\]\n([^\[].*\n|\n)*"
+    block, rest = {
+        ".yaml": (rf"^( *)(- )?[\"']?{word}[\"']?:.*\n((\1 .*)?\n|\1- .*\n)*", ""),
+        ".csv": (rf"^{word},.*\n", ""),
+        ".toml": (table if re.search(table, text, re.MULTILINE) else rf"^{word} =.*\n", ""),
+        ".sh": (rf"^({word}=).*|^( *begin {word}\n)(?!begin)(.+\n)+?(?=\n|fi$)", r"\1\2"),
+        "": (rf"^{word}:.*\n(\t.*\n)*", ""),
+    }[file.suffix.replace("yml", "yaml")]
+    return re.sub(block, rest, text, count=1, flags=re.MULTILINE)
+
+
+def _code(text: str, *names: str) -> str:
+    def named(body: list[ast.stmt], name: str) -> Any:
+        return next(node for node in body if name in defined(ast.Module([node], [])))
+
+    top = node = named(ast.parse(text).body, names[0])
+    segment = ast.get_source_segment(text, top) or ""
+    for name in names[1:]:
+        node = named(node.body, name)
+    _break(node)
+    top.decorator_list = []  # they are not in the segment
+    return text.replace(segment, ast.unparse(top), 1)
+
+
+def _break(node: ast.stmt) -> None:
+    """Breaks a definition. A field without a value gets another name; a class is broken in all of its parts."""
+    match node:
+        case ast.FunctionDef():
+            yields = any(isinstance(part, ast.Yield | ast.YieldFrom) for part in ast.walk(node))
+            node.body = ast.parse("return; yield" if yields else "return None").body
+        case ast.ClassDef(body=body):
+            for part in body:
+                _break(part)
+        case ast.AnnAssign(value=None, target=ast.Name() as target):
+            target.id += "_"
+        case ast.Assign(value=value) | ast.AnnAssign(value=value):
+            node.value = _other(value)
+
+
+def _other(value: ast.expr | None) -> ast.expr:
+    match value:
+        case ast.Dict():
+            return ast.Dict([], [])
+        case ast.List() | ast.Tuple() | ast.Set():
+            return ast.Tuple([], ast.Load())
+        case ast.Constant(value=bool() as flag):
+            return ast.Constant(not flag)
+        case ast.Constant(value=int() as number):
+            return ast.Constant(number + 1)
+        case ast.Constant(value=str() as text):
+            return ast.Constant(f"{text}_")
+        case _:
+            return ast.Constant(None)
+
+
+class _Failures:
+    """A plugin of pytest that keeps the ids of the tests that fail, and of the files that cannot be imported."""
+
+    def __init__(self) -> None:
+        self.found: set[str] = set()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self.found.add(report.nodeid.partition("[")[0])
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self.found.add(report.nodeid)
+
+
+OPTIONS = ("-q", "-n0", "-pno:cacheprovider", "--tb=no", "--continue-on-collection-errors")
+
+
+def _run(tests: list[str], sender: Connection) -> None:
+    for stream in (1, 2):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
+    failures = _Failures()
+    status = pytest.main([*OPTIONS, *tests], plugins=[failures])
+    # A conftest that cannot be imported is reported in no other way.
+    unread = set(map(_file, tests)) if status == pytest.ExitCode.USAGE_ERROR else set()
+    sender.send(sorted(failures.found or unread))
+
+
+def failing(tests: list[str]) -> list[str]:
+    """Which tests fail and which files cannot be imported, in a process that has read none of the project's modules yet."""
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_run, args=(tests, sender))
+    process.start()
+    sender.close()
+    try:
+        return list(receiver.recv()) if receiver.poll(LIMIT) else tests
+    finally:
+        process.kill()
+        process.join()
+
+
+def _file(reference: str) -> str:
+    return re.split("[:#]", reference)[0]
+
+
+def _copy(folder: Path) -> None:
+    listed = ["/usr/bin/env", "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(listed, cwd=ROOT, capture_output=True, check=True, text=True).stdout.split("\0")
+    for name in names:
+        if (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, folder / name)
+    (folder / ".venv").symlink_to(sys.prefix)
+
+
+def _forget(folder: Path) -> None:
+    """Drops the project's modules, so that the next test run reads them anew. What they import of others stays: it takes long."""
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None) or ""
+        if name != "__main__" and file.startswith(f"{folder}/") and not file.startswith(sys.prefix):
+            del sys.modules[name]
+
+
+def _prepare(folder: Path, tests: list[str]) -> None:
+    """Copies the repository to a folder and imports what its tests import. Raises SystemExit if a test fails already."""
+    _copy(folder)
+    os.chdir(folder)
+    sys.path[:] = [str(folder), *(path for path in sys.path if path and Path(path) != ROOT)]
+    _forget(ROOT)
+    with contextlib.redirect_stdout(io.StringIO()):
+        pytest.main([*OPTIONS, "--collect-only", *tests])
+    _forget(folder)
+    if failed := failing(tests):
+        sys.exit("these fail before anything is broken:\n" + "\n".join(failed))
+
+
+def main(items: list[int]) -> int:
+    chosen = [row for row in rows(PAGE.read_text()) if row.tests and (not items or row.number in items)]
+    results: dict[str, list[str]] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    RESULTS.parent.mkdir(exist_ok=True)
+    counts: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name).resolve()
+        _prepare(folder, sorted({test for row in chosen for test in row.tests}))
+        for source in dict.fromkeys(source for row in chosen for source in row.sources):
+            having = [row for row in chosen if source in row.sources]
+            tests = sorted({test for row in having for test in row.tests})
+            path, files = folder / _file(source), sorted(set(map(_file, tests)))
+            text, changed = path.read_text(), broken(path, source.removeprefix(_file(source)))
+            if changed == text:
+                sys.exit(f"{source} cannot be broken")
+            state = [source, changed, *tests, *((folder / file).read_text() for file in files)]
+            key = f"{source} {hashlib.sha256(repr(state).encode()).hexdigest()}"
+            if key not in results:
+                path.write_text(changed)
+                results[key] = failing(tests)
+                path.write_text(text)
+                RESULTS.write_text(json.dumps(results, indent=1))
+            found = set(results[key])
+            for row in having:
+                failed = (
+                    "test fails"
+                    if found & set(row.tests)
+                    else "import fails"
+                    if found & set(map(_file, row.tests))
+                    else "SURVIVED"
+                )
+                counts[failed] += 1
+                sys.stdout.write(f"{row.number:>3}  {failed:12}  {source}\n")
+                sys.stdout.flush()
+    told = ", ".join(f"{count} {failed}" for failed, count in sorted(counts.items()))
+    sys.stdout.write(f"{counts.total()} sources of {len(chosen)} rows: {told}\n")
+    return 1 if counts["SURVIVED"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main([int(item) for item in sys.argv[1:]]))
