@@ -89,14 +89,9 @@ def _other(value: ast.expr | None) -> ast.expr:
             return ast.Dict([], [])
         case ast.List() | ast.Tuple() | ast.Set():
             return ast.Tuple([], ast.Load())
-        case ast.Constant(value=bool() as flag):
-            return ast.Constant(not flag)
-        case ast.Constant(value=int() as number):
-            return ast.Constant(number + 1)
-        case ast.Constant(value=str() as text):
-            return ast.Constant(f"{text}_")
-        case _:
-            return ast.Constant(None)
+        case ast.Constant(value=old):
+            return ast.Constant(not old if isinstance(old, bool) else old + 1 if isinstance(old, int) else f"{old}_")
+    return ast.Constant(None)
 
 
 class _Failures:
@@ -121,10 +116,9 @@ def _run(tests: list[str], sender: Connection) -> None:
     for stream in (1, 2):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
     failures = _Failures()
-    status = pytest.main([*OPTIONS, *tests], plugins=[failures])
-    # A conftest that cannot be imported is reported in no other way.
-    unread = set(map(_file, tests)) if status == pytest.ExitCode.USAGE_ERROR else set()
-    sender.send(sorted(failures.found or unread))
+    # Where a file cannot be imported, pytest runs no test of the other files either.
+    complete = pytest.main([*OPTIONS, *tests], plugins=[failures]) != pytest.ExitCode.USAGE_ERROR
+    sender.send(sorted(failures.found) if complete else None)
 
 
 def failing(tests: list[str]) -> list[str]:
@@ -134,11 +128,15 @@ def failing(tests: list[str]) -> list[str]:
     process = context.Process(target=_run, args=(tests, sender))
     process.start()
     sender.close()
-    try:
-        return list(receiver.recv()) if receiver.poll(LIMIT) else tests
-    finally:
-        process.kill()
-        process.join()
+    found: list[str] | None = receiver.recv() if receiver.poll(LIMIT) else tests
+    process.kill()
+    process.join()
+    if found is not None:
+        return found
+    files = sorted(set(map(_file, tests)))
+    if len(files) == 1:
+        return files
+    return [each for file in files for each in failing([test for test in tests if _file(test) == file])]
 
 
 def _file(reference: str) -> str:
