@@ -133,13 +133,13 @@ def failing(tests: list[str]) -> list[str]:
     process.join()
     if found is not None:
         return found
-    files = sorted(set(map(_file, tests)))
+    files = sorted(set(map(file_of, tests)))
     if len(files) == 1:
         return files
-    return [each for file in files for each in failing([test for test in tests if _file(test) == file])]
+    return [each for file in files for each in failing([test for test in tests if file_of(test) == file])]
 
 
-def _file(reference: str) -> str:
+def file_of(reference: str) -> str:
     return re.split("[:#]", reference)[0]
 
 
@@ -185,8 +185,8 @@ def main(items: list[int]) -> int:
         for source in dict.fromkeys(source for row in chosen for source in row.sources):
             having = [row for row in chosen if source in row.sources]
             tests = sorted({test for row in having for test in row.tests})
-            path, files = folder / _file(source), sorted(set(map(_file, tests)))
-            text, changed = path.read_text(), broken(path, source.removeprefix(_file(source)))
+            path, files = folder / file_of(source), sorted(set(map(file_of, tests)))
+            text, changed = path.read_text(), broken(path, source.removeprefix(file_of(source)))
             if changed == text:
                 sys.exit(f"{source} cannot be broken")
             state = [source, changed, *tests, *((folder / file).read_text() for file in files)]
@@ -202,7 +202,7 @@ def main(items: list[int]) -> int:
                     "test fails"
                     if found & set(row.tests)
                     else "import fails"
-                    if found & set(map(_file, row.tests))
+                    if found & set(map(file_of, row.tests))
                     else "SURVIVED"
                 )
                 counts[failed] += 1
