@@ -2,8 +2,8 @@
 
 A test that still passes proves nothing of its row. The sources are broken in a copy of the repository. A function does nothing, a
 container is empty, another value is changed, a key, a row, a target or the text below a heading is gone, and a file that is named
-alone is empty. `build/seeds.json` has the results. A result holds as long as neither the source nor the tests of its rows change,
-so a run that was stopped continues.
+alone is empty. `build/seeds.json` has the results. A result holds as long as neither the source nor the file of the test
+changes, so a run that was stopped continues.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ from tests.docs.markdown import ROOT, section
 from tests.docs.test_seeds import PAGE, defined, rows
 
 RESULTS = ROOT / "build" / "seeds.json"
+ENDS = ("SURVIVED", "import fails", "test fails")
+"""What becomes of a mutant: its tests pass, their file cannot be imported, or they fail."""
 LIMIT = 300
 """Seconds for the tests of one mutant."""
 
@@ -121,22 +123,29 @@ def _run(tests: list[str], sender: Connection) -> None:
     sender.send(sorted(failures.found) if complete else None)
 
 
-def failing(tests: list[str]) -> list[str]:
-    """Which tests fail and which files cannot be imported, in a process that has read none of the project's modules yet."""
+def tried(tests: list[str]) -> dict[str, str]:
+    """How each test ends, in a process that has read none of the project's modules yet: one of `ENDS`."""
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=_run, args=(tests, sender))
     process.start()
     sender.close()
-    found: list[str] | None = receiver.recv() if receiver.poll(LIMIT) else tests
+    try:
+        found: list[str] | None = receiver.recv() if receiver.poll(LIMIT) else tests
+    except EOFError:  # it ended without a word
+        found = tests
     process.kill()
     process.join()
-    if found is not None:
-        return found
     files = sorted(set(map(file_of, tests)))
+    if found is not None:
+        return {test: ENDS[2 if test in found else 1 if file_of(test) in found else 0] for test in tests}
     if len(files) == 1:
-        return files
-    return [each for file in files for each in failing([test for test in tests if file_of(test) == file])]
+        return dict.fromkeys(tests, ENDS[1])
+    return dict(item for file in files for item in tried([test for test in tests if file_of(test) == file]).items())
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def file_of(reference: str) -> str:
@@ -170,13 +179,13 @@ def _prepare(folder: Path, tests: list[str]) -> None:
     with contextlib.redirect_stdout(io.StringIO()):
         pytest.main([*OPTIONS, "--collect-only", *tests])
     _forget(folder)
-    if failed := failing(tests):
+    if failed := [test for test, ended in tried(tests).items() if ended != ENDS[0]]:
         sys.exit("these fail before anything is broken:\n" + "\n".join(failed))
 
 
 def main(items: list[int]) -> int:
     chosen = [row for row in rows(PAGE.read_text()) if row.tests and (not items or row.number in items)]
-    results: dict[str, list[str]] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    results: dict[str, dict[str, str]] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     RESULTS.parent.mkdir(exist_ok=True)
     counts: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as name:
@@ -184,33 +193,25 @@ def main(items: list[int]) -> int:
         _prepare(folder, sorted({test for row in chosen for test in row.tests}))
         for source in dict.fromkeys(source for row in chosen for source in row.sources):
             having = [row for row in chosen if source in row.sources]
-            tests = sorted({test for row in having for test in row.tests})
-            path, files = folder / file_of(source), sorted(set(map(file_of, tests)))
+            keys = {test: f"{test} {_hash((folder / file_of(test)).read_text())}" for row in having for test in row.tests}
+            path = folder / file_of(source)
             text, changed = path.read_text(), broken(path, source.removeprefix(file_of(source)))
-            if changed == text:
-                sys.exit(f"{source} cannot be broken")
-            state = [source, changed, *tests, *((folder / file).read_text() for file in files)]
-            key = f"{source} {hashlib.sha256(repr(state).encode()).hexdigest()}"
-            if key not in results:
+            known = results.setdefault(f"{source} {_hash(changed)}", {})
+            unknown = sorted(test for test, key in keys.items() if key not in known)
+            if unknown:
                 path.write_text(changed)
-                results[key] = failing(tests)
+                known |= {keys[test]: ended for test, ended in tried(unknown).items()}
                 path.write_text(text)
                 RESULTS.write_text(json.dumps(results, indent=1))
-            found = set(results[key])
             for row in having:
-                failed = (
-                    "test fails"
-                    if found & set(row.tests)
-                    else "import fails"
-                    if found & set(map(file_of, row.tests))
-                    else "SURVIVED"
-                )
-                counts[failed] += 1
-                sys.stdout.write(f"{row.number:>3}  {failed:12}  {source}\n")
+                # Of several tests the strongest counts.
+                ended = max((known[keys[test]] for test in row.tests), key=ENDS.index)
+                counts[ended] += 1
+                sys.stdout.write(f"{row.number:>3}  {ended:12}  {source}\n")
                 sys.stdout.flush()
-    told = ", ".join(f"{count} {failed}" for failed, count in sorted(counts.items()))
+    told = ", ".join(f"{counts[ended]} {ended}" for ended in reversed(ENDS))
     sys.stdout.write(f"{counts.total()} sources of {len(chosen)} rows: {told}\n")
-    return 1 if counts["SURVIVED"] else 0
+    return 1 if counts[ENDS[0]] else 0
 
 
 if __name__ == "__main__":
