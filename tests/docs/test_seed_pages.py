@@ -1,4 +1,4 @@
-"""What the seeds explain stands on the pages: for each part of a page that `docs/seeds.md` names, the words that only it has."""
+"""The pages explain what the seeds explain: each part of a page that `docs/seeds.md` names has these words."""
 
 from __future__ import annotations
 
@@ -104,6 +104,7 @@ PARTS: dict[str, tuple[str, ...]] = {
         "talos/",
     ),
     "docs/gitops.md#drift": ("CHECK=1", "{.status.sync.status}'=Synced", "argocd app diff"),
+    ".github/workflows/pull-request.yml": ("make render STACK=homelab OUT=homelab CHECK=1",),
     "docs/sharing.md#keys": ("`replicas`", "`rename`", "`allowSeveral`"),
     "docs/talos.md": ("no shell", "talosctl"),
     "docs/talos.md#releases": ("CRICustomizationConfig",),

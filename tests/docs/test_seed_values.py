@@ -218,6 +218,14 @@ def test_the_older_label_is_no_sets_name_and_may_be_added_to_one():
     assert OLD_LABEL in values["scaleSetLabels"]
 
 
+def test_stack_files_name_the_compartment_and_the_example_has_the_guides_machine():
+    example = load(read_stack(ROOT / "examples" / "Pulumi.oci-machines.yaml")).clusters["iad"]
+    assert {sjc().compartment, example.compartment} == {"ocid1.compartment.oc1..example"}
+    runner = example.runners["a10-standing"]
+    assert isinstance(runner, MachineRunner)
+    assert (runner.kind, [machine.name for machine in runner.machines]) == ("vm", ["VM.GPU.A10.1"])
+
+
 @pytest.mark.parametrize("kind", [vm, vm_per_job])
 def test_machines_have_the_guides_toolkit_unless_the_settings_say_another(kind):
     (usual,) = machines(a10=kind()).values()
