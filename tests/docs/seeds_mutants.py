@@ -3,7 +3,7 @@
 A test that still passes proves nothing of its row. The sources are broken in a copy of the repository. A function does nothing, a
 container is empty, another value is changed, a key, a row, a target or the text below a heading is gone, and a file that is named
 alone is empty. `build/seeds.json` has the results. A result holds as long as neither the source nor the file of the test
-changes, so a run that was stopped continues.
+changes, so a run that was stopped continues. Of a row whose one test failed, the other tests do not run.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -28,7 +31,7 @@ from typing import Any
 import pytest
 
 from tests.docs.markdown import ROOT, section
-from tests.docs.test_seeds import PAGE, defined, rows
+from tests.docs.test_seeds import PAGE, Row, defined, rows
 
 RESULTS = ROOT / "build" / "seeds.json"
 ENDS = ("SURVIVED", "import fails", "test fails")
@@ -152,30 +155,33 @@ def file_of(reference: str) -> str:
     return re.split("[:#]", reference)[0]
 
 
-def _copy(folder: Path) -> None:
+@contextlib.contextmanager
+def copied() -> Iterator[Path]:
+    """A copy of the repository as the current folder. The project's modules are imported from there."""
     listed = ["/usr/bin/env", "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     names = subprocess.run(listed, cwd=ROOT, capture_output=True, check=True, text=True).stdout.split("\0")
-    for name in names:
-        if (ROOT / name).is_file():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, folder / name)
-    (folder / ".venv").symlink_to(sys.prefix)
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made).resolve()
+        for name in names:
+            if (ROOT / name).is_file():
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(ROOT / name, folder / name)
+        (folder / ".venv").symlink_to(sys.prefix)
+        os.chdir(folder)
+        sys.path[:] = [str(folder), *(path for path in sys.path if path and Path(path) != ROOT)]
+        _forget(ROOT)
+        yield folder
 
 
 def _forget(folder: Path) -> None:
-    """Drops the project's modules, so that the next test run reads them anew. What they import of others stays: it takes long."""
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None) or ""
         if name != "__main__" and file.startswith(f"{folder}/") and not file.startswith(sys.prefix):
             del sys.modules[name]
 
 
-def _prepare(folder: Path, tests: list[str]) -> None:
-    """Copies the repository to a folder and imports what its tests import. Raises SystemExit if a test fails already."""
-    _copy(folder)
-    os.chdir(folder)
-    sys.path[:] = [str(folder), *(path for path in sys.path if path and Path(path) != ROOT)]
-    _forget(ROOT)
+def _pass(tests: list[str], folder: Path) -> None:
+    """Raises SystemExit if a test fails already. Imports what the tests import, but keeps no module of the project."""
     with contextlib.redirect_stdout(io.StringIO()):
         pytest.main([*OPTIONS, "--collect-only", *tests])
     _forget(folder)
@@ -183,34 +189,66 @@ def _prepare(folder: Path, tests: list[str]) -> None:
         sys.exit("these fail before anything is broken:\n" + "\n".join(failed))
 
 
+@dataclass(slots=True)
+class Mutant:
+    """A broken source: its file, the broken text, the rows that name it, and how tests ended, by `key`."""
+
+    source: str
+    rows: list[Row]
+    changed: str
+    ended: dict[str, str]
+
+    def state(self, row: Row) -> str:
+        """How the tests of a row ended. Of several the one that proves most counts."""
+        return max((self.ended.get(key(test), ENDS[0]) for test in row.tests), key=ENDS.index)
+
+    def needed(self) -> list[str]:
+        """The next test to run of each row of which none has failed: the last one first."""
+        left = ([test for test in row.tests if key(test) not in self.ended] for row in self.rows if self.state(row) != ENDS[-1])
+        return sorted({tests[-1] for tests in left if tests})
+
+
+@cache
+def key(test: str) -> str:
+    """A test with a hash of its file."""
+    return f"{test} {_hash((ROOT / file_of(test)).read_text())}"
+
+
+def mutants(chosen: list[Row], results: dict[str, dict[str, str]]) -> Iterator[Mutant]:
+    """Each source of the rows, broken. Raises SystemExit if one does not change by it."""
+    for source in dict.fromkeys(source for row in chosen for source in row.sources):
+        file = ROOT / file_of(source)
+        changed = broken(file, source.removeprefix(file_of(source)))
+        if changed == file.read_text():
+            sys.exit(f"{source} cannot be broken")
+        ended = results.setdefault(f"{source} {_hash(changed)}", {})
+        yield Mutant(source, [row for row in chosen if source in row.sources], changed, ended)
+
+
 def main(items: list[int]) -> int:
     chosen = [row for row in rows(PAGE.read_text()) if row.tests and (not items or row.number in items)]
     results: dict[str, dict[str, str]] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     RESULTS.parent.mkdir(exist_ok=True)
+    found = list(mutants(chosen, results))
     counts: Counter[str] = Counter()
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name).resolve()
-        _prepare(folder, sorted({test for row in chosen for test in row.tests}))
-        for source in dict.fromkeys(source for row in chosen for source in row.sources):
-            having = [row for row in chosen if source in row.sources]
-            keys = {test: f"{test} {_hash((folder / file_of(test)).read_text())}" for row in having for test in row.tests}
-            path = folder / file_of(source)
-            text, changed = path.read_text(), broken(path, source.removeprefix(file_of(source)))
-            known = results.setdefault(f"{source} {_hash(changed)}", {})
-            unknown = sorted(test for test, key in keys.items() if key not in known)
-            if unknown:
-                path.write_text(changed)
-                known |= {keys[test]: ended for test, ended in tried(unknown).items()}
-                path.write_text(text)
+    with copied() as folder:
+        if any(mutant.needed() for mutant in found):
+            _pass(sorted({test for mutant in found if mutant.needed() for row in mutant.rows for test in row.tests}), folder)
+        for mutant in found:
+            file = folder / file_of(mutant.source)
+            text = file.read_text()
+            file.write_text(mutant.changed)
+            while tests := mutant.needed():
+                mutant.ended |= {key(test): ended for test, ended in tried(tests).items()}
                 RESULTS.write_text(json.dumps(results, indent=1))
-            for row in having:
-                # Of several tests the strongest counts.
-                ended = max((known[keys[test]] for test in row.tests), key=ENDS.index)
-                counts[ended] += 1
-                sys.stdout.write(f"{row.number:>3}  {ended:12}  {source}\n")
+            file.write_text(text)
+            for row in mutant.rows:
+                state = mutant.state(row)
+                counts[state] += 1
+                sys.stdout.write(f"{row.number:>3}  {state:12}  {mutant.source}\n")
                 sys.stdout.flush()
     told = ", ".join(f"{counts[ended]} {ended}" for ended in reversed(ENDS))
-    sys.stdout.write(f"{counts.total()} sources of {len(chosen)} rows: {told}\n")
+    sys.stdout.write(f"{len(found)} mutants, {counts.total()} sources of {len(chosen)} rows: {told}\n")
     return 1 if counts[ENDS[0]] else 0
 
 
