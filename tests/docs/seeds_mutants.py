@@ -94,7 +94,7 @@ def _other(value: ast.expr | None) -> ast.expr:
             return ast.Dict([], [])
         case ast.List() | ast.Tuple() | ast.Set():
             return ast.Tuple([], ast.Load())
-        case ast.Constant(value=old):
+        case ast.Constant(value=str() | int() | None as old):
             return ast.Constant(not old if isinstance(old, bool) else old + 1 if isinstance(old, int) else f"{old}_")
     return ast.Constant(None)
 
