@@ -90,9 +90,9 @@ def _break(node: ast.stmt) -> None:
 
 def _other(value: ast.expr | None) -> ast.expr:
     match value:
-        case ast.Dict():
+        case ast.Dict(keys=[_, *_]):
             return ast.Dict([], [])
-        case ast.List() | ast.Tuple() | ast.Set():
+        case ast.List(elts=[_, *_]) | ast.Tuple(elts=[_, *_]) | ast.Set():
             return ast.Tuple([], ast.Load())
         case ast.Constant(value=str() | int() | None as old):
             return ast.Constant(not old if isinstance(old, bool) else old + 1 if isinstance(old, int) else f"{old}_")

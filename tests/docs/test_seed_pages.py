@@ -72,6 +72,7 @@ PARTS: dict[str, tuple[str, ...]] = {
         "port 22 from 0.0.0.0/0",
         "driver 535",
     ),
+    f"{OCI}#use-one-in-a-workflow": ("oracle-vm-gpu-a10-1", "group: GPUs", "oracle-vm-16cpu-a10gpu-240gb"),
     f"{OCI}#whose-launcher": ("`launcher: cncf`", "`launcher: gpu-ci`"),
     "docs/cdi.md#nvkind": ("umount: /proc/driver/nvidia: not mounted", "nvkind#20", "nvkind#57"),
     "docs/cdi.md#when-it-is-safe": ("containerd 1.7", "hostUsers: false"),

@@ -184,7 +184,7 @@ def test_cncfs_label_reaches_a_set_of_machines_of_as_many_a10_in_cncfs_group(nam
         compartment=sjc().compartment,
     )
     assert chart.values["runnerScaleSetName"] == name, "the set's name is the label"
-    assert chart.values["runnerGroup"] == "GPUs"
+    assert chart.values["runnerGroup"] == stack("prod").github.group == "GPUs"
     assert [(machine.gpus, machine.gpu and machine.gpu.name) for machine in runner.machines] == [(gpus, "A10")]
     assert (runner.span.min, runner.span.max) == (0, 20)
 
