@@ -49,12 +49,13 @@ def broken(file: Path, name: str) -> str:
         return text.replace(section(file, name[1:]), "")
     if file.suffix == ".py":
         return _code(text, *name[1:].split("."))
+    step = rf"^( *begin {word}\n)(?!begin)(.+\n)+?(?=\n|fi$)"
     table = rf"^\[(.*\.)?\"?{word}\"?(\..*)?\]\n([^\[].*\n|\n)*"
     block, rest = {
         ".yaml": (rf"^( *)(- )?[\"']?{word}[\"']?:.*\n((\1 .*)?\n|\1- .*\n)*", ""),
         ".csv": (rf"^{word},.*\n", ""),
         ".toml": (table if re.search(table, text, re.MULTILINE) else rf"^{word} =.*\n", ""),
-        ".sh": (rf"^({word}=).*|^( *begin {word}\n)(?!begin)(.+\n)+?(?=\n|fi$)", r"\1\2"),
+        ".sh": (step if re.search(step, text, re.MULTILINE) else rf"^({word}=).*", r"\1"),
         "": (rf"^{word}:.*\n(\t.*\n)*", ""),
     }[file.suffix.replace("yml", "yaml")]
     return re.sub(block, rest, text, count=1, flags=re.MULTILINE)

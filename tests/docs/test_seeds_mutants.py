@@ -35,7 +35,7 @@ CODE = "A = 1\nB = [A]\n\n\ndef each():\n    yield A\n\n\nclass C:\n    a: int\n
         ("a.toml", "[a.b]\nc = 1\n[d]\nc = 2\n", ":c", "[a.b]\n[d]\nc = 2\n"),
         ("a.csv", "a,b\n1,2\n12,3\n", ":1", "a,b\n12,3\n"),
         ("a.sh", "A=(b c)\nbegin a\nb\nc\n\nbegin d\n", ":A", "A=\nbegin a\nb\nc\n\nbegin d\n"),
-        ("a.sh", "A=(b c)\nbegin a\nb\nc\n\nbegin d\n", ":a", "A=(b c)\nbegin a\n\nbegin d\n"),
+        ("a.sh", "begin a\nb\na=c\n\nbegin d\n", ":a", "begin a\n\nbegin d\n"),
         ("Makefile", "a: b\n\tc\nb:\n\td\n", ":a", "b:\n\td\n"),
         ("a.md", "# A\n\n## B\n\nb\n\n### C\n\n```sh\n# c\n```\n\n## D\n\nd\n", "#b", "# A\n\n## B\n## D\n\nd\n"),
         ("a.json", "{}", "", ""),
