@@ -98,6 +98,8 @@ PARTS: dict[str, tuple[str, ...]] = {
     f"{TROUBLE}#a-negative-numa-node": ("had negative value (-1)",),
     # Seed 004
     "docs/homelab.md": ("Threadripper", "64 PCIe lanes", "water"),
+    "docs/homelab.md#allocation": ("kubectl describe node", "nvidia.com/gpu.shared", "custom-columns"),
+    "docs/homelab.md#change-something": ("make render STACK=homelab OUT=homelab", "git push", "kubectl edit"),
     "docs/gitops.md#the-tree": (
         "infrastructure/controllers/<component>/",
         "infrastructure/gpu/",
