@@ -28,12 +28,11 @@ def cache_lines(name: str, cluster: Cluster) -> Iterator[Line]:
 
 
 def _prometheus(name: str, cluster: Cluster) -> Iterator[Line]:
-    """The volume of an installed Prometheus, unless the price of its storage class is unknown."""
+    """The volume of an installed Prometheus, if the program creates its storage class. The price of another class is unknown."""
     wanted = cluster.monitoring
-    if wanted is None or not wanted.installs or wanted.storage_class is not None:
-        return
-    if parts := cluster.disk_parts(wanted.storage // 1024):
-        yield bundle(name, "monitoring", f"Prometheus's volume, {memory_text(wanted.storage)}", parts, cluster.region, 1, 1)
+    if wanted is not None and cluster.makes_class:
+        what, parts = f"Prometheus's volume, {memory_text(wanted.storage)}", cluster.disk_parts(wanted.storage // 1024)
+        yield bundle(name, "monitoring", what, parts, cluster.region, 1, 1)
 
 
 def _line(name: str, cluster: Cluster, item: str, cache: Cache, size: int, volumes: int) -> Line:

@@ -132,15 +132,15 @@ class Cluster(Model):
     def makes_class(self) -> bool:
         """Whether the program creates the storage class of Prometheus."""
         wanted = self.monitoring is not None and self.monitoring.installs and self.monitoring.storage_class is None
-        return wanted and self.SELLS_VOLUMES and not self.DEFAULT_CLASS
+        return wanted and self.SELLS_VOLUMES
 
     def disk_class(self, tags: Mapping[str, str]) -> Volumes:
         """Settings of that storage class. Its driver puts `tags` on volumes."""
         raise NotImplementedError
 
     def disk_parts(self, gib: int) -> Mapping[str, float]:
-        """The hourly price of a disk of that class or of the default class, by units of the price table. Empty if unknown."""
-        return {}
+        """The hourly price of a disk of that class, by units of the price table."""
+        raise NotImplementedError
 
     @property
     def engine_on_nodes(self) -> bool:

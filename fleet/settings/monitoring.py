@@ -37,8 +37,7 @@ class Monitoring(Model):
     storage: Annotated[Memory, AfterValidator(_volume)] = 50 * 1024
     """MiB of the volume of an installed Prometheus."""
     storage_class: DnsLabel | None = None
-    """Storage class of that volume. Default: gp3 volumes on an EKS cluster that the program creates, otherwise the cluster's
-    default class."""
+    """Storage class of that volume. Default: one that the program creates on EKS and OKE, otherwise the default class."""
     retention: Annotated[Duration, Field(ge=3600)] = 15 * 86400
     """Seconds for which an installed Prometheus keeps samples."""
     alerts: Alerts = Alerts()

@@ -292,8 +292,17 @@ def test_samples_leave_room_on_the_volume(name: str) -> None:
     assert int(spec["retentionSize"].removesuffix("MiB")) < 50 * 1024
     claim = spec["storageSpec"]["volumeClaimTemplate"]["spec"]
     assert claim["resources"] == {"requests": {"storage": "50Gi"}}
-    classes = {"operator": "gpu-ci-prometheus", "plugin": "gpu-ci-prometheus", "home": "local-path"}
-    assert claim.get("storageClassName") == classes.get(name), "OKE has a default class"
+    assert claim["storageClassName"] == ("local-path" if name == "home" else "gpu-ci-prometheus")
+
+
+def test_an_existing_oke_cluster_uses_its_default_class() -> None:
+    described = read_stack(ROOT / "examples" / "Pulumi.existing-oke.yaml")
+    (settings,) = described["clusters"].values()
+    settings["monitoring"] = INSTALL
+    (own,) = load(described).clusters.values()
+    (chart, _) = monitoring_charts(own, "own")
+    claim = chart.values["prometheus"]["prometheusSpec"]["storageSpec"]["volumeClaimTemplate"]["spec"]
+    assert "storageClassName" not in claim
 
 
 def test_eks_gets_a_class_of_encrypted_gp3_volumes_and_its_driver() -> None:
@@ -304,7 +313,7 @@ def test_eks_gets_a_class_of_encrypted_gp3_volumes_and_its_driver() -> None:
     assert found["parameters"]["type"] == "gp3"
     assert found["parameters"]["encrypted"] == "true"
     assert found["parameters"]["tagSpecification_1"] == "gpu-ci/stack=test"
-    assert not OKE.clusters["oke"].makes_class
+    assert storage_class(OKE.clusters["oke"], {})["provisioner"] == "blockvolume.csi.oraclecloud.com"
     named = fleet(usw2=cluster(monitoring=INSTALL | {"storageClass": "cache-models"}))
     assert named.clusters["usw2"].drivers == (), "the owner of another class has its driver"
 

@@ -160,10 +160,6 @@ class EksPools(Cluster):
         """Driver version of AWS' AL2023 image for the cluster's Kubernetes minor. None if no source names it."""
         return self.kubernetes.driver if self.pools[pool].image == "al2023-nvidia" else None
 
-    def disk_parts(self, gib: int) -> Mapping[str, float]:
-        """As in the base class: a gp3 volume."""
-        return {"gp3-gb": gib}
-
     @property
     def kubernetes(self) -> versions.KubernetesVersion:
         """Pinned versions for its Kubernetes minor."""
@@ -356,6 +352,10 @@ class EksCluster(EksPools):
     def disk_class(self, tags: Mapping[str, str]) -> Volumes:
         """As in the base class: gp3."""
         return gp3_class(tags)
+
+    def disk_parts(self, gib: int) -> Mapping[str, float]:
+        """As in the base class: a gp3 volume."""
+        return {"gp3-gb": gib}
 
     @property
     def provided(self) -> frozenset[str]:
