@@ -105,7 +105,6 @@ class GpuOperator(PackagedComponent[_Settings]):
     It creates the RuntimeClass `nvidia`, so none is declared here.
     """
 
-    home: pulumi.Resource
     namespace_name: pulumi.Output[str]
     """The namespace of operator and operands."""
     config_names: pulumi.Output[list[str]]
