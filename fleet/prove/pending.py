@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 
 from fleet.facts.errors import InputError, quoted
 from fleet.facts.hardware import SPOT
-from fleet.facts.scheduling import is_gpu_resource
 from fleet.prove.nodes import Nodes, nodes_of
 from fleet.prove.pending_rules import Case, Edit, reasons
 from fleet.prove.placement import node_price
@@ -166,7 +165,7 @@ def _unknown(pod: Pod, nodes: Nodes) -> Iterator[str]:
     """What decides about a pod and is not in the settings."""
     most = nodes.span.max
     yield f"whether other pods use the room: {nodes.name} has at most {most} node{'s' * (most != 1)}"
-    if not any(is_gpu_resource(name) for name in pod.requests()) and not nodes.is_system:
+    if not any("/" in name for name in pod.requests()) and not nodes.is_system:
         yield "whether it needs a GPU: it asks for none, and it would take a GPU node"
     if name := pod.text("nodeName"):
         yield f"whether node {name} exists: nodeName skips the scheduler"
