@@ -20,6 +20,7 @@ from fleet.facts.xid import APPLICATION, FATAL, UNCLEAR, XIDS
 from fleet.loading.config import load
 from fleet.render.monitoring.rules import rule_groups
 from fleet.render.monitoring.rules.cost import cost_groups
+from fleet.settings.alerts import Alerts
 from tests import builders
 from tests.fleet.conformance import STACKS
 from tests.monitoring import __main__ as program
@@ -233,3 +234,8 @@ def test_the_exporter_collects_every_field_that_rules_and_dashboards_read():
     fields = {line.split(",")[0].strip() for line in COUNTERS.splitlines()}
     read = {each.name for group in groups() for rule in group["rules"] for each in selectors(rule["expr"])} | used()
     assert {name for name in read if name and name.startswith("DCGM_")} <= fields
+
+
+def test_the_page_lists_every_threshold():
+    page = (builders.ROOT / "docs" / "monitoring.md").read_text()
+    assert {field.alias for field in Alerts.model_fields.values()} - set(re.findall(r"`(\w+)`", page)) == set()
