@@ -13,6 +13,7 @@ from components.kubernetes.deliver import Deliver, Delivery, by_helm
 from components.kubernetes.namespace import namespace
 from fleet.charts.chart import Chart
 from fleet.render.manifest import Manifest
+from fleet.render.monitoring.monitors import API
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class GpuMonitoring(Component[GpuMonitoringArgs]):
             releases.append(made)
         for each in args.objects:
             where = spaces.get(each["metadata"]["namespace"])
-            # A NetworkPolicy needs only its namespace. The other kinds are those of Prometheus's operator.
-            kinds = [] if each["kind"] == "NetworkPolicy" else releases
+            # The kinds of Prometheus's operator come with its release. Other kinds need only their namespace.
+            kinds = releases if each["apiVersion"] == API else []
             needed = [*kinds, *args.ready, *([where] if where is not None else [])]
             custom(f"{name}.{each['metadata']['name']}", each, parent=self, depends_on=needed)

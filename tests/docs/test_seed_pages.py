@@ -9,6 +9,10 @@ from tests.docs.markdown import ROOT, section
 TROUBLE, OPERATE, OCI = "docs/troubleshooting.md", "docs/operate.md", "docs/oci-runners.md"
 
 PARTS: dict[str, tuple[str, ...]] = {
+    "docs/monitoring.md#one-exporter-and-one-engine-per-gpu-node": ("dcgm-counters.csv", "every 15 s"),
+    "docs/monitoring.md#labels": ("kubernetes_node", "scale_set"),
+    "docs/costs.md#the-sums": ("Jobs + start + idle = nodes", "Nodes + shared = the bill"),
+    "docs/troubleshooting.md#gpucigpuidle": ("idleFor", "runner without GPU"),
     # Seed 000
     "README.md#to-a-real-pulumi-up": ("pulumi login", "pulumi stack init", "make plan STACK=staging"),
     f"{OPERATE}#build-and-change": ("make plan STACK=staging", "pulumi preview -s staging", "pulumi up -s staging"),
