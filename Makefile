@@ -31,7 +31,7 @@ BIN := .venv/bin
 CODE := fleet components package policies offline deployments submit bench examples tests .ci .github/scripts .github/actions __main__.py
 
 .DEFAULT_GOAL := help
-.PHONY: help plan render check smoke docs policy-pack test search lint format bench lock clean
+.PHONY: help plan render check smoke docs policy-pack test test-alerts search lint format bench lock clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -63,6 +63,9 @@ policy-pack: .venv/run ## Write the policy pack as a folder to publish: [OUT=DIR
 # A process for each core, and bytecode for all of them: each would compile the whole project.
 test: .venv/dev lint ## Run lint and every test that needs no cloud: [ARGS="-n 0": in one process]
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n auto --dist worksteal $(ARGS)
+
+test-alerts: .venv/dev ## Run the rules' promtool cases, and change every rule: a case must fail
+	@$(BIN)/python -m tests.monitoring
 
 search: .venv/dev ## Run the property tests with examples that no run had before
 	$(BIN)/python -m pytest -q -m hypothesis --hypothesis-profile=search $(ARGS)

@@ -41,6 +41,7 @@ _INSTALL = """\
 """
 _KEEP = ".keep"
 _SHARED = {
+    "GpuMonitoring": "infrastructure/monitoring",
     "GpuQueue": "infrastructure/queues",
     "LocalQueues": "infrastructure/queues",
     "Namespaces": "infrastructure/namespaces",

@@ -14,8 +14,8 @@ from fleet.loading import stackfile
 from fleet.loading.config import fleet_of
 from fleet.loading.stackfile import StackConfig
 from fleet.prove import bill as billing
+from fleet.prove import monitoring, quotas, room
 from fleet.prove import placement as placing
-from fleet.prove import quotas, room
 from fleet.prove.placement import Placement
 from fleet.providers.fleet import NAMESPACE, SECRETS, Fleet
 from offline import deployments
@@ -119,6 +119,7 @@ class Plan:
             yield from (f"{found.cluster}/{found.runner_set}: {remark}" for remark in found.remarks)
         yield from self.overbooked
         yield from room.remarks(self.fleet)
+        yield from monitoring.remarks(self.fleet)
         yield from stack_jobs.remarks(self.fleet)
         yield from self._idle_exceptions()
         if self.recording is not None:

@@ -27,6 +27,7 @@ from fleet.settings.namespaces import SMOKE_NAMESPACE
 from submit import api, smoke
 from submit.describe import Described
 from submit.errors import InputError, SubmitError
+from submit.explain import explain_live
 from submit.objects import listed, name, text
 from submit.options import Existing, Propagation, RunOptions
 from submit.output import Output
@@ -170,6 +171,28 @@ def delete(job: Name, connection: Connection, foreground: Foreground = False) ->
     api.delete(job, cluster, _propagation(foreground))
     sys.stdout.write(f"{job}: deleted from namespace {cluster.namespace}\n")
     return ()
+
+
+@app.command("explain")
+@command
+def explain_command(
+    name: Annotated[str, typer.Argument(help="Name of a Job, or of a pod.")],
+    connection: Connection,
+    stack: Annotated[str | None, typer.Option(help="Also compare the pod with the pools of this stack.")] = None,
+    cluster: Annotated[str | None, typer.Option(help="The name that the stack gives to this cluster.")] = None,
+    file: Annotated[Path | None, typer.Option("--file", help="Read this stack file instead.")] = None,
+) -> Sequence[Result]:
+    """Explain why a Job or a pod waits: what the cluster says, and the smallest change that lets it run.
+
+    Exit status 1: it waits.
+    """
+    if stack is None and (cluster is not None or file is not None):
+        raise InputError("--cluster, --file: name a part of a stack; also pass --stack")
+    fleet = None if stack is None else read_fleet(stack, file)
+    live = connection.open()
+    found = explain_live(name, live, fleet, cluster)
+    sys.stdout.writelines(f"{mask(line)}\n" for line in found.lines)
+    return [Result(name, live.namespace, Outcome.LATE, "it waits")] if found.waits else []
 
 
 @app.command("smoke")

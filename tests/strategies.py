@@ -620,6 +620,33 @@ def _workloads(pool: str) -> dict[str, Any]:
 _SLICED = {"strategy": "time-slicing", "replicas": 2, "rename": False, "allowSeveral": True}
 _SIDE_BY_SIDE = {"strategy": "mps", "replicas": 2, "rename": True, "allowSeveral": False}
 _CUT = {"strategy": "mig", "profile": "1g.5gb", "naming": "mixed"}
+
+
+def _installed(runner_set: str) -> dict[str, Any]:
+    """Monitoring with every key of an installed Prometheus. `runner_set` is a set of its cluster."""
+    return {
+        "prometheus": "install",
+        "namespace": "metrics",
+        "storage": "100Gi",
+        "storageClass": "fast",
+        "retention": "720h",
+        "repositories": ["example/app"],
+        "alerts": {
+            "queueObjective": "10m",
+            "objectives": {runner_set: "5m"},
+            "pendingFor": "20m",
+            "idleBelow": 0.1,
+            "idleFor": "30m",
+            "memoryFloor": "1Gi",
+            "temperature": 85,
+            "rejectedPods": 3,
+            "runnerLifetime": "24h",
+            "reservationNotice": "72h",
+        },
+    }
+
+
+_OF_THE_OWNER = {"prometheus": "existing", "labels": {"release": "prometheus"}}
 _BUDGET = {"monthlyUsd": 500, "emails": ["ci-alerts@example.com"]}
 _EKS = tuple(
     cluster(
@@ -636,6 +663,7 @@ _EKS = tuple(
         jobs=_jobs("t4"),
         workloads=_workloads("t4"),
         declareQuotas=True,
+        monitoring=_installed("gpu-t4"),
         accountQuotas={"L-DB2E81BA": 64},
         system={"instanceTypes": ["m6i.large"], "nodes": _NODES, "disk": "60Gi"},
         pools={
@@ -703,6 +731,7 @@ _OKE = (
         jobs=_jobs("a10"),
         workloads=_workloads("a10"),
         protect=True,
+        monitoring=_OF_THE_OWNER,
         declareQuotas=True,
         tenancy="ocid1.tenancy.oc1..example",
         compartmentPath="ci:clusters",
@@ -778,6 +807,7 @@ _TALOS = (
         talosVersion="1.13",
         system={"hosts": {"system-0": {"address": "192.0.2.14", "volume": {"ephemeral": "100Gi"}}}},
         cni="flannel",
+        monitoring=_installed("gpu-3090"),
         enablement="gpu-operator",
         operator={"serviceMonitor": False},
         delivery="argocd",

@@ -37,7 +37,7 @@ def build(name: str, settings: EksPools, fleet: Fleet, context: Context, private
         cloud.append(eks.Provider(f"{name}-eks"))
         args = eks_gpu_cluster_args(name, settings, context, quotas)
         cluster = EksGpuCluster(name, args, opts=pulumi.ResourceOptions(providers=cloud))
-        if settings.caches:
+        if settings.drivers:
             backings = _backings(name, settings, context, cluster, cloud)
     elif isinstance(settings, settings_of_existing.ExistingEksCluster):
         existing = ExistingEksClusterArgs(settings, context.stack, quotas)
@@ -59,6 +59,8 @@ def build(name: str, settings: EksPools, fleet: Fleet, context: Context, private
         opts=pulumi.ResourceOptions(providers=[cluster.kubernetes_provider]),
         backings=backings,
         cloud=(cluster.autoscaler,) if cluster.autoscaler is not None else (),
+        physical_name=context.cluster_name(name),
+        disk_tags=fixed_tags(context.stack, name),
     )
     return Built(
         {

@@ -20,27 +20,31 @@ from fleet.facts.scheduling import RUNNER_PRIORITY, SYSTEM_SELECTOR
 class ArcControllerArgs:
     """`ready` must exist before any chart: control plane and system nodes. `deliver` installs the chart.
 
-    `node_selector` is that of the controller. Without `install_chart` the component declares only the priority class.
+    `node_selector` is that of the controller. Without `install_chart` the component declares only the priority class. With
+    `metrics` the controller and all listeners have the port `metrics`.
     """
 
     ready: Sequence[pulumi.Resource]
     deliver: Deliver = by_helm
     node_selector: Mapping[str, str] = field(default_factory=lambda: SYSTEM_SELECTOR)
     install_chart: bool = True
+    metrics: bool = False
 
 
 class ArcController(Component[ArcControllerArgs]):
     """Actions Runner Controller and the priority class of its runners. Runner sets depend on both, so they are removed first."""
 
+    home: pulumi.Resource | None
+    """The controller's namespace. None if the cluster had the controller already."""
     release: pulumi.Resource | None
     """The controller's release, which removes the finalizers of runner sets. None if the cluster had the controller already."""
     priority: kubernetes.scheduling.v1.PriorityClass
     """The class that runner pods name. Without it the API server rejects them."""
 
     def declare(self, name: str, args: ArcControllerArgs) -> None:
-        self.release = None
+        self.home, self.release = None, None
         if args.install_chart:
-            chart = arc_controller(args.node_selector)
-            home = namespace(f"{name}-namespace", chart, parent=self, depends_on=args.ready)
-            self.release = args.deliver(Delivery(f"{name}-chart", chart, self, [home, *args.ready]))
+            chart = arc_controller(args.node_selector, metrics=args.metrics)
+            self.home = namespace(f"{name}-namespace", chart, parent=self, depends_on=args.ready)
+            self.release = args.deliver(Delivery(f"{name}-chart", chart, self, [self.home, *args.ready]))
         self.priority = priority_class(f"{name}-runner-priority", RUNNER_PRIORITY, parent=self, depends_on=args.ready)

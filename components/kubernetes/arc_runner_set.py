@@ -13,7 +13,7 @@ from components.kubernetes.scale_set import scale_set
 from components.kubernetes.set_settings import App, SetSettings, parts, read_app
 from fleet.charts.arc import runner_set
 from fleet.facts.scheduling import GPU_RESOURCE, GPU_TOLERATION, Toleration
-from fleet.settings.model import Cidr, LabelKey, LabelValue
+from fleet.settings.model import Cidr, LabelKey, LabelValue, matching
 from fleet.settings.runner import RunnerPod
 
 
@@ -72,6 +72,8 @@ class ArcRunnerSetArgs(TypedDict):
     """Tolerations of the runners. Default: nvidia.com/gpu, Exists, NoSchedule."""
     runtime_class: NotRequired[str]
     """RuntimeClass that a pod must name to get GPUs. Default: none."""
+    usd_per_hour: NotRequired[str]
+    """USD per hour of a runner's part of its node, "0.376" or "0.188-0.376". Jobs read GPU_CI_USD_PER_HOUR. Default: unknown."""
     listener_node_selector: NotRequired[dict[str, str]]
     """Labels of the nodes for the listener. Default: any node."""
     priority_class: NotRequired[str]
@@ -98,12 +100,19 @@ class ArcRunnerSetArgs(TypedDict):
     """Declare an ArgoCD Application instead of a Helm release."""
 
 
+_AMOUNT = r"[0-9]+(\.[0-9]+)?"
+_Price = Annotated[
+    str, matching("usd_per_hour", "not a price; write 0.376, or a range such as 0.188-0.376", rf"{_AMOUNT}(-{_AMOUNT})?")
+]
+
+
 class _Settings(RunnerPod, SetSettings):
     gpu_resource: Annotated[str, Field(min_length=1)] = GPU_RESOURCE
     mounts_shm: bool = True
     node_selector: dict[LabelKey, LabelValue] = Field(default_factory=dict)
     tolerations: tuple[Toleration, ...] = (GPU_TOLERATION,)
     runtime_class: str = ""
+    usd_per_hour: _Price | None = None
     open_networks: tuple[Cidr, ...] = ()
 
 
@@ -146,6 +155,7 @@ class ArcRunnerSet(PackagedComponent[Read]):
             mounts_shm=found.mounts_shm,
             selector=found.node_selector,
             place=found.place,
+            usd_per_hour=found.usd_per_hour or "",
         )
         made = parts(name, found, args.app, chart, self._after, opened=found.open_networks)
         self.runs_on = scale_set(name, made, parent=self)

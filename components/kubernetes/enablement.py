@@ -7,10 +7,9 @@ from components.kubernetes.args import GitOpsArgs, GpuAccessArgs, TolerationArgs
 from components.kubernetes.device_plugin_stack import DevicePluginStackArgs
 from components.kubernetes.gpu_operator import GpuOperatorArgs
 from fleet.facts.scheduling import Toleration
-from fleet.providers.installed import image_of, mig_naming, tolerations_of
+from fleet.providers.installed import engine_of, image_of, mig_naming, operator_of, tolerations_of
 from fleet.settings.cluster import Cluster
 from fleet.settings.gitops import GitOps
-from fleet.settings.operator import OperatorSettings
 from fleet.settings.sharing import config_name
 
 
@@ -47,7 +46,9 @@ def gpu_operator_args(cluster: Cluster, git: GitOps | None) -> GpuOperatorArgs:
         access=_access(cluster),
         controller_node_selector=dict(cluster.system_selector),
         gitops=gitops_args(git),
-        **plain(cluster.operator or OperatorSettings()),
+        counters=cluster.monitoring is not None,
+        dcgm_engine=engine_of(cluster),
+        **plain(operator_of(cluster)),
     )
     # False is not the default here.
     return args | {"device_plugin": not image.advertises}

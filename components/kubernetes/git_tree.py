@@ -16,6 +16,7 @@ from fleet.charts.chart import Chart
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import pod_set
 from fleet.providers.registry import PROVIDERS
+from fleet.providers.tags import fixed_tags
 from fleet.render.gitops.applicationset import applicationset
 from fleet.render.gitops.secrets import github_app
 from fleet.settings.cluster import Cluster
@@ -73,6 +74,8 @@ def declare(name: str, settings: Cluster, fleet: Fleet, context: Context) -> Non
         opts=pulumi.ResourceOptions(providers=[kubernetes.Provider(f"{name}-git", cluster_identifier=physical_name)]),
         git=git,
         furnished=deployable,
+        physical_name=physical_name,
+        disk_tags=fixed_tags(context.stack, name),
     )
     GitTree(f"{name}-tree", GitTreeArgs(inside, fleet, git, physical_name, deployable), opts=inside.opts)
     arc = furnish(inside, fleet, None)

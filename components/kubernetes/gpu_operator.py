@@ -64,6 +64,11 @@ class GpuOperatorArgs(TypedDict, total=False):
     """Where containerd is, with `installToolkit`."""
     service_monitor: bool
     """Whether the DCGM exporter gets a ServiceMonitor. The cluster must have that kind. Default: false."""
+    counters: bool
+    """Whether the DCGM exporter reads this project's counters, with XID and ECC errors, every 15 seconds. Default: the image's
+    counters, every 30 seconds."""
+    dcgm_engine: str
+    """Address of a DCGM engine that every GPU node runs already, such as localhost:5555. Default: the exporter starts its own."""
     cdi: bool
     """Whether all containers get GPUs by the Container Device Interface. Default: false."""
     mig_strategy: str
@@ -84,6 +89,8 @@ class _Settings(OperatorSettings):
     install_toolkit: bool = False
     device_plugin: bool = True
     driver_root: str = ""
+    counters: bool = False
+    dcgm_engine: str = ""
     cdi: bool = False
     mig_strategy: Literal["none", "single", "mixed"] = "none"
     tolerations: tuple[Toleration, ...] = (GPU_TOLERATION,)
@@ -123,8 +130,10 @@ class GpuOperator(PackagedComponent[_Settings]):
             mig=args.mig_strategy,
             configs=configs,
             selector=args.controller_node_selector,
+            counters=args.counters,
+            engine=args.dcgm_engine,
         )
-        home = namespace(f"{name}-namespace", chart, parent=self, depends_on=self._after)
+        home = self.home = namespace(f"{name}-namespace", chart, parent=self, depends_on=self._after)
         files = config_map(f"{name}-configs", configs, home, parent=self)
         # An upgrade may use fields that only the chart's own pre-upgrade hook adds to the cluster's CRDs.
         delivery(args.gitops)(Delivery(f"{name}-chart", chart, self, [home, *files, *self._after], validate=False))

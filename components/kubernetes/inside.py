@@ -16,6 +16,7 @@ from components.kubernetes.deliver import Deliver, delivery
 from components.kubernetes.device_plugin_stack import DevicePluginStack
 from components.kubernetes.enablement import device_plugin_args, gpu_operator_args
 from components.kubernetes.gpu_job import GpuJob, GpuJobArgs
+from components.kubernetes.gpu_monitoring import GpuMonitoring, GpuMonitoringArgs
 from components.kubernetes.gpu_operator import GpuOperator
 from components.kubernetes.gpu_queue import GpuQueue, GpuQueueArgs
 from components.kubernetes.gpu_workload import GpuWorkload, GpuWorkloadArgs
@@ -26,12 +27,15 @@ from components.kubernetes.plain_chart import PlainChart, PlainChartArgs
 from components.kubernetes.priorities import Priorities, PrioritiesArgs
 from components.kubernetes.queue_controller import QueueController, QueueControllerArgs
 from components.outputs import RunnerSetOutputs
+from fleet.charts.arc import NAMESPACE as ARC_NAMESPACE
 from fleet.charts.arc import installs_controller
+from fleet.charts.gpu_operator import NAMESPACE as OPERATOR_NAMESPACE
 from fleet.jobs.stack import place_stack_job
 from fleet.providers.fleet import Fleet
-from fleet.providers.installed import kueue_chart, plain_charts
+from fleet.providers.installed import kueue_chart, monitoring_charts, plain_charts
 from fleet.providers.oke.vm_runner import MachineRunner
 from fleet.render.manifest import Manifest
+from fleet.render.monitoring.objects import monitoring_objects, storage_class
 from fleet.render.queues import QueueObjects, queue_objects
 from fleet.render.team_namespace import homes
 from fleet.render.workloads.catalogue import workload_objects
@@ -64,7 +68,8 @@ class Inside:
     cluster's Kubernetes provider. `backings` are the cloud's storage for each of its caches. With `git` each chart is an ArgoCD
     Application.
     `furnished` says that another program creates the teams' namespaces and their caches. `cloud` are the cloud's resources that
-    the provider's own charts need.
+    the provider's own charts need. `physical_name` is the cluster's name in its cloud, and `disk_tags` are tags of the volumes of
+    its own charts.
     """
 
     name: str
@@ -75,6 +80,8 @@ class Inside:
     git: GitOps | None = None
     furnished: bool = False
     cloud: Sequence[pulumi.Resource] = ()
+    physical_name: str = ""
+    disk_tags: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def deliver(self) -> Deliver:
@@ -102,15 +109,19 @@ def furnish(inside: Inside, fleet: Fleet, private_key: pulumi.Input[str] | None)
 
     `private_key` is the GitHub App's, if the program writes the App's Secret.
     """
-    _enable(inside)
+    enabled = _enable(inside)
     for chart in plain_charts(inside.settings):
         args = PlainChartArgs(chart, inside.ready, inside.deliver)
         PlainChart(f"{inside.name}-{chart.name}", args, opts=inside.opts)
     selector, installs = inside.settings.system_selector, installs_controller(inside.settings)
     controller = ArcController(
-        f"{inside.name}-arc", ArcControllerArgs(inside.ready, inside.deliver, selector, installs), opts=inside.opts
+        f"{inside.name}-arc",
+        ArcControllerArgs(inside.ready, inside.deliver, selector, installs, inside.settings.monitoring is not None),
+        opts=inside.opts,
     )
     _teams(inside, fleet, controller.priority)
+    operator = {OPERATOR_NAMESPACE: enabled.home} if isinstance(enabled, GpuOperator) else {}
+    _monitor(inside, fleet, operator | ({ARC_NAMESPACE: controller.home} if controller.home is not None else {}))
     return Arc(
         fleet.github,
         private_key,
@@ -162,6 +173,22 @@ def runner_sets(inside: Inside, fleet: Fleet, arc: Arc, machine_set: MachineSet 
     return sets
 
 
+def _monitor(inside: Inside, fleet: Fleet, spaces: Mapping[str, pulumi.Resource]) -> None:
+    """Metrics, alerts and dashboards. `spaces` are the namespaces of other components' charts, by name."""
+    settings = inside.settings
+    if settings.monitoring is None:
+        return
+    args = GpuMonitoringArgs(
+        charts=tuple(monitoring_charts(settings, inside.physical_name)),
+        storage=[storage_class(settings, inside.disk_tags)] if settings.makes_class else [],
+        objects=monitoring_objects(fleet, inside.name),
+        ready=inside.ready,
+        spaces=spaces,
+        deliver=inside.deliver,
+    )
+    GpuMonitoring(f"{inside.name}-monitoring", args, opts=inside.opts)
+
+
 def _teams(inside: Inside, fleet: Fleet, priority: pulumi.Resource) -> None:
     """Declare the teams' objects: namespaces (each once, however many settings name it), queues, caches, workloads and jobs.
 
@@ -170,7 +197,7 @@ def _teams(inside: Inside, fleet: Fleet, priority: pulumi.Resource) -> None:
     """
     settings = inside.settings
     classes: tuple[pulumi.Resource, ...] = ()
-    if settings.queues is not None or settings.workloads or settings.jobs:
+    if settings.has_job_priorities:
         classes = Priorities(f"{inside.name}-priorities", PrioritiesArgs(inside.ready), opts=inside.opts).classes
     objects, kueue = None, None
     if settings.queues is not None:
@@ -259,19 +286,20 @@ def _jobs(inside: Inside, fleet: Fleet, caches: Mapping[str, ModelCache], ready:
         GpuJob(f"{inside.name}-{name}", GpuJobArgs(manifest, (*ready[job.namespace], *claims)), opts=inside.opts)
 
 
-def _enable(inside: Inside) -> None:
-    """The chart that makes GPUs schedulable, unless the cluster has it already.
+def _enable(inside: Inside) -> pulumi.Resource | None:
+    """The chart that makes GPUs schedulable, unless the cluster has it already. Returns its component.
 
     If the provider's add-on makes GPUs schedulable, the cluster component enables the add-on.
     """
     settings = inside.settings
     if settings.found is not None and settings.enablement in settings.found.installed:
-        return
+        return None
     opts = _after(inside.opts, inside.ready)
     if settings.enablement == DEVICE_PLUGIN:
-        DevicePluginStack(f"{inside.name}-device-plugin", device_plugin_args(settings, inside.git), opts)
-    elif settings.enablement == GPU_OPERATOR and settings.pools:
-        GpuOperator(f"{inside.name}-gpu-operator", gpu_operator_args(settings, inside.git), opts)
+        return DevicePluginStack(f"{inside.name}-device-plugin", device_plugin_args(settings, inside.git), opts)
+    if settings.enablement == GPU_OPERATOR and settings.pools:
+        return GpuOperator(f"{inside.name}-gpu-operator", gpu_operator_args(settings, inside.git), opts)
+    return None
 
 
 def _pod_set(inside: Inside, name: str, runner: PodRunner, arc: Arc) -> ArcRunnerSet:

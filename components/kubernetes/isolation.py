@@ -9,7 +9,7 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from fleet.charts.chart import Chart
-from fleet.render.isolation import limit_range, resource_quota
+from fleet.prove.namespace_limits import limit_range, resource_quota
 
 _NAME = "runners"
 """The name of all three objects, because a namespace has one of each."""

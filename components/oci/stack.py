@@ -28,6 +28,7 @@ from fleet.providers.oke.addons import AUTOSCALER_ADDON
 from fleet.providers.oke.cluster import OkeCluster, OkePools
 from fleet.providers.oke.quotas import oke_quotas
 from fleet.providers.oke.vm_runner import MachineRunner
+from fleet.providers.tags import fixed_tags
 from fleet.settings.enablement import GPU_PLUGIN_ADDON
 
 
@@ -114,7 +115,15 @@ def build(name: str, settings: OkePools, fleet: Fleet, context: Context, private
                 ready=cluster.ready,
             )
             backings = OkeCaches(f"{name}-caches", args, opts=outside).backings
-    inside = Inside(name, settings, cluster.ready, pulumi.ResourceOptions(providers=[cluster.kubernetes_provider]), backings)
+    inside = Inside(
+        name,
+        settings,
+        cluster.ready,
+        pulumi.ResourceOptions(providers=[cluster.kubernetes_provider]),
+        backings,
+        physical_name=called,
+        disk_tags=fixed_tags(context.stack, name),
+    )
     outputs["runnerSets"] = install(inside, fleet, private_key, machine_set)
     return Built(outputs, kubeconfig)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from fleet.charts.chart import Chart, Pod, manifests, resources
 from fleet.facts.pods import CONFINED, CONFINED_POD, RUNNER_UID, Level
+from fleet.facts.pricing import USD_PER_HOUR
 from fleet.facts.scheduling import (
     GPU_RESOURCE,
     GPU_TOLERATION,
@@ -31,6 +32,38 @@ RUNNER_CONTAINER = "runner"
 _CONTROLLER_POD = Pod(CONTROLLER, 100, 256)
 LISTENER = Pod("listener", 50, 128)
 """Each runner set has one listener on the system pool. It waits for jobs."""
+METRICS_PORT = 8080
+"""Port `metrics` of the controller and of every listener, if the controller's chart has it."""
+_OF_SET = ["name", "namespace", "repository", "organization", "enterprise"]
+_OF_JOB = ["repository", "organization"]
+"""Labels of a job's metrics. With the job's name a metric would have a series for each job, and a rare job's first run would not
+count in a rate."""
+_BUCKETS = [1, 5, 10, 15, 30, 60, 90, 120, 180, 240, 300, 420, 600, 900, 1200, 1800, 2400, 3600]
+"""Seconds. ARC's own 45 buckets count jobs that start within 10 ms."""
+_LISTENER_METRICS = {
+    "counters": {
+        "gha_started_jobs_total": {"labels": _OF_JOB},
+        "gha_completed_jobs_total": {"labels": [*_OF_JOB, "job_result"]},
+    },
+    "gauges": {
+        f"gha_{name}": {"labels": _OF_SET}
+        for name in (
+            "assigned_jobs",
+            "running_jobs",
+            "registered_runners",
+            "busy_runners",
+            "min_runners",
+            "max_runners",
+            "desired_runners",
+            "idle_runners",
+        )
+    },
+    "histograms": {
+        "gha_job_startup_duration_seconds": {"labels": _OF_JOB, "buckets": _BUCKETS},
+        "gha_job_execution_duration_seconds": {"labels": [*_OF_JOB, "job_result"], "buckets": _BUCKETS},
+    },
+}
+"""All metrics of ARC 0.14.2. A listener exports only those that this value lists, if the controller's chart turns metrics on."""
 _WAVE_OF_SETS = 5
 """The sets come after all controllers and after the secrets that they need (`WAVE_OF_SECRETS`)."""
 
@@ -65,8 +98,13 @@ def installs_controller(cluster: Cluster) -> bool:
     return cluster.found is None or (CONTROLLER not in cluster.provided and bool(cluster.runners))
 
 
-def arc_controller(selector: Mapping[str, str] = SYSTEM_SELECTOR) -> Chart:
-    """The controller of runner scale sets, on the nodes of `selector`. Each cluster has one."""
+def arc_controller(selector: Mapping[str, str] = SYSTEM_SELECTOR, *, metrics: bool = False) -> Chart:
+    """The controller of runner scale sets, on the nodes of `selector`. Each cluster has one.
+
+    With `metrics` it and all listeners have the port `metrics`.
+    """
+    address = f":{METRICS_PORT}"
+    ports = {"controllerManagerAddr": address, "listenerAddr": address, "listenerEndpoint": "/metrics"}
     return Chart(
         "gha-runner-scale-set-controller",
         CONTROLLER,
@@ -84,7 +122,8 @@ def arc_controller(selector: Mapping[str, str] = SYSTEM_SELECTOR) -> Chart:
                 # ArgoCD finds its own objects by this label. It would delete objects that the controller creates with it (#3533).
                 "excludeLabelPropagationPrefixes": ["argocd.argoproj.io/instance"],
             },
-        },
+        }
+        | ({"metrics": ports} if metrics else {}),
         (_CONTROLLER_POD,),
         folder="infrastructure/controllers/arc",
     )
@@ -102,14 +141,17 @@ def runner_set(
     mounts_shm: bool = True,
     selector: Mapping[str, str] | None = None,
     place: Place = Place(),
+    usd_per_hour: str = "",
 ) -> Chart:
     """One runner scale set: ephemeral runners as pods on the nodes of `selector`, by default those of the runner's pool.
 
     `tolerations` are those that the nodes need. `runtime_class` is the RuntimeClass that the pod must name to get GPUs, or
     empty. `resource` is the extended resource that the nodes advertise. `mounts_shm` says whether the pod may mount its
-    own /dev/shm.
+    own /dev/shm. `usd_per_hour` is the price of the runner's part of a node, empty if it is unknown.
     """
-    pod = _runner_pod(runner, tolerations, resource, mounts_shm) | ({"runtimeClassName": runtime_class} if runtime_class else {})
+    pod = _runner_pod(runner, tolerations, resource, mounts_shm, usd_per_hour) | (
+        {"runtimeClassName": runtime_class} if runtime_class else {}
+    )
     if selector is None:
         selector = pool_selector(runner.pool) if isinstance(runner, PodRunner) else {}
     return scale_set(name, runner, github_url, group, {"nodeSelector": dict(selector)} | pod, place=place)
@@ -146,6 +188,7 @@ def scale_set(
                 "metadata": {"annotations": {SAFE_TO_EVICT: "false", **(annotations or {})}},
                 "spec": priority | pod,
             },
+            "listenerMetrics": _LISTENER_METRICS,
             "listenerTemplate": {
                 "spec": {
                     "nodeSelector": dict(place.listener_selector),
@@ -162,10 +205,13 @@ def scale_set(
     )
 
 
-def _runner_pod(runner: RunnerPod, tolerations: Sequence[Toleration], resource: str, mounts_shm: bool) -> dict[str, Any]:
+def _runner_pod(
+    runner: RunnerPod, tolerations: Sequence[Toleration], resource: str, mounts_shm: bool, usd_per_hour: str
+) -> dict[str, Any]:
     gpu = {resource: runner.gpus}
     requests = {"cpu": cpu_text(runner.cpu.request), "memory": memory_text(runner.memory.request)} | gpu
     limits = {"cpu": cpu_text(runner.cpu.limit), "memory": memory_text(runner.memory.limit)} | gpu
+    env = {"NVIDIA_DRIVER_CAPABILITIES": "compute,utility"} | ({USD_PER_HOUR: usd_per_hour} if usd_per_hour else {})
     shm = {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": memory_text(runner.shm)}}
     return {
         "automountServiceAccountToken": False,
@@ -176,7 +222,7 @@ def _runner_pod(runner: RunnerPod, tolerations: Sequence[Toleration], resource: 
                 "name": RUNNER_CONTAINER,
                 "image": runner.image or RUNNER_IMAGE,
                 "command": ["/home/runner/run.sh"],
-                "env": [{"name": "NVIDIA_DRIVER_CAPABILITIES", "value": "compute,utility"}],
+                "env": [{"name": name, "value": value} for name, value in env.items()],
                 "resources": {"requests": requests | {"ephemeral-storage": memory_text(runner.scratch)}, "limits": limits},
                 "securityContext": CONFINED,
                 "volumeMounts": [{"name": "shm", "mountPath": "/dev/shm"}] if mounts_shm else [],  # noqa: S108 - a mount point

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from fleet.charts.chart import Chart, Pod, manifests, requests
+from fleet.charts.dcgm_exporter import CHANGED, COUNTERS, EXPORTER_POD, INTERVAL, remote_engine
 from fleet.charts.device_plugin import MPS_POD, PLUGIN_POD
 from fleet.charts.plugin_configs import PluginConfigs
 from fleet.facts.node_image import NodeImage
@@ -25,8 +26,6 @@ _WORKER = Pod("nfd-worker", 5, 64, on="all nodes")
 _DRIVER = Pod("driver", 50, 128, on="GPU nodes")
 _TOOLKIT = Pod("toolkit", 10, 64, on="GPU nodes")
 _GFD = Pod("gfd", 20, 64, on="GPU nodes")
-_DCGM_EXPORTER = Pod("dcgm-exporter", 100, 512, on="GPU nodes")
-"""It uses 400 to 500 MiB for any number of GPUs (NVIDIA/dcgm-exporter#609, pytorch/ci-infra#1011)."""
 _MIG_MANAGER = Pod("mig-manager", 10, 64, on="GPU nodes")
 _VALIDATOR = Pod("validator", 10, 64, on="GPU nodes")
 """The operator also gives these requests to the init containers of the other operands, so no operand requests less."""
@@ -41,13 +40,16 @@ def gpu_operator(
     mig: str = "none",
     configs: PluginConfigs | None = None,
     selector: Mapping[str, str] = SYSTEM_SELECTOR,
+    counters: bool = False,
+    engine: str = "",
 ) -> Chart:
     """The operator for nodes of one kind of image. It installs the parts that the image lacks.
 
     `tolerations` are those of the cluster's provider. `cdi` is the setting that all pools share. `mig` is how MIG slices are
     named (none, single, mixed). `configs` are the device plugin's configs for pools that share GPUs. `selector` is the node
-    selector of the controllers. Operands have requests but no limits, because a limit that is too small would stop all GPUs of a
-    node.
+    selector of the controllers. `counters`: whether the DCGM exporter collects this project's counters, every 15 s. `engine` is
+    the address of a DCGM engine that every GPU node runs already. Operands have requests but no limits, because a limit that is
+    too small would stop all GPUs of a node.
     """
     values: dict[str, Any] = {
         "operator": {"nodeSelector": dict(selector), "runtimeClass": RUNTIME_CLASS},
@@ -63,9 +65,10 @@ def gpu_operator(
         "gfd": {"enabled": True, "resources": requests(_GFD)},
         "dcgmExporter": {
             "enabled": True,
-            "resources": requests(_DCGM_EXPORTER),
+            "resources": requests(EXPORTER_POD),
             "serviceMonitor": {"enabled": operator.service_monitor},
-        },
+        }
+        | _collected(counters, engine),
         "validator": {"resources": requests(_VALIDATOR)},
         "nfd": {"enabled": True},
         "node-feature-discovery": {
@@ -100,7 +103,7 @@ def _pods(image: NodeImage, *, cuts: bool, configured: bool) -> Iterator[Pod]:
         yield PLUGIN_POD.times(containers)
         yield MPS_POD.times(containers)
     yield _GFD.times(containers)
-    yield _DCGM_EXPORTER
+    yield EXPORTER_POD
     yield _VALIDATOR
     if cuts:
         yield _MIG_MANAGER
@@ -113,6 +116,17 @@ def runtime_class(image: NodeImage, operator: OperatorSettings, *, cdi: bool) ->
     runtime and does not make it the default, a pod must name it.
     """
     return "" if cdi or image.toolkit or operator.containerd.default_runtime else RUNTIME_CLASS
+
+
+def _collected(counters: bool, engine: str) -> dict[str, Any]:
+    """The exporter's counters, and the engine that it asks for them.
+
+    The name of the ConfigMap has a hash, because the exporter reads the file only when it starts. The operator gives the exporter
+    the node's network only for an engine of its own (NVIDIA/gpu-operator v26.7.0 controllers/object_controls.go).
+    """
+    environment = [*([INTERVAL] if counters else []), *([remote_engine(engine)] if engine else [])]
+    config = {"config": {"create": True, "name": f"gpu-ci-counters-{CHANGED}", "data": COUNTERS}} if counters else {}
+    return config | ({"env": environment} if environment else {}) | ({"hostNetwork": True} if engine else {})
 
 
 def _mig_manager(cuts: bool) -> dict[str, Any]:

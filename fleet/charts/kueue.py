@@ -24,10 +24,16 @@ gives up on a node after twenty. After this time the Job returns its quota and w
 capacity."""
 
 
-def kueue(namespaces: Iterable[str], *, fair_sharing: bool = False, selector: Mapping[str, str] = SYSTEM_SELECTOR) -> Chart:
+def kueue(
+    namespaces: Iterable[str],
+    *,
+    fair_sharing: bool = False,
+    selector: Mapping[str, str] = SYSTEM_SELECTOR,
+    metrics: bool = False,
+) -> Chart:
     """Kueue for the Jobs of these namespaces. It neither delays nor ends Jobs in other namespaces, even if they have its labels.
 
-    `selector` is the node selector of its Deployment.
+    `selector` is the node selector of its Deployment. With `metrics` it also exports quotas and their use.
 
     Its Deployment is ready only when its webhooks answer (cmd/kueue/main.go), so queues can be created once the release is ready.
     While the webhooks are down, no Job can be created in these namespaces. Running Jobs continue.
@@ -48,14 +54,16 @@ def kueue(namespaces: Iterable[str], *, fair_sharing: bool = False, selector: Ma
                 },
             },
             # The chart reads this text as YAML, which includes JSON.
-            "managerConfig": {"controllerManagerConfigYaml": json.dumps(_config(sorted(namespaces), fair_sharing), indent=2)},
+            "managerConfig": {
+                "controllerManagerConfigYaml": json.dumps(_config(sorted(namespaces), fair_sharing, metrics), indent=2)
+            },
         },
         (_POD,),
         folder="infrastructure/queues",
     )
 
 
-def _config(namespaces: list[str], fair_sharing: bool) -> dict[str, Any]:
+def _config(namespaces: list[str], fair_sharing: bool, metrics: bool) -> dict[str, Any]:
     in_namespaces = {"key": NAMESPACE_NAME_LABEL, "operator": "In", "values": namespaces}
     config = {
         "apiVersion": "config.kueue.x-k8s.io/v1beta2",
@@ -69,6 +77,8 @@ def _config(namespaces: list[str], fair_sharing: bool) -> dict[str, Any]:
         # No queue has a quota for disk. A Job that requests a resource without a quota never starts.
         "resources": {"excludeResourcePrefixes": ["ephemeral-storage"]},
     }
+    if metrics:
+        config["metrics"] = {"enableClusterQueueResources": True}
     # Kueue tries the first strategy before the second (the comment in the chart's values).
     strategies = {"preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]}
     return config | ({"fairSharing": strategies} if fair_sharing else {})

@@ -78,6 +78,23 @@ def span(prices: Iterable[Money]) -> tuple[Money, Money]:
     return known[0], known[-1] if len(known) == len(asked) else Money(unknown=1)
 
 
+USD_PER_HOUR = "GPU_CI_USD_PER_HOUR"
+"""Variable of a runner: what its part of the machine costs, as `range_text` writes it. The action job-cost reads it."""
+
+
+def range_text(prices: Iterable[Money]) -> str:
+    """Several prices of which one is paid, for programs: "0.376", or "0.188-0.376". Empty if a price is unknown.
+
+    An upper bound is a range from 0. Plain ASCII, at most six digits.
+    """
+    asked = list(prices)
+    low, high = span(asked)
+    if high.unknown:
+        return ""
+    least = 0 if any(price.at_most for price in asked) else low.usd
+    return f"{high.usd:.6g}" if least == high.usd else f"{least:.6g}-{high.usd:.6g}"
+
+
 def nodes(cluster: str, item: str, types: Iterable[str], region: str, capacity: str, least: int, most: int) -> Line:
     """The line of a group of nodes of one or several types."""
     prices = {name: hardware.price(name, region, capacity) for name in types}

@@ -60,6 +60,11 @@ ACCELERATOR_LABEL = "accelerator"
 INSTANCE_TYPE_LABEL = "node.kubernetes.io/instance-type"
 """Label of every node: its machine type in the cloud's spelling."""
 
+SCALE_SET_LABEL = "actions.github.com/scale-set-name"
+"""ARC's label of listener and runner pods: the name of their runner set."""
+RUNNER_POD_LABEL = "runner-pod"
+"""Label of a job's pod in ARC's kubernetes modes: its runner's pod (actions/runner-container-hooks)."""
+
 SYSTEM_POOL = "system"
 """Name and role of the untainted CPU pool: controllers, listeners, CoreDNS."""
 

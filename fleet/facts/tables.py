@@ -34,6 +34,11 @@ def toml(name: str) -> dict[str, Any]:
         return tomllib.load(file)
 
 
+def text(name: str) -> str:
+    """The text of a file that another program reads as it is."""
+    return (_DATA / name).read_text(encoding="utf-8")
+
+
 def entry(kind: type[_Entry], row: Mapping[str, Any], **more: object) -> _Entry:
     """A dataclass from a row: each field has the value of the column with its name (TOML: with hyphens), or the one in `more`.
 

@@ -7,24 +7,25 @@ queued job also needs enough quota: its team's own, or quota that the team may b
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from fleet.facts import hardware, pricing
+from fleet.facts import hardware
 from fleet.facts.errors import shown
 from fleet.facts.pricing import Money
 from fleet.jobs.ask import GpuAsk
 from fleet.jobs.errors import JobError, JobProblem, JobRefusedError
 from fleet.jobs.manifest import Manifest, manifest
 from fleet.jobs.profiles import PROFILES, gpu_type
-from fleet.jobs.quota import barred, queued
 from fleet.jobs.spec import GpuJobSpec
-from fleet.prove.placement import Fit, Host, fit, pool_hosts, unfit
+from fleet.prove.placement import Fit, Host, fit, node_price, pool_hosts, unfit
+from fleet.prove.quota import barred, queue_of
 from fleet.providers.fleet import Fleet
 from fleet.providers.target import Target, pool_target
 from fleet.settings.cluster import Cluster
 from fleet.settings.model import cpu_text, memory_text
 from fleet.settings.pool import Pool
+from fleet.settings.queues import Queues
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,13 @@ def place_job(fleet: Fleet, job: GpuJobSpec, *, cluster: str | None = None, pool
     chosen = choose(asked, f"{job.name} ({job.ask})")
     settings: Cluster = fleet.clusters[chosen.cluster]
     others = tuple(each for each in asked if each is not chosen)
-    return JobPlacement(queued(job, settings.queues), chosen, pool_target(settings, chosen.pool), others)
+    return JobPlacement(_queued(job, settings.queues), chosen, pool_target(settings, chosen.pool), others)
+
+
+def _queued(job: GpuJobSpec, queues: Queues | None) -> GpuJobSpec:
+    """The job with its queue. A Job without a queue in a team's namespace gets the LocalQueue `default`, so the job names it."""
+    queue = queue_of(job.given.queue, job.given.namespace, queues)
+    return job if queue == job.given.queue else replace(job, given=job.given.model_copy(update={"queue": queue}))
 
 
 def choose(asked: tuple[Candidate, ...], what: str) -> Candidate:
@@ -155,14 +162,13 @@ def _require(fleet: Fleet, cluster: str | None, pool: str | None) -> None:
 def _candidate(ask: GpuAsk, cluster: str, settings: Cluster, host: Host, waits: tuple[str | None, str | None]) -> Candidate:
     pool: Pool = settings.pools[host.name]
     fits = tuple(fit(ask, machine, host) for machine in host.machines)
-    prices = [pricing.quoted(hardware.price(each.name, settings.region, pool.capacity)) for each in host.machines]
     gpu = options_of(pool)["gpu_type"]
     weight = ask.gpu_types.get(gpu, 0)
     if gpu in ask.gpu_types:
         reasons = (*_reasons(ask, pool, host, fits), *filter(None, (barred(ask, *waits, settings.queues, host),)))
     else:
         reasons = (_other_gpu(ask, pool),)
-    return Candidate(cluster, host.name, pool, host, fits, pricing.span(prices)[1], weight, reasons)
+    return Candidate(cluster, host.name, pool, host, fits, node_price(settings, host), weight, reasons)
 
 
 def pool_options(fleet: Fleet, cluster: str | None, pool: str | None) -> dict[str, Any]:

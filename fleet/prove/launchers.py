@@ -1,4 +1,4 @@
-"""How many launcher pods fit on a cluster's system pool.
+"""The room of a cluster's system pool, and how many launcher pods fit there.
 
 Each runner that is a machine has a launcher pod on the system pool while its job runs. The other pods of the system pool
 belong to the cluster's charts. CoreDNS and a provider's own autoscaler are not counted, so leave some room for them.
@@ -7,7 +7,8 @@ belong to the cluster's charts. CoreDNS and a provider's own autoscaler are not 
 from __future__ import annotations
 
 from fleet.charts.chart import Pod
-from fleet.facts.offer import less
+from fleet.facts.offer import for_runners, least, less
+from fleet.facts.versions import daemonsets
 from fleet.providers.installed import installed
 from fleet.providers.oke.launcher_set import LAUNCHER_POD
 from fleet.providers.registry import PROVIDERS
@@ -18,23 +19,34 @@ from fleet.settings.github import GitHub
 def launcher_room(name: str, cluster: Cluster, github: GitHub) -> int | None:
     """The number of launchers that fit on the system pool of the cluster `name`, beside the pods of its charts.
 
-    It is 0 if the charts fill the pool, and None if clusters of the provider cannot have machines as runners.
+    It is 0 if the charts fill the pool, and None if the pool of the provider's clusters is not known.
     """
-    system_pool = PROVIDERS[cluster.provider].system_pool
-    if system_pool is None:
+    room = system_room(name, cluster, github)
+    return None if room is None else sum(_holds(left, LAUNCHER_POD) for left in room)
+
+
+def system_room(name: str, cluster: Cluster, github: GitHub) -> list[list[int]] | None:
+    """[CPU, memory, pods] that the charts of a cluster leave on each node of its system pool. Empty if they do not fit.
+
+    None if the settings do not describe the system pool.
+    """
+    system_machines = PROVIDERS[cluster.provider].system_machines
+    if system_machines is None or cluster.found is not None:
         return None
-    offer, nodes = system_pool(cluster)
+    machines, disk, span = system_machines(cluster)
+    provided = daemonsets(cluster.provider, cluster.node_features)
+    offer = least(for_runners(machine, disk, provided) for machine in machines)
     # No request depends on the cluster's name in its cloud.
     pods = [pod for chart in installed(cluster, name, github) for pod in chart.pods]
     node = less(offer, [pod for pod in pods if pod.on == "all nodes"])
-    free = [[node.cpu, node.memory, node.pods] for _ in range(nodes)]
+    free = [[node.cpu, node.memory, node.pods] for _ in range(span.min)]
     for pod in pods:
         if pod.on == "system pool":
             first = next((left for left in free if _holds(left, pod)), None)
             if first is None:
-                return 0
+                return []
             first[0], first[1], first[2] = first[0] - pod.cpu, first[1] - pod.memory, first[2] - 1
-    return sum(_holds(left, LAUNCHER_POD) for left in free)
+    return free
 
 
 def _holds(free: list[int], pod: Pod) -> int:

@@ -8,9 +8,9 @@ from fleet.charts import NAMESPACES
 from fleet.facts.errors import Problem, shown
 from fleet.providers.fleet import NAMESPACE, Fleet
 from fleet.settings.cluster import Cluster
-from fleet.settings.namespaces import ARGO_CD_TAKEN, TAKEN
+from fleet.settings.namespaces import ARGO_CD_TAKEN, MONITORING_TAKEN, TAKEN
 
-_MESSAGES = {"git_namespace": ARGO_CD_TAKEN, "namespace_taken": TAKEN}
+_MESSAGES = {"git_namespace": ARGO_CD_TAKEN, "monitoring_namespace": MONITORING_TAKEN, "namespace_taken": TAKEN}
 
 
 def problems(fleet: Fleet) -> Iterator[Problem]:
@@ -25,6 +25,8 @@ def _named(cluster: Cluster) -> Iterator[tuple[tuple[str, ...], str, str]]:
     """(path, namespace, name of the broken rule if a chart has it) of every namespace in a cluster's settings."""
     if cluster.gitops is not None:
         yield ("gitops", "namespace"), cluster.gitops.namespace, "git_namespace"
+    if cluster.monitoring is not None and cluster.monitoring.installs:
+        yield ("monitoring", "namespace"), cluster.monitoring.namespace, "monitoring_namespace"
     for team, settings in cluster.queues.teams.items() if cluster.queues is not None else ():
         for index, namespace in enumerate(settings.namespaces):
             yield ("queues", "teams", team, "namespaces", str(index)), namespace, "namespace_taken"

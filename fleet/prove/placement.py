@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from fleet.charts.chart import Pod
-from fleet.facts import hardware
+from fleet.facts import hardware, pricing
 from fleet.facts.credentials import mask
 from fleet.facts.offer import DISK_KEPT, DISK_SHARE, Offer, allocatable, for_runners
 from fleet.facts.pods import Requests
+from fleet.facts.pricing import Money
 from fleet.facts.scheduling import SYSTEM_POOL
 from fleet.facts.versions import DaemonSet, daemonsets
 from fleet.prove.launchers import launcher_room
@@ -107,13 +108,14 @@ def fit(runner: Ask, machine: hardware.Machine, host: Host) -> Fit:
 
 def _rooms(runner: Ask, offer: Offer, counted: str) -> dict[str, int]:
     """How many runners each resource would hold on its own."""
-    return {
-        counted: offer.gpus // runner.gpus,
-        "CPU": max(offer.cpu, 0) // runner.cpu.request,
-        "memory": max(offer.memory, 0) // runner.memory.request,
-        "disk": max(offer.storage, 0) // runner.scratch,
-        "pods": offer.pods,
-    }
+    rows = (
+        (counted, offer.gpus, runner.gpus),
+        ("CPU", offer.cpu, runner.cpu.request),
+        ("memory", offer.memory, runner.memory.request),
+        ("disk", offer.storage, runner.scratch),
+    )
+    # A pod may request nothing of a resource. Then only the number of pods limits it.
+    return {name: max(left, 0) // asked for name, left, asked in rows if asked} | {"pods": offer.pods}
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +197,11 @@ def pool_hosts(settings: Cluster) -> dict[str, Host]:
 def pool_host(settings: Cluster, pool_name: str) -> Host:
     """One pool of a cluster as a host of jobs."""
     return _host(settings, pool_name, _node_pods(settings))
+
+
+def node_price(settings: Cluster, host: Host) -> Money:
+    """The price per hour of the most expensive machine of a host, as it is bought."""
+    return pricing.span([pricing.quoted(hardware.price(each.name, settings.region, host.capacity)) for each in host.machines])[1]
 
 
 def _node_pods(settings: Cluster) -> tuple[DaemonSet | Pod, ...]:
@@ -317,12 +324,17 @@ def _advice(runner: Ask, host: Host, fits: Iterable[Fit]) -> str:
     best = smallest(runner, host)
     short = {room for found in fits for room, count in _rooms(runner, found.offer, host.counted).items() if not count}
     if short == {"disk"}:
-        return f"; raise the pool's disk to {math.ceil((runner.scratch + DISK_KEPT) / DISK_SHARE / 1024)}Gi"
+        return f"; raise the pool's disk to {memory_text(disk_for(runner.scratch))}"
     return (
         f"; the smallest type that is large enough is {best.name}"
         if best
         else "; no type with this GPU in this cloud is large enough: ask for less"
     )
+
+
+def disk_for(scratch: int) -> int:
+    """The smallest root disk, in MiB of whole GiB, that leaves `scratch` MiB to a pod."""
+    return math.ceil((scratch + DISK_KEPT) / DISK_SHARE / 1024) * 1024
 
 
 def smallest(runner: Ask, host: Host) -> hardware.Machine | None:

@@ -88,12 +88,15 @@ def require(fleet: Fleet) -> None:
 def remarks(fleet: Fleet) -> Iterator[str]:
     """Warnings: nodes that never scale down, and pools that running workloads fill."""
     for cluster, settings in fleet.clusters_by_name():
-        standing: dict[str, list[tuple[str, PoolWorkload]]] = {}
-        for name, workload in settings.workloads.items():
-            if isinstance(workload, PoolWorkload) and workload.stands and not refusal(settings, workload):
-                standing.setdefault(workload.pool, []).append((name, workload))
-        for pool, workloads in standing.items():
-            yield from _standing_remarks(settings, cluster, pool, workloads)
+        for pool in dict.fromkeys(each.pool for each in settings.workloads.values() if isinstance(each, PoolWorkload)):
+            if workloads := standing(settings, pool):
+                yield from _standing_remarks(settings, cluster, pool, workloads)
+
+
+def standing(settings: Cluster, pool: str) -> list[tuple[str, PoolWorkload]]:
+    """The workloads, by name, that always run in a pool and that it can hold."""
+    found = [(name, each) for name, each in settings.workloads.items() if isinstance(each, PoolWorkload) and each.pool == pool]
+    return [(name, each) for name, each in found if each.stands and not refusal(settings, each)]
 
 
 def _standing_remarks(settings: Cluster, cluster: str, pool: str, workloads: list[tuple[str, PoolWorkload]]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Hourly cost of the caches of a cluster, and of workload volumes that use their storage classes."""
+"""Hourly cost of the volumes of a cluster: of caches, of workloads that use their storage classes, and of Prometheus."""
 
 from __future__ import annotations
 
@@ -24,6 +24,15 @@ def cache_lines(name: str, cluster: Cluster) -> Iterator[Line]:
         storage = wanted.storage_asked if isinstance(wanted, PoolWorkload) else None
         if storage is not None and (found := classes.get(storage.storage_class or "")) is not None:
             yield _line(name, cluster, f"workload {workload}", found, storage.size, 1)
+    yield from _prometheus(name, cluster)
+
+
+def _prometheus(name: str, cluster: Cluster) -> Iterator[Line]:
+    """The volume of an installed Prometheus, if the program creates its storage class. The price of another class is unknown."""
+    wanted = cluster.monitoring
+    if wanted is not None and cluster.makes_class:
+        what, parts = f"Prometheus's volume, {memory_text(wanted.storage)}", cluster.disk_parts(wanted.storage // 1024)
+        yield bundle(name, "monitoring", what, parts, cluster.region, 1, 1)
 
 
 def _line(name: str, cluster: Cluster, item: str, cache: Cache, size: int, volumes: int) -> Line:

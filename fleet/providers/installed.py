@@ -11,12 +11,16 @@ from fleet.charts import PLAIN
 from fleet.charts.arc import arc_controller, installs_controller, place_in, runner_set
 from fleet.charts.argo_cd import argo_cd
 from fleet.charts.chart import Chart, Pod
+from fleet.charts.dcgm_exporter import DCGM_EXPORTER, ENGINE_PORT, dcgm_exporter
 from fleet.charts.device_plugin import device_plugin
 from fleet.charts.gpu_operator import gpu_operator
+from fleet.charts.kube_prometheus import kube_prometheus
+from fleet.charts.kube_state_metrics import node_labels
 from fleet.charts.kueue import kueue
 from fleet.charts.plugin_configs import PluginConfigs, plugin_configs
 from fleet.facts.node_image import NODE_IMAGES, NodeImage
-from fleet.facts.scheduling import Toleration
+from fleet.facts.pricing import range_text
+from fleet.facts.scheduling import RUNTIME_CLASS, Toleration
 from fleet.providers.registry import PROVIDERS
 from fleet.providers.target import pool_target
 from fleet.settings.cluster import Cluster
@@ -32,15 +36,44 @@ def installed(cluster: Cluster, physical_name: str, github: GitHub) -> tuple[Cha
     """Every chart of a cluster. `physical_name` is its name in its cloud, `github` the scope of its runners."""
     return (
         *shared_charts(cluster),
+        *monitoring_charts(cluster, physical_name),
         *PROVIDERS[cluster.provider].charts(cluster, physical_name, github),
         *(pod_set(cluster, name, runner, github) for name, runner in cluster.runners.items() if isinstance(runner, PodRunner)),
     )
 
 
+def monitoring_charts(cluster: Cluster, physical_name: str) -> Iterator[Chart]:
+    """Prometheus, if the program installs it, and the DCGM exporter, unless the cluster or the GPU operator has one."""
+    wanted = cluster.monitoring
+    if wanted is None:
+        return
+    if wanted.installs:
+        called = physical_name if cluster.found is None else cluster.found.identity
+        yield kube_prometheus(wanted, called, cluster.makes_class, node_labels(cluster), cluster.system_selector)
+    image = image_of(cluster)
+    if image is not None and cluster.enablement != GPU_OPERATOR and DCGM_EXPORTER not in cluster.provided:
+        yield dcgm_exporter(
+            tolerations_of(cluster),
+            engine_on_nodes=cluster.engine_on_nodes,
+            runtime_class=RUNTIME_CLASS if image.handler else "",
+        )
+
+
+def operator_of(cluster: Cluster) -> OperatorSettings:
+    """Settings of the GPU operator. With monitoring the program scrapes the exporter by its own monitor."""
+    operator = cluster.operator or OperatorSettings()
+    return operator if cluster.monitoring is None else operator.model_copy(update={"service_monitor": False})
+
+
+def engine_of(cluster: Cluster) -> str:
+    """Address of the DCGM engine that the operator's exporter must use; empty if it starts its own."""
+    return f"localhost:{ENGINE_PORT}" if cluster.monitoring is not None and cluster.engine_on_nodes else ""
+
+
 def shared_charts(cluster: Cluster) -> Iterator[Chart]:
     """The charts that clusters of every provider can have, except runner sets."""
     if installs_controller(cluster):
-        yield arc_controller(cluster.system_selector)
+        yield arc_controller(cluster.system_selector, metrics=cluster.monitoring is not None)
     if (chart := enablement_chart(cluster)) is not None:
         yield chart
     if cluster.queues is not None:
@@ -66,13 +99,15 @@ def _enablement_chart(cluster: Cluster) -> Chart | None:
     pools = cluster.pools.values()
     return gpu_operator(
         image,
-        cluster.operator or OperatorSettings(),
+        operator_of(cluster),
         # With the operator all pools have the same values.
         cdi=any(pool.cdi for pool in pools),
         mig=mig_naming(cluster),
         tolerations=tolerations,
         configs=configs,
         selector=cluster.system_selector,
+        counters=cluster.monitoring is not None,
+        engine=engine_of(cluster),
     )
 
 
@@ -100,7 +135,12 @@ def image_of(cluster: Cluster) -> NodeImage | None:
 
 def kueue_chart(cluster: Cluster, queues: Queues) -> Chart:
     """Kueue for the queues of a cluster."""
-    return kueue(queues.namespaces, fair_sharing=queues.fair_sharing, selector=cluster.system_selector)
+    return kueue(
+        queues.namespaces,
+        fair_sharing=queues.fair_sharing,
+        selector=cluster.system_selector,
+        metrics=cluster.monitoring is not None,
+    )
 
 
 def plain_charts(cluster: Cluster) -> Iterator[Chart]:
@@ -122,9 +162,18 @@ def pod_set(cluster: Cluster, name: str, runner: PodRunner, github: GitHub) -> C
         mounts_shm=target.mounts_shm,
         selector=target.selector,
         place=place_in(cluster),
+        usd_per_hour=runner_price(cluster, runner),
     )
+
+
+def runner_price(cluster: Cluster, runner: PodRunner) -> str:
+    """USD per hour of a runner's part of a node, by the units that it requests, as `range_text` writes it."""
+    pool = cluster.pools[runner.pool]
+    return range_text(pool.price(each.name, cluster.region).times(runner.gpus / pool.units(each)) for each in pool.machines)
 
 
 def gpu_node_pods(cluster: Cluster) -> tuple[Pod, ...]:
     """The charts' pods on each GPU node. A pod with a strategy runs only on nodes that share GPUs that way."""
-    return tuple(pod for chart in shared_charts(cluster) for pod in chart.pods if pod.on != "system pool")
+    # No pod depends on the cluster's physical name.
+    charts = (*shared_charts(cluster), *monitoring_charts(cluster, ""))
+    return tuple(pod for chart in charts for pod in chart.pods if pod.on != "system pool")

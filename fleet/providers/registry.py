@@ -8,7 +8,6 @@ from datetime import date
 from typing import Any
 
 from fleet.charts.chart import Chart
-from fleet.facts.offer import Offer
 from fleet.facts.pricing import Line
 from fleet.facts.scheduling import EKS_PROFILE, KUBERNETES_PROFILE, OKE_PROFILE, TALOS_PROFILE, SchedulingProfile
 from fleet.providers.eks.bill import eks_bill
@@ -22,14 +21,15 @@ from fleet.providers.oke.bill import oke_bill
 from fleet.providers.oke.charts import oke_charts
 from fleet.providers.oke.cluster import OkeCluster
 from fleet.providers.oke.existing import ExistingOkeCluster
-from fleet.providers.oke.launchers import oke_system_pool
 from fleet.providers.oke.quotas import oke_needs
+from fleet.providers.oke.system_pool import oke_system_machines
 from fleet.providers.quotas import Need
 from fleet.providers.tags import AWS_TAGS, NO_TAGS, OCI_TAGS, TagRules
 from fleet.providers.talos.bill import talos_bill
 from fleet.providers.talos.cluster import TalosCluster
 from fleet.settings.cluster import Cluster
 from fleet.settings.github import GitHub
+from fleet.settings.pool import SystemMachines
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,9 @@ class Provider:
 
     `bill` returns the prices of one cluster on a day. `needs` returns the quotas that a cluster declares, from all clusters of
     its provider. `tags` are the tag rules of the cloud. `deployable`: whether `pulumi up` creates the cluster. `charts` returns
-    the charts of this provider only, from the settings, the cluster's physical name and the GitHub scope. `system_pool` returns
-    the free room of one node of the system pool and the number of nodes; None if the provider has no machines as runners.
+    the charts of this provider only, from the settings, the cluster's physical name and the GitHub scope.
+    `system_machines` returns the machines of the system pool of a cluster that the program creates; None if the settings do not
+    describe them.
     `quota_remarks` returns the quotas that all clusters of the provider may lack. `existing` are the settings of a cluster that
     exists already; None if the provider has no such clusters.
     `components.build` has the builder of a cluster, `fleet.render.files` the files of its machines.
@@ -52,7 +53,7 @@ class Provider:
     tags: TagRules
     deployable: bool
     charts: Callable[[Any, str, GitHub], tuple[Chart, ...]] = lambda *_: ()
-    system_pool: Callable[[Any], tuple[Offer, int]] | None = None
+    system_machines: Callable[[Any], SystemMachines] | None = None
     quota_remarks: Callable[[Iterable[Any]], Iterator[str]] = lambda _: iter(())
     existing: type[Cluster] | None = None
 
@@ -66,6 +67,7 @@ PROVIDERS: dict[str, Provider] = {
         AWS_TAGS,
         deployable=True,
         charts=eks_charts,
+        system_machines=lambda cluster: (cluster.system.machines, cluster.system.disk, cluster.system.nodes),
         quota_remarks=quota_remarks,
         existing=ExistingEksCluster,
     ),
@@ -77,7 +79,7 @@ PROVIDERS: dict[str, Provider] = {
         OCI_TAGS,
         deployable=True,
         charts=oke_charts,
-        system_pool=oke_system_pool,
+        system_machines=oke_system_machines,
         existing=ExistingOkeCluster,
     ),
     "kubernetes": Provider(KubernetesCluster, KUBERNETES_PROFILE, kubernetes_bill, lambda *_: (), NO_TAGS, deployable=True),

@@ -86,10 +86,10 @@ def flavor(name: str, pool: Pool, cluster: str, profile: SchedulingProfile) -> M
 
     Kueue does not admit a Job here whose selector names another pool. A Job without a selector gets the selector of this pool.
     """
-    taints = (profile.gpu_taint, *((profile.spot_taint,) if profile.spot_taint and pool.capacity == "spot" else ()))
+    taints = [{"key": taint.key, "value": taint.value, "effect": str(taint.effect)} for taint in pool.node_taints(profile)]
     spec = {
         "nodeLabels": flavor_labels(pool.node_labels(cluster, name, profile), profile),
-        "nodeTaints": [{"key": taint.key, "value": taint.value, "effect": str(taint.effect)} for taint in taints],
+        "nodeTaints": taints,
         "tolerations": manifests(profile.pod_tolerations(pool.capacity)),
     }
     return manifest(API, "ResourceFlavor", name, spec=spec)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from fleet.facts.pods import Level
 from fleet.facts.scheduling import POD_SECURITY_LABEL
+from fleet.prove.namespace_limits import team_limit_range
 from fleet.render import isolation
 from fleet.render.manifest import Manifest, manifest
 from fleet.settings.cluster import Cluster
@@ -43,7 +44,7 @@ def homes(cluster: Cluster) -> dict[str, Home]:
         name: Home(
             namespace(name, level),
             wall(NAME, name, spec),
-            manifest("v1", "LimitRange", NAME, name, limit_range()) if name in queued else None,
+            manifest("v1", "LimitRange", NAME, name, team_limit_range()) if name in queued else None,
         )
         for name, level in cluster.team_namespaces.items()
     }
@@ -67,11 +68,3 @@ def network_policy(closed: Sequence[str] = CLOSED, opened: Sequence[str] = ()) -
     each_other: Manifest = {"podSelector": {}}
     spec = isolation.network_policy(closed, opened)
     return spec | {"ingress": [{"from": [each_other]}], "egress": [*spec["egress"], {"to": [each_other]}]}
-
-
-def limit_range() -> Manifest:
-    """Spec of a LimitRange: a container without a request gets a small one, which a queue then counts.
-
-    There is no default limit. It would reject every container that requests more than the default and names no limit.
-    """
-    return {"limits": [{"type": "Container", "defaultRequest": {"cpu": "1", "memory": "2Gi"}}]}

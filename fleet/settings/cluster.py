@@ -11,15 +11,17 @@ from pydantic import Field, model_validator
 from fleet.facts.node_image import NODE_IMAGES
 from fleet.facts.pods import Level
 from fleet.facts.scheduling import SYSTEM_POOL, SYSTEM_SELECTOR
+from fleet.settings.alerts import require_objectives
 from fleet.settings.budget import Budget
-from fleet.settings.caches import Cache, class_name
+from fleet.settings.caches import Cache, Volumes, class_name
 from fleet.settings.egress import closed_networks, may_open
 from fleet.settings.enablement import EnabledPool, require_enablement
-from fleet.settings.existing import Existing
+from fleet.settings.existing import NODE_AGENT, Existing
 from fleet.settings.gitops import ByProgram, GitOps, GitSecrets, Sops
 from fleet.settings.jobs import StackJob, require_jobs
 from fleet.settings.model import Cidr, DnsLabel, Model, QuotedText, problem
-from fleet.settings.namespaces import ARGO_CD_TAKEN, levels, reserved
+from fleet.settings.monitoring import Monitoring
+from fleet.settings.namespaces import ARGO_CD_TAKEN, MONITORING_TAKEN, levels, reserved
 from fleet.settings.operator import OperatorSettings
 from fleet.settings.pool import require_no_shm, require_one_share, require_pool
 from fleet.settings.queues import Queues, require_queues, units
@@ -47,6 +49,8 @@ class Cluster(Model):
     gitops: GitOps | None = None
     """The repository that ArgoCD reads."""
     operator: OperatorSettings | None = None
+    monitoring: Monitoring | None = None
+    """Metrics, alerts and dashboards (docs/monitoring.md)."""
     private_egress: tuple[Cidr, ...] = ()
     """Private networks that jobs in pods may reach, such as a cache, a package mirror or the endpoints of a VPC."""
     budget: Budget | None = None
@@ -125,6 +129,25 @@ class Cluster(Model):
         return self.drivers
 
     @property
+    def makes_class(self) -> bool:
+        """Whether the program creates the storage class of Prometheus."""
+        wanted = self.monitoring is not None and self.monitoring.installs and self.monitoring.storage_class is None
+        return wanted and self.SELLS_VOLUMES
+
+    def disk_class(self, tags: Mapping[str, str]) -> Volumes:
+        """Settings of that storage class. Its driver puts `tags` on volumes."""
+        raise NotImplementedError
+
+    def disk_parts(self, gib: int) -> Mapping[str, float]:
+        """The hourly price of a disk of that class, by units of the price table."""
+        raise NotImplementedError
+
+    @property
+    def engine_on_nodes(self) -> bool:
+        """Whether the nodes run a DCGM engine: the node monitoring agent of EKS starts one on each GPU node."""
+        return NODE_AGENT in self.provided
+
+    @property
     def provided(self) -> frozenset[str]:
         """Names of the charts that an add-on of the provider replaces, or that an existing cluster has already."""
         return frozenset() if self.found is None else self.found.releases
@@ -132,6 +155,15 @@ class Cluster(Model):
     def image_driver(self, pool: str) -> str | None:
         """Version of NVIDIA's driver in the node image of a pool; None if unknown."""
         return None
+
+    def zones_with_nodes(self, pool: Any) -> tuple[str, ...]:
+        """The zones in which nodes of a pool start, as their zone label has them. Empty if the settings do not show that."""
+        return ()
+
+    @property
+    def has_job_priorities(self) -> bool:
+        """Whether the cluster has the priority classes of Jobs."""
+        return bool(self.queues is not None or self.workloads or self.jobs)
 
     @property
     def team_namespaces(self) -> dict[str, Level]:
@@ -173,6 +205,11 @@ class Cluster(Model):
         """Warnings about unused pools, unknown storage classes, MIG naming and budget alarms that reach nobody."""
         if self.budget is not None and self.budget.nobodys:
             yield f"budget.emails: no mail reaches {', '.join(self.budget.nobodys)}; set your own before pulumi up"
+        if self.monitoring is not None and self.found is not None and self.found.controller is not None:
+            yield (
+                "monitoring: undeterminable: runner sets have metrics only if the controller in "
+                f"{self.found.controller.namespace} turns them on; see docs/monitoring.md#install-or-use-your-own"
+            )
         queued = self.queues.pools if self.queues is not None else frozenset()
         if not (self.runners or queued or self.workloads or self.jobs):
             yield "runners: the cluster has none, so it runs no job; add one"
@@ -278,6 +315,24 @@ class Cluster(Model):
         return self
 
     @model_validator(mode="after")
+    def _monitoring_rules(self) -> Self:
+        """Refuse a namespace of Prometheus that has another owner, and a volume without a storage class."""
+        wanted = self.monitoring
+        if wanted is None or not wanted.installs:
+            return self
+        owned = self.gitops is not None and wanted.namespace == self.gitops.namespace
+        if owned or reserved(wanted.namespace) or wanted.namespace in self.team_namespaces:
+            raise problem("monitoring_namespace", MONITORING_TAKEN, at=("monitoring", "namespace"), value=wanted.namespace)
+        if wanted.storage_class is None and not (self.SELLS_VOLUMES or self.DEFAULT_CLASS):
+            raise problem(
+                "monitoring_class",
+                "the cluster has no default storage class, so Prometheus would wait forever for its volume; name one of the "
+                "cluster's classes in storageClass",
+                at=("monitoring",),
+            )
+        return self
+
+    @model_validator(mode="after")
     def _shared_rules(self) -> Self:
         """Refuse runners that ask for more than a pool with shared GPUs can give."""
         for name, runner in self.runners.items():
@@ -302,7 +357,7 @@ class Cluster(Model):
 
     @model_validator(mode="after")
     def _use_rules(self) -> Self:
-        """Refuse workloads, jobs and team quotas that do not fit the pools, the caches or each other."""
+        """Refuse workloads, jobs, team quotas and objectives that do not fit the pools, the caches or each other."""
         require_workloads(self.workloads, self.pools, tuple(self._confined()))
         require_storage(self.workloads, self.caches, default_class=self.DEFAULT_CLASS, sells_volumes=self.SELLS_VOLUMES)
         teams = self.queues.teams if self.queues is not None else {}
@@ -310,4 +365,6 @@ class Cluster(Model):
         require_jobs(self.jobs, self.pools, self.caches, self.queues, self.workloads)
         if self.queues is not None:
             require_queues(self.queues, self.pools)
+        if self.monitoring is not None:
+            require_objectives(self.monitoring.alerts, self.runners, at=("monitoring", "alerts", "objectives"))
         return self

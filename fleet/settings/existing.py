@@ -13,7 +13,17 @@ from fleet.facts.versions import CHARTS
 from fleet.settings.model import DnsLabel, LabelKey, LabelValue, Model, matching, problem
 
 CONTROLLER_CHART, AUTOSCALER_CHART = "arc-controller", "cluster-autoscaler"
-Installed = Literal["arc-controller", "cluster-autoscaler", "device-plugin", "gpu-operator", "metrics-server"]
+NODE_AGENT = "eks-node-monitoring-agent"
+"""EKS add-on that watches nodes. On each GPU node it runs a DCGM engine, which no setting switches off."""
+Installed = Literal[
+    "arc-controller",
+    "cluster-autoscaler",
+    "dcgm-exporter",
+    "device-plugin",
+    "eks-node-monitoring-agent",
+    "gpu-operator",
+    "metrics-server",
+]
 """What a cluster may have already. The program does not install it again."""
 ENABLEMENTS = ("device-plugin", "gpu-operator")
 _RELEASES = {"device-plugin": "nvidia-device-plugin"}

@@ -25,6 +25,16 @@ def _scope_url(url: str) -> str:
 
 
 ScopeUrl = Annotated[str, AfterValidator(_scope_url)]
+RepositoryName = Annotated[
+    str,
+    matching(
+        "repository_name",
+        "not a repository; write owner/name, such as example/app",
+        r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9_.-]{1,100}",
+    ),
+]
+"""A GitHub repository as `owner/name`."""
+
 Identifier = Annotated[QuotedText, matching("github_id", 'an id is a quoted number, for example "123456"', "[0-9]+")]
 
 _GROUP = re.compile(r"[A-Za-z][A-Za-z0-9 _.-]*")

@@ -16,6 +16,10 @@ TAKEN = "this namespace belongs to the system, a chart or a runner set; use anot
 """The error for a team's namespace that is already used. `fleet.prove.namespaces` checks the namespaces of charts."""
 ARGO_CD_TAKEN = "this namespace belongs to the system, a chart, a runner set or a team; give ArgoCD its own, such as argocd"
 """The error for a namespace of ArgoCD that is already used."""
+MONITORING_TAKEN = (
+    "this namespace belongs to the system, a chart, a runner set or a team; give Prometheus its own, such as monitoring"
+)
+"""The error for a namespace of Prometheus that is already used."""
 _RUNNERS = "runners-"
 _LEVELS: tuple[Level, ...] = ("restricted", "baseline", "privileged")
 """From the strictest to the most lenient."""

@@ -8,7 +8,8 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from fleet.facts import hardware
-from fleet.facts.scheduling import SchedulingProfile, Standing, Toleration, pool_labels, pool_selector, term
+from fleet.facts.pricing import Money, quoted
+from fleet.facts.scheduling import SchedulingProfile, Standing, Taint, Toleration, pool_labels, pool_selector, term
 from fleet.settings.model import Duration, LabelKey, LabelValue, Memory, Model, Nodes, problem, require_once
 from fleet.settings.sharing import AnySharing, Mig, Mps, config_name, resource_of, units_of
 
@@ -175,6 +176,15 @@ class Pool(Model):
         """The tolerations that a pod needs to run on the pool's nodes."""
         return profile.pod_tolerations(self.capacity)
 
+    def price(self, instance_type: str, region: str) -> Money:
+        """USD per hour of one node of this type."""
+        return quoted(hardware.price(instance_type, region, self.capacity))
+
+    def node_taints(self, profile: SchedulingProfile) -> tuple[Taint, ...]:
+        """The taints of the pool's nodes, those of the provider included."""
+        spot = profile.spot_taint if self.capacity == hardware.SPOT else None
+        return (profile.gpu_taint, *((spot,) if spot is not None else ()))
+
     def node_labels(self, cluster: str, name: str, profile: SchedulingProfile) -> dict[str, str]:
         """Every label of the pool's nodes: those of the stack file first, then those of the program."""
         return self.labels | pool_labels(
@@ -241,6 +251,10 @@ class SystemPool(Model):
     def machines(self) -> tuple[hardware.Machine, ...]:
         """The pool's instance types as hardware."""
         return tuple(hardware.machine(name) for name in self.instance_types)
+
+
+SystemMachines = tuple[tuple[hardware.Machine, ...], int, Nodes]
+"""The machine types of a system pool, the root disk of each in MiB, and their number."""
 
 
 def require_pool(rule: str, name: str, pools: Collection[str], *, at: tuple[str, ...]) -> None:

@@ -1,23 +1,27 @@
 """Volumes that Kubernetes makes for claims, for a bill: the stack's storage class decides the price.
 
-If the class is not in the stack, the kind of volume is not known, and the bill leaves the claim out.
+If the class is not in the stack, the kind of volume is not known, and the bill leaves the claim out. Chart kube-prometheus-stack
+makes a claim for Prometheus from its values.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from pulumi_policy import PolicyResource
 
 from fleet.facts.pricing import gp3_volume, oci_volume
+from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import REGION
 
-from .kinds import CLAIM, STORAGE_CLASS
-from .read import quantity, text, walk
+from .kinds import CLAIM, HELM, PROMETHEUS_CHART, STORAGE_CLASS
+from .read import Later, text, walk
+from .releases import releases
 
 _GIB = 2**30
+_OF_PROMETHEUS = ("prometheus", "prometheusSpec", "storageSpec", "volumeClaimTemplate", "spec")
 _IOPS, _MIBPS, _VPUS = 3_000, 125, 10
 """Defaults of a class (AWS EBS volume types; oci-cloud-controller-manager)."""
 
@@ -34,15 +38,25 @@ class Claimed:
     elastic: bool
 
 
-def claimed(resource: PolicyResource, resources: Iterable[PolicyResource]) -> Claimed | None:
-    """The billed volume of a claim; None for a class that is not in the stack or has an unknown driver.
+def claims(resource: PolicyResource, later: Later) -> Iterator[Any]:
+    """The spec of a claim, and of the claim that Prometheus's chart makes. `later` collects unknown values."""
+    if resource.resource_type == CLAIM:
+        with later:
+            yield walk(resource.props, "spec")
+    elif resource.resource_type in HELM:
+        for release in releases(resource.resource_type, resource.props, later):
+            with later:
+                if release.chart_name == PROMETHEUS_CHART:
+                    yield walk(release.values, *_OF_PROMETHEUS)
+
+
+def claimed(spec: Any, resource: PolicyResource, resources: Iterable[PolicyResource]) -> Claimed | None:
+    """The billed volume of a claim that a resource makes; None for a class that is not in the stack or has an unknown driver.
 
     Raises UnknownValueError.
     """
-    if resource.resource_type != CLAIM:
-        return None
-    name = text(walk(resource.props, "spec", "storageClassName"))
-    size = quantity(walk(resource.props, "spec", "resources", "requests", "storage"))
+    name = text(walk(spec, "storageClassName"))
+    size = quantity(walk(spec, "resources", "requests", "storage"))
     found = next((each for each in resources if name and _is_class(each, name, _cluster(resource))), None)
     if found is None or size is None:
         return None

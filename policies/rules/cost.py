@@ -18,7 +18,7 @@ from fleet.facts.hardware import price, unit_price
 from fleet.facts.pricing import Line, Money, bundle, nodes, quoted, total, units
 from fleet.facts.support import EXTENDED, STANDARD, control_plane
 
-from .claims import claimed
+from .claims import claimed, claims
 from .groups import Group, groups, region_of, regions_of
 from .kinds import CLAIM, EKS_CLUSTER, EKS_COMPONENT, NAT_GATEWAY, OKE_CLUSTER, STORAGE_CLASS
 from .read import Later, line, text, walk
@@ -165,12 +165,13 @@ def _claims(resources: Sequence[PolicyResource], later: Later) -> Iterator[Item]
     """A volume costs its whole size once it exists. A file system costs its stored data, so its least is 0."""
     spans = _Spans()
     for resource in resources:
-        with later:
-            if (found := claimed(resource, resources)) is None:
-                continue
-            for unit, count in found.parts.items():
-                region = found.region or _most_expensive_region(unit, regions_of(resources, "aws:") or ("",))
-                spans.add(unit, region, 0 if found.elastic else count, count)
+        for spec in claims(resource, later):
+            with later:
+                if (found := claimed(spec, resource, resources)) is None:
+                    continue
+                for unit, count in found.parts.items():
+                    region = found.region or _most_expensive_region(unit, regions_of(resources, "aws:") or ("",))
+                    spans.add(unit, region, 0 if found.elastic else count, count)
     for (unit, region), (least, most) in spans.items():
         yield _unit(f"{line(unit)} of claims", unit, region, least, most)
 

@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from fleet.facts.quantities import quantity
+
 from . import schema
 from .kinds import HELM, POD, RUNNER_SET
 from .places import setting
 from .pods import Container, PodSpec, containers_of, gpu_count, pod_specs, volumes_of
-from .read import Later, items, provided, quantity, shown, text, walk
+from .read import Later, items, provided, shown, text, walk
 from .rule import Args, Rule, Section, Severity
 
 GIB_PER_GPU = 4

@@ -15,13 +15,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import is_gpu_resource
 
 from . import schema
 from .kinds import HELM, POD, QUEUES, RUNNER_SET, kind_of
 from .places import setting
 from .pods import REGULAR, Container, PodSpec, containers_of, gpu_count, pod_specs
-from .read import Later, bound, entries, gpus, quantity, shown, text, walk, whole
+from .read import Later, bound, entries, gpus, shown, text, walk, whole
 from .rule import Args, Rule, Section, Severity
 
 PER_CONTAINER, PER_POD, PER_WORKLOAD, PER_QUEUE = 1, 1, 8, 8

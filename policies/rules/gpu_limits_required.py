@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import GPU_RESOURCE, RUNTIME_CLASS, is_gpu_resource
 
 from . import schema
@@ -21,7 +22,7 @@ from .kinds import HELM, POD, RUNNER_SET
 from .labels import GPU_TAINTS, INSTANCE_TYPE_LABEL, key_means_gpu, marks_gpus, means_gpu
 from .pods import NODE_TERMS, SERVING, Container, PodSpec, containers_of, gpu_amounts, pod_specs, serves_the_node, tolerations
 from .pools import machine_sign
-from .read import Later, entries, items, keys, label, quantity, shown, strings, text, walk, whole
+from .read import Later, entries, items, keys, label, shown, strings, text, walk, whole
 from .releases import releases
 from .rule import Args, Rule, Section, Severity
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
+from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import GPU_RESOURCE
 
 from . import schema
@@ -26,7 +27,7 @@ from .kinds import AUTO_SCALING_GROUP, HELM, KARPENTER_NODE_POOL, POOLS
 from .machine_types import Choice, booted, choices, gpus_each
 from .places import setting
 from .pools import of_gpu_pool
-from .read import Later, bound, gpus, line, quantity, shown, walk, whole
+from .read import Later, bound, gpus, line, shown, walk, whole
 from .releases import Release, releases
 from .rule import Args, Section, Severity, StackRule, each
 from .sizes import OKE_MOST, most

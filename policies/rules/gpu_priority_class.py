@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import RUNNER_PRIORITY
 
 from .kinds import HELM, POD, RUNNER_SET, api_tokens, each
 from .places import setting
 from .pods import PodSpec, of_gpu_pods
-from .read import Later, bound, quantity, shown, text, walk
+from .read import Later, bound, shown, text, walk
 from .rule import Args, Rule, Section, Severity
 
 CLASSES = api_tokens("scheduling.k8s.io", ("v1", "v1beta1", "v1alpha1"), ("PriorityClass",), ("", "Patch", "List"))

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import GPU_RESOURCE, is_gpu_resource
 
 from . import schema
@@ -20,7 +21,7 @@ from .kinds import CLUSTER_POLICY, CONFIG_MAPS, HELM, OPERATOR_CHART, POD, RUNNE
 from .places import setting
 from .plugin_config import CHART_CONFIG, SHARED, PluginConfig, plugin_configs
 from .pods import PodSpec, containers_of, gpu_amounts, pod_specs
-from .read import Later, quantity, shown, true, walk
+from .read import Later, shown, true, walk
 from .releases import Release, releases
 from .rule import Args, Rule, Section, Severity
 

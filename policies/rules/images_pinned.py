@@ -39,6 +39,8 @@ REGISTRIES = (
     "ghcr.io/oracle",
     "nvcr.io/nvidia",
     "quay.io/argoproj",
+    "quay.io/prometheus",
+    "quay.io/prometheus-operator",
     "registry.k8s.io",
     *WORKLOAD_IMAGES,
 )

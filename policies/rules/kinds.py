@@ -134,6 +134,7 @@ SECRETS = frozenset((SECRET, f"{SECRET}Patch", f"{SECRET}List"))
 SCALE_SET_CHART, CONTROLLER_CHART = "gha-runner-scale-set", "gha-runner-scale-set-controller"
 PLUGIN_CHART, OPERATOR_CHART = "nvidia-device-plugin", "gpu-operator"
 AUTOSCALER_CHART = "cluster-autoscaler"
+PROMETHEUS_CHART = "kube-prometheus-stack"
 """Names of charts."""
 
 

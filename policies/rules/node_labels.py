@@ -6,12 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import CLUSTER_LABEL, VOCABULARY, Standing
 
 from .kinds import EKS_NODE_GROUP, KARPENTER_NODE_POOL, TALOS_NODE
 from .pods import NODE_TERMS
 from .pools import requirements, template_labels
-from .read import Later, items, keys, label, line, quantity, text, walk
+from .read import Later, items, keys, label, line, text, walk
 
 _OWN_DOMAIN = CLUSTER_LABEL.partition("/")[0]
 _OWN = frozenset(

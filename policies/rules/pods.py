@@ -13,11 +13,12 @@ from functools import partial
 from math import ceil
 from typing import Any
 
+from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import GPU_RESOURCE, Toleration, is_gpu_resource
 
 from . import charts
 from .kinds import HELM, LIST_PATHS, POD_PATHS, RUNNER_SET, each
-from .read import Later, entries, items, keys, provided, quantity, text, walk
+from .read import Later, entries, items, keys, provided, text, walk
 from .releases import Release, releases
 
 INIT, REGULAR = "initContainers", "containers"

@@ -12,11 +12,12 @@ from functools import lru_cache
 from typing import Any
 
 from fleet.facts.hardware import UnknownMachine, machine, preemptible
+from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import ROLE_LABEL, is_gpu_resource
 
 from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_NODE_POOL, TALOS_NODE
 from .labels import INSTANCE_TYPE_LABEL, PLACEMENT_LABELS, marks_gpus, means_gpu
-from .read import Later, entries, gpus, items, keys, label, line, provided, quantity, shown, text, walk
+from .read import Later, entries, gpus, items, keys, label, line, provided, shown, text, walk
 from .userdata import script
 
 # Accelerated EC2 families start with p or g (p5, g4dn, gr6). OCI's GPU shapes start with VM.GPU or BM.GPU.

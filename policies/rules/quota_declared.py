@@ -21,6 +21,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 
 from fleet.facts.hardware import Machine, quota_code, quota_units
+from fleet.facts.quantities import quantity
 
 from .clusters import in_existing
 from .groups import AWS, MACHINES, OCI, Group, groups, region_of, several
@@ -28,7 +29,7 @@ from .kinds import RESOURCE_QUOTA
 from .machine_types import known
 from .places import stack_file
 from .pods import containers_of, gpu_amounts
-from .read import Later, UndeterminableError, items, keys, line, quantity, shown, text, walk
+from .read import Later, UndeterminableError, items, keys, line, shown, text, walk
 from .rule import PolicyResource, Section, Severity, Stack, StackRule, Violation, unseen
 from .runner_sets import RUNNER_SETS, ByPlace, RunnerSet, place_of, runner_sets
 

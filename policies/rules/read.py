@@ -8,9 +8,7 @@ exception would end the whole run, so nothing here raises one.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from fractions import Fraction
 from functools import cache
 from types import TracebackType
 from typing import Any, Self
@@ -18,18 +16,9 @@ from typing import Any, Self
 from pulumi_policy.proxy import UNKNOWN_STRING_VALUE, UnknownValueError
 
 from fleet.facts.credentials import mask
-
-_SUFFIXES = {
-    "": Fraction(1),
-    **{suffix: Fraction(10) ** power for suffix, power in zip("numkMGTPE", (-9, -6, -3, 3, 6, 9, 12, 15, 18), strict=True)},
-    **{f"{suffix}i": Fraction(1024) ** (power + 1) for power, suffix in enumerate("KMGTPE")},
-}
-# Kubernetes' grammar (apimachinery, resource.Quantity); digits are bounded so that no number here is expensive.
-_QUANTITY = re.compile(r"([+-]?(?:[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30}))([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]{1,2})?")
+from fleet.facts.quantities import HUGE, quantity
 
 _SHOWN = 60
-_HUGE = 2**63
-"""Kubernetes quantities and the providers' integers stay below."""
 
 
 class UndeterminableError(UnknownValueError):
@@ -158,20 +147,6 @@ def true(value: Any) -> bool:
     return value is True or text(value).lower() == "true"
 
 
-def quantity(value: Any) -> Fraction | None:
-    """A Kubernetes quantity (1, 1.0, "1", "1k", "500m", "1Gi"); None for any other value."""
-    if isinstance(value, (int, float)):
-        # A wire number is a float; comparing first keeps infinity and NaN out of Fraction.
-        return Fraction(value) if not isinstance(value, bool) and abs(value) < _HUGE else None
-    match = _QUANTITY.fullmatch(text(value))
-    if match is None:
-        return None
-    number, suffix = Fraction(match[1]), match[2] or ""
-    if suffix in _SUFFIXES:
-        return number * _SUFFIXES[suffix]
-    return number * Fraction(10) ** int(suffix[1:])
-
-
 def whole(value: Any) -> int | None:
     """The quantity as an int, or None if it is not a whole number."""
     found = quantity(value)
@@ -212,6 +187,6 @@ def line(value: str, most: int = _SHOWN) -> str:
 
 
 def _number(value: float) -> str:
-    if not abs(value) < _HUGE:
+    if not abs(value) < HUGE:
         return "out of range"
     return str(int(value)) if value == int(value) else repr(value)

@@ -32,6 +32,9 @@ EXEMPT = (
     "nvidia-device-plugin/nvidia-device-plugin-mps-control-daemon",
     "gpu-operator/gpu-operator",
     "gpu-operator/gpu-operator-node-feature-discovery-worker",
+    "dcgm-exporter/dcgm-exporter",
+    "monitoring/kube-prometheus-stack",
+    "monitoring/kube-prometheus-stack-prometheus-node-exporter",
 )
 """Namespace and name of the pods of this project's charts that serve the node."""
 

@@ -22,6 +22,7 @@ from functools import partial
 from typing import Any
 
 from fleet.facts.hardware import PREPAID
+from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import MACHINE_SHAPES
 
 from . import schema
@@ -31,7 +32,7 @@ from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, HELM, KARPENTER_NODE_POOL
 from .machine_types import ANNOTATIONS
 from .pods import pod_specs, pods_of, takes_gpus
 from .pools import gpu_sign
-from .read import Later, bound, keys, quantity, shown, text, true, walk, whole
+from .read import Later, bound, keys, shown, text, true, walk, whole
 from .releases import Release, releases
 from .rule import Args, Rule, Section, Severity
 from .sizes import FIRST, LEAST, ignored

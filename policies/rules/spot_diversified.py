@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from fleet.facts.hardware import SPOT
+from fleet.facts.quantities import quantity
 
 from . import schema
 from .capacity import bought
@@ -24,7 +25,7 @@ from .kinds import AUTO_SCALING_GROUP, EKS_NODE_GROUP, KARPENTER_NODE_POOL, OKE_
 from .labels import INSTANCE_TYPE_LABEL
 from .machine_types import Choice, choices, known
 from .pools import of_gpu_pool, requirements, sold_as_spot
-from .read import Later, count, entries, keys, provided, quantity, shown, text, walk, whole
+from .read import Later, count, entries, keys, provided, shown, text, walk, whole
 from .rule import Args, Section, Severity, StackRule, each
 
 MIN_TYPES = 2

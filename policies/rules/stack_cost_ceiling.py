@@ -13,12 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from fleet.facts.pricing import Line, Money
+from fleet.facts.quantities import quantity
 
 from . import schema
 from .cost import HOURS, SUPPORT_ENDED, UNITS, Item, bill, sums
 from .groups import MACHINES, SHOWN, TIMES, Group, either, several
 from .places import setting
-from .read import Later, quantity
+from .read import Later
 from .rule import NOTHING, Section, Severity, Stack, StackRule, Violation
 
 WORST_USD = 10.0

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from .read import Later, items, keys, quantity, text, walk
+from fleet.facts.quantities import quantity
+
+from .read import Later, items, keys, text, walk
 
 # Default sizes: EKS API, CreateNodegroup (diskSize); the smallest of OCI (API reference, InstanceSourceDetails).
 _EKS_GB = 20

@@ -25,6 +25,7 @@ TOKENS = {
     "ExistingOkeCluster": "gpu-ci:index:ExistingOkeCluster",
     "GitTree": "gpu-ci:index:GitTree",
     "GpuJob": "gpu-ci:index:GpuJob",
+    "GpuMonitoring": "gpu-ci:index:GpuMonitoring",
     "GpuNodeGroup": "gpu-ci:index:GpuNodeGroup",
     "GpuOperator": "gpu-ci:index:GpuOperator",
     "GpuQueue": "gpu-ci:index:GpuQueue",

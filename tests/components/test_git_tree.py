@@ -103,6 +103,14 @@ def cluster_of(resource: Resource) -> str:
     return str(resource.provider_resource.inputs["clusterIdentifier"])
 
 
+OF_ARGO = {
+    ("Namespace", "", "argocd"),
+    ("ApplicationSet", "argocd", "gpu-ci"),
+    ("PodMonitor", "monitoring", "gpu-ci-argo-cd"),
+}
+"""Objects that a cluster has only with ArgoCD."""
+
+
 @pytest.mark.parametrize("stack", DEPLOYED)
 def test_both_deliveries_give_every_chart_the_same_source_version_and_values(stack):
     by_helm, by_git = map(releases, both(stack))
@@ -142,7 +150,7 @@ def test_both_deliveries_declare_the_same_objects_in_each_cluster(stack):
         }
 
     by_helm, by_git = map(objects, both(stack))
-    of_argo = {each for each in by_git if each[1:] in {("Namespace", "", "argocd"), ("ApplicationSet", "argocd", "gpu-ci")}}
+    of_argo = {each for each in by_git if each[1:] in OF_ARGO}
     # Where Git has them, another kind makes the secrets.
     assert {(cluster, kind.removeprefix("External"), *where) for cluster, kind, *where in by_git - of_argo} == by_helm
 

@@ -62,9 +62,15 @@ def links(page: Path) -> tuple[str, ...]:
 
 def anchors(page: Path) -> frozenset[str]:
     """Anchors that GitHub gives the page's headings."""
-    tokens = _tokens(page)
-    titles = [after.content for token, after in itertools.pairwise(tokens) if token.type == "heading_open"]
-    return frozenset(re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles)
+    return frozenset(anchor for anchor, *_ in _headings(page))
+
+
+def section(page: Path, anchor: str) -> str:
+    """The text below the heading with this anchor, up to the next heading of its level or above."""
+    found = iter(_headings(page))
+    _, level, start = next(heading for heading in found if heading[0] == anchor)
+    end = next((line - 1 for _, other, line in found if other <= level), None)
+    return "".join(page.read_text().splitlines(keepends=True)[start:end])
 
 
 def assert_written(page: Path, name: str, block: str) -> None:
@@ -79,6 +85,15 @@ def assert_written(page: Path, name: str, block: str) -> None:
         page.write_text(text[: found.start(2)] + block + text[found.end(2) :])
         return
     assert found[2] == block, f"{page.name} is out of date; renew it: GPU_CI_RENEW=1 .venv/bin/python -m pytest tests/docs"
+
+
+def _headings(page: Path) -> list[tuple[str, str, int]]:
+    """Anchor, level (h1 to h6) and line of each heading."""
+    return [
+        (re.sub(r"[^\w\- ]", "", title.content.lower()).replace(" ", "-"), token.tag, token.map[0] + 1)
+        for token, title in itertools.pairwise(_tokens(page))
+        if token.type == "heading_open" and token.map
+    ]
 
 
 @cache

@@ -21,8 +21,8 @@ from fleet.facts.offer import for_runners
 from fleet.facts.scheduling import EKS_PROFILE, GPU_RESOURCE, POOL_LABEL, Toleration
 from fleet.loading.config import load
 from fleet.prove import placement, room
+from fleet.prove.namespace_limits import limit_range, resource_quota
 from fleet.providers import fleet as settings
-from fleet.render.isolation import limit_range, resource_quota
 from fleet.settings.model import Cpu, Memory
 from policies.rules.gpu_limits_required import RULE
 from tests.builders import read_stack

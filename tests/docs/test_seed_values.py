@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from itertools import chain
 from typing import Any
 
@@ -23,15 +24,28 @@ from fleet.providers.oke.vm_runner import MachineRunner
 from fleet.settings.compatibility import branch, require_driver
 from fleet.settings.operator import OperatorSettings
 from fleet.settings.pool import Pool
-from tests.builders import ROOT, config, oke_cluster, pool_of, read_stack, runner_of, staging, vm, vm_per_job
+from fleet.settings.runner import PodRunner
+from tests.builders import ROOT, config, oke_cluster, pool_of, read_stack, reserved, runner_of, staging, vm, vm_per_job
 from tests.docs.inside import stack
 from tests.docs.markdown import anchors, fences
 from tests.fleet.conformance import STACKS
 
 EXAMPLE = ROOT / "examples" / "Pulumi.right-size.yaml"
-USW2 = staging().clusters["usw2"]
-SET = USW2.runners["gpu-t4"]
-POD = runner_set("gpu-t4", SET, "https://github.com/example", "gpu").values["template"]["spec"]
+
+
+@cache
+def usw2() -> Any:
+    return staging().clusters["usw2"]
+
+
+def gpu_t4() -> PodRunner:
+    runner = usw2().runners["gpu-t4"]
+    assert isinstance(runner, PodRunner)
+    return runner
+
+
+def runner_pod() -> Any:
+    return runner_set("gpu-t4", gpu_t4(), "https://github.com/example", "gpu").values["template"]["spec"]
 
 
 def right_size() -> dict[str, Pool]:
@@ -40,19 +54,28 @@ def right_size() -> dict[str, Pool]:
 
 
 def test_the_default_set_is_reached_by_the_guides_labels():
-    assert SET.labels == ("self-hosted", "linux", "x64", "gpu", "cuda")
+    guide = ["self-hosted", "linux", "x64", "gpu", "cuda"]
+    assert list(gpu_t4().labels) == guide
+    assert runner_set("gpu-t4", gpu_t4(), "https://github.com/example", "gpu").values["scaleSetLabels"] == guide
+
+
+def test_a_runner_lives_for_one_job():
+    chart = runner_set("gpu-t4", gpu_t4(), "https://github.com/example", "gpu")
+    assert chart.chart == "gha-runner-scale-set", "the runners of the older controller's charts may have several"
 
 
 def test_a_runner_asks_and_is_limited_as_in_the_guide():
-    resources = POD["containers"][0]["resources"]
+    resources = runner_pod()["containers"][0]["resources"]
     guide = {"requests": {"cpu": "4", "memory": "16Gi"}, "limits": {"cpu": "8", "memory": "32Gi"}}
     for kind, amounts in guide.items():
         held = {name: str(amount) for name, amount in resources[kind].items()}
         assert held.items() >= {**amounts, GPU_RESOURCE: "1"}.items(), kind
+    (usual,) = load(config()).clusters["usw2"].runners.values()
+    assert usual.gpus == 1, "also where the settings give no number"
 
 
 def test_the_default_image_is_pinned_by_digest_and_a_set_may_have_its_own():
-    assert POD["containers"][0]["image"] == versions.RUNNER_IMAGE
+    assert runner_pod()["containers"][0]["image"] == versions.RUNNER_IMAGE
     assert "@sha256:" in versions.RUNNER_IMAGE, "a tag may change under a running fleet"
     own = runner_of(image="123456789012.dkr.ecr.us-west-2.amazonaws.com/runner-gpu:1")
     values = runner_set("own", own, "https://github.com/example", "gpu").values
@@ -60,31 +83,31 @@ def test_the_default_image_is_pinned_by_digest_and_a_set_may_have_its_own():
 
 
 def test_a_runner_tolerates_the_guides_taint():
-    assert POD["tolerations"] == [GPU_TOLERATION.manifest()]
+    assert runner_pod()["tolerations"] == [GPU_TOLERATION.manifest()]
     assert GPU_TOLERATION.covers(Taint("nvidia.com/gpu", "true", Effect.NO_SCHEDULE))
 
 
 def test_runners_and_nodes_scale_between_the_guides_bounds():
-    nodes = USW2.pools["t4-spot"].nodes
-    assert (SET.scale.min, SET.scale.max) == (0, 10)
+    nodes = usw2().pools["t4-spot"].nodes
+    assert (gpu_t4().scale.min, gpu_t4().scale.max) == (0, 10)
     assert (nodes.min, nodes.max) == (0, 5)
 
 
 def test_an_idle_node_may_wait_as_long_as_either_delay_of_the_guide():
-    assert USW2.pools["t4-spot"].idle_delay == 300
+    assert usw2().pools["t4-spot"].idle_delay == 300
     assert pool_of(idleDelay="1m").idle_delay == 60
 
 
 def test_the_burst_pool_is_spot_over_two_sizes_of_g4dn():
-    pool = USW2.pools["t4-spot"]
+    pool = usw2().pools["t4-spot"]
     assert pool.capacity == "spot"
     assert pool.instance_types == ("g4dn.2xlarge", "g4dn.4xlarge")
 
 
 def test_the_guides_runner_needs_more_than_the_guides_default_type():
-    host = placement.pool_host(USW2, "t4-spot")
-    assert placement.fit(SET, hardware.machine("g4dn.xlarge"), host).count == 0, "or the guide's default would do after all"
-    assert placement.fit(SET, hardware.machine("g4dn.2xlarge"), host).count == 1
+    host = placement.pool_host(usw2(), "t4-spot")
+    assert placement.fit(gpu_t4(), hardware.machine("g4dn.xlarge"), host).count == 0, "or the guide's default would do after all"
+    assert placement.fit(gpu_t4(), hardware.machine("g4dn.2xlarge"), host).count == 1
 
 
 @pytest.mark.parametrize(
@@ -111,10 +134,10 @@ def test_the_guides_families_are_known(prefix):
 
 
 def test_every_pool_has_a_gpu_that_the_driver_of_the_node_image_drives():
-    driver = USW2.image_driver("t4-spot")
+    driver = usw2().image_driver("t4-spot")
     assert driver is not None
     assert branch(driver) >= 535, "the guide's branch"
-    for pool in chain(USW2.pools.values(), right_size().values()):
+    for pool in chain(usw2().pools.values(), right_size().values()):
         for machine in pool.machines:
             require_driver(machine, driver, at=())
 
@@ -127,7 +150,11 @@ def test_no_release_is_older_than_the_guides():
 
 A10 = ("oracle-vm-gpu-a10-1", "oracle-vm-gpu-a10-2")
 OLD_LABEL = "oracle-vm-16cpu-a10gpu-240gb"
-SJC = stack("prod").clusters["sjc"]
+
+
+@cache
+def sjc() -> Any:
+    return stack("prod").clusters["sjc"]
 
 
 def part(page: str, title: str) -> str:
@@ -146,13 +173,18 @@ def machines(**runners: dict[str, Any]) -> dict[str, MachineRunner]:
 
 @pytest.mark.parametrize(("name", "gpus"), list(zip(A10, (1, 2), strict=True)))
 def test_cncfs_label_reaches_a_set_of_machines_of_as_many_a10_in_cncfs_group(name, gpus):
-    runner = SJC.runners[name]
+    runner = sjc().runners[name]
     assert isinstance(runner, MachineRunner)
     chart = launcher_set(
-        name, runner, "https://github.com/example", stack("prod").group_of(runner), region=SJC.region, compartment=SJC.compartment
+        name,
+        runner,
+        "https://github.com/example",
+        stack("prod").group_of(runner),
+        region=sjc().region,
+        compartment=sjc().compartment,
     )
     assert chart.values["runnerScaleSetName"] == name, "the set's name is the label"
-    assert chart.values["runnerGroup"] == "GPUs"
+    assert chart.values["runnerGroup"] == stack("prod").github.group == "GPUs"
     assert [(machine.gpus, machine.gpu and machine.gpu.name) for machine in runner.machines] == [(gpus, "A10")]
     assert (runner.span.min, runner.span.max) == (0, 20)
 
@@ -175,7 +207,7 @@ def test_the_pages_workflow_reaches_a_set_of_prod_by_label_and_group():
     (job,) = YAML(typ="safe", pure=True).load(workflow)["jobs"].values()
     assert job["runs-on"].keys() == {"labels", "group"}, "the object form"
     assert job["runs-on"]["labels"] in A10
-    assert job["runs-on"]["group"] == stack("prod").group_of(SJC.runners[job["runs-on"]["labels"]])
+    assert job["runs-on"]["group"] == stack("prod").group_of(sjc().runners[job["runs-on"]["labels"]])
 
 
 def test_the_older_label_is_no_sets_name_and_may_be_added_to_one():
@@ -184,6 +216,14 @@ def test_the_older_label_is_no_sets_name_and_may_be_added_to_one():
     (runner,) = machines(a10=vm_per_job(labels=[OLD_LABEL])).values()
     values = launcher_set("a10", runner, "https://github.com/example", "GPUs", region="r", compartment="c").values
     assert OLD_LABEL in values["scaleSetLabels"]
+
+
+def test_stack_files_name_the_compartment_and_the_example_has_the_guides_machine():
+    example = load(read_stack(ROOT / "examples" / "Pulumi.oci-machines.yaml")).clusters["iad"]
+    assert {sjc().compartment, example.compartment} == {"ocid1.compartment.oc1..example"}
+    runner = example.runners["a10-standing"]
+    assert isinstance(runner, MachineRunner)
+    assert (runner.kind, [machine.name for machine in runner.machines]) == ("vm", ["VM.GPU.A10.1"])
 
 
 @pytest.mark.parametrize("kind", [vm, vm_per_job])
@@ -197,7 +237,7 @@ def test_machines_have_the_guides_toolkit_unless_the_settings_say_another(kind):
 def test_a_boot_volume_holds_cuda_images(kind):
     (runner,) = machines(a10=kind()).values()
     assert runner.disk == 400 * 1024
-    assert all(pool.disk == 400 * 1024 for pool in SJC.pools.values())
+    assert all(pool.disk == 400 * 1024 for pool in sjc().pools.values())
 
 
 def test_the_operator_brings_no_driver_into_a_kind_cluster():
@@ -281,6 +321,12 @@ def test_machines_with_the_guides_gpus_have_its_cores_and_memory_for_each(gpu):
         assert machine.memory_mib >= 32 * 1024 * machine.gpus, machine.name
         assert PROFILES[gpu.lower()].cpu.request <= 1000 * machine.vcpus / machine.gpus
         assert PROFILES[gpu.lower()].memory.request <= machine.memory_mib / machine.gpus
+
+
+def test_the_examples_have_a_pool_of_each_gpu_of_the_guide():
+    pools = {"V100": right_size()["v100"], "A100": reserved().clusters["use1"].pools["a100-reserved"]}
+    for gpu, pool in pools.items():
+        assert {machine.gpu and machine.gpu.name for machine in pool.machines} == {gpu}
 
 
 def test_every_pinned_kubernetes_is_newer_than_the_guides():

@@ -27,6 +27,7 @@ _ROW = re.compile(r"\| *(\d+) *\|(.*)\|(.*)\|(.*)\|")
 _CODE = re.compile(r"`([^`]+)`")
 NOT_YET = "not yet"
 """The only text in the third column of an item that is not built yet."""
+_NO_TEST = re.compile(r"no test: \w.+")
 _REPLACED = re.compile(r"instead of .+, because .+", re.IGNORECASE)
 
 
@@ -39,6 +40,16 @@ class Row:
     item: str
     given: str
     test: str
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """What gives the item: references to files of the project."""
+        return tuple(code for code in _CODE.findall(self.given) if is_path(code))
+
+    @property
+    def tests(self) -> tuple[str, ...]:
+        """The tests that hold the item."""
+        return tuple(_CODE.findall(self.test))
 
     @property
     def replaced(self) -> bool:
@@ -107,16 +118,14 @@ def row_faults(row: Row) -> Iterator[str]:
         if row.given != NOT_YET or row.test:
             yield "what is not yet has no file, no test and no word besides"
         return
-    given = [reference for reference in _CODE.findall(row.given) if is_path(reference)]
-    tests = _CODE.findall(row.test)
-    if not given:
+    if not row.sources:
         yield "nothing that gives it"
-    if not tests and not row.replaced:
-        yield "no test, and no replacement with a reason"
+    if not row.tests and not _NO_TEST.fullmatch(row.test):
+        yield "no test; name one, or write 'no test: ' and why"
     if "instead" in row.given.lower() and not row.replaced:
         yield "a replacement is written 'instead of …, because …'"
-    yield from (f"{reference} does not exist" for reference in given if not exists(reference))
-    yield from (f"test {reference} does not exist" for reference in tests if not is_test(reference))
+    yield from (f"{reference} does not exist" for reference in row.sources if not exists(reference))
+    yield from (f"test {reference} does not exist" for reference in row.tests if not is_test(reference))
 
 
 def is_path(reference: str) -> bool:
@@ -215,7 +224,8 @@ def test_the_items_are_counted_and_the_pages_say_so(record_property):
 
 def test_totals_tell_what_is_given_replaced_and_not_yet_of_each_seed():
     text = (
-        HEAD + f"| 1 | a | `Makefile` | {TEST} |\n| 2 | b | `Makefile`, instead of just, because make is there | none |\n"
+        HEAD
+        + f"| 1 | a | `Makefile` | {TEST} |\n| 2 | b | `Makefile`, instead of just, because make is there | no test: make |\n"
         "| 3 | c | not yet | |\n## Seed 001: items 74 to 119\n| 74 | d | not yet | |\n"
     )
     assert list(faults(text)) == []
@@ -229,7 +239,7 @@ TEST = "`tests/docs/test_seeds.py::test_a_good_row_has_no_fault`"
 
 def test_a_good_row_has_no_fault():
     assert list(faults(HEAD + f"| 1 | a | `fleet/charts/chart.py:Chart.name`, `1.2.3` | {TEST} |")) == []
-    assert list(faults(HEAD + "| 1 | a | `Makefile:plan`, instead of just, because make is there | none |")) == []
+    assert list(faults(HEAD + "| 1 | a | `Makefile:plan`, instead of just, because make is there | no test: make |")) == []
 
 
 @pytest.mark.parametrize("name", ["finish", "TOOLKIT_PACKAGES", "driver", "tools"])
@@ -244,7 +254,11 @@ def test_names_of_a_shell_script_are_its_functions_variables_and_steps(name):
         (f"| 2 | a | `Makefile` | {TEST} |\n" * 2, "2: after 2; a number occurs once, in order"),
         (f"| 1 | | `Makefile` | {TEST} |", "1: the item is empty"),
         (f"| 1 | a | words | {TEST} |", "1: nothing that gives it"),
-        ("| 1 | a | `Makefile` | none |", "1: no test, and no replacement with a reason"),
+        *(
+            (f"| 1 | a | `Makefile`{instead} | {test} |", "1: no test; name one, or write 'no test: ' and why")
+            for instead in ("", ", instead of just, because make is there")
+            for test in ("", "none", "no test:")
+        ),
         (f"| 1 | a | `Makefile` instead of just | {TEST} |", "1: a replacement is written 'instead of …, because …'"),
         (f"| 1 | a | not yet | {TEST} |", "1: what is not yet has no file, no test and no word besides"),
         ("| 1 | a | not yet: `Makefile` | |", "1: what is not yet has no file, no test and no word besides"),

@@ -22,8 +22,10 @@ from fleet.charts.arc import CONTROLLER, arc_controller, place_in, runner_set
 from fleet.charts.argo_cd import ARGO_CD, argo_cd
 from fleet.charts.chart import Chart
 from fleet.charts.cluster_autoscaler import AUTOSCALER, cluster_autoscaler
+from fleet.charts.dcgm_exporter import DCGM_EXPORTER
 from fleet.charts.device_plugin import device_plugin
 from fleet.charts.gpu_operator import OPERATOR, gpu_operator
+from fleet.charts.kube_prometheus import STACK
 from fleet.charts.kueue import KUEUE, kueue
 from fleet.charts.plugin_configs import plugin_configs as plugin_configs_chart
 from fleet.facts.node_image import NODE_IMAGES
@@ -42,7 +44,7 @@ from fleet.facts.scheduling import (
 from fleet.loading.config import load
 from fleet.providers import target
 from fleet.providers.fleet import Fleet
-from fleet.providers.installed import plain_charts
+from fleet.providers.installed import monitoring_charts, plain_charts, runner_price
 from fleet.providers.kubernetes.cluster import DescribedPool, KubernetesCluster
 from fleet.providers.oke.launcher_set import LAUNCHER, launcher_set
 from fleet.providers.oke.vm_runner import MachineRunner
@@ -282,11 +284,13 @@ def cluster_charts(fleet: Fleet, cluster: str, stack: str = "test") -> dict[str,
     """The charts of one cluster by release name, as the program makes them."""
     settings = fleet.clusters[cluster]
     profile, url = PROVIDERS[settings.provider].profile, fleet.github.url
+    more: dict[str, Any] = {}
     cdi = any(pool.cdi for pool in settings.pools.values())
     configs = plugin_configs_chart(settings.pools.values(), by_operator=settings.enablement == GPU_OPERATOR)
     mig = next((pool.sharing.naming for pool in settings.pools.values() if isinstance(pool.sharing, Mig)), "none")
     there, system = has_already(settings), settings.system_selector
-    found = [arc_controller(system)] if "arc-controller" not in there else []
+    scraped = settings.monitoring is not None
+    found = [arc_controller(system, metrics=scraped)] if "arc-controller" not in there else []
     if settings.gitops is not None and PROVIDERS[settings.provider].deployable:
         found.append(argo_cd(settings.gitops.namespace))
     if _our_autoscaler(settings):
@@ -297,18 +301,21 @@ def cluster_charts(fleet: Fleet, cluster: str, stack: str = "test") -> dict[str,
     if settings.enablement == GPU_OPERATOR and settings.pools and GPU_OPERATOR not in there:
         image = NODE_IMAGES[next(iter(settings.pools.values())).image]
         operator = settings.operator or OperatorSettings()
-        made = gpu_operator(image, operator, cdi=cdi, tolerations=profile.tolerations, mig=mig, configs=configs, selector=system)
-        found.append(made)
+        more = {"counters": True, "engine": "localhost:5555" if settings.provider == "eks" else ""} if scraped else {}
+        common = {"cdi": cdi, "tolerations": profile.tolerations, "mig": mig, "configs": configs, "selector": system}
+        found.append(gpu_operator(image, operator, **common, **more))
     if settings.queues is not None:
-        found.append(kueue(settings.queues.namespaces, fair_sharing=settings.queues.fair_sharing, selector=system))
-    found += plain_charts(settings)
+        shared = settings.queues.fair_sharing
+        found.append(kueue(settings.queues.namespaces, fair_sharing=shared, selector=system, metrics=scraped))
+    found += (*plain_charts(settings), *monitoring_charts(settings, physical(stack, cluster)))
     for name, runner in settings.runners.items():
         group = fleet.group_of(runner)
         if isinstance(runner, PodRunner):
             pool = settings.pools[runner.pool]
             tolerations = pool.tolerations(profile)
-            more: dict[str, Any] = {"resource": pool.resource, "mounts_shm": pool.mounts_shm, "place": place_in(settings)}
+            more = {"resource": pool.resource, "mounts_shm": pool.mounts_shm, "place": place_in(settings)}
             more |= {"runtime_class": target.runtime_class(settings), "selector": pool.node_selector(runner.pool)}
+            more["usd_per_hour"] = runner_price(settings, runner)
             found.append(runner_set(name, runner, url, group, tolerations, **more))
         elif isinstance(runner, MachineRunner):
             found.append(_launchers(settings, name, runner, url, group))
@@ -375,10 +382,25 @@ def _pods(fleet: Fleet, cluster: str) -> Iterator[Pods]:
         yield from _operator(made[OPERATOR].values, gpu_pools)
     if "plugin" in provided()[settings.provider]:
         yield _provider_plugin(settings, gpu_pools)
+    yield from _monitoring(made, gpu_pools, system)
     if settings.queues is not None:
         yield pods_of("Kueue", system, made[KUEUE].values["controllerManager"])
         for flavor in queue_objects(cluster, settings, settings.queues).flavors:
             yield _queued(flavor)
+
+
+def _monitoring(made: Mapping[str, Chart], gpu_pools: frozenset[str], system: frozenset[str]) -> Iterator[Pods]:
+    """The DCGM exporter on GPU nodes, Prometheus and its parts on the system pool, and node-exporter on every node."""
+    if DCGM_EXPORTER in made:
+        yield pods_of("DCGM exporter", gpu_pools, made[DCGM_EXPORTER].values)
+    if STACK not in made:
+        return
+    values = made[STACK].values
+    yield pods_of("Prometheus", system, values["prometheus"]["prometheusSpec"])
+    yield pods_of("Alertmanager", system, values["alertmanager"]["alertmanagerSpec"])
+    yield pods_of("Prometheus's operator", system, values["prometheusOperator"])
+    yield pods_of("kube-state-metrics", system, values["kube-state-metrics"])
+    yield pods_of("node-exporter", gpu_pools | system, values["prometheus-node-exporter"])
 
 
 def _queued(flavor: Mapping[str, Any]) -> Pods:

@@ -1918,6 +1918,11 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "must be at least 1; raise it",
         "0",
     ),
+    "monitoring-repository": (
+        "gpu-ci:clusters.usw2.monitoring.repositories.0",
+        "not a repository; write owner/name, such as example/app",
+        '"app"',
+    ),
     "budget-cents": (
         "gpu-ci:clusters.usw2.budget.monthlyUsd",
         "not a whole number; write digits without quotes",
@@ -2517,6 +2522,37 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "this namespace belongs to the system, a chart, a runner set or a team; give ArgoCD its own, such as argocd",
         '"gpu-operator"',
     ),
+    "monitoring-labels": (
+        "gpu-ci:clusters.usw2.monitoring.labels",
+        "an installed Prometheus selects every monitor; remove labels",
+        '{"release": "prometheus"}',
+    ),
+    "monitoring-existing-storage": (
+        "gpu-ci:clusters.usw2.monitoring.storageClass",
+        "storageClass is a setting of a Prometheus that the program installs; remove it, or write prometheus: install",
+        '"gp3"',
+    ),
+    "monitoring-storage": (
+        "gpu-ci:clusters.usw2.monitoring.storage",
+        "a whole number of Gi, 50Gi at least; write for example 100Gi",
+        '"20Gi"',
+    ),
+    "monitoring-namespace": (
+        "gpu-ci:clusters.usw2.monitoring.namespace",
+        "this namespace belongs to the system, a chart, a runner set or a team; give Prometheus its own, such as monitoring",
+        '"kube-system"',
+    ),
+    "monitoring-namespace-of-a-chart": (
+        "gpu-ci:clusters.usw2.monitoring.namespace",
+        "this namespace belongs to the system, a chart, a runner set or a team; give Prometheus its own, such as monitoring",
+        '"arc-systems"',
+    ),
+    "monitoring-class": (
+        "gpu-ci:clusters.usw2.monitoring",
+        "the cluster has no default storage class, so Prometheus would wait forever for its volume; name one of the cluster's "
+        "classes in storageClass",
+        '{"prometheus": "install"}',
+    ),
     "queue-namespace-of-a-chart": (
         "gpu-ci:clusters.usw2.queues.teams.research.namespaces.1",
         "this namespace belongs to the system, a chart or a runner set; use another for teams",
@@ -2707,6 +2743,21 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "gpu-ci:clusters.sjc.existing.nodeSubnet",
         "this OCID belongs to region us-ashburn-1; use one of us-sanjose-1",
         '"ocid1.subnet.oc1.iad.example"',
+    ),
+    "objective-of-an-unknown-set": (
+        "gpu-ci:clusters.usw2.monitoring.alerts.objectives.gpu-t5",
+        "no runner set of that name in this cluster; name one of: gpu-t4",
+        '"5m"',
+    ),
+    "objective-too-long": (
+        "gpu-ci:clusters.usw2.monitoring.alerts.queueObjective",
+        "ARC measures queue times up to 1h; write an objective from 1m to 59m, such as 10m",
+        '"1h"',
+    ),
+    "alert-time-too-short": (
+        "gpu-ci:clusters.usw2.monitoring.alerts.idleFor",
+        "rules run once a minute; write a time of at least 1m, such as 10m",
+        '"30s"',
     ),
 }
 

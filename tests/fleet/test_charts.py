@@ -17,7 +17,9 @@ from fleet.charts.arc import APP_SECRET, CONTROLLER, arc_controller, runner_set
 from fleet.charts.argo_cd import argo_cd
 from fleet.charts.chart import Chart
 from fleet.charts.cluster_autoscaler import cluster_autoscaler
+from fleet.charts.dcgm_exporter import dcgm_exporter
 from fleet.charts.device_plugin import device_plugin
+from fleet.charts.kube_prometheus import kube_prometheus
 from fleet.charts.kueue import kueue
 from fleet.charts.plugin_configs import plugin_configs
 from fleet.facts import versions
@@ -37,6 +39,7 @@ from fleet.prove.placement import place
 from fleet.providers.installed import plain_charts
 from fleet.providers.oke.launcher_set import LAUNCHER_POD, launcher_set
 from fleet.providers.oke.vm_runner import MachineRunner, VmPerJobRunner, VmRunner
+from fleet.settings.monitoring import Monitoring
 from fleet.settings.namespaces import runner_namespace
 from fleet.settings.runner import MAX_SET_NAME, PodRunner, Runner
 from tests.builders import config, pool_of, reference, runner_of, staging, talos_cluster, vm, vm_per_job
@@ -73,12 +76,17 @@ LAUNCHERS = [
 CLASSES: dict[str, Runner] = {**RUNNERS, **MACHINES}
 ALL = [*BASE, *SETS, *LAUNCHERS]
 CONFIGS = plugin_configs([pool_of(cdi=True), pool_of(sharing={"strategy": "mps", "replicas": 4})], by_operator=False)
+PROMETHEUS = kube_prometheus(Monitoring(prometheus="install"), "gpu-ci-staging-usw2", own_class=True, node_labels=())
 VARIANTS = [
     pytest.param(device_plugin(OKE_PROFILE.tolerations, CONFIGS), id="device plugin with configs of its own"),
     pytest.param(
         runner_set("gpu-t4", RUNNERS["gpu-t4"], URL, "gpu", OKE_PROFILE.tolerations, "nvidia"), id="runner set of a spot pool"
     ),
     pytest.param(kueue(["research"]), id="kueue"),
+    pytest.param(kueue(["research"], metrics=True), id="kueue with metrics"),
+    pytest.param(arc_controller(metrics=True), id="arc with metrics"),
+    pytest.param(dcgm_exporter(OKE_PROFILE.tolerations, engine_on_nodes=True), id="dcgm-exporter"),
+    pytest.param(PROMETHEUS, id="kube-prometheus-stack"),
     pytest.param(argo_cd("argocd"), id="argo-cd"),
     pytest.param(kueue(["vision", "research"], fair_sharing=True), id="kueue with fair sharing"),
 ]

@@ -246,7 +246,7 @@ def _needed_labels(held: Contract, node: Node) -> set[str]:
         needed.add(OKE_NO_PLUGIN_LABEL)
     if held.plugin_configs is not None:
         needed |= {PLUGIN_CONFIG_LABEL} if node.config else set()
-    if any(pods.name == "device plugin" for pods in held.pods):
+    if any(pods.name in ("device plugin", "DCGM exporter") for pods in held.pods):
         needed.add(GPU_PRESENT_LABEL)
     if any(pods.name == "MPS control daemon" and node.pool in pods.pools for pods in held.pods):
         needed.add(MPS_LABEL)
@@ -258,7 +258,8 @@ def _without_tolerations(held: Contract, pods: Pods) -> Iterator[tuple[Pods, str
     for gone in pods.tolerations:
         left = tuple(each for each in pods.tolerations if each != gone)
         # A cluster without preemptible nodes meets their taint nowhere; CriticalAddonsOnly is the chart's own habit.
-        yield replace(pods, tolerations=left), f"toleration of {gone.key or 'everything'}", gone.key in met
+        matters = gone.key in met or pods.name == "node-exporter"
+        yield replace(pods, tolerations=left), f"toleration of {gone.key or 'everything'}", matters
 
 
 def _without_choice(pods: Pods) -> Iterator[tuple[Pods, str, bool]]:

@@ -18,7 +18,8 @@ from fleet.charts.arc import runner_set
 from fleet.charts.chart import Chart
 from fleet.facts.scheduling import GPU_RESOURCE, is_gpu_resource
 from fleet.loading.config import load
-from fleet.render.isolation import limit_range, network_policy, resource_quota
+from fleet.prove.namespace_limits import limit_range, resource_quota
+from fleet.render.isolation import network_policy
 from fleet.settings.egress import CLOSED, INTERNET, closed_networks, may_open, within
 from fleet.settings.runner import PodRunner
 from tests.builders import ACCEPTED, cluster, config, oke_cluster, oke_runner, read_stack, runner_of, vm

@@ -484,13 +484,13 @@ def test_a_set_that_keeps_some_machines_and_may_have_more_counts_as_both() -> No
 
 def test_a_provider_without_launchers_has_no_place_for_machines(monkeypatch: pytest.MonkeyPatch) -> None:
     held = load(config(clusters={"sjc": oke_cluster(runners={"stands": vm()})}))
-    monkeypatch.setitem(PROVIDERS, "oke", replace(PROVIDERS["oke"], system_pool=None))
+    monkeypatch.setitem(PROVIDERS, "oke", replace(PROVIDERS["oke"], system_machines=None))
     with pytest.raises(TypeError, match="sjc/stands: oke has no place for runners of kind vm"):
         place(held)
 
 
-def test_clouds_with_machines_as_runners_say_how_many_launchers_they_hold() -> None:
-    assert {name for name, row in PROVIDERS.items() if row.system_pool} == {"oke"}
+def test_clouds_whose_clusters_the_program_creates_say_what_room_their_system_pool_has() -> None:
+    assert {name for name, row in PROVIDERS.items() if row.system_machines} == {"eks", "oke"}
 
 
 def test_a_system_pool_without_room_for_one_launcher_is_an_error() -> None:

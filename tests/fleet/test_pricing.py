@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fleet.charts.device_plugin import PLUGIN_POD
 from fleet.facts import hardware
-from fleet.facts.pricing import Line, Money, bundle, nodes, quoted, total, units
+from fleet.facts.pricing import Line, Money, bundle, nodes, quoted, range_text, total, units
 from fleet.facts.versions import daemonsets
 from fleet.loading.config import load
 from fleet.prove.bill import bill, runner_hour
@@ -496,3 +496,19 @@ def _comes_to(fleet: Fleet, expected: dict[tuple[str, str], tuple[float, float]]
     assert idle.usd == pytest.approx(sum(least for least, _ in expected.values()), rel=1e-5)
     assert worst.usd == pytest.approx(sum(most for _, most in expected.values()), rel=1e-5)
     assert (idle.unknown, worst.unknown) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("prices", "text"),
+    [
+        ([Money(0.376)], "0.376"),
+        ([Money(0.376), Money(0.376)], "0.376"),
+        ([Money(0.376), Money(0.188)], "0.188-0.376"),
+        ([Money(0.376, at_most=True)], "0-0.376"),
+        ([Money(0.376), Money(unknown=1)], ""),
+        ([], ""),
+    ],
+)
+def test_prices_of_which_one_is_paid_are_a_range_for_programs(prices, text):
+    assert range_text(prices) == text
+    assert text.isascii()

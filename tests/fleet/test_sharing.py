@@ -15,8 +15,8 @@ from fleet.facts import hardware
 from fleet.facts.scheduling import EKS_PROFILE, PLUGIN_CONFIG_LABEL, is_gpu_resource
 from fleet.loading.config import load
 from fleet.prove import bill
+from fleet.prove.namespace_limits import resource_quota
 from fleet.prove.placement import Placement, place
-from fleet.render.isolation import resource_quota
 from fleet.settings import sharing
 from fleet.settings.pool import Pool
 from fleet.settings.sharing import config_name

@@ -73,9 +73,33 @@ def _render(folder: Path, values: str, scratch: Path, kubernetes: str, name: str
     return [each for each in read_all(made) if each]
 
 
+def lacking(folder: Path) -> frozenset[str]:
+    """Names of the charts inside a chart that its folder lacks."""
+    inner = read((folder / "Chart.yaml").read_text(encoding="utf-8")).get("dependencies", [])
+    # The names of several charts begin alike, and a packed chart ends in its version.
+    there = {path.name.removesuffix(".tgz") for path in (folder / "charts").glob("*")}
+    return frozenset(each["name"] for each in inner if not {each["name"], f"{each['name']}-{each['version']}"} & there)
+
+
 def _released(folder: Path, scratch: Path) -> Path:
-    """The chart under the version of its folder, as a release has it: some repositories keep a placeholder."""
+    """The chart under the version of its folder, as a release has it: some repositories keep a placeholder.
+
+    Empty charts replace those inside it that the folder lacks, because Helm renders no chart without them.
+    """
     chart = read((folder / "Chart.yaml").read_text(encoding="utf-8"))
+    if lacking(folder):
+        copy = scratch / folder.parent.name
+        shutil.copytree(folder, copy, dirs_exist_ok=True)
+        for name in lacking(folder):
+            inner = copy / "charts" / name
+            inner.mkdir(parents=True, exist_ok=True)
+            (version,) = [each["version"] for each in chart["dependencies"] if each["name"] == name]
+            (inner / "Chart.yaml").write_text(
+                json.dumps({"apiVersion": "v2", "name": name, "version": version.replace("*", "0")})
+            )
+            # Templates of kube-prometheus-stack read this default of the charts inside it.
+            (inner / "values.yaml").write_text(json.dumps({"kubeRBACProxy": {"enabled": False}}))
+        return copy
     if folder.parent.name != chart["name"] or chart["version"] == folder.name:
         return folder
     _run([helm(), "package", str(folder), "--version", folder.name, "--app-version", folder.name, "-d", str(scratch)], scratch)

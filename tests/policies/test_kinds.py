@@ -14,13 +14,14 @@ from fleet.facts.hardware import machines
 from fleet.facts.scheduling import CLUSTER_LABEL, EKS_PROFILE, OKE_PROFILE, SchedulingProfile, pool_labels, system_labels
 from policies.rules import RULES, kinds
 from policies.rules.labels import GPU_TAINTS, PLACEMENT_LABELS, key_means_gpu, marks_gpus, means_gpu
+from policies.rules.monitoring_complete import POD_MONITOR, PROMETHEUS_RULE, SERVICE_MONITOR
 from policies.rules.pools import gpu_sign, machine_sign
 from policies.rules.read import Later
 from policies.rules.runner_ephemeral import LEGACY
 from tests.components.recorded import ROOT
 
 CUSTOM = re.compile(
-    r"kubernetes:(argoproj\.io|actions\.github\.com|actions\.summerwind\.dev|karpenter\.sh|karpenter\.k8s\.aws|kueue\.x-k8s\.io|nvidia\.com)/v1(alpha1|beta[12])?:\w+"
+    r"kubernetes:(argoproj\.io|actions\.github\.com|actions\.summerwind\.dev|karpenter\.sh|karpenter\.k8s\.aws|kueue\.x-k8s\.io|monitoring\.coreos\.com|nvidia\.com)/v1(alpha1|beta[12])?:\w+"
 )
 
 
@@ -59,6 +60,9 @@ def test_custom_resources_are_judged_by_the_kinds_of_their_api() -> None:
         kinds.EC2_NODE_CLASS,
         kinds.APPLICATION,
         kinds.APPLICATION_SET,
+        *POD_MONITOR,
+        *SERVICE_MONITOR,
+        *PROMETHEUS_RULE,
         *LEGACY,
     }
 

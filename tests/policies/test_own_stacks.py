@@ -251,7 +251,7 @@ def among(resource: Resource, stack: str) -> Recording:
 # -- as declared -------------------------------------------------------------------------------------------------------
 
 
-UNSHOWN = {"prod": "oci-a10", "gitops": "gpu-a10", "oci-machines": "gpu-a100, gpu-v100"}
+UNSHOWN = {"prod": "oci-a10", "gitops": "gpu-a10", "monitoring": "oci-a10", "oci-machines": "gpu-a100, gpu-v100"}
 """Runner sets of pods on OKE, where no stack shows that NetworkPolicies are enforced."""
 
 

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pulumi_policy.proxy import UnknownValueError, unknown_checking_proxy
 
-from policies.rules.read import Later, count, items, keys, label, quantity, shown, text, true, walk, whole
+from fleet.facts.quantities import quantity
+from policies.rules.read import Later, count, items, keys, label, shown, text, true, walk, whole
 from tests.policies.harness import UNKNOWN
 
 

@@ -40,7 +40,7 @@ def uses() -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 
 def test_there_are_the_actions_of_the_page():
-    assert NAMES == ["ccache", "ddp-check", "gpu-check", "kubeflow-blueprint", "kubeflow-gpu-cluster", "setup-torch"]
+    assert NAMES == ["ccache", "ddp-check", "gpu-check", "job-cost", "kubeflow-blueprint", "kubeflow-gpu-cluster", "setup-torch"]
 
 
 @each_action

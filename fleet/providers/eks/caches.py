@@ -27,6 +27,23 @@ _USER = str(RUNNER_UID)
 """User and group of the program's containers. An access point makes them the owner of every file."""
 
 
+def gp3_class(tags: Mapping[str, str], iops: int = _BASE_IOPS, throughput: int = _BASE_MIBPS) -> Volumes:
+    """gp3 volumes. They bind when the first pod is scheduled: an earlier volume may be in a zone without a node.
+
+    kubernetes-sigs/aws-ebs-csi-driver v1.63.0, docs/parameters.md and docs/tagging.md.
+    """
+    performance = {"iops": str(iops), "throughput": str(throughput)}
+    # The driver splits a tag at its first "=" and reserves the keys of Kubernetes.
+    allowed = [(key, value) for key, value in tags.items() if "=" not in key and not key.startswith("kubernetes.io")]
+    tagged = {f"tagSpecification_{number}": f"{key}={value}" for number, (key, value) in enumerate(allowed, 1)}
+    return Volumes(
+        provisioner="ebs.csi.aws.com",
+        binding="WaitForFirstConsumer",
+        parameters={"type": "gp3", "encrypted": "true", **performance, **tagged},
+        grows=True,
+    )
+
+
 class EksCache(Cache):
     """`ebs` is a gp3 volume in one zone, mounted on one node at a time. `efs` is a file system that all nodes mount."""
 
@@ -45,27 +62,11 @@ class EksCache(Cache):
 
     def volumes(self, tags: Mapping[str, str]) -> Volumes:
         """The storage class. The drivers set tags from its parameters, because Pulumi's default tags do not reach volumes."""
-        return self._ebs(tags) if self.storage == "ebs" else self._efs()
+        return gp3_class(tags, self.iops, self.throughput) if self.storage == "ebs" else self._efs()
 
     def parts(self, gib: int) -> Mapping[str, float]:
         """As in the base class. EFS is priced by what it stores, in its most expensive class; reads and writes cost extra."""
         return gp3_volume(gib, self.iops, self.throughput) if self.storage == "ebs" else {"efs-gb": gib}
-
-    def _ebs(self, tags: Mapping[str, str]) -> Volumes:
-        """EBS volumes. They bind when the first pod is scheduled: an earlier volume may be in a zone without a node.
-
-        kubernetes-sigs/aws-ebs-csi-driver v1.63.0, docs/parameters.md and docs/tagging.md.
-        """
-        performance = {"iops": str(self.iops), "throughput": str(self.throughput)}
-        # The driver splits a tag at its first "=" and reserves the keys of Kubernetes.
-        allowed = [(key, value) for key, value in tags.items() if "=" not in key and not key.startswith("kubernetes.io")]
-        tagged = {f"tagSpecification_{number}": f"{key}={value}" for number, (key, value) in enumerate(allowed, 1)}
-        return Volumes(
-            provisioner="ebs.csi.aws.com",
-            binding="WaitForFirstConsumer",
-            parameters={"type": "gp3", "encrypted": "true", **performance, **tagged},
-            grows=True,
-        )
 
     def _efs(self) -> Volumes:
         """EFS volumes: one access point per claim. A claim that is created again gets the same folder.

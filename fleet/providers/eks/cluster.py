@@ -13,12 +13,13 @@ from pydantic import AfterValidator, Field, model_validator
 from fleet.facts import versions
 from fleet.facts.hardware import machines, quota_code
 from fleet.facts.scheduling import EKS_PROFILE
-from fleet.providers.eks.caches import EksCache
+from fleet.providers.eks.caches import EBS_DRIVER, EksCache, gp3_class
 from fleet.providers.eks.groups import zone_groups
 from fleet.providers.eks.nodes import EksPool, ending
 from fleet.providers.eks.placement_group import SPREAD_PER_ZONE
 from fleet.providers.eks.support import remark
 from fleet.settings import compatibility
+from fleet.settings.caches import Volumes
 from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import Enablement
 from fleet.settings.endpoint import Endpoint
@@ -150,6 +151,10 @@ class EksPools(Cluster):
     def groups_of(self, pool: EksPool) -> dict[str, Nodes]:
         """The sizes of a pool's node groups by zone."""
         return zone_groups(self.zones_of(pool), pool.nodes)
+
+    def zones_with_nodes(self, pool: EksPool) -> tuple[str, ...]:
+        """As in the base class: the zones of its node groups."""
+        return tuple(self.groups_of(pool))
 
     def image_driver(self, pool: str) -> str | None:
         """Driver version of AWS' AL2023 image for the cluster's Kubernetes minor. None if no source names it."""
@@ -340,8 +345,17 @@ class EksCluster(EksPools):
 
     @property
     def drivers(self) -> tuple[str, ...]:
-        """Add-ons that its caches need, each once."""
-        return tuple(sorted({cache.driver for cache in self.caches.values()}))
+        """Add-ons that its caches and the volume of Prometheus need, each once."""
+        needed = {cache.driver for cache in self.caches.values()}
+        return tuple(sorted(needed | {EBS_DRIVER} if self.makes_class else needed))
+
+    def disk_class(self, tags: Mapping[str, str]) -> Volumes:
+        """As in the base class: gp3."""
+        return gp3_class(tags)
+
+    def disk_parts(self, gib: int) -> Mapping[str, float]:
+        """As in the base class: a gp3 volume."""
+        return {"gp3-gb": gib}
 
     @property
     def provided(self) -> frozenset[str]:
@@ -352,6 +366,11 @@ class EksCluster(EksPools):
         """Warnings about the endpoint."""
         for cidr in self.endpoint.reserved_cidrs:
             yield f"endpoint.publicCidrs: {cidr} is reserved, EKS refuses it; set your own networks before pulumi up"
+        if self.makes_class and len(self.fixed_zones) > self.system.nodes.min:
+            yield (
+                f"monitoring: the volume of Prometheus is in one of {len(self.fixed_zones)} zones. Without a node of the system "
+                f"pool there Prometheus would wait; raise system.nodes.min to {len(self.fixed_zones)}"
+            )
         if self.endpoint.private and not self.private_sources:
             yield "endpoint: only the nodes can reach the private endpoint; list your networks in privateCidrs"
 

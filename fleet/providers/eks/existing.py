@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from fleet.providers.eks.cluster import EksPools, SubnetId
-from fleet.settings.existing import AUTOSCALER_CHART, Existing, refuse_caches, require_existing
+from fleet.settings.existing import AUTOSCALER_CHART, NODE_AGENT, Existing, refuse_caches, require_existing
 from fleet.settings.model import DnsLabel, matching
 from fleet.settings.runner import PodRunner, SetName
 
@@ -78,6 +78,11 @@ class ExistingEksCluster(EksPools):
             f"existing: undeterminable: the control plane of {self.existing.name} may have another Kubernetes version than "
             f"{self.kubernetes_version}, and its subnets and node role other zones and rights than these settings say"
         )
+        if self.monitoring is not None and NODE_AGENT not in self.existing.installed:
+            yield (
+                f"monitoring: undeterminable: with the add-on {NODE_AGENT} each GPU node would run two DCGM engines; look for it "
+                f"with aws eks list-addons --cluster-name {self.existing.name}, and if it is there, add it to existing.installed"
+            )
         if AUTOSCALER_CHART not in self.existing.installed:
             yield (
                 "existing: undeterminable: the autoscaler gets its rights through the add-on eks-pod-identity-agent; check "

@@ -7,7 +7,8 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from fleet.facts.scheduling import GPU_PRESENT_LABEL, GPU_TAINT_KEY, Effect, SchedulingProfile, Toleration
+from fleet.facts.pricing import Money
+from fleet.facts.scheduling import GPU_PRESENT_LABEL, GPU_TAINT_KEY, Effect, SchedulingProfile, Taint, Toleration
 from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import DEVICE_PLUGIN, Enablement
 from fleet.settings.existing import Existing, ExistingContext, refuse_caches, require_existing
@@ -37,6 +38,10 @@ class DescribedPool(Pool):
     usd_per_hour: Annotated[float, Field(ge=0)] | None = None
     """What one node costs. Default: unknown."""
 
+    def price(self, instance_type: str, region: str) -> Money:
+        """As the settings state it, for every type."""
+        return Money(unknown=1) if self.usd_per_hour is None else Money(self.usd_per_hour)
+
     def node_selector(self, name: str) -> dict[str, str]:
         """As in the base class: the labels that the settings name."""
         return dict(self.selector)
@@ -45,6 +50,14 @@ class DescribedPool(Pool):
         """As in the base class, and the taints that the settings name."""
         own = (Toleration(taint.key, effect=taint.effect) for taint in self.taints)
         return tuple(dict.fromkeys((*super().tolerations(profile), *own)))
+
+    def node_taints(self, profile: SchedulingProfile) -> tuple[Taint, ...]:
+        """As in the base class: the taints that the settings name."""
+        return tuple(Taint(taint.key, taint.value, Effect(taint.effect)) for taint in self.taints)
+
+    def node_labels(self, cluster: str, name: str, profile: SchedulingProfile) -> dict[str, str]:
+        """As in the base class: the labels that the settings name."""
+        return dict(self.selector)
 
     @model_validator(mode="after")
     def _described_rules(self) -> Self:

@@ -19,6 +19,19 @@ _SMALLEST, _LARGEST = 50, 32 * 1024
 _TAGS = "oci.oraclecloud.com/initial-freeform-tags-override"
 
 
+def block_class(tags: Mapping[str, str], attachment: Attachment, vpus: int = 10) -> Volumes:
+    """Block volumes. They bind when the first pod is scheduled.
+
+    Oracle's key encrypts every volume at rest. Source: oracle/oci-cloud-controller-manager, pkg/csi/driver/bv_controller.go.
+    """
+    return Volumes(
+        provisioner="blockvolume.csi.oraclecloud.com",
+        binding="WaitForFirstConsumer",
+        parameters={"attachment-type": attachment, "vpusPerGB": str(vpus), _TAGS: _json(tags)},
+        grows=True,
+    )
+
+
 class OkeCache(Cache):
     """`block` is a block volume in one availability domain, for one node at a time. `fss` is a file system for all nodes."""
 
@@ -36,16 +49,8 @@ class OkeCache(Cache):
         return oci_volume(gib, self.vpus) if self.storage == "block" else {"oci-fss-gb": gib}
 
     def block_volumes(self, tags: Mapping[str, str], attachment: Attachment) -> Volumes:
-        """The storage class of block volumes. They bind when the first pod is scheduled.
-
-        Oracle's key encrypts every volume at rest. Source: oracle/oci-cloud-controller-manager, pkg/csi/driver/bv_controller.go.
-        """
-        return Volumes(
-            provisioner="blockvolume.csi.oraclecloud.com",
-            binding="WaitForFirstConsumer",
-            parameters={"attachment-type": attachment, "vpusPerGB": str(self.vpus), _TAGS: _json(tags)},
-            grows=True,
-        )
+        """The storage class of block volumes."""
+        return block_class(tags, attachment, self.vpus)
 
     def file_systems(self, tags: Mapping[str, str], domain: str, compartment: str, source: str) -> Volumes:
         """The storage class of file systems: one per claim, with an export to `source` that maps every user to root.

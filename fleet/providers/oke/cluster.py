@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
@@ -14,7 +14,7 @@ from fleet.facts.scheduling import SYSTEM_POOL
 from fleet.providers.oke.addons import AUTOSCALER_ADDON, PLUGIN_ADDON, AddonVersions
 from fleet.providers.oke.addresses import OF_MOUNT_TARGET, node_subnet, of_node
 from fleet.providers.oke.budget import OciBudget
-from fleet.providers.oke.caches import Attachment, OkeCache
+from fleet.providers.oke.caches import Attachment, OkeCache, block_class
 from fleet.providers.oke.network import OkeNetwork
 from fleet.providers.oke.nodes import FLEX_SHAPE, NodeImageId, OkePool, OkeSystemPool
 from fleet.providers.oke.ocid import (
@@ -31,6 +31,7 @@ from fleet.providers.oke.ocid import (
 from fleet.providers.oke.runners import AnyRunner, OkePodRunner
 from fleet.providers.oke.vm_runner import MachineRunner, VmPerJobRunner, VmRunner, require_own_network
 from fleet.settings import compatibility
+from fleet.settings.caches import Volumes
 from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import GPU_PLUGIN_ADDON
 from fleet.settings.endpoint import Endpoint
@@ -325,6 +326,14 @@ class OkeCluster(OkePools):
         """
         metal = any(machine.bare_metal for pool in self.pools.values() for machine in pool.machines)
         return "iscsi" if metal else "paravirtualized"
+
+    def disk_class(self, tags: Mapping[str, str]) -> Volumes:
+        """As in the base class: block volumes with balanced performance."""
+        return block_class(tags, self.attachment)
+
+    def disk_parts(self, gib: int) -> Mapping[str, float]:
+        """As in the base class."""
+        return {"oci-volume-gb": gib}
 
     @property
     def quota_paths(self) -> dict[str, str]:

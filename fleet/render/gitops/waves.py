@@ -23,11 +23,16 @@ _WAVES = {
     "ResourceQuota": -1,
     "LimitRange": -1,
     "ConfigMap": -1,
+    "StorageClass": -1,
     # Kueue's chart installs these kinds. Each refers to the one before it.
     "WorkloadPriorityClass": 1,
     "ResourceFlavor": 1,
     "ClusterQueue": 2,
     "LocalQueue": 3,
+    # Prometheus's operator brings these kinds.
+    "PodMonitor": 1,
+    "ServiceMonitor": 1,
+    "PrometheusRule": 1,
     "ExternalSecret": WAVE_OF_SECRETS,
     "SealedSecret": WAVE_OF_SECRETS,
 }

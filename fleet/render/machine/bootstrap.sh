@@ -139,7 +139,7 @@ limit_boot
 install -d -m 0700 "$WORK"
 # shellcheck source=/dev/null
 . "$SETTINGS"
-: "${DRIVER:?}" "${GPUS:?}" "${TOOLKIT:?}" "${RUNNER_IMAGE:?}" "${NVKIND?}" "${STANDING?}"
+: "${DRIVER:?}" "${GPUS:?}" "${TOOLKIT:?}" "${RUNNER_IMAGE:?}" "${NVKIND?}" "${STANDING?}" "${USD_PER_HOUR?}"
 
 begin driver
 each_gpu driver_version "$DRIVER"
@@ -279,6 +279,7 @@ if [[ ! $STANDING ]]; then booted; fi
 : >"$RUNNER_LOG"
 (
   cd "$RUNNER_HOME"
+  export GPU_CI_USD_PER_HOUR="$USD_PER_HOUR" # for the action job-cost
   export ACTIONS_RUNNER_INPUT_JITCONFIG="$jit" HOME="$RUNNER_HOME" USER=runner LOGNAME=runner LANG=C.UTF-8
   unset jit DEBIAN_FRONTEND
   exec setpriv --reuid=runner --regid=runner --init-groups ./run.sh

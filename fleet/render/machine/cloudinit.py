@@ -10,7 +10,8 @@ import base64
 import shlex
 from pathlib import Path
 
-from fleet.facts import versions
+from fleet.facts import hardware, versions
+from fleet.facts.pricing import quoted, range_text
 from fleet.providers.oke.vm_runner import MachineRunner, VmPerJobRunner
 
 BOOTSTRAP = "/usr/local/sbin/gpu-ci-bootstrap"
@@ -35,6 +36,8 @@ def settings(runner: MachineRunner) -> dict[str, str]:
         "GPUS": str(runner.machines[0].gpus),
         "TOOLKIT": runner.toolkit,
         "RUNNER_IMAGE": versions.RUNNER_IMAGE,
+        # OCI has one price list for all regions, so one price holds for every place (fleet/facts/data/prices.csv).
+        "USD_PER_HOUR": range_text(quoted(hardware.price(shape, "*", runner.capacity)) for shape in runner.shapes),
         "NVKIND": versions.NVKIND.version if runner.nvkind else "",
         # A standing machine waits for its job without a time limit. A machine per job has its job from the start.
         "STANDING": "" if isinstance(runner, VmPerJobRunner) else "yes",

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fleet.jobs import create_gpu_job, gpu_job, manifest
+from fleet.jobs import JobError, create_gpu_job, gpu_job, manifest
 from fleet.loading.config import load
 from fleet.providers.target import pool_target
 from tests.builders import cluster, config, oke_cluster, oke_pool, pool
@@ -41,17 +41,27 @@ def required(job: dict[str, Any]) -> Any:
 # -- seed 001 ------------------------------------------------------------------------------------------------------------
 
 
+CALL: dict[str, Any] = {
+    "task_id": "ml_task_123",
+    "image": "agent_bus:latest",
+    "gpu_count": 1,
+    "gpu_type": "v100",
+    "memory": "16Gi",
+    "cpu": "8000m",
+    "command": ["python", "-m", "src.workers.worker"],
+    "env": {"WORKER_TYPE": "gpu", "TASK_ID": "ml_task_123"},
+}
+"""The seed's call of `create_gpu_job`, word for word."""
+
+
+def test_the_very_call_of_seed_001_is_refused_for_its_image_alone() -> None:
+    with pytest.raises(JobError) as error:
+        create_gpu_job(**CALL)
+    assert [(each.field, each.value) for each in error.value.problems] == [("image", '"agent_bus:latest"')]
+
+
 def test_the_call_of_seed_001_makes_its_job() -> None:
-    job = create_gpu_job(
-        task_id="ml_task_123",
-        image=IMAGE,
-        gpu_count=1,
-        gpu_type="v100",
-        memory="16Gi",
-        cpu="8000m",
-        command=["python", "-m", "src.workers.worker"],
-        env={"WORKER_TYPE": "gpu", "TASK_ID": "ml_task_123"},
-    )
+    job = create_gpu_job(**CALL | {"image": IMAGE})
     assert (job["apiVersion"], job["kind"]) == ("batch/v1", "Job")
     assert job["metadata"]["name"].startswith("ml-task-123-"), "underscores are no part of a name"
     assert job["metadata"]["labels"] == {"gpu-ci/task-id": "ml_task_123"}

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from fleet.facts.scheduling import QUEUE_LABEL
 from fleet.jobs import JobError, JobPlacement, JobRefusedError, gpu_job, place_job
-from fleet.jobs.quota import barred
 from fleet.loading.config import load
 from fleet.prove.placement import pool_host
+from fleet.prove.quota import barred
 from fleet.providers.fleet import Fleet
 from fleet.render.queues import queue_objects
 from tests.builders import ROOT, oke_pool, pool, read_stack, reserved

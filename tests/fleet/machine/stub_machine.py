@@ -192,6 +192,7 @@ class StubMachine:
             "RUNNER_IMAGE": IMAGE,
             "NVKIND": "0123456789abcdef",
             "STANDING": "",
+            "USD_PER_HOUR": "4",
             "GO": "1.24.0",
             "KUBECTL_URL": kubectl,
             "KUBECTL_SHA256": hashlib.sha256(f"content of {kubectl}\n".encode()).hexdigest(),

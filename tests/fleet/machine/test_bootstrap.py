@@ -171,6 +171,7 @@ def test_a_registration_in_quotes_is_read_without_them(machine):
     assert machine.run(reply=f'"{JIT}"') == 0
     environment = (machine.stub / "environment/run.sh.1").read_text()
     assert f'ACTIONS_RUNNER_INPUT_JITCONFIG="{JIT}"' in environment
+    assert 'GPU_CI_USD_PER_HOUR="4"' in environment
     assert ended(machine) == "gpu-ci status=done step=done code=0"
 
 

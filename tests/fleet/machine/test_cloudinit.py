@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from fleet.facts import versions
+from fleet.facts import hardware, versions
+from fleet.facts.tables import rows
 from fleet.render.machine import cloudinit
 from fleet.render.machine.cloudinit import BOOTSTRAP, SETTINGS, STARTED, encoded, user_data
 from tests.fleet.machine.runners import per_job, standing
@@ -64,6 +65,7 @@ def test_settings_are_the_runners_and_the_pinned_versions():
         "GPUS": "1",
         "TOOLKIT": "1.19.1-1",
         "RUNNER_IMAGE": versions.RUNNER_IMAGE,
+        "USD_PER_HOUR": "2",
         "NVKIND": versions.NVKIND.version,
         "STANDING": "yes",
         "GO": versions.NVKIND.go,
@@ -84,10 +86,26 @@ def test_a_machine_without_nvkind_has_no_settings_of_tools():
         "GPUS": "1",
         "TOOLKIT": versions.VM_TOOLKIT,
         "RUNNER_IMAGE": versions.RUNNER_IMAGE,
+        "USD_PER_HOUR": "2",
         "NVKIND": "",
         "STANDING": "yes",
     }
     assert env(per_job())["STANDING"] == ""
+
+
+def test_a_machine_knows_the_prices_of_the_shapes_that_it_may_be():
+    assert env(per_job(shapes=["VM.GPU.A10.2"]))["USD_PER_HOUR"] == "4"
+    assert (
+        env(per_job(shapes=["VM.GPU3.1"], capacity="spot", image={"id": "ocid1.image.oc1..x", "driver": "570.195.03"}))[
+            "USD_PER_HOUR"
+        ]
+        == "1.475"
+    )
+
+
+def test_oci_has_one_price_list_for_all_regions():
+    shapes = {machine.name for machine in hardware.machines("oci")}
+    assert {row["region"] for row in rows("prices.csv") if row["item"] in shapes} == {"*"}
 
 
 def test_every_setting_is_one_that_the_bootstrap_reads():

@@ -5,23 +5,14 @@ Jobs of other teams end at some time, so only limits count: the team's quota, an
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 
 from fleet.facts.scheduling import DEFAULT_QUEUE
-from fleet.jobs.ask import GpuAsk
-from fleet.jobs.spec import GpuJobSpec
-from fleet.prove.placement import Host
+from fleet.prove.placement import Ask, Host
 from fleet.prove.shares import share
 from fleet.settings.jobs import team_of
 from fleet.settings.model import cpu_text, memory_text
 from fleet.settings.queues import Queues, Quota
-
-
-def queued(job: GpuJobSpec, queues: Queues | None) -> GpuJobSpec:
-    """The job with its queue. A Job without a queue in a team's namespace gets the LocalQueue `default`, so the job names it."""
-    queue = queue_of(job.given.queue, job.given.namespace, queues)
-    return job if queue == job.given.queue else dataclasses.replace(job, given=job.given.model_copy(update={"queue": queue}))
 
 
 def queue_of(queue: str | None, namespace: str | None, queues: Queues | None) -> str | None:
@@ -29,7 +20,7 @@ def queue_of(queue: str | None, namespace: str | None, queues: Queues | None) ->
     return queue or team_of(namespace or "", queues) or None
 
 
-def barred(ask: GpuAsk, queue: str | None, namespace: str | None, queues: Queues | None, host: Host) -> str:
+def barred(ask: Ask, queue: str | None, namespace: str | None, queues: Queues | None, host: Host) -> str:
     """Why a job would wait forever for a pool, and how to fix that. Empty if its queue can admit it."""
     waits = queue_of(queue, namespace, queues)
     if waits is None:
@@ -70,7 +61,7 @@ def _team(queue: str, namespace: str | None, queues: Queues) -> tuple[str, str]:
     return team, f"namespace {namespace} has the queue of team {team}, not {queue}; name that one" if wrong else ""
 
 
-def _short(ask: GpuAsk, team: str, quota: Quota, queues: Queues, host: Host) -> str:
+def _short(ask: Ask, team: str, quota: Quota, queues: Queues, host: Host) -> str:
     """The resources of which a job asks for more than its team can get in a pool. Empty if it gets enough."""
     units = most(team, quota, queues)
     rows = tuple(_rows(ask, units, host))
@@ -86,7 +77,7 @@ def _short(ask: GpuAsk, team: str, quota: Quota, queues: Queues, host: Host) -> 
     return f"team {team} has {gets} of it {how}, the job asks for {wants}; {fix}, or ask for less"
 
 
-def _rows(ask: GpuAsk, units: int, host: Host) -> Iterator[tuple[int, int, str, str]]:
+def _rows(ask: Ask, units: int, host: Host) -> Iterator[tuple[int, int, str, str]]:
     """(asked, available, both in words) of each resource. A unit includes its share of CPU and memory."""
     part = share(host)
     cpu, memory = units * part.cpu, units * part.memory

@@ -1,0 +1,73 @@
+"""Quotas and limits of namespaces: what the API server admits there, and the amounts that it gives to containers without any.
+
+The specs of a runner set are made from its chart, so facts about pods, GPUs and runners are not repeated here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from fleet.charts.chart import Chart
+from fleet.facts.scheduling import GPU_RESOURCE, is_gpu_resource
+
+_PODS_OF_A_JOB = 3
+"""In ARC's kubernetes modes: the runner's pod, the job's pod, and a pod for a container step while that step runs
+(actions/runner-container-hooks)."""
+_SPARE = 2
+"""Pods beside those of runners: the sweep of an OCI set, and one that an operator starts by hand."""
+
+
+def resource_quota(chart: Chart) -> dict[str, Any]:
+    """Spec of a ResourceQuota of twice what the set may run. It limits other creators of pods, and ARC never reaches it.
+
+    A pod that is stopping counts until its grace period ends (Kubernetes, pkg/quota/v1/evaluator/core/pods.go), and ARC may
+    already have created the next one. So there are at most twice as many pods as runners. At a quota ARC 0.13.1 and newer would
+    retry every half minute (actions/actions-runner-controller#4305). Older versions gave up the runner.
+
+    Runners that create a pod for each job fail at a quota: the pod and its job fail instead of waiting
+    (actions/runner-container-hooks#229). So only `maxRunners` and the pool's nodes limit their GPUs, and no quota does.
+    """
+    most = 2 * int(chart.values["maxRunners"])
+    if _makes_pods(chart):
+        return {"hard": {"pods": str(most * _PODS_OF_A_JOB + _SPARE)}}
+    # The quota always names whole GPUs. A set with shares of GPUs or with a launcher may take none.
+    gpus = Counter({GPU_RESOURCE: 0})
+    for container in _pod(chart)["containers"]:
+        gpus.update({name: count for name, count in container["resources"]["limits"].items() if is_gpu_resource(name)})
+    # A quota supports only requests of extended resources. It has no CPU and no memory: it would reject a pod without them.
+    hard = {f"requests.{name}": str(most * count) for name, count in gpus.items()}
+    return {"hard": hard | {"pods": str(most + _SPARE)}}
+
+
+def limit_range(chart: Chart) -> dict[str, Any]:
+    """Spec of a LimitRange: a container may use as much as the set's own container, and gets that amount if it names none.
+
+    ARC gives up a runner whose pod is rejected for any reason but a quota. So no limit is below the chart's own. GPUs are not in
+    it: the API server uses a maximum as the default, which would give a GPU to every container.
+    """
+    (container,) = _pod(chart)["containers"]
+    limits, requests = (_cpu_and_memory(container["resources"][kind]) for kind in ("limits", "requests"))
+    return {"limits": [{"type": "Container", "max": limits, "default": limits, "defaultRequest": requests}]}
+
+
+def _makes_pods(chart: Chart) -> bool:
+    """Whether the set's runners create pods for their jobs (ARC's kubernetes modes). No set of this project does."""
+    return str(chart.values.get("containerMode", {}).get("type", "")).startswith("kubernetes")
+
+
+def _pod(chart: Chart) -> dict[str, Any]:
+    spec: dict[str, Any] = chart.values["template"]["spec"]
+    return spec
+
+
+def _cpu_and_memory(resources: dict[str, Any]) -> dict[str, str]:
+    return {name: resources[name] for name in ("cpu", "memory") if name in resources}
+
+
+def team_limit_range() -> dict[str, Any]:
+    """Spec of a team's LimitRange: a container without a request gets a small one, which a queue then counts.
+
+    There is no default limit. It would reject every container that requests more than the default and names no limit.
+    """
+    return {"limits": [{"type": "Container", "defaultRequest": {"cpu": "1", "memory": "2Gi"}}]}

@@ -1,0 +1,125 @@
+"""The nodes of each pool as the scheduler and the autoscaler see them: labels, taints, room."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from fleet.facts.hardware import CAPACITY_BLOCK, SPOT, Machine
+from fleet.facts.pods import Requests
+from fleet.facts.scheduling import INSTANCE_TYPE_LABEL, SYSTEM_POOL, Effect, Taint, system_labels
+from fleet.facts.tables import toml
+from fleet.facts.versions import daemonsets
+from fleet.prove.placement import Host, pool_hosts
+from fleet.providers.fleet import Fleet
+from fleet.providers.installed import installed
+from fleet.providers.registry import PROVIDERS
+from fleet.settings.cluster import Cluster
+from fleet.settings.enablement import GPU_OPERATOR
+from fleet.settings.github import GitHub
+from fleet.settings.model import Nodes as Span
+
+_ZONE = "topology.kubernetes.io/zone"
+_UNKNOWN_EVERYWHERE = ("kubernetes.io/hostname", "topology.kubernetes.io/region")
+_ARCHITECTURES = {"x86_64": "amd64", "arm64": "arm64"}
+_DISCOVERED = ("nvidia.com/gpu.", "nvidia.com/cuda.", "nvidia.com/mig.", "feature.node.kubernetes.io/")
+"""Prefixes of the labels that feature discovery sets (gpu-operator v26.7.0: GPU and node feature discovery)."""
+_PROVIDED = toml("nodes.toml")["providers"]
+
+Values = frozenset[str] | None
+"""The possible values of a label. None: the label exists, and the settings do not show its value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    """The nodes of one pool. `labels` has the labels of each machine of the host, in the same order.
+
+    `taints` are those of real nodes, `imagined` those that the autoscaler assumes while the pool has no node. `span` is the
+    number of nodes. `discovers`: whether feature discovery adds labels once a node has started.
+    """
+
+    cluster: str
+    settings: Cluster
+    github: GitHub
+    host: Host
+    span: Span
+    labels: tuple[Mapping[str, Values], ...]
+    taints: tuple[Taint, ...]
+    imagined: tuple[Taint, ...] = ()
+    discovers: bool = False
+
+    @property
+    def name(self) -> str:
+        """Cluster and pool."""
+        return f"{self.cluster}/{self.host.name}"
+
+    @property
+    def is_system(self) -> bool:
+        """Whether this is the system pool."""
+        return self.host.name == SYSTEM_POOL
+
+    @property
+    def starts_empty(self) -> bool:
+        """Whether the autoscaler must start the first node."""
+        return self.span.min == 0
+
+    def values(self, index: int, key: str) -> Values:
+        """The possible values of a label on machine `index`. Empty if its nodes do not have the label."""
+        if key in self.labels[index]:
+            return self.labels[index][key]
+        return None if self.discovers and not self.starts_empty and key.startswith(_DISCOVERED) else frozenset()
+
+    def discovered_late(self, key: str) -> bool:
+        """Whether feature discovery sets the label, and only after the autoscaler has started a node."""
+        return self.discovers and self.starts_empty and key.startswith(_DISCOVERED) and key not in self.labels[0]
+
+
+def nodes_of(fleet: Fleet) -> Iterator[Nodes]:
+    """The nodes of every pool of every cluster, in the order of the config; after them those of the cluster's system pool."""
+    for cluster, settings in fleet.clusters_by_name():
+        yield from cluster_nodes(cluster, settings, fleet.github)
+
+
+def cluster_nodes(cluster: str, settings: Cluster, github: GitHub) -> Iterator[Nodes]:
+    """The nodes of every pool of a cluster."""
+    provider, facts = PROVIDERS[settings.provider], _PROVIDED[settings.provider]
+    for name, host in pool_hosts(settings).items():
+        pool = settings.pools[name]
+        bought = SPOT if host.capacity == SPOT else "on-demand"
+        theirs = dict(text.split("=") for text in facts.get(f"{bought}-labels", ()) if host.capacity != CAPACITY_BLOCK)
+        own = theirs | pool.node_labels(cluster, name, provider.profile)
+        labels = tuple(
+            _labels(machine, facts["labels"], settings.zones_with_nodes(pool)) | _exactly(own) for machine in host.machines
+        )
+        imagined = tuple(map(_taint, facts.get("template", {}).get("gpu-taints", ())))
+        taints = pool.node_taints(provider.profile)
+        discovers = settings.enablement == GPU_OPERATOR
+        yield Nodes(cluster, settings, github, host, pool.nodes, labels, taints, imagined, discovers)
+    if settings.found is None and provider.system_machines is not None:
+        machines, disk, span = provider.system_machines(settings)
+        # The cluster's name in its cloud changes no request.
+        pods = [pod for chart in installed(settings, cluster, github) for pod in chart.pods if pod.on == "all nodes"]
+        daemons: tuple[Requests, ...] = (*daemonsets(settings.provider, settings.node_features), *pods)
+        host = Host(SYSTEM_POOL, machines, span.max, "on-demand", disk, daemons)
+        labels = tuple(_labels(machine, facts["labels"], ()) | _exactly(system_labels(cluster)) for machine in machines)
+        yield Nodes(cluster, settings, github, host, span, labels, ())
+
+
+def _labels(machine: Machine, provided: list[str], zones: tuple[str, ...]) -> dict[str, Values]:
+    """The labels that kubelet and the provider set on a machine."""
+    found: dict[str, Values] = dict.fromkeys((*_UNKNOWN_EVERYWHERE, *provided))
+    known = {"kubernetes.io/os": "linux", "kubernetes.io/arch": _ARCHITECTURES[machine.arch]}
+    if INSTANCE_TYPE_LABEL in provided:
+        known[INSTANCE_TYPE_LABEL] = machine.name
+    return found | _exactly(known) | ({_ZONE: frozenset(zones)} if zones else {})
+
+
+def _exactly(labels: Mapping[str, str]) -> dict[str, Values]:
+    return {key: frozenset((value,)) for key, value in labels.items()}
+
+
+def _taint(text: str) -> Taint:
+    """A taint of the form key=value:Effect."""
+    pair, _, effect = text.partition(":")
+    key, _, value = pair.partition("=")
+    return Taint(key, value, Effect(effect))

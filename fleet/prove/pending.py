@@ -1,0 +1,187 @@
+"""Why a pod would stay pending in each pool of a fleet, and the smallest change that lets it run.
+
+The search tries one change, then two, and so on. It judges the changed pod, or the changed settings, by the same rules again. So
+every change that it reports has been verified.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from fleet.facts.errors import InputError, quoted
+from fleet.facts.hardware import SPOT
+from fleet.prove.nodes import Nodes, nodes_of
+from fleet.prove.pending_rules import Case, Edit, reasons
+from fleet.prove.placement import node_price
+from fleet.prove.pod import Pod
+from fleet.providers.fleet import Fleet
+from fleet.providers.registry import PROVIDERS
+
+_MOST = 6
+"""The most changes that the search makes."""
+_SEARCHED = 50
+"""Pools in which the search tries changes: those with the fewest reasons. Each change of the stack is judged by all its rules."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Whether a pod runs in one pool. `reasons` is empty if it does.
+
+    `ways` are the smallest sets of changes that let it run, the one that changes least first. It is empty if the search finds
+    none.
+    """
+
+    nodes: Nodes
+    reasons: tuple[str, ...]
+    ways: tuple[tuple[Edit, ...], ...] = ()
+
+    @property
+    def rank(self) -> tuple[object, ...]:
+        """Sort key, the nearest first: few changes, light ones, no release pool, low price, name."""
+        changes = len(self.ways[0]) if self.ways else _MOST + 1 + len(self.reasons)
+        price, pool = node_price(self.nodes.settings, self.nodes.host), self.nodes.settings.pools.get(self.nodes.host.name)
+        return (
+            changes if self.reasons else 0,
+            _weight(self.ways[0]) if self.ways else 0,
+            pool is not None and pool.role == "release",
+            float("inf") if price.unknown else price.usd,
+            self.nodes.name,
+        )
+
+    @property
+    def machines(self) -> str:
+        """The machine types, their GPU, and whether they are spot machines."""
+        host = self.nodes.host
+        gpu = host.machines[0].gpu
+        kind = f"; {host.machines[0].gpus} x {gpu.name}" if gpu is not None else ""
+        return f"{', '.join(machine.name for machine in host.machines)}{kind}{'; spot' if host.capacity == SPOT else ''}"
+
+    @property
+    def start(self) -> str:
+        """Where the pod's node comes from."""
+        if self.nodes.starts_empty:
+            return "from zero nodes by the autoscaler"
+        count = self.nodes.span.min
+        grows = self.nodes.span.max > count and PROVIDERS[self.nodes.settings.provider].profile.from_zero
+        return f"on {'the node that always runs' if count == 1 else f'one of the {count} nodes that always run'}" + (
+            f", or on a new one of up to {self.nodes.span.max}" if grows else ""
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The answers of all pools for one pod, the best or nearest first. `unknown` is what the settings do not show."""
+
+    pod: Pod
+    answers: tuple[Answer, ...]
+    unknown: tuple[str, ...]
+
+    @property
+    def runs(self) -> bool:
+        """Whether the pod runs in some pool."""
+        return not self.answers[0].reasons
+
+    def lines(self) -> Iterator[str]:
+        """The explanation for people."""
+        first, *others = self.answers
+        if self.runs:
+            yield f"{self.pod.label}: would run in {first.nodes.name} ({first.machines}), {first.start}"
+        else:
+            yield f"{self.pod.label}: would stay pending"
+            yield f"nearest pool: {first.nodes.name} ({first.machines})"
+            yield from (f"  because {reason}" for reason in first.reasons)
+            yield from _ways(first)
+        if others:
+            yield "other pools:"
+        for each in others:
+            yield f"  {each.nodes.name} ({each.machines}): {_short(each)}"
+        if self.unknown:
+            yield "not known from the stack file:"
+            yield from (f"  {each}" for each in self.unknown)
+
+
+def _ways(answer: Answer) -> Iterator[str]:
+    if not answer.ways:
+        yield "  no change of the pod or of this pool was found that lets it run here"
+        return
+    first, *others = answer.ways
+    yield f"smallest change, {len(first)} in all:" if len(first) > 1 else "smallest change:"
+    yield from (f"  {edit.text}" for edit in first)
+    for way in others[:2]:
+        yield f"  or {' and '.join(edit.text for edit in way)}"
+    yield f"  then it would run in {answer.nodes.name}, {answer.start}"
+
+
+def _short(answer: Answer) -> str:
+    if not answer.reasons:
+        return f"would run, {answer.start}"
+    more = len(answer.reasons) - 1
+    return answer.reasons[0] + (f"; and {more} more reason{'s' * (more > 1)}" if more else "")
+
+
+def explain(fleet: Fleet, pod: Pod, cluster: str | None = None) -> Explanation:
+    """Judge a pod against every pool of a fleet, or of one cluster. Raises InputError if the fleet has no such cluster."""
+    if cluster is not None and cluster not in fleet.clusters:
+        raise InputError(f"--cluster: the stack has no cluster {quoted(cluster)}; name one of: {', '.join(fleet.clusters)}")
+    pools = [nodes for nodes in nodes_of(fleet) if cluster in (None, nodes.cluster)]
+    if not pools:
+        raise InputError("--stack: the settings describe no nodes; add a pool")
+    judged = [Answer(nodes, tuple(reason.text for reason in reasons(Case(pod, nodes)))) for nodes in pools]
+    judged.sort(key=lambda answer: len(answer.reasons))
+    searched = (replace(each, ways=_smallest(Case(pod, each.nodes))) for each in judged[:_SEARCHED])
+    answers = tuple(sorted((*searched, *judged[_SEARCHED:]), key=lambda answer: answer.rank))
+    return Explanation(pod, answers, tuple(_unknown(pod, answers[0].nodes)))
+
+
+def _weight(way: tuple[Edit, ...]) -> int:
+    return sum(edit.weight for edit in way)
+
+
+def _smallest(case: Case) -> tuple[tuple[Edit, ...], ...]:
+    """The smallest sets of changes after which no reason remains, the lightest first; empty if none is needed or found.
+
+    Every set must remove the first reason, so only the changes for that one are tried at each step.
+    """
+    states: list[tuple[tuple[Edit, ...], Case]] = [((), case)]
+    for _ in range(_MOST):
+        states = [after for state in states for after in _edited(*state)]
+        if found := [way for way, state in states if next(reasons(state), None) is None]:
+            return tuple(sorted(found, key=_weight))
+    return ()
+
+
+def _edited(way: tuple[Edit, ...], case: Case) -> Iterator[tuple[tuple[Edit, ...], Case]]:
+    """The case after each change that removes its first reason, with all changes so far."""
+    for reason in itertools.islice(reasons(case), 1):
+        for edit in reason.edits:
+            changed = edit.apply(case)
+            if changed is not None and reason.text not in {each.text for each in reasons(changed)}:
+                yield (*way, edit), changed
+
+
+def _unknown(pod: Pod, nodes: Nodes) -> Iterator[str]:
+    """What decides about a pod and is not in the settings."""
+    most = nodes.span.max
+    yield f"whether other pods use the room: {nodes.name} has at most {most} node{'s' * (most != 1)}"
+    if not any("/" in name for name in pod.requests()) and not nodes.is_system:
+        yield "whether it needs a GPU: it asks for none, and it would take a GPU node"
+    if name := pod.text("nodeName"):
+        yield f"whether node {name} exists: nodeName skips the scheduler"
+    for key in pod.selector:
+        if any(nodes.values(index, key) is None for index in range(len(nodes.labels))):
+            yield f"the value of the node label {key}"
+    settings, namespace = nodes.settings, pod.namespace
+    for claim in pod.claims:
+        cache = settings.caches.get(claim)
+        if cache is None:
+            yield f"whether the claim {claim} exists, and the zone of its volume"
+        elif not cache.shared:
+            yield f"the zone of the volume of {claim}: once it exists, the pod runs only there"
+    if secrets := [str(each.get("name")) for each in pod.each("imagePullSecrets")]:
+        yield f"whether the Secrets {', '.join(secrets)} exist, with which the image is pulled"
+    if settings.found is not None:
+        yield f"which RuntimeClasses and PriorityClasses cluster {nodes.cluster} has, because the program did not create it"
+    if level := settings.team_namespaces.get(namespace, ""):
+        yield f"whether the pod meets the Pod Security Standard {level} of namespace {namespace}; make check judges manifests"

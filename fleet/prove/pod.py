@@ -1,0 +1,254 @@
+"""A pod as its manifest describes it, read from a Pod or from any object with a pod template."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from fleet.facts.errors import InputError, quoted
+from fleet.facts.quantities import quantity
+from fleet.facts.scheduling import QUEUE_LABEL, Toleration
+
+_SPECS = (
+    ("spec", "template", "spec"),
+    ("spec", "jobTemplate", "spec", "template", "spec"),
+    ("spec", "ephemeralRunnerSpec", "spec"),
+    ("template", "spec"),
+    ("spec", "spec"),
+    ("spec",),
+)
+"""Paths of a pod spec: workloads and runner sets, CronJob, EphemeralRunnerSet, PodTemplate, EphemeralRunner, Pod."""
+PLAIN = ("cpu", "memory", "ephemeral-storage")
+"""Resources that every node has. All others are extended resources or huge pages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The request of one resource: millicores or MiB."""
+
+    request: int
+
+
+@dataclass(frozen=True, slots=True)
+class PodAsk:
+    """What a pod reserves on a node, for placement. `gpus` are units of the node's own resource."""
+
+    gpus: int
+    cpu: Request
+    memory: Request
+    scratch: int
+
+    def times(self, count: int) -> PodAsk:
+        """The same for several pods together."""
+        cpu, memory = (Request(each.request * count) for each in (self.cpu, self.memory))
+        return PodAsk(self.gpus * count, cpu, memory, self.scratch * count)
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """One pod: the object that creates it, and its spec. `namespace` is empty if the manifest names none.
+
+    `queue` is the object's label of Kueue's queue. `count` is the number of pods that a Job runs at the same time. `suspended`:
+    whether the Job waits until something starts it.
+    """
+
+    kind: str
+    name: str
+    namespace: str
+    spec: Mapping[str, Any]
+    queue: str
+    count: int
+    suspended: bool
+
+    @property
+    def label(self) -> str:
+        """Kind, namespace and name for people."""
+        return f"{self.kind} {f'{self.namespace}/' if self.namespace else ''}{self.name}"
+
+    def text(self, key: str) -> str:
+        """A text of the spec; empty if it is not set."""
+        return str(self.spec.get(key) or "")
+
+    def each(self, key: str) -> list[dict[str, Any]]:
+        """The objects of a list of the spec."""
+        return list(self.spec.get(key) or ())
+
+    @property
+    def containers(self) -> list[dict[str, Any]]:
+        """All containers, init containers first."""
+        return [*self.each("initContainers"), *self.each("containers")]
+
+    @property
+    def selector(self) -> dict[str, str]:
+        """The node selector."""
+        return dict(self.spec.get("nodeSelector") or {})
+
+    @property
+    def terms(self) -> list[dict[str, Any]]:
+        """The terms of the required node affinity, of which one must match; empty if there is none."""
+        affinity = (self.spec.get("affinity") or {}).get("nodeAffinity") or {}
+        return list((affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}).get("nodeSelectorTerms") or ())
+
+    @property
+    def tolerations(self) -> tuple[Toleration, ...]:
+        """The tolerations, with Kubernetes' defaults for keys that are not set."""
+        return tuple(
+            Toleration(
+                *(
+                    str(held.get(key) or default)
+                    for key, default in (("key", ""), ("operator", "Equal"), ("value", ""), ("effect", ""))
+                )
+            )
+            for held in self.each("tolerations")
+        )
+
+    @property
+    def claims(self) -> list[str]:
+        """The names of the PersistentVolumeClaims that it mounts."""
+        found = ((volume.get("persistentVolumeClaim") or {}).get("claimName") for volume in self.each("volumes"))
+        return [str(name) for name in found if name]
+
+    def requests(self, defaults: Mapping[str, Any] | None = None) -> dict[str, Fraction]:
+        """What the scheduler reserves, by resource (kubernetes.io, sidecar containers and pod overhead).
+
+        `defaults` are the requests that a LimitRange gives to containers without any.
+        """
+        total: dict[str, Fraction] = {}
+        first: dict[str, Fraction] = {}
+        for container in self.each("initContainers"):
+            own = _of(container, defaults)
+            if container.get("restartPolicy") == "Always":
+                total = _sum(total, own)
+                own = {}
+            first = {name: max(first.get(name, Fraction(0)), amount) for name, amount in (first | _sum(total, own)).items()}
+        for container in self.each("containers"):
+            total = _sum(total, _of(container, defaults))
+        most = {name: max(total.get(name, Fraction(0)), first.get(name, Fraction(0))) for name in total | first}
+        # Requests of the pod as a whole replace those of its containers (Kubernetes 1.34, pod-level resources).
+        most |= _of(self.spec, None)
+        return _sum(most, _amounts(self.spec.get("overhead")))
+
+    def ask(self, resource: str, defaults: Mapping[str, Any] | None = None) -> PodAsk:
+        """What it reserves on a node that advertises `resource`."""
+        held = self.requests(defaults)
+        cpu, memory, scratch = (held.get(name, Fraction(0)) for name in PLAIN)
+        return PodAsk(
+            math.ceil(held.get(resource, 0)), Request(math.ceil(cpu * 1000)), Request(_mebibytes(memory)), _mebibytes(scratch)
+        )
+
+    def changed(self, change: Callable[[dict[str, Any]], object]) -> Pod:
+        """The pod after a change of its spec."""
+        spec = copy.deepcopy(dict(self.spec))
+        change(spec)
+        return replace(self, spec=spec)
+
+
+def resources(container: Mapping[str, Any], field: str) -> dict[str, Any]:
+    """The limits or requests of a container."""
+    return dict((container.get("resources") or {}).get(field) or {})
+
+
+def _of(container: Mapping[str, Any], defaults: Mapping[str, Any] | None) -> dict[str, Fraction]:
+    """The requests of a container. The API server sets those that are missing from its limits, then from `defaults`."""
+    return _amounts({**(defaults or {}), **resources(container, "limits"), **resources(container, "requests")})
+
+
+def _amounts(held: Mapping[str, Any] | None) -> dict[str, Fraction]:
+    return {name: quantity(amount) or Fraction(0) for name, amount in (held or {}).items()}
+
+
+def _sum(one: Mapping[str, Fraction], other: Mapping[str, Fraction]) -> dict[str, Fraction]:
+    return {name: one.get(name, Fraction(0)) + other.get(name, Fraction(0)) for name in {**one, **other}}
+
+
+def _mebibytes(amount: Fraction) -> int:
+    return math.ceil(amount / 2**20)
+
+
+def pod_of(where: str, body: Mapping[str, Any]) -> Pod | None:
+    """The pod of an object; None if the object has no pod spec. `where` is the object's place for error lines.
+
+    Raises InputError for a pod spec that the API server does not read.
+    """
+    path, spec = next(
+        ((path, found) for path in _SPECS if isinstance(found := _walk(body, path), Mapping) and "containers" in found),
+        ((), None),
+    )
+    if spec is None:
+        return None
+    head = (_faults(body.get("metadata"), {"labels": {}}, "metadata"), _faults(spec, _SHAPE, ".".join(path)))
+    for at, rule in itertools.chain(*head):
+        raise InputError(f"{where}: {at}: {rule}")
+    if not spec["containers"]:
+        raise InputError(f"{where}: {'.'.join(path)}.containers: a pod has at least one container; add one")
+    metadata, own = body.get("metadata") or {}, _walk(body, ("spec",)) or {}
+    is_job = body.get("kind") == "Job"
+    count = own.get("parallelism") if is_job else None
+    return Pod(
+        str(body.get("kind") or "Pod"),
+        str(metadata.get("name") or metadata.get("generateName") or ""),
+        str(metadata.get("namespace") or ""),
+        spec,
+        str((metadata.get("labels") or {}).get(QUEUE_LABEL) or ""),
+        count if isinstance(count, int) and count > 0 else 1,
+        is_job and own.get("suspend") is True,
+    )
+
+
+def _walk(body: Any, path: tuple[str, ...]) -> Any:
+    for key in path:
+        body = body.get(key) if isinstance(body, Mapping) else None
+    return body
+
+
+def _faults(value: Any, shape: Any, at: str) -> Iterator[tuple[str, str]]:
+    """(path, rule) of each value below `at` that does not have its shape: `_SHAPE` explains shapes."""
+    if value is None or shape is None:
+        return
+    kind: Any
+    kind, called = (list, "a list") if isinstance(shape, list) else (Mapping, "an object")
+    if not isinstance(value, kind):
+        yield at, f"must be {called}; got {quoted(value)}; correct it"
+    elif isinstance(shape, list):
+        for index, each in enumerate(value):
+            # An empty item is no object.
+            yield from _faults("" if each is None and shape[0] is not None else each, shape[0], f"{at}[{index}]")
+    elif isinstance(shape, Mapping):
+        for key, inner in shape.items():
+            yield from _faults(value.get(key), inner, f"{at}.{key}")
+    else:
+        yield from ((f"{at}.{key}", rule) for key, each in value.items() if (rule := shape(each)))
+
+
+def _quantity(value: Any) -> str:
+    found = quantity(value)
+    correct = found is not None and found >= 0
+    return "" if correct else f"a quantity is a number with a unit, such as 500m or 16Gi; got {quoted(value)}; correct it"
+
+
+def _label(value: Any) -> str:
+    return "" if isinstance(value, str) else f"the value of a label is a text; got {quoted(value)}; put quotes around it"
+
+
+_RESOURCES = {"limits": _quantity, "requests": _quantity}
+_CONTAINERS = [{"resources": _RESOURCES}]
+_TERMS = {"nodeSelectorTerms": [{"matchExpressions": [{"values": [None]}]}]}
+_SHAPE = {
+    "containers": _CONTAINERS,
+    "initContainers": _CONTAINERS,
+    "resources": _RESOURCES,
+    "overhead": _quantity,
+    "nodeSelector": _label,
+    "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": _TERMS}},
+    "tolerations": [{}],
+    "volumes": [{"persistentVolumeClaim": {}}],
+    "schedulingGates": [{}],
+    "imagePullSecrets": [{}],
+}
+"""What the program reads of a pod spec: an object with these keys, a list of a shape, an object whose every value a function
+judges, or anything (None). Every key may be absent."""

@@ -1,0 +1,1 @@
+"""Metrics, alerts and dashboards of a cluster, as manifests."""

@@ -1,0 +1,39 @@
+"""Alerts and recording rules of a cluster, generated from its settings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fleet.providers.fleet import Fleet
+from fleet.render.monitoring.rules.faults import fault_rules
+from fleet.render.monitoring.rules.gpu import use_rules
+from fleet.render.monitoring.rules.nodes import node_rules
+from fleet.render.monitoring.rules.pods import pod_rules
+from fleet.render.monitoring.rules.queue import queue_rules
+from fleet.render.monitoring.rules.rule import group
+from fleet.render.monitoring.rules.spending import spending_rules
+from fleet.render.monitoring.rules.xid import xid_rules
+from fleet.settings.cluster import Cluster
+
+_TOPICS = {
+    "queue": queue_rules,
+    "nodes": node_rules,
+    "pods": pod_rules,
+    "use": use_rules,
+    "faults": fault_rules,
+    "xid": xid_rules,
+    "spending": spending_rules,
+}
+"""The rules of each topic. Those of `use` read series that those of `nodes` record."""
+
+
+def rule_groups(fleet: Fleet, cluster_name: str) -> list[dict[str, Any]]:
+    """The groups of a PrometheusRule, as plain data. None for a cluster without monitoring.
+
+    Every rule is about something that the cluster has. Every alert has the label `severity`. Alertmanager also sees `cluster`,
+    an external label of Prometheus, so a rule does not set it.
+    """
+    cluster: Cluster = fleet.clusters[cluster_name]
+    if cluster.monitoring is None:
+        return []
+    return [each for topic, rules in _TOPICS.items() for each in group(topic, rules(cluster, cluster.monitoring.alerts))]

@@ -1,0 +1,212 @@
+"""Recording rules for costs: USD per hour of nodes, jobs, starting runners, idle GPUs, and everything else of the bill.
+
+A node costs what the bill says for its type. Pods share this cost by the units of the GPU resource that they request. A runner
+with a job, and any pod that is no runner, is a job. A runner without a job is start. The rest of the node is idle. So
+jobs + start + idle = nodes, always. The other lines of the bill have no user. They are one shared part: each at its least count,
+and the disks of the nodes that run. The rules run once a minute, so the USD of an hour are `sum_over_time(x[1h]) / 60`.
+docs/costs.md explains them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from datetime import UTC, date, datetime, time
+from itertools import pairwise
+from typing import Any
+
+from fleet.charts.kube_state_metrics import JOB_INFO, sanitized
+from fleet.facts.pricing import Line, Money, span, total
+from fleet.facts.scheduling import INSTANCE_TYPE_LABEL
+from fleet.facts.support import EKS_SUPPORT
+from fleet.providers.fleet import Fleet
+from fleet.providers.registry import PROVIDERS
+from fleet.settings.cluster import Cluster
+from fleet.settings.namespaces import runner_namespace
+from fleet.settings.pool import Pool
+
+_NODE, _POD, _RUNNING = "gpu_ci:node_usd_per_hour", "gpu_ci:pod_usd_per_hour", "gpu_ci:job_info"
+_JOB = "gpu_ci:job_usd_per_hour"
+OTHER = "other"
+"""The repository of jobs whose repository is not listed, and the team of pods in a namespace of no team."""
+
+Rule = dict[str, Any]
+
+
+def cost_groups(fleet: Fleet, cluster_name: str) -> list[dict[str, Any]]:
+    """The rules of one cluster, in the order in which they need each other."""
+    cluster = fleet.clusters[cluster_name]
+    rules = [
+        *(rule for name, pool in cluster.pools.items() for rule in _nodes(cluster, name, pool)),
+        *_uses(fleet, cluster),
+        *_teams(fleet, cluster_name),
+        {"record": "gpu_ci:shared_usd_per_hour", "expr": _shared(cluster_name, cluster)},
+        *_planned(cluster_name, cluster),
+    ]
+    return [{"name": "gpu-ci-cost", "interval": "1m", "rules": rules}]
+
+
+def _nodes(cluster: Cluster, name: str, pool: Pool) -> Iterator[Rule]:
+    """What each node of a pool costs. A node without a known price has no series."""
+    prices = {each: pool.price(each, cluster.region) for each in pool.instance_types}
+    selector = [f'label_{sanitized(key)}="{value}"' for key, value in pool.node_selector(name).items()]
+    kind = f"label_{sanitized(INSTANCE_TYPE_LABEL)}"
+    _, highest = span(prices.values())
+
+    def rule(types: str, expr: str) -> Rule:
+        return {"record": _NODE, "expr": expr, "labels": {"pool": name, "instance_type": types, "capacity": pool.capacity}}
+
+    def priced(types: str, price: Money, *matchers: str) -> Iterator[Rule]:
+        if not price.unknown:
+            nodes = f"max by (node) (kube_node_labels{{{','.join((*selector, *matchers))}}})"
+            yield rule(types, f"{nodes} * {_number(price.usd)}")
+
+    every = " or ".join(prices)
+    if len(set(prices.values())) == 1:
+        yield from priced(every, highest)
+    else:
+        for each, price in prices.items():
+            yield from priced(each, price, f'{kind}="{each}"')
+        # Own machines have no label with their type. Like the bill, take the most expensive one.
+        yield from priced(every, highest, f'{kind}!~"{"|".join(map(_literal, prices))}"')
+    if pool.reservation is not None and not highest.unknown:
+        running = f'(count({_NODE}{{pool="{name}",node!=""}}) or vector(0))'
+        # Machines of a reservation are paid for, also without a node.
+        yield rule(every, f"clamp_min({pool.paid_nodes[0]} - {running}, 0) * {_number(highest.usd)} > 0")
+
+
+def _uses(fleet: Fleet, cluster: Cluster) -> Iterator[Rule]:
+    """What pods, jobs and starting runners cost, and what no pod uses."""
+    names = "|".join(dict.fromkeys(sanitized(pool.resource) for pool in cluster.pools.values()))
+    units = f'resource=~"{names}"'
+    requests = f'max by (namespace, pod, container, node, resource) (kube_pod_container_resource_requests{{{units},node!=""}})'
+    # Capacity also counts a broken GPU, which is idle. Allocatable does not, so pods would cost more than their node.
+    capacity = f"(max by (node, resource) (kube_node_status_capacity{{{units}}}) > 0)"
+    live = 'max by (namespace, pod) (kube_pod_status_phase{phase=~"Pending|Running"} == 1)'
+    yield {
+        "record": _POD,
+        "expr": _replaced(
+            _replaced(
+                f"sum by (namespace, pod, node) ({requests} / on (node, resource) group_left () {capacity})\n"
+                f"* on (namespace, pod) group_left () {live}\n"
+                f'* on (node) group_left (pool) {_NODE}{{node!=""}}',
+                "scale_set",
+                "namespace",
+                runner_namespace("(.+)"),
+            ),
+            # In container mode kubernetes the hooks start <runner>-workflow, which requests the GPU.
+            "runner",
+            "pod",
+            "(.+?)(-workflow)?",
+        ),
+    }
+    jobs = f'{JOB_INFO}{{repository!=""}}'
+    bounded = f'label_replace({jobs}, "repository", "{OTHER}", "name", ".*")'
+    if listed := _listed(fleet, cluster):
+        bounded = f'{JOB_INFO}{{repository=~"(?i:{"|".join(map(_literal, listed))})"}}\nor on (namespace, name) {bounded}'
+    yield {
+        "record": _RUNNING,
+        "expr": f"max by (namespace, runner, repository) ({_replaced(bounded, 'runner', 'name', '(.+)')})",
+    }
+    yield {
+        "record": _JOB,
+        "expr": f"sum by (namespace, repository, scale_set, pool) "
+        f'({_POD}{{scale_set!=""}} * on (namespace, runner) group_left (repository) {_RUNNING})\n'
+        f'or sum by (namespace, pool) ({_POD}{{scale_set=""}})',
+    }
+    yield {
+        "record": "gpu_ci:start_usd_per_hour",
+        "expr": f'sum by (scale_set, pool) ({_POD}{{scale_set!=""}} unless on (namespace, runner) {_RUNNING})',
+    }
+    nodes = f"sum by (pool) ({_NODE})"
+    yield {"record": "gpu_ci:idle_usd_per_hour", "expr": f"{nodes} - (sum by (pool) ({_POD}) or 0 * {nodes})"}
+
+
+def _listed(fleet: Fleet, cluster: Cluster) -> tuple[str, ...]:
+    """Repositories that keep their name: those of the settings, and the one that the GitHub scope consists of."""
+    scope = fleet.github.url.removeprefix("https://").split("/")[1:]
+    own = ("/".join(scope),) if len(scope) == 2 else ()
+    return own + (cluster.monitoring.repositories if cluster.monitoring is not None else ())
+
+
+def _teams(fleet: Fleet, cluster_name: str) -> Iterator[Rule]:
+    """What each team's work costs. A team owns its namespaces (`queues.teams`), and the runner sets of its runner group.
+
+    A runner group and a team with the same name are one team. A repository's owner is no team, because it is the same for all
+    repositories of an organization.
+    """
+    cluster = fleet.clusters[cluster_name]
+    namespaces: defaultdict[str, list[str]] = defaultdict(list)
+    for name, runner in cluster.runners.items():
+        namespaces[fleet.group_of(runner)].append(runner_namespace(name))
+    for name, team in (cluster.queues.teams if cluster.queues is not None else {}).items():
+        namespaces[name].extend(team.namespaces)
+    record = "gpu_ci:team_usd_per_hour"
+    for name, found in namespaces.items():
+        yield {"record": record, "expr": f'sum({_JOB}{{namespace=~"{"|".join(found)}"}})', "labels": {"team": name}}
+    known = "|".join(each for found in namespaces.values() for each in found)
+    yield {"record": record, "expr": f'sum({_JOB}{{namespace!~"{known}"}})', "labels": {"team": OTHER}}
+
+
+def _shared(name: str, cluster: Cluster) -> str:
+    """All lines of the bill but those of GPU pools, without GPU nodes, and what each running node adds to them: its disk."""
+
+    def of(day: date, **least: int) -> float:
+        return _lines(name, _with_least(cluster, least), day, pools=False)[0]
+
+    terms = [_over_time(of)]
+    for pool in cluster.pools:
+        if extra := round(of(date.min, **{pool: 1}) - of(date.min), 9):
+            terms.append(f'{_number(extra)} * (count({_NODE}{{pool="{pool}",node!=""}}) or vector(0))')
+    return "\n+ ".join(terms)
+
+
+def _planned(name: str, cluster: Cluster) -> Iterator[Rule]:
+    """The totals of the bill: every pool at its minimum, and at its maximum."""
+    yield {"record": "gpu_ci:planned_idle_usd_per_hour", "expr": _over_time(lambda day: _lines(name, cluster, day)[0])}
+    yield {"record": "gpu_ci:planned_worst_usd_per_hour", "expr": _over_time(lambda day: _lines(name, cluster, day)[1])}
+
+
+def _lines(name: str, cluster: Cluster, day: date, *, pools: bool = True) -> tuple[float, float]:
+    """(idle, worst) of the cluster's bill in USD per hour, with or without the lines of its GPU pools."""
+    of_pools = {f"pool {each}" for each in cluster.pools}
+    bill: Iterator[Line] = PROVIDERS[cluster.provider].bill(name, cluster, day)
+    idle, worst = total(line for line in bill if pools or line.item not in of_pools)
+    return idle.usd, worst.usd
+
+
+def _with_least(cluster: Cluster, least: dict[str, int]) -> Cluster:
+    """The cluster with these minimum sizes of its pools, 0 for the others."""
+    return cluster.model_copy(
+        update={
+            "pools": {
+                name: pool.model_copy(update={"nodes": pool.nodes.model_copy(update={"min": least.get(name, 0)})})
+                for name, pool in cluster.pools.items()
+            }
+        }
+    )
+
+
+def _over_time(usd: Callable[[date], float]) -> str:
+    """A constant that changes on the days on which a price does: those on which AWS begins to charge for extended support."""
+    days = [date.min, *sorted({row.standard_until for row in EKS_SUPPORT.values()})]
+    terms = [f"vector({_number(usd(days[0]))})"]
+    for before, day in pairwise(days):
+        if change := round(usd(day) - usd(before), 9):
+            start = int(datetime.combine(day, time(), UTC).timestamp())
+            terms.append(f"{_number(change)} * (vector(time()) >= bool {start})")
+    return " + ".join(terms)
+
+
+def _number(usd: float) -> str:
+    return f"{usd:.10g}"
+
+
+def _replaced(expr: str, label: str, source: str, pattern: str) -> str:
+    """The series with a label from another one. A value that does not match the pattern leaves the label out."""
+    return f'label_replace({expr}, "{label}", "$1", "{source}", "{pattern}")'
+
+
+def _literal(text: str) -> str:
+    """A regular expression for exactly this text. A backslash would need a second one in PromQL."""
+    return text.replace(".", "[.]")

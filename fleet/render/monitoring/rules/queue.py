@@ -1,0 +1,84 @@
+"""Queue time, full runner sets, missing listeners, runners that fail to start or live too long.
+
+ARC observes a job's queue time when the job starts, as the time from its assignment to the scale set until a runner has it. A job
+that never starts adds nothing (actions/actions-runner-controller#4431), so a second rule reads the gauges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fleet.render.monitoring.rules.rule import Rule, alert, by_value, one_of, record
+from fleet.settings.alerts import Alerts
+from fleet.settings.cluster import Cluster
+from fleet.settings.namespaces import runner_namespace
+
+
+def queue_rules(cluster: Cluster, alerts: Alerts) -> Iterator[Rule]:
+    """The rules of the runner sets; none for a cluster without sets."""
+    if not cluster.runners:
+        return
+    for name, quantile in (("p50", 0.5), ("p95", 0.95)):
+        rate = "sum by (scale_set, le) (rate(gha_job_startup_duration_seconds_bucket[30m]))"
+        yield record(f"gpu_ci:queue_seconds:{name}", f"histogram_quantile({quantile}, {rate})")
+    yield record("gpu_ci:jobs_running", "sum by (scale_set) (gha_running_jobs)")
+    yield record("gpu_ci:jobs_waiting", "sum by (scale_set) (gha_assigned_jobs) - gpu_ci:jobs_running")
+    objectives = {name: alerts.objectives.get(name, alerts.queue_objective) for name in cluster.runners}
+    for objective, sets in by_value(objectives).items():
+        yield alert(
+            "GpuCiQueueSlow",
+            "warning",
+            f'gpu_ci:queue_seconds:p95{{scale_set=~"{sets}"}} > {objective}',
+            300,
+            "Jobs of {{ $labels.scale_set }} wait too long",
+            f"Of the jobs that started in the last 30 minutes, 5 % waited longer than {objective} s for a runner.",
+            objective=f"{objective}s",
+        )
+        yield alert(
+            "GpuCiJobsNotStarting",
+            "critical",
+            f'gpu_ci:jobs_waiting{{scale_set=~"{sets}"}} > 0 '
+            f"unless on (scale_set) sum by (scale_set) (increase(gha_started_jobs_total[{objective}s])) > 0",
+            objective,
+            "No job of {{ $labels.scale_set }} starts",
+            f"Jobs are assigned to the runner set, and none has started for {objective} s.",
+            objective=f"{objective}s",
+        )
+    for most, sets in by_value({name: runner.span.max for name, runner in cluster.runners.items()}).items():
+        yield alert(
+            "GpuCiRunnersAtMaximum",
+            "warning",
+            f'sum by (scale_set) (gha_desired_runners{{scale_set=~"{sets}"}}) >= {most} and gpu_ci:jobs_waiting > 0',
+            900,
+            "Runner set {{ $labels.scale_set }} is at its maximum",
+            f"The set has its maximum of {most} runners, and more jobs wait.",
+            maximum=str(most),
+        )
+    for name in cluster.runners:
+        yield alert(
+            "GpuCiListenerGone",
+            "critical",
+            f'absent(gha_max_runners{{scale_set="{name}"}})',
+            600,
+            f"Runner set {name} has no listener",
+            "Prometheus has no metrics of the set's listener, which fetches the set's jobs from GitHub.",
+            scale_set=name,
+        )
+    yield alert(
+        "GpuCiRunnersFail",
+        "warning",
+        "sum by (name) (gha_controller_failed_ephemeral_runners) > 0",
+        300,
+        "Runners of {{ $labels.name }} fail to start",
+        "ARC gave up on runners of the set after five attempts each. They count against the set's maximum.",
+    )
+    # An idle runner of a set with a minimum has no end, and is not stuck.
+    if ending := [runner_namespace(name) for name, runner in cluster.runners.items() if not runner.span.min]:
+        yield alert(
+            "GpuCiRunnerTooOld",
+            "warning",
+            f'max by (namespace, pod) (time() - kube_pod_created{{namespace=~"{one_of(ending)}"}}) > {alerts.runner_lifetime}',
+            300,
+            "Runner {{ $labels.pod }} is too old",
+            f"The pod runs for more than {alerts.runner_lifetime} s. Its job hangs, or the runner never got one.",
+        )

@@ -1,0 +1,50 @@
+"""Alerts and recording rules as plain data (monitoring.coreos.com/v1, PrometheusRule)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+Rule = dict[str, Any]
+RUNBOOK = "docs/troubleshooting.md"
+"""The page that has a section for every alert."""
+
+Severity = Literal["critical", "warning", "info"]
+"""critical: act now. warning: act in working hours. info: no action of the operators."""
+
+
+def record(name: str, expr: str, **labels: str) -> Rule:
+    """A recording rule: the result of a query as the series `name`."""
+    return {"record": name, "expr": expr} | ({"labels": labels} if labels else {})
+
+
+def alert(name: str, severity: Severity, expr: str, wait: int, summary: str, description: str, **labels: str) -> Rule:
+    """An alert that fires once `expr` has had results for `wait` seconds."""
+    return {
+        "alert": name,
+        "expr": expr,
+        **({"for": f"{wait}s"} if wait else {}),
+        "labels": {"severity": severity, **labels},
+        "annotations": {"summary": summary, "description": description, "runbook_url": f"{RUNBOOK}#{name.lower()}"},
+    }
+
+
+def group(topic: str, rules: Iterable[Rule]) -> list[dict[str, Any]]:
+    """The group of a topic, or none without rules. Prometheus evaluates its rules in order."""
+    found = list(rules)
+    return [{"name": f"gpu-ci-{topic}", "interval": "1m", "rules": found}] if found else []
+
+
+def one_of(names: Iterable[str]) -> str:
+    """A regular expression that matches these names. Names of sets, pools and namespaces have no special characters."""
+    return "|".join(names)
+
+
+def by_value(values: Mapping[str, int]) -> dict[int, str]:
+    """`one_of` the names that have a value, for each value."""
+    return {value: one_of(name for name, own in values.items() if own == value) for value in sorted(set(values.values()))}
+
+
+def node_label(series: str) -> str:
+    """The series with their label `node` as `kubernetes_node`, which the DCGM exporter's series have."""
+    return f'label_replace({series}, "kubernetes_node", "$1", "node", "(.+)")'

@@ -1,0 +1,63 @@
+"""Thresholds of the alerts that the fleet's rules raise."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from fleet.settings.model import Duration, Memory, Model, problem
+
+Share = Annotated[float, Field(gt=0, le=1)]
+"""A part of the whole, such as 0.05 for 5 %."""
+
+
+def _objective(seconds: int) -> int:
+    # The last bucket of gha_job_startup_duration_seconds is 3600 s, so a quantile is never greater (`facts/data/metrics.csv`).
+    if not 60 <= seconds < 3600:
+        raise problem("objective", "ARC measures queue times up to 1h; write an objective from 1m to 59m, such as 10m")
+    return seconds
+
+
+def _minute(seconds: int) -> int:
+    if seconds < 60:
+        raise problem("alert_time", "rules run once a minute; write a time of at least 1m, such as 10m")
+    return seconds
+
+
+Objective = Annotated[Duration, AfterValidator(_objective)]
+Time = Annotated[Duration, AfterValidator(_minute)]
+
+
+class Alerts(Model):
+    """Thresholds of alerts. The defaults are this project's choice."""
+
+    queue_objective: Objective = 600
+    """Seconds within which a job starts, unless `objectives` has its runner set."""
+    objectives: dict[str, Objective] = Field(default_factory=dict)
+    """The objective of a runner set, by its name."""
+    pending_for: Time = 1200
+    """Seconds for which a pod with a GPU may wait. The autoscaler gives up on a node after 20 minutes."""
+    idle_below: Share = 0.05
+    """A GPU below this utilization is idle."""
+    idle_for: Time = 1800
+    """Seconds for which an allocated GPU may be idle."""
+    memory_floor: Memory = 1024
+    """MiB that a GPU without utilization may hold."""
+    temperature: Annotated[int, Field(ge=40, le=110)] = 85
+    """Degrees Celsius of a hot GPU."""
+    rejected_pods: Annotated[int, Field(ge=1)] = 3
+    """Pods that a Ready node may reject within 15 minutes."""
+    runner_lifetime: Time = 86400
+    """Seconds after which a runner is too old."""
+    reservation_notice: Time = 259200
+    """Seconds before the end of a reservation at which its alert fires."""
+
+
+def require_objectives(alerts: Alerts, sets: Collection[str], *, at: tuple[str, ...]) -> None:
+    """Refuse an objective of a runner set that the cluster does not have. Raises a settings problem."""
+    for name in alerts.objectives:
+        if name not in sets:
+            known = f"name one of: {', '.join(sets)}" if sets else "remove it, because the cluster has none"
+            raise problem("objective_set", f"no runner set of that name in this cluster; {known}", at=(*at, name))

@@ -1,0 +1,62 @@
+"""Settings of metrics, alerts and dashboards of a cluster."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from fleet.settings.alerts import Alerts
+from fleet.settings.github import RepositoryName
+from fleet.settings.model import DnsLabel, Duration, LabelKey, LabelValue, Memory, Model, memory_text, problem
+
+NAMESPACE = "monitoring"
+_OF_AN_INSTALLED_ONE = {"storage": "storage", "storage_class": "storageClass", "retention": "retention"}
+_SMALLEST = 50 * 1024
+"""MiB of the smallest block volume of OCI."""
+
+
+def _volume(mebibytes: int) -> int:
+    if mebibytes % 1024 or mebibytes < _SMALLEST:
+        raise problem("monitoring_storage", f"a whole number of Gi, {memory_text(_SMALLEST)} at least; write for example 100Gi")
+    return mebibytes
+
+
+class Monitoring(Model):
+    """Prometheus, the metrics that it reads, alerts and dashboards."""
+
+    prometheus: Literal["install", "existing"]
+    """Whether to install kube-prometheus-stack, or to give monitors and rules to a Prometheus operator that the cluster has."""
+    repositories: tuple[RepositoryName, ...] = ()
+    """Repositories whose cost has series of their own. The cost of all others adds up to `other`, so that the number of series
+    stays bounded. A GitHub scope of one repository needs no entry."""
+    namespace: DnsLabel = NAMESPACE
+    """Namespace of Prometheus. An existing one may have another."""
+    labels: dict[LabelKey, LabelValue] = Field(default_factory=dict)
+    """Labels that an existing Prometheus asks of monitors and rules, such as `release: prometheus`."""
+    storage: Annotated[Memory, AfterValidator(_volume)] = 50 * 1024
+    """MiB of the volume of an installed Prometheus."""
+    storage_class: DnsLabel | None = None
+    """Storage class of that volume. Default: one that the program creates on EKS and OKE, otherwise the default class."""
+    retention: Annotated[Duration, Field(ge=3600)] = 15 * 86400
+    """Seconds for which an installed Prometheus keeps samples."""
+    alerts: Alerts = Alerts()
+
+    @property
+    def installs(self) -> bool:
+        """Whether the program installs Prometheus."""
+        return self.prometheus == "install"
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        """Refuse labels for an installed Prometheus, which selects every monitor and rule, and a volume for an existing one."""
+        if self.installs and self.labels:
+            raise problem("monitoring_labels", "an installed Prometheus selects every monitor; remove labels", at=("labels",))
+        for field, key in _OF_AN_INSTALLED_ONE.items():
+            if not self.installs and field in self.model_fields_set:
+                raise problem(
+                    "monitoring_existing",
+                    f"{key} is a setting of a Prometheus that the program installs; remove it, or write prometheus: install",
+                    at=(key,),
+                )
+        return self

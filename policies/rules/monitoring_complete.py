@@ -1,0 +1,103 @@
+"""monitoring-complete: a monitor says what it selects, a DCGM exporter is scraped often enough, and an alert says what to do.
+
+Judged: PodMonitors, ServiceMonitors and PrometheusRules of Prometheus's operator. A monitor without a namespace selector selects
+only in its own namespace, and an endpoint without a port selects nothing. The rule does not know which pods a cluster has.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from . import schema
+from .kinds import api_tokens
+from .places import setting
+from .read import Later, bound, count, entries, keys, label, shown, text, true, walk
+from .rule import Args, Rule, Section, Severity
+
+_GROUP = ("monitoring.coreos.com", ("v1",))
+POD_MONITOR = api_tokens(*_GROUP, ("PodMonitor",), ("",))
+SERVICE_MONITOR = api_tokens(*_GROUP, ("ServiceMonitor",), ("",))
+PROMETHEUS_RULE = api_tokens(*_GROUP, ("PrometheusRule",), ("",))
+
+_ENDPOINTS = {True: ("podMetricsEndpoints", ("port", "portNumber", "targetPort")), False: ("endpoints", ("port", "targetPort"))}
+"""The list of endpoints and the ways to name a port: of a PodMonitor, and of a ServiceMonitor."""
+_EXPORTER = "dcgm"
+"""Part of a label value of every DCGM exporter."""
+_LONGEST = 15
+_PART = re.compile(r"([0-9]+)(ms|s|m|h|d|w|y)")
+_SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800, "y": 31536000}
+
+
+def _check(args: Args, later: Later) -> Iterator[str]:
+    if args.resource_type in PROMETHEUS_RULE:
+        yield from _alerts(args.props, later)
+        return
+    most = bound(args.get_config(), "maxIntervalSeconds", _LONGEST)
+    listed, ports = _ENDPOINTS[args.resource_type in POD_MONITOR]
+    with later:
+        if not (true(walk(args.props, "spec", "namespaceSelector", "any")) or _names(args.props)):
+            yield (
+                "spec.namespaceSelector names no namespace, so the monitor selects only in its own; write the namespace of the "
+                "targets in matchNames"
+            )
+    for path, endpoint in entries(args.props, f"spec.{listed}", later):
+        with later:
+            if not any(walk(endpoint, port) for port in ports):
+                yield f"{path} names no port, so it selects nothing; write the name of the target's port in port"
+        with later:
+            every = walk(endpoint, "interval")
+            if not 0 < _seconds(text(every)) <= most and _of_exporter(args.props):
+                yield (
+                    f"{path}.interval is {shown(every) if every else 'not set'}: scrape a DCGM exporter every {most}s or more "
+                    f"often; write {most}s, or raise {setting('maxIntervalSeconds')}"
+                )
+
+
+def _names(props: Any) -> bool:
+    """Whether the monitor names a namespace."""
+    return count(walk(props, "spec", "namespaceSelector", "matchNames")) > 0
+
+
+def _of_exporter(props: Any) -> bool:
+    """Whether the monitor selects a DCGM exporter by a label."""
+    labels = walk(props, "spec", "selector", "matchLabels")
+    return any(_EXPORTER in label(walk(labels, key)) for key in keys(labels))
+
+
+def _seconds(duration: str) -> float:
+    """Seconds of a duration as Prometheus writes it, such as 1m30s; 0 for any other text."""
+    parts = _PART.findall(duration)
+    return sum(int(number) * _SECONDS[unit] for number, unit in parts) if _PART.sub("", duration) == "" else 0
+
+
+def _alerts(props: Any, later: Later) -> Iterator[str]:
+    for group, held in entries(props, "spec.groups", later):
+        for inner, alert in entries(held, "rules", later):
+            path = f"{group}.{inner}"
+            with later:
+                if text(walk(alert, "alert")) and not text(walk(alert, "labels", "severity")):
+                    yield f"{path}.labels.severity is not set: the alert has no urgency; write critical, warning or info"
+            with later:
+                if text(walk(alert, "alert")) and not text(walk(alert, "annotations", "runbook_url")):
+                    yield f"{path}.annotations.runbook_url is not set; write the URL of what to do about the alert"
+
+
+RULE = Rule(
+    id="monitoring-complete",
+    order=(Section.HARDENING, 140),
+    title="Monitors select targets, and alerts say what to do",
+    severity=Severity.LOW,
+    types=POD_MONITOR | SERVICE_MONITOR | PROMETHEUS_RULE,
+    levels={"dev": "advisory", "staging": "advisory", "prod": "advisory", "homelab": "advisory"},
+    config={
+        "maxIntervalSeconds": schema.integer(
+            _LONGEST, "Most seconds between two scrapes of a DCGM exporter: as often as it reads the GPUs.", minimum=1
+        )
+    },
+    rationale="A monitor that selects nothing reports no error. An alert without a runbook costs time when time is short.",
+    source="https://prometheus-operator.dev/docs/api-reference/api/",
+    fix="Name the targets' namespace and port in each monitor, and write severity and runbook_url on each alert.",
+    check=_check,
+)

@@ -1,0 +1,148 @@
+"""Rules with one thing changed. A case must fail for each of them, or the table below says why none can."""
+
+from __future__ import annotations
+
+import copy
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.monitoring.promtool import Case, Group, Suite, document, failed
+
+_TOKEN = re.compile(r'"[^"]*"|\{[^}]*\}|\[[^\]]*\]|\boffset \w+|>=|<=|==|[<>]|\b\d+(?:\.\d+)?\b|[\w:]+')
+_OTHER = {
+    ">": (">=", "<"),
+    "<": ("<=", ">"),
+    ">=": (">", "<"),
+    "<=": ("<", ">"),
+    "==": ("!=",),
+    "and": ("unless",),
+    "unless": ("and",),
+    "or": ("and",),
+}
+_SECONDS = {"s": 1, "m": 60, "h": 3600}
+_CONSTANT = "gpu_ci:xid_info"
+"""NVIDIA's table as series. The case of all codes compares each row, so these rules have no mutants."""
+
+_WHOLE = "GPUs are whole numbers"
+_FEWER = "a node without the resource counts as 0 or 2, both fewer than it should have"
+_BOTH = "a rejected pod counts only while both ranges have it"
+_MINUTE = "samples are a minute apart here, so 20 s ago is the sample of a minute ago"
+EQUIVALENT: dict[tuple[str, str], str] = {
+    ("GpuCiGpuMissing exporter 1 GPUs", '…ode_gpus{pool=~"t4|sliced"} < 1 → 0.5'): _WHOLE,
+    ("GpuCiGpuMissing kubelet 1 nvidia.com/gpu", '…u_ci:node_pool{pool=~"t4"}) < 1 → 0.5'): _WHOLE,
+    ("GpuCiGpuMissing kubelet 8 nvidia.com/gpu", '…de", "$1", "node", "(.+)") or 0 → 2'): _FEWER,
+    ("GpuCiGpuMissing kubelet 4 nvidia.com/gpu.shared", '…de", "$1", "node", "(.+)") or 0 → 2'): _FEWER,
+    ("GpuCiNodeRejectsPods", '…on="UnexpectedAdmissionError"}[15m] → [2700s]'): _BOTH,
+    ("GpuCiNodeRejectsPods", '…r_time(kube_pod_info{node!=""}[15m] → [2700s]'): _BOTH,
+    ("GpuCiSpotNodeLost", '…(gpu_ci:node_pool{pool=~"t4"} offset 1m → offset 20s'): _MINUTE,
+    ("GpuCiSpotNodeLost", '… gpu_ci:node_pool{pool=~"t4"} offset 1m → offset 20s'): _MINUTE,
+    ("GpuCiSpotNodeLost", '…ers-gpu-p4|runners-gpu-keep"} offset 1m → offset 20s'): _MINUTE,
+    ("GpuCiSpotNodeLost", '…status_phase{phase="Running"} offset 1m → offset 20s'): _MINUTE,
+}
+"""Mutants that give the same alerts for every input of the cases, with the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A changed rule: `name` is its name, `labels` are those that it sets, `groups` are all groups with the change."""
+
+    topic: str
+    name: str
+    labels: str
+    change: str
+    groups: Sequence[Group]
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """The rule and what is changed in it."""
+        return f"{self.name} {self.labels}".strip(), self.change
+
+
+def mutants(groups: Sequence[Group]) -> Iterator[Mutant]:
+    """Every mutant of every rule: numbers, operators, ranges, `for`, one matcher removed, the whole rule removed."""
+    for at, group in enumerate(groups):
+        topic = group["name"].removeprefix("gpu-ci-")
+        for index, rule in enumerate(group["rules"]):
+            name = rule.get("alert") or rule["record"]
+            if name == _CONSTANT:
+                continue
+            labels = " ".join(value for key, value in rule.get("labels", {}).items() if key != "severity")
+            for change, key, value in [
+                ("removed", "", ""),
+                *_waits(rule),
+                *((why, "expr", text) for why, text in _texts(rule["expr"])),
+            ]:
+                changed = copy.deepcopy(list(groups))
+                if key:
+                    changed[at]["rules"][index][key] = value
+                else:
+                    del changed[at]["rules"][index]
+                yield Mutant(topic, name, labels, change, changed)
+
+
+def survivors(promtool: str, suites: Sequence[Suite], found: Sequence[Mutant]) -> list[Mutant]:
+    """The mutants for which no case fails."""
+    with ThreadPoolExecutor(2) as pool:
+        lives = list(pool.map(lambda mutant: _lives(promtool, suites, mutant), found))
+    return [mutant for mutant, alive in zip(found, lives, strict=True) if alive]
+
+
+def _lives(promtool: str, suites: Sequence[Suite], mutant: Mutant) -> bool:
+    of_alert = mutant.name.startswith("GpuCi")
+    for suite in suites:
+        cases = [case for case in suite.cases if mutant.topic in suite.topics and (not of_alert or mutant.name in case.firing)]
+        if not cases:
+            continue
+        groups = suite.groups(mutant.groups)
+        if of_alert:
+            groups = [
+                group | {"rules": [rule for rule in group["rules"] if rule.get("alert") in (None, mutant.name)]}
+                for group in groups
+            ]
+            cases = [Case(case.name, case.series, {mutant.name: case.firing[mutant.name]}) for case in cases]
+        try:
+            tests = document(groups, cases)
+        except LookupError:
+            # No rule is left that could give an expected alert.
+            return False
+        with tempfile.TemporaryDirectory() as folder:
+            if failed(promtool, Path(folder), groups, tests):
+                return False
+    return True
+
+
+def _waits(rule: dict[str, str]) -> Iterator[tuple[str, str, str]]:
+    if "for" in rule:
+        seconds = int(rule["for"].removesuffix("s"))
+        for other in (seconds // 2, seconds * 2):
+            yield f"for: {rule['for']} → {other}s", "for", f"{other}s"
+
+
+def _texts(expr: str) -> Iterator[tuple[str, str]]:
+    for found in _TOKEN.finditer(expr):
+        for other in _others(found[0]):
+            text = expr[: found.start()] + other + expr[found.end() :]
+            nearby = expr[max(found.start() - 30, 0) : found.end()]
+            yield f"…{nearby} → {other}", text
+
+
+def _others(token: str) -> Iterator[str]:
+    if token in _OTHER:
+        yield from _OTHER[token]
+    elif token.startswith("{"):
+        matchers = re.findall(r'\w+[=!~]+"[^"]*"', token)
+        for matcher in matchers:
+            yield "{" + ", ".join(each for each in matchers if each is not matcher) + "}"
+    elif token.startswith(("[", "offset")):
+        span = re.search(r"(\d+)([smh])", token)
+        if span is not None:
+            seconds = int(span[1]) * _SECONDS[span[2]]
+            for other in (seconds * 3, seconds // 3):
+                yield token.replace(span[0], f"{other}s", 1)
+    elif token[0].isdigit():
+        number = float(token)
+        yield from (f"{other:g}" for other in ((number / 2, number * 2) if number else (2,)))

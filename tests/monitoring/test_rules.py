@@ -1,0 +1,241 @@
+"""Alerts and recording rules: what they read, when they exist, where they are explained. promtool runs their cases."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import promql_parser
+import pytest
+
+from fleet.charts.dcgm_exporter import COUNTERS
+from fleet.facts.metrics import METRICS, SERIES
+from fleet.facts.tables import rows
+from fleet.facts.xid import APPLICATION, FATAL, UNCLEAR, XIDS
+from fleet.loading.config import load
+from fleet.render.monitoring.rules import rule_groups
+from fleet.render.monitoring.rules.cost import cost_groups
+from fleet.settings.alerts import Alerts
+from tests import builders
+from tests.fleet.conformance import STACKS
+from tests.monitoring import __main__ as program
+from tests.monitoring.cases import SUITES
+from tests.monitoring.fleet import CLUSTER, groups, monitored
+from tests.monitoring.mutants import EQUIVALENT, mutants, survivors
+from tests.monitoring.promtool import GET, document, failed
+from tests.monitoring.test_dashboards import used
+
+MONITORED = {"prometheus": "install"}
+ADDED = {"scale_set", "kubernetes_node", "exported_namespace", "exported_pod"}
+"""Labels that the monitors add to what an exporter sets."""
+MUTANTS = list(mutants(groups()))
+LASTING = {"GpuCiReservationEnds"}
+"""Alerts that end only when the settings change."""
+
+
+@pytest.fixture(scope="module")
+def promtool() -> str:
+    return shutil.which("promtool") or pytest.skip(GET)
+
+
+def named(found: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """The rules of each alert."""
+    alerts: dict[str, list[dict[str, Any]]] = {}
+    for rule in (rule for group in found for rule in group["rules"] if "alert" in rule):
+        alerts.setdefault(rule["alert"], []).append(rule)
+    return alerts
+
+
+def selectors(query: str) -> Iterator[promql_parser.VectorSelector]:
+    """Every selector of a query."""
+    found: list[promql_parser.VectorSelector] = []
+
+    def visit(node: Any) -> None:
+        selector = getattr(node, "vector_selector", node)
+        if isinstance(selector, promql_parser.VectorSelector):
+            found.append(selector)
+
+    promql_parser.walk(promql_parser.parse(query), visit)
+    yield from found
+
+
+@pytest.mark.parametrize("suite", SUITES, ids=lambda suite: "-".join(suite.topics) or "seed")
+def test_the_cases_pass(promtool, suite, tmp_path):
+    own = suite.groups(groups())
+    assert failed(promtool, tmp_path, own, document(own, suite.cases)) == ""
+
+
+@pytest.mark.parametrize("name", dict.fromkeys(mutant.name for mutant in MUTANTS))
+def test_a_changed_rule_fails_a_case(promtool, name):
+    found = [mutant for mutant in MUTANTS if mutant.name == name]
+    assert {mutant.key for mutant in survivors(promtool, SUITES, found)} == EQUIVALENT.keys() & {mutant.key for mutant in found}
+
+
+def test_every_equivalent_mutant_exists_and_says_why():
+    assert EQUIVALENT.keys() - {mutant.key for mutant in MUTANTS} == set()
+    assert all(EQUIVALENT.values())
+
+
+def test_a_wrong_case_fails(promtool, tmp_path):
+    own = SUITES[-2].groups(groups())
+    assert "GpuCiReservationEnds" in failed(promtool, tmp_path, [], document(own, SUITES[-2].cases))
+
+
+def test_every_alert_fires_and_resolves_in_a_case():
+    checked: dict[str, list[dict[int, Any]]] = {}
+    for case in (case for suite in SUITES for case in suite.cases):
+        for name, by_minute in case.firing.items():
+            checked.setdefault(name, []).append(dict(by_minute))
+    assert checked.keys() == named(groups()).keys()
+    assert all(any(any(alerts for alerts in look.values()) for look in looks) for looks in checked.values())
+    resolved = {
+        name
+        for name, looks in checked.items()
+        for look in looks
+        for early, alerts in look.items()
+        for late, later in look.items()
+        if early < late and any(labels not in later for labels in alerts)
+    }
+    assert checked.keys() - resolved == LASTING
+
+
+def test_without_promtool_the_program_says_how_to_get_it(monkeypatch, capsys, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert program.main() == 2
+    assert capsys.readouterr().err == f"error: {GET}\n"
+
+
+def of_stack(path: Path) -> list[list[dict[str, Any]]]:
+    """The groups of each cluster of a stack file, with monitoring added."""
+    config = builders.read_stack(path)
+    clusters = {name: {"monitoring": {"prometheus": "existing"}} | settings for name, settings in config["clusters"].items()}
+    fleet = load(config | {"clusters": clusters})
+    return [[*cost_groups(fleet, name), *rule_groups(fleet, name)] for name in clusters]
+
+
+def test_every_query_reads_metrics_of_a_listed_exporter_or_of_another_rule():
+    require_known([*cost_groups(monitored(), CLUSTER), *groups()])
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_the_rules_of_every_stack_read_only_what_is_known(stack):
+    for found in of_stack(STACKS[stack]):
+        assert named(found)
+        require_known(found)
+
+
+def require_known(found: list[dict[str, Any]]) -> None:
+    """Each selector has a known name, and matches labels that its series has."""
+    recorded: set[str] = set()
+    for rule in (rule for group in found for rule in group["rules"]):
+        for selector in selectors(rule["expr"]):
+            assert selector.name in SERIES or selector.name in recorded, (rule, selector.name)
+            if selector.name in SERIES:
+                labels = {matcher.name for matcher in selector.matchers.matchers if not matcher.name.startswith("label_")}
+                assert labels <= ADDED | set(SERIES[selector.name].labels.split()), (rule, labels)
+        recorded |= {rule["record"]} if "record" in rule else set()
+
+
+def test_a_histogram_has_three_series_and_a_gauge_one():
+    assert SERIES["gha_job_startup_duration_seconds_bucket"] is METRICS["gha_job_startup_duration_seconds"]
+    assert "gha_job_startup_duration_seconds" not in SERIES
+    assert list(METRICS["gha_running_jobs"].series) == ["gha_running_jobs"]
+
+
+@pytest.mark.parametrize("table", ["metrics.csv", "xid.csv"])
+def test_every_row_has_a_source_and_a_date_and_stands_once(table):
+    found = rows(table)
+    key = next(column for column in ("metric", "code") if column in found[0])
+    assert len({row[key] for row in found}) == len(found)
+    assert all(row["source"] and re.fullmatch(r"20\d\d-\d\d-\d\d", row["date"]) for row in found)
+
+
+def test_the_categories_of_xid_errors_are_those_of_the_alerts():
+    assert {xid.category for xid in XIDS.values()} == {*FATAL, *APPLICATION, *UNCLEAR, "information"}
+    assert XIDS["79"].action == "RESTART_BM"
+    assert XIDS["79"].category == "node-reboot"
+
+
+def test_an_application_fault_pages_nobody():
+    assert {rule["labels"]["severity"] for rule in named(groups())["GpuCiXidApplication"]} == {"info"}
+
+
+def test_every_alert_has_one_severity_and_says_what_happened():
+    for name, rules in named(groups()).items():
+        [severity] = {rule["labels"]["severity"] for rule in rules}
+        assert severity in ("critical", "warning", "info")
+        for rule in rules:
+            assert "cluster" not in rule["labels"], "it would replace the external label of Prometheus"
+            assert rule["annotations"]["runbook_url"] == f"docs/troubleshooting.md#{name.lower()}"
+            assert rule["annotations"]["summary"]
+            assert rule["annotations"]["description"]
+
+
+def test_every_alert_has_an_entry_in_the_docs_and_every_entry_an_alert():
+    page = (builders.ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
+    section = re.split(r"^## ", page.partition("\n## Alerts\n")[2], flags=re.MULTILINE)[0]
+    entries = re.findall(r"^### (\w+)$", section, flags=re.MULTILINE)
+    assert entries == list(dict.fromkeys(entries))
+    assert set(entries) == named(groups()).keys()
+
+
+def test_no_two_rules_have_the_same_name_and_labels():
+    found = [
+        (rule.get("alert") or rule["record"], *sorted(rule.get("labels", {}).items()))
+        for group in groups()
+        for rule in group["rules"]
+    ]
+    assert len(found) == len(set(found))
+
+
+def test_a_cluster_without_monitoring_has_no_rules():
+    assert rule_groups(load(builders.config()), CLUSTER) == []
+
+
+def test_rules_exist_only_for_what_the_cluster_has():
+    plain = monitored(
+        monitoring=MONITORED, pools={"t4": builders.pool()}, runners={"gpu-t4": builders.runner()}, workloads={}, caches={}
+    )
+    missing = named(groups()).keys() - named(rule_groups(plain, CLUSTER)).keys()
+    assert missing == {"GpuCiSpotNodeLost", "GpuCiReservationEnds"}
+    queries = [rule["expr"] for group in rule_groups(plain, CLUSTER) for rule in group["rules"]]
+    assert not any("!~" in query for query in queries), "nothing keeps a GPU idle on purpose"
+    machines = builders.oke_cluster(monitoring=MONITORED, pools={}, runners={"oci": builders.vm_per_job()})
+    without_pools = rule_groups(load(builders.config(clusters={"sjc": machines})), "sjc")
+    assert [group["name"] for group in without_pools] == ["gpu-ci-queue", "gpu-ci-spending"]
+    team = {"queues": {"teams": {"vision": {"namespaces": ["vision"], "quotas": [{"pool": "t4", "nominal": 1}]}}}}
+    without_runners = monitored(
+        monitoring=MONITORED, pools={"t4": builders.pool(capacity="spot")}, runners={}, workloads={}, **team
+    )
+    assert "gpu-ci-queue" not in [group["name"] for group in rule_groups(without_runners, CLUSTER)]
+    assert "GpuCiSpotNodeLost" not in named(rule_groups(without_runners, CLUSTER))
+
+
+def test_a_pool_of_described_nodes_is_found_by_its_selector():
+    lab = load(builders.config(clusters={"lab": builders.existing_context() | {"monitoring": {"prometheus": "existing"}}}))
+    [pool] = [rule for group in rule_groups(lab, "lab") for rule in group["rules"] if rule.get("record") == "gpu_ci:node_pool"]
+    assert 'kube_node_labels{label_nvidia_com_gpu_product="Tesla-T4"}' in pool["expr"]
+    assert pool["labels"] == {"pool": "t4"}
+
+
+def test_promtool_finds_nothing_to_complain_about(promtool, tmp_path: Path):
+    (tmp_path / "rules.json").write_text(json.dumps({"groups": groups()}))
+    command = [promtool, "check", "rules", "--lint=all", "--lint-fatal", "rules.json"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_exporter_collects_every_field_that_rules_and_dashboards_read():
+    fields = {line.split(",")[0].strip() for line in COUNTERS.splitlines()}
+    read = {each.name for group in groups() for rule in group["rules"] for each in selectors(rule["expr"])} | used()
+    assert {name for name in read if name and name.startswith("DCGM_")} <= fields
+
+
+def test_the_page_lists_every_threshold():
+    page = (builders.ROOT / "docs" / "monitoring.md").read_text()
+    assert {field.alias for field in Alerts.model_fields.values()} - set(re.findall(r"`(\w+)`", page)) == set()
