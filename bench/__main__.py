@@ -1,8 +1,8 @@
 """`make bench`: the time and memory of a plan compared with the SDK's plain mocks, as ratios within one run.
 
-Each figure is the minimum of several whole processes. The cases take turns, so that a busy machine slows all of them equally.
-Seconds are processor time, which other work on the machine affects least. They are printed for orientation, with the number of
-cores. Only the ratios have limits.
+Each figure is the minimum of several whole processes. The processes of a fleet run at the same time, so that a busy machine slows
+all of them equally. Seconds are processor time, which other work on the machine affects least. They are printed for orientation,
+with the number of cores. Only the ratios have limits.
 """
 
 from __future__ import annotations
@@ -52,12 +52,13 @@ class Case:
 
 
 def measure(cases: Iterable[Case], rounds: int) -> dict[Case, Figure]:
-    """Run the cases in turns, `rounds` times. Returns the minimum of each."""
+    """Run the cases together, `rounds` times. Returns the minimum of each."""
     wanted = tuple(cases)
     figures: dict[Case, list[tuple[float, float]]] = {case: [] for case in wanted}
     for _ in range(rounds):
-        for case in wanted:
-            figures[case].append(_run(case))
+        running = [(case, _start(case)) for case in wanted]
+        for case, process in running:
+            figures[case].append(_figure(case, process))
     return {case: Figure(min(s for s, _ in taken), min(m for _, m in taken)) for case, taken in figures.items()}
 
 
@@ -65,8 +66,12 @@ def _command(case: Case) -> list[str]:
     return [sys.executable, "-m", "bench.program", case.mode, *([str(case.path)] if case.path else [])]
 
 
-def _run(case: Case) -> tuple[float, float]:
-    with subprocess.Popen(_command(case), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:  # noqa: S603 - our own
+def _start(case: Case) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(_command(case), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)  # noqa: S603 - our own
+
+
+def _figure(case: Case, process: subprocess.Popen[bytes]) -> tuple[float, float]:
+    with process:
         errors = process.stderr.read() if process.stderr else b""
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
