@@ -135,11 +135,11 @@ class Cluster(Model):
         return wanted and self.SELLS_VOLUMES
 
     def disk_class(self, tags: Mapping[str, str]) -> Volumes:
-        """Settings of that storage class. Its driver puts `tags` on volumes."""
+        """Settings of that storage class. Its driver puts `tags` on volumes. Only for providers that sell volumes."""
         raise NotImplementedError
 
     def disk_parts(self, gib: int) -> Mapping[str, float]:
-        """The hourly price of a disk of that class, by units of the price table."""
+        """The hourly price of a disk of that class, by units of the price table. Only for providers that sell volumes."""
         raise NotImplementedError
 
     @property
