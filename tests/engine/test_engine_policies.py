@@ -111,9 +111,9 @@ def of_staging(site: staging.Site, document: Mapping[str, Any], folder: Path) ->
 
 
 def untainted(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The state with one GPU pool's taints taken away."""
+    """The state with the taints of one node group removed."""
     changed = copy.deepcopy(dict(document))
-    (pool,) = [found for found in changed["deployment"]["resources"] if found["urn"].endswith("-t4-spot-nodes")]
+    (pool,) = [found for found in changed["deployment"]["resources"] if found["urn"].endswith("-t4-spot-us-west-2a-nodes")]
     for side in ("inputs", "outputs"):
         assert pool[side].pop("taints"), f"{side} of {pool['urn']} had no taint"
     return changed
