@@ -54,6 +54,10 @@ class Alerts(Model):
     reservation_notice: Time = 259200
     """Seconds before the end of a reservation at which its alert fires."""
 
+    def objective(self, runner_set: str) -> int:
+        """Seconds within which a job of a runner set starts."""
+        return self.objectives.get(runner_set, self.queue_objective)
+
 
 def require_objectives(alerts: Alerts, sets: Collection[str], *, at: tuple[str, ...]) -> None:
     """Refuse an objective of a runner set that the cluster does not have. Raises a settings problem."""

@@ -84,5 +84,5 @@ def _classes(shares: str) -> tuple[Panel, ...]:
 
 def _shares(cluster: Cluster, alerts: Alerts) -> str:
     """The p95 of each runner class by its objective."""
-    objectives = by_value({name: alerts.objectives.get(name, alerts.queue_objective) for name in cluster.runners})
+    objectives = by_value({name: alerts.objective(name) for name in cluster.runners})
     return " or ".join(f'gpu_ci:queue_seconds:p95{{scale_set=~"{names}"}} / {seconds}' for seconds, names in objectives.items())

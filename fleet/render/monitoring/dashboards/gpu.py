@@ -10,9 +10,9 @@ from fleet.render.monitoring.dashboards.panels import (
     number,
     of_pool,
     of_runner_class,
-    renamed,
     table,
 )
+from fleet.render.monitoring.rules.rule import renamed
 from fleet.settings.cluster import Cluster
 
 _VIEWS = {"pool": "pool", "runner class": "scale_set", "job": "exported_pod", "GPU": "kubernetes_node, gpu"}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
+from fleet.render.monitoring.rules.rule import renamed
 from fleet.settings.namespaces import runner_namespace
 
 AUTO = "__auto"
@@ -60,11 +61,6 @@ class Board:
     title: str
     panels: tuple[Panel, ...]
     variables: tuple[Variable, ...] = ()
-
-
-def renamed(series: str, to: str, label: str, pattern: str = "(.+)") -> str:
-    """The same series with the label `to`: what `pattern` finds in `label`."""
-    return f'label_replace({series}, "{to}", "$1", "{label}", "{pattern}")'
 
 
 def of_runner_class(series: str) -> str:

@@ -21,16 +21,15 @@ from fleet.facts.scheduling import INSTANCE_TYPE_LABEL
 from fleet.facts.support import EKS_SUPPORT
 from fleet.providers.fleet import Fleet
 from fleet.providers.registry import PROVIDERS
+from fleet.render.monitoring.rules.rule import Rule, node_matchers, one_of, record, renamed
 from fleet.settings.cluster import Cluster
 from fleet.settings.namespaces import runner_namespace
 from fleet.settings.pool import Pool
 
 _NODE, _POD, _RUNNING = "gpu_ci:node_usd_per_hour", "gpu_ci:pod_usd_per_hour", "gpu_ci:job_info"
-_JOB = "gpu_ci:job_usd_per_hour"
+_JOB, _TEAM = "gpu_ci:job_usd_per_hour", "gpu_ci:team_usd_per_hour"
 OTHER = "other"
 """The repository of jobs whose repository is not listed, and the team of pods in a namespace of no team."""
-
-Rule = dict[str, Any]
 
 
 def cost_groups(fleet: Fleet, cluster_name: str) -> list[dict[str, Any]]:
@@ -40,7 +39,7 @@ def cost_groups(fleet: Fleet, cluster_name: str) -> list[dict[str, Any]]:
         *(rule for name, pool in cluster.pools.items() for rule in _nodes(cluster, name, pool)),
         *_uses(fleet, cluster),
         *_teams(fleet, cluster_name),
-        {"record": "gpu_ci:shared_usd_per_hour", "expr": _shared(cluster_name, cluster)},
+        record("gpu_ci:shared_usd_per_hour", _shared(cluster_name, cluster)),
         *_planned(cluster_name, cluster),
     ]
     return [{"name": "gpu-ci-cost", "interval": "1m", "rules": rules}]
@@ -49,12 +48,12 @@ def cost_groups(fleet: Fleet, cluster_name: str) -> list[dict[str, Any]]:
 def _nodes(cluster: Cluster, name: str, pool: Pool) -> Iterator[Rule]:
     """What each node of a pool costs. A node without a known price has no series."""
     prices = {each: pool.price(each, cluster.region) for each in pool.instance_types}
-    selector = [f'label_{sanitized(key)}="{value}"' for key, value in pool.node_selector(name).items()]
+    selector = node_matchers(name, pool)
     kind = f"label_{sanitized(INSTANCE_TYPE_LABEL)}"
     _, highest = span(prices.values())
 
     def rule(types: str, expr: str) -> Rule:
-        return {"record": _NODE, "expr": expr, "labels": {"pool": name, "instance_type": types, "capacity": pool.capacity}}
+        return record(_NODE, expr, pool=name, instance_type=types, capacity=pool.capacity)
 
     def priced(types: str, price: Money, *matchers: str) -> Iterator[Rule]:
         if not price.unknown:
@@ -83,10 +82,10 @@ def _uses(fleet: Fleet, cluster: Cluster) -> Iterator[Rule]:
     # Capacity also counts a broken GPU, which is idle. Allocatable does not, so pods would cost more than their node.
     capacity = f"(max by (node, resource) (kube_node_status_capacity{{{units}}}) > 0)"
     live = 'max by (namespace, pod) (kube_pod_status_phase{phase=~"Pending|Running"} == 1)'
-    yield {
-        "record": _POD,
-        "expr": _replaced(
-            _replaced(
+    yield record(
+        _POD,
+        renamed(
+            renamed(
                 f"sum by (namespace, pod, node) ({requests} / on (node, resource) group_left () {capacity})\n"
                 f"* on (namespace, pod) group_left () {live}\n"
                 f'* on (node) group_left (pool) {_NODE}{{node!=""}}',
@@ -99,27 +98,27 @@ def _uses(fleet: Fleet, cluster: Cluster) -> Iterator[Rule]:
             "pod",
             "(.+?)(-workflow)?",
         ),
-    }
+    )
     jobs = f'{JOB_INFO}{{repository!=""}}'
     bounded = f'label_replace({jobs}, "repository", "{OTHER}", "name", ".*")'
     if listed := _listed(fleet, cluster):
         bounded = f'{JOB_INFO}{{repository=~"(?i:{"|".join(map(_literal, listed))})"}}\nor on (namespace, name) {bounded}'
-    yield {
-        "record": _RUNNING,
-        "expr": f"max by (namespace, runner, repository) ({_replaced(bounded, 'runner', 'name', '(.+)')})",
-    }
-    yield {
-        "record": _JOB,
-        "expr": f"sum by (namespace, repository, scale_set, pool) "
+    yield record(
+        _RUNNING,
+        f"max by (namespace, runner, repository) ({renamed(bounded, 'runner', 'name')})",
+    )
+    yield record(
+        _JOB,
+        f"sum by (namespace, repository, scale_set, pool) "
         f'({_POD}{{scale_set!=""}} * on (namespace, runner) group_left (repository) {_RUNNING})\n'
         f'or sum by (namespace, pool) ({_POD}{{scale_set=""}})',
-    }
-    yield {
-        "record": "gpu_ci:start_usd_per_hour",
-        "expr": f'sum by (scale_set, pool) ({_POD}{{scale_set!=""}} unless on (namespace, runner) {_RUNNING})',
-    }
+    )
+    yield record(
+        "gpu_ci:start_usd_per_hour",
+        f'sum by (scale_set, pool) ({_POD}{{scale_set!=""}} unless on (namespace, runner) {_RUNNING})',
+    )
     nodes = f"sum by (pool) ({_NODE})"
-    yield {"record": "gpu_ci:idle_usd_per_hour", "expr": f"{nodes} - (sum by (pool) ({_POD}) or 0 * {nodes})"}
+    yield record("gpu_ci:idle_usd_per_hour", f"{nodes} - (sum by (pool) ({_POD}) or 0 * {nodes})")
 
 
 def _listed(fleet: Fleet, cluster: Cluster) -> tuple[str, ...]:
@@ -141,11 +140,10 @@ def _teams(fleet: Fleet, cluster_name: str) -> Iterator[Rule]:
         namespaces[fleet.group_of(runner)].append(runner_namespace(name))
     for name, team in (cluster.queues.teams if cluster.queues is not None else {}).items():
         namespaces[name].extend(team.namespaces)
-    record = "gpu_ci:team_usd_per_hour"
     for name, found in namespaces.items():
-        yield {"record": record, "expr": f'sum({_JOB}{{namespace=~"{"|".join(found)}"}})', "labels": {"team": name}}
-    known = "|".join(each for found in namespaces.values() for each in found)
-    yield {"record": record, "expr": f'sum({_JOB}{{namespace!~"{known}"}})', "labels": {"team": OTHER}}
+        yield record(_TEAM, f'sum({_JOB}{{namespace=~"{one_of(found)}"}})', team=name)
+    known = one_of(each for found in namespaces.values() for each in found)
+    yield record(_TEAM, f'sum({_JOB}{{namespace!~"{known}"}})', team=OTHER)
 
 
 def _shared(name: str, cluster: Cluster) -> str:
@@ -163,8 +161,8 @@ def _shared(name: str, cluster: Cluster) -> str:
 
 def _planned(name: str, cluster: Cluster) -> Iterator[Rule]:
     """The totals of the bill: every pool at its minimum, and at its maximum."""
-    yield {"record": "gpu_ci:planned_idle_usd_per_hour", "expr": _over_time(lambda day: _lines(name, cluster, day)[0])}
-    yield {"record": "gpu_ci:planned_worst_usd_per_hour", "expr": _over_time(lambda day: _lines(name, cluster, day)[1])}
+    yield record("gpu_ci:planned_idle_usd_per_hour", _over_time(lambda day: _lines(name, cluster, day)[0]))
+    yield record("gpu_ci:planned_worst_usd_per_hour", _over_time(lambda day: _lines(name, cluster, day)[1]))
 
 
 def _lines(name: str, cluster: Cluster, day: date, *, pools: bool = True) -> tuple[float, float]:
@@ -200,11 +198,6 @@ def _over_time(usd: Callable[[date], float]) -> str:
 
 def _number(usd: float) -> str:
     return f"{usd:.10g}"
-
-
-def _replaced(expr: str, label: str, source: str, pattern: str) -> str:
-    """The series with a label from another one. A value that does not match the pattern leaves the label out."""
-    return f'label_replace({expr}, "{label}", "$1", "{source}", "{pattern}")'
 
 
 def _literal(text: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from fleet.charts.kube_state_metrics import sanitized
 from fleet.facts.hardware import SPOT
-from fleet.render.monitoring.rules.rule import Rule, alert, by_value, node_label, one_of, record
+from fleet.render.monitoring.rules.rule import Rule, alert, by_value, node_label, node_matchers, one_of, record
 from fleet.settings.alerts import Alerts
 from fleet.settings.cluster import Cluster
 from fleet.settings.namespaces import runner_namespace
@@ -22,7 +22,7 @@ def node_rules(cluster: Cluster, alerts: Alerts) -> Iterator[Rule]:
         return
     pools: dict[str, Pool] = dict(cluster.pools)
     for name, pool in pools.items():
-        selector = ", ".join(f'label_{sanitized(key)}="{value}"' for key, value in pool.node_selector(name).items())
+        selector = ", ".join(node_matchers(name, pool))
         yield record(_POOL, f"max by (kubernetes_node) ({node_label(f'kube_node_labels{{{selector}}}')})", pool=name)
     # A GPU that is gone has no series, so a node without any counts as 0.
     seen = "count by (kubernetes_node) (count by (kubernetes_node, gpu) (DCGM_FI_DEV_GPU_TEMP))"

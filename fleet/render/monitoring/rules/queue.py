@@ -23,7 +23,7 @@ def queue_rules(cluster: Cluster, alerts: Alerts) -> Iterator[Rule]:
         yield record(f"gpu_ci:queue_seconds:{name}", f"histogram_quantile({quantile}, {rate})")
     yield record("gpu_ci:jobs_running", "sum by (scale_set) (gha_running_jobs)")
     yield record("gpu_ci:jobs_waiting", "sum by (scale_set) (gha_assigned_jobs) - gpu_ci:jobs_running")
-    objectives = {name: alerts.objectives.get(name, alerts.queue_objective) for name in cluster.runners}
+    objectives = {name: alerts.objective(name) for name in cluster.runners}
     for objective, sets in by_value(objectives).items():
         yield alert(
             "GpuCiQueueSlow",

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
+from fleet.charts.kube_state_metrics import sanitized
+from fleet.settings.pool import Pool
+
 Rule = dict[str, Any]
 RUNBOOK = "docs/troubleshooting.md"
 """The page that has a section for every alert."""
@@ -45,6 +48,16 @@ def by_value(values: Mapping[str, int]) -> dict[int, str]:
     return {value: one_of(name for name, own in values.items() if own == value) for value in sorted(set(values.values()))}
 
 
+def renamed(series: str, to: str, label: str, pattern: str = "(.+)") -> str:
+    """The same series with the label `to`: what `pattern` finds in `label`. Without a match the label stays out."""
+    return f'label_replace({series}, "{to}", "$1", "{label}", "{pattern}")'
+
+
 def node_label(series: str) -> str:
     """The series with their label `node` as `kubernetes_node`, which the DCGM exporter's series have."""
-    return f'label_replace({series}, "kubernetes_node", "$1", "node", "(.+)")'
+    return renamed(series, "kubernetes_node", "node")
+
+
+def node_matchers(name: str, pool: Pool) -> list[str]:
+    """Matchers of `kube_node_labels` that select the nodes of a pool."""
+    return [f'label_{sanitized(key)}="{value}"' for key, value in pool.node_selector(name).items()]
