@@ -42,7 +42,7 @@ class Pod:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """The release `name` of a published chart, at its pinned version.
+    """The release `name` of a published chart, at its pinned version, with the images that `versions.CHART_IMAGES` has for it.
 
     `pods` are the pods that it creates, without those that run jobs. `folder` is where Git has its Application, below the
     cluster's folder. `wave` is ArgoCD's sync wave. `needs` names the releases that must exist before it and outlive it.
@@ -59,6 +59,9 @@ class Chart:
     needs: tuple[str, ...] = ()
     pod_security: Level = "restricted"
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", _with_images(self.chart, self.values))
+
     @property
     def repository(self) -> str:
         """The chart's repository: an https index, or an oci:// registry path without the chart's name."""
@@ -68,6 +71,23 @@ class Chart:
     def version(self) -> str:
         """The pinned version."""
         return versions.CHARTS[self.chart].version
+
+
+def _with_images(chart: str, values: dict[str, Any]) -> dict[str, Any]:
+    """The values with the chart's images by digest, except those of a part that the values turn off."""
+    for path, image in versions.CHART_IMAGES.get(chart, {}).items():
+        part, *_ = steps = path.split(".")
+        if values.get(part, {}).get("enabled", True):
+            values = _merged(values, steps, image.values)
+    return values
+
+
+def _merged(values: dict[str, Any], steps: list[str], more: dict[str, str]) -> dict[str, Any]:
+    """A copy of the values in which the mapping at `steps` has the keys of `more` too. Keys that it has already stay."""
+    if not steps:
+        return more | values
+    step, *rest = steps
+    return values | {step: _merged(values.get(step, {}), rest, more)}
 
 
 def requests(pod: Requests) -> dict[str, Any]:

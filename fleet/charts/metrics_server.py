@@ -6,7 +6,6 @@ Facts: kubernetes-sigs/metrics-server v0.9.0, charts/metrics-server 3.13.1.
 from __future__ import annotations
 
 from fleet.charts.chart import KUBE_SYSTEM, Chart, Pod, resources
-from fleet.facts import versions
 from fleet.settings.cluster import Cluster
 
 METRICS_SERVER = "metrics-server"
@@ -21,14 +20,12 @@ and nodes and read their metrics."""
 
 def plain_chart(cluster: Cluster) -> Chart:
     """metrics-server on the system pool."""
-    repository, _, tag = versions.CHARTS[METRICS_SERVER].image.partition(":")
     return Chart(
         METRICS_SERVER,
         METRICS_SERVER,
         KUBE_SYSTEM,
         {
             "fullnameOverride": METRICS_SERVER,
-            "image": {"repository": repository, "tag": tag},
             "args": [] if cluster.SIGNED_KUBELETS else [_ANY_CERTIFICATE],
             "nodeSelector": dict(cluster.system_selector),
             "resources": resources(_POD),

@@ -10,15 +10,40 @@ from fleet.facts.tables import entries, entry, toml
 
 @dataclass(frozen=True, slots=True)
 class ChartVersion:
-    """A Helm chart as published. `repository` is an https index, or an oci:// registry path without the chart's name.
-
-    `image` is the chart's own image with its digest; empty if no source gives one.
-    """
+    """A Helm chart as published. `repository` is an https index, or an oci:// registry path without the chart's name."""
 
     name: str
     repository: str
     version: str
-    image: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ChartImage:
+    """An image that a chart runs, by digest: `registry/repository:tag@sha256:…`.
+
+    `form` says how the chart's values spell an image: `tag` has the keys repository and tag, `version` has repository, image and
+    version, `sha` has registry, repository, tag and sha.
+    """
+
+    reference: str
+    form: str = "tag"
+
+    @property
+    def values(self) -> dict[str, str]:
+        """The values that name the image. A tag may end in a digest.
+
+        A version is the digest alone: the GPU operator writes "@" before a version that starts with "sha256:", and ":" before any
+        other (NVIDIA/gpu-operator v26.7.0 internal/image/image.go).
+        """
+        named, _, digest = self.reference.partition("@")
+        path, _, tag = named.rpartition(":")
+        if self.form == "version":
+            repository, _, image = path.rpartition("/")
+            return {"repository": repository, "image": image, "version": digest}
+        if self.form == "sha":
+            registry, _, repository = path.partition("/")
+            return {"registry": registry, "repository": repository, "tag": tag, "sha": digest.removeprefix("sha256:")}
+        return {"repository": path, "tag": f"{tag}@{digest}"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +158,8 @@ _DATA = toml("versions.toml")
 
 
 CHARTS = entries(ChartVersion, _DATA["charts"], "name")
+CHART_IMAGES = {chart: entries(ChartImage, images) for chart, images in _DATA["chart-images"].items()}
+"""Images of charts by digest: chart, then path in its values."""
 KUBERNETES = entries(KubernetesVersion, _DATA["kubernetes"], "minor")
 DAEMONSETS = entries(DaemonSet, _DATA["daemonsets"], "name")
 OKE_KUBERNETES = entries(OkeVersion, _DATA["oke"])

@@ -32,7 +32,7 @@ WORKLOAD_IMAGES: dict[str, Image] = {
     "tf-notebook": IMAGES["tensorflow-notebook"],
     "ollama": IMAGES["ollama"],
     "comfyui": IMAGES["comfyui"],
-    "coral": IMAGES["tensorflow"],
+    "coral": IMAGES["python"],
 }
 """The default image of each kind of workload."""
 KINDS = tuple(WORKLOAD_IMAGES)

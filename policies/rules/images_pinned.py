@@ -24,6 +24,7 @@ from .releases import releases
 from .rule import Args, Rule, Section, Severity
 
 WORKLOAD_IMAGES = (
+    "docker.io/library/python",
     "docker.io/nvidia/cuda",
     "docker.io/ollama/ollama",
     "docker.io/pytorch/pytorch",

@@ -112,6 +112,25 @@ def _container(name: str) -> dict[str, Any]:
     return runner_of_pod(_pod(name))
 
 
+# -- images ------------------------------------------------------------------------------------------------------------
+
+
+def test_every_chart_names_its_pinned_images_by_digest() -> None:
+    assert device_plugin().values["image"] == {
+        "repository": "nvcr.io/nvidia/k8s-device-plugin",
+        "tag": versions.CHART_IMAGES["nvidia-device-plugin"]["image"].reference.removeprefix("nvcr.io/nvidia/k8s-device-plugin:"),
+    }
+    prometheus = PROMETHEUS.values["prometheus"]["prometheusSpec"]
+    assert prometheus["image"].keys() == {"registry", "repository", "tag", "sha"}
+    assert "retention" in prometheus, "the other settings of the same part stay"
+
+
+def test_a_part_that_the_values_turn_off_has_no_image() -> None:
+    chart = Chart("gpu-operator", "x", "x", {"devicePlugin": {"enabled": False}, "toolkit": {"enabled": True}}, (), "x")
+    assert chart.values["devicePlugin"] == {"enabled": False}
+    assert chart.values["toolkit"]["version"].startswith("sha256:")
+
+
 # -- against the charts' own values ------------------------------------------------------------------------------------
 
 
@@ -414,7 +433,7 @@ def test_the_device_plugin_tolerates_what_its_provider_puts_on_gpu_nodes() -> No
 
 
 def test_without_cdi_the_device_plugin_has_no_config() -> None:
-    assert set(device_plugin().values) == {"affinity", "tolerations", "resources", "gfd"}
+    assert set(device_plugin().values) == {"image", "affinity", "tolerations", "resources", "gfd"}
 
 
 def test_a_pool_chooses_cdi_by_its_label_and_every_other_pool_keeps_the_environment() -> None:

@@ -137,7 +137,7 @@ def test_driver_settings_stand_only_where_the_operator_installs_it(image: str) -
     if NODE_IMAGES[image].driver:
         assert driver == {"enabled": False}
         return
-    assert {key: driver[key] for key in set(driver) - {"resources"}} == {
+    assert {key: driver[key] for key in set(driver) - {"resources", "manager"}} == {
         "enabled": True,
         "version": "580.173.02",
         "repository": "registry.example.com/nvidia",
@@ -148,7 +148,9 @@ def test_driver_settings_stand_only_where_the_operator_installs_it(image: str) -
 
 def test_a_plain_driver_is_the_charts_own_image_at_the_pinned_version() -> None:
     driver = values("ubuntu")["driver"]
-    assert set(driver) == {"enabled", "version", "resources"}, "repository, licence and kernel modules are the chart's own"
+    assert set(driver) == {"enabled", "version", "resources", "manager"}, (
+        "repository, licence and kernel modules are the chart's own"
+    )
     assert driver["version"] == PLAIN.driver.version
 
 

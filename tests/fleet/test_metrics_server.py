@@ -8,7 +8,7 @@ import pytest
 
 from fleet.charts.metrics_server import plain_chart
 from fleet.facts.scheduling import system_labels
-from fleet.facts.versions import CHARTS
+from fleet.facts.versions import CHART_IMAGES, CHARTS
 from fleet.loading.config import load
 from fleet.providers.installed import installed
 from fleet.settings.cluster import Cluster
@@ -35,7 +35,7 @@ def test_its_pod_is_on_the_system_pool_with_an_image_of_one_content() -> None:
     values = plain_chart(CLUSTERS["home"]).values
     assert values["nodeSelector"].items() <= system_labels("home").items()
     assert re.fullmatch(r"v\d+\.\d+\.\d+@sha256:[0-9a-f]{64}", values["image"]["tag"])
-    assert f"{values['image']['repository']}:{values['image']['tag']}" == CHARTS["metrics-server"].image
+    assert values["image"] == CHART_IMAGES["metrics-server"]["image"].values
 
 
 @pytest.mark.reference

@@ -37,7 +37,7 @@ from tests.builders import read_stack
 ROOT = Path(versions.__file__).parents[2]
 DATA: dict[str, Any] = tomllib.loads((ROOT / "fleet" / "facts" / "data" / "versions.toml").read_text(encoding="utf-8"))
 IMAGES = {name: image.reference for name, image in versions.IMAGES.items()}
-UNPINNED = {"cuda-device-query", "tensorflow", "tensorflow-mnist", "tensorflow-notebook"}
+UNPINNED = {"cuda-device-query", "tensorflow-mnist", "tensorflow-notebook"}
 """Images of workloads for which no source gives a digest."""
 
 
@@ -66,10 +66,11 @@ def test_every_version_has_a_source_and_an_iso_date(name: str, row: dict[str, An
 
 def test_every_row_is_read() -> None:
     own = {"talos", "talos-kubernetes"}
-    assert set(DATA) == {"charts", "images", "kubernetes", "oke", "vm", "kubeflow", "driver", "daemonsets"} | own
+    assert set(DATA) == {"charts", "chart-images", "images", "kubernetes", "oke", "vm", "kubeflow", "driver", "daemonsets"} | own
     assert set(TALOS) == set(DATA["talos"])
     assert set(TALOS_KUBERNETES) == set(DATA["talos-kubernetes"])
     assert set(CHARTS) == set(DATA["charts"])
+    assert set(versions.CHART_IMAGES) == set(DATA["chart-images"]) <= set(CHARTS)
     assert set(KUBERNETES) == set(DATA["kubernetes"])
     assert set(OKE_KUBERNETES) == set(DATA["oke"])
     assert set(DAEMONSETS) == set(DATA["daemonsets"])
@@ -192,7 +193,7 @@ def test_a_node_image_is_a_patch_of_its_minor_with_a_build_date(minor: str, row:
 @each_minor
 def test_the_autoscaler_is_of_the_clusters_minor(minor: str, row: versions.KubernetesVersion) -> None:
     """Cluster Autoscaler simulates the scheduler of its own minor."""
-    assert re.fullmatch(rf"v{re.escape(minor)}\.\d+", row.cluster_autoscaler)
+    assert re.fullmatch(rf"v{re.escape(minor)}\.\d+(@sha256:[0-9a-f]{{64}})?", row.cluster_autoscaler)
 
 
 @each_minor

@@ -15,6 +15,7 @@ from fleet.charts.arc import arc_controller
 from fleet.charts.argo_cd import argo_cd
 from fleet.charts.cluster_autoscaler import cluster_autoscaler
 from fleet.charts.device_plugin import device_plugin
+from fleet.charts.metrics_server import METRICS_SERVER
 from fleet.facts import versions
 from offline.policyfile import policy_settings
 from policies.rules import RULES, Rule, charts
@@ -159,8 +160,8 @@ def test_unknown_containers_hide_nothing_of_the_mode() -> None:
 
 
 def test_the_table_is_of_the_versions_that_the_project_pins() -> None:
-    # A chart whose row pins its image names that in its values, where the rules read it.
-    pinned = {name: chart.version for name, chart in versions.CHARTS.items() if not chart.image}
+    # metrics-server runs one image, by digest: its values name it, and the rules read them.
+    pinned = {name: chart.version for name, chart in versions.CHARTS.items() if name != METRICS_SERVER}
     assert {name: row.version for name, row in charts.DEFAULTS.items()} == pinned
     for row in charts.DEFAULTS.values():
         assert row.source
@@ -168,6 +169,29 @@ def test_the_table_is_of_the_versions_that_the_project_pins() -> None:
         for image in row.images:
             (named,) = [each for each in named_in({"chart": _chart_of(row), "values": _on(image)}) if _at(each, image)]
             assert parsed(named.reference), named
+
+
+def test_the_pinned_images_of_charts_are_those_that_the_charts_run() -> None:
+    for chart, images in versions.CHART_IMAGES.items():
+        defaults = {
+            image.at: parsed(_reference(image.values))
+            for image in (charts.DEFAULTS[chart].images if chart in charts.DEFAULTS else ())
+        }
+        for path, image in images.items():
+            pinned = parsed(image.reference)
+            assert pinned is not None
+            assert pinned.digest, path
+            if chart != METRICS_SERVER:
+                found = defaults[path]
+                assert found is not None
+                assert (found.repository, found.tag) == (pinned.repository, pinned.tag), (
+                    f"{chart} {path}: the chart's own version"
+                )
+
+
+def _reference(values: Mapping[str, Any]) -> str:
+    path = "/".join(values[key] for key in ("registry", "repository", "image") if values.get(key))
+    return f"{path}:{values.get('tag') or values.get('version')}"
 
 
 def _chart_of(row: charts.Defaults) -> str:

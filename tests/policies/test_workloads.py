@@ -28,7 +28,7 @@ CONFIGS = sorted(path.stem for path in (ROOT / "policies" / "config").glob("*.js
 WORKLOADS = {kind: workload(kind) for kind in KINDS}
 CORAL = "usw2-coral-deployment"
 # An image without digest, where a stack asks for one; and the one image without version, everywhere.
-UNDIGESTED = ("usw2-coral-deployment", "usw2-device-query-job", "usw2-tf-mnist-job", "usw2-tf-notebook-deployment")
+UNDIGESTED = ("usw2-device-query-job", "usw2-tf-mnist-job", "usw2-tf-notebook-deployment")
 HOST = "runner-no-privileged"
 PINNED = "images-pinned"
 """Policies that some workload breaks, each needing an exception by name."""
