@@ -11,6 +11,7 @@ import pulumi_eks as eks
 from components.context import Context
 from components.eks.arguments import eks_gpu_cluster_args, gpu_node_group_args
 from components.eks.caches import EksCaches, EksCachesArgs
+from components.eks.cloudwatch import CloudWatch, CloudWatchArgs
 from components.eks.eks_gpu_cluster import EksGpuCluster
 from components.eks.existing_eks_cluster import ExistingEksCluster, ExistingEksClusterArgs
 from components.eks.gpu_node_group import GpuNodeGroup
@@ -39,6 +40,9 @@ def build(name: str, settings: EksPools, fleet: Fleet, context: Context, private
         cluster = EksGpuCluster(name, args, opts=pulumi.ResourceOptions(providers=cloud))
         if settings.drivers:
             backings = _backings(name, settings, context, cluster, cloud)
+        if settings.monitoring is not None and settings.monitoring.cloudwatch:
+            wanted = CloudWatchArgs(settings, cluster.cluster_name, cluster.ready)
+            CloudWatch(f"{name}-cloudwatch", wanted, opts=pulumi.ResourceOptions(providers=cloud))
     elif isinstance(settings, settings_of_existing.ExistingEksCluster):
         existing = ExistingEksClusterArgs(settings, context.stack, quotas)
         cluster = ExistingEksCluster(name, existing, opts=pulumi.ResourceOptions(providers=cloud))

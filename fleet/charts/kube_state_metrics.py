@@ -1,4 +1,4 @@
-"""Values of kube-state-metrics: the labels of nodes, and the repository of each runner's job.
+"""Values of kube-state-metrics: the labels of nodes, the repository of each runner's job, and when runners start.
 
 A job's pod does not know its repository. ARC writes it into the status of the pod's EphemeralRunner when the job starts, and the
 EphemeralRunner is deleted after the job (actions-runner-controller, gha-runner-scale-set-0.14.2).
@@ -14,17 +14,23 @@ from fleet.settings.cluster import Cluster
 
 JOB_INFO = "kube_customresource_ephemeralrunner_job_info"
 """The metric with one series for each job that runs: labels `namespace`, `name` (of the EphemeralRunner) and `repository`."""
+RUNNER_CREATED = "kube_customresource_ephemeralrunner_created"
+"""When ARC created each EphemeralRunner, in seconds since 1970: labels `namespace` and `pod`. Its pod has the same name."""
+JOB_STARTED = "kube_customresource_ephemeralrunner_job_started"
+"""When a runner took its job, in seconds since 1970: labels as `RUNNER_CREATED`, and no series before."""
+_LISTENER = "ghalistener"
+"""The field manager of ARC's listener, which is the name of its program. It writes an EphemeralRunner once, with the job."""
 _PREFIX = "kube_customresource"
 _GROUP = "actions.github.com"
 
 
 def job_state() -> dict[str, Any]:
-    """The values of kube-state-metrics' chart that add the metric `JOB_INFO`, with the rights that it needs.
+    """The values of kube-state-metrics' chart that add the metrics above, with the rights that they need.
 
-    The metric has no label of the job, the branch or the workflow, because their values are unbounded. It has as many series as
-    jobs run, because each runner runs one job. Source: kube-state-metrics 2.20.0, customresourcestate-metrics.md; chart 8.4.0.
+    They have no label of the job, the branch or the workflow, because their values are unbounded. Each has as many series as
+    runners exist. Source: kube-state-metrics 2.20.0, customresourcestate-metrics.md; chart 8.4.0.
     """
-    metric = {
+    job = {
         "name": JOB_INFO.removeprefix(f"{_PREFIX}_"),
         "help": "The repository of the job that a runner runs.",
         "labelsFromPath": {"namespace": ["metadata", "namespace"], "name": ["metadata", "name"]},
@@ -34,7 +40,12 @@ def job_state() -> dict[str, Any]:
     resource = {
         "groupVersionKind": {"group": _GROUP, "version": "v1alpha1", "kind": "EphemeralRunner"},
         "metricNamePrefix": _PREFIX,
-        "metrics": [metric],
+        "metrics": [
+            job,
+            _time(RUNNER_CREATED, "When the runner was created.", "creationTimestamp"),
+            # No status has the time at which a job starts. The API server notes when each program last wrote an object.
+            _time(JOB_STARTED, "When the runner took its job.", "managedFields", f"[manager={_LISTENER}]", "time"),
+        ],
     }
     return {
         "customResourceState": {
@@ -47,6 +58,18 @@ def job_state() -> dict[str, Any]:
                 {"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": ["list", "watch"]},
             ]
         },
+    }
+
+
+def _time(name: str, text: str, *path: str) -> dict[str, Any]:
+    """A gauge of a time in the metadata of an EphemeralRunner. Without the time it has no series."""
+    return {
+        "name": name.removeprefix(f"{_PREFIX}_"),
+        "help": text,
+        "labelsFromPath": {"namespace": ["metadata", "namespace"], "pod": ["metadata", "name"]},
+        "each": {"type": "Gauge", "gauge": {"path": ["metadata", *path]}},
+        # Otherwise each runner without a job is an error in the log.
+        "errorLogV": 10,
     }
 
 

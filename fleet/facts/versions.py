@@ -51,7 +51,8 @@ class KubernetesVersion:
     """The versions for one Kubernetes minor on EKS. `ami_release` is the release of the standard and of the NVIDIA node image.
 
     `driver` and `toolkit` are NVIDIA's driver and container toolkit in the NVIDIA image; None if no source names them. Every
-    cluster gets the `addons`. The storage `drivers` are add-ons too: a cluster gets those that its caches need.
+    cluster gets the `addons`. The storage `drivers` are add-ons too: a cluster gets those that its caches need. `cloudwatch` is
+    the version of CloudWatch's add-on, which a cluster gets if its settings ask for it.
     """
 
     minor: str
@@ -59,6 +60,7 @@ class KubernetesVersion:
     driver: str | None
     toolkit: str | None
     cluster_autoscaler: str
+    cloudwatch: str
     addons: dict[str, str]
     drivers: dict[str, str]
 

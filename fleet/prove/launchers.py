@@ -9,7 +9,7 @@ from __future__ import annotations
 from fleet.charts.chart import Pod
 from fleet.facts.offer import for_runners, least, less
 from fleet.facts.versions import daemonsets
-from fleet.providers.installed import installed
+from fleet.providers.installed import added_pods, installed
 from fleet.providers.oke.launcher_set import LAUNCHER_POD
 from fleet.providers.registry import PROVIDERS
 from fleet.settings.cluster import Cluster
@@ -37,7 +37,7 @@ def system_room(name: str, cluster: Cluster, github: GitHub) -> list[list[int]] 
     provided = daemonsets(cluster.provider, cluster.node_features)
     offer = least(for_runners(machine, disk, provided) for machine in machines)
     # No request depends on the cluster's name in its cloud.
-    pods = [pod for chart in installed(cluster, name, github) for pod in chart.pods]
+    pods = [*(pod for chart in installed(cluster, name, github) for pod in chart.pods), *added_pods(cluster)]
     node = less(offer, [pod for pod in pods if pod.on == "all nodes"])
     free = [[node.cpu, node.memory, node.pods] for _ in range(span.min)]
     for pod in pods:

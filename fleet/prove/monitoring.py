@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from fleet.charts.chart import Pod, Where
 from fleet.prove.launchers import system_room
 from fleet.providers.fleet import Fleet
-from fleet.providers.installed import monitoring_charts
+from fleet.providers.installed import monitoring_pods
 from fleet.settings.cluster import Cluster
 from fleet.settings.model import cpu_text, memory_text
 
@@ -15,7 +15,7 @@ from fleet.settings.model import cpu_text, memory_text
 def remarks(fleet: Fleet) -> Iterator[str]:
     """What the parts of monitoring request, and whether the system pool must grow for them."""
     for name, cluster in fleet.clusters_by_name():
-        pods = [pod for chart in monitoring_charts(cluster, name) for pod in chart.pods]
+        pods = monitoring_pods(cluster)
         if not pods:
             continue
         places: tuple[tuple[Where, str], ...] = (
@@ -23,6 +23,8 @@ def remarks(fleet: Fleet) -> Iterator[str]:
             ("all nodes", "of each node"),
             ("GPU nodes", "of each GPU node"),
         )
+        if cluster.monitoring is not None and cluster.monitoring.cloudwatch:
+            yield f"{name}: the bill does not have what CloudWatch charges for its metrics, by GB: the price is not known"
         taken = [f"{_sum(found)} {where}" for on, where in places if (found := [pod for pod in pods if pod.on == on])]
         yield f"{name}: monitoring requests {', '.join(taken)}{_growth(name, cluster, fleet)}"
 

@@ -11,6 +11,7 @@ from fleet.charts import PLAIN
 from fleet.charts.arc import arc_controller, installs_controller, place_in, runner_set
 from fleet.charts.argo_cd import argo_cd
 from fleet.charts.chart import Chart, Pod
+from fleet.charts.cloudwatch import CLOUDWATCH_PODS
 from fleet.charts.dcgm_exporter import DCGM_EXPORTER, ENGINE_PORT, dcgm_exporter
 from fleet.charts.device_plugin import device_plugin
 from fleet.charts.gpu_operator import gpu_operator
@@ -57,6 +58,18 @@ def monitoring_charts(cluster: Cluster, physical_name: str) -> Iterator[Chart]:
             engine_on_nodes=cluster.engine_on_nodes,
             runtime_class=RUNTIME_CLASS if image.handler else "",
         )
+
+
+def monitoring_pods(cluster: Cluster) -> tuple[Pod, ...]:
+    """The pods of those charts and of CloudWatch's add-on."""
+    # No pod depends on the cluster's physical name.
+    pods = tuple(pod for chart in monitoring_charts(cluster, "") for pod in chart.pods)
+    return (*pods, *added_pods(cluster))
+
+
+def added_pods(cluster: Cluster) -> tuple[Pod, ...]:
+    """The pods of an add-on that the settings ask for, and that is no chart."""
+    return CLOUDWATCH_PODS if cluster.monitoring is not None and cluster.monitoring.cloudwatch else ()
 
 
 def operator_of(cluster: Cluster) -> OperatorSettings:
@@ -174,6 +187,5 @@ def runner_price(cluster: Cluster, runner: PodRunner) -> str:
 
 def gpu_node_pods(cluster: Cluster) -> tuple[Pod, ...]:
     """The charts' pods on each GPU node. A pod with a strategy runs only on nodes that share GPUs that way."""
-    # No pod depends on the cluster's physical name.
-    charts = (*shared_charts(cluster), *monitoring_charts(cluster, ""))
-    return tuple(pod for chart in charts for pod in chart.pods if pod.on != "system pool")
+    pods = (*(pod for chart in shared_charts(cluster) for pod in chart.pods), *monitoring_pods(cluster))
+    return tuple(pod for pod in pods if pod.on != "system pool")

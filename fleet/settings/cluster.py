@@ -62,6 +62,9 @@ class Cluster(Model):
     DEFAULT_CLASS: ClassVar[bool] = False
     """Whether the provider's clusters have a default storage class."""
 
+    HAS_CLOUDWATCH: ClassVar[bool] = False
+    """Whether the program can install CloudWatch's add-on there."""
+
     SELLS_VOLUMES: ClassVar[bool] = True
     """Whether the provider has volumes for caches."""
 
@@ -316,8 +319,14 @@ class Cluster(Model):
 
     @model_validator(mode="after")
     def _monitoring_rules(self) -> Self:
-        """Refuse a namespace of Prometheus that has another owner, and a volume without a storage class."""
+        """Refuse CloudWatch elsewhere than on EKS, a namespace of Prometheus with another owner, and a volume without a class."""
         wanted = self.monitoring
+        if wanted is not None and wanted.cloudwatch and not self.HAS_CLOUDWATCH:
+            raise problem(
+                "monitoring_cloudwatch",
+                "the program installs CloudWatch's add-on only on EKS clusters that it creates; remove cloudwatch",
+                at=("monitoring", "cloudwatch"),
+            )
         if wanted is None or not wanted.installs:
             return self
         owned = self.gitops is not None and wanted.namespace == self.gitops.namespace

@@ -41,6 +41,8 @@ class Monitoring(Model):
     retention: Annotated[Duration, Field(ge=3600)] = 15 * 86400
     """Seconds for which an installed Prometheus keeps samples."""
     alerts: Alerts = Alerts()
+    cloudwatch: bool = False
+    """Whether CloudWatch gets Container Insights and the GPU metrics too, by its add-on for EKS."""
 
     @property
     def installs(self) -> bool:

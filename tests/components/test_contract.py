@@ -17,6 +17,7 @@ TOKENS = {
     "ArcRunnerSet": "gpu-ci:index:ArcRunnerSet",
     "DevicePluginStack": "gpu-ci:index:DevicePluginStack",
     "EksAutoscaler": "gpu-ci:index:EksAutoscaler",
+    "CloudWatch": "gpu-ci:index:CloudWatch",
     "EksCaches": "gpu-ci:index:EksCaches",
     "EksGpuCluster": "gpu-ci:index:EksGpuCluster",
     "EksNetwork": "gpu-ci:index:EksNetwork",

@@ -11,6 +11,11 @@ TROUBLE, OPERATE, OCI = "docs/troubleshooting.md", "docs/operate.md", "docs/oci-
 PARTS: dict[str, tuple[str, ...]] = {
     "docs/monitoring.md#one-exporter-and-one-engine-per-gpu-node": ("dcgm-counters.csv", "every 15 s"),
     "docs/monitoring.md#labels": ("kubernetes_node", "scale_set"),
+    "docs/monitoring.md#cloudwatch": (
+        "amazon-cloudwatch-observability",
+        "CloudWatchAgentServerPolicy",
+        "the DCGM exporter that the",
+    ),
     "docs/costs.md#the-sums": ("Jobs + start + idle = nodes", "Nodes + shared = the bill"),
     "docs/troubleshooting.md#gpucigpuidle": ("idleFor", "runner without GPU"),
     # Seed 000

@@ -2527,6 +2527,11 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "an installed Prometheus selects every monitor; remove labels",
         '{"release": "prometheus"}',
     ),
+    "monitoring-cloudwatch": (
+        "gpu-ci:clusters.usw2.monitoring.cloudwatch",
+        "the program installs CloudWatch's add-on only on EKS clusters that it creates; remove cloudwatch",
+        "true",
+    ),
     "monitoring-existing-storage": (
         "gpu-ci:clusters.usw2.monitoring.storageClass",
         "storageClass is a setting of a Prometheus that the program installs; remove it, or write prometheus: install",

@@ -30,7 +30,7 @@ def main() -> int:
     for suite in SUITES:
         own = suite.groups(every)
         with tempfile.TemporaryDirectory() as folder:
-            if said := failed(promtool, Path(folder), own, document(own, suite.cases)):
+            if said := failed(promtool, Path(folder), own, document(own, suite.cases, suite.every)):
                 sys.stderr.write(said)
                 return 1
     found = list(mutants(every))

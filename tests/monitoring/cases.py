@@ -672,6 +672,92 @@ SPENDING = (
 )
 
 
+# -- starts ------------------------------------------------------------------------------------------------------------
+
+_BOOT = "kubelet_node_startup_{}_duration_seconds"
+_PHASES = ("pod", "schedule", "capacity", "boot", "plugin", "pull", "register", "total")
+_STARTS = {
+    # The node a is younger than its pod, and so are d and e. Kubelet of d has started again.
+    "a": ("gpu-t4", 60, 62, 200, 290, 410, 425, (30, 8, 2)),
+    "b": ("gpu-t4", 100, 106, 0, 126, 130, 135, (30, 8, 2)),
+    "c": ("gpu-t4", 290, 300, 300, 340, 360, 385, (30, 8, 2)),
+    "d": ("gpu-t4", 400, 404, 504, 544, 604, 639, (0, 0, 0)),
+    "e": ("gpu-t4", 700, 708, 808, 858, 938, 983, (1, 0.25, 0.25)),
+    # A set with a minimum: its runner is ready before the job exists.
+    "f": ("gpu-keep", 3, 6, 0, 13, 22, 3600, (30, 8, 2)),
+}
+"""Runner set, then seconds: runner created, pod created, node created, scheduled, started, job started, parts of the boot."""
+
+
+def _start(
+    pod: str, name: str, wanted: int, created: int, node: int, scheduled: int, started: int, job: int, boot: tuple[float, ...]
+) -> dict[str, str]:
+    """A runner that exists for three minutes, on a node of its own."""
+    of_pod = {"namespace": f"runners-{name}", "pod": pod}
+    times = {
+        series("kube_customresource_ephemeralrunner_created", **of_pod): wanted,
+        series("kube_customresource_ephemeralrunner_job_started", **of_pod): job,
+        series("kube_pod_created", **of_pod, uid=pod): created,
+        series("kube_pod_info", **of_pod, uid=pod, node=pod): 1,
+        series("kube_pod_status_scheduled_time", **of_pod, uid=pod): scheduled,
+        series("kube_pod_container_state_started", **of_pod, uid=pod, container="runner"): started,
+        series("kube_pod_container_state_started", **of_pod, uid=pod, container="proxy"): started + 1,
+        series("kube_node_created", node=pod): node,
+    }
+    for part, seconds in zip(("pre_kubelet", "pre_registration", "registration"), boot, strict=True):
+        times[series(_BOOT.format(part), node=pod, metrics_path="/metrics")] = seconds
+    return {each: f"{seconds}x3 stale" for each, seconds in times.items()}
+
+
+def _phases(name: str, values: Mapping[str, tuple[float, ...]]) -> dict[str, float]:
+    return {
+        series("gpu_ci:start_phase_seconds:" + name, scale_set=scale_set, phase=phase): value
+        for scale_set, found in values.items()
+        for phase, value in zip(_PHASES, found, strict=False)
+    }
+
+
+STARTS = (
+    Case(
+        "runners on new and on ready nodes, in the last hour and before",
+        {
+            key: samples
+            for pod, (name, *times, boot) in _STARTS.items()
+            for key, samples in _start(pod, name, *times, boot).items()
+        }
+        # A pod that is no runner, on a new node.
+        | {
+            key: samples
+            for key, samples in _start("web", "none", 1, 5, 9, 20, 30, 40, (1, 1, 1)).items()
+            if "ephemeralrunner" not in key
+        },
+        values={
+            ('gpu_ci:start_phase_seconds:p50{scale_set="gpu-t4"}', 50): _phases(
+                "p50", {"gpu-t4": (6, 30, 98.25, 20.75, 50, 60, 25, 239)}
+            ),
+            ('round(gpu_ci:start_phase_seconds:p95{scale_set="gpu-t4"}, 0.001)', 50): {
+                key.replace("gpu_ci:start_phase_seconds:p95", ""): value
+                for key, value in _phases("p95", {"gpu-t4": (9.6, 39, 98.475, 38.075, 86, 112, 43, 348.6)}).items()
+            },
+            ('gpu_ci:start_phase_seconds:p50{scale_set!="gpu-t4"}', 50): {
+                series("gpu_ci:start_phase_seconds:p50", scale_set="gpu-keep", phase=phase): value
+                for phase, value in (("pod", 3), ("schedule", 7), ("pull", 9))
+            },
+            ('gpu_ci:start_phase_seconds:p95{scale_set!="gpu-t4"}', 50): {
+                series("gpu_ci:start_phase_seconds:p95", scale_set="gpu-keep", phase=phase): value
+                for phase, value in (("pod", 3), ("schedule", 7), ("pull", 9))
+            },
+            ("gpu_ci:starts", 50): {
+                series("gpu_ci:starts", scale_set="gpu-t4", node="new"): 3,
+                series("gpu_ci:starts", scale_set="gpu-t4", node="ready"): 2,
+                series("gpu_ci:starts", scale_set="gpu-keep", node="ready"): 1,
+            },
+            **{(f"gpu_ci:{name}", 70): {} for name in ("start_phase_seconds:p50", "start_phase_seconds:p95", "starts")},
+        },
+    ),
+)
+
+
 # -- seed 001 ----------------------------------------------------------------------------------------------------------
 
 SEED = Case(
@@ -696,6 +782,8 @@ SUITES = (
     Suite(("faults",), FAULTS),
     Suite(("xid",), XIDS_OF_A_GPU),
     Suite(("spending",), SPENDING),
+    Suite(("starts",), STARTS, every=10),
     Suite((), (SEED,)),
 )
-"""All cases. promtool evaluates every rule in every minute of every case, so each case has only the groups that it needs."""
+"""All cases. promtool evaluates every rule in every minute of every case, so each case has only the groups that it needs.
+Those of the starts read an hour in steps of a minute, so they run every 10 minutes."""

@@ -105,7 +105,7 @@ def _lives(promtool: str, suites: Sequence[Suite], mutant: Mutant) -> bool:
             ]
             cases = [Case(case.name, case.series, {mutant.name: case.firing[mutant.name]}) for case in cases]
         try:
-            tests = document(groups, cases)
+            tests = document(groups, cases, suite.every)
         except LookupError:
             # No rule is left that could give an expected alert.
             return False

@@ -43,21 +43,22 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """Cases with the topics of the groups that they need."""
+    """Cases with the topics of the groups that they need, and the minutes from one evaluation of the rules to the next."""
 
     topics: tuple[str, ...]
     cases: tuple[Case, ...]
+    every: int = 1
 
     def groups(self, every: Iterable[Group]) -> list[Group]:
         """Its groups out of every group of the cluster."""
         return [group for group in every if group["name"].removeprefix("gpu-ci-") in self.topics]
 
 
-def document(groups: Sequence[Group], cases: Iterable[Case]) -> dict[str, Any]:
+def document(groups: Sequence[Group], cases: Iterable[Case], every: int = 1) -> dict[str, Any]:
     """promtool's test file. Groups are evaluated in their order, so that a rule sees what rules before it record."""
     return {
         "rule_files": ["rules.json"],
-        "evaluation_interval": "1m",
+        "evaluation_interval": f"{every}m",
         "group_eval_order": [group["name"] for group in groups],
         "tests": [_test(groups, case) for case in cases],
     }

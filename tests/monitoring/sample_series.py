@@ -149,6 +149,11 @@ def _recorded() -> Iterator[Series]:
     for name in ("gpu-t4", "gpu-t4-b", "gpu-a10g"):
         for record, value in (("queue_seconds:p50", 30), ("queue_seconds:p95", 900), ("jobs_waiting", 1), ("jobs_running", 1)):
             yield f"gpu_ci:{record}", {"scale_set": name}, value
+        for phase, seconds in (("boot", 60), ("pull", 240), ("total", 330)):
+            for quantile, more in (("p50", 0), ("p95", 30)):
+                yield f"gpu_ci:start_phase_seconds:{quantile}", {"scale_set": name, "phase": phase}, seconds + more
+        for age, count in (("new", 1), ("ready", 3)):
+            yield "gpu_ci:starts", {"scale_set": name, "node": age}, count
     for node, gpu in GPUS:
         labels = {"kubernetes_node": node, "gpu": gpu, "pool": NODES[node][0]}
         labels |= {key: value for key, value in _pod(node, gpu).items() if key != "exported_container"}

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from fleet.charts.kube_state_metrics import JOB_INFO, job_state, node_labels
+from fleet.charts.kube_state_metrics import JOB_INFO, JOB_STARTED, RUNNER_CREATED, job_state, node_labels
 from fleet.facts.pricing import USD_PER_HOUR, total
 from fleet.loading import stackfile
 from fleet.loading.config import fleet_of, load
@@ -320,8 +320,10 @@ def test_a_runner_knows_the_price_of_its_part_of_a_node_for_the_action_job_cost(
 def test_kube_state_metrics_exports_the_repository_alone_and_may_read_runners():
     values = job_state()
     [resource] = values["customResourceState"]["config"]["spec"]["resources"]
-    [metric] = resource["metrics"]
-    assert f"{resource['metricNamePrefix']}_{metric['name']}" == JOB_INFO
+    metric, *times = resource["metrics"]
+    names = [f"{resource['metricNamePrefix']}_{each['name']}" for each in (metric, *times)]
+    assert names == [JOB_INFO, RUNNER_CREATED, JOB_STARTED]
+    assert all(each["labelsFromPath"].keys() == {"namespace", "pod"} for each in times)
     labels: dict[str, Any] = metric["labelsFromPath"] | metric["each"]["info"]["labelsFromPath"]
     assert set(labels) == {"namespace", "name", "repository"}, "a job's id, branch and workflow are unbounded"
     kind = resource["groupVersionKind"]
@@ -336,3 +338,28 @@ def test_the_exported_field_is_in_the_schema_of_the_resource():
     info = resource["metrics"][0]["each"]["info"]
     assert (info["path"], info["labelsFromPath"]) == (["status"], {"repository": ["jobRepositoryName"]})
     assert schema["properties"]["status"]["properties"]["jobRepositoryName"] == {"type": "string"}
+
+
+def test_the_times_of_a_runner_are_those_of_its_creation_and_of_the_listeners_write():
+    [resource] = job_state()["customResourceState"]["config"]["spec"]["resources"]
+    created, started = (each["each"]["gauge"]["path"] for each in resource["metrics"][1:])
+    written = [
+        {"manager": "manager", "subresource": "status", "time": "2026-11-23T10:00:02Z"},
+        {"manager": "ghalistener", "subresource": "status", "time": "2026-11-23T10:03:00Z"},
+    ]
+    runner = {"metadata": {"creationTimestamp": "2026-11-23T10:00:00Z", "managedFields": written}}
+    assert _found(runner, created) == "2026-11-23T10:00:00Z"
+    assert _found(runner, started) == "2026-11-23T10:03:00Z"
+    written.pop()
+    assert _found(runner, started) is None, "the runner has no job yet"
+
+
+def _found(resource: Any, path: list[str]) -> Any:
+    """What kube-state-metrics finds by registry_factory.go, compilePath: `[key=value]` is the first entry with that value."""
+    for part in path:
+        if part.startswith("["):
+            key, value = part.strip("[]").split("=", 1)
+            resource = next((each for each in resource if each[key] == value), {})
+        else:
+            resource = resource.get(part)
+    return resource

@@ -20,6 +20,7 @@ from fleet.facts.xid import APPLICATION, FATAL, UNCLEAR, XIDS
 from fleet.loading.config import load
 from fleet.render.monitoring.rules import rule_groups
 from fleet.render.monitoring.rules.cost import cost_groups
+from fleet.render.monitoring.rules.starts import PHASE
 from fleet.settings.alerts import Alerts
 from tests import builders
 from tests.fleet.conformance import STACKS
@@ -67,7 +68,7 @@ def selectors(query: str) -> Iterator[promql_parser.VectorSelector]:
 @pytest.mark.parametrize("suite", SUITES, ids=lambda suite: "-".join(suite.topics) or "seed")
 def test_the_cases_pass(promtool, suite, tmp_path):
     own = suite.groups(groups())
-    assert failed(promtool, tmp_path, own, document(own, suite.cases)) == ""
+    assert failed(promtool, tmp_path, own, document(own, suite.cases, suite.every)) == ""
 
 
 @pytest.mark.parametrize("name", dict.fromkeys(mutant.name for mutant in MUTANTS))
@@ -82,8 +83,9 @@ def test_every_equivalent_mutant_exists_and_says_why():
 
 
 def test_a_wrong_case_fails(promtool, tmp_path):
-    own = SUITES[-2].groups(groups())
-    assert "GpuCiReservationEnds" in failed(promtool, tmp_path, [], document(own, SUITES[-2].cases))
+    [suite] = [suite for suite in SUITES if suite.topics == ("spending",)]
+    own = suite.groups(groups())
+    assert "GpuCiReservationEnds" in failed(promtool, tmp_path, [], document(own, suite.cases))
 
 
 def test_every_alert_fires_and_resolves_in_a_case():
@@ -207,13 +209,21 @@ def test_rules_exist_only_for_what_the_cluster_has():
     assert not any("!~" in query for query in queries), "nothing keeps a GPU idle on purpose"
     machines = builders.oke_cluster(monitoring=MONITORED, pools={}, runners={"oci": builders.vm_per_job()})
     without_pools = rule_groups(load(builders.config(clusters={"sjc": machines})), "sjc")
-    assert [group["name"] for group in without_pools] == ["gpu-ci-queue", "gpu-ci-spending"]
+    assert [group["name"] for group in without_pools] == ["gpu-ci-queue", "gpu-ci-spending", "gpu-ci-starts"]
     team = {"queues": {"teams": {"vision": {"namespaces": ["vision"], "quotas": [{"pool": "t4", "nominal": 1}]}}}}
     without_runners = monitored(
         monitoring=MONITORED, pools={"t4": builders.pool(capacity="spot")}, runners={}, workloads={}, **team
     )
-    assert "gpu-ci-queue" not in [group["name"] for group in rule_groups(without_runners, CLUSTER)]
+    assert not {"gpu-ci-queue", "gpu-ci-starts"} & {group["name"] for group in rule_groups(without_runners, CLUSTER)}
     assert "GpuCiSpotNodeLost" not in named(rule_groups(without_runners, CLUSTER))
+
+
+def test_a_set_with_a_minimum_has_no_time_to_its_job_because_its_runners_wait_for_one():
+    waiting = monitored(monitoring=MONITORED, runners={"gpu-keep": builders.runner(scale={"min": 1, "max": 2})})
+    rules = [
+        rule for group in rule_groups(waiting, CLUSTER) for rule in group["rules"] if rule.get("record", "").startswith(PHASE)
+    ]
+    assert {rule["labels"]["phase"] for rule in rules} == {"pod", "schedule", "capacity", "boot", "plugin", "pull"}
 
 
 def test_a_pool_of_described_nodes_is_found_by_its_selector():

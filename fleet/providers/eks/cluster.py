@@ -343,6 +343,8 @@ class EksCluster(EksPools):
         """Networks that reach a private endpoint on port 443. By default EKS allows only the nodes."""
         return self.endpoint.private_sources(self.own_cidr)
 
+    HAS_CLOUDWATCH: ClassVar[bool] = True
+
     @property
     def drivers(self) -> tuple[str, ...]:
         """Add-ons that its caches and the volume of Prometheus need, each once."""

@@ -1,10 +1,11 @@
-"""The dashboard of the fleet: how long jobs wait, what runs, what is pending and what it costs now."""
+"""The dashboard of the fleet: how long jobs wait and runners take to start, what runs, what is pending and what it costs now."""
 
 from __future__ import annotations
 
 from fleet.render.monitoring.dashboards.cost import MEASURED, USD
 from fleet.render.monitoring.dashboards.panels import Board, Panel, number, stack
 from fleet.render.monitoring.rules.rule import by_value
+from fleet.render.monitoring.rules.starts import PHASE
 from fleet.settings.alerts import Alerts
 from fleet.settings.cluster import Cluster
 
@@ -33,6 +34,30 @@ _PODS = (
     ),
     stack("Nodes by pool", "Nodes of each GPU pool.", {"{{pool}}": "count by (pool) (gpu_ci:node_pool)"}, span=8),
 )
+_HOUR = "of the runners that existed in the last hour"
+_STARTS = (
+    Panel(
+        "Start time by phase, p50",
+        f"Seconds of each phase {_HOUR}. The phases of one runner class stand one after the other.",
+        {"{{scale_set}} {{phase}}": f'{PHASE}:p50{{phase!="total"}}'},
+        "s",
+        8,
+    ),
+    Panel(
+        "Start time by runner class",
+        f"From the creation of a runner until it took its job, {_HOUR}. A class with a minimum has none: its runners wait.",
+        {f"{quantile} {{{{scale_set}}}}": f'{PHASE}:{quantile}{{phase="total"}}' for quantile in ("p50", "p95")},
+        "s",
+        8,
+    ),
+    Panel(
+        "Starts that waited for a node",
+        f"The share {_HOUR} whose node is younger than their pod.",
+        {"{{scale_set}}": 'sum by (scale_set) (gpu_ci:starts{node="new"}) / sum by (scale_set) (gpu_ci:starts)'},
+        "percentunit",
+        8,
+    ),
+)
 _QUEUES = (
     Panel(
         "Pending workloads by queue",
@@ -50,7 +75,7 @@ _QUEUES = (
 def board(cluster: Cluster, alerts: Alerts) -> Board:
     """The dashboard of one cluster. The objectives of the queue time are those of its alerts."""
     queues = _QUEUES if cluster.queues is not None else ()
-    return Board("gpu-ci-fleet", "fleet", (*_NOW, *_classes(_shares(cluster, alerts)), *_PODS, *queues))
+    return Board("gpu-ci-fleet", "fleet", (*_NOW, *_classes(_shares(cluster, alerts)), *_STARTS, *_PODS, *queues))
 
 
 def _classes(shares: str) -> tuple[Panel, ...]:

@@ -12,6 +12,7 @@ from fleet.render.monitoring.rules.pods import pod_rules
 from fleet.render.monitoring.rules.queue import queue_rules
 from fleet.render.monitoring.rules.rule import group
 from fleet.render.monitoring.rules.spending import spending_rules
+from fleet.render.monitoring.rules.starts import start_rules
 from fleet.render.monitoring.rules.xid import xid_rules
 from fleet.settings.cluster import Cluster
 
@@ -23,6 +24,7 @@ _TOPICS = {
     "faults": fault_rules,
     "xid": xid_rules,
     "spending": spending_rules,
+    "starts": start_rules,
 }
 """The rules of each topic. Those of `use` read series that those of `nodes` record."""
 

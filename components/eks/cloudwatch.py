@@ -1,0 +1,56 @@
+"""CloudWatch's add-on on an EKS cluster: Container Insights and the metrics of the cluster's DCGM exporter."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pulumi
+import pulumi_aws as aws
+
+from components.component import Component
+from components.eks.autoscaler import POD_IDENTITY_TRUST
+from fleet.charts.cloudwatch import AGENT, CLOUDWATCH, NAMESPACE, cloudwatch_values
+from fleet.facts import versions
+from fleet.providers.eks.cluster import EksCluster
+
+_POLICY = "arn:aws:iam::aws:policy/CloudWatchAgentServerPolicy"
+
+
+@dataclass(frozen=True, slots=True)
+class CloudWatchArgs:
+    """`ready` must exist before the add-on: system nodes and name resolution."""
+
+    settings: EksCluster
+    cluster_name: pulumi.Input[str]
+    ready: Sequence[pulumi.Resource]
+
+
+class CloudWatch(Component[CloudWatchArgs]):
+    """The add-on `amazon-cloudwatch-observability`, whose agents have their own role instead of the nodes' rights."""
+
+    def declare(self, name: str, args: CloudWatchArgs) -> None:
+        child = pulumi.ResourceOptions(parent=self)
+        role = aws.iam.Role(f"{name}-role", assume_role_policy=POD_IDENTITY_TRUST, opts=child)
+        rights = aws.iam.RolePolicyAttachment(f"{name}-rights", role=role.name, policy_arn=_POLICY, opts=child)
+        association = aws.eks.PodIdentityAssociation(
+            f"{name}-identity",
+            cluster_name=args.cluster_name,
+            namespace=NAMESPACE,
+            service_account=AGENT,
+            role_arn=role.arn,
+            opts=child,
+        )
+        aws.eks.Addon(
+            f"{name}-addon",
+            cluster_name=args.cluster_name,
+            addon_name=CLOUDWATCH,
+            addon_version=versions.KUBERNETES[args.settings.kubernetes_version].cloudwatch,
+            configuration_values=json.dumps(cloudwatch_values(args.settings.system_selector), sort_keys=True),
+            resolve_conflicts_on_create="OVERWRITE",
+            # Another value could start a second exporter on each GPU node.
+            resolve_conflicts_on_update="OVERWRITE",
+            # A pod gets its credentials when it starts, so the association must exist before.
+            opts=pulumi.ResourceOptions(parent=self, depends_on=[rights, association, *args.ready]),
+        )
