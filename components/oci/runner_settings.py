@@ -12,6 +12,7 @@ from components.oci.tags import FreeformTags
 from fleet.providers.oke.ocid import CompartmentId, Region, require_place, require_region
 from fleet.providers.oke.vm_runner import VmPerJobRunner, VmRunner, require_own_network
 from fleet.settings.model import LabelKey, LabelValue, TagValue
+from fleet.settings.monitoring import REMOTE_WRITE
 
 
 class _Surroundings(SetSettings):
@@ -20,6 +21,7 @@ class _Surroundings(SetSettings):
     compartment_id: CompartmentId
     network_compartment_ids: tuple[CompartmentId, ...] = ()
     machine_set_name: Annotated[TagValue, Field(min_length=1)]
+    metrics_url: Annotated[str, REMOTE_WRITE] | None = None
     launcher_node_selector: dict[LabelKey, LabelValue] = Field(default_factory=dict)
     tags: FreeformTags = Field(default_factory=dict)
     stack_tag: TagValue | None = None

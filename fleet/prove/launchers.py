@@ -11,6 +11,7 @@ from fleet.facts.offer import for_runners, least, less
 from fleet.facts.versions import daemonsets
 from fleet.providers.installed import installed
 from fleet.providers.oke.launcher_set import LAUNCHER_POD
+from fleet.providers.oke.push import gateway
 from fleet.providers.registry import PROVIDERS
 from fleet.settings.cluster import Cluster
 from fleet.settings.github import GitHub
@@ -38,6 +39,8 @@ def system_room(name: str, cluster: Cluster, github: GitHub) -> list[list[int]] 
     offer = least(for_runners(machine, disk, provided) for machine in machines)
     # No request depends on the cluster's name in its cloud.
     pods = [pod for chart in installed(cluster, name, github) for pod in chart.pods]
+    if (receiver := gateway(cluster)) is not None:
+        pods.append(receiver.pod)
     node = less(offer, [pod for pod in pods if pod.on == "all nodes"])
     free = [[node.cpu, node.memory, node.pods] for _ in range(span.min)]
     for pod in pods:

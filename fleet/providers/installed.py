@@ -21,6 +21,7 @@ from fleet.charts.plugin_configs import PluginConfigs, plugin_configs
 from fleet.facts.node_image import NODE_IMAGES, NodeImage
 from fleet.facts.pricing import range_text
 from fleet.facts.scheduling import RUNTIME_CLASS, Toleration
+from fleet.providers.oke.push import gateway
 from fleet.providers.registry import PROVIDERS
 from fleet.providers.target import pool_target
 from fleet.settings.cluster import Cluster
@@ -49,7 +50,8 @@ def monitoring_charts(cluster: Cluster, physical_name: str) -> Iterator[Chart]:
         return
     if wanted.installs:
         called = physical_name if cluster.found is None else cluster.found.identity
-        yield kube_prometheus(wanted, called, cluster.makes_class, node_labels(cluster), cluster.system_selector)
+        labels, receives = node_labels(cluster), gateway(cluster) is not None
+        yield kube_prometheus(wanted, called, cluster.makes_class, labels, cluster.system_selector, receives=receives)
     image = image_of(cluster)
     if image is not None and cluster.enablement != GPU_OPERATOR and DCGM_EXPORTER not in cluster.provided:
         yield dcgm_exporter(
@@ -57,6 +59,12 @@ def monitoring_charts(cluster: Cluster, physical_name: str) -> Iterator[Chart]:
             engine_on_nodes=cluster.engine_on_nodes,
             runtime_class=RUNTIME_CLASS if image.handler else "",
         )
+
+
+def monitoring_pods(cluster: Cluster, physical_name: str) -> list[Pod]:
+    """Every pod of monitoring: those of its charts, and the gateway of machines, which no chart has."""
+    found = [pod for chart in monitoring_charts(cluster, physical_name) for pod in chart.pods]
+    return found if (receiver := gateway(cluster)) is None else [*found, receiver.pod]
 
 
 def operator_of(cluster: Cluster) -> OperatorSettings:
