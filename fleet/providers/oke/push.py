@@ -34,6 +34,8 @@ class Gateway:
     address: str
     ports: dict[str, int]
     target: str
+    complete: tuple[str, ...]
+    """The sets all of whose machines push."""
 
     @property
     def pod(self) -> Pod:
@@ -50,10 +52,11 @@ def at_home(place: Place) -> bool:
     return place.subnet is None
 
 
-def _pushes(runner: MachineRunner) -> bool:
+def _reach(runner: MachineRunner) -> list[bool]:
+    """Whether machines reach the gateway, for each place of a set."""
     if isinstance(runner, VmPerJobRunner):
-        return runner.booted_here and any(map(at_home, runner.places))
-    return True
+        return [runner.booted_here and at_home(place) for place in runner.places]
+    return [True]
 
 
 def gateway(cluster: Cluster) -> Gateway | None:
@@ -66,11 +69,13 @@ def gateway(cluster: Cluster) -> Gateway | None:
     if wanted is None or not isinstance(cluster, OkeCluster) or cluster.own_cidr is None:
         return None
     target = f"http://{STACK}-prometheus.{wanted.namespace}.svc:9090{WRITE}" if wanted.installs else wanted.remote_write_url
-    sets = [name for name, runner in cluster.machine_runners() if _pushes(runner)]
+    reach = {name: _reach(runner) for name, runner in cluster.machine_runners()}
+    sets = [name for name, places in reach.items() if any(places)]
     if target is None or not sets:
         return None
     subnet, address = gateway_subnet(cluster.own_cidr)
-    return Gateway(subnet, address, {name: _FIRST_PORT + index for index, name in enumerate(sets)}, target)
+    ports = {name: _FIRST_PORT + index for index, name in enumerate(sets)}
+    return Gateway(subnet, address, ports, target, tuple(name for name in sets if all(reach[name])))
 
 
 def push_remarks(cluster: Cluster) -> Iterator[str]:

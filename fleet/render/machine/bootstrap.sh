@@ -135,12 +135,12 @@ closed() {
 # Starts the DCGM exporter, and an agent that pushes what it reads. Both listen on loopback. The launcher wrote into the metadata
 # where to push; without that key, in other networks than the cluster's, nothing is pushed. The gateway sets the other labels.
 push() {
-  local url name=${HOSTNAME,,}
+  local url name=${HOSTNAME:0:63}
   url="$(curl --silent --fail --noproxy '*' --max-time 10 --header 'Authorization: Bearer Oracle' \
     "http://$IMDS4/opc/v2/instance/metadata/gpu-ci-metrics")" &&
     [[ $url =~ ^http://[0-9.]+:[0-9]+/api/v1/write$ ]] &&
     printf '{"global": {"scrape_interval": "15s"}, "scrape_configs": [{"job_name": "dcgm", "static_configs": [{"targets": ["%s"],
- "labels": {"instance": "%s"}}]}], "remote_write": [{"url": "%s"}]}\n' 127.0.0.1:9400 "${name//[^a-z0-9-]/-}" "$url" \
+ "labels": {"instance": "%s"}}]}], "remote_write": [{"url": "%s"}]}\n' 127.0.0.1:9400 "${name//[^A-Za-z0-9-]/-}" "$url" \
       >"$STATE/agent.json" &&
     timeout 300 docker pull --quiet "$EXPORTER_IMAGE" && timeout 300 docker pull --quiet "$AGENT_IMAGE" &&
     docker run --detach --name gpu-ci-exporter --network host --gpus all --cap-add SYS_ADMIN \

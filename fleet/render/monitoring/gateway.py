@@ -29,9 +29,9 @@ _BALANCER = "oci-network-load-balancer.oraclecloud.com"
 
 METRICS = tuple(name for name, kind in counters() if kind != "label")
 """Names of the series that a machine may push: those that the exporter collects."""
-_VALUES = {
+VALUES = {
     "__name__": "|".join(METRICS),
-    "instance": "[a-z0-9-]{1,63}",
+    "instance": "[A-Za-z0-9-]{1,63}",
     "gpu": "[0-9]{1,2}",
     "xid": "[0-9]{0,3}",
     "err_code": "[0-9]{0,3}",
@@ -49,11 +49,11 @@ def agent_config(set_name: str, cluster: str, target: str) -> dict[str, Any]:
 
     The label `kubernetes_node` is `<set>/<machine>`. No node has a slash in its name, so no machine passes for a node.
     """
-    accepted = ";".join(f"({values})" for values in _VALUES.values())
+    accepted = ";".join(f"({values})" for values in VALUES.values())
     written = {"cluster": cluster, "runner_class": set_name, "job": NAME}
     relabel = [
-        {"action": "keep", "source_labels": list(_VALUES), "regex": accepted},
-        {"action": "labelkeep", "regex": "|".join(_VALUES)},
+        {"action": "keep", "source_labels": list(VALUES), "regex": accepted},
+        {"action": "labelkeep", "regex": "|".join(VALUES)},
         {"source_labels": ["instance"], "regex": "(.+)", "target_label": "kubernetes_node", "replacement": f"{set_name}/$1"},
         *({"target_label": label, "replacement": value} for label, value in written.items()),
     ]

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from fleet.render.machine import launcher
+from fleet.render.monitoring.gateway import VALUES
 from tests.fleet.machine.stub_machine import (
     COMMANDS,
     EXPORTER,
@@ -330,7 +331,7 @@ def test_a_machine_reads_its_gpus_on_loopback_and_pushes_to_where_its_metadata_s
     (scrape,) = config["scrape_configs"]
     (target,) = scrape["static_configs"]
     assert (config["global"]["scrape_interval"], target["targets"]) == ("15s", ["127.0.0.1:9400"])
-    assert re.fullmatch(r"[a-z0-9-]{1,63}", target["labels"]["instance"]), "the gateway accepts it"
+    assert re.fullmatch(VALUES["instance"], target["labels"]["instance"]), "the gateway accepts it"
     assert config["remote_write"] == [{"url": METRICS_URL}]
     pulled, _, exporter, agent = (call.arguments for call in machine.calls if call.name == "docker" and call.step == "metrics")
     assert pulled == f"pull --quiet {EXPORTER}"
