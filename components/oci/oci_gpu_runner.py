@@ -9,7 +9,7 @@ from typing import Any, NotRequired, TypedDict
 import pulumi
 import pulumi_oci as oci
 
-from components.arguments import require, typed
+from components.arguments import typed
 from components.component import PackagedComponent
 from components.kubernetes.arc_runner_set import GitHubAppArgs
 from components.kubernetes.args import GitOpsArgs
@@ -31,6 +31,8 @@ from fleet.render.machine.launcher import METRICS_KEY, SET_TAG
 WORKLOAD_IDENTITY = 12250
 """TCP port beside the API server where OKE exchanges a pod's token for rights in OCI (oracle/oci-python-sdk@474b72dc
 src/oci/auth/signers/resource_principals_signer.py). Its address is private: a service's, then the endpoint's."""
+
+_PUSH = "metricsSecurityGroupId"
 
 
 class MachineImageArgs(TypedDict):
@@ -208,11 +210,9 @@ class OciGpuRunner(PackagedComponent[Read]):
             "subnetId": typed("subnetId", inputs["subnetId"], located(SubnetId, found.region)),
             "securityGroupId": typed("securityGroupId", inputs["securityGroupId"], located(SecurityGroupId, found.region)),
         }
-        key, pushes = "metricsSecurityGroupId", found.metrics_url is not None
-        require(pushes == (key in inputs), key, "goes with metricsUrl; give both or none")
-        if pushes:
-            ids[key] = typed(key, inputs[key], located(SecurityGroupId, found.region))
-        return Read(found, app, ids, encoded(found, pushes=pushes))
+        if _PUSH in inputs:
+            ids[_PUSH] = typed(_PUSH, inputs[_PUSH], located(SecurityGroupId, found.region))
+        return Read(found, app, ids, encoded(found, pushes=_PUSH in inputs))
 
     def declare(self, name: str, args: Read) -> dict[str, Any]:
         found = args.settings
@@ -248,7 +248,7 @@ class OciGpuRunner(PackagedComponent[Read]):
                 runner=found,
                 compartment=found.compartment_id,
                 subnet_id=args.ids["subnetId"],
-                group_ids=[args.ids[key] for key in ("securityGroupId", "metricsSecurityGroupId") if key in args.ids],
+                group_ids=[args.ids[key] for key in ("securityGroupId", _PUSH) if key in args.ids],
                 metadata={"user_data": args.user_data} | ({METRICS_KEY: found.metrics_url} if found.metrics_url else {}),
                 tags=self._tags | {SET_TAG: found.machine_set_name},
                 ready=self._after,
@@ -263,7 +263,7 @@ class OciGpuRunner(PackagedComponent[Read]):
             subnet=args.ids["subnetId"],
             group=args.ids["securityGroupId"],
             pool=self.instance_pool_id,
-            metrics=args.ids.get("metricsSecurityGroupId"),
+            metrics=args.ids.get(_PUSH),
         )
         return late.apply(
             lambda ids: json.dumps(

@@ -77,4 +77,9 @@ def machine_set(inputs: dict[str, Any]) -> MachineSet:
         found = settings(PerJobSet, inputs, _NAMES | _SPAN)
     for key in _OF_OWN_LAUNCHER:
         require(not found.booted_here or key in inputs, key, "this project's launcher needs it; add it")
+    pushes = found.metrics_url is not None
+    require(found.booted_here or not pushes, "metricsUrl", "CNCF's launcher cannot pass it to its machines; remove it")
+    require(
+        pushes == ("metricsSecurityGroupId" in inputs), "metricsSecurityGroupId", "it goes with metricsUrl; give both or neither"
+    )
     return found
