@@ -1,16 +1,14 @@
-"""Which OCI machines push metrics, to which address, what the plan says of the others, and what the gateway takes and costs."""
+"""Which OCI machines push metrics, to which address, what the plan says of the others, and what the gateway takes."""
 
 from __future__ import annotations
 
 import ipaddress
-from datetime import date
 from typing import Any
 
 import pytest
 
 from fleet.loading.config import load
 from fleet.prove import monitoring
-from fleet.prove.bill import bill
 from fleet.prove.launchers import system_room
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import installed
@@ -114,9 +112,3 @@ def test_the_gateway_is_counted_on_the_system_pool_and_in_the_plan():
     pods = [pod for chart in installed(with_it.clusters["sjc"], "x", with_it.github) for pod in chart.pods]
     own = sum(pod.cpu for pod in pods if pod.on == "system pool" and pod.name in ("prometheus", "alertmanager"))
     assert f"{own + 50 + 20 + found.pod.cpu}m CPU" in line
-
-
-def test_the_bill_has_the_load_balancer_which_oracle_gives_away():
-    (line,) = [each for each in bill(fleet(), date(2026, 11, 23)) if each.item == "metrics gateway"]
-    assert (line.idle.usd, line.dear.usd) == (0, 0)
-    assert not line.idle.unknown

@@ -9,7 +9,6 @@ from fleet.facts.pricing import Line, bundle, nodes, units
 from fleet.providers.cache_bill import cache_lines
 from fleet.providers.oke.cluster import OkeCluster, OkePools
 from fleet.providers.oke.nodes import FLEX_SHAPE
-from fleet.providers.oke.push import gateway
 
 
 def oke_bill(name: str, cluster: OkePools, _day: date) -> Iterator[Line]:
@@ -38,8 +37,6 @@ def oke_bill(name: str, cluster: OkePools, _day: date) -> Iterator[Line]:
         what = f"{FLEX_SHAPE}, {system.ocpus} OCPU, {gigabytes} GB"
         yield bundle(name, "system pool", what, node, region, system.nodes, system.nodes)
         yield units(name, "control plane", "OKE enhanced cluster", "oke-enhanced-cluster", region, 1, 1)
-        if gateway(cluster) is not None:
-            yield units(name, "metrics gateway", "private network load balancer", "oci-network-load-balancer", region, 1, 1)
     least_gib = sum(least * disk for least, _, disk in disks) / 1024
     most_gib = sum(most * disk for _, most, disk in disks) / 1024
     yield units(name, "disks", "boot volumes, balanced, GB", "oci-volume-gb", region, least_gib, most_gib)

@@ -146,7 +146,8 @@ def gateway_annotations(gateway: Gateway, subnet_id: str, group_id: str) -> dict
     """Annotations of the Service: a private network load balancer in this subnet and security group, at the gateway's address.
 
     OKE manages no security list here. With `externalTrafficPolicy: Cluster` the load balancer does not keep the source address,
-    so nodes see its own, which is in the security group.
+    so nodes see its own, which is in the security group. OCI takes no money for it (oracle.com, Flexible Network Load Balancer:
+    "no-cost"), so the bill has no line.
     """
     return {
         "oci.oraclecloud.com/load-balancer-type": "nlb",
