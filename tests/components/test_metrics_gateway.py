@@ -33,7 +33,7 @@ def ocid(name):
 
 def ways(recording):
     """(from, to, first port, last port) of each pair of rules of the gateway; a rule without its other half is an error."""
-    found = {"EGRESS": set(), "INGRESS": set()}
+    found: dict[str, set[tuple[str, str, int, int]]] = {"EGRESS": set(), "INGRESS": set()}
     for rule in of_type(recording, RULE):
         if not rule.name.startswith("sjc-metrics-gateway-"):
             continue

@@ -38,11 +38,11 @@ def silent(described: Fleet) -> list[str]:
 @pytest.mark.parametrize("cidr", ["10.0.0.0/16", "10.4.0.0/20", "172.16.0.0/18"])
 def test_the_subnets_of_a_new_vcn_do_not_meet_and_the_address_is_one_that_oci_leaves_free(cidr):
     subnet, address = gateway_subnet(cidr)
-    ranges = [ipaddress.ip_network(each) for each in (node_subnet(cidr)[0], endpoint_subnet(cidr), subnet)]
-    assert all(each.subnet_of(ipaddress.ip_network(cidr)) for each in ranges)
+    ranges = [ipaddress.IPv4Network(each) for each in (node_subnet(cidr)[0], endpoint_subnet(cidr), subnet)]
+    assert all(each.subnet_of(ipaddress.IPv4Network(cidr)) for each in ranges)
     assert not any(one.overlaps(other) for one in ranges for other in ranges if one is not other)
     # docs.oracle.com: the first two addresses and the last.
-    assert ipaddress.ip_address(address) in list(ipaddress.ip_network(subnet))[2:-1]
+    assert ipaddress.IPv4Address(address) in list(ipaddress.IPv4Network(subnet))[2:-1]
 
 
 def test_every_set_pushes_in_a_new_vcn_and_the_plan_says_nothing_of_them():

@@ -64,7 +64,7 @@ def test_a_place_without_ids_of_its_own_gets_the_clusters():
 
 
 def test_machines_in_the_clusters_subnet_push_and_those_of_other_places_do_not():
-    ids = {"compartment": COMPARTMENT, "region": "us-sanjose-1", "subnet": SUBNET, "security_group": GROUP}
+    ids: dict[str, Any] = {"compartment": COMPARTMENT, "region": "us-sanjose-1", "subnet": SUBNET, "security_group": GROUP}
     config = launcher_config("x", per_job(), push=Push("http://10.0.255.226:30000/api/v1/write", "ocid1.nsg.push"), **ids)
     here, away = config["places"]
     assert (here["metricsUrl"], here["securityGroups"]) == ("http://10.0.255.226:30000/api/v1/write", [GROUP, "ocid1.nsg.push"])
