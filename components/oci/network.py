@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,10 +10,7 @@ import pulumi_oci as oci
 
 from components.component import Component
 from components.oci.services import oracle_services
-from fleet.providers.oke.addresses import node_subnet
-
-_ENDPOINT_PREFIX = 28
-"""The endpoint needs a handful of addresses (docs.oracle.com, example network configurations)."""
+from fleet.providers.oke.addresses import endpoint_subnet, node_subnet
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,8 +159,6 @@ def subnet_cidrs(cidr: str) -> tuple[str, str]:
     """Ranges of the node and of the endpoint subnet: the first half, and the last sixteen addresses.
 
     They depend only on the VCN's range, so nothing that is added later changes them. Every pod has an address of the node
-    subnet; what lies between the two is free.
+    subnet; between the two the metrics gateway has sixteen addresses, and the rest is free.
     """
-    network = ipaddress.IPv4Network(cidr)
-    endpoint = ipaddress.IPv4Network((int(network.broadcast_address) - 2 ** (32 - _ENDPOINT_PREFIX) + 1, _ENDPOINT_PREFIX))
-    return node_subnet(cidr)[0], str(endpoint)
+    return node_subnet(cidr)[0], endpoint_subnet(cidr)

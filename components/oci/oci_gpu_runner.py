@@ -25,12 +25,14 @@ from fleet.providers.oke.launcher_set import LAUNCHER, launcher_set
 from fleet.providers.oke.ocid import ClusterId, SecurityGroupId, SubnetId, located
 from fleet.providers.tags import STACK_TAG
 from fleet.render.machine.cloudinit import encoded
-from fleet.render.machine.launch import launcher_config
-from fleet.render.machine.launcher import SET_TAG
+from fleet.render.machine.launch import Push, launcher_config
+from fleet.render.machine.launcher import METRICS_KEY, SET_TAG
 
 WORKLOAD_IDENTITY = 12250
 """TCP port beside the API server where OKE exchanges a pod's token for rights in OCI (oracle/oci-python-sdk@474b72dc
 src/oci/auth/signers/resource_principals_signer.py). Its address is private: a service's, then the endpoint's."""
+
+_PUSH = "metricsSecurityGroupId"
 
 
 class MachineImageArgs(TypedDict):
@@ -77,6 +79,11 @@ class OciGpuRunnerArgs(TypedDict):
     """OCID of the machines' subnet, which must reach the internet. Required unless `launcher` is cncf."""
     security_group_id: NotRequired[pulumi.Input[str]]
     """OCID of the security group of the machines. Required unless `launcher` is cncf."""
+    metrics_url: NotRequired[str]
+    """URL of a gateway for Prometheus remote write, such as http://10.0.255.226:30000/api/v1/write. Machines in `subnetId` push
+    the metrics of their GPUs there. Nothing may be secret in it. Default: machines push no metrics."""
+    metrics_security_group_id: NotRequired[pulumi.Input[str]]
+    """OCID of a second security group of these machines, which lets them reach the gateway. Required with `metricsUrl`."""
     network_compartment_ids: NotRequired[list[str]]
     """OCIDs of the compartments of subnet and security group. Default: `compartmentId`."""
     home_region: NotRequired[str]
@@ -164,7 +171,7 @@ class OciGpuRunnerArgs(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """`ids` are the OCIDs of cluster, subnet and security group by argument. `user_data` is base64. Both are empty for CNCF's
+    """`ids` are the OCIDs of cluster, subnet and security groups by argument. `user_data` is base64. Both are empty for CNCF's
     launcher.
     """
 
@@ -203,7 +210,9 @@ class OciGpuRunner(PackagedComponent[Read]):
             "subnetId": typed("subnetId", inputs["subnetId"], located(SubnetId, found.region)),
             "securityGroupId": typed("securityGroupId", inputs["securityGroupId"], located(SecurityGroupId, found.region)),
         }
-        return Read(found, app, ids, encoded(found))
+        if _PUSH in inputs:
+            ids[_PUSH] = typed(_PUSH, inputs[_PUSH], located(SecurityGroupId, found.region))
+        return Read(found, app, ids, encoded(found, pushes=_PUSH in inputs))
 
     def declare(self, name: str, args: Read) -> dict[str, Any]:
         found = args.settings
@@ -239,8 +248,8 @@ class OciGpuRunner(PackagedComponent[Read]):
                 runner=found,
                 compartment=found.compartment_id,
                 subnet_id=args.ids["subnetId"],
-                group_id=args.ids["securityGroupId"],
-                user_data=args.user_data,
+                group_ids=[args.ids[key] for key in ("securityGroupId", _PUSH) if key in args.ids],
+                metadata={"user_data": args.user_data} | ({METRICS_KEY: found.metrics_url} if found.metrics_url else {}),
                 tags=self._tags | {SET_TAG: found.machine_set_name},
                 ready=self._after,
             ),
@@ -250,7 +259,12 @@ class OciGpuRunner(PackagedComponent[Read]):
     def _config(self, args: Read) -> pulumi.Output[str]:
         """The launcher's config as JSON, once the ids in it are known."""
         found = args.settings
-        late = pulumi.Output.all(subnet=args.ids["subnetId"], group=args.ids["securityGroupId"], pool=self.instance_pool_id)
+        late = pulumi.Output.all(
+            subnet=args.ids["subnetId"],
+            group=args.ids["securityGroupId"],
+            pool=self.instance_pool_id,
+            metrics=args.ids.get(_PUSH),
+        )
         return late.apply(
             lambda ids: json.dumps(
                 launcher_config(
@@ -262,6 +276,7 @@ class OciGpuRunner(PackagedComponent[Read]):
                     security_group=ids["group"],
                     pool=ids["pool"],
                     tags=self._tags,
+                    push=Push(found.metrics_url, ids["metrics"]) if found.metrics_url else None,
                 ),
                 indent=2,
             )

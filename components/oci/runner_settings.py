@@ -12,6 +12,7 @@ from components.oci.tags import FreeformTags
 from fleet.providers.oke.ocid import CompartmentId, Region, require_place, require_region
 from fleet.providers.oke.vm_runner import VmPerJobRunner, VmRunner, require_own_network
 from fleet.settings.model import LabelKey, LabelValue, TagValue
+from fleet.settings.monitoring import REMOTE_WRITE
 
 
 class _Surroundings(SetSettings):
@@ -20,6 +21,7 @@ class _Surroundings(SetSettings):
     compartment_id: CompartmentId
     network_compartment_ids: tuple[CompartmentId, ...] = ()
     machine_set_name: Annotated[TagValue, Field(min_length=1)]
+    metrics_url: Annotated[str, REMOTE_WRITE] | None = None
     launcher_node_selector: dict[LabelKey, LabelValue] = Field(default_factory=dict)
     tags: FreeformTags = Field(default_factory=dict)
     stack_tag: TagValue | None = None
@@ -75,4 +77,9 @@ def machine_set(inputs: dict[str, Any]) -> MachineSet:
         found = settings(PerJobSet, inputs, _NAMES | _SPAN)
     for key in _OF_OWN_LAUNCHER:
         require(not found.booted_here or key in inputs, key, "this project's launcher needs it; add it")
+    pushes = found.metrics_url is not None
+    require(found.booted_here or not pushes, "metricsUrl", "CNCF's launcher cannot pass it to its machines; remove it")
+    require(
+        pushes == ("metricsSecurityGroupId" in inputs), "metricsSecurityGroupId", "it goes with metricsUrl; give both or neither"
+    )
     return found

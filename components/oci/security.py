@@ -114,8 +114,8 @@ class OkeSecurity(Component[OkeSecurityArgs]):
         *,
         port: int | None = None,
     ) -> oci.core.NetworkSecurityGroupSecurityRule:
-        ports = _port(port) if port else None
-        return self._rule("INGRESS", role, group, protocol, why, source=source, source_type=source_type, tcp_options=ports)
+        allowed = ports(port, port) if port else None
+        return self._rule("INGRESS", role, group, protocol, why, source=source, source_type=source_type, tcp_options=allowed)
 
     def _out(
         self,
@@ -147,9 +147,10 @@ class OkeSecurity(Component[OkeSecurityArgs]):
 _FRAGMENTATION_NEEDED = oci.core.NetworkSecurityGroupSecurityRuleIcmpOptionsArgs(type=3, code=4)
 
 
-def _port(port: int) -> oci.core.NetworkSecurityGroupSecurityRuleTcpOptionsArgs:
+def ports(first: int, last: int) -> oci.core.NetworkSecurityGroupSecurityRuleTcpOptionsArgs:
+    """TCP ports that a rule admits."""
     return oci.core.NetworkSecurityGroupSecurityRuleTcpOptionsArgs(
-        destination_port_range=oci.core.NetworkSecurityGroupSecurityRuleTcpOptionsDestinationPortRangeArgs(min=port, max=port)
+        destination_port_range=oci.core.NetworkSecurityGroupSecurityRuleTcpOptionsDestinationPortRangeArgs(min=first, max=last)
     )
 
 

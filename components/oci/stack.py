@@ -16,6 +16,7 @@ from components.oci.arguments import oke_gpu_cluster_args
 from components.oci.autoscaler import OkeAutoscaler, OkeAutoscalerArgs, ScaledPool
 from components.oci.caches import OkeCaches, OkeCachesArgs
 from components.oci.existing_oke_cluster import ExistingOkeCluster, ExistingOkeClusterArgs
+from components.oci.metrics_gateway import MetricsGateway, MetricsGatewayArgs
 from components.oci.oci_gpu_runner import OciGpuRunner
 from components.oci.oke_gpu_cluster import OkeGpuCluster
 from components.oci.oke_gpu_pool import OkeGpuPool, OkeGpuPoolArgs
@@ -26,6 +27,7 @@ from fleet.providers.fleet import Fleet
 from fleet.providers.oke import existing as settings_of_existing
 from fleet.providers.oke.addons import AUTOSCALER_ADDON
 from fleet.providers.oke.cluster import OkeCluster, OkePools
+from fleet.providers.oke.push import gateway
 from fleet.providers.oke.quotas import oke_quotas
 from fleet.providers.oke.vm_runner import MachineRunner
 from fleet.providers.tags import fixed_tags
@@ -101,7 +103,9 @@ def build(name: str, settings: OkePools, fleet: Fleet, context: Context, private
         "runnerSets": {},
     }
     if isinstance(settings, OkeCluster) and isinstance(cluster, OkeGpuCluster):
-        machine_set = partial(_machine_set, name, settings, context, cluster, cloud)
+        machine_set = partial(
+            _machine_set, name, settings, context, cluster, cloud, _gateway(name, settings, context, cluster, cloud)
+        )
         kubeconfig, outputs["clusterName"], outputs["vcnId"] = cluster.kubeconfig, called, cluster.vcn_id
         if settings.caches:
             args = OkeCachesArgs(
@@ -128,12 +132,33 @@ def build(name: str, settings: OkePools, fleet: Fleet, context: Context, private
     return Built(outputs, kubeconfig)
 
 
+def _gateway(
+    name: str, settings: OkeCluster, context: Context, cluster: OkeGpuCluster, cloud: oci.Provider
+) -> MetricsGateway | None:
+    """The gateway to which machines push metrics; None if none of them can."""
+    found = gateway(settings)
+    if found is None:
+        return None
+    args = MetricsGatewayArgs(
+        gateway=found,
+        cluster=context.cluster_name(name),
+        compartment=settings.compartment,
+        vcn_id=cluster.vcn_id,
+        workers_id=cluster.node_security_group_id,
+        ready=cluster.ready,
+        tags=context.tags,
+    )
+    opts = pulumi.ResourceOptions(providers=[cloud, cluster.kubernetes_provider])
+    return MetricsGateway(f"{name}-metrics-gateway", args, opts=opts)
+
+
 def _machine_set(
     name: str,
     settings: OkeCluster,
     context: Context,
     cluster: OkeGpuCluster,
     cloud: oci.Provider,
+    metrics: MetricsGateway | None,
     set_name: str,
     runner: MachineRunner,
     group: str,
@@ -145,5 +170,8 @@ def _machine_set(
     if cluster.machine_security_group_id is not None:
         args["security_group_id"] = cluster.machine_security_group_id
     after = [*arc.after, *cluster.before_machines]
+    if metrics is not None and set_name in metrics.set_group_ids:
+        args |= {"metrics_url": metrics.gateway.url(set_name), "metrics_security_group_id": metrics.set_group_ids[set_name]}
+        after += metrics.rules
     opts = pulumi.ResourceOptions(providers=[cloud, cluster.kubernetes_provider], depends_on=after)
     return OciGpuRunner(f"{name}-{set_name}", args, opts)

@@ -14,13 +14,16 @@ from fleet.providers.oke.vm_runner import VmRunner
 
 @dataclass(frozen=True, slots=True)
 class StandingMachines:
-    """`user_data` is base64. `ready` must exist before machines, such as the rules by which they reach the internet."""
+    """`metadata` has the user data in base64.
+
+    `ready` must exist before machines, such as the rules by which they reach the internet.
+    """
 
     runner: VmRunner
     compartment: str
     subnet_id: pulumi.Input[str]
-    group_id: pulumi.Input[str]
-    user_data: str
+    group_ids: Sequence[pulumi.Input[str]]
+    metadata: Mapping[str, pulumi.Input[str]]
     tags: Mapping[str, str]
     ready: Sequence[pulumi.Resource]
 
@@ -68,7 +71,7 @@ def _launch_details(args: StandingMachines) -> oci.core.InstanceConfigurationIns
             source_type="image", image_id=args.runner.image.id, boot_volume_size_in_gbs=str(disk_gb(args.runner.disk))
         ),
         create_vnic_details=oci.core.InstanceConfigurationInstanceDetailsLaunchDetailsCreateVnicDetailsArgs(
-            assign_public_ip=False, nsg_ids=[args.group_id]
+            assign_public_ip=False, nsg_ids=list(args.group_ids)
         ),
         instance_options=oci.core.InstanceConfigurationInstanceDetailsLaunchDetailsInstanceOptionsArgs(
             are_legacy_imds_endpoints_disabled=True
@@ -79,6 +82,6 @@ def _launch_details(args: StandingMachines) -> oci.core.InstanceConfigurationIns
         agent_config=oci.core.InstanceConfigurationInstanceDetailsLaunchDetailsAgentConfigArgs(
             are_all_plugins_disabled=True, is_management_disabled=True, is_monitoring_disabled=True
         ),
-        metadata={"user_data": args.user_data},
+        metadata=dict(args.metadata),
         freeform_tags=dict(args.tags),
     )

@@ -27,6 +27,12 @@ ENGINE_PORT = 5555
 _ENGINE = "DCGM_REMOTE_HOSTENGINE_INFO"
 
 
+def counters() -> list[tuple[str, str]]:
+    """(DCGM field, type in Prometheus) of everything that an exporter collects."""
+    rows = (line.split(",") for line in COUNTERS.splitlines() if not line.startswith("#"))
+    return [(name.strip(), kind.strip()) for name, kind, *_ in rows]
+
+
 def remote_engine(address: str) -> dict[str, str]:
     """The variable that makes the exporter use a DCGM engine of its node instead of its own.
 

@@ -56,26 +56,32 @@ def kube_prometheus(
     own_class: bool,
     node_labels: Sequence[str],
     selector: Mapping[str, str] = SYSTEM_SELECTOR,
+    *,
+    receives: bool = False,
 ) -> Chart:
     """Prometheus for one cluster, whose physical name is the external label `cluster` of its samples and alerts.
 
     `own_class`: whether the program creates the storage class of its volume. `node_labels` are the labels of nodes in
     `kube_node_labels`. `selector` is the node selector of all parts except node-exporter. Prometheus selects every monitor and
-    rule of the cluster, whatever their labels are.
+    rule of the cluster, whatever their labels are. `receives`: whether it takes remote write.
     """
     storage_class = PROMETHEUS_CLASS if own_class else monitoring.storage_class
     claim: dict[str, Any] = {
         "accessModes": ["ReadWriteOnce"],
         "resources": {"requests": {"storage": memory_text(monitoring.storage)}},
     } | ({"storageClassName": storage_class} if storage_class else {})
-    prometheus: dict[str, Any] = {f"{kind}SelectorNilUsesHelmValues": False for kind in _SELECTORS} | {
-        "externalLabels": {"cluster": cluster},
-        "retention": f"{monitoring.retention}s",
-        "retentionSize": f"{int(monitoring.storage * _FILL)}MiB",
-        "storageSpec": {"volumeClaimTemplate": {"spec": claim}},
-        "resources": resources(_PROMETHEUS),
-        "nodeSelector": dict(selector),
-    }
+    prometheus: dict[str, Any] = (
+        {f"{kind}SelectorNilUsesHelmValues": False for kind in _SELECTORS}
+        | {
+            "externalLabels": {"cluster": cluster},
+            "retention": f"{monitoring.retention}s",
+            "retentionSize": f"{int(monitoring.storage * _FILL)}MiB",
+            "storageSpec": {"volumeClaimTemplate": {"spec": claim}},
+            "resources": resources(_PROMETHEUS),
+            "nodeSelector": dict(selector),
+        }
+        | ({"enableRemoteWriteReceiver": True} if receives else {})
+    )
     values: dict[str, Any] = {part: {"enabled": False} for part in _NOT_REACHABLE} | {
         "prometheus": {"prometheusSpec": prometheus},
         "alertmanager": {

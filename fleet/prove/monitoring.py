@@ -8,13 +8,15 @@ from fleet.charts.chart import Pod, Where
 from fleet.prove.launchers import system_room
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import monitoring_pods
+from fleet.providers.oke.push import push_remarks
 from fleet.settings.cluster import Cluster
 from fleet.settings.model import cpu_text, memory_text
 
 
 def remarks(fleet: Fleet) -> Iterator[str]:
-    """What the parts of monitoring request, and whether the system pool must grow for them."""
+    """Machines without metrics, what the parts of monitoring request, and whether the system pool must grow for them."""
     for name, cluster in fleet.clusters_by_name():
+        yield from (f"{name}: {remark}" for remark in push_remarks(cluster))
         pods = monitoring_pods(cluster)
         if not pods:
             continue

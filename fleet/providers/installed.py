@@ -22,6 +22,7 @@ from fleet.charts.plugin_configs import PluginConfigs, plugin_configs
 from fleet.facts.node_image import NODE_IMAGES, NodeImage
 from fleet.facts.pricing import range_text
 from fleet.facts.scheduling import RUNTIME_CLASS, Toleration
+from fleet.providers.oke.push import gateway
 from fleet.providers.registry import PROVIDERS
 from fleet.providers.target import pool_target
 from fleet.settings.cluster import Cluster
@@ -50,7 +51,8 @@ def monitoring_charts(cluster: Cluster, physical_name: str) -> Iterator[Chart]:
         return
     if wanted.installs:
         called = physical_name if cluster.found is None else cluster.found.identity
-        yield kube_prometheus(wanted, called, cluster.makes_class, node_labels(cluster), cluster.system_selector)
+        labels, receives = node_labels(cluster), gateway(cluster) is not None
+        yield kube_prometheus(wanted, called, cluster.makes_class, labels, cluster.system_selector, receives=receives)
     image = image_of(cluster)
     if image is not None and cluster.enablement != GPU_OPERATOR and DCGM_EXPORTER not in cluster.provided:
         yield dcgm_exporter(
@@ -61,15 +63,16 @@ def monitoring_charts(cluster: Cluster, physical_name: str) -> Iterator[Chart]:
 
 
 def monitoring_pods(cluster: Cluster) -> tuple[Pod, ...]:
-    """The pods of those charts and of CloudWatch's add-on."""
+    """The pods of those charts, and those that no chart has."""
     # No pod depends on the cluster's physical name.
     pods = tuple(pod for chart in monitoring_charts(cluster, "") for pod in chart.pods)
     return (*pods, *added_pods(cluster))
 
 
 def added_pods(cluster: Cluster) -> tuple[Pod, ...]:
-    """The pods of an add-on that the settings ask for, and that is no chart."""
-    return CLOUDWATCH_PODS if cluster.monitoring is not None and cluster.monitoring.cloudwatch else ()
+    """The pods of monitoring that no chart has: those of CloudWatch's add-on, and the gateway of machines."""
+    of_addon = CLOUDWATCH_PODS if cluster.monitoring is not None and cluster.monitoring.cloudwatch else ()
+    return of_addon if (receiver := gateway(cluster)) is None else (*of_addon, receiver.pod)
 
 
 def operator_of(cluster: Cluster) -> OperatorSettings:

@@ -8,12 +8,20 @@ from pydantic import AfterValidator, Field, model_validator
 
 from fleet.settings.alerts import Alerts
 from fleet.settings.github import RepositoryName
-from fleet.settings.model import DnsLabel, Duration, LabelKey, LabelValue, Memory, Model, memory_text, problem
+from fleet.settings.model import DnsLabel, Duration, LabelKey, LabelValue, Memory, Model, matching, memory_text, problem
 
 NAMESPACE = "monitoring"
 _OF_AN_INSTALLED_ONE = {"storage": "storage", "storage_class": "storageClass", "retention": "retention"}
 _SMALLEST = 50 * 1024
 """MiB of the smallest block volume of OCI."""
+
+REMOTE_WRITE = matching(
+    "remote_write_url",
+    "not the URL of Prometheus' remote write without user and password; write for example "
+    "http://prometheus.metrics.svc:9090/api/v1/write",
+    r"https?://[a-z0-9.-]+(:[0-9]+)?/[A-Za-z0-9._/-]+",
+    private=True,
+)
 
 
 def _volume(mebibytes: int) -> int:
@@ -40,6 +48,9 @@ class Monitoring(Model):
     """Storage class of that volume. Default: one that the program creates on EKS and OKE, otherwise the default class."""
     retention: Annotated[Duration, Field(ge=3600)] = 15 * 86400
     """Seconds for which an installed Prometheus keeps samples."""
+    remote_write_url: Annotated[str, REMOTE_WRITE] | None = None
+    """Where an existing Prometheus takes remote write, as pods of the cluster reach it. OCI machines push their metrics there by
+    a gateway. An installed Prometheus needs none."""
     alerts: Alerts = Alerts()
     cloudwatch: bool = False
     """Whether CloudWatch gets Container Insights and the GPU metrics too, by its add-on for EKS."""
@@ -54,6 +65,12 @@ class Monitoring(Model):
         """Refuse labels for an installed Prometheus, which selects every monitor and rule, and a volume for an existing one."""
         if self.installs and self.labels:
             raise problem("monitoring_labels", "an installed Prometheus selects every monitor; remove labels", at=("labels",))
+        if self.installs and self.remote_write_url is not None:
+            raise problem(
+                "monitoring_remote_write",
+                "the program knows the URL of a Prometheus that it installs; remove remoteWriteUrl",
+                at=("remoteWriteUrl",),
+            )
         for field, key in _OF_AN_INSTALLED_ONE.items():
             if not self.installs and field in self.model_fields_set:
                 raise problem(

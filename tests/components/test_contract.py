@@ -32,6 +32,7 @@ TOKENS = {
     "GpuQueue": "gpu-ci:index:GpuQueue",
     "GpuWorkload": "gpu-ci:index:GpuWorkload",
     "LocalQueues": "gpu-ci:index:LocalQueues",
+    "MetricsGateway": "gpu-ci:index:MetricsGateway",
     "ModelCache": "gpu-ci:index:ModelCache",
     "Namespaces": "gpu-ci:index:Namespaces",
     "OciGpuRunner": "gpu-ci:index:OciGpuRunner",

@@ -2532,6 +2532,17 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "the program installs CloudWatch's add-on only on EKS clusters that it creates; remove cloudwatch",
         "true",
     ),
+    "monitoring-remote-write-url": (
+        "gpu-ci:clusters.usw2.monitoring.remoteWriteUrl",
+        "not the URL of Prometheus' remote write without user and password; write for example "
+        "http://prometheus.metrics.svc:9090/api/v1/write",
+        "",
+    ),
+    "monitoring-remote-write": (
+        "gpu-ci:clusters.usw2.monitoring.remoteWriteUrl",
+        "the program knows the URL of a Prometheus that it installs; remove remoteWriteUrl",
+        '"http://prometheus.metrics.svc:9090/api/v1/write"',
+    ),
     "monitoring-existing-storage": (
         "gpu-ci:clusters.usw2.monitoring.storageClass",
         "storageClass is a setting of a Prometheus that the program installs; remove it, or write prometheus: install",

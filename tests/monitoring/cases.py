@@ -468,6 +468,12 @@ def _gpu(metric: str, gpu: int | str, pod: str = "", namespace: str = "runners-g
     return series(metric, kubernetes_node="n1", gpu=str(gpu), **owner, **more)
 
 
+def _pushed(name: str, samples: str) -> dict[str, str]:
+    """What a machine of a set pushed, as the gateway writes it."""
+    own = {"kubernetes_node": f"{name}/inst-1", "gpu": "0", "instance": "inst-1", "runner_class": name}
+    return {series("DCGM_FI_DEV_GPU_TEMP", **own): samples}
+
+
 def _of_gpu(gpu: int | str, pod: str = "", namespace: str = "runners-gpu-t4", **more: str) -> dict[str, str]:
     """The labels of an alert about one GPU of n1."""
     owner = {"exported_namespace": namespace, "exported_pod": pod} if pod else {}
@@ -615,6 +621,11 @@ FAULTS = (
         {"GpuCiRowRemapFailed": {4: SILENT, 5: [_of_gpu(0)], 11: SILENT}},
     ),
     Case(
+        "a hot GPU of a machine, as the gateway writes its series",
+        _pushed("oci-vm", "90x20 70x10"),
+        {"GpuCiGpuHot": {9: SILENT, 10: [{"kubernetes_node": "oci-vm/inst-1", "gpu": "0"}], 25: SILENT}},
+    ),
+    Case(
         "hot GPUs",
         {_gpu("DCGM_FI_DEV_GPU_TEMP", 0): "86x20 85x20", _gpu("DCGM_FI_DEV_GPU_TEMP", 1): "85x40"},
         {"GpuCiGpuHot": {9: SILENT, 10: [_of_gpu(0)], 21: SILENT}},
@@ -758,6 +769,33 @@ STARTS = (
 )
 
 
+# -- machines ----------------------------------------------------------------------------------------------------------
+
+
+def _jobs(name: str, samples: str) -> dict[str, str]:
+    """Running jobs of a set."""
+    return {series("gpu_ci:jobs_running", scale_set=name): samples}
+
+
+SILENT_SETS = (
+    Case(
+        "jobs run and no machine pushes, until one does",
+        _jobs("oci-vm", "1x40") | _jobs("oci-job", "1x40") | _pushed("oci-vm", "_x20 40x20") | _pushed("oci-job", "40x40"),
+        {"GpuCiMachinesSilent": {14: SILENT, 15: [{"scale_set": "oci-vm"}], 19: [{"scale_set": "oci-vm"}], 21: SILENT}},
+    ),
+    Case(
+        "no job runs, machines may be elsewhere, a node is not a machine",
+        _jobs("oci-vm", "0x40") | _jobs("oci-away", "1x40") | _jobs("gpu-t4", "1x40"),
+        {"GpuCiMachinesSilent": {20: SILENT}},
+    ),
+    Case(
+        "a node's series are not a machine's",
+        _jobs("oci-job", "1x40") | {series("DCGM_FI_DEV_GPU_TEMP", kubernetes_node="n", gpu="0"): "40x40"},
+        {"GpuCiMachinesSilent": {20: [{"scale_set": "oci-job"}]}},
+    ),
+)
+
+
 # -- seed 001 ----------------------------------------------------------------------------------------------------------
 
 SEED = Case(
@@ -781,6 +819,7 @@ SUITES = (
     Suite(("nodes", "use"), USE),
     Suite(("faults",), FAULTS),
     Suite(("xid",), XIDS_OF_A_GPU),
+    Suite(("machines",), SILENT_SETS),
     Suite(("spending",), SPENDING),
     Suite(("starts",), STARTS, every=10),
     Suite((), (SEED,)),

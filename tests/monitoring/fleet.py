@@ -10,6 +10,7 @@ from fleet.render.monitoring.rules import rule_groups
 from tests import builders
 
 CLUSTER = "usw2"
+MACHINES = "sjc"
 RESERVATION = {"id": "cr-0123456789abcdef0", "zone": "us-west-2a", "count": 2, "endDate": "1970-01-02"}
 """It ends 24 hours after the time 0 at which promtool begins."""
 
@@ -50,6 +51,22 @@ def monitored(**changes: Any) -> Fleet:
     return load(builders.config(clusters={CLUSTER: builders.cluster(**settings | changes)}))
 
 
+def machines(**changes: Any) -> Fleet:
+    """A fleet with monitoring of an OKE cluster whose sets are OCI machines; `changes` replace keys of its cluster."""
+    away = [builders.place(), builders.place(builders.THERE)]
+    settings = {
+        "monitoring": {"prometheus": "install"},
+        "pools": {},
+        "runners": {
+            "oci-vm": builders.vm(),
+            "oci-job": builders.vm_per_job(),
+            "oci-away": builders.vm_per_job(places=away),
+        },
+    }
+    return load(builders.config(clusters={MACHINES: builders.oke_cluster(**settings | changes)}))
+
+
 def groups() -> list[dict[str, Any]]:
-    """The groups of that cluster's rules."""
-    return rule_groups(monitored(), CLUSTER)
+    """The groups of that cluster's rules, and of the machines' own rules."""
+    own = [group for group in rule_groups(machines(), MACHINES) if group["name"] == "gpu-ci-machines"]
+    return [*rule_groups(monitored(), CLUSTER), *own]

@@ -44,6 +44,14 @@ class Server:
         return body
 
 
+def free_port() -> int:
+    """A port of loopback that nothing uses."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+    return port
+
+
 @contextmanager
 def serving(samples: str, at: int, folder: Path) -> Iterator[Server]:
     """A server with these samples, which are OpenMetrics with times. `folder` is an empty folder for its data."""
@@ -51,9 +59,7 @@ def serving(samples: str, at: int, folder: Path) -> Iterator[Server]:
     (folder / "prometheus.yml").write_text("global: {}\n")
     made = ["promtool", "tsdb", "create-blocks-from", "openmetrics", str(folder / "samples"), str(folder / "data")]
     subprocess.run(made, check=True, capture_output=True, timeout=60)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     options = {
         "config.file": folder / "prometheus.yml",
         "storage.tsdb.path": folder / "data",
@@ -64,14 +70,14 @@ def serving(samples: str, at: int, folder: Path) -> Iterator[Server]:
     with (folder / "log").open("wb") as log, subprocess.Popen(command, stdout=log, stderr=log) as process:
         try:
             server = Server(port, at)
-            _wait(server, process, folder / "log")
+            waiting(server, process, folder / "log")
             yield server
         finally:
             process.terminate()
             process.wait(timeout=30)
 
 
-def _wait(server: Server, process: subprocess.Popen[bytes], log: Path) -> None:
+def waiting(server: Server, process: subprocess.Popen[bytes], log: Path) -> None:
     """Until the server is ready."""
     for _ in range(300):
         assert process.poll() is None, log.read_text()

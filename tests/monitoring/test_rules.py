@@ -26,14 +26,14 @@ from tests import builders
 from tests.fleet.conformance import STACKS
 from tests.monitoring import __main__ as program
 from tests.monitoring.cases import SUITES
-from tests.monitoring.fleet import CLUSTER, groups, monitored
+from tests.monitoring.fleet import CLUSTER, MACHINES, groups, machines, monitored
 from tests.monitoring.mutants import EQUIVALENT, mutants, survivors
 from tests.monitoring.promtool import GET, document, failed
 from tests.monitoring.test_dashboards import used
 
 MONITORED = {"prometheus": "install"}
-ADDED = {"scale_set", "kubernetes_node", "exported_namespace", "exported_pod"}
-"""Labels that the monitors add to what an exporter sets."""
+ADDED = {"scale_set", "kubernetes_node", "exported_namespace", "exported_pod", "runner_class"}
+"""Labels that the monitors and the gateway of machines add to what an exporter sets."""
 MUTANTS = list(mutants(groups()))
 LASTING = {"GpuCiReservationEnds"}
 """Alerts that end only when the settings change."""
@@ -204,12 +204,15 @@ def test_rules_exist_only_for_what_the_cluster_has():
         monitoring=MONITORED, pools={"t4": builders.pool()}, runners={"gpu-t4": builders.runner()}, workloads={}, caches={}
     )
     missing = named(groups()).keys() - named(rule_groups(plain, CLUSTER)).keys()
-    assert missing == {"GpuCiSpotNodeLost", "GpuCiReservationEnds"}
+    assert missing == {"GpuCiSpotNodeLost", "GpuCiReservationEnds", "GpuCiMachinesSilent"}
     queries = [rule["expr"] for group in rule_groups(plain, CLUSTER) for rule in group["rules"]]
     assert not any("!~" in query for query in queries), "nothing keeps a GPU idle on purpose"
-    machines = builders.oke_cluster(monitoring=MONITORED, pools={}, runners={"oci": builders.vm_per_job()})
-    without_pools = rule_groups(load(builders.config(clusters={"sjc": machines})), "sjc")
-    assert [group["name"] for group in without_pools] == ["gpu-ci-queue", "gpu-ci-spending", "gpu-ci-starts"]
+    without_pools = [group["name"] for group in rule_groups(machines(), MACHINES)]
+    assert without_pools == [f"gpu-ci-{topic}" for topic in ("queue", "faults", "xid", "machines", "spending", "starts")]
+    of_cncf = {key: value for key, value in builders.vm_per_job(launcher="cncf").items() if key != "image"}
+    of_cncf["places"] = [builders.place() | {"subnet": "ocid1.subnet.oc1.sjc.examplepublic"}]
+    silent = [group["name"] for group in rule_groups(machines(runners={"theirs": of_cncf}), MACHINES)]
+    assert silent == ["gpu-ci-queue", "gpu-ci-spending", "gpu-ci-starts"], "no GPU of the cluster has metrics"
     team = {"queues": {"teams": {"vision": {"namespaces": ["vision"], "quotas": [{"pool": "t4", "nominal": 1}]}}}}
     without_runners = monitored(
         monitoring=MONITORED, pools={"t4": builders.pool(capacity="spot")}, runners={}, workloads={}, **team

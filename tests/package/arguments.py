@@ -180,6 +180,8 @@ ARGUMENTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
         {**PER_JOB, "minRunners": 1.0, "lifetime": "12h"},
         {
             **STANDING,
+            "metricsUrl": "http://10.0.255.226:30000/api/v1/write",
+            "metricsSecurityGroupId": "ocid1.networksecuritygroup.oc1.us-sanjose-1.examplepush",
             "networkCompartmentIds": ["ocid1.compartment.oc1..examplenetwork"],
             "homeRegion": "us-ashburn-1",
             "machineSetName": "own-set",
@@ -280,6 +282,8 @@ WRONG: Mapping[str, Sequence[tuple[Mapping[str, Any], str, str]]] = {
         ({"kind": "container"}, "kind", "vm-per-job"),
         ({"count": 2.0}, "count", "only a set of kind vm"),
         ({"subnetId": "ocid1.subnet.oc1.iad.example"}, "subnetId", "us-sanjose-1"),
+        ({"metricsUrl": "http://10.0.255.226:30000/api/v1/write"}, "metricsSecurityGroupId", "both or neither"),
+        ({"metricsUrl": "10.0.255.226:30000"}, "metricsUrl", "not the URL"),
         ({"places": [{"region": "us-sanjose-1"}]}, "places[0].availabilityDomains", "add it"),
         ({"githubApp": APP}, "githubPrivateKey", "belong together"),
     ],

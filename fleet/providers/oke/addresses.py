@@ -13,6 +13,9 @@ _PODS_PER_CARD = 31
 """Pod addresses per network card (the same page)."""
 _OCI_KEEPS = 3
 """Addresses that OCI reserves in each subnet: the first two and the last (docs.oracle.com, networking overview)."""
+_SMALL = 28
+"""Prefix of the subnets of the API endpoint and of the metrics gateway. The endpoint needs a handful of addresses
+(docs.oracle.com, example network configurations), the gateway one."""
 OF_MOUNT_TARGET = 3
 """Addresses of a mount target of File Storage (docs.oracle.com, creating mount targets)."""
 
@@ -30,3 +33,20 @@ def node_subnet(cidr: str) -> tuple[str, int]:
     """(range, usable addresses) of the node subnet of a new VCN, which is the first half of it."""
     half = next(ipaddress.IPv4Network(cidr).subnets(prefixlen_diff=1))
     return str(half), half.num_addresses - _OCI_KEEPS
+
+
+def endpoint_subnet(cidr: str) -> str:
+    """Range of the endpoint's subnet of a new VCN: its last sixteen addresses."""
+    return _from_end(cidr, 1)
+
+
+def gateway_subnet(cidr: str) -> tuple[str, str]:
+    """(range, address of the load balancer) of the metrics gateway of a new VCN: the sixteen addresses before the endpoint's."""
+    found = _from_end(cidr, 2)
+    return found, str(ipaddress.IPv4Network(found)[2])
+
+
+def _from_end(cidr: str, number: int) -> str:
+    network = ipaddress.IPv4Network(cidr)
+    size: int = 2 ** (32 - _SMALL)
+    return f"{ipaddress.IPv4Address(int(network.broadcast_address) + 1 - number * size)}/{_SMALL}"

@@ -25,6 +25,7 @@ export DEBIAN_FRONTEND=noninteractive
 
 step=start
 reason=
+pushes=
 
 # A line on the serial console, where the launcher reads it.
 tell() {
@@ -45,6 +46,8 @@ finish() {
     { printf '%s\n' "$line" >"$STATE/status"; } 2>/dev/null
     tell "$line"
   fi
+  # The agent sends its last samples within its flush deadline.
+  if [[ $pushes ]]; then timeout 40 docker stop -t 30 gpu-ci-agent; fi
   systemctl poweroff
   exit "$code"
 }
@@ -129,6 +132,24 @@ closed() {
   esac
 }
 
+# Starts the DCGM exporter, and an agent that pushes what it reads. Both listen on loopback. The launcher wrote into the metadata
+# where to push; without that key, in other networks than the cluster's, nothing is pushed. The gateway sets the other labels.
+push() {
+  local url name=${HOSTNAME:0:63}
+  url="$(curl --silent --fail --noproxy '*' --max-time 10 --header 'Authorization: Bearer Oracle' \
+    "http://$IMDS4/opc/v2/instance/metadata/gpu-ci-metrics")" &&
+    [[ $url =~ ^http://[0-9.]+:[0-9]+/api/v1/write$ ]] &&
+    printf '{"global": {"scrape_interval": "15s"}, "scrape_configs": [{"job_name": "dcgm", "static_configs": [{"targets": ["%s"],
+ "labels": {"instance": "%s"}}]}], "remote_write": [{"url": "%s"}]}\n' 127.0.0.1:9400 "${name//[^A-Za-z0-9-]/-}" "$url" \
+      >"$STATE/agent.json" &&
+    timeout 300 docker pull --quiet "$EXPORTER_IMAGE" && timeout 300 docker pull --quiet "$AGENT_IMAGE" &&
+    docker run --detach --name gpu-ci-exporter --network host --gpus all --cap-add SYS_ADMIN \
+      --volume "$ROOT/etc/gpu-ci/counters.csv:/counters.csv:ro" --env DCGM_EXPORTER_LISTEN=127.0.0.1:9400 \
+      --env DCGM_EXPORTER_COLLECTORS=/counters.csv --env DCGM_EXPORTER_INTERVAL=15000 "$EXPORTER_IMAGE" &&
+    docker run --detach --name gpu-ci-agent --network host --volume "$STATE/agent.json:/agent.json:ro" "$AGENT_IMAGE" \
+      --agent --config.file=/agent.json --web.listen-address=127.0.0.1:9401 --storage.remote.flush-deadline=20s
+}
+
 if [[ -e $STATE/started ]]; then
   step=reboot
   fail "this machine was started before"
@@ -139,7 +160,7 @@ limit_boot
 install -d -m 0700 "$WORK"
 # shellcheck source=/dev/null
 . "$SETTINGS"
-: "${DRIVER:?}" "${GPUS:?}" "${TOOLKIT:?}" "${RUNNER_IMAGE:?}" "${NVKIND?}" "${STANDING?}" "${USD_PER_HOUR?}"
+: "${DRIVER:?}" "${GPUS:?}" "${TOOLKIT:?}" "${RUNNER_IMAGE:?}" "${NVKIND?}" "${STANDING?}" "${USD_PER_HOUR?}" "${EXPORTER_IMAGE?}"
 
 begin driver
 each_gpu driver_version "$DRIVER"
@@ -235,6 +256,12 @@ while IFS= read -r line; do
 done <<<"$seen"
 [[ $count -eq $GPUS ]] || fail "a container sees $count GPUs, not $GPUS"
 rm -rf "$WORK"
+
+if [[ $EXPORTER_IMAGE ]]; then
+  begin metrics
+  # A machine without metrics runs its job all the same.
+  if push; then pushes=yes; else tell "gpu-ci metrics=none code=$?"; fi
+fi
 
 begin registration
 # A standing machine waits here for days.

@@ -14,7 +14,8 @@ file, by default /etc/gpu-ci/launcher.json:
 
      per-job:
      "shapes": [name, ...]                    each is tried in all places before the next
-     "places": [{"region", "availabilityDomains": [name, ...], "subnet", "securityGroups": [OCID, ...], "image"}, ...]
+     "places": [{"region", "availabilityDomains": [name, ...], "subnet", "securityGroups": [OCID, ...], "image",
+                 "metricsUrl": where its machines push metrics, or null}, ...]
      "disk": GB of the boot volume
      "preemptible": true | false
      "userData": cloud-init user data in base64
@@ -54,6 +55,8 @@ JIT_VARIABLE = "ACTIONS_RUNNER_INPUT_JITCONFIG"
 JIT_KEY = "gpu-ci-jit"
 """Metadata key of the registration. A machine reads it at /opc/v2/instance/metadata/gpu-ci-jit. Oracle documents this address for
 keys of `metadata` (docs.oracle.com, getting instance metadata), but not for keys of `extended_metadata`."""
+METRICS_KEY = "gpu-ci-metrics"
+"""Metadata key of the URL to which the machine pushes metrics. A machine in a place that reaches no gateway has none."""
 SET_TAG = "gpu-ci-set"
 RUNNER_TAG = "gpu-ci-runner"
 CLAIMED_TAG = "gpu-ci-claimed"
@@ -555,6 +558,7 @@ class PerJob(Machines):
 
     def _details(self, shape: str, place: dict[str, Any], domain: str) -> Any:
         models, config = self.cloud.models, self.config
+        pushed = {METRICS_KEY: place["metricsUrl"]} if place["metricsUrl"] else {}
         spot = models.PreemptibleInstanceConfigDetails(
             preemption_action=models.TerminatePreemptionAction(preserve_boot_volume=False)
         )
@@ -567,7 +571,7 @@ class PerJob(Machines):
             create_vnic_details=models.CreateVnicDetails(
                 subnet_id=place["subnet"], nsg_ids=place["securityGroups"], assign_public_ip=False
             ),
-            metadata={"user_data": config["userData"], JIT_KEY: self.jit},
+            metadata={"user_data": config["userData"], JIT_KEY: self.jit, **pushed},
             instance_options=models.InstanceOptions(are_legacy_imds_endpoints_disabled=True),
             # Only paravirtualized disks support it, and bare metal has other disks.
             is_pv_encryption_in_transit_enabled=True if shape.startswith("VM.") else None,

@@ -25,10 +25,12 @@ SCRIPT = Path(cloudinit.__file__).parent / "bootstrap.sh"
 JIT = "ZXlKaGJHY2lPaUpTVXpJMU5pSXNJblI1Y0NJNklrcFhWQ0o5" * 60
 FINGERPRINT = "C95B321B61E88C1809C4F759DDCAE044F796ECB0"
 IMAGE = "registry.example/runner:1@sha256:" + "0" * 64
+EXPORTER, AGENT = (f"registry.example/{name}:1@sha256:" + "0" * 64 for name in ("exporter", "agent"))
 CLOSED = 7
 """curl's status for a connection that was refused."""
 
-REAL = ("chmod", "env", "install", "mv", "rm", "sha256sum", "tar")
+METRICS_URL = "http://10.0.255.226:30000/api/v1/write"
+REAL = ("chmod", "env", "install", "mv", "rm", "sha256sum", "tar", "timeout")
 
 STUB = """#!/bin/bash
 name="${0##*/}"
@@ -37,7 +39,7 @@ calls=$((calls + 1))
 printf '%s\\n' "$calls" >"$STUB/count/$name"
 declare -x >"$STUB/environment/$name.$calls"
 printf 'CALL\\t%s\\t%s\\t%s\\n' "$name" "$calls" "${*//$'\\n'/ }" >>"$STUB/log"
-if [[ $name == "${STUB_FAIL-}" && $calls -ge ${STUB_FROM-1} ]]; then exit "${STUB_CODE-1}"; fi
+if [[ $name == "${STUB_FAIL-}" && $calls -ge ${STUB_FROM-1} && $calls -le ${STUB_TO-999} ]]; then exit "${STUB_CODE-1}"; fi
 if [[ $name == "${STUB_HANG-}" && $calls -ge ${STUB_FROM-1} ]]; then
   mapfile -d "" -t timer <"$STUB/timers/gpu-ci-boot-deadline"
   # Below nobody, as systemd has it.
@@ -69,6 +71,7 @@ BODIES = {
               if ((tries % ${STUB_REST-1000} == 0)); then miss=404; else miss="${STUB_MISS-404}"; fi
               printf 'no such key\\n%s' "$miss"
             else printf '%s\\n200' "$(<"$STUB/reply")"; fi ;;
+          */gpu-ci-metrics) if [[ $STUB_METRICS ]]; then printf '%s' "$STUB_METRICS"; else exit 22; fi ;;
           http*/opc/v2/instance/) if [[ ${STUB_OPEN-} == *"$url"* ]]; then exit 0; else exit 7; fi ;;
           *helm*) printf '%s' "$(<"$STUB/helm")" | base64 -d >"$output" ;;
           *) printf 'content of %s\\n' "$url" >"$output" ;;
@@ -192,6 +195,8 @@ class StubMachine:
             "RUNNER_IMAGE": IMAGE,
             "NVKIND": "0123456789abcdef",
             "STANDING": "",
+            "EXPORTER_IMAGE": EXPORTER,
+            "AGENT_IMAGE": AGENT,
             "USD_PER_HOUR": "4",
             "GO": "1.24.0",
             "KUBECTL_URL": kubectl,
@@ -229,6 +234,7 @@ class StubMachine:
             "runtime": "nvidia",
             "seen": "GPU 0: NVIDIA A10 (UUID: x)\nGPU 1: NVIDIA A10 (UUID: y)",
             "says": "Listening for Jobs\n2026-11-21 12:00:00Z: Running job: build\n",
+            "metrics": METRICS_URL,
             "python": sys.executable,
             "path": os.environ["PATH"],
         }

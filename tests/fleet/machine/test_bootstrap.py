@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -11,7 +13,19 @@ from pathlib import Path
 import pytest
 
 from fleet.render.machine import launcher
-from tests.fleet.machine.stub_machine import COMMANDS, FINGERPRINT, IMAGE, IMAGES_OWN, JIT, SCRIPT, Call, StubMachine
+from fleet.render.monitoring.gateway import VALUES
+from tests.fleet.machine.stub_machine import (
+    COMMANDS,
+    EXPORTER,
+    FINGERPRINT,
+    IMAGE,
+    IMAGES_OWN,
+    JIT,
+    METRICS_URL,
+    SCRIPT,
+    Call,
+    StubMachine,
+)
 
 STEPS = [
     "start",
@@ -23,6 +37,7 @@ STEPS = [
     "tools",
     "runner",
     "container",
+    "metrics",
     "registration",
     "metadata",
     "job",
@@ -87,7 +102,10 @@ def test_the_metadata_endpoint_is_closed_and_held_closed_before_the_job(machine)
         f"--wait -I OUTPUT 1 {v6}",
         f"--wait -I FORWARD 1 {v6}",
     ]
-    assert [call.name for call in steps[4:]] == ["curl", "curl", "docker", "systemctl", "setpriv", "run.sh", "systemctl"]
+    assert [call.name for call in steps[4:]] == [
+        *("curl", "curl", "docker", "systemctl", "setpriv", "run.sh"),
+        *("timeout", "docker", "systemctl"),
+    ]
     assert [call.arguments.rpartition(" ")[2] for call in steps[4:7]] == [IMDS, IMDS6, IMDS]
 
 
@@ -188,10 +206,21 @@ def test_nothing_is_fetched_but_over_https_and_from_the_machine_itself(machine):
 
 @dataclass(frozen=True)
 class Row:
-    """A call that failed, from that call on each of the command's, and the status that came of it."""
+    """A call that failed, from that call on each of the command's, and the status that came of it.
+
+    Of calls for metrics only that one failed.
+    """
 
     call: Call
     status: str
+
+
+NO_METRICS = "gpu-ci metrics=none code=1"
+
+
+def of_metrics(call: Call) -> bool:
+    """Whether only the machine's metrics need the call."""
+    return call.step == "metrics" or "stop -t 30 gpu-ci-agent" in call.arguments
 
 
 def failures(folder: Path) -> list[Row]:
@@ -201,9 +230,11 @@ def failures(folder: Path) -> list[Row]:
     rows = []
     for number, call in enumerate(good.calls):
         machine = StubMachine(folder / str(number))
-        machine.run(fail=call.name, from_=str(call.count))
-        if call.name == "run.sh" or call.arguments == "poweroff":
+        once = {"to": str(call.count)} if call.step == "metrics" else {}
+        machine.run(fail=call.name, from_=str(call.count), **once)
+        if call.name == "run.sh" or call.arguments == "poweroff" or of_metrics(call):
             rows.append(Row(call, ended(machine)))
+            assert (NO_METRICS in machine.shown) == (call.step == "metrics")
         else:
             rows.append(Row(call, refused(machine)))
     return rows
@@ -218,7 +249,12 @@ def table(rows: list[Row]) -> str:
 def test_every_command_that_fails_leaves_no_registration_and_one_status_of_its_step(tmp_path):
     rows = failures(tmp_path)
     assert {row.call.name for row in rows} == {*COMMANDS, *IMAGES_OWN}, "each has failed"
-    wrong = [row for row in rows if not row.status.startswith(f"gpu-ci status=failed step={row.call.step} code=")]
+    assert {row.status for row in rows if of_metrics(row.call)} == {"gpu-ci status=done step=done code=0"}, table(rows)
+    wrong = [
+        row
+        for row in rows
+        if not of_metrics(row.call) and not row.status.startswith(f"gpu-ci status=failed step={row.call.step} code=")
+    ]
     # The line is written before the machine is told to power off.
     assert [(row.call.name, row.call.arguments, row.status) for row in wrong] == [
         ("systemctl", "poweroff", "gpu-ci status=done step=done code=0")
@@ -262,7 +298,7 @@ def test_the_boots_time_ends_where_a_machine_may_wait(tmp_path, standing, step):
         ("docker", "2", "runner"),
         ("installdependencies.sh", "1", "runner"),
         ("sleep", "1", "registration"),
-        ("curl", "8", "metadata"),
+        ("curl", "9", "metadata"),
     ],
 )
 def test_a_boot_that_hangs_ends_when_its_time_is_up_and_says_where(machine, hang, from_, step):
@@ -284,6 +320,50 @@ def test_a_machine_whose_console_cannot_be_written_does_its_job(machine):
     (machine.root / "dev").rmdir()
     assert machine.run() == 0
     assert machine.status == "gpu-ci status=done step=done code=0"
+
+
+# -- metrics -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_machine_reads_its_gpus_on_loopback_and_pushes_to_where_its_metadata_says(machine):
+    assert machine.run() == 0
+    config = json.loads((machine.root / "var/lib/gpu-ci/agent.json").read_text())
+    (scrape,) = config["scrape_configs"]
+    (target,) = scrape["static_configs"]
+    assert (config["global"]["scrape_interval"], target["targets"]) == ("15s", ["127.0.0.1:9400"])
+    assert re.fullmatch(VALUES["instance"], target["labels"]["instance"]), "the gateway accepts it"
+    assert config["remote_write"] == [{"url": METRICS_URL}]
+    pulled, _, exporter, agent = (call.arguments for call in machine.calls if call.name == "docker" and call.step == "metrics")
+    assert pulled == f"pull --quiet {EXPORTER}"
+    assert f"--volume {machine.root}/etc/gpu-ci/counters.csv:/counters.csv:ro " in exporter
+    assert "--env DCGM_EXPORTER_LISTEN=127.0.0.1:9400 --env DCGM_EXPORTER_COLLECTORS=/counters.csv" in exporter
+    assert "--env DCGM_EXPORTER_INTERVAL=15000 " in exporter, "as often as it is scraped"
+    assert " --web.listen-address=127.0.0.1:9401 " in agent
+    assert machine.root.name + "/var/lib/gpu-ci/agent.json:/agent.json:ro" in agent
+
+
+def test_the_agent_gets_time_to_send_its_last_samples_after_the_status_and_before_power_off(machine):
+    machine.run()
+    last = [(call.name, call.arguments) for call in machine.calls[-3:]]
+    stop = "docker stop -t 30 gpu-ci-agent"
+    assert last == [("timeout", f"40 {stop}"), ("docker", stop.removeprefix("docker ")), ("systemctl", "poweroff")]
+    agent = next(call.arguments for call in machine.calls if "--agent " in call.arguments)
+    assert "--storage.remote.flush-deadline=20s" in agent, "shorter than docker waits"
+
+
+@pytest.mark.parametrize(("metrics", "code"), [("", 22), ("http://elsewhere.example/api/v1/write", 1), ("<html>", 1)])
+def test_a_machine_that_is_not_told_where_to_push_says_so_and_does_its_job(machine, metrics, code):
+    assert machine.run(metrics=metrics) == 0
+    assert ended(machine) == "gpu-ci status=done step=done code=0"
+    assert f"gpu-ci metrics=none code={code}" in machine.shown
+    assert [call.arguments for call in machine.calls if call.step == "metrics" and call.name == "docker"] == []
+    assert not any("stop -t" in call.arguments for call in machine.calls)
+
+
+def test_a_machine_of_a_cluster_without_monitoring_has_no_step_of_metrics(tmp_path):
+    machine = StubMachine(tmp_path, settings={"EXPORTER_IMAGE": ""})
+    assert machine.run() == 0
+    assert "metrics" not in [call.step for call in machine.calls]
 
 
 # -- apt -----------------------------------------------------------------------------------------------------------------
@@ -441,5 +521,6 @@ def test_the_script_is_ascii_and_names_the_key_that_the_launcher_writes():
     text = SCRIPT.read_text(encoding="ascii")
     assert f"/opc/v2/instance/metadata/{launcher.JIT_KEY}" in text
     assert f"export {launcher.JIT_VARIABLE}=" in text
+    assert f"/opc/v2/instance/metadata/{launcher.METRICS_KEY}" in text
     assert "| bash" not in text
     assert "set -x" not in text

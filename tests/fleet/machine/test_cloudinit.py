@@ -9,27 +9,28 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from fleet.charts.dcgm_exporter import counters
 from fleet.facts import hardware, versions
 from fleet.facts.tables import rows
 from fleet.render.machine import cloudinit
-from fleet.render.machine.cloudinit import BOOTSTRAP, SETTINGS, STARTED, encoded, user_data
+from fleet.render.machine.cloudinit import BOOTSTRAP, COUNTERS, SETTINGS, STARTED, encoded, user_data
 from tests.fleet.machine.runners import per_job, standing
-from tests.fleet.machine.stub_machine import SCRIPT
+from tests.fleet.machine.stub_machine import METRICS_URL, SCRIPT
 
 RUNNERS = [standing(), standing(nvkind=False), per_job(), per_job(shapes=["VM.GPU.A10.2"])]
 each_runner = pytest.mark.parametrize("runner", RUNNERS, ids=["standing", "no-nvkind", "per-job", "two-gpus"])
 
 
-def config(runner: Any) -> dict[str, Any]:
+def config(runner: Any, **options: bool) -> dict[str, Any]:
     """The cloud-config as cloud-init reads it."""
-    text = user_data(runner)
+    text = user_data(runner, **options)
     assert text.startswith("#cloud-config\n")
     return dict(YAML(typ="safe", pure=True).load(text))
 
 
-def env(runner: Any) -> dict[str, str]:
+def env(runner: Any, **options: bool) -> dict[str, str]:
     """The bootstrap's settings as a shell reads them."""
-    [content] = [file["content"] for file in config(runner)["write_files"] if file["path"] == SETTINGS]
+    [content] = [file["content"] for file in config(runner, **options)["write_files"] if file["path"] == SETTINGS]
     words = [shlex.split(line) for line in content.splitlines()]
     assert all(len(word) == 1 for word in words)
     return dict(word[0].split("=", 1) for word in words)
@@ -68,6 +69,7 @@ def test_settings_are_the_runners_and_the_pinned_versions():
         "USD_PER_HOUR": "2",
         "NVKIND": versions.NVKIND.version,
         "STANDING": "yes",
+        "EXPORTER_IMAGE": "",
         "GO": versions.NVKIND.go,
         "KUBECTL_URL": versions.DOWNLOADS["kubectl"].url,
         "KUBECTL_SHA256": versions.DOWNLOADS["kubectl"].sha256,
@@ -89,6 +91,7 @@ def test_a_machine_without_nvkind_has_no_settings_of_tools():
         "USD_PER_HOUR": "2",
         "NVKIND": "",
         "STANDING": "yes",
+        "EXPORTER_IMAGE": "",
     }
     assert env(per_job())["STANDING"] == ""
 
@@ -108,9 +111,24 @@ def test_oci_has_one_price_list_for_all_regions():
     assert {row["region"] for row in rows("prices.csv") if row["item"] in shapes} == {"*"}
 
 
+def test_a_machine_that_pushes_has_pinned_images_and_the_counters_of_every_exporter():
+    files = {file["path"]: file["content"] for file in config(standing(), pushes=True)["write_files"]}
+    assert files.keys() == {SETTINGS, BOOTSTRAP, COUNTERS}
+    fields = [line.split(",") for line in files[COUNTERS].splitlines()]
+    assert [(name, kind) for name, kind, _ in fields] == counters()
+    assert all(text for *_, text in fields), "the exporter wants three columns"
+    found = env(standing(), pushes=True)
+    assert found.keys() - env(standing()).keys() == {"AGENT_IMAGE"}
+    assert all("@sha256:" in found[name] for name in ("EXPORTER_IMAGE", "AGENT_IMAGE"))
+    exporter, prometheus = (versions.CHARTS[name] for name in ("dcgm-exporter", "kube-prometheus-stack"))
+    assert f"-{exporter.version}-" in found["EXPORTER_IMAGE"], "the version of the chart on nodes"
+    assert prometheus.version == "88.5.3", "runs Prometheus v3.14.0"
+    assert "/prometheus:v3.14.0@" in found["AGENT_IMAGE"]
+
+
 def test_every_setting_is_one_that_the_bootstrap_reads():
     text = SCRIPT.read_text()
-    assert [name for name in env(standing()) if f"${name}" not in text and f"${{{name}" not in text] == []
+    assert [name for name in env(standing(), pushes=True) if f"${name}" not in text and f"${{{name}" not in text] == []
 
 
 def test_the_runners_image_is_pinned_by_digest():
@@ -125,8 +143,9 @@ def test_user_data_is_the_same_each_time_and_plain_ascii(runner):
 
 
 @each_runner
-def test_user_data_leaves_room_for_the_registration(runner):
-    assert len(encoded(runner)) + len("user_data") + len("gpu-ci-jit") + 8192 < 32_000
+def test_user_data_leaves_room_for_the_registration_and_the_address_of_the_gateway(runner):
+    others = len("user_data") + len("gpu-ci-jit") + len("gpu-ci-metrics") + len(METRICS_URL) + 8192
+    assert len(encoded(runner, pushes=True)) + others < 32_000
 
 
 def test_user_data_that_leaves_no_room_is_an_error(monkeypatch):

@@ -11,7 +11,7 @@ import pytest
 from fleet.providers.oke.vm_runner import MachineRunner
 from fleet.render.machine import launcher
 from fleet.render.machine.cloudinit import encoded
-from fleet.render.machine.launch import LAUNCHER_SOURCE, STANDING_LIFETIME, launcher_config
+from fleet.render.machine.launch import LAUNCHER_SOURCE, STANDING_LIFETIME, Push, launcher_config
 from fleet.settings.model import Scale
 from tests.fleet.machine.runners import AWAY, HOME, IMAGE, per_job, standing
 
@@ -46,6 +46,7 @@ def test_a_place_without_ids_of_its_own_gets_the_clusters():
                 "subnet": SUBNET,
                 "securityGroups": [GROUP],
                 "image": IMAGE["id"],
+                "metricsUrl": None,
             },
             {
                 "region": "us-ashburn-1",
@@ -53,12 +54,22 @@ def test_a_place_without_ids_of_its_own_gets_the_clusters():
                 "subnet": AWAY["subnet"],
                 "securityGroups": [AWAY["securityGroup"]],
                 "image": AWAY["image"],
+                "metricsUrl": None,
             },
         ],
         "disk": 500,
         "preemptible": False,
         "userData": encoded(runner),
     }
+
+
+def test_machines_in_the_clusters_subnet_push_and_those_of_other_places_do_not():
+    ids: dict[str, Any] = {"compartment": COMPARTMENT, "region": "us-sanjose-1", "subnet": SUBNET, "security_group": GROUP}
+    config = launcher_config("x", per_job(), push=Push("http://10.0.255.226:30000/api/v1/write", "ocid1.nsg.push"), **ids)
+    here, away = config["places"]
+    assert (here["metricsUrl"], here["securityGroups"]) == ("http://10.0.255.226:30000/api/v1/write", [GROUP, "ocid1.nsg.push"])
+    assert (away["metricsUrl"], away["securityGroups"]) == (None, [AWAY["securityGroup"]])
+    assert config["userData"] == encoded(per_job(), pushes=True)
 
 
 def test_spot_capacity_is_preemptible():

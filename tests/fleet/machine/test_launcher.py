@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from fleet.render.machine import launcher
-from fleet.render.machine.launch import STANDING_LIFETIME, launcher_config
-from fleet.render.machine.launcher import CLAIMED_TAG, GRACE, JIT_KEY, RUNNER_TAG, SET_TAG, SWEEP_EVERY
+from fleet.render.machine.launch import STANDING_LIFETIME, Push, launcher_config
+from fleet.render.machine.launcher import CLAIMED_TAG, GRACE, JIT_KEY, METRICS_KEY, RUNNER_TAG, SET_TAG, SWEEP_EVERY
 from tests.fleet.machine.fake_oci import DONE, PAGE, START, FakeClock, FakeOci, ServiceError, methods, plain
 from tests.fleet.machine.runners import AWAY, HOME, per_job, standing
 
@@ -153,6 +153,18 @@ def test_a_machine_is_launched_closed_and_with_its_registration_in_the_metadata_
         },
         "freeform_tags": {"owner": "ci", SET_TAG: SET, RUNNER_TAG: POD},
     }
+
+
+def test_a_machine_learns_where_to_push_metrics_only_in_a_place_that_reaches_the_gateway():
+    run = Run()
+    url = "http://10.0.255.226:30000/api/v1/write"
+    run.config = launcher_config(SET, per_job(), push=Push(url, "ocid1.networksecuritygroup.oc1.sjc.push"), **IDS)
+    run.refuse("launch_instance", CAPACITY)
+    run.go()
+    (here,), (away,) = run.oci.called("launch_instance")[:2]
+    assert here.metadata == {"user_data": run.config["userData"], JIT_KEY: JIT, METRICS_KEY: url}
+    assert here.create_vnic_details.nsg_ids == [IDS["security_group"], "ocid1.networksecuritygroup.oc1.sjc.push"]
+    assert away.metadata == {"user_data": run.config["userData"], JIT_KEY: JIT}
 
 
 def plain_deep(model: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fleet.providers.oke.push import gateway
 from fleet.render.monitoring.dashboards.panels import Board, Panel, Variable
 from fleet.render.monitoring.rules.rule import by_value
 from fleet.settings.alerts import Alerts
@@ -99,7 +100,9 @@ def board(cluster: Cluster, alerts: Alerts) -> Board:
         "celsius",
         limit=alerts.temperature,
     )
-    node = Variable("node", "label_values(gpu_ci:node_pool, kubernetes_node)")
+    # OCI machines are no nodes, and have only what they push.
+    every = '{__name__=~"gpu_ci:node_pool|DCGM_FI_DEV_GPU_TEMP"}' if gateway(cluster) else "gpu_ci:node_pool"
+    node = Variable("node", f"label_values({every}, kubernetes_node)")
     return Board("gpu-ci-nodes", "node health", (missing, *_NODES, *_ERRORS, heat), (node,))
 
 

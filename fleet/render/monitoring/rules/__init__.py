@@ -7,6 +7,7 @@ from typing import Any
 from fleet.providers.fleet import Fleet
 from fleet.render.monitoring.rules.faults import fault_rules
 from fleet.render.monitoring.rules.gpu import use_rules
+from fleet.render.monitoring.rules.machines import machine_rules
 from fleet.render.monitoring.rules.nodes import node_rules
 from fleet.render.monitoring.rules.pods import pod_rules
 from fleet.render.monitoring.rules.queue import queue_rules
@@ -23,10 +24,11 @@ _TOPICS = {
     "use": use_rules,
     "faults": fault_rules,
     "xid": xid_rules,
+    "machines": machine_rules,
     "spending": spending_rules,
     "starts": start_rules,
 }
-"""The rules of each topic. Those of `use` read series that those of `nodes` record."""
+"""The rules of each topic. Those of `use` read series that those of `nodes` record, and those of `machines` series of `queue`."""
 
 
 def rule_groups(fleet: Fleet, cluster_name: str) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from fleet.facts.xid import APPLICATION, FATAL, UNCLEAR, XIDS
+from fleet.providers.oke.push import gateway
 from fleet.render.monitoring.rules.rule import Rule, Severity, alert, one_of, record
 from fleet.settings.alerts import Alerts
 from fleet.settings.cluster import Cluster
@@ -17,8 +18,11 @@ _ERRORS = "max by (kubernetes_node, gpu, xid, exported_namespace, exported_pod) 
 
 
 def xid_rules(cluster: Cluster, _: Alerts) -> Iterator[Rule]:
-    """The table as series, and alerts that join it, so each has the meaning of its code; none for a cluster without pools."""
-    if not cluster.pools:
+    """The table as series, and alerts that join it, so each has the meaning of its code.
+
+    There are none for a cluster without metrics of GPUs.
+    """
+    if not (cluster.pools or gateway(cluster)):
         return
     for xid in XIDS.values():
         labels = {"xid": xid.code, "meaning": xid.meaning, "category": xid.category}

@@ -1,0 +1,95 @@
+"""How OCI machines that run jobs push metrics: which sets do, and the gateway of their cluster that takes them.
+
+Nothing connects to such a machine, and no secret for metrics is on it. So a private network load balancer has a fixed address in
+the new VCN, and each set has a port of its own there. A security group of the set alone may reach that port. The gateway behind
+the port writes the labels `runner_class` and `cluster`, whatever the machine says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from fleet.charts.chart import Pod
+from fleet.charts.kube_prometheus import STACK
+from fleet.providers.oke.addresses import gateway_subnet
+from fleet.providers.oke.cluster import OkeCluster
+from fleet.providers.oke.vm_runner import MachineRunner, Place, VmPerJobRunner
+from fleet.settings.cluster import Cluster
+
+WRITE = "/api/v1/write"
+"""Path at which every Prometheus takes remote write."""
+_FIRST_PORT = 30_000
+"""Kubernetes takes node ports from 30000 to 30085 last when it chooses some itself (kubernetes.io, "Avoid collisions assigning
+ports to NodePort Services")."""
+SET = Pod("metrics-gateway", 30, 96)
+"""The container of one set. Not measured under load: an agent with one target held 43 MiB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gateway:
+    """The gateway of a cluster: its subnet and address in the VCN, the port of each set, and the Prometheus that it writes to."""
+
+    subnet: str
+    address: str
+    ports: dict[str, int]
+    target: str
+    complete: tuple[str, ...]
+    """The sets all of whose machines push."""
+
+    @property
+    def pod(self) -> Pod:
+        """What its pod requests."""
+        return SET.times(len(self.ports))
+
+    def url(self, set_name: str) -> str:
+        """Where the machines of a set write."""
+        return f"http://{self.address}:{self.ports[set_name]}{WRITE}"
+
+
+def at_home(place: Place) -> bool:
+    """Whether machines of the place are in the cluster's own subnet."""
+    return place.subnet is None
+
+
+def _reach(runner: MachineRunner) -> list[bool]:
+    """Whether machines reach the gateway, for each place of a set."""
+    if isinstance(runner, VmPerJobRunner):
+        return [runner.booted_here and at_home(place) for place in runner.places]
+    return [True]
+
+
+def gateway(cluster: Cluster) -> Gateway | None:
+    """The gateway of a cluster; None if none of its machines can push.
+
+    The ports follow the order of the sets. A machine learns its port when it is launched, so machines that stand ready stop
+    pushing when an earlier set is added or removed, until they are replaced after their job.
+    """
+    wanted = cluster.monitoring
+    if wanted is None or not isinstance(cluster, OkeCluster) or cluster.own_cidr is None:
+        return None
+    target = f"http://{STACK}-prometheus.{wanted.namespace}.svc:9090{WRITE}" if wanted.installs else wanted.remote_write_url
+    reach = {name: _reach(runner) for name, runner in cluster.machine_runners()}
+    sets = [name for name, places in reach.items() if any(places)]
+    if target is None or not sets:
+        return None
+    subnet, address = gateway_subnet(cluster.own_cidr)
+    ports = {name: _FIRST_PORT + index for index, name in enumerate(sets)}
+    return Gateway(subnet, address, ports, target, tuple(name for name in sets if all(reach[name])))
+
+
+def push_remarks(cluster: Cluster) -> Iterator[str]:
+    """The machines whose metrics Prometheus does not get, and why."""
+    wanted = cluster.monitoring
+    if wanted is None or not isinstance(cluster, OkeCluster):
+        return
+    for name, runner in cluster.machine_runners():
+        if isinstance(runner, VmPerJobRunner) and not runner.booted_here:
+            yield f"machines of {name} push no metrics: CNCF's launcher boots them"
+        elif cluster.own_cidr is None:
+            yield f"machines of {name} push no metrics: the program knows no free address of an existing VCN"
+        elif not wanted.installs and wanted.remote_write_url is None:
+            yield f"machines of {name} push no metrics: set monitoring.remoteWriteUrl to the URL at which Prometheus takes them"
+        elif isinstance(runner, VmPerJobRunner) and (away := [place for place in runner.places if not at_home(place)]):
+            regions = ", ".join(dict.fromkeys(place.region for place in away))
+            yield f"machines of {name} in {regions} push no metrics: their subnet is not the cluster's"

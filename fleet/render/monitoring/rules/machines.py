@@ -1,0 +1,26 @@
+"""OCI machines that run jobs and push no metrics. A machine lives for one job, so the alert is about the set, not the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fleet.providers.oke.push import gateway
+from fleet.render.monitoring.rules.rule import Rule, alert, one_of, renamed
+from fleet.settings.alerts import Alerts
+from fleet.settings.cluster import Cluster
+
+
+def machine_rules(cluster: Cluster, _: Alerts) -> Iterator[Rule]:
+    """The rule of sets whose machines push; none for a cluster without any. A set with places elsewhere may be silent."""
+    found = gateway(cluster)
+    if found is None or not found.complete:
+        return
+    pushed = renamed('count by (runner_class) (DCGM_FI_DEV_GPU_TEMP{runner_class!=""})', "scale_set", "runner_class")
+    yield alert(
+        "GpuCiMachinesSilent",
+        "warning",
+        f'gpu_ci:jobs_running{{scale_set=~"{one_of(found.complete)}"}} > 0 unless on (scale_set) {pushed}',
+        900,
+        "Machines of {{ $labels.scale_set }} push no metrics",
+        "Jobs have run on machines of the set for 15 minutes, and no machine has pushed metrics of its GPUs.",
+    )
