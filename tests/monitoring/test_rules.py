@@ -32,8 +32,8 @@ from tests.monitoring.promtool import GET, document, failed
 from tests.monitoring.test_dashboards import used
 
 MONITORED = {"prometheus": "install"}
-ADDED = {"scale_set", "kubernetes_node", "exported_namespace", "exported_pod", "runner_class"}
-"""Labels that the monitors and the gateway of machines add to what an exporter sets."""
+ADDED = {"scale_set", "kubernetes_node", "exported_namespace", "exported_pod"}
+"""Labels that the monitors add to what an exporter sets."""
 MUTANTS = list(mutants(groups()))
 LASTING = {"GpuCiReservationEnds"}
 """Alerts that end only when the settings change."""

@@ -15,7 +15,8 @@ def machine_rules(cluster: Cluster, _: Alerts) -> Iterator[Rule]:
     found = gateway(cluster)
     if found is None or not found.complete:
         return
-    pushed = renamed('count by (runner_class) (DCGM_FI_DEV_GPU_TEMP{runner_class!=""})', "scale_set", "runner_class")
+    # Series of nodes have no runner_class, and so no scale_set either.
+    pushed = renamed("count by (runner_class) (DCGM_FI_DEV_GPU_TEMP)", "scale_set", "runner_class")
     yield alert(
         "GpuCiMachinesSilent",
         "warning",
