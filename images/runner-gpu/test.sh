@@ -10,7 +10,7 @@ failed=0
 check() {
   local what=$1 expected=$2 output
   shift 2
-  output=$("$@" 2>&1) || output="status $?: $output"
+  output=$("$@" 2>&1 </dev/null) || output="status $?: $output"
   if [[ $output == *"$expected"* && $output != status* ]]; then
     printf 'ok      %s: %s\n' "$what" "$(head -n 1 <<<"${output##*$'\n'}")"
   else
@@ -53,6 +53,20 @@ hooks() {
     bash -e "$ACTIONS_RUNNER_HOOK_JOB_COMPLETED" && grep -q workspace "$GITHUB_STEP_SUMMARY" && echo passed
 }
 
+# Loads a library and prints the version that it states: 12.1 for 12010 of the CUDA runtime, 9.8.0 for 90800 of cuDNN.
+cuda_version() {
+  python3 -c 'import ctypes, sys
+found = ctypes.c_int()
+assert ctypes.CDLL(sys.argv[1]).cudaRuntimeGetVersion(ctypes.byref(found)) == 0
+print("%d.%d" % (found.value // 1000, found.value % 1000 // 10))' "libcudart.so.${cuda%%.*}"
+}
+cudnn_version() {
+  python3 -c 'import ctypes, sys
+found = ctypes.CDLL(sys.argv[1]).cudnnGetVersion()
+unit = 10000 if found >= 90000 else 1000
+print("%d.%d.%d" % (found // unit, found % unit // 100, found % 100))' "libcudnn.so.${cudnn%%.*}"
+}
+
 work=$(mktemp -d)
 check 'user' 1001 id -u
 check 'no sudo' 'no sudo' bash -c 'command -v sudo || echo no sudo'
@@ -61,9 +75,9 @@ check 'Python packages' 'numpy' python3 -c 'import numpy, yaml; print("numpy", n
 check 'pip' 'pip' pip --version
 check 'git' 'git version' git --version
 check 'job hooks' 'passed' hooks
-check 'CUDA runtime' "libcudart.so.${cuda%%.*}" ldconfig -p
+check 'CUDA runtime' "${cuda%.*}" cuda_version
 if [[ $flavour != base ]]; then
-  check 'cuDNN' "libcudnn.so.${cudnn%%.*}" ldconfig -p
+  check 'cuDNN' "$cudnn" cudnn_version
 fi
 if [[ $flavour == devel ]]; then
   check 'cmake' 'cmake version' cmake --version
