@@ -12,7 +12,7 @@ check() {
   shift 2
   output=$("$@" 2>&1 </dev/null) || output="status $?: $output"
   if [[ $output == *"$expected"* && $output != status* ]]; then
-    printf 'ok      %s: %s\n' "$what" "$(head -n 1 <<<"${output##*$'\n'}")"
+    printf 'ok      %s: %s\n' "$what" "$(grep -m 1 -F -- "$expected" <<<"$output")"
   else
     printf 'FAILED  %s: expected %s, got %s\n' "$what" "$expected" "$output"
     failed=1

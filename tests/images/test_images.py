@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import shlex
 import stat
@@ -15,10 +16,11 @@ from fleet.facts.errors import InputError
 from fleet.facts.pods import RUNNER_UID
 from fleet.facts.versions import RUNNER_GPU, RUNNER_IMAGE
 from fleet.loading.config import load
+from images import __main__
 from images.matrix import cells
 from images.push import push_script
 from images.row import built
-from images.tool import build_command, find_tool
+from images.tool import build_command, find_tool, run_test
 from tests.builders import ROOT, cluster, config, existing_context, oke_cluster, pool, staging, talos_cluster
 
 FOLDER = ROOT / "images" / "runner-gpu"
@@ -112,6 +114,15 @@ def test_what_is_not_in_the_matrix_is_refused_with_what_is():
         build_command("docker", DEVEL, {"CUDA": "12"})
 
 
+def test_the_seeds_image_is_built_unless_another_is_asked():
+    defaults = {name: each.default for name, each in inspect.signature(__main__.build).parameters.items()}
+    assert built(defaults["cuda"], defaults["ubuntu"], defaults["flavour"]) == DEVEL
+    words = [
+        re.search(rf"^{name} := (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE) for name in ("CUDA", "UBUNTU", "FLAVOUR")
+    ]
+    assert [word and word[1] for word in words] == [defaults["cuda"], defaults["ubuntu"], defaults["flavour"]]
+
+
 def program(folder: Path, name: str, script: str) -> None:
     path = folder / name
     path.write_text(f"#!/bin/sh\n{script}\n")
@@ -133,6 +144,40 @@ def test_the_first_tool_that_works_is_used(tmp_path, monkeypatch):
         find_tool("podman")
     with pytest.raises(InputError, match="kaniko cannot build images here"):
         find_tool("kaniko")
+
+
+@pytest.mark.parametrize("tool", ["podman", "docker", "buildah"])
+def test_the_test_of_an_image_knows_the_versions_to_expect(tool, tmp_path, monkeypatch):
+    program(
+        tmp_path,
+        tool,
+        'echo "$*" >> "$(dirname "$0")/log"; case $1 in run) exec cat > "$(dirname "$0")/script";; from) echo box;; esac',
+    )
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert run_test(tool, DEVEL) == 0
+    log = (tmp_path / "log").read_text()
+    version = RUNNER_IMAGE.partition("@")[0].rpartition(":")[2]
+    assert f"bash -s -- devel {version} 12.1.1 8.9.0\n" in log
+    assert "runner-gpu:cuda12.1-ubuntu22.04-devel" in log
+    script = (tmp_path / "script").read_text()
+    assert script == (FOLDER / "test.sh").read_text(), "the container reads the script from stdin"
+    for checked in ("runner", "cuda", "cudnn"):
+        assert f'"${checked}' in script or f'"${{{checked}%.*}}"' in script, f"{checked} is compared"
+    assert ("buildah" in tool) is ("rm box" in log), "no container stays"
+    program(tmp_path, tool, "exit 3")
+    if tool == "buildah":
+        with pytest.raises(InputError, match="buildah has no image runner-gpu:cuda12"):
+            run_test(tool, DEVEL)
+    else:
+        assert run_test(tool, DEVEL) == 3
+
+
+def test_a_gpu_is_passed_in_the_words_of_the_tool(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    for tool, words in (("docker", "--gpus all"), ("podman", "--device nvidia.com/gpu=all")):
+        program(tmp_path, tool, 'echo "$*" > "$(dirname "$0")/log"')
+        run_test(tool, DEVEL, gpu=True)
+        assert words in (tmp_path / "log").read_text()
 
 
 def test_a_push_goes_to_each_region_of_the_stack():
