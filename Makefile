@@ -23,15 +23,21 @@ CHECK :=
 override CHECK := $(value CHECK)
 DIR :=
 override DIR := $(value DIR)
+CUDA := 12.1
+override CUDA := $(value CUDA)
+UBUNTU := 22.04
+override UBUNTU := $(value UBUNTU)
+FLAVOUR := devel
+override FLAVOUR := $(value FLAVOUR)
 ARGS :=
-export STACK OUT FILE BASE CLUSTER POOL CONTEXT CHECK DIR
+export STACK OUT FILE BASE CLUSTER POOL CONTEXT CHECK DIR CUDA UBUNTU FLAVOUR
 PYTHON ?= $(firstword $(foreach name,python3.13 python3.12 python3.11 python3,\
   $(shell $(name) -c 'import sys; sys.version_info >= (3, 11) and print("$(name)")' 2>/dev/null)))
 BIN := .venv/bin
-CODE := fleet components package policies offline deployments submit bench examples tests .ci .github/scripts .github/actions __main__.py
+CODE := fleet components package policies offline deployments submit bench images examples tests .ci .github/scripts .github/actions __main__.py
 
 .DEFAULT_GOAL := help
-.PHONY: help plan render check smoke docs policy-pack test test-alerts search lint format bench lock clean
+.PHONY: help plan render check smoke docs policy-pack image image-test image-push test test-alerts search lint lint-images format bench lock clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -60,6 +66,15 @@ docs: .venv/run ## Write policies/config/*.json, package/schema.json and the gen
 policy-pack: .venv/run ## Write the policy pack as a folder to publish: [OUT=DIR]
 	@$(BIN)/python -m offline policy-pack --out "$${OUT:-$$(mktemp -d)/policy-pack}" $(ARGS)
 
+image: .venv/run ## Build the runner image by podman, docker or buildah: CUDA=12.1 UBUNTU=22.04 FLAVOUR=base|runtime|devel
+	@$(BIN)/python -m images build --cuda "$$CUDA" --ubuntu "$$UBUNTU" --flavour "$$FLAVOUR" $(ARGS)
+
+image-test: .venv/run ## Test a built runner image in a container: CUDA= UBUNTU= FLAVOUR= [ARGS=--gpu]
+	@$(BIN)/python -m images test --cuda "$$CUDA" --ubuntu "$$UBUNTU" --flavour "$$FLAVOUR" $(ARGS)
+
+image-push: .venv/run ## Print the push of a runner image for the regions of a stack, or run it: STACK=staging [FILE=path] [ARGS=--run]
+	@$(BIN)/python -m images push $${FILE:+--file "$$FILE"} --cuda "$$CUDA" --ubuntu "$$UBUNTU" --flavour "$$FLAVOUR" $(ARGS) -- "$$STACK"
+
 # A process for each core, and bytecode for all of them: each would compile the whole project.
 test: .venv/dev lint ## Run lint and every test that needs no cloud: [ARGS="-n 0": in one process]
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n auto --dist worksteal $(ARGS)
@@ -70,13 +85,17 @@ test-alerts: .venv/dev ## Run the rules' promtool cases, and change every rule: 
 search: .venv/dev ## Run the property tests with examples that no run had before
 	$(BIN)/python -m pytest -q -m hypothesis --hypothesis-profile=search $(ARGS)
 
-lint: .venv/dev ## Format check, lint, types, YAML, shell, workflows
+lint: .venv/dev lint-images ## Format check, lint, types, YAML, shell, workflows, images
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy
 	$(BIN)/yamllint --strict *.yaml package/*.yaml policies deployments examples .github
 	$(BIN)/shellcheck .ci/run .ci/plans fleet/render/machine/bootstrap.sh .github/actions/*/*.sh
 	$(BIN)/zizmor --offline --quiet --persona auditor .github/workflows .github/actions
+
+lint-images: .venv/dev ## Check the Dockerfiles and the shell scripts of images
+	$(BIN)/hadolint --config images/runner-gpu/.hadolint.yaml images/*/Dockerfile
+	$(BIN)/shellcheck images/*/*.sh images/*/hooks/*.sh
 
 format: .venv/dev ## Format the code
 	$(BIN)/ruff format $(CODE)
@@ -90,6 +109,9 @@ lock: .venv/dev ## Renew the locks from their .in files
 	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.11 --generate-hashes $(ARGS) -o deployments/requirements.txt deployments/requirements.in
 	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.11 --generate-hashes $(ARGS) -o package/requirements.txt package/requirements.in
 	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.11 --generate-hashes $(ARGS) -o requirements-dev.txt requirements-dev.in
+	@# What the runner image has: for Python 3.10 of Ubuntu 22.04 and 3.12 of 24.04.
+	$(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.10 --generate-hashes $(ARGS) \
+	  -o images/runner-gpu/requirements.txt images/runner-gpu/requirements.in
 	@# What jobs install: by the Python that the actions set up.
 	for action in setup-torch kubeflow-blueprint; do \
 	  $(BIN)/uv pip compile --quiet --no-header --universal --python-version 3.12 --generate-hashes $(ARGS) \

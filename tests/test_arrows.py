@@ -16,7 +16,7 @@ import pytest
 
 from tests.builders import ROOT
 
-OURS = ("fleet", "components", "package", "policies", "offline", "deployments", "submit", "bench", "tests", "rules")
+OURS = ("fleet", "components", "package", "policies", "offline", "deployments", "submit", "bench", "images", "tests", "rules")
 IMPORTERS = ("__import__", "import_module", "run_module")
 PROGRAMS = ("__main__", "offline.__main__", "policies.__main__")
 
@@ -110,6 +110,10 @@ def test_components_import_fleet_alone():
     assert astray("components", "fleet") == []
 
 
+def test_images_import_fleet_alone():
+    assert astray("images", "fleet") == []
+
+
 def test_the_package_imports_components_alone():
     assert astray("package", "components") == []
 
@@ -162,7 +166,7 @@ def test_a_cycle_is_found():
 
 
 def test_one_module_uses_a_yaml_library():
-    folders = ("fleet", "components", "package", "policies", "offline", "submit", "deployments", "bench")
+    folders = ("fleet", "components", "package", "policies", "offline", "submit", "deployments", "bench", "images")
     users = {
         module
         for folder in folders
@@ -178,7 +182,7 @@ def test_offline_runs_the_program_and_imports_no_component():
 
 
 def test_nothing_that_ships_imports_tests_or_bench():
-    for folder in ("fleet", "components", "package", "policies", "offline", "deployments", "submit"):
+    for folder in ("fleet", "components", "package", "policies", "offline", "deployments", "submit", "images"):
         found = {name.split(".")[0] for module in below(folder) for name in imported(module)}
         assert not found & {"tests", "bench"}, folder
 

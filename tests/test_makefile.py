@@ -27,7 +27,7 @@ NASTY = [
     "$(shell touch pwned)",
     "a\\b",
 ]
-OURS = ("STACK", "OUT", "FILE", "BASE", "CLUSTER", "POOL", "CONTEXT", "CHECK", "DIR", "ARGS")
+OURS = ("STACK", "OUT", "FILE", "BASE", "CLUSTER", "POOL", "CONTEXT", "CHECK", "DIR", "CUDA", "UBUNTU", "FLAVOUR", "ARGS")
 MAKES_OWN = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "MAKEOVERRIDES", *OURS)
 
 
@@ -96,6 +96,14 @@ def test_the_first_run_installs_and_the_second_does_not(tmp_path):
     assert calls("plan") == [run, plan], "what failed or was interrupted is done again"
 
 
+def test_the_image_targets(make):
+    row = ["--cuda", "12.1", "--ubuntu", "22.04", "--flavour", "devel"]
+    assert make("image") == ["-m", "images", "build", *row]
+    assert make("image-test", "ARGS=--gpu") == ["-m", "images", "test", *row, "--gpu"]
+    pushed = ["-m", "images", "push", "--cuda", "a b", *row[2:], "--run", "--", "-v"]
+    assert make("image-push", "CUDA=a b", "STACK=-v", "ARGS=--run") == pushed
+
+
 def test_the_defaults(make):
     assert make("plan") == ["-m", "offline", "plan", "--", "staging"]
     assert make("render") == ["-m", "offline", "render", "--out", "build/staging", "--", "staging"]
@@ -106,7 +114,7 @@ def test_the_defaults(make):
     assert make("render", "STACK=prod") == ["-m", "offline", "render", "--out", "build/prod", "--", "prod"]
 
 
-@pytest.mark.parametrize("target", ["plan", "render", "check", "smoke", "test", "bench"])
+@pytest.mark.parametrize("target", ["plan", "render", "check", "smoke", "image", "image-push", "test", "bench"])
 def test_the_environment_sets_none_of_them(make, target):
     elsewhere = dict.fromkeys(OURS, "/elsewhere")
     words = make(target, "-o", "lint", **elsewhere)

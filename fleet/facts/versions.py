@@ -147,13 +147,41 @@ class Image:
 
     `architectures` are the CPU architectures of its builds; empty if no source names them. `least_capability` is the lowest CUDA
     compute capability that it has code for ("7.0"); empty if no source gives one. `least_driver` is the oldest branch of NVIDIA's
-    driver that its CUDA runs on; None if no source gives one.
+    driver that its CUDA runs on; None if no source gives one. `most_capability` is the highest compute capability that its
+    compiler builds code for; empty for an image without a compiler.
     """
 
     reference: str
     architectures: tuple[str, ...] = ()
     least_capability: str = ""
     least_driver: int | None = None
+    most_capability: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerGpu:
+    """One row of the matrix of images/runner-gpu: NVIDIA's images of a CUDA and an Ubuntu release, and what they contain.
+
+    `base`, `runtime` and `devel` are references with digests. `ccache` is the version of Ubuntu's package. The other columns
+    are those of `Image`.
+    """
+
+    name: str
+    base: str
+    runtime: str
+    devel: str
+    cuda: str
+    cudnn: str
+    ubuntu: str
+    ccache: str
+    least_capability: str
+    most_capability: str
+    least_driver: int
+
+    @property
+    def image(self) -> Image:
+        """What a runner image of this row runs on. `reference` is the row's name; sccache and the runner are x86_64 builds."""
+        return Image(self.name, ("x86_64",), self.least_capability, self.least_driver, self.most_capability)
 
 
 _DATA = toml("versions.toml")
@@ -173,6 +201,9 @@ TALOS_KUBERNETES: dict[str, str] = {minor: row["version"] for minor, row in _DAT
 """The Kubernetes release that Talos installs, by minor."""
 IMAGES = entries(Image, _DATA["images"])
 RUNNER_IMAGE = IMAGES["actions-runner"].reference
+RUNNER_GPU = entries(RunnerGpu, _DATA["runner-gpu"], "name")
+RUNNER_GPU_REPOSITORY = "runner-gpu"
+"""The last part of the repository of images that `make image` builds. Their tags start with the name of a row of `RUNNER_GPU`."""
 LAUNCHER_IMAGE = IMAGES["oci-cli"].reference
 CNCF_LAUNCHER_IMAGE = IMAGES["cncf-cloudrunner"].reference
 EXPORTER_IMAGE = IMAGES["dcgm-exporter"].reference

@@ -20,6 +20,7 @@ from fleet.facts.pods import Requests
 from fleet.facts.pricing import Money
 from fleet.facts.scheduling import SYSTEM_POOL
 from fleet.facts.versions import DaemonSet, daemonsets
+from fleet.prove.image_fit import node_driver, runner_gpu, unrunnable
 from fleet.prove.launchers import launcher_room
 from fleet.providers.fleet import Fleet
 from fleet.providers.installed import gpu_node_pods
@@ -123,6 +124,7 @@ class Placement:
     """One runner set and its host. `capacity` is the number of runners on a full host of the worst machine type.
 
     `launchers` is how many launchers the cluster's system pool holds, for all its sets of machines together; None for pods.
+    `image_error` is why the host cannot run the runner's image; only images of images/runner-gpu are known.
     """
 
     cluster: str
@@ -131,6 +133,7 @@ class Placement:
     host: Host
     fits: tuple[Fit, ...]
     launchers: int | None = None
+    image_error: str = ""
 
     @property
     def asks(self) -> str:
@@ -155,7 +158,7 @@ class Placement:
         """Why the runner cannot be placed, or nothing."""
         if not isinstance(self.runner, PodRunner):
             return _NO_LAUNCHER if self.launchers == 0 else ""
-        return unfit(self.runner, self.host, self.fits)
+        return self.image_error or unfit(self.runner, self.host, self.fits)
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -183,7 +186,10 @@ def _placements(fleet: Fleet, cluster: str, settings: Cluster) -> Iterator[Place
             yield Placement(cluster, name, runner, host, fits, launchers)
         elif isinstance(runner, PodRunner):
             host = hosts[runner.pool]
-            yield Placement(cluster, name, runner, host, tuple(fit(runner, machine, host) for machine in host.machines))
+            fits = tuple(fit(runner, machine, host) for machine in host.machines)
+            row = runner_gpu(runner.image)
+            wrong = unrunnable(row.image, host.machines, node_driver(settings, runner.pool)) if row else ""
+            yield Placement(cluster, name, runner, host, fits, image_error=wrong)
         else:
             raise TypeError(f"{cluster}/{name}: {settings.provider} has no place for runners of kind {runner.kind}; add it here")
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from fleet.facts import hardware
-from fleet.facts.versions import Image
+from fleet.prove.image_fit import node_driver, unrunnable
 from fleet.prove.placement import PlacementError, fit, pool_host, unfit
 from fleet.providers.fleet import Fleet
 from fleet.settings.cluster import Cluster
@@ -41,34 +40,11 @@ def refusal(cluster: Cluster, workload: PoolWorkload) -> str:
     Every instance type of the pool must fit, because the autoscaler may buy any of them.
     """
     host = pool_host(cluster, workload.pool)
-    if wrong := _unrunnable(None if workload.image else WORKLOAD_IMAGES[workload.kind], host.machines):
+    image = None if workload.image else WORKLOAD_IMAGES[workload.kind]
+    if wrong := unrunnable(image, host.machines, node_driver(cluster, workload.pool)):
         return wrong
     asked = Asked(workload.units, workload.cpu, workload.memory, workload.scratch)
     return unfit(asked, host, [fit(asked, machine, host) for machine in host.machines])
-
-
-def _unrunnable(image: Image | None, machines: Iterable[hardware.Machine]) -> str:
-    """Why an image does not run on one of the machines. None is an image from the settings, about which nothing is known."""
-    for machine in machines:
-        if machine.gpu is None or machine.gpu.vendor != "nvidia":
-            return f"needs an NVIDIA GPU, {machine.name} has none"
-        if image is None:
-            continue
-        if image.architectures and machine.arch not in image.architectures:
-            return (
-                f"its image is built for {' and '.join(image.architectures)}, {machine.name} is {machine.arch}; set "
-                "image to a build for it"
-            )
-        if image.least_capability and _version(machine.gpu.compute_capability) < _version(image.least_capability):
-            return (
-                f"its image has code for compute capability {image.least_capability} and newer, the {machine.gpu.name} of "
-                f"{machine.name} has {machine.gpu.compute_capability}; set another image, or use another pool"
-            )
-    return ""
-
-
-def _version(text: str) -> tuple[int, ...]:
-    return tuple(map(int, text.split(".")))
 
 
 def refusals(fleet: Fleet) -> Iterator[Refusal]:

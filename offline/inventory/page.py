@@ -12,13 +12,13 @@ from typing import Any
 from fleet.facts.hardware import Machine
 from fleet.facts.node_image import NODE_IMAGES
 from fleet.facts.versions import IMAGES, Image
+from fleet.prove.image_fit import node_driver
 from fleet.prove.placement import fit, pool_host
 from fleet.providers.fleet import Fleet
 from fleet.providers.oke.vm_runner import MachineRunner, VmPerJobRunner
 from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import advertisers
 from fleet.settings.model import cpu_text, memory_text
-from fleet.settings.operator import OperatorSettings
 from fleet.settings.queues import units
 from offline.gfm import code, table, text
 from offline.inventory.users import MACHINES, User, users
@@ -116,7 +116,7 @@ def _nodes(settings: Cluster, name: str, found: Iterable[User]) -> Row:
     """Driver and toolkit of a pool's nodes, and the needs of the pinned images and the GPU; "not known" if there is no source."""
     kind = NODE_IMAGES[settings.pools[name].image]
     origin = {True: f"in image {code(kind.name)}", False: f"by the GPU operator, on image {code(kind.name)}"}
-    driver = settings.image_driver(name) if kind.driver else (settings.operator or OperatorSettings()).driver.version
+    driver = node_driver(settings, name)
     here = [user for user in found if user.pool == name]
     images = [image for user in here if user.gpus and (image := _IMAGES.get(user.container["image"]))]
     capability = max((image.least_capability for image in images), key=_version, default="")

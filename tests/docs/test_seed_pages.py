@@ -65,6 +65,9 @@ PARTS: dict[str, tuple[str, ...]] = {
     "docs/ci-workloads.md#call-one": ("/.github/workflows/test-gpu.yml@COMMIT", "`require-nvcc`"),
     "docs/ci-workloads.md#the-actions": ("`ccache -z`", "`--max-size`", "10G", "`ccache -s`", "CC: ", "CXX: "),
     "docs/talos.md#kubelet-certificates": ("--kubelet-insecure-tls", "EKS' add-on", "`KubernetesMetricsServer`"),
+    "docs/runner-image.md#what-is-in-it": ("numpy", "pyyaml", "`requirements.txt`"),
+    "docs/runner-image.md#build-and-test": ("make image CUDA=12.1", "make image-test", "cache mounts"),
+    "docs/runner-image.md#push-and-use": ("make image-push STACK=staging", "@sha256:"),
     # Seed 001
     "docs/storage.md#local-nvme": ("NVMe", "`nodeConfig`", "RAID0"),
     "docs/jobs.md": ("detect_ml_workload", "receive"),

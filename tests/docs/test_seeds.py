@@ -130,7 +130,12 @@ def row_faults(row: Row) -> Iterator[str]:
 
 def is_path(reference: str) -> bool:
     """Whether a piece of code in the second column names a file of the project, and not a value."""
-    return re.fullmatch(r"[\w./-]+\.(py|md|sh|ya?ml|json|toml|csv)(#[\w-]+|:[\w./-]+)?|Makefile(:[\w-]+)?", reference) is not None
+    return (
+        re.fullmatch(
+            r"[\w./-]+\.(py|md|sh|ya?ml|json|toml|csv|txt)(#[\w-]+|:[\w./-]+)?|Makefile(:[\w-]+)?|[\w/-]+/Dockerfile", reference
+        )
+        is not None
+    )
 
 
 @cache

@@ -65,7 +65,7 @@ def test_every_version_has_a_source_and_an_iso_date(name: str, row: dict[str, An
 
 
 def test_every_row_is_read() -> None:
-    own = {"talos", "talos-kubernetes"}
+    own = {"talos", "talos-kubernetes", "runner-gpu"}
     assert set(DATA) == {"charts", "chart-images", "images", "kubernetes", "oke", "vm", "kubeflow", "driver", "daemonsets"} | own
     assert set(TALOS) == set(DATA["talos"])
     assert set(TALOS_KUBERNETES) == set(DATA["talos-kubernetes"])
@@ -74,6 +74,7 @@ def test_every_row_is_read() -> None:
     assert set(KUBERNETES) == set(DATA["kubernetes"])
     assert set(OKE_KUBERNETES) == set(DATA["oke"])
     assert set(DAEMONSETS) == set(DATA["daemonsets"])
+    assert set(versions.RUNNER_GPU) == set(DATA["runner-gpu"])
     assert {name: row["reference"] for name, row in DATA["images"].items()} == IMAGES
     others = [IMAGES[name] for name in ("actions-runner", "oci-cli", "cncf-cloudrunner")]
     assert others == [RUNNER_IMAGE, versions.LAUNCHER_IMAGE, versions.CNCF_LAUNCHER_IMAGE]

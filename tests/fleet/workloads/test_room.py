@@ -14,6 +14,7 @@ from fleet.facts import hardware
 from fleet.facts.offer import for_runners
 from fleet.loading.config import load
 from fleet.prove import room
+from fleet.prove.image_fit import unrunnable
 from fleet.prove.placement import PlacementError, pool_host
 from fleet.providers.fleet import Fleet
 from fleet.settings.workloads import WORKLOAD_IMAGES, PoolWorkload
@@ -86,19 +87,19 @@ def test_what_does_not_fit_is_refused_with_the_reason(held, changes, reason):
 def test_an_image_is_for_its_architectures_and_newer_gpus_alone():
     image = WORKLOAD_IMAGES["comfyui"]
     t4, v100 = hardware.machine("g4dn.2xlarge"), hardware.machine("p3.2xlarge")
-    assert room._unrunnable(image, [t4]) == ""
-    assert "7.5 and newer" in room._unrunnable(image, [t4, v100])
+    assert unrunnable(image, [t4]) == ""
+    assert "7.5 and newer" in unrunnable(image, [t4, v100])
     grace = replace(t4, name="grace", arch="arm64")
-    assert room._unrunnable(image, [grace]) == "its image is built for x86_64, grace is arm64; set image to a build for it"
-    assert room._unrunnable(None, [grace, v100]) == "", "of an image of one's own nothing is known"
+    assert unrunnable(image, [grace]) == "its image is built for x86_64, grace is arm64; set image to a build for it"
+    assert unrunnable(None, [grace, v100]) == "", "of an image of one's own nothing is known"
     amd = hardware.machine("BM.GPU.MI300X.8")
-    assert room._unrunnable(None, [amd]) == "needs an NVIDIA GPU, BM.GPU.MI300X.8 has none"
-    assert room._unrunnable(image, [replace(t4, gpu=None)]) == "needs an NVIDIA GPU, g4dn.2xlarge has none"
+    assert unrunnable(None, [amd]) == "needs an NVIDIA GPU, BM.GPU.MI300X.8 has none"
+    assert unrunnable(image, [replace(t4, gpu=None)]) == "needs an NVIDIA GPU, g4dn.2xlarge has none"
 
 
 def test_a_capability_is_a_number_with_two_parts_and_no_fraction():
     b200 = replace(hardware.machine("g4dn.2xlarge"), gpu=hardware.machine("p6-b200.48xlarge").gpu)
-    assert room._unrunnable(WORKLOAD_IMAGES["pytorch"], [b200]) == "", "10.0 is newer than 7.0"
+    assert unrunnable(WORKLOAD_IMAGES["pytorch"], [b200]) == "", "10.0 is newer than 7.0"
 
 
 def test_an_image_of_ones_own_runs_where_the_pinned_one_does_not():

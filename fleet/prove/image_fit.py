@@ -1,0 +1,68 @@
+"""Whether the nodes of a pool can run an image: processor, compute capability of the GPU, and NVIDIA's driver."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from fleet.facts import hardware
+from fleet.facts.node_image import NODE_IMAGES
+from fleet.facts.versions import RUNNER_GPU, RUNNER_GPU_REPOSITORY, Image, RunnerGpu
+from fleet.settings.cluster import Cluster
+from fleet.settings.compatibility import branch
+from fleet.settings.operator import OperatorSettings
+
+_OF_OURS = re.compile(rf"(?:.*/)?{RUNNER_GPU_REPOSITORY}:(?P<tag>[^@]+)(?:@.*)?")
+
+
+def node_driver(cluster: Cluster, pool: str) -> str | None:
+    """Version of NVIDIA's driver on the nodes of a pool: the node image's, or the GPU operator's. None if no source names it."""
+    if NODE_IMAGES[cluster.pools[pool].image].driver:
+        return cluster.image_driver(pool)
+    return (cluster.operator or OperatorSettings()).driver.version
+
+
+def runner_gpu(reference: str | None) -> RunnerGpu | None:
+    """The row of images/runner-gpu that an image was built from, by its tag; None for any other image."""
+    found = _OF_OURS.fullmatch(reference or "")
+    rows = (row for row in RUNNER_GPU.values() if found and found["tag"].startswith(f"{row.name}-"))
+    return next(rows, None)
+
+
+def unrunnable(image: Image | None, machines: Iterable[hardware.Machine], driver: str | None = None) -> str:
+    """Why an image does not run on one of the machines with this driver, or an empty string.
+
+    None is an image about which nothing is known, or an unknown driver.
+    """
+    for machine in machines:
+        if machine.gpu is None or machine.gpu.vendor != "nvidia":
+            return f"needs an NVIDIA GPU, {machine.name} has none"
+        if image is None:
+            continue
+        if image.architectures and machine.arch not in image.architectures:
+            return (
+                f"its image is built for {' and '.join(image.architectures)}, {machine.name} is {machine.arch}; set "
+                "image to a build for it"
+            )
+        has, gpu = _version(machine.gpu.compute_capability), f"the {machine.gpu.name} of {machine.name}"
+        if image.least_capability and has < _version(image.least_capability):
+            return (
+                f"its image has code for compute capability {image.least_capability} and newer, {gpu} has "
+                f"{machine.gpu.compute_capability}; set another image, or use another pool"
+            )
+        # Code for a capability also runs on later minors of the same major (NVIDIA, Blackwell compatibility guide, 1.2).
+        if image.most_capability and has[0] > _version(image.most_capability)[0]:
+            return (
+                f"the compiler of its image builds code for compute capability {image.most_capability} and older, {gpu} has "
+                f"{machine.gpu.compute_capability}; set an image with a newer CUDA, or use another pool"
+            )
+    if image is not None and image.least_driver is not None and driver is not None and branch(driver) < image.least_driver:
+        return (
+            f"its image needs driver branch R{image.least_driver} or newer, the nodes have {driver}; set an image with an older "
+            "CUDA, or use nodes with a newer driver"
+        )
+    return ""
+
+
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(map(int, text.split(".")))
