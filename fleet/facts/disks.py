@@ -14,6 +14,9 @@ GP3_MOST_IOPS, GP3_MOST_MIBPS = 80_000, 2_000
 GP3_IOPS_PER_GIB, GP3_IOPS_PER_MIBPS = 500, 4
 """docs.aws.amazon.com, EBS general purpose volumes: at most 500 IOPS per GiB, and at most 0.25 MiB/s per IOPS."""
 
+FAST_PULL_MIBPS = 600
+"""The least throughput for FastImagePull, by AWS: below it a pull can be slower (awslabs/amazon-eks-ami 81fec2e8, nodeadm)."""
+
 
 def write_seconds(gib: float, mibps: float) -> float:
     """The least seconds in which a disk of `mibps` MiB/s takes `gib` GiB: bytes over throughput."""

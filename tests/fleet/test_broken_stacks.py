@@ -1371,6 +1371,65 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "user data of 12526 bytes; it has 8192 at most, shorten it",
         "",
     ),
+    "disk-performance-throughput": (
+        "gpu-ci:clusters.usw2.pools.t4.diskPerformance.throughput",
+        "gp3 needs 4 IOPS per MiB/s, and the disk has 3000; raise iops to 4000, or lower throughput",
+        "1000",
+    ),
+    "disk-performance-iops": (
+        "gpu-ci:clusters.usw2.pools.t4.diskPerformance.iops",
+        "a root disk of 30 GiB has at most 15000 IOPS, 500 per GiB; lower iops or raise disk",
+        "16000",
+    ),
+    "disk-performance-over-gp3": (
+        "gpu-ci:clusters.usw2.pools.t4.diskPerformance.throughput",
+        "must be at most 2000; lower it",
+        "2001",
+    ),
+    "disk-performance-below-gp3": (
+        "gpu-ci:clusters.usw2.pools.t4.diskPerformance.iops",
+        "must be at least 3000; raise it",
+        "2999",
+    ),
+    "disk-performance-over-the-machine": (
+        "gpu-ci:clusters.usw2.pools.t4.diskPerformance.throughput",
+        (
+            "the EBS limit of g4dn.2xlarge and g4dn.xlarge is 417 MiB/s at most, and more is paid for nothing; lower "
+            "throughput to 417"
+        ),
+        "500",
+    ),
+    "disk-performance-beside-an-array": (
+        "gpu-ci:clusters.usw2.pools.t4.diskPerformance",
+        "with RAID0 images are on the local disks, and a faster root disk is paid for nothing; remove diskPerformance",
+        '{"throughput": 500}',
+    ),
+    "fast-image-pull-on-gp3": (
+        "gpu-ci:clusters.usw2.pools.t4.nodeConfig.featureGates.FastImagePull",
+        (
+            "parallel unpacking needs a disk of 600 MiB/s, and images of g4dn.2xlarge are on a root disk of 417 MiB/s (EBS limit of "
+            "the type: 417); set instance.localStorage.strategy to RAID0 without Containerd and SOCI in disabledMounts, or remove "
+            "FastImagePull"
+        ),
+        "true",
+    ),
+    "fast-image-pull-on-slow-gp3": (
+        "gpu-ci:clusters.usw2.pools.t4.nodeConfig.featureGates.FastImagePull",
+        (
+            "parallel unpacking needs a disk of 600 MiB/s, and images of g4dn.8xlarge are on a root disk of 125 MiB/s (EBS limit of "
+            "the type: 1132); set instance.localStorage.strategy to RAID0 without Containerd and SOCI in disabledMounts, or raise "
+            "diskPerformance.throughput to 600, or remove FastImagePull"
+        ),
+        "true",
+    ),
+    "fast-image-pull-without-local-disk": (
+        "gpu-ci:clusters.usw2.pools.t4.nodeConfig.featureGates.FastImagePull",
+        (
+            "parallel unpacking needs a disk of 600 MiB/s, and images of p3.2xlarge are on a root disk of unknown MiB/s (EBS limit "
+            "of the type: unknown); remove FastImagePull"
+        ),
+        "true",
+    ),
     "capacity-block-on-oke": (
         "gpu-ci:clusters.sjc.pools.a10.capacity",
         "must be 'on-demand', 'spot' or 'reserved'; correct it",

@@ -227,7 +227,7 @@ class FeatureGates(Model):
     """
 
     fast_image_pull: bool = Field(default=False, alias="FastImagePull")
-    """Parallel download and unpacking of images (needs a root disk or array of 600 MiB/s or more)."""
+    """Parallel download and unpacking of images. nodeadm ignores it below 4 vCPUs or 7 GiB, and every GPU type has more."""
 
 
 class NodeConfig(Model):

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from fleet.facts.disks import gp3_on
+from fleet.facts.disks import FAST_PULL_MIBPS, GP3_IOPS_PER_GIB, ebs_mibps, gp3_on
 from fleet.facts.hardware import CAPACITY_BLOCK, RESERVED, Machine, machines
 from fleet.providers.eks.node_config import NodeConfig
 from fleet.providers.eks.placement_group import PlacementGroup
@@ -78,6 +78,8 @@ class EksPool(Pool):
         _efa(self)
         _placement_group(self)
         _node_config(self)
+        _root_disk(self)
+        _fast_image_pull(self)
         return self
 
     @property
@@ -90,8 +92,12 @@ class EksPool(Pool):
 
         None if no source has a figure: for an array of local disks, and for a machine whose EBS limit is not known.
         """
-        on_array = self.node_config is not None and self.node_config.images_on_array
-        return None if on_array else gp3_on(machine, self.root_disk.throughput)
+        return None if self.images_on_array else gp3_on(machine, self.root_disk.throughput)
+
+    @property
+    def images_on_array(self) -> bool:
+        """Whether images are unpacked on an array of local disks."""
+        return self.node_config is not None and self.node_config.images_on_array
 
 
 def ending(capacity: str, end: str, day: date) -> str:
@@ -179,3 +185,53 @@ def _node_config(pool: EksPool) -> None:
                 f"lower disk to {gibibytes}Gi or less",
                 at=at,
             )
+
+
+def _root_disk(pool: EksPool) -> None:
+    disk = pool.disk_performance
+    if disk is None:
+        return
+    if pool.images_on_array:
+        raise problem(
+            "disk_performance_array",
+            "with RAID0 images are on the local disks, and a faster root disk is paid for nothing; remove diskPerformance",
+            at=("diskPerformance",),
+        )
+    gib = pool.disk // 1024
+    if disk.iops > (most := GP3_IOPS_PER_GIB * gib):
+        raise problem(
+            "disk_iops",
+            f"a root disk of {gib} GiB has at most {most} IOPS, {GP3_IOPS_PER_GIB} per GiB; lower iops or raise disk",
+            at=("diskPerformance", "iops"),
+        )
+    limits = {machine.name: ebs_mibps(machine) for machine in pool.machines}
+    known = [limit for limit in limits.values() if limit is not None]
+    if len(known) == len(limits) and disk.throughput > (most := max(known)):
+        raise problem(
+            "disk_throughput_limit",
+            f"the EBS limit of {' and '.join(limits)} is {most} MiB/s at most, and more is paid for nothing; lower throughput to "
+            f"{most}",
+            at=("diskPerformance", "throughput"),
+        )
+
+
+def _fast_image_pull(pool: EksPool) -> None:
+    if pool.node_config is None or not pool.node_config.fast_image_pull or pool.images_on_array:
+        return
+    for machine in pool.machines:
+        reached, limit = pool.disk_throughput(machine), ebs_mibps(machine)
+        if reached is not None and reached >= FAST_PULL_MIBPS:
+            continue
+        ways = [
+            "set instance.localStorage.strategy to RAID0 without Containerd and SOCI in disabledMounts"
+            if machine.nvme_gb
+            else "",
+            f"raise diskPerformance.throughput to {FAST_PULL_MIBPS}" if limit and limit >= FAST_PULL_MIBPS else "",
+            "remove FastImagePull",
+        ]
+        raise problem(
+            "fast_image_pull",
+            f"parallel unpacking needs a disk of {FAST_PULL_MIBPS} MiB/s, and images of {machine.name} are on a root disk of "
+            f"{reached or 'unknown'} MiB/s (EBS limit of the type: {limit or 'unknown'}); {', or '.join(filter(None, ways))}",
+            at=("nodeConfig", "featureGates", "FastImagePull"),
+        )
