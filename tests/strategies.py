@@ -689,7 +689,11 @@ _EKS = tuple(
                 nodeConfig=NODE_CONFIG,
                 cdi=True,
             ),
-            "apart": pool(placementGroup={"strategy": "partition", "partitions": 2}, cdi=True),
+            "apart": pool(
+                placementGroup={"strategy": "partition", "partitions": 2},
+                diskPerformance={"throughput": 400, "iops": 4000},
+                cdi=True,
+            ),
             "shared": pool(cdi=True, sharing=sharing, instanceTypes=types),
         },
         runners={

@@ -1407,26 +1407,29 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     "fast-image-pull-on-gp3": (
         "gpu-ci:clusters.usw2.pools.t4.nodeConfig.featureGates.FastImagePull",
         (
-            "parallel unpacking needs a disk of 600 MiB/s, and images of g4dn.2xlarge are on a root disk of 417 MiB/s (EBS limit of "
-            "the type: 417); set instance.localStorage.strategy to RAID0 without Containerd and SOCI in disabledMounts, or remove "
-            "FastImagePull"
+            "parallel unpacking needs a disk of 600 MiB/s, and images of g4dn.2xlarge "
+            "are on a root disk of 417 (EBS limit 417); "
+            "put images on local disks (localStorage RAID0 without Containerd and SOCI in disabledMounts), or "
+            "remove FastImagePull"
         ),
         "true",
     ),
     "fast-image-pull-on-slow-gp3": (
         "gpu-ci:clusters.usw2.pools.t4.nodeConfig.featureGates.FastImagePull",
         (
-            "parallel unpacking needs a disk of 600 MiB/s, and images of g4dn.8xlarge are on a root disk of 125 MiB/s (EBS limit of "
-            "the type: 1132); set instance.localStorage.strategy to RAID0 without Containerd and SOCI in disabledMounts, or raise "
-            "diskPerformance.throughput to 600, or remove FastImagePull"
+            "parallel unpacking needs a disk of 600 MiB/s, and images of g4dn.8xlarge "
+            "are on a root disk of 125 (EBS limit 1132); "
+            "put images on local disks (localStorage RAID0 without Containerd and SOCI in disabledMounts), or "
+            "raise diskPerformance.throughput to 600, or remove FastImagePull"
         ),
         "true",
     ),
     "fast-image-pull-without-local-disk": (
         "gpu-ci:clusters.usw2.pools.t4.nodeConfig.featureGates.FastImagePull",
         (
-            "parallel unpacking needs a disk of 600 MiB/s, and images of p3.2xlarge are on a root disk of unknown MiB/s (EBS limit "
-            "of the type: unknown); remove FastImagePull"
+            "parallel unpacking needs a disk of 600 MiB/s, and images of p3.2xlarge "
+            "are on a root disk of unknown (EBS limit unknown); "
+            "remove FastImagePull"
         ),
         "true",
     ),

@@ -100,6 +100,11 @@ class EksPool(Pool):
         return self.node_config is not None and self.node_config.images_on_array
 
 
+def array_gib(machine: Machine) -> int:
+    """Whole GiB of all local disks of a machine together."""
+    return machine.nvme_gb * 10**9 // 2**30
+
+
 def ending(capacity: str, end: str, day: date) -> str:
     """What the end of a reservation means for its pool, in words."""
     what = "capacity block" if capacity == CAPACITY_BLOCK else "reservation"
@@ -177,7 +182,7 @@ def _node_config(pool: EksPool) -> None:
         at = ("nodeConfig", "instance", "localStorage")
         if machine.nvme_gb == 0:
             raise problem("local_storage", f"{name} has no local disk; remove localStorage, or use another type", at=at)
-        gibibytes = machine.nvme_gb * 10**9 // 2**30
+        gibibytes = array_gib(machine)
         if pool.node_config.array and gibibytes < pool.disk // 1024:
             raise problem(
                 "local_storage_size",
@@ -223,7 +228,7 @@ def _fast_image_pull(pool: EksPool) -> None:
         if reached is not None and reached >= FAST_PULL_MIBPS:
             continue
         ways = [
-            "set instance.localStorage.strategy to RAID0 without Containerd and SOCI in disabledMounts"
+            "put images on local disks (localStorage RAID0 without Containerd and SOCI in disabledMounts)"
             if machine.nvme_gb
             else "",
             f"raise diskPerformance.throughput to {FAST_PULL_MIBPS}" if limit and limit >= FAST_PULL_MIBPS else "",
@@ -232,6 +237,6 @@ def _fast_image_pull(pool: EksPool) -> None:
         raise problem(
             "fast_image_pull",
             f"parallel unpacking needs a disk of {FAST_PULL_MIBPS} MiB/s, and images of {machine.name} are on a root disk of "
-            f"{reached or 'unknown'} MiB/s (EBS limit of the type: {limit or 'unknown'}); {', or '.join(filter(None, ways))}",
+            f"{reached or 'unknown'} (EBS limit {limit or 'unknown'}); {', or '.join(filter(None, ways))}",
             at=("nodeConfig", "featureGates", "FastImagePull"),
         )

@@ -7,6 +7,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from fleet.facts.disks import GP3_IOPS, GP3_IOPS_PER_MIBPS, GP3_MIBPS, GP3_MOST_IOPS, GP3_MOST_MIBPS
+from fleet.facts.pricing import gp3_volume
 from fleet.settings.model import Model, problem
 
 
@@ -28,6 +29,15 @@ class DiskPerformance(Model):
                 at=("throughput",),
             )
         return self
+
+    @property
+    def extra(self) -> dict[str, float]:
+        """The IOPS and MiB/s of a disk that cost extra, by unit of the price table."""
+        return gp3_volume(0, self.iops, self.throughput)
+
+    def __str__(self) -> str:
+        """For example "gp3, 600 MiB/s, 3000 IOPS"."""
+        return f"gp3, {self.throughput} MiB/s, {self.iops} IOPS"
 
 
 DEFAULT = DiskPerformance()
