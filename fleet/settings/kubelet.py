@@ -51,14 +51,12 @@ def unowned(owned: dict[str, str]) -> BeforeValidator:
     return BeforeValidator(check)
 
 
-class KubeletConfig(Model):
-    """Fields of KubeletConfiguration (kubelet.config.k8s.io/v1beta1, Kubernetes 1.36) that leave a node's resources as they are.
+class KubeletFlags(Model):
+    """Fields of KubeletConfiguration (kubelet.config.k8s.io/v1beta1, Kubernetes 1.36) that are flags of kubelet, too.
 
-    The policies that can reject a pod on a node with enough room (`restricted`, `single-numa-node`) are left out. `GRACE` has the
-    seconds of shutdownGracePeriod and shutdownGracePeriodCriticalPods that hold without settings.
+    None changes a node's resources. The policies that can reject a pod on a node with enough room (`restricted`,
+    `single-numa-node`) are left out.
     """
-
-    GRACE: ClassVar[tuple[int, int]] = (0, 0)
 
     pod_pids_limit: Annotated[int, Field(ge=-1)] | None = None
     """Processes of a pod at most; -1: no limit."""
@@ -66,31 +64,46 @@ class KubeletConfig(Model):
     topology_manager_policy: Literal["none", "best-effort"] | None = None
     topology_manager_scope: Literal["container", "pod"] | None = None
     serialize_image_pulls: bool | None = None
-    max_parallel_image_pulls: Annotated[int, Field(ge=1)] | None = None
     registry_pull_qps: Annotated[int, Field(ge=0)] | None = Field(default=None, alias="registryPullQPS")
     registry_burst: Annotated[int, Field(ge=0)] | None = None
     image_gc_high_threshold_percent: _Percent | None = Field(default=None, alias="imageGCHighThresholdPercent")
     image_gc_low_threshold_percent: _Percent | None = Field(default=None, alias="imageGCLowThresholdPercent")
     container_log_max_size: _Size | None = None
     container_log_max_files: Annotated[int, Field(ge=2)] | None = None
-    shutdown_grace_period: _GoDuration | None = None
-    shutdown_grace_period_critical_pods: _GoDuration | None = None
 
     @model_validator(mode="after")
-    def _kubelet_rules(self) -> Self:
+    def _flag_rules(self) -> Self:
         """Refuse what kubelet refuses (kubernetes v1.36.3, pkg/kubelet/apis/config/validation): the node would never join."""
-        if self.serialize_image_pulls and (self.max_parallel_image_pulls or 1) > 1:
-            raise problem(
-                "serial_pulls",
-                "kubelet pulls one image at a time with serializeImagePulls; remove one of the two",
-                at=("maxParallelImagePulls",),
-            )
         # kubelet's defaults are 85 and 80.
         high, low = self.image_gc_high_threshold_percent, self.image_gc_low_threshold_percent
         if (80 if low is None else low) >= (85 if high is None else high):
             raise problem(
                 "image_gc",
                 "imageGCLowThresholdPercent (default 80) is not below imageGCHighThresholdPercent (default 85); lower it",
+            )
+        return self
+
+
+class KubeletConfig(KubeletFlags):
+    """The same fields, and those without a flag.
+
+    `GRACE` has the seconds of shutdownGracePeriod and shutdownGracePeriodCriticalPods that hold without settings.
+    """
+
+    GRACE: ClassVar[tuple[int, int]] = (0, 0)
+
+    max_parallel_image_pulls: Annotated[int, Field(ge=1)] | None = None
+    shutdown_grace_period: _GoDuration | None = None
+    shutdown_grace_period_critical_pods: _GoDuration | None = None
+
+    @model_validator(mode="after")
+    def _config_rules(self) -> Self:
+        """Refuse what kubelet refuses."""
+        if self.serialize_image_pulls and (self.max_parallel_image_pulls or 1) > 1:
+            raise problem(
+                "serial_pulls",
+                "kubelet pulls one image at a time with serializeImagePulls; remove one of the two",
+                at=("maxParallelImagePulls",),
             )
         whole, critical = self.shutdown_grace_period, self.shutdown_grace_period_critical_pods
         of_all, of_critical = self.GRACE

@@ -1433,6 +1433,57 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         ),
         "true",
     ),
+    "ephemeral-on-the-install-disk": (
+        "gpu-ci:clusters.home.pools.gpu.nodes.hosts.gpu-0.ephemeralDisk",
+        "containers and images are on the install disk by default; remove it",
+        '"/dev/nvme0n1"',
+    ),
+    "ephemeral-and-room-on-the-install-disk": (
+        "gpu-ci:clusters.home.pools.gpu.nodes.hosts.gpu-0.volume.ephemeral",
+        (
+            "ephemeralDisk puts containers and images on another disk, so they need no room on the install disk; remove "
+            "volume.ephemeral or ephemeralDisk"
+        ),
+        '"500Gi"',
+    ),
+    "ephemeral-and-volume-on-one-disk": (
+        "gpu-ci:clusters.home.pools.gpu.nodes.hosts.gpu-0.volume.disk",
+        "ephemeralDisk uses all of this disk; name another disk",
+        '"/dev/nvme1n1"',
+    ),
+    "talos-kubelet-reserved": (
+        "gpu-ci:clusters.home.pools.gpu.kubelet.systemReserved",
+        "systemReserved changes what a node offers to pods, which the plan proves with the node image's defaults; remove it",
+        '{"cpu": 1}',
+    ),
+    "talos-kubelet-shutdown": (
+        "gpu-ci:clusters.home.pools.gpu.kubelet",
+        "shutdownGracePeriodCriticalPods (default 10s) is a part of shutdownGracePeriod (default 30s); lower it",
+        '{"shutdownGracePeriodCriticalPods": "60s"}',
+    ),
+    "oke-kubelet-without-flag": (
+        "gpu-ci:clusters.sjc.pools.a10.kubelet.maxParallelImagePulls",
+        (
+            "maxParallelImagePulls is no flag of kubelet, and an OKE pool passes flags alone; an unknown flag would stop "
+            "kubelet; remove it"
+        ),
+        "4",
+    ),
+    "oke-kubelet-reserved": (
+        "gpu-ci:clusters.sjc.pools.a10.kubelet.evictionHard",
+        "evictionHard changes what a node offers to pods, which the plan proves with the node image's defaults; remove it",
+        '{"memory.available": "1Gi"}',
+    ),
+    "oke-local-storage-without-disk": (
+        "gpu-ci:clusters.sjc.pools.a10.localStorage",
+        "VM.GPU.A10.1 has no local disk; remove localStorage, or use another type",
+        '{"strategy": "RAID0"}',
+    ),
+    "oke-local-storage-mount": (
+        "gpu-ci:clusters.sjc.pools.a10.localStorage.strategy",
+        "must be 'RAID0'; correct it",
+        '"Mount"',
+    ),
     "capacity-block-on-oke": (
         "gpu-ci:clusters.sjc.pools.a10.capacity",
         "must be 'on-demand', 'spot' or 'reserved'; correct it",

@@ -13,6 +13,7 @@ from fleet.facts.hardware import CAPACITY_BLOCK, RESERVED, Machine, machines
 from fleet.providers.eks.node_config import NodeConfig
 from fleet.providers.eks.placement_group import PlacementGroup
 from fleet.providers.eks.root_disk import DEFAULT, DiskPerformance
+from fleet.settings.local_disks import require_local_disks
 from fleet.settings.model import problem, require_once
 from fleet.settings.pool import Pool, Reservation
 
@@ -100,11 +101,6 @@ class EksPool(Pool):
         return self.node_config is not None and self.node_config.images_on_array
 
 
-def array_gib(machine: Machine) -> int:
-    """Whole GiB of all local disks of a machine together."""
-    return machine.nvme_gb * 10**9 // 2**30
-
-
 def ending(capacity: str, end: str, day: date) -> str:
     """What the end of a reservation means for its pool, in words."""
     what = "capacity block" if capacity == CAPACITY_BLOCK else "reservation"
@@ -176,20 +172,8 @@ def _node_config(pool: EksPool) -> None:
         raise problem(
             "node_config_image", "only al2023-nvidia has nodeadm; remove nodeConfig, or use that image", at=("nodeConfig",)
         )
-    if pool.node_config.instance is None:
-        return
-    for name, machine in zip(pool.instance_types, pool.machines, strict=True):
-        at = ("nodeConfig", "instance", "localStorage")
-        if machine.nvme_gb == 0:
-            raise problem("local_storage", f"{name} has no local disk; remove localStorage, or use another type", at=at)
-        gibibytes = array_gib(machine)
-        if pool.node_config.array and gibibytes < pool.disk // 1024:
-            raise problem(
-                "local_storage_size",
-                f"with RAID0 the files of pods are on the local disks, on {name} {gibibytes}Gi, and the plan counts with disk; "
-                f"lower disk to {gibibytes}Gi or less",
-                at=at,
-            )
+    if pool.node_config.instance is not None:
+        require_local_disks(pool, array=pool.node_config.array, at=("nodeConfig", "instance", "localStorage"))
 
 
 def _root_disk(pool: EksPool) -> None:

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from fleet.facts.disks import GP3_MIBPS, write_seconds
 from fleet.facts.pricing import bundle
-from fleet.providers.eks.nodes import EksPool, array_gib
+from fleet.providers.eks.nodes import EksPool
+from fleet.settings.local_disks import ARRAY_IN_USE, NOT_MEASURED, unused_disks
 
 IMAGE_GIB = 25
 """An unpacked image, for the seconds of writing it. CUDA images are 10-20 GB each as they are pulled."""
-_NOT_MEASURED = "seconds saved: not measured"
 
 
 def options(pool: EksPool, region: str) -> Iterator[str]:
@@ -20,11 +20,11 @@ def options(pool: EksPool, region: str) -> Iterator[str]:
         yield f"{pool.root_disk} costs {usd} USD an hour per node and saves {_written(pool)}"
     config = pool.node_config
     if pool.images_on_array:
-        yield f"local NVMe as RAID0 for images is free, {_NOT_MEASURED}"
+        yield ARRAY_IN_USE
     elif pool.image == "al2023-nvidia" and (config is None or config.instance is None):
-        yield from _unused(pool)
+        yield from unused_disks(pool, "nodeConfig.instance.localStorage")
     if config is not None and config.fast_image_pull:
-        yield f"FastImagePull is free, {_NOT_MEASURED}"
+        yield f"FastImagePull is free, {NOT_MEASURED}"
 
 
 def _written(pool: EksPool) -> str:
@@ -35,13 +35,3 @@ def _written(pool: EksPool) -> str:
         return "unknown seconds (no source has the EBS limit)"
     most = write_seconds(IMAGE_GIB, GP3_MIBPS) - write_seconds(IMAGE_GIB, max(known))
     return f"0-{most:.0f} s of writing {IMAGE_GIB} GiB (derived: bytes over throughput)"
-
-
-def _unused(pool: EksPool) -> Iterator[str]:
-    least = min(pool.machines, key=lambda machine: machine.nvme_gb)
-    if least.nvme_gb:
-        smaller = f" with disk {array_gib(least)}Gi or less" if pool.disk // 1024 > array_gib(least) else ""
-        yield (
-            f"{least.nvme_gb} GB of local NVMe on {least.name} are unused; nodeConfig.instance.localStorage RAID0{smaller} puts "
-            f"images there: free, {_NOT_MEASURED}"
-        )
