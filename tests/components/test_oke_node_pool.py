@@ -273,7 +273,7 @@ DISKS = {"mdadm": "exit 0", "mkfs.ext4": "exit 0", "blkid": "echo 1234", "mkdir"
 FOLDERS = ["/var/lib/containers", "/var/lib/kubelet", "/var/log/pods"]
 
 
-def boot_with_disks(root: Path, stubs: Mapping[str, str]) -> tuple[Boot, list[str]]:
+def boot_with_disks(root: Path, stubs: dict[str, str]) -> tuple[Boot, list[str]]:
     """The boot of a machine with two local disks, and the lines of its fstab."""
     for name in ("nvme0n1", "nvme1n1"):
         (root / name).touch()

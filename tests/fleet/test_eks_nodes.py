@@ -98,7 +98,7 @@ def test_each_option_in_use_has_its_price_and_the_seconds_that_it_saves() -> Non
         "measured"
     ]
     mount = {"instance": {"localStorage": {"strategy": "Mount"}}}
-    fast = {"diskPerformance": {"throughput": 417}, "nodeConfig": mount}
+    fast: dict[str, Any] = {"diskPerformance": {"throughput": 417}, "nodeConfig": mount}
     assert of_start("g4dn.2xlarge", region="us-east-1", **fast) == [
         "pool t4: gp3, 417 MiB/s, 3000 IOPS costs 0.016 USD an hour per node and saves 0-143 s of writing 25 GiB (derived: bytes "
         "over throughput)"
@@ -151,7 +151,7 @@ def test_the_bill_counts_faster_disks_on_each_node() -> None:
     (line,) = [line for line in bill(found, date(2026, 11, 23)) if line.item == "disks of pool t4"]
     # 875 MiB/s and 1,000 IOPS beyond the included ones, in USD a month.
     each = (875 * 0.04 + 1000 * 0.005) / 730
-    assert (line.idle.usd, line.worst.usd) == (pytest.approx(each), pytest.approx(3 * each))
+    assert [line.idle.usd, line.worst.usd] == pytest.approx([each, 3 * each])
     assert line.what == "gp3, 1000 MiB/s, 4000 IOPS"
 
 
