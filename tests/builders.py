@@ -55,7 +55,7 @@ NODE_CONFIG: dict[str, Any] = {
         "config": '[plugins."io.containerd.cri.v1.images"]\nmax_concurrent_downloads = 10\n',
         "baseRuntimeSpec": {"process": {"rlimits": [{"type": "RLIMIT_MEMLOCK", "soft": 2**64 - 1, "hard": 2**64 - 1}]}},
     },
-    "instance": {"localStorage": {"strategy": "RAID0", "mountPath": "/mnt/disks/", "disabledMounts": ["PodLogs", "SOCI"]}},
+    "instance": {"localStorage": {"strategy": "RAID0", "mountPath": "/mnt/disks/", "disabledMounts": ["PodLogs"]}},
     "featureGates": {"FastImagePull": True},
 }
 """Every setting that a pool may give to nodeadm."""

@@ -11,6 +11,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from fleet.facts import hardware, versions
+from fleet.providers.oke.node_config import OKE_OWNED
 from fleet.settings.runner import GENERIC_LABELS, KINDS
 from tests.builders import (
     ACCEPTED,
@@ -689,7 +690,11 @@ _EKS = tuple(
                 nodeConfig=NODE_CONFIG,
                 cdi=True,
             ),
-            "apart": pool(placementGroup={"strategy": "partition", "partitions": 2}, cdi=True),
+            "apart": pool(
+                placementGroup={"strategy": "partition", "partitions": 2},
+                diskPerformance={"throughput": 400, "iops": 4000},
+                cdi=True,
+            ),
             "shared": pool(cdi=True, sharing=sharing, instanceTypes=types),
         },
         runners={
@@ -791,6 +796,8 @@ _OKE = (
                 reservation={"id": "ocid1.capacityreservation.oc1..example", "zone": SAN_JOSE, "count": 2},
                 nodes={"min": 1, "max": 2},
                 sharing=_SIDE_BY_SIDE,
+                kubelet={key: value for key, value in NODE_CONFIG["kubelet"]["config"].items() if key not in OKE_OWNED},
+                localStorage={"strategy": "RAID0"},
             )
         },
         runners={
@@ -800,7 +807,12 @@ _OKE = (
         },
     ),
 )
-_HOST = {"address": "192.0.2.20", "installDisk": "/dev/nvme0n1", "volume": {"name": "models", "disk": "/dev/nvme1n1"}}
+_HOST = {
+    "address": "192.0.2.20",
+    "installDisk": "/dev/nvme0n1",
+    "ephemeralDisk": "/dev/nvme2n1",
+    "volume": {"name": "models", "disk": "/dev/nvme1n1"},
+}
 _TALOS = (
     talos_cluster(
         region="home",
@@ -828,6 +840,7 @@ _TALOS = (
                 sharing=_SLICED,
                 image="talos",
                 driver={"kernelModules": "open", "tier": "lts"},
+                kubelet=NODE_CONFIG["kubelet"]["config"],
             )
         },
         runners={"gpu-3090": runner(pool="gpu", kind="pod", shm="2Gi")},

@@ -52,6 +52,15 @@ class PlacementGroupArgs(TypedDict, total=False):
     """Name of an existing placement group."""
 
 
+class DiskPerformanceArgs(TypedDict, total=False):
+    """Performance of a gp3 root disk. What is above the defaults costs extra."""
+
+    throughput: int
+    """MiB/s, 125 to 2,000, and at most a quarter of `iops`. Default: 125."""
+    iops: int
+    """IOPS, 3,000 to 80,000, and at most 500 per GiB of the disk. Default: 3,000."""
+
+
 class GpuNodeGroupArgs(TypedDict):
     """Arguments of GpuNodeGroup. The component's providers must have an AWS provider of the cluster's region.
 
@@ -81,6 +90,8 @@ class GpuNodeGroupArgs(TypedDict):
     """burst or release. A release pool is never spot. Default: burst."""
     disk: NotRequired[str]
     """Root volume of a node, in Mi or Gi. Default: 200Gi."""
+    disk_performance: NotRequired[DiskPerformanceArgs]
+    """Throughput and IOPS of the root volume. Default: 125 MiB/s and 3,000 IOPS. A change replaces the nodes."""
     idle_delay: NotRequired[str]
     """How long the autoscaler keeps an idle node, such as 10m. Default: 10m."""
     labels: NotRequired[dict[str, str]]
@@ -178,6 +189,7 @@ class GpuNodeGroup(PackagedComponent[Read]):
             interfaces=interfaces(pool.machines[0], pool.efa_interfaces) if pool.efa_interfaces else (),
             security_group_id=args.security_group_id,
             placement_group=placement_group(name, pool.placement_group, parent=self),
+            disk=pool.disk_performance,
         )
         tags = fixed_tags(pool.stack_tag or pulumi.get_stack(), pool.cluster_label, pool.pool_name)
         template = launch_template(

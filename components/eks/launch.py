@@ -36,7 +36,12 @@ def launch_template(
             aws.ec2.LaunchTemplateBlockDeviceMappingArgs(
                 device_name="/dev/xvda",
                 ebs=aws.ec2.LaunchTemplateBlockDeviceMappingEbsArgs(
-                    volume_size=disk_gb(disk), volume_type="gp3", encrypted="true", delete_on_termination="true"
+                    volume_size=disk_gb(disk),
+                    volume_type="gp3",
+                    throughput=options.disk.throughput if options.disk else None,
+                    iops=options.disk.iops if options.disk else None,
+                    encrypted="true",
+                    delete_on_termination="true",
                 ),
             )
         ],

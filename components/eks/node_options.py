@@ -1,4 +1,4 @@
-"""What a launch template can have besides its disk and its metadata options. All of it is off by default."""
+"""What a launch template can have besides the size of its disk and its metadata options. All of it is off by default."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pulumi_aws as aws
 
 from fleet.providers.eks.efa import Interface
 from fleet.providers.eks.placement_group import PlacementGroup
+from fleet.providers.eks.root_disk import DiskPerformance
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,7 @@ class NodeOptions:
     `user_data` is a MIME document, not base64. `capacity_block_type` is the instance type of a capacity block; the reservation's
     id is an argument of the template. `security_group_id` is for `interfaces`, the cluster's own group: it allows all traffic
     within itself in both directions, which EFA needs (EKS user guide, security group requirements). `placement_group` is a name.
+    `disk` is the performance of the root disk, which `launch_template` writes.
     """
 
     user_data: str | None = None
@@ -28,6 +30,7 @@ class NodeOptions:
     interfaces: Sequence[Interface] = ()
     security_group_id: pulumi.Input[str] | None = None
     placement_group: pulumi.Input[str] | None = None
+    disk: DiskPerformance | None = None
 
 
 NO_OPTIONS = NodeOptions()

@@ -36,7 +36,7 @@ class OkeNodes:
     `flex` is for flexible shapes alone: on a GPU shape it would make the autoscaler reckon with a node without GPUs.
     `most` says that `size` is only the first one, for the autoscaler owns it up to `most`. `surge` is how many nodes an update
     starts before it drains old ones; None for a pool whose nodes are left to go by themselves. `reserved` is how many machines
-    its capacity reservation holds.
+    its capacity reservation holds. `array` makes one array of the local disks.
     """
 
     cluster_id: pulumi.Input[str]
@@ -60,6 +60,8 @@ class OkeNodes:
     surge: int | None = None
     storage: int | None = None
     reserved: int | None = None
+    kubelet_flags: Sequence[str] = ()
+    array: bool = False
 
 
 def managed_nodes(name: str, args: OkeNodes, *, parent: pulumi.Resource) -> oci.containerengine.NodePool:
@@ -94,7 +96,7 @@ def managed_nodes(name: str, args: OkeNodes, *, parent: pulumi.Resource) -> oci.
         initial_node_labels=[
             oci.containerengine.NodePoolInitialNodeLabelArgs(key=key, value=value) for key, value in args.labels.items()
         ],
-        node_metadata=node_metadata(),
+        node_metadata=node_metadata(args.kubelet_flags, array=args.array),
         # An hour is the longest that OKE waits for the pods of a node that it removes.
         node_eviction_node_pool_settings=oci.containerengine.NodePoolNodeEvictionNodePoolSettingsArgs(
             eviction_grace_duration="PT60M", is_force_delete_after_grace_duration=True

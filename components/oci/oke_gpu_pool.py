@@ -14,6 +14,7 @@ from components.oci.policy import policy
 from components.oci.rights import reservation_rights
 from fleet.facts.offer import allocatable
 from fleet.facts.scheduling import OKE_NO_PLUGIN_LABEL, OKE_PROFILE
+from fleet.providers.oke.node_config import kubelet_flags
 from fleet.providers.oke.nodes import OkePool
 
 
@@ -80,6 +81,8 @@ class OkeGpuPool(Component[OkeGpuPoolArgs]):
                 most=pool.nodes.max,
                 storage=offer.storage,
                 reserved=pool.reservation.count if pool.reservation else None,
+                kubelet_flags=kubelet_flags(pool.kubelet),
+                array=pool.local_storage is not None,
             ),
             parent=self,
         )

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from fleet.facts import hardware
+from fleet.facts.disks import GP3_IOPS, GP3_MIBPS
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,15 +119,13 @@ def _sources(prices: Iterable[hardware.Price | None]) -> tuple[str, ...]:
     return tuple(sorted({f"{price.source}, {price.date}" for price in prices if price}))
 
 
-_GP3_IOPS, _GP3_MIBPS = 3_000, 125
-"""The IOPS and MiB/s that the price of every gp3 volume includes."""
 _OCI_VPUS = 10
 """VPUs per GB that the price of a balanced volume includes."""
 
 
 def gp3_volume(gib: float, iops: float, throughput: float) -> dict[str, float]:
     """The units of a gp3 volume: its GiB, and the IOPS and MiB/s beyond the included ones."""
-    parts = {"gp3-gb": gib, "gp3-iops": max(iops - _GP3_IOPS, 0), "gp3-mibps": max(throughput - _GP3_MIBPS, 0)}
+    parts = {"gp3-gb": gib, "gp3-iops": max(iops - GP3_IOPS, 0), "gp3-mibps": max(throughput - GP3_MIBPS, 0)}
     return {unit: count for unit, count in parts.items() if count}
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from pulumi_policy import PolicyResource
 
+from fleet.facts.disks import GP3_IOPS, GP3_MIBPS
 from fleet.facts.pricing import gp3_volume, oci_volume
 from fleet.facts.quantities import quantity
 from fleet.facts.scheduling import REGION
@@ -22,8 +23,8 @@ from .releases import releases
 
 _GIB = 2**30
 _OF_PROMETHEUS = ("prometheus", "prometheusSpec", "storageSpec", "volumeClaimTemplate", "spec")
-_IOPS, _MIBPS, _VPUS = 3_000, 125, 10
-"""Defaults of a class (AWS EBS volume types; oci-cloud-controller-manager)."""
+_VPUS = 10
+"""Default of a class (oci-cloud-controller-manager)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ def _ebs(gib: float, parameters: Any) -> dict[str, float]:
     kind = text(walk(parameters, "type")) or "gp3"
     if kind != "gp3":
         return {f"{kind}-gb": gib}
-    return gp3_volume(gib, _number(parameters, "iops", _IOPS), _number(parameters, "throughput", _MIBPS))
+    return gp3_volume(gib, _number(parameters, "iops", GP3_IOPS), _number(parameters, "throughput", GP3_MIBPS))
 
 
 def _block(gib: float, parameters: Any) -> dict[str, float]:

@@ -141,10 +141,10 @@ def _disks(found: Iterable[Group]) -> Iterator[Item]:
     spans = _Spans()
     for group in found:
         if group.volume is not None and group.most and group.regions:
-            size = group.volume.gigabytes
-            spans.add(group.volume.unit, group.regions[0], group.least * size, group.most * size)
+            for unit, count in group.volume.parts.items():
+                spans.add(unit, group.regions[0], group.least * count, group.most * count)
     for (unit, region), (least, most) in spans.items():
-        yield _unit("GB of disks", unit, region, least, most)
+        yield _unit("GB of disks" if unit.endswith("-gb") else f"{line(unit)} of disks", unit, region, least, most)
 
 
 def _units(resources: Sequence[PolicyResource], day: date, later: Later) -> Iterator[Item]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from fleet.facts.disks import GP3_IOPS, GP3_MIBPS
+from fleet.facts.pricing import gp3_volume
 from fleet.facts.quantities import quantity
 
 from .read import Later, items, keys, text, walk
@@ -15,15 +18,14 @@ _EKS_GB = 20
 _OCI_GB = 50
 _OCI_UNIT = "oci-volume-gb"
 # The volume type of EKS' node images if a template has none.
-_EC2_TYPE = "gp3"
+_GP3 = "gp3"
 
 
 @dataclass(frozen=True, slots=True)
 class Volume:
-    """All disks of one machine: `gigabytes` at the price of `unit` (`fleet.facts.hardware.unit_price`)."""
+    """All disks of one machine: the amount of each unit of the price table (`fleet.facts.hardware.unit_price`)."""
 
-    unit: str
-    gigabytes: float
+    parts: Mapping[str, float]
 
 
 def of_template(template: Any) -> Volume:
@@ -33,25 +35,31 @@ def of_template(template: Any) -> Volume:
     later.settle()
     if not mapped:
         return of_ec2(None)
-    return Volume(mapped[0].unit, sum(volume.gigabytes for volume in mapped))
+    parts = Counter[str]()
+    for volume in mapped:
+        parts.update(volume.parts)
+    return Volume(parts)
 
 
-def of_ec2(size: Any, kind: Any = None) -> Volume:
-    """A root volume of EC2 by size and type, with EKS' default size."""
-    return Volume(f"{text(kind) or _EC2_TYPE}-gb", _gigabytes(size, _EKS_GB))
+def of_ec2(size: Any, kind: Any = None, iops: Any = None, throughput: Any = None) -> Volume:
+    """A root volume of EC2 by size, type and performance, with EKS' default size and the performance of every gp3 volume."""
+    gigabytes = _positive(size, _EKS_GB)
+    if (name := text(kind) or _GP3) != _GP3:
+        return Volume({f"{name}-gb": gigabytes})
+    return Volume(gp3_volume(gigabytes, _positive(iops, GP3_IOPS), _positive(throughput, GP3_MIBPS)))
 
 
 def of_oci(size: Any) -> Volume:
     """The boot volume of an OCI machine by its size, with OCI's smallest size as default."""
-    return Volume(_OCI_UNIT, _gigabytes(size, _OCI_GB))
+    return Volume({_OCI_UNIT: _positive(size, _OCI_GB)})
 
 
 def _mapped(mapping: Any) -> Iterator[Volume]:
     volume = walk(mapping, "ebs")
     if keys(volume):
-        yield of_ec2(walk(volume, "volumeSize"), walk(volume, "volumeType"))
+        yield of_ec2(*(walk(volume, key) for key in ("volumeSize", "volumeType", "iops", "throughput")))
 
 
-def _gigabytes(size: Any, otherwise: float) -> float:
-    found = quantity(size)
+def _positive(amount: Any, otherwise: float) -> float:
+    found = quantity(amount)
     return otherwise if found is None or found <= 0 else float(found)

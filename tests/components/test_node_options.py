@@ -55,7 +55,11 @@ def test_a_pool_without_them_has_none_of_their_inputs(recording: Recording) -> N
         return
     for found in of_type(recording, TEMPLATE):
         off = {"userData", "instanceType", "instanceMarketOptions", "networkInterfaces", "placement"}
-        assert not off & found.inputs.keys(), "an input here would replace every running node"
+        # The GPU pools of these stacks have nodeConfig.
+        on = {"userData"} if recording.stack in ("staging", "prod") and "-system-" not in found.name else set()
+        assert off & found.inputs.keys() == on, "an input here would replace every running node"
+        for mapped in found.inputs["blockDeviceMappings"]:
+            assert not {"throughput", "iops"} & mapped["ebs"].keys(), "an input here would replace every running node"
     assert of_type(recording, PLACEMENT) == ()
 
 
@@ -132,6 +136,14 @@ def test_nothing_says_that_nodes_offer_adapters(capacity_block: Recording) -> No
     for group in of_type(capacity_block, GROUP):
         keys |= {*group.inputs.get("tags", {}), *group.inputs["labels"]}
     assert not [key for key in keys if "vpc.amazonaws.com/efa" in key]
+
+
+# -- root disk ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_root_disk_has_its_throughput_and_iops_in_the_template() -> None:
+    (mapped,) = template(of_pool(diskPerformance={"throughput": 600}))["blockDeviceMappings"]
+    assert mapped["ebs"].items() >= {"volumeType": "gp3", "throughput": 600, "iops": 3000}.items()
 
 
 # -- placement groups --------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from components.oci.boot import NODE_SCRIPT
+from components.oci.boot import node_script
 from fleet.facts import hardware
 from fleet.facts.offer import allocatable
 from fleet.facts.scheduling import OKE_NO_PLUGIN_LABEL, OKE_PROFILE, STORAGE_TAG, SYSTEM_POOL, pool_labels
@@ -27,6 +27,10 @@ IAD: dict[str, Any] = {
     "zones": ["abcd:US-ASHBURN-AD-1", "abcd:US-ASHBURN-AD-2"],
     "nodeImages": {kind: {"id": f"ocid1.image.oc1.iad.example{kind[-3:]}"} for kind in ("system", "oke-gpu")},
 }
+NODE_SCRIPT = node_script()
+"""The script of a pool without settings of its nodes."""
+SET_SCRIPT = node_script(("--pod-max-pids=4096", "--serialize-image-pulls=false"), array=True)
+EXTRA = "--kubelet-extra-args --pod-max-pids=4096 --serialize-image-pulls=false"
 
 
 def pool(recording, name="a10"):
@@ -168,9 +172,23 @@ def test_nodes_have_no_legacy_metadata_and_grow_their_disk_before_they_join(prev
     assert NODE_SCRIPT.isascii(), "cloud-init drops a script that is not"
 
 
-def test_the_boot_script_passes_shellcheck():
+def test_a_pool_s_settings_of_kubelet_and_local_disks_are_in_its_script_alone():
+    kubelet = {"podPidsLimit": 4096, "serializeImagePulls": False}
+    held = oke_pool(instanceTypes=["BM.GPU4.8"], kubelet=kubelet, localStorage={"strategy": "RAID0"})
+    recording = planned(pools={"a100": held, "a10": oke_pool()})
+
+    def script(name):
+        return base64.b64decode(pool(recording, name).inputs["nodeMetadata"]["user_data"]).decode()
+
+    assert script("a100") == SET_SCRIPT
+    assert script("a10") == script("system") == NODE_SCRIPT, "a changed script reaches new nodes of the pool alone"
+    assert SET_SCRIPT.isascii(), "cloud-init drops a script that is not"
+
+
+@pytest.mark.parametrize("script", [NODE_SCRIPT, SET_SCRIPT])
+def test_the_boot_script_passes_shellcheck(script):
     checker = Path(sys.executable).parent / "shellcheck"
-    done = subprocess.run([checker, "-"], input=NODE_SCRIPT, text=True, capture_output=True, check=False)
+    done = subprocess.run([checker, "-"], input=script, text=True, capture_output=True, check=False)
     assert done.returncode == 0, done.stdout
 
 
@@ -188,14 +206,13 @@ class Boot:
     calls: list[str]
 
 
-def boot(root: Path, stubs: Mapping[str, str], growfs: str | None = None) -> Boot:
+def boot(root: Path, stubs: Mapping[str, str], growfs: str | None = None, script: str = NODE_SCRIPT) -> Boot:
     """Run the script with stand-ins for all commands but the shell and base64; `growfs` is the body of Oracle's, if any."""
     calls, commands, run = root / "calls", root / "bin", root / "run"
     for folder in (commands, run):
         folder.mkdir()
     calls.touch()
     paths = {"/usr/libexec/oci-growfs": root / "oci-growfs", "/var/run/": f"{run}/"}
-    script = NODE_SCRIPT
     for path, instead in paths.items():
         assert path in script
         script = script.replace(path, str(instead))
@@ -250,6 +267,44 @@ def test_a_node_that_cannot_join_says_so_in_the_end(tmp_path):
     assert done.status == 1
     assert done.calls.count("oke bootstrap") == 6
     assert set(done.calls) == {"oke bootstrap", "sleep 20"}
+
+
+DISKS = {"mdadm": "exit 0", "mkfs.ext4": "exit 0", "blkid": "echo 1234", "mkdir": "exit 0", "mount": "exit 0"}
+FOLDERS = ["/var/lib/containers", "/var/lib/kubelet", "/var/log/pods"]
+
+
+def boot_with_disks(root: Path, stubs: dict[str, str]) -> tuple[Boot, list[str]]:
+    """The boot of a machine with two local disks, and the lines of its fstab."""
+    for name in ("nvme0n1", "nvme1n1"):
+        (root / name).touch()
+    script = SET_SCRIPT.replace("/dev/nvme*n1", f"{root}/nvme*n1").replace("/etc/fstab", f"{root}/fstab")
+    done = boot(root, DISKS | stubs, script=script)
+    return done, (root / "fstab").read_text().splitlines() if (root / "fstab").exists() else []
+
+
+def test_a_node_has_its_array_before_it_joins_and_after_a_restart(tmp_path):
+    done, fstab = boot_with_disks(tmp_path, JOINS)
+    made_of = f"{tmp_path}/nvme0n1 {tmp_path}/nvme1n1"
+    assert done.calls[0] == f"mdadm --create /dev/md/local --run --force --level=0 --raid-devices=2 {made_of}"
+    assert done.calls[1] == "mkfs.ext4 -q -F -m 1 /dev/md/local"
+    assert [call for call in done.calls if call.startswith("mount")] == [f"mount {each}" for each in ["/mnt/local", *FOLDERS]]
+    assert done.calls[-1] == f"oke bootstrap {EXTRA}"
+    assert fstab[0].startswith("UUID=1234 /mnt/local ext4 noatime,nofail,")
+    assert [line.split()[:2] for line in fstab[1:]] == [[f"/mnt/local{each}", each] for each in FOLDERS]
+    assert all("x-systemd.before=crio.service,x-systemd.before=kubelet.service" in line for line in fstab)
+
+
+@pytest.mark.parametrize("command", sorted(DISKS.keys() - {"blkid"}))
+def test_a_node_joins_without_its_array(tmp_path, command):
+    done, _ = boot_with_disks(tmp_path, JOINS | {command: "exit 1"})
+    assert done.status == 0
+    assert done.calls[-1] == f"oke bootstrap {EXTRA}", "its boot volume is as large as the plan counts with"
+    assert done.calls.count(done.calls[-2]) == 1, "nothing follows the command that failed"
+
+
+def test_okes_own_script_gets_the_flags_of_kubelet(tmp_path):
+    done, _ = boot_with_disks(tmp_path, {"curl": f"echo {base64.b64encode(b'echo init $* >>$CALLS').decode()}"})
+    assert done.calls[-1] == f"init {EXTRA}"
 
 
 def test_a_node_that_gets_no_script_runs_none(tmp_path):

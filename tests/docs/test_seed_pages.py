@@ -69,7 +69,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "docs/runner-image.md#build-and-test": ("make image CUDA=12.1", "make image-test", "cache mounts"),
     "docs/runner-image.md#push-and-use": ("make image-push STACK=staging", "@sha256:"),
     # Seed 001
-    "docs/storage.md#local-nvme": ("NVMe", "`nodeConfig`", "RAID0"),
+    "docs/storage.md#local-nvme": ("NVMe", "`nodeConfig`", "RAID0", "`localStorage`", "scratch"),
     "docs/jobs.md": ("detect_ml_workload", "receive"),
     "docs/jobs.md#a-job-on-a-v100": ("create_gpu_job(", "ml_task_123", 'gpu_type="v100"', "accelerator: nvidia-tesla-v100"),
     f"{TROUBLE}#a-job-waits": ("no capacity or no quota", "max node group size reached", "Insufficient nvidia.com/gpu"),

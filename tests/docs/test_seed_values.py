@@ -19,6 +19,7 @@ from fleet.facts.scheduling import EKS_PROFILE, GPU_RESOURCE, GPU_TOLERATION, Ef
 from fleet.jobs import PROFILES
 from fleet.loading.config import load
 from fleet.prove import placement
+from fleet.providers.eks.nodes import EksPool
 from fleet.providers.oke.launcher_set import launcher_set
 from fleet.providers.oke.vm_runner import MachineRunner
 from fleet.settings.compatibility import branch, require_driver
@@ -309,6 +310,15 @@ def test_the_three_cuda_images_are_told_apart_as_in_the_guide(image, has):
 
 
 # -- seed 001: GPU workers -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["staging", "prod"])
+def test_images_and_scratch_of_jobs_are_on_nvme(name: str) -> None:
+    pools = [pool for cluster in stack(name).clusters.values() for pool in cluster.pools.values() if isinstance(pool, EksPool)]
+    assert pools
+    for pool in pools:
+        assert pool.images_on_array, pool.instance_types
+        assert all(machine.nvme_gb for machine in pool.machines)
 
 
 @pytest.mark.parametrize("gpu", ["V100", "A100"])

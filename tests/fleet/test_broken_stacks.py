@@ -1371,6 +1371,119 @@ BROKEN: dict[str, tuple[str, str, str]] = {
         "user data of 12526 bytes; it has 8192 at most, shorten it",
         "",
     ),
+    "disk-performance-throughput": (
+        "gpu-ci:clusters.usw2.pools.t4.diskPerformance.throughput",
+        "gp3 needs 4 IOPS per MiB/s, and the disk has 3000; raise iops to 4000, or lower throughput",
+        "1000",
+    ),
+    "disk-performance-iops": (
+        "gpu-ci:clusters.usw2.pools.t4.diskPerformance.iops",
+        "a root disk of 30 GiB has at most 15000 IOPS, 500 per GiB; lower iops or raise disk",
+        "16000",
+    ),
+    "disk-performance-over-gp3": (
+        "gpu-ci:clusters.usw2.pools.t4.diskPerformance.throughput",
+        "must be at most 2000; lower it",
+        "2001",
+    ),
+    "disk-performance-below-gp3": (
+        "gpu-ci:clusters.usw2.pools.t4.diskPerformance.iops",
+        "must be at least 3000; raise it",
+        "2999",
+    ),
+    "disk-performance-over-the-machine": (
+        "gpu-ci:clusters.usw2.pools.t4.diskPerformance.throughput",
+        (
+            "the EBS limit of g4dn.2xlarge and g4dn.xlarge is 417 MiB/s at most, and more is paid for nothing; lower "
+            "throughput to 417"
+        ),
+        "500",
+    ),
+    "disk-performance-beside-an-array": (
+        "gpu-ci:clusters.usw2.pools.t4.diskPerformance",
+        "with RAID0 images are on the local disks, and a faster root disk is paid for nothing; remove diskPerformance",
+        '{"throughput": 500}',
+    ),
+    "fast-image-pull-on-gp3": (
+        "gpu-ci:clusters.usw2.pools.t4.nodeConfig.featureGates.FastImagePull",
+        (
+            "parallel unpacking needs a disk of 600 MiB/s, and images of g4dn.2xlarge "
+            "are on a root disk of 417 (EBS limit 417); "
+            "put images on local disks (localStorage RAID0 without Containerd and SOCI in disabledMounts), or "
+            "remove FastImagePull"
+        ),
+        "true",
+    ),
+    "fast-image-pull-on-slow-gp3": (
+        "gpu-ci:clusters.usw2.pools.t4.nodeConfig.featureGates.FastImagePull",
+        (
+            "parallel unpacking needs a disk of 600 MiB/s, and images of g4dn.8xlarge "
+            "are on a root disk of 125 (EBS limit 1132); "
+            "put images on local disks (localStorage RAID0 without Containerd and SOCI in disabledMounts), or "
+            "raise diskPerformance.throughput to 600, or remove FastImagePull"
+        ),
+        "true",
+    ),
+    "fast-image-pull-without-local-disk": (
+        "gpu-ci:clusters.usw2.pools.t4.nodeConfig.featureGates.FastImagePull",
+        (
+            "parallel unpacking needs a disk of 600 MiB/s, and images of p3.2xlarge "
+            "are on a root disk of unknown (EBS limit unknown); "
+            "remove FastImagePull"
+        ),
+        "true",
+    ),
+    "ephemeral-on-the-install-disk": (
+        "gpu-ci:clusters.home.pools.gpu.nodes.hosts.gpu-0.ephemeralDisk",
+        "containers and images are on the install disk by default; remove it",
+        '"/dev/nvme0n1"',
+    ),
+    "ephemeral-and-room-on-the-install-disk": (
+        "gpu-ci:clusters.home.pools.gpu.nodes.hosts.gpu-0.volume.ephemeral",
+        (
+            "ephemeralDisk puts containers and images on another disk, so they need no room on the install disk; remove "
+            "volume.ephemeral or ephemeralDisk"
+        ),
+        '"500Gi"',
+    ),
+    "ephemeral-and-volume-on-one-disk": (
+        "gpu-ci:clusters.home.pools.gpu.nodes.hosts.gpu-0.volume.disk",
+        "ephemeralDisk uses all of this disk; name another disk",
+        '"/dev/nvme1n1"',
+    ),
+    "talos-kubelet-reserved": (
+        "gpu-ci:clusters.home.pools.gpu.kubelet.systemReserved",
+        "systemReserved changes what a node offers to pods, which the plan proves with the node image's defaults; remove it",
+        '{"cpu": 1}',
+    ),
+    "talos-kubelet-shutdown": (
+        "gpu-ci:clusters.home.pools.gpu.kubelet",
+        "shutdownGracePeriodCriticalPods (default 10s) is a part of shutdownGracePeriod (default 30s); lower it",
+        '{"shutdownGracePeriodCriticalPods": "60s"}',
+    ),
+    "oke-kubelet-without-flag": (
+        "gpu-ci:clusters.sjc.pools.a10.kubelet.maxParallelImagePulls",
+        (
+            "maxParallelImagePulls is no flag of kubelet, and an OKE pool passes flags alone; an unknown flag would stop "
+            "kubelet; remove it"
+        ),
+        "4",
+    ),
+    "oke-kubelet-reserved": (
+        "gpu-ci:clusters.sjc.pools.a10.kubelet.evictionHard",
+        "evictionHard changes what a node offers to pods, which the plan proves with the node image's defaults; remove it",
+        '{"memory.available": "1Gi"}',
+    ),
+    "oke-local-storage-without-disk": (
+        "gpu-ci:clusters.sjc.pools.a10.localStorage",
+        "VM.GPU.A10.1 has no local disk; remove localStorage, or use another type",
+        '{"strategy": "RAID0"}',
+    ),
+    "oke-local-storage-mount": (
+        "gpu-ci:clusters.sjc.pools.a10.localStorage.strategy",
+        "must be 'RAID0'; correct it",
+        '"Mount"',
+    ),
     "capacity-block-on-oke": (
         "gpu-ci:clusters.sjc.pools.a10.capacity",
         "must be 'on-demand', 'spot' or 'reserved'; correct it",

@@ -1,4 +1,4 @@
-"""What a plan says of capacity blocks and EFA, and the NodeConfig that nodeadm reads."""
+"""What a plan says of capacity blocks, EFA and options for faster starts, and the NodeConfig that nodeadm reads."""
 
 from __future__ import annotations
 
@@ -11,9 +11,13 @@ import jsonschema
 import pytest
 from pydantic import TypeAdapter
 
+from fleet.facts.errors import FleetError
+from fleet.facts.hardware import machines
 from fleet.facts.yaml_text import kubernetes_documents
 from fleet.loading.config import load
+from fleet.prove.bill import bill
 from fleet.providers.eks.node_config import NodeConfig, user_data
+from fleet.providers.eks.nodes import EksPool
 from fleet.providers.fleet import Fleet
 from tests.builders import NODE_CONFIG, cluster, config, pool, reference
 
@@ -61,6 +65,94 @@ def test_a_plan_says_that_no_pod_gets_an_adapter_without_its_device_plugin() -> 
         "gpu-ci does not install it"
     ]
     assert remarks(fleet()) == []
+
+
+# -- options for faster starts -----------------------------------------------------------------------------------------
+
+RAID0 = {"instance": {"localStorage": {"strategy": "RAID0"}}}
+
+
+def of_start(*types: str, region: str = "us-west-2", **changes: Any) -> list[str]:
+    """What a plan says of the pool's options for faster starts."""
+    held = pool(instanceTypes=list(types), **changes)
+    found = load(
+        config(clusters={"usw2": cluster(region=region, zones=[f"{region}a", f"{region}b"], pools={"t4": held}, runners={})})
+    )
+    return [remark for remark in found.clusters["usw2"].remarks if remark.startswith("pool t4: ")]
+
+
+def test_a_plan_says_once_for_a_pool_that_its_local_disks_are_unused() -> None:
+    assert of_start("g4dn.4xlarge", "g4dn.2xlarge") == [
+        "pool t4: 225 GB of local NVMe on g4dn.4xlarge are unused; nodeConfig.instance.localStorage RAID0 puts images there: "
+        "free, seconds saved: not measured"
+    ]
+    (smaller,) = of_start("g4dn.xlarge")
+    assert "localStorage RAID0 with disk 116Gi or less puts images there" in smaller, "the plan refuses a larger disk with RAID0"
+    assert of_start("p3.2xlarge") == [], "it has no local disk"
+    assert of_start("g4dn.2xlarge", nodeConfig={"instance": {"localStorage": {"strategy": "Mount"}}}) == []
+
+
+def test_each_option_in_use_has_its_price_and_the_seconds_that_it_saves() -> None:
+    assert of_start("g4dn.2xlarge", nodeConfig=RAID0 | {"featureGates": {"FastImagePull": True}}) == [
+        "pool t4: local NVMe as RAID0 for images is free, seconds saved: not measured; FastImagePull is free, seconds saved: not "
+        "measured"
+    ]
+    mount = {"instance": {"localStorage": {"strategy": "Mount"}}}
+    fast: dict[str, Any] = {"diskPerformance": {"throughput": 417}, "nodeConfig": mount}
+    assert of_start("g4dn.2xlarge", region="us-east-1", **fast) == [
+        "pool t4: gp3, 417 MiB/s, 3000 IOPS costs 0.016 USD an hour per node and saves 0-143 s of writing 25 GiB (derived: bytes "
+        "over throughput)"
+    ]
+    (unpriced,) = of_start("g4dn.2xlarge", **fast)
+    assert "costs unknown USD an hour" in unpriced, "no source has the price in us-west-2"
+    (unlimited,) = of_start("p3.2xlarge", region="us-east-1", diskPerformance={"throughput": 250})
+    assert "saves unknown seconds (no source has the EBS limit)" in unlimited
+
+
+def test_a_disk_with_the_performance_of_every_volume_costs_nothing_more() -> None:
+    assert of_start("p3.2xlarge", diskPerformance={"throughput": 125, "iops": 3000}) == []
+
+
+def test_the_throughput_of_images_is_the_least_of_disk_and_machine_and_an_array_has_no_figure() -> None:
+    def reached(name: str, **changes: Any) -> int | None:
+        held = load(config(clusters={"usw2": cluster(pools={"t4": pool(instanceTypes=[name], **changes)}, runners={})}))
+        found = held.clusters["usw2"].pools["t4"]
+        assert isinstance(found, EksPool)
+        return found.disk_throughput(found.machines[0])
+
+    assert reached("g4dn.2xlarge") == 125
+    assert reached("g4dn.8xlarge", diskPerformance={"throughput": 1000, "iops": 4000}) == 1000
+    assert reached("g4dn.8xlarge", nodeConfig=RAID0) is None
+    on_root = {"instance": {"localStorage": {"strategy": "RAID0", "disabledMounts": ["Containerd"]}}}
+    assert reached("g4dn.8xlarge", nodeConfig=on_root) == 125
+
+
+def test_fast_image_pull_needs_600_mibs_on_every_type() -> None:
+    gate = {"featureGates": {"FastImagePull": True}}
+    fast = {"throughput": 600, "iops": 3000}
+    assert of_start("g4dn.8xlarge", region="us-east-1", nodeConfig=gate, diskPerformance=fast), "EBS gives it 1,132 MiB/s"
+    with pytest.raises(FleetError, match=r"images of g4dn.4xlarge are on a root disk of 566 \(EBS limit 566\)"):
+        of_start("g4dn.8xlarge", "g4dn.4xlarge", nodeConfig=gate, diskPerformance=fast)
+    soci = {"instance": {"localStorage": {"strategy": "RAID0", "disabledMounts": ["SOCI"]}}}
+    with pytest.raises(FleetError, match="without Containerd and SOCI in disabledMounts"):
+        of_start("g4dn.8xlarge", nodeConfig=soci | gate)
+
+
+def test_nodeadm_ignores_fast_image_pull_on_no_gpu_type() -> None:
+    small = [each.name for each in machines("aws") if each.gpus and (each.vcpus < 4 or each.memory_mib < 7 * 1024)]
+    assert small == [], "below 4 vCPUs or 7 GiB a rule has to refuse the gate"
+
+
+def test_the_bill_counts_faster_disks_on_each_node() -> None:
+    held = pool(instanceTypes=["g4dn.8xlarge"], nodes={"min": 1, "max": 3}, diskPerformance={"throughput": 1000, "iops": 4000})
+    found = load(
+        config(clusters={"use1": cluster(region="us-east-1", zones=["us-east-1a", "us-east-1b"], pools={"t4": held}, runners={})})
+    )
+    (line,) = [line for line in bill(found, date(2026, 11, 23)) if line.item == "disks of pool t4"]
+    # 875 MiB/s and 1,000 IOPS beyond the included ones, in USD a month.
+    each = (875 * 0.04 + 1000 * 0.005) / 730
+    assert [line.idle.usd, line.worst.usd] == pytest.approx([each, 3 * each])
+    assert line.what == "gp3, 1000 MiB/s, 4000 IOPS"
 
 
 # -- nodeadm -----------------------------------------------------------------------------------------------------------

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
+from pydantic import TypeAdapter
 
 from fleet.facts import versions
 from fleet.facts.errors import FleetError
@@ -12,9 +14,11 @@ from fleet.facts.node_image import NODE_IMAGES
 from fleet.loading.config import load
 from fleet.providers.oke.addresses import node_subnet, of_node
 from fleet.providers.oke.cluster import OkeCluster
+from fleet.providers.oke.node_config import OKE_OWNED, kubelet_flags
 from fleet.providers.oke.nodes import _node_image
 from fleet.providers.oke.vm_runner import VmPerJobRunner
-from tests.builders import SAN_JOSE, config, oke_cluster, oke_pool, oke_runner, vm, vm_per_job
+from fleet.settings.kubelet import KubeletFlags
+from tests.builders import NODE_CONFIG, SAN_JOSE, config, oke_cluster, oke_pool, oke_runner, vm, vm_per_job
 
 REGION = "us-sanjose-1"
 IMAGE = f"ocid1.image.oc1.{REGION}.aaaa"
@@ -386,3 +390,31 @@ def test_a_larger_system_pool_takes_more_for_its_pods() -> None:
     assert besides(_in_a_small_vcn(pools=_a10(16, 17), **changes))[0].startswith(
         "network.cidr: full pools and machine sets need 2149 addresses"
     )
+
+
+# -- settings of nodes -------------------------------------------------------------------------------------------------
+
+
+def test_every_setting_of_kubelet_is_a_flag_of_it() -> None:
+    settings = {key: value for key, value in NODE_CONFIG["kubelet"]["config"].items() if key not in OKE_OWNED}
+    held = TypeAdapter(KubeletFlags).validate_json(json.dumps(settings))
+    assert len(kubelet_flags(held)) == len(KubeletFlags.model_fields) == len(settings)
+    assert kubelet_flags(held)[:2] == ("--pod-max-pids=4096", "--cpu-manager-policy=static")
+    assert "--serialize-image-pulls=false" in kubelet_flags(held)
+    assert "--container-log-max-size=50Mi" in kubelet_flags(held)
+    assert kubelet_flags(None) == ()
+
+
+def test_a_plan_says_whether_images_are_on_the_local_disks_of_bare_metal() -> None:
+    def said(**changes: Any) -> list[str]:
+        found = load(config(clusters={"sjc": oke_cluster(pools={"a10": oke_pool(**changes)}, runners={})})).clusters["sjc"]
+        return [remark for remark in found.remarks if "local NVMe" in remark]
+
+    assert said() == [], "VM.GPU.A10.1 has none"
+    assert said(instanceTypes=["BM.GPU.A10.4"]) == [
+        "pool a10: 7680 GB of local NVMe on BM.GPU.A10.4 are unused; localStorage RAID0 puts images there: free, seconds saved: "
+        "not measured"
+    ]
+    assert said(instanceTypes=["BM.GPU.A10.4"], localStorage={"strategy": "RAID0"}) == [
+        "pool a10: local NVMe as RAID0 for images is free, seconds saved: not measured"
+    ]

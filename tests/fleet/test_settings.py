@@ -410,8 +410,9 @@ def test_no_count_is_beyond_what_its_service_takes(clusters: dict[str, Any], whe
 def test_more_nodes_than_ekss_default_quota_are_a_remark() -> None:
     pools = {"t4": pool(nodes={"max": 901}), "t4-more": pool(nodes={"max": 900})}
     sets = {"gpu-t4": runner(), "gpu-more": runner(pool="t4-more")}
-    reserved, quota = load(config(clusters={"usw2": cluster(pools=pools, runners=sets)})).clusters["usw2"].remarks
+    reserved, quota, *disks = load(config(clusters={"usw2": cluster(pools=pools, runners=sets)})).clusters["usw2"].remarks
     assert "publicCidrs" in reserved
+    assert ["of local NVMe on" in each for each in disks] == [True, True]
     assert quota == (
         "pool t4: by default EKS allows 450 nodes per node group, and a pool has one group per zone; ask AWS for more, add a "
         "zone, or lower nodes.max"
@@ -432,5 +433,6 @@ def test_a_name_in_two_groups_is_told_of() -> None:
 
 def test_what_keeps_up_from_working_is_a_remark() -> None:
     fleet = load(config(clusters={"usw2": cluster(endpoint={"publicCidrs": ["203.0.113.0/24", "52.94.76.0/22"]})}))
-    (reserved,) = fleet.clusters["usw2"].remarks
+    reserved, disks = fleet.clusters["usw2"].remarks
+    assert "of local NVMe on" in disks
     assert reserved == "endpoint.publicCidrs: 203.0.113.0/24 is reserved, EKS refuses it; set your own networks before pulumi up"

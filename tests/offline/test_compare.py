@@ -158,7 +158,8 @@ def test_what_comes_and_what_goes(tmp_path):
         assert side.lines["usw2", "pool l4"].state == state
         kinds = {kind.type: kind for kind in side.resources}
         assert getattr(kinds["gpu-ci:index:GpuNodeGroup"], state) == ("usw2-l4",)
-    unused, *quota = there.new_remarks
+    unused, disks, *quota = there.new_remarks
+    assert disks.startswith("usw2: pool l4: 450 GB of local NVMe on g6.2xlarge are unused")
     assert unused == "usw2: pool l4: no runner set uses it, so it gets no jobs; use it in one, or remove it"
     start = "AWS us-west-2: full pools need {} vCPUs of quota L-DB2E81BA, and accountQuotas"
     assert [remark.startswith(start.format(24)) for remark in quota] == [True], "the need of the quota grows"

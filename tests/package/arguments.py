@@ -137,6 +137,7 @@ ARGUMENTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
             "capacityType": "spot",
             "role": "burst",
             "disk": "300Gi",
+            "diskPerformance": {"throughput": 400.0},
             "idleDelay": "15m",
             "labels": {"team": "ml"},
             "cdi": True,

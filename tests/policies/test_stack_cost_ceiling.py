@@ -130,8 +130,24 @@ def of_claims(name: str, count: float, region: str = REGION) -> Part:
     return f"{name} of claims", count, unit(name, region)
 
 
+FAST_DISK = {"volumeSize": 100, "volumeType": "gp3", "iops": 4000, "throughput": 400}
+EAST = {"region": "us-east-1"}
+FAST_TEMPLATE = replace(TEMPLATE, props={"blockDeviceMappings": [{"ebs": FAST_DISK}]}, provider=EAST)
+T4_EAST = replace(T4, provider=EAST)
+
+
 WORST: dict[str, tuple[tuple[Member, ...], tuple[Part, ...], str]] = {
     "an EKS group on its dearest type": ((TEMPLATE, T4), (("usw2/t4", 5, T4_SPOT), disks(500)), "nodes.max"),
+    "faster disks": (
+        (FAST_TEMPLATE, T4_EAST),
+        (
+            ("usw2/t4", 5, of("g4dn.4xlarge", "spot", "us-east-1")),
+            ("GB of disks", 500, unit("gp3-gb", "us-east-1")),
+            ("gp3-iops of disks", 5000, unit("gp3-iops", "us-east-1")),
+            ("gp3-mibps of disks", 1375, unit("gp3-mibps", "us-east-1")),
+        ),
+        "nodes.max",
+    ),
     "a reservation, paid whole": (
         (RESERVED,),
         (("a100-nodes", 2, of("p4d.24xlarge")), disks(40)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import date
 
-from fleet.facts.pricing import Line, nodes, units
+from fleet.facts.pricing import Line, bundle, nodes, units
 from fleet.providers.cache_bill import cache_lines
 from fleet.providers.eks.cluster import EksCluster, EksPools
 from fleet.providers.eks.support import billed
@@ -14,7 +14,7 @@ from fleet.providers.eks.support import billed
 def eks_bill(name: str, cluster: EksPools, day: date) -> Iterator[Line]:
     """One line each for GPU pools, system pool, control plane, NAT gateways, disks and caches, at the prices of a day.
 
-    Of a cluster that exists already the stack pays only the pools and their disks.
+    Of a cluster that exists already the stack pays only the pools and their disks. A faster disk costs extra on each node.
     """
     region = cluster.region
     groups = [(pool.nodes, pool.disk) for pool in cluster.pools.values()]
@@ -32,4 +32,7 @@ def eks_bill(name: str, cluster: EksPools, day: date) -> Iterator[Line]:
     least = sum(scale.min * disk for scale, disk in groups) / 1024
     most = sum(scale.max * disk for scale, disk in groups) / 1024
     yield units(name, "disks", "gp3, GiB", "gp3-gb", region, least, most)
+    for pool_name, pool in cluster.pools.items():
+        if extra := pool.root_disk.extra:
+            yield bundle(name, f"disks of pool {pool_name}", str(pool.root_disk), extra, region, pool.nodes.min, pool.nodes.max)
     yield from cache_lines(name, cluster)

@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from fleet.facts.disks import GP3_IOPS, GP3_IOPS_PER_GIB, GP3_IOPS_PER_MIBPS, GP3_MIBPS, GP3_MOST_IOPS, GP3_MOST_MIBPS
 from fleet.facts.pods import RUNNER_UID
 from fleet.facts.pricing import gp3_volume
 from fleet.settings.caches import Cache, Volumes, require_size
@@ -16,18 +17,14 @@ EBS_DRIVER, EFS_DRIVER = "aws-ebs-csi-driver", "aws-efs-csi-driver"
 """EKS add-ons."""
 _DRIVERS = {"ebs": EBS_DRIVER, "efs": EFS_DRIVER}
 
-# docs.aws.amazon.com, EBS general purpose volumes: gp3 from 1 GiB to 64 TiB; 500 IOPS per GiB; 0.25 MiB/s per IOPS.
+# docs.aws.amazon.com, EBS general purpose volumes: gp3 from 1 GiB to 64 TiB.
 _LARGEST = 65_536
-_IOPS_A_GIB = 500
-_IOPS_A_MIBPS = 4
-_BASE_IOPS, _BASE_MIBPS = 3_000, 125
-"""Performance of every gp3 volume, for any size."""
 
 _USER = str(RUNNER_UID)
 """User and group of the program's containers. An access point makes them the owner of every file."""
 
 
-def gp3_class(tags: Mapping[str, str], iops: int = _BASE_IOPS, throughput: int = _BASE_MIBPS) -> Volumes:
+def gp3_class(tags: Mapping[str, str], iops: int = GP3_IOPS, throughput: int = GP3_MIBPS) -> Volumes:
     """gp3 volumes. They bind when the first pod is scheduled: an earlier volume may be in a zone without a node.
 
     kubernetes-sigs/aws-ebs-csi-driver v1.63.0, docs/parameters.md and docs/tagging.md.
@@ -50,9 +47,9 @@ class EksCache(Cache):
     SHARED: ClassVar[frozenset[str]] = frozenset(("efs",))
 
     storage: Literal["ebs", "efs"]
-    iops: Annotated[int, Field(ge=_BASE_IOPS, le=80_000)] = _BASE_IOPS
+    iops: Annotated[int, Field(ge=GP3_IOPS, le=GP3_MOST_IOPS)] = GP3_IOPS
     """IOPS of a gp3 volume. IOPS above 3,000 cost extra."""
-    throughput: Annotated[int, Field(ge=_BASE_MIBPS, le=2_000)] = _BASE_MIBPS
+    throughput: Annotated[int, Field(ge=GP3_MIBPS, le=GP3_MOST_MIBPS)] = GP3_MIBPS
     """Throughput of a gp3 volume in MiB/s. Throughput above 125 costs extra."""
 
     @property
@@ -99,17 +96,17 @@ class EksCache(Cache):
                 )
             return self
         require_size(self, 1, _LARGEST, "a gp3 volume")
-        most = max(_BASE_IOPS, _IOPS_A_GIB * self.gib)
+        most = max(GP3_IOPS, GP3_IOPS_PER_GIB * self.gib)
         if self.iops > most:
             raise problem(
                 "cache_iops",
-                f"a gp3 volume of {self.gib} GiB has at most {most} IOPS, {_IOPS_A_GIB} per GiB; lower iops or raise size",
+                f"a gp3 volume of {self.gib} GiB has at most {most} IOPS, {GP3_IOPS_PER_GIB} per GiB; lower iops or raise size",
                 at=("iops",),
             )
-        if self.throughput * _IOPS_A_MIBPS > self.iops:
+        if self.throughput * GP3_IOPS_PER_MIBPS > self.iops:
             raise problem(
                 "cache_throughput",
-                f"gp3 needs {_IOPS_A_MIBPS} IOPS per MiB/s, and the volume has {self.iops}; raise iops or lower throughput",
+                f"gp3 needs {GP3_IOPS_PER_MIBPS} IOPS per MiB/s, and the volume has {self.iops}; raise iops or lower throughput",
                 at=("throughput",),
             )
         return self

@@ -17,6 +17,7 @@ from fleet.providers.eks.caches import EBS_DRIVER, EksCache, gp3_class
 from fleet.providers.eks.groups import zone_groups
 from fleet.providers.eks.nodes import EksPool, ending
 from fleet.providers.eks.placement_group import SPREAD_PER_ZONE
+from fleet.providers.eks.start_options import options
 from fleet.providers.eks.support import remark
 from fleet.settings import compatibility
 from fleet.settings.caches import Volumes
@@ -199,6 +200,8 @@ class EksPools(Cluster):
                     f"pool {name}: no pod can request its EFA interfaces (vpc.amazonaws.com/efa) until you install AWS's EFA "
                     "device plugin; gpu-ci does not install it"
                 )
+            if said := "; ".join(options(pool, self.region)):
+                yield f"pool {name}: {said}"
         yield from self._tied_to_a_zone(groups)
         for name, pool in self.pools.items():
             if self.image_driver(name) is None:

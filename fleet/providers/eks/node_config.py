@@ -8,116 +8,36 @@ offers to pods: the placement proof counts with nodeadm's defaults.
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from fleet.facts.credentials import holds_credential
 from fleet.facts.yaml_text import yaml_text
-from fleet.settings.model import Duration, Memory, Model, go_duration, matching, memory_text, problem
+from fleet.settings.kubelet import PLACEMENT, KubeletConfig, owned_fields, unowned
+from fleet.settings.model import Model, matching, problem
 
 MOST_BYTES = 8 * 1024
 """EC2 takes 16 KiB of user data (EC2 user guide, user data). The rest is for the NodeConfig that EKS adds, with all labels."""
 
-_GO_DURATION = re.compile(r"(?=.)(?:([0-9]{1,6})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,6})s)?")
 
+class NodeadmKubelet(KubeletConfig):
+    """Settings of kubelet beside those of nodeadm. `GRACE`: its defaults from Kubernetes 1.34 on."""
 
-def _go_seconds(value: Any) -> Any:
-    match = _GO_DURATION.fullmatch(value) if isinstance(value, str) else None
-    if match is None:
-        return value
-    hours, minutes, seconds = (int(part or 0) for part in match.groups())
-    return f"{hours * 3600 + minutes * 60 + seconds}s"
-
-
-_GoDuration = Annotated[Duration, BeforeValidator(_go_seconds), PlainSerializer(go_duration)]
-_Size = Annotated[Memory, PlainSerializer(memory_text)]
-_Percent = Annotated[int, Field(ge=0, le=100)]
-
-_PLACEMENT = "changes what a node offers to pods, which the plan proves with the node image's defaults"
-_EKS = "is set by EKS for the nodes of a managed node group"
-_OWNED = {
-    **dict.fromkeys(
-        ("maxPods", "podsPerCore", "kubeReserved", "systemReserved", "reservedSystemCPUs", "reservedMemory"), _PLACEMENT
-    ),
-    **dict.fromkeys(("evictionHard", "evictionSoft", "enforceNodeAllocatable", "memoryManagerPolicy"), _PLACEMENT),
-    **dict.fromkeys(("registerWithTaints", "providerID", "clusterDNS", "clusterDomain", "authentication", "authorization"), _EKS),
-}
-"""Fields of KubeletConfiguration that this program refuses with a reason. Any other unknown field is an unknown key."""
-
-
-def _unowned(owned: dict[str, str]) -> BeforeValidator:
-    """A validator that refuses keys of a mapping with the reason in `owned`."""
-
-    def check(value: Any) -> Any:
-        for key in value if isinstance(value, dict) else ():
-            if key in owned:
-                raise problem("node_config_owned", f"{key} {owned[key]}; remove it", at=(key,))
-        return value
-
-    return BeforeValidator(check)
-
-
-class KubeletConfig(Model):
-    """Fields of KubeletConfiguration (kubelet.config.k8s.io/v1beta1, Kubernetes 1.36) that leave a node's resources as they are.
-
-    The policies that can reject a pod on a node with enough room (`restricted`, `single-numa-node`) are left out.
-    """
-
-    pod_pids_limit: Annotated[int, Field(ge=-1)] | None = None
-    """Processes of a pod at most; -1: no limit."""
-    cpu_manager_policy: Literal["none", "static"] | None = None
-    topology_manager_policy: Literal["none", "best-effort"] | None = None
-    topology_manager_scope: Literal["container", "pod"] | None = None
-    serialize_image_pulls: bool | None = None
-    max_parallel_image_pulls: Annotated[int, Field(ge=1)] | None = None
-    registry_pull_qps: Annotated[int, Field(ge=0)] | None = Field(default=None, alias="registryPullQPS")
-    registry_burst: Annotated[int, Field(ge=0)] | None = None
-    image_gc_high_threshold_percent: _Percent | None = Field(default=None, alias="imageGCHighThresholdPercent")
-    image_gc_low_threshold_percent: _Percent | None = Field(default=None, alias="imageGCLowThresholdPercent")
-    container_log_max_size: _Size | None = None
-    container_log_max_files: Annotated[int, Field(ge=2)] | None = None
-    shutdown_grace_period: _GoDuration | None = None
-    shutdown_grace_period_critical_pods: _GoDuration | None = None
-
-    @model_validator(mode="after")
-    def _kubelet_rules(self) -> Self:
-        """Refuse what kubelet refuses (kubernetes v1.36.3, pkg/kubelet/apis/config/validation): the node would never join."""
-        if self.serialize_image_pulls and (self.max_parallel_image_pulls or 1) > 1:
-            raise problem(
-                "serial_pulls",
-                "kubelet pulls one image at a time with serializeImagePulls; remove one of the two",
-                at=("maxParallelImagePulls",),
-            )
-        # kubelet's defaults are 85 and 80.
-        high, low = self.image_gc_high_threshold_percent, self.image_gc_low_threshold_percent
-        if (80 if low is None else low) >= (85 if high is None else high):
-            raise problem(
-                "image_gc",
-                "imageGCLowThresholdPercent (default 80) is not below imageGCHighThresholdPercent (default 85); lower it",
-            )
-        # nodeadm's defaults from Kubernetes 1.34 on are 150 and 30 seconds.
-        whole, critical = self.shutdown_grace_period, self.shutdown_grace_period_critical_pods
-        if (30 if critical is None else critical) > (150 if whole is None else whole):
-            raise problem(
-                "shutdown_grace",
-                "shutdownGracePeriodCriticalPods (default 30s) is a part of shutdownGracePeriod (default 150s); lower it",
-            )
-        return self
+    GRACE: ClassVar[tuple[int, int]] = (150, 30)
 
 
 class Kubelet(Model):
     """Settings of kubelet."""
 
-    config: Annotated[KubeletConfig, _unowned(_OWNED)]
+    config: Annotated[NodeadmKubelet, unowned(owned_fields("EKS for the nodes of a managed node group"))]
 
 
 _OWNED_KUBELET = {
     "flags": "would replace labels and taints that EKS gives to kubelet as flags, and kubelet's config has all else",
-    "maxPodsExpression": _PLACEMENT,
+    "maxPodsExpression": PLACEMENT,
 }
 
 
@@ -227,13 +147,13 @@ class FeatureGates(Model):
     """
 
     fast_image_pull: bool = Field(default=False, alias="FastImagePull")
-    """Parallel download and unpacking of images (needs a root disk or array of 600 MiB/s or more)."""
+    """Parallel download and unpacking of images. nodeadm ignores it below 4 vCPUs or 7 GiB, and every GPU type has more."""
 
 
 class NodeConfig(Model):
     """The parts of a NodeConfig's `spec` that a pool may set."""
 
-    kubelet: Annotated[Kubelet | None, _unowned(_OWNED_KUBELET)] = None
+    kubelet: Annotated[Kubelet | None, unowned(_OWNED_KUBELET)] = None
     containerd: Containerd | None = None
     instance: Instance | None = None
     feature_gates: FeatureGates | None = None
@@ -249,6 +169,19 @@ class NodeConfig(Model):
     def array(self) -> bool:
         """Whether the files of kubelet and of containers are on the local disks instead of the root disk."""
         return self.instance is not None and self.instance.local_storage.strategy == "RAID0"
+
+    @property
+    def fast_image_pull(self) -> bool:
+        """Whether layers are downloaded and unpacked in parallel."""
+        return self.feature_gates is not None and self.feature_gates.fast_image_pull
+
+    @property
+    def images_on_array(self) -> bool:
+        """Whether images are unpacked on the local disks: by containerd, or with FastImagePull by the SOCI snapshotter."""
+        if not self.array or self.instance is None:
+            return False
+        left = self.instance.local_storage.disabled_mounts or ()
+        return not {"Containerd", *(("SOCI",) if self.fast_image_pull else ())} & set(left)
 
 
 def user_data(config: NodeConfig) -> str:

@@ -8,9 +8,12 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from fleet.facts.hardware import CAPACITY_BLOCK, RESERVED, machines
+from fleet.facts.disks import FAST_PULL_MIBPS, GP3_IOPS_PER_GIB, ebs_mibps, gp3_on
+from fleet.facts.hardware import CAPACITY_BLOCK, RESERVED, Machine, machines
 from fleet.providers.eks.node_config import NodeConfig
 from fleet.providers.eks.placement_group import PlacementGroup
+from fleet.providers.eks.root_disk import DEFAULT, DiskPerformance
+from fleet.settings.local_disks import require_local_disks
 from fleet.settings.model import problem, require_once
 from fleet.settings.pool import Pool, Reservation
 
@@ -43,6 +46,8 @@ class EksPool(Pool):
     """Zones of the pool. Default: all zones of the cluster. `nodes` splits over them in this order (`zone_groups`)."""
     node_config: NodeConfig | None = None
     """Settings of kubelet, containerd and local disks, which nodeadm applies when a node starts."""
+    disk_performance: DiskPerformance | None = None
+    """Throughput and IOPS of the root disk. Default: 125 MiB/s and 3,000 IOPS, which cost nothing more."""
     efa_interfaces: Annotated[int, Field(ge=0)] = 0
     """Elastic Fabric Adapters of each machine. The device plugin that offers them to pods is not part of this program."""
     placement_group: PlacementGroup | None = None
@@ -74,7 +79,26 @@ class EksPool(Pool):
         _efa(self)
         _placement_group(self)
         _node_config(self)
+        _root_disk(self)
+        _fast_image_pull(self)
         return self
+
+    @property
+    def root_disk(self) -> DiskPerformance:
+        """Throughput and IOPS of the root disk."""
+        return self.disk_performance or DEFAULT
+
+    def disk_throughput(self, machine: Machine) -> int | None:
+        """The MiB/s of the disk with the images on a machine of the pool, at most.
+
+        None if no source has a figure: for an array of local disks, and for a machine whose EBS limit is not known.
+        """
+        return None if self.images_on_array else gp3_on(machine, self.root_disk.throughput)
+
+    @property
+    def images_on_array(self) -> bool:
+        """Whether images are unpacked on an array of local disks."""
+        return self.node_config is not None and self.node_config.images_on_array
 
 
 def ending(capacity: str, end: str, day: date) -> str:
@@ -148,17 +172,55 @@ def _node_config(pool: EksPool) -> None:
         raise problem(
             "node_config_image", "only al2023-nvidia has nodeadm; remove nodeConfig, or use that image", at=("nodeConfig",)
         )
-    if pool.node_config.instance is None:
+    if pool.node_config.instance is not None:
+        require_local_disks(pool, array=pool.node_config.array, at=("nodeConfig", "instance", "localStorage"))
+
+
+def _root_disk(pool: EksPool) -> None:
+    disk = pool.disk_performance
+    if disk is None:
         return
-    for name, machine in zip(pool.instance_types, pool.machines, strict=True):
-        at = ("nodeConfig", "instance", "localStorage")
-        if machine.nvme_gb == 0:
-            raise problem("local_storage", f"{name} has no local disk; remove localStorage, or use another type", at=at)
-        gibibytes = machine.nvme_gb * 10**9 // 2**30
-        if pool.node_config.array and gibibytes < pool.disk // 1024:
-            raise problem(
-                "local_storage_size",
-                f"with RAID0 the files of pods are on the local disks, on {name} {gibibytes}Gi, and the plan counts with disk; "
-                f"lower disk to {gibibytes}Gi or less",
-                at=at,
-            )
+    if pool.images_on_array:
+        raise problem(
+            "disk_performance_array",
+            "with RAID0 images are on the local disks, and a faster root disk is paid for nothing; remove diskPerformance",
+            at=("diskPerformance",),
+        )
+    gib = pool.disk // 1024
+    if disk.iops > (most := GP3_IOPS_PER_GIB * gib):
+        raise problem(
+            "disk_iops",
+            f"a root disk of {gib} GiB has at most {most} IOPS, {GP3_IOPS_PER_GIB} per GiB; lower iops or raise disk",
+            at=("diskPerformance", "iops"),
+        )
+    limits = {machine.name: ebs_mibps(machine) for machine in pool.machines}
+    known = [limit for limit in limits.values() if limit is not None]
+    if len(known) == len(limits) and disk.throughput > (most := max(known)):
+        raise problem(
+            "disk_throughput_limit",
+            f"the EBS limit of {' and '.join(limits)} is {most} MiB/s at most, and more is paid for nothing; lower throughput to "
+            f"{most}",
+            at=("diskPerformance", "throughput"),
+        )
+
+
+def _fast_image_pull(pool: EksPool) -> None:
+    if pool.node_config is None or not pool.node_config.fast_image_pull or pool.images_on_array:
+        return
+    for machine in pool.machines:
+        reached, limit = pool.disk_throughput(machine), ebs_mibps(machine)
+        if reached is not None and reached >= FAST_PULL_MIBPS:
+            continue
+        ways = [
+            "put images on local disks (localStorage RAID0 without Containerd and SOCI in disabledMounts)"
+            if machine.nvme_gb
+            else "",
+            f"raise diskPerformance.throughput to {FAST_PULL_MIBPS}" if limit and limit >= FAST_PULL_MIBPS else "",
+            "remove FastImagePull",
+        ]
+        raise problem(
+            "fast_image_pull",
+            f"parallel unpacking needs a disk of {FAST_PULL_MIBPS} MiB/s, and images of {machine.name} are on a root disk of "
+            f"{reached or 'unknown'} (EBS limit {limit or 'unknown'}); {', or '.join(filter(None, ways))}",
+            at=("nodeConfig", "featureGates", "FastImagePull"),
+        )

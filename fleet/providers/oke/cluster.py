@@ -35,6 +35,7 @@ from fleet.settings.caches import Volumes
 from fleet.settings.cluster import Cluster
 from fleet.settings.enablement import GPU_PLUGIN_ADDON
 from fleet.settings.endpoint import Endpoint
+from fleet.settings.local_disks import ARRAY_IN_USE, unused_disks
 from fleet.settings.model import DnsLabel, Duration, problem
 from fleet.settings.pool import idle_delay_range, require_in_zones
 from fleet.settings.runner import SetName
@@ -130,6 +131,9 @@ class OkePools(Cluster):
                 f"test it, or use {GPU_PLUGIN_ADDON}"
             )
         yield from self._network_remarks()
+        for name, pool in self.pools.items():
+            said = unused_disks(pool, "localStorage") if pool.local_storage is None else (ARRAY_IN_USE,)
+            yield from (f"pool {name}: {each}" for each in said)
         yield from self._unenforced()
 
     def _cluster_remarks(self) -> Iterator[str]:

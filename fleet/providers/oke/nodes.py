@@ -8,9 +8,12 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from fleet.facts.node_image import NODE_IMAGES
 from fleet.facts.scheduling import OKE_PROFILE
+from fleet.providers.oke.node_config import OKE_OWNED, OkeLocalStorage
 from fleet.providers.oke.ocid import AvailabilityDomain, CapacityReservationId, ImageId, require_different
 from fleet.providers.oke.shape import BootVolume, Shape, require_preemptible
 from fleet.settings import compatibility
+from fleet.settings.kubelet import KubeletFlags, unowned
+from fleet.settings.local_disks import require_local_disks
 from fleet.settings.model import Memory, Model, problem
 from fleet.settings.pool import Pool, Reservation, require_own_labels
 
@@ -44,6 +47,10 @@ class OkePool(Pool):
     """Boot volume. CUDA images are 10-20 GB each, so OCI's default of 47 GB holds only two."""
     image: Annotated[str, AfterValidator(_node_image)] = "oke-gpu"
     """Kind of node image; nodeImages has its OCID."""
+    kubelet: Annotated[KubeletFlags | None, unowned(OKE_OWNED)] = None
+    """Settings of kubelet, as flags."""
+    local_storage: OkeLocalStorage | None = None
+    """What nodes do with local NVMe disks, which bare metal shapes have."""
     zones: tuple[AvailabilityDomain, ...] = ()
     """Availability domains of the pool. Default: all of the cluster. Many shapes exist only in some, and a domain without the
     shape makes the autoscaler back off from the whole pool."""
@@ -59,6 +66,8 @@ class OkePool(Pool):
             )
         if self.capacity == "spot":
             require_preemptible(self.machines, at=("instanceTypes",))
+        if self.local_storage is not None:
+            require_local_disks(self, array=True, at=("localStorage",))
         require_different(self.zones, at=("zones",))
         if self.reservation is not None and self.zones:
             raise problem(

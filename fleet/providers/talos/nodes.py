@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
 from fleet.facts.scheduling import TALOS_PROFILE
+from fleet.settings.kubelet import KubeletConfig, owned_fields, unowned
 from fleet.settings.model import DnsLabel, Memory, Model, Nodes, matching, memory_text, problem
 from fleet.settings.pool import Pool, require_own_labels
 
@@ -71,11 +72,30 @@ class Host(Model):
 
     address: HostAddress
     install_disk: DiskPath = "/dev/nvme0n1"
+    ephemeral_disk: DiskPath | None = None
+    """Another disk for containers, images and files of pods (Talos' volume EPHEMERAL), all of it. Default: the install disk.
+    It has an effect only at first boot."""
     volume: UserVolume | None = None
 
     @model_validator(mode="after")
     def _other_disk(self) -> Self:
-        """Refuse Talos' own disk as the volume's disk, because Talos uses all of it."""
+        """Refuse a disk that Talos uses as a whole already, and room on the install disk if EPHEMERAL is not there."""
+        if self.ephemeral_disk == self.install_disk:
+            raise problem(
+                "ephemeral_disk", "containers and images are on the install disk by default; remove it", at=("ephemeralDisk",)
+            )
+        if self.ephemeral_disk is not None and self.volume is not None:
+            if self.volume.ephemeral is not None:
+                raise problem(
+                    "ephemeral_twice",
+                    "ephemeralDisk puts containers and images on another disk, so they need no room on the install disk; remove "
+                    "volume.ephemeral or ephemeralDisk",
+                    at=("volume", "ephemeral"),
+                )
+            if self.volume.disk == self.ephemeral_disk:
+                raise problem(
+                    "ephemeral_volume_disk", "ephemeralDisk uses all of this disk; name another disk", at=("volume", "disk")
+                )
         if self.volume is not None and self.volume.disk == self.install_disk:
             raise problem(
                 "volume_disk",
@@ -106,6 +126,12 @@ class Hosts(Nodes):
         return value | {"min": count, "max": max(count, 1)}
 
 
+class TalosKubelet(KubeletConfig):
+    """Settings of kubelet beside those of Talos. `GRACE`: its defaults (siderolabs/talos v1.13.9, pkg/machinery/constants)."""
+
+    GRACE: ClassVar[tuple[int, int]] = (30, 10)
+
+
 class TalosDriver(Model):
     """NVIDIA's driver as Talos' system extensions. Kernel modules and container toolkit have the same tier and version."""
 
@@ -120,6 +146,7 @@ class TalosPool(Pool):
     nodes: Hosts
     image: Literal["talos"] = "talos"
     driver: TalosDriver = TalosDriver()
+    kubelet: Annotated[TalosKubelet | None, unowned(owned_fields("Talos or by this program"))] = None
 
     @model_validator(mode="after")
     def _talos_rules(self) -> Self:

@@ -29,9 +29,8 @@ def talos_files(name: str, cluster: TalosCluster) -> dict[str, str]:
         if documents := group.patch.documents(cluster.talos_version):
             made[group.file] = _text(f"{group.what}, Talos {cluster.talos_version}", *documents)
         for hostname, host in group.hosts.items():
-            if host.volume is not None:
-                what = f"volumes of {hostname}, Talos {cluster.talos_version}"
-                made[volume_file(hostname)] = _text(what, *volume_documents(host.volume))
+            if volumes := tuple(volume_documents(host)):
+                made[volume_file(hostname)] = _text(f"volumes of {hostname}, Talos {cluster.talos_version}", *volumes)
             what = f"{hostname}, Talos {cluster.talos_version}, for talosctl without talhelper"
             made[f"hosts/{hostname}.yaml"] = _text(what, *_host(group, hostname, cluster).documents(cluster.talos_version))
     return made

@@ -24,8 +24,8 @@ _DELETED = {"$patch": "delete"}
 class Patch:
     """A machine's part of a config, independent of the Talos release.
 
-    `runtime` is containerd's default runtime. With `policies` Flannel enforces NetworkPolicies. With `no_network` Talos installs
-    no network plugin. With `takes_pods` a control plane has no taint.
+    `runtime` is containerd's default runtime. `kubelet` has fields of KubeletConfiguration. With `policies` Flannel enforces
+    NetworkPolicies. With `no_network` Talos installs no network plugin. With `takes_pods` a control plane has no taint.
     """
 
     hostname: str = ""
@@ -34,6 +34,7 @@ class Patch:
     kernel_modules: tuple[str, ...] = ()
     sysctls: Mapping[str, str] = field(default_factory=dict)
     runtime: str = ""
+    kubelet: Mapping[str, Any] = field(default_factory=dict)
     policies: bool = False
     no_network: bool = False
     takes_pods: bool = False
@@ -47,6 +48,7 @@ class Patch:
     def _fields(self) -> Iterator[Document]:
         """Fields of the v1alpha1 config, for Talos up to 1.13."""
         machine: Document = {}
+        kubelet = dict(self.kubelet)
         if self.kernel_modules:
             machine["kernel"] = {"modules": [{"name": name} for name in self.kernel_modules]}
         if self.sysctls:
@@ -56,7 +58,9 @@ class Patch:
         if self.taint is not None:
             # NodeRestriction rejects nodeTaints of a worker, and its labels with them (siderolabs/talos#8193, #10935).
             taint = {"key": self.taint.key, "value": self.taint.value, "effect": str(self.taint.effect)}
-            machine["kubelet"] = {"extraConfig": {"registerWithTaints": [taint]}}
+            kubelet["registerWithTaints"] = [taint]
+        if kubelet:
+            machine["kubelet"] = {"extraConfig": kubelet}
         if self.labels:
             machine["nodeLabels"] = dict(self.labels)
         cluster: Document = {}
@@ -77,6 +81,8 @@ class Patch:
             yield document("SysctlConfig", params=dict(self.sysctls))
         if self.runtime:
             yield document("CRICustomizationConfig", name=_CRI_NAME, content=_default_runtime(self.runtime))
+        if self.kubelet:
+            yield document("KubeletConfig", config=dict(self.kubelet))
         node: Document = {}
         if self.labels:
             node["labels"] = dict(self.labels)

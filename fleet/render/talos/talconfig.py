@@ -9,7 +9,7 @@ from fleet.providers.talos.cluster import TalosCluster
 from fleet.providers.talos.nodes import Host
 from fleet.render.talos.groups import Group
 from fleet.render.talos.image import PLAIN
-from fleet.render.talos.volumes import volume_file
+from fleet.render.talos.volumes import volume_documents, volume_file
 
 
 def talconfig(name: str, cluster: TalosCluster, groups: Iterable[Group]) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def _node(group: Group, hostname: str, host: Host, talos_version: str) -> dict[s
     if group.image != PLAIN:
         node["schematic"] = group.image.schematic
     patches = [group.file] if group.patch.documents(talos_version) else []
-    if host.volume is not None:
+    if any(volume_documents(host)):
         patches.append(volume_file(hostname))
     if patches:
         node["patches"] = [f"@./{path}" for path in patches]

@@ -1,10 +1,11 @@
-"""The user volume of a machine. A provisioner of local volumes stores the volumes of pods in it."""
+"""The volumes of a machine: for containers and images, and for a provisioner that stores the volumes of pods in it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
-from fleet.providers.talos.nodes import UserVolume
+from fleet.providers.talos.nodes import Host, UserVolume
 from fleet.render.talos.patch import Document, document
 from fleet.settings.model import memory_text
 
@@ -19,13 +20,29 @@ def volume_file(hostname: str) -> str:
     return f"patches/volumes/{hostname}.yaml"
 
 
-def volume_documents(volume: UserVolume) -> Iterator[Document]:
-    """The documents of a volume. They are the same for all pinned Talos releases."""
+def volume_documents(host: Host) -> Iterator[Document]:
+    """The documents of a machine's volumes, none by default. They are the same for all pinned Talos releases."""
+    if host.ephemeral_disk is not None:
+        yield document("VolumeConfig", name="EPHEMERAL", provisioning=_on(_disk(host.ephemeral_disk)))
+    if host.volume is not None:
+        yield from _user_volume(host.volume)
+
+
+def _user_volume(volume: UserVolume) -> Iterator[Document]:
     match = "system_disk"
     if volume.ephemeral is not None:
         # Without a maximum it grows to the whole disk, and leaves no space.
         yield document("VolumeConfig", name="EPHEMERAL", provisioning={"maxSize": f"{memory_text(volume.ephemeral)}B"})
     elif volume.disk is not None:
-        match = f"'{volume.disk}' in disk.symlinks" if volume.disk.startswith(_UDEV) else f"disk.dev_path == '{volume.disk}'"
-    provisioning = {"diskSelector": {"match": match}, "minSize": _LEAST, "grow": True}
-    yield document("UserVolumeConfig", name=volume.name, provisioning=provisioning)
+        match = _disk(volume.disk)
+    yield document("UserVolumeConfig", name=volume.name, provisioning=_on(match))
+
+
+def _disk(path: str) -> str:
+    """The expression that selects a disk."""
+    return f"'{path}' in disk.symlinks" if path.startswith(_UDEV) else f"disk.dev_path == '{path}'"
+
+
+def _on(match: str) -> dict[str, Any]:
+    """All free space of the disks that an expression selects."""
+    return {"diskSelector": {"match": match}, "minSize": _LEAST, "grow": True}

@@ -91,6 +91,7 @@ _VOLUMES = st.one_of(
     st.fixed_dictionaries({"installDisk": _DISKS}),
     st.fixed_dictionaries({"volume": st.fixed_dictionaries({"disk": _DISKS.filter(lambda disk: disk != "/dev/sda")})}),
     st.just({"volume": {"name": "models", "ephemeral": "500Gi"}}),
+    st.just({"ephemeralDisk": "/dev/nvme3n1"}),
 )
 _MACHINES = [machine.name for machine in hardware.machines("owned") if machine.gpus]
 
@@ -121,6 +122,7 @@ def clusters(draw: st.DrawFn) -> TalosCluster:
             },
             "labels": draw(_LABELS),
             "cdi": draw(st.booleans()),
+            "kubelet": draw(st.sampled_from([None, {"podPidsLimit": 4096, "cpuManagerPolicy": "static"}])),
         }
         for name in draw(st.lists(_NAMES, min_size=1, max_size=3, unique=True))
     }

@@ -177,6 +177,17 @@ def test_a_volume_is_on_its_disk_or_beside_what_containers_keep(volume: dict[str
     assert all(spec["grow"] for _, spec in held if "diskSelector" in spec)
 
 
+@pytest.mark.parametrize("disk", ["/dev/nvme1n1", "/dev/disk/by-id/x"])
+def test_containers_and_images_are_on_a_disk_of_their_own(disk: str) -> None:
+    hosts = {"gpu-0": {"address": "192.0.2.20", "installDisk": "/dev/sda", "ephemeralDisk": disk, "volume": {"disk": "/dev/sdb"}}}
+    found = read(cluster(pools={"gpu": pool(nodes={"hosts": hosts})}))
+    ephemeral, volume = found["patches/volumes/gpu-0.yaml"]
+    match = "'/dev/disk/by-id/x' in disk.symlinks" if "by-id" in disk else "disk.dev_path == '/dev/nvme1n1'"
+    assert (ephemeral["kind"], ephemeral["name"]) == ("VolumeConfig", "EPHEMERAL")
+    assert ephemeral["provisioning"] == {"diskSelector": {"match": match}, "minSize": "1GiB", "grow": True}
+    assert volume["kind"] == "UserVolumeConfig"
+
+
 @pytest.mark.parametrize(
     ("endpoint", "remarked"),
     [("https://192.0.2.11:6443", False), ("https://192.0.2.10:6443", True), ("https://api.example.com:6443", False)],

@@ -51,6 +51,25 @@ def test_the_taint_comes_with_registration_since_node_restriction_refuses_it_lat
     assert "nodeTaints" not in machine, "the API server would refuse it, and the labels with it"
 
 
+@each_minor
+def test_settings_of_kubelet_stand_beside_the_taint(minor: str) -> None:
+    made = cluster(
+        talosVersion=minor,
+        pools={"gpu": pool(kubelet={"podPidsLimit": 4096, "registryPullQPS": 20, "shutdownGracePeriod": "2m"})},
+    )
+    documents = read(made)[GPU_PATCH]
+    settings = {"podPidsLimit": 4096, "registryPullQPS": 20, "shutdownGracePeriod": "2m0s"}
+    assert labels_and_taints(documents)[1] == [str(TALOS_PROFILE.gpu_taint)]
+    if minor == "1.14":
+        (kubelet,) = kinds(documents)["KubeletConfig"]
+        assert kubelet == {"apiVersion": "v1alpha1", "kind": "KubeletConfig", "config": settings}
+        return
+    (document,) = documents
+    found = dict(document["machine"]["kubelet"]["extraConfig"])
+    assert found.pop("registerWithTaints")
+    assert found == settings
+
+
 def test_only_the_release_whose_toolkit_loads_bpf_programs_is_told_to_let_it() -> None:
     told = {minor: "bpf_jit_harden" in str(read(cluster(talosVersion=minor))[GPU_PATCH]) for minor in MINORS}
     assert told == {"1.12": True, "1.13": False, "1.14": False}

@@ -171,4 +171,4 @@ def test_workloads_that_fill_a_pool_are_told():
 
 def test_a_pool_of_workloads_is_not_idle():
     found = fleet(cluster(pools={"t4": pool(), "more": pool()}), one=workload("ollama", pool="more"))
-    assert not [remark for remark in found.clusters["usw2"].remarks if remark.startswith("pool more")]
+    assert not [remark for remark in found.clusters["usw2"].remarks if remark.startswith("pool more: no runner")]

@@ -1,0 +1,37 @@
+"""What the node options of a pool cost, and which seconds of a cold start they save."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fleet.facts.disks import GP3_MIBPS, write_seconds
+from fleet.facts.pricing import bundle
+from fleet.providers.eks.nodes import EksPool
+from fleet.settings.local_disks import ARRAY_IN_USE, NOT_MEASURED, unused_disks
+
+IMAGE_GIB = 25
+"""An unpacked image, for the seconds of writing it. CUDA images are 10-20 GB each as they are pulled."""
+
+
+def options(pool: EksPool, region: str) -> Iterator[str]:
+    """A phrase for each option that the pool uses to start faster, and for local disks that it does not use."""
+    if extra := pool.root_disk.extra:
+        usd = bundle("", "", "", extra, region, 1, 1).dear
+        yield f"{pool.root_disk} costs {usd} USD an hour per node and saves {_written(pool)}"
+    config = pool.node_config
+    if pool.images_on_array:
+        yield ARRAY_IN_USE
+    elif pool.image == "al2023-nvidia" and (config is None or config.instance is None):
+        yield from unused_disks(pool, "nodeConfig.instance.localStorage")
+    if config is not None and config.fast_image_pull:
+        yield f"FastImagePull is free, {NOT_MEASURED}"
+
+
+def _written(pool: EksPool) -> str:
+    """The seconds that a faster disk saves at most. It saves none where the network or the processor is slower than the disk."""
+    reached = [pool.disk_throughput(machine) for machine in pool.machines]
+    known = [each for each in reached if each is not None]
+    if not known:
+        return "unknown seconds (no source has the EBS limit)"
+    most = write_seconds(IMAGE_GIB, GP3_MIBPS) - write_seconds(IMAGE_GIB, max(known))
+    return f"0-{most:.0f} s of writing {IMAGE_GIB} GiB (derived: bytes over throughput)"

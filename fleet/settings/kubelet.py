@@ -1,0 +1,116 @@
+"""Settings of kubelet that a pool of any provider may have: none changes what a node offers to pods."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
+
+from fleet.settings.model import Duration, Memory, Model, go_duration, memory_text, problem
+
+_GO_DURATION = re.compile(r"(?=.)(?:([0-9]{1,6})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,6})s)?")
+
+
+def _go_seconds(value: Any) -> Any:
+    match = _GO_DURATION.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
+        return value
+    hours, minutes, seconds = (int(part or 0) for part in match.groups())
+    return f"{hours * 3600 + minutes * 60 + seconds}s"
+
+
+_GoDuration = Annotated[Duration, BeforeValidator(_go_seconds), PlainSerializer(go_duration)]
+_Size = Annotated[Memory, PlainSerializer(memory_text)]
+_Percent = Annotated[int, Field(ge=0, le=100)]
+
+PLACEMENT = "changes what a node offers to pods, which the plan proves with the node image's defaults"
+"""Why a pool may not have a setting."""
+
+
+def owned_fields(owner: str) -> dict[str, str]:
+    """Fields of KubeletConfiguration that this program refuses, with the reason. Any other unknown field is an unknown key.
+
+    `owner` sets some of them: the end of "is set by …".
+    """
+    kept = ("maxPods", "podsPerCore", "kubeReserved", "systemReserved", "reservedSystemCPUs", "reservedMemory")
+    offered = ("evictionHard", "evictionSoft", "enforceNodeAllocatable", "memoryManagerPolicy")
+    theirs = ("registerWithTaints", "providerID", "clusterDNS", "clusterDomain", "authentication", "authorization")
+    return dict.fromkeys((*kept, *offered), PLACEMENT) | dict.fromkeys(theirs, f"is set by {owner}")
+
+
+def unowned(owned: dict[str, str]) -> BeforeValidator:
+    """A validator that refuses keys of a mapping with the reason in `owned`."""
+
+    def check(value: Any) -> Any:
+        for key in value if isinstance(value, dict) else ():
+            if key in owned:
+                raise problem("node_config_owned", f"{key} {owned[key]}; remove it", at=(key,))
+        return value
+
+    return BeforeValidator(check)
+
+
+class KubeletFlags(Model):
+    """Fields of KubeletConfiguration (kubelet.config.k8s.io/v1beta1, Kubernetes 1.36) that are flags of kubelet, too.
+
+    None changes a node's resources. The policies that can reject a pod on a node with enough room (`restricted`,
+    `single-numa-node`) are left out.
+    """
+
+    pod_pids_limit: Annotated[int, Field(ge=-1)] | None = None
+    """Processes of a pod at most; -1: no limit."""
+    cpu_manager_policy: Literal["none", "static"] | None = None
+    topology_manager_policy: Literal["none", "best-effort"] | None = None
+    topology_manager_scope: Literal["container", "pod"] | None = None
+    serialize_image_pulls: bool | None = None
+    registry_pull_qps: Annotated[int, Field(ge=0)] | None = Field(default=None, alias="registryPullQPS")
+    registry_burst: Annotated[int, Field(ge=0)] | None = None
+    image_gc_high_threshold_percent: _Percent | None = Field(default=None, alias="imageGCHighThresholdPercent")
+    image_gc_low_threshold_percent: _Percent | None = Field(default=None, alias="imageGCLowThresholdPercent")
+    container_log_max_size: _Size | None = None
+    container_log_max_files: Annotated[int, Field(ge=2)] | None = None
+
+    @model_validator(mode="after")
+    def _flag_rules(self) -> Self:
+        """Refuse what kubelet refuses (kubernetes v1.36.3, pkg/kubelet/apis/config/validation): the node would never join."""
+        # kubelet's defaults are 85 and 80.
+        high, low = self.image_gc_high_threshold_percent, self.image_gc_low_threshold_percent
+        if (80 if low is None else low) >= (85 if high is None else high):
+            raise problem(
+                "image_gc",
+                "imageGCLowThresholdPercent (default 80) is not below imageGCHighThresholdPercent (default 85); lower it",
+            )
+        return self
+
+
+class KubeletConfig(KubeletFlags):
+    """The same fields, and those without a flag.
+
+    `GRACE` has the seconds of shutdownGracePeriod and shutdownGracePeriodCriticalPods that hold without settings.
+    """
+
+    GRACE: ClassVar[tuple[int, int]] = (0, 0)
+
+    max_parallel_image_pulls: Annotated[int, Field(ge=1)] | None = None
+    shutdown_grace_period: _GoDuration | None = None
+    shutdown_grace_period_critical_pods: _GoDuration | None = None
+
+    @model_validator(mode="after")
+    def _config_rules(self) -> Self:
+        """Refuse what kubelet refuses."""
+        if self.serialize_image_pulls and (self.max_parallel_image_pulls or 1) > 1:
+            raise problem(
+                "serial_pulls",
+                "kubelet pulls one image at a time with serializeImagePulls; remove one of the two",
+                at=("maxParallelImagePulls",),
+            )
+        whole, critical = self.shutdown_grace_period, self.shutdown_grace_period_critical_pods
+        of_all, of_critical = self.GRACE
+        if (of_critical if critical is None else critical) > (of_all if whole is None else whole):
+            raise problem(
+                "shutdown_grace",
+                f"shutdownGracePeriodCriticalPods (default {of_critical}s) is a part of shutdownGracePeriod (default {of_all}s); "
+                "lower it",
+            )
+        return self

@@ -1,0 +1,44 @@
+"""Local NVMe disks of a pool's machines as one array (RAID0) for images, logs and files of pods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fleet.facts.hardware import Machine
+from fleet.settings.model import problem
+from fleet.settings.pool import Pool
+
+NOT_MEASURED = "seconds saved: not measured"
+"""No source has the throughput of local disks (docs/eks-nodes.md)."""
+ARRAY_IN_USE = f"local NVMe as RAID0 for images is free, {NOT_MEASURED}"
+
+
+def array_gib(machine: Machine) -> int:
+    """Whole GiB of all local disks of a machine together."""
+    return machine.nvme_gb * 10**9 // 2**30
+
+
+def require_local_disks(pool: Pool, *, array: bool, at: tuple[str, ...]) -> None:
+    """Refuse local storage on a machine without local disks, and an array smaller than `disk`. Raises a settings problem."""
+    for machine in pool.machines:
+        if machine.nvme_gb == 0:
+            raise problem("local_storage", f"{machine.name} has no local disk; remove localStorage, or use another type", at=at)
+        gib = array_gib(machine)
+        if array and gib < pool.disk // 1024:
+            raise problem(
+                "local_storage_size",
+                f"with RAID0 the files of pods are on the local disks, on {machine.name} {gib}Gi, and the plan counts with disk; "
+                f"lower disk to {gib}Gi or less",
+                at=at,
+            )
+
+
+def unused_disks(pool: Pool, key: str) -> Iterator[str]:
+    """A phrase for a pool whose machines have local disks that it does not use. `key` is the setting that would use them."""
+    least = min(pool.machines, key=lambda machine: machine.nvme_gb)
+    if least.nvme_gb:
+        smaller = f" with disk {array_gib(least)}Gi or less" if pool.disk // 1024 > array_gib(least) else ""
+        yield (
+            f"{least.nvme_gb} GB of local NVMe on {least.name} are unused; {key} RAID0{smaller} puts images there: free, "
+            f"{NOT_MEASURED}"
+        )
