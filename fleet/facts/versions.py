@@ -147,6 +147,7 @@ RUNNER_IMAGE = IMAGES["actions-runner"].reference
 LAUNCHER_IMAGE = IMAGES["oci-cli"].reference
 CNCF_LAUNCHER_IMAGE = IMAGES["cncf-cloudrunner"].reference
 OPERATOR_DRIVER: str = _DATA["driver"]["gpu-operator"]["version"]
+AMI_TOOLKIT: str = _DATA["ami"]["toolkit"]["version"]
 VM_TOOLKIT: str = _DATA["vm"]["toolkit"]["version"]
 NVKIND = entry(Nvkind, _DATA["vm"]["nvkind"])
 _KUBEFLOW = _DATA["kubeflow"]

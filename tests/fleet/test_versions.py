@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from fleet.facts.eks_images import BAD_BUILDS
 from fleet.facts import hardware, versions
 from fleet.facts.support import EKS_SUPPORT
 from fleet.facts.versions import (
@@ -31,7 +32,6 @@ from fleet.facts.versions import (
 from fleet.providers.registry import PROVIDERS
 from fleet.providers.talos.nodes import TalosDriver
 from fleet.settings.compatibility import driver_version
-from policies.rules.ami_and_node_version_pinned import BAD_BUILDS
 from tests.builders import read_stack
 
 ROOT = Path(versions.__file__).parents[2]
