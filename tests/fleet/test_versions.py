@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from fleet.facts.eks_images import BAD_BUILDS
 from fleet.facts import hardware, versions
+from fleet.facts.eks_images import BAD_BUILDS
 from fleet.facts.support import EKS_SUPPORT
 from fleet.facts.versions import (
     CHARTS,

@@ -41,7 +41,9 @@ _Image = Annotated[
 ]
 _Cron = Annotated[
     str,
-    matching("ami_schedule", "not a schedule of EC2 Image Builder; write for example cron(0 4 1 * ? *)", r"cron\([0-9A-Z*?/,# -]+\)"),
+    matching(
+        "ami_schedule", "not a schedule of EC2 Image Builder; write for example cron(0 4 1 * ? *)", r"cron\([0-9A-Z*?/,# -]+\)"
+    ),
 ]
 
 

@@ -169,7 +169,7 @@ class EksPools(Cluster):
         return image_id(self.pools[pool], self.amis)
 
     def image_driver(self, pool: str) -> str | None:
-        """Driver version of AWS' AL2023 image, or of the one that the pool's own image was built from. None if no source names it."""
+        """Driver version of AWS' AL2023 image, or of the release that its own image was built from. None if not known."""
         held = self.pools[pool]
         if self.image_id(pool) is None:
             return self.kubernetes.driver if held.image == "al2023-nvidia" else None
@@ -293,7 +293,9 @@ class EksPools(Cluster):
         for name, ami in self.amis.items():
             for index, region in enumerate(ami.regions):
                 if region == self.region or not _REGION.fullmatch(region):
-                    message = "not another commercial AWS region (the cluster's own has the image anyway); write one such as us-east-2"
+                    message = (
+                        "not another commercial AWS region (the cluster's own has the image anyway); write one such as us-east-2"
+                    )
                     raise problem("ami_region", message, at=("amis", name, "regions", str(index)))
         return self
 

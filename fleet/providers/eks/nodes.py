@@ -25,7 +25,7 @@ AmiName = Annotated[
     str,
     matching(
         "ami_name",
-        "an entry of amis has a name of lower-case letters, digits and hyphens, at most 27, that does not start with ami-; rename it",
+        "the name of an AMI has lower-case letters, digits and hyphens, at most 27, and does not start with ami-; rename it",
         r"(?!ami-)[a-z]([-a-z0-9]*[a-z0-9])?",
         most=27,
     ),
@@ -56,7 +56,9 @@ class EksPool(Pool):
         Annotated[
             str,
             matching(
-                "pool_ami", "neither an entry of amis nor the id of an AMI; write one of them", rf"{_AMI_ID}|(?!ami-)[a-z][-a-z0-9]*"
+                "pool_ami",
+                "neither an entry of amis nor the id of an AMI; write one of them",
+                rf"{_AMI_ID}|(?!ami-)[a-z][-a-z0-9]*",
             ),
         ]
         | None
@@ -99,7 +101,9 @@ class EksPool(Pool):
             )
         require_once("repeated_zone", "a zone is given twice; remove one", self.zones, at=("zones",))
         if self.ami is not None and self.image != "al2023-nvidia":
-            raise problem("ami_image", "an image of your own is made from al2023-nvidia; remove ami, or use that image", at=("ami",))
+            raise problem(
+                "ami_image", "an image of your own is made from al2023-nvidia; remove ami, or use that image", at=("ami",)
+            )
         return self
 
     @model_validator(mode="after")

@@ -27,7 +27,7 @@ MOST_CHARACTERS = 16_000
 class Recipe:
     """`parent_image` is AWS' image, `document` the component in YAML, `disk` the root volume in GiB.
 
-    `version` follows from all of them: Image Builder never changes a recipe, and refuses a second one of the same name and version.
+    `version` follows from all of them: Image Builder never changes a recipe, and refuses a second one of its name and version.
     """
 
     parent_image: str

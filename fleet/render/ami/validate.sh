@@ -10,8 +10,8 @@ if systemctl is-enabled nvidia-dcgm; then
 fi
 for module in nvidia nvidia-open; do
   ls "/var/lib/dkms-archive/$module/"*.tar.gz
-  if [[ -d /var/lib/dkms/$module ]]; then
-    echo "the kernel module $module of the build machine is still installed" >&2
-    exit 1
-  fi
 done
+if dkms status | grep '^nvidia'; then
+  echo "the kernel module of the build machine is still installed" >&2
+  exit 1
+fi
