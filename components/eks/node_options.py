@@ -19,9 +19,9 @@ class NodeOptions:
     """Options of the nodes of one group.
 
     `image_id` is an AMI of your own. `user_data` is a MIME document, not base64. `capacity_block_type` is the instance type of a
-    capacity block; the reservation's id is an argument of the template. `security_group_id` is for `interfaces`, the cluster's own
-    group: it allows all traffic within itself in both directions, which EFA needs (EKS user guide, security group requirements).
-    `placement_group` is a name.
+    capacity block; the reservation's id is an argument of the template. `security_group_id` is for `interfaces`, the cluster's
+    own group: it allows all traffic within itself in both directions, which EFA needs (EKS user guide, security group
+    requirements). `placement_group` is a name.
     """
 
     image_id: str | None = None

@@ -66,7 +66,7 @@ def test_every_version_has_a_source_and_an_iso_date(name: str, row: dict[str, An
 
 def test_every_row_is_read() -> None:
     own = {"talos", "talos-kubernetes"}
-    assert set(DATA) == {"charts", "images", "kubernetes", "oke", "vm", "kubeflow", "driver", "daemonsets"} | own
+    assert set(DATA) == {"charts", "images", "kubernetes", "oke", "vm", "ami", "kubeflow", "driver", "daemonsets"} | own
     assert set(TALOS) == set(DATA["talos"])
     assert set(TALOS_KUBERNETES) == set(DATA["talos-kubernetes"])
     assert set(CHARTS) == set(DATA["charts"])
@@ -81,6 +81,7 @@ def test_every_row_is_read() -> None:
     }
     assert set(DATA["vm"]) == {"toolkit", "nvkind", "downloads"}
     assert DATA["vm"]["toolkit"]["version"] == versions.VM_TOOLKIT
+    assert {name: row["version"] for name, row in DATA["ami"].items()} == {"toolkit": versions.AMI_TOOLKIT}
     assert DATA["vm"]["nvkind"]["version"] == NVKIND.version
     assert set(DOWNLOADS) == set(DATA["vm"]["downloads"])
     assert DATA["kubeflow"] == {
