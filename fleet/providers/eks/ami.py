@@ -81,9 +81,9 @@ class GpuAmi(Model):
     @model_validator(mode="after")
     def _ami_rules(self) -> Self:
         """Refuse a release whose kernel panics, or whose driver is of another branch, and a list that has a value twice."""
-        for at, release in (("release", self.release), ("built", self.built.release if self.built else None)):
+        for at, release in ((("release",), self.release), (("built", "release"), self.built.release if self.built else None)):
             if release is not None and eks_images.build_of(release) in eks_images.BAD_BUILDS:
-                raise problem("ami_bad_release", "its kernel panics (awslabs/amazon-eks-ami#2845); use another release", at=(at,))
+                raise problem("ami_bad_release", "its kernel panics (awslabs/amazon-eks-ami#2845); use another release", at=at)
         driver = eks_images.driver_of(self.release) if self.release else None
         if driver is not None and self.driver_branch not in (None, compatibility.branch(driver)):
             raise problem(
