@@ -2861,12 +2861,18 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     ),
     "ami-driver-drops-volta": (
         "gpu-ci:clusters.usw2.amis.gpu",
-        "V100 (p3.2xlarge) works with driver branch R580 or older; pool t4 uses this image; write another driverBranch or release",
+        (
+            "V100 (p3.2xlarge) works with driver branch R580 or older; "
+            "pool t4 uses this image; write another driverBranch or release"
+        ),
         '"595"',
     ),
     "ami-driver-on-its-builder": (
         "gpu-ci:clusters.usw2.amis.gpu.buildType",
-        "V100 (p3.2xlarge) works with driver branch R580 or older; the build tests the image on this type; use another type or driver",
+        (
+            "V100 (p3.2xlarge) works with driver branch R580 or older; "
+            "the build tests the image on this type; use another type or driver"
+        ),
         '"595"',
     ),
 }
