@@ -87,7 +87,8 @@ def test_an_image_without_id_is_not_built_and_its_pool_runs_aws_image() -> None:
     found = held()
     assert found.image_id("t4") is None
     assert remarks(found) == [
-        "ami gpu: not built; run its pipeline and write built (docs/ami.md#build); until then pool t4 runs AWS' image 1.34.9-20260714"
+        "ami gpu: not built; run its pipeline and write built (docs/ami.md#build); until then pool t4 runs AWS' image "
+        "1.34.9-20260714"
     ]
 
 
@@ -118,8 +119,8 @@ def test_the_pinned_toolkit_makes_cdi_determinable() -> None:
 def test_an_unknown_release_without_a_branch_is_a_remark() -> None:
     (_, remark) = remarks(held(release="1.34.99-20261101"))
     assert remark == (
-        "ami gpu: no source names the driver of release 1.34.99-20261101; write driverBranch, so that the plan checks the GPUs of "
-        "its pools and the build the driver"
+        "ami gpu: no source names the driver of release 1.34.99-20261101; write driverBranch, so that the plan checks the GPUs "
+        "of its pools and the build the driver"
     )
 
 
