@@ -1,6 +1,7 @@
 # shellcheck shell=bash disable=SC2153,SC2154
-# Installs what AWS' image for NVIDIA GPUs does not have. The image has the driver, the toolkit, persistence mode, and NVIDIA's
-# repository (awslabs/amazon-eks-ami 81fec2e8, templates/al2023/provisioners/install-nvidia-driver.sh).
+# Installs what AWS' image for NVIDIA GPUs does not have. The image has the driver, a toolkit and persistence mode, and this is the
+# repository that they come from (awslabs/amazon-eks-ami 81fec2e8, templates/al2023/provisioners/install-nvidia-driver.sh).
+dnf config-manager --add-repo https://developer.download.nvidia.com/compute/cuda/repos/amzn2023/x86_64/cuda-amzn2023.repo
 packages=(nvidia-container-toolkit nvidia-container-toolkit-base libnvidia-container-tools libnvidia-container1)
 dnf install -y "${packages[@]/%/-$TOOLKIT}"
 dnf versionlock "${packages[@]}"
